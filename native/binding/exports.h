@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// What each binding file adds to the addon.
+#pragma once
+
+#include <napi.h>
+
+namespace sidecall {
+
+void ExportFiles(Napi::Env env, Napi::Object exports);
+void ExportProcess(Napi::Env env, Napi::Object exports);
+void ExportSocket(Napi::Env env, Napi::Object exports);
+
+}  // namespace sidecall

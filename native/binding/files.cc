@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// Functions over descriptors of directories, locks and files.
+#include "os/files.h"
+
+#include "binding/convert.h"
+#include "binding/environment.h"
+#include "binding/exports.h"
+#include "os/descriptor.h"
+
+namespace sidecall {
+namespace {
+
+Environment& State(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
+
+Napi::Value FromOwned(Napi::Env env, Result<UniqueFd> result) {
+  if (!result.ok()) return Throw(env, result.error());
+  return Napi::Number::New(env, State(env).Own(std::move(result.value())));
+}
+
+const char* TypeName(const DescriptorKind& kind) noexcept {
+  switch (kind.type) {
+    case DescriptorType::kSocket: return kind.is_unix_stream ? "unix-stream" : "socket";
+    case DescriptorType::kRegularFile: return "file";
+    case DescriptorType::kPipe: return "pipe";
+    case DescriptorType::kDirectory: return "directory";
+    case DescriptorType::kOther: break;
+  }
+  return "other";
+}
+
+// True: it was ours and is closed now. A number closed twice is somebody else's the second time.
+Napi::Value CloseDescriptor(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  return Napi::Boolean::New(info.Env(), State(info.Env()).owned.erase(fd) == 1);
+}
+
+// True: it was ours; from now on somebody else (a net.Socket, a net.Server) closes it.
+Napi::Value DisownDescriptor(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  auto node = State(info.Env()).owned.extract(fd);
+  if (node.empty()) return Napi::Boolean::New(info.Env(), false);
+  [[maybe_unused]] const int given_away = node.mapped().Release();
+  return Napi::Boolean::New(info.Env(), true);
+}
+
+Napi::Value Duplicate(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  return FromOwned(info.Env(), DuplicateDescriptor(fd));
+}
+
+Napi::Value CloseOnExec(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  return FromDone(info.Env(), SetCloseOnExec(fd));
+}
+
+Napi::Value Describe(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return env.Undefined();
+  const auto kind = DescribeDescriptor(fd);
+  if (!kind.ok()) return Throw(env, kind.error());
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("type", TypeName(kind.value()));
+  object.Set("isListening", kind.value().is_listening);
+  return object;
+}
+
+Napi::Value OpenDirectoryAt(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const std::string path = arguments.Text(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  return FromOwned(info.Env(), OpenDirectory(path));
+}
+
+Napi::Value StatOpen(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  const auto status = StatDescriptor(fd);
+  return status.ok() ? FromStatus(info.Env(), status.value()) : Throw(info.Env(), status.error());
+}
+
+// undefined where nothing has that name: an ordinary answer.
+Napi::Value StatEntry(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int directory = arguments.Descriptor(0);
+  const std::string name = arguments.Text(1);
+  if (!arguments.ok()) return info.Env().Undefined();
+  const auto status = StatAt(directory, name);
+  if (status.ok()) return FromStatus(info.Env(), status.value());
+  if (status.error().number == ENOENT) return info.Env().Undefined();
+  return Throw(info.Env(), status.error());
+}
+
+Napi::Value UnlinkEntry(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int directory = arguments.Descriptor(0);
+  const std::string name = arguments.Text(1);
+  if (!arguments.ok()) return info.Env().Undefined();
+  return FromDone(info.Env(), UnlinkAt(directory, name));
+}
+
+Napi::Value ChangeMode(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int directory = arguments.Descriptor(0);
+  const std::string name = arguments.Text(1);
+  const auto mode = static_cast<std::uint32_t>(arguments.Integer(2, 0, 07777));
+  if (!arguments.ok()) return info.Env().Undefined();
+  return FromDone(info.Env(), ChangeModeAt(directory, name, mode));
+}
+
+Napi::Value ChangeGroup(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int directory = arguments.Descriptor(0);
+  const std::string name = arguments.Text(1);
+  const auto gid = static_cast<std::uint32_t>(arguments.Integer(2, 0, 0xfffffffe));
+  if (!arguments.ok()) return info.Env().Undefined();
+  return FromDone(info.Env(), ChangeGroupAt(directory, name, gid));
+}
+
+Napi::Value OpenLock(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int directory = arguments.Descriptor(0);
+  const std::string name = arguments.Text(1);
+  if (!arguments.ok()) return info.Env().Undefined();
+  return FromOwned(info.Env(), OpenLockFile(directory, name));
+}
+
+Napi::Value Lock(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  const auto locked = TryLock(fd);
+  if (!locked.ok()) return Throw(info.Env(), locked.error());
+  return Napi::Boolean::New(info.Env(), locked.value());
+}
+
+}  // namespace
+
+void ExportFiles(Napi::Env env, Napi::Object exports) {
+  exports.Set("closeDescriptor", Napi::Function::New<CloseDescriptor>(env));
+  exports.Set("disownDescriptor", Napi::Function::New<DisownDescriptor>(env));
+  exports.Set("duplicate", Napi::Function::New<Duplicate>(env));
+  exports.Set("setCloseOnExec", Napi::Function::New<CloseOnExec>(env));
+  exports.Set("describe", Napi::Function::New<Describe>(env));
+  exports.Set("openDirectory", Napi::Function::New<OpenDirectoryAt>(env));
+  exports.Set("statDescriptor", Napi::Function::New<StatOpen>(env));
+  exports.Set("statAt", Napi::Function::New<StatEntry>(env));
+  exports.Set("unlinkAt", Napi::Function::New<UnlinkEntry>(env));
+  exports.Set("changeModeAt", Napi::Function::New<ChangeMode>(env));
+  exports.Set("changeGroupAt", Napi::Function::New<ChangeGroup>(env));
+  exports.Set("openLockFile", Napi::Function::New<OpenLock>(env));
+  exports.Set("tryLock", Napi::Function::New<Lock>(env));
+}
+
+}  // namespace sidecall

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// Functions over our own process.
+#include "os/process.h"
+
+#include "binding/convert.h"
+#include "binding/exports.h"
+
+namespace sidecall {
+namespace {
+
+Napi::Value FromGroups(Napi::Env env, const std::vector<std::uint32_t>& groups) {
+  Napi::Array array = Napi::Array::New(env, groups.size());
+  for (std::uint32_t index = 0; index < groups.size(); ++index) array.Set(index, groups[index]);
+  return array;
+}
+
+Napi::Value Own(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto own = ReadOwnCredentials();
+  if (!own.ok()) return Throw(env, own.error());
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("pid", static_cast<double>(own.value().pid));
+  object.Set("uid", own.value().uid);
+  object.Set("gid", own.value().gid);
+  object.Set("groups", FromGroups(env, own.value().groups));
+  return object;
+}
+
+const char* NameOf(ParentWatch watch) noexcept {
+  switch (watch) {
+    case ParentWatch::kArmed: return "armed";
+    case ParentWatch::kNotChild: return "not-child";
+    case ParentWatch::kOrphaned: return "orphaned";
+    case ParentWatch::kUnsupported: break;
+  }
+  return "unsupported";
+}
+
+Napi::Value WatchParent(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const std::int64_t parent = arguments.Integer(0, 1, 0x7fffffff);
+  if (!arguments.ok()) return info.Env().Undefined();
+  const auto watch = DieWithParent(parent);
+  if (!watch.ok()) return Throw(info.Env(), watch.error());
+  return Napi::String::New(info.Env(), NameOf(watch.value()));
+}
+
+}  // namespace
+
+void ExportProcess(Napi::Env env, Napi::Object exports) {
+  exports.Set("ownCredentials", Napi::Function::New<Own>(env));
+  exports.Set("dieWithParent", Napi::Function::New<WatchParent>(env));
+}
+
+}  // namespace sidecall

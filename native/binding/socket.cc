@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// Functions over a Unix socket's descriptor.
+#include "os/unix_socket.h"
+
+#include "binding/convert.h"
+#include "binding/environment.h"
+#include "binding/exports.h"
+#include "os/peer_credentials.h"
+
+namespace sidecall {
+namespace {
+
+constexpr int kTryAgain = -1;
+
+Environment& State(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
+
+Napi::Value Credentials(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return env.Undefined();
+  const auto result = ReadPeerCredentials(fd);
+  if (!result.ok()) return Throw(env, result.error());
+  const PeerCredentials& peer = result.value();
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("pid", static_cast<double>(peer.pid));
+  object.Set("pidIsHint", peer.pid_is_hint);
+  object.Set("uid", peer.uid);
+  object.Set("gid", peer.gid);
+  if (peer.groups.has_value()) {
+    Napi::Array groups = Napi::Array::New(env, peer.groups->size());
+    for (std::uint32_t index = 0; index < peer.groups->size(); ++index) {
+      groups.Set(index, (*peer.groups)[index]);
+    }
+    object.Set("groups", groups);
+  }
+  if (peer.is_alive.has_value()) object.Set("isAlive", *peer.is_alive);
+  return object;
+}
+
+Napi::Value Pair(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  auto pair = MakeSocketPair();
+  if (!pair.ok()) return Throw(env, pair.error());
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("near", State(env).Own(std::move(pair.value().near)));
+  object.Set("far", State(env).Own(std::move(pair.value().far)));
+  return object;
+}
+
+Napi::Value Bind(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const std::string path = arguments.Text(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  auto fd = BindUnixSocket(path);
+  if (!fd.ok()) return Throw(info.Env(), fd.error());
+  return Napi::Number::New(info.Env(), State(info.Env()).Own(std::move(fd.value())));
+}
+
+Napi::Value Listen(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  const auto backlog = static_cast<int>(arguments.Integer(1, 1, 65535));
+  if (!arguments.ok()) return info.Env().Undefined();
+  return FromDone(info.Env(), ListenOn(fd, backlog));
+}
+
+Napi::Value Connect(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  const std::string path = arguments.Text(0);
+  if (!arguments.ok()) return env.Undefined();
+  auto connected = ConnectUnixSocket(path);
+  if (!connected.ok()) return Throw(env, connected.error());
+  if (!connected.value().has_value()) return Napi::Number::New(env, kTryAgain);
+  return Napi::Number::New(env, State(env).Own(std::move(*connected.value())));
+}
+
+// (fd, bytes, offset, descriptor or -1) => bytes taken, or -1: try again.
+Napi::Value Send(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  const std::span<std::uint8_t> bytes = arguments.Bytes(1);
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  const auto offset = static_cast<std::size_t>(arguments.Integer(2, 0, size));
+  const auto descriptor = static_cast<int>(arguments.Integer(3, -1, 0x7fffffff));
+  if (!arguments.ok()) return env.Undefined();
+  const auto sent = SendBytes(fd, bytes.subspan(offset), descriptor);
+  if (!sent.ok()) return Throw(env, sent.error());
+  if (!sent.value().has_value()) return Napi::Number::New(env, kTryAgain);
+  return Napi::Number::New(env, static_cast<double>(*sent.value()));
+}
+
+// (fd, target, offset) => what arrived, or undefined: try again. Rings are not offered yet, so a
+// descriptor is counted, never kept.
+Napi::Value Receive(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  const std::span<std::uint8_t> target = arguments.Bytes(1);
+  const auto size = static_cast<std::int64_t>(target.size());
+  const auto offset = static_cast<std::size_t>(arguments.Integer(2, 0, size));
+  if (!arguments.ok()) return env.Undefined();
+  StrangerCloser& strangers = State(env).strangers;
+  auto result = ReceiveBytes(fd, target.subspan(offset), strangers.has_room());
+  if (!result.ok()) return Throw(env, result.error());
+  if (!result.value().has_value()) return env.Undefined();
+  Received& received = *result.value();
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("bytes", static_cast<double>(received.bytes));
+  object.Set("descriptors", static_cast<double>(received.descriptors.size()));
+  object.Set("isTruncated", received.is_truncated);
+  object.Set("hasOtherControl", received.has_other_control);
+  if (!received.descriptors.empty()) strangers.Close(std::move(received.descriptors));
+  return object;
+}
+
+Napi::Value Refuse(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  const auto refused = RefuseDescriptors(fd);
+  if (!refused.ok()) return Throw(info.Env(), refused.error());
+  return Napi::Boolean::New(info.Env(), refused.value());
+}
+
+}  // namespace
+
+void ExportSocket(Napi::Env env, Napi::Object exports) {
+  exports.Set("socketPathMaxBytes", static_cast<double>(SocketPathMaxBytes()));
+  exports.Set("peerCredentials", Napi::Function::New<Credentials>(env));
+  exports.Set("socketPair", Napi::Function::New<Pair>(env));
+  exports.Set("bindSocket", Napi::Function::New<Bind>(env));
+  exports.Set("listenOn", Napi::Function::New<Listen>(env));
+  exports.Set("connectSocket", Napi::Function::New<Connect>(env));
+  exports.Set("send", Napi::Function::New<Send>(env));
+  exports.Set("receive", Napi::Function::New<Receive>(env));
+  exports.Set("refuseDescriptors", Napi::Function::New<Refuse>(env));
+}
+
+}  // namespace sidecall

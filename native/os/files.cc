@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#include "os/files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/retry.h"
+
+namespace sidecall {
+namespace {
+
+constexpr std::uint32_t kPermissionBits = 07777;
+
+FileStatus FromStat(const struct stat& status) noexcept {
+  FileStatus result;
+  if (S_ISREG(status.st_mode)) result.type = FileType::kRegular;
+  if (S_ISDIR(status.st_mode)) result.type = FileType::kDirectory;
+  if (S_ISLNK(status.st_mode)) result.type = FileType::kLink;
+  if (S_ISSOCK(status.st_mode)) result.type = FileType::kSocket;
+  result.mode = static_cast<std::uint32_t>(status.st_mode) & kPermissionBits;
+  result.uid = status.st_uid;
+  result.gid = status.st_gid;
+  result.device = static_cast<std::uint64_t>(status.st_dev);
+  result.inode = static_cast<std::uint64_t>(status.st_ino);
+  return result;
+}
+
+}  // namespace
+
+Result<UniqueFd> OpenDirectory(const std::string& path) noexcept {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  UniqueFd fd(RetryOnInterrupt([&] { return ::open(path.c_str(), kFlags); }));
+  if (!fd.is_open()) return Error::FromErrno("open");
+  return fd;
+}
+
+Result<FileStatus> StatDescriptor(int fd) noexcept {
+  struct stat status = {};
+  if (RetryOnInterrupt([&] { return ::fstat(fd, &status); }) == -1) return Error::FromErrno("fstat");
+  return FromStat(status);
+}
+
+Result<FileStatus> StatAt(int directory, const std::string& name) noexcept {
+  struct stat status = {};
+  const auto look = [&] { return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW); };
+  if (RetryOnInterrupt(look) == -1) return Error::FromErrno("fstatat");
+  return FromStat(status);
+}
+
+Result<Done> UnlinkAt(int directory, const std::string& name) noexcept {
+  if (RetryOnInterrupt([&] { return ::unlinkat(directory, name.c_str(), 0); }) == -1) {
+    return Error::FromErrno("unlinkat");
+  }
+  return Done{};
+}
+
+Result<Done> ChangeModeAt(int directory, const std::string& name, std::uint32_t mode) noexcept {
+  const auto change = [&] {
+    return ::fchmodat(directory, name.c_str(), static_cast<mode_t>(mode & kPermissionBits), 0);
+  };
+  if (RetryOnInterrupt(change) == -1) return Error::FromErrno("fchmodat");
+  return Done{};
+}
+
+Result<Done> ChangeGroupAt(int directory, const std::string& name, std::uint32_t gid) noexcept {
+  constexpr auto kSameOwner = static_cast<uid_t>(-1);
+  const auto change = [&] {
+    return ::fchownat(directory, name.c_str(), kSameOwner, gid, AT_SYMLINK_NOFOLLOW);
+  };
+  if (RetryOnInterrupt(change) == -1) return Error::FromErrno("fchownat");
+  return Done{};
+}
+
+Result<UniqueFd> OpenLockFile(int directory, const std::string& name) noexcept {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+  UniqueFd fd(RetryOnInterrupt([&] { return ::openat(directory, name.c_str(), kFlags, 0600); }));
+  if (!fd.is_open()) return Error::FromErrno("openat");
+  return fd;
+}
+
+Result<bool> TryLock(int fd) noexcept {
+  if (RetryOnInterrupt([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  return Error::FromErrno("flock");
+}
+
+}  // namespace sidecall

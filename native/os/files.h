@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Directory-relative look-ups that follow no link, and a lock that dies with its holder.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace sidecall {
+
+enum class FileType { kRegular, kDirectory, kLink, kSocket, kOther };
+
+struct FileStatus {
+  FileType type = FileType::kOther;
+  std::uint32_t mode = 0;  // the twelve permission bits
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+};
+
+// O_DIRECTORY and O_NOFOLLOW: a link as the last component fails with ELOOP or ENOTDIR.
+Result<UniqueFd> OpenDirectory(const std::string& path) noexcept;
+
+Result<FileStatus> StatDescriptor(int fd) noexcept;
+Result<FileStatus> StatAt(int directory, const std::string& name) noexcept;
+Result<Done> UnlinkAt(int directory, const std::string& name) noexcept;
+
+// Both follow a link at `name`. Callers hold a directory that only they, or root, can change.
+Result<Done> ChangeModeAt(int directory, const std::string& name, std::uint32_t mode) noexcept;
+Result<Done> ChangeGroupAt(int directory, const std::string& name, std::uint32_t gid) noexcept;
+
+// Opens or creates `name` (0600, never a link) without locking it.
+Result<UniqueFd> OpenLockFile(int directory, const std::string& name) noexcept;
+
+// True: ours until the descriptor closes or the process dies. False: another holds it. Never waits.
+Result<bool> TryLock(int fd) noexcept;
+
+}  // namespace sidecall

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// Who is at the other end of a Unix socket, as the kernel recorded it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <sys/socket.h>
+
+#include "base/result.h"
+
+namespace sidecall {
+
+struct PeerCredentials {
+  std::int64_t pid = 0;      // 0: the kernel shows none (another pid namespace)
+  bool pid_is_hint = false;  // macOS: the last process that used the socket, not who connected
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  // Supplementary groups. Nothing: this kernel does not tell.
+  std::optional<std::vector<std::uint32_t>> groups;
+  // By pidfd. Nothing: this kernel has none.
+  std::optional<bool> is_alive;
+};
+
+// The calls that can fail, so that a test can make each of them fail with each errno.
+struct CredentialCalls {
+  int (*get_option)(int fd, int level, int option, void* value, socklen_t* size) = nullptr;
+  // Has the process behind a pidfd ended? -1 with errno where poll fails.
+  int (*has_ended)(int pidfd) = nullptr;
+
+  static CredentialCalls System() noexcept;
+};
+
+// Any failing look-up is an error; nothing is filled in by default.
+Result<PeerCredentials> ReadPeerCredentials(
+    int fd, const CredentialCalls& calls = CredentialCalls::System());
+
+}  // namespace sidecall

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// Our own ids, and a helper that dies with its parent.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+
+namespace sidecall {
+
+struct OwnCredentials {
+  std::int64_t pid = 0;
+  std::uint32_t uid = 0;  // effective, as a peer sees us
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups;
+};
+
+// System calls only: works for a uid that no user database knows.
+Result<OwnCredentials> ReadOwnCredentials();
+
+enum class ParentWatch {
+  kArmed,      // SIGKILL follows the thread that spawned us
+  kNotChild,   // somebody stands between us and that process, or it is gone: nothing was armed
+  kOrphaned,   // it ended while we were arming
+  kUnsupported  // not Linux
+};
+
+// Asks the kernel to kill this process when its parent `parent_pid` ends. On Linux the wish follows
+// the parent's *thread*: the caller must know that the spawn came from the main one.
+Result<ParentWatch> DieWithParent(std::int64_t parent_pid) noexcept;
+
+}  // namespace sidecall

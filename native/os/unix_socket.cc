@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+#include "os/unix_socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cstring>
+
+#include "os/descriptor.h"
+#include "os/retry.h"
+
+namespace sidecall {
+namespace {
+
+Result<Done> SetNonBlocking(int fd) noexcept {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags == -1) return Error::FromErrno("fcntl");
+  if (::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1) return Error::FromErrno("fcntl");
+  return Done{};
+}
+
+#if defined(__APPLE__)
+// macOS has neither SOCK_CLOEXEC nor MSG_NOSIGNAL: both are set right after the socket exists.
+Result<Done> Harden(int fd) noexcept {
+  const Result<Done> closes = SetCloseOnExec(fd);
+  if (!closes.ok()) return closes;
+  const int yes = 1;
+  if (::setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &yes, sizeof yes) == -1) {
+    return Error::FromErrno("setsockopt");
+  }
+  return Done{};
+}
+constexpr int kSocketType = SOCK_STREAM;
+constexpr int kSendFlags = MSG_DONTWAIT;
+constexpr int kReceiveFlags = MSG_DONTWAIT;
+#else
+Result<Done> Harden(int) noexcept { return Done{}; }
+constexpr int kSocketType = SOCK_STREAM | SOCK_CLOEXEC;
+constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+constexpr int kReceiveFlags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
+#endif
+
+Result<UniqueFd> OpenSocket() noexcept {
+  UniqueFd fd(::socket(AF_UNIX, kSocketType, 0));
+  if (!fd.is_open()) return Error::FromErrno("socket");
+  if (const auto hard = Harden(fd.get()); !hard.ok()) return hard.error();
+  if (const auto calm = SetNonBlocking(fd.get()); !calm.ok()) return calm.error();
+  return fd;
+}
+
+Result<sockaddr_un> AddressOf(const std::string& path) noexcept {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() > SocketPathMaxBytes()) return Error{ENAMETOOLONG, "bind"};
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+void TakeControl(const msghdr& message, Received& received) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(const_cast<msghdr*>(&message), header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+      received.has_other_control = true;
+      continue;
+    }
+    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t index = 0; index < count; ++index) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(header) + index * sizeof(int), sizeof number);
+      received.descriptors.emplace_back(number);
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t SocketPathMaxBytes() noexcept { return sizeof(sockaddr_un::sun_path) - 1; }
+
+Result<SocketPair> MakeSocketPair() noexcept {
+  std::array<int, 2> numbers = {-1, -1};
+  if (::socketpair(AF_UNIX, kSocketType, 0, numbers.data()) == -1) {
+    return Error::FromErrno("socketpair");
+  }
+  SocketPair pair{.near = UniqueFd(numbers[0]), .far = UniqueFd(numbers[1])};
+  for (const int fd : numbers) {
+    if (const auto hard = Harden(fd); !hard.ok()) return hard.error();
+  }
+  if (const auto calm = SetNonBlocking(pair.near.get()); !calm.ok()) return calm.error();
+  return pair;
+}
+
+Result<UniqueFd> BindUnixSocket(const std::string& path) noexcept {
+  const Result<sockaddr_un> address = AddressOf(path);
+  if (!address.ok()) return address.error();
+  Result<UniqueFd> socket = OpenSocket();
+  if (!socket.ok()) return socket;
+  UniqueFd& fd = socket.value();
+#if defined(__linux__)
+  // bind() gives the file the mode of the descriptor, less the umask: no window, no umask to flip.
+  if (::fchmod(fd.get(), 0600) == -1) return Error::FromErrno("fchmod");
+#endif
+  const auto* const raw = reinterpret_cast<const sockaddr*>(&address.value());
+  if (::bind(fd.get(), raw, sizeof(sockaddr_un)) == -1) return Error::FromErrno("bind");
+  return socket;
+}
+
+Result<Done> ListenOn(int fd, int backlog) noexcept {
+  if (::listen(fd, backlog) == -1) return Error::FromErrno("listen");
+  return Done{};
+}
+
+Result<std::optional<UniqueFd>> ConnectUnixSocket(const std::string& path) noexcept {
+  const Result<sockaddr_un> address = AddressOf(path);
+  if (!address.ok()) return Error{address.error().number, "connect"};
+  Result<UniqueFd> socket = OpenSocket();
+  if (!socket.ok()) return socket.error();
+  const auto* const raw = reinterpret_cast<const sockaddr*>(&address.value());
+  const int fd = socket.value().get();
+  if (RetryOnInterrupt([&] { return ::connect(fd, raw, sizeof(sockaddr_un)); }) == 0) {
+    return std::optional(std::move(socket.value()));
+  }
+  // Linux never leaves a Unix connect in progress: it is done, or the backlog is full.
+  if (errno == EAGAIN) return std::optional<UniqueFd>();
+  return Error::FromErrno("connect");
+}
+
+Result<std::optional<std::size_t>> SendBytes(int fd, std::span<const std::uint8_t> bytes,
+                                             int descriptor) noexcept {
+  iovec piece = {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control = {};
+  msghdr message = {};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  }
+  const ssize_t sent = RetryOnInterrupt([&] { return ::sendmsg(fd, &message, kSendFlags); });
+  if (sent >= 0) return std::optional(static_cast<std::size_t>(sent));
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return std::optional<std::size_t>();
+  return Error::FromErrno("sendmsg");
+}
+
+Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> target,
+                                             bool take_descriptors) {
+  iovec piece = {target.data(), target.size()};
+  // Room for one descriptor has, by alignment, room for two: that is how a surplus is noticed.
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control = {};
+  msghdr message = {};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (take_descriptors) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+  }
+  const ssize_t got = RetryOnInterrupt([&] { return ::recvmsg(fd, &message, kReceiveFlags); });
+  if (got == -1) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return std::optional<Received>();
+    return Error::FromErrno("recvmsg");
+  }
+  Received received;
+  received.bytes = static_cast<std::size_t>(got);
+  if (take_descriptors) TakeControl(message, received);
+  received.is_truncated = (message.msg_flags & MSG_CTRUNC) != 0;
+#if defined(__APPLE__)
+  // No MSG_CMSG_CLOEXEC: only a spawn in another thread at this instant could inherit them.
+  for (const UniqueFd& descriptor : received.descriptors) {
+    if (const auto closes = SetCloseOnExec(descriptor.get()); !closes.ok()) return closes.error();
+  }
+#endif
+  return std::optional(std::move(received));
+}
+
+Result<bool> RefuseDescriptors([[maybe_unused]] int fd) noexcept {
+#if defined(__linux__)
+  constexpr int kPassRights = 83;  // SO_PASSRIGHTS, Linux 6.16; missing from older headers
+  const int no = 0;
+  if (::setsockopt(fd, SOL_SOCKET, kPassRights, &no, sizeof no) == 0) return true;
+  if (errno == ENOPROTOOPT) return false;
+  return Error::FromErrno("setsockopt");
+#else
+  return false;
+#endif
+}
+
+}  // namespace sidecall

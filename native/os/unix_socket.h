@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// What Node's `net` cannot do: a pair, a socket bound without a moment of being open to others,
+// the hello and its descriptor by non-blocking recvmsg.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace sidecall {
+
+// Bytes of a path that fit into a socket address, terminator not counted.
+std::size_t SocketPathMaxBytes() noexcept;
+
+struct SocketPair {
+  UniqueFd near;  // does not block
+  UniqueFd far;   // blocks: it is for a program that may not expect otherwise
+};
+Result<SocketPair> MakeSocketPair() noexcept;
+
+// Bound but not listening. On Linux nobody but the owner can use the file from the moment it exists.
+Result<UniqueFd> BindUnixSocket(const std::string& path) noexcept;
+Result<Done> ListenOn(int fd, int backlog) noexcept;
+
+// Nothing: the listener's backlog is full, try again.
+Result<std::optional<UniqueFd>> ConnectUnixSocket(const std::string& path) noexcept;
+
+// Bytes taken by the kernel; nothing: it has no room now. `descriptor` (or -1) rides on the first byte.
+Result<std::optional<std::size_t>> SendBytes(int fd, std::span<const std::uint8_t> bytes,
+                                             int descriptor) noexcept;
+
+struct Received {
+  std::size_t bytes = 0;  // 0: the peer ended
+  std::vector<UniqueFd> descriptors;
+  bool is_truncated = false;  // the kernel dropped control data: our limit, or no room was given
+  bool has_other_control = false;
+};
+// Nothing: no bytes yet. Every descriptor that arrived is owned by the result.
+// `take_descriptors` false: no control buffer is offered, so the kernel drops them.
+Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> target,
+                                             bool take_descriptors);
+
+// Senders of descriptors get EPERM from now on. False: this kernel cannot (before Linux 6.16).
+Result<bool> RefuseDescriptors(int fd) noexcept;
+
+}  // namespace sidecall

@@ -1,0 +1,26 @@
+// Builds the addon with cmake-js and puts it where the loader and the tarball expect it.
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fail, prebuildFolder, root } from './lib.mjs';
+
+function has(program) {
+  return spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0;
+}
+
+const compilers = [process.env.CXX, 'c++', 'g++', 'clang++'].filter(Boolean);
+if (!has('cmake') || !compilers.some(has)) {
+  fail(
+    'sidecall: building the addon needs CMake and a C++20 compiler: install them with "apt-get install cmake g++" (Debian) or "xcode-select --install && brew install cmake" (macOS).',
+  );
+}
+const cmakeJs = createRequire(import.meta.url).resolve('cmake-js/bin/cmake-js');
+const args = ['compile', '--directory', root, '--out', join(root, 'build')];
+const build = spawnSync(process.execPath, [cmakeJs, ...args], { cwd: root, encoding: 'utf8' });
+if (build.status !== 0) fail(`${build.stdout}${build.stderr}sidecall: the addon did not build.`);
+
+const folder = join(root, 'prebuilds', prebuildFolder());
+mkdirSync(folder, { recursive: true });
+copyFileSync(join(root, 'build', 'Release', 'sidecall.node'), join(folder, 'sidecall.node'));
+console.log(`sidecall: built prebuilds/${prebuildFolder()}/sidecall.node`);

@@ -1,0 +1,11 @@
+// Compiles src/ to dist/, from nothing: a file that was renamed must not live on.
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { root, run } from './lib.mjs';
+
+rmSync(join(root, 'dist'), { recursive: true, force: true });
+run(process.execPath, [
+  join(root, 'node_modules', 'typescript', 'bin', 'tsc'),
+  '-p',
+  'tsconfig.build.json',
+]);

@@ -1,0 +1,31 @@
+// What the scripts share: where the project is, how to stop, how to run a step.
+import { spawnSync } from 'node:child_process';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Prints `words` and ends the process with 1. */
+export function fail(words) {
+  console.error(words);
+  process.exit(1);
+}
+
+/** Runs a step with its output shown; a failure ends the process with 1. */
+export function run(command, args, options = {}) {
+  const step = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options });
+  if (step.error !== undefined) fail(`${command}: ${step.error.message}`);
+  if (step.status !== 0)
+    fail(`${[command, ...args].join(' ')} ended with ${step.status ?? step.signal}`);
+}
+
+/** The folder under prebuilds/ for this machine; src/native.ts chooses by the same rule. */
+export function prebuildFolder() {
+  const libc = process.platform === 'linux' && !hasGlibc() ? '-musl' : '';
+  return `${process.platform}-${process.arch}${libc}`;
+}
+
+function hasGlibc() {
+  process.report.excludeNetwork = true;
+  return process.report.getReport().header.glibcVersionRuntime !== undefined;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// What happens outside a call: given to `onEvent`, and to the diagnostics channel `sidecall`.
+import { channel } from 'node:diagnostics_channel';
+import type { SidecallError } from './errors.ts';
+import type { Peer } from './peer.ts';
+
+/** Something that happened outside a call. Branch on `type`; new types may appear in any release. */
+export type SidecallEvent =
+  /** A connection ended before it was a session: its policy, hello or look-up failed. */
+  | { readonly type: 'refused'; readonly error: SidecallError; readonly peer: Peer | undefined }
+  /** A bound was reached: descriptors, connections, calls, rate. */
+  | { readonly type: 'limit'; readonly error: SidecallError; readonly peer: Peer | undefined }
+  /** The listener's socket file was deleted or replaced; it listens again unless `error.cause` says why not. */
+  | { readonly type: 'path-lost'; readonly error: SidecallError; readonly peer: undefined }
+  /** The helper's process ended without `stop()`. */
+  | {
+      readonly type: 'helper-exited';
+      readonly error: SidecallError;
+      readonly peer: Peer | undefined;
+    }
+  /** A handler threw something that is not an `RpcError`: it is the `cause`. The caller saw `internal`. */
+  | {
+      readonly type: 'handler-failed';
+      readonly error: SidecallError;
+      readonly peer: Peer | undefined;
+      readonly method: string;
+    }
+  /** A notification that was admitted did not reach a handler, or its handler failed. */
+  | {
+      readonly type: 'notification-failed';
+      readonly error: SidecallError;
+      readonly peer: Peer | undefined;
+      readonly method: string;
+    }
+  /** A session ended for another reason than an orderly close. */
+  | {
+      readonly type: 'session-failed';
+      readonly error: SidecallError;
+      readonly peer: Peer | undefined;
+    };
+
+/** Called synchronously; what it throws is rethrown in a task of its own. */
+export type OnEvent = (event: SidecallEvent) => void;
+
+const diagnostics = channel('sidecall');
+
+/** Tells `onEvent` and the diagnostics channel. Never throws. */
+export function emitEvent(onEvent: OnEvent | undefined, event: SidecallEvent): void {
+  if (diagnostics.hasSubscribers) diagnostics.publish(event);
+  if (onEvent === undefined) return;
+  try {
+    onEvent(event);
+  } catch (error) {
+    setImmediate(() => {
+      throw error;
+    });
+  }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// spawnHelper(): a child process with a session, stopped in order, started again where that is wanted.
+import type { Readable } from 'node:stream';
+import { nodeError } from '../errors.ts';
+import { checkSessionOptions, type SessionOptions, sessionOptionNames } from '../establish.ts';
+import { ranges } from '../limits.ts';
+import { checkInteger, checkKeys, checkText } from '../options.ts';
+import { pause } from '../pause.ts';
+import type { Peer } from '../peer.ts';
+import { makeClient } from '../rpc/client.ts';
+import { Registry } from '../rpc/registry.ts';
+import type { Client, Handlers, Methods, Service } from '../rpc/service.ts';
+import type { Session } from '../rpc/session.ts';
+import { type HelperExit, HelperProcess, type StartSettings } from './start.ts';
+import { checkRestart, type RestartOptions, Supervisor } from './supervise.ts';
+
+/** Options of {@link spawnHelper}. */
+export interface SpawnOptions extends SessionOptions {
+  /** Working directory of the helper. Default: ours. */
+  readonly cwd?: string | undefined;
+  /** Environment of the helper. Default: ours. `SIDECALL_FD` is added; the helper deletes it. */
+  readonly env?: NodeJS.ProcessEnv | undefined;
+  /** User id to run the helper under; needs the privilege. Default: ours. */
+  readonly uid?: number | undefined;
+  /** Group id to run the helper under; needs the privilege. Default: ours. */
+  readonly gid?: number | undefined;
+  /** Where its output goes. Default `inherit`; with `pipe` read {@link Helper.stdout}. */
+  readonly stdout?: 'inherit' | 'pipe' | 'ignore' | undefined;
+  /** As `stdout`. */
+  readonly stderr?: 'inherit' | 'pipe' | 'ignore' | undefined;
+  /** From spawn to open session. Default 30,000; 100 to 600,000. Then the helper is killed. */
+  readonly startTimeoutMs?: number | undefined;
+  /** Start it again when it dies: `true` for the defaults of {@link RestartOptions}. Default: no. */
+  readonly restart?: boolean | RestartOptions | undefined;
+  /** Gives up starting; `spawnHelper` rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const names = [
+  ...sessionOptionNames,
+  'cwd',
+  'env',
+  'uid',
+  'gid',
+  'stdout',
+  'stderr',
+  'startTimeoutMs',
+  'restart',
+  'signal',
+];
+const outputs = ['inherit', 'pipe', 'ignore'] as const;
+
+/**
+ * Starts a helper over an inherited socket pair: nothing on disk, nothing to squat, and its identity is
+ * the spawn handle. A Node helper calls `parent()`; docs/protocol.md says what any other must do.
+ * Its standard input is closed.
+ * @throws (as rejection) {SidecallError} `HELPER_FAILED` saying why; `TypeError`/`RangeError` for misuse.
+ */
+export async function spawnHelper(
+  command: string,
+  args: readonly string[] = [],
+  options: SpawnOptions = {},
+): Promise<Helper> {
+  checkKeys('spawnHelper()', options, names);
+  checkText('command', command);
+  if (!Array.isArray(args)) {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'spawnHelper(): args must be a list');
+  }
+  const registry = new Registry();
+  const settings: StartSettings = {
+    command,
+    args,
+    cwd: options.cwd,
+    env: options.env ?? process.env,
+    uid: options.uid,
+    gid: options.gid,
+    stdout: checkOutput('stdout', options.stdout),
+    stderr: checkOutput('stderr', options.stderr),
+    startTimeoutMs: checkInteger('startTimeoutMs', options.startTimeoutMs, ranges.startTimeoutMs),
+    session: checkSessionOptions(options, registry),
+  };
+  const restart = checkRestart(options.restart);
+  options.signal?.throwIfAborted();
+  const first = await HelperProcess.start(settings, options.signal);
+  return new Helper(new Supervisor(settings, restart, first), registry);
+}
+
+/** A helper process and the way to call it. Its clients live through restarts. */
+export class Helper implements AsyncDisposable {
+  readonly #supervisor: Supervisor;
+  readonly #registry: Registry;
+  #stopping: Promise<void> | undefined;
+
+  /** @internal Use `spawnHelper()`. */
+  constructor(supervisor: Supervisor, registry: Registry) {
+    this.#supervisor = supervisor;
+    this.#registry = registry;
+  }
+
+  /** Process id of the current (or last) process. */
+  get pid(): number {
+    return this.#supervisor.current.pid;
+  }
+
+  /** Who the helper is, as its spawn handle says. */
+  get peer(): Peer {
+    return this.#supervisor.current.session.peer;
+  }
+
+  /** The current (or last) session. After a restart it is another one. */
+  get session(): Session {
+    return this.#supervisor.current.session;
+  }
+
+  /** Output of the current process, with `stdout: 'pipe'`; else null. */
+  get stdout(): Readable | null {
+    return this.#supervisor.current.stdout;
+  }
+
+  /** As {@link Helper.stdout}. */
+  get stderr(): Readable | null {
+    return this.#supervisor.current.stderr;
+  }
+
+  /** Resolves when the helper has ended for good: it was stopped, or is not started again. */
+  get exited(): Promise<HelperExit> {
+    return this.#supervisor.exited;
+  }
+
+  /** Typed functions of a service that the helper serves. Between two processes they wait for the next. */
+  client<M extends Methods>(service: Service<M>): Client<M> {
+    return makeClient(service, this.#supervisor);
+  }
+
+  /**
+   * Answers the helper's calls, in every process of it.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served.
+   */
+  serve<M extends Methods>(service: Service<M>, handlers: Handlers<M>): void {
+    this.#registry.add(service, handlers);
+  }
+
+  /**
+   * Ends the helper: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone. Twice is once.
+   * @param options.deadlineMs for calls in flight: default 5,000; 0 to 600,000.
+   * @param options.killGraceMs from SIGTERM to SIGKILL: default 2,000; 0 to 600,000.
+   */
+  async stop(
+    options: {
+      readonly deadlineMs?: number | undefined;
+      readonly killGraceMs?: number | undefined;
+    } = {},
+  ): Promise<HelperExit> {
+    checkKeys('stop()', options, ['deadlineMs', 'killGraceMs']);
+    const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
+    const graceMs = checkInteger('killGraceMs', options.killGraceMs, ranges.killGraceMs);
+    this.#stopping ??= this.#stop(deadlineMs, graceMs);
+    await this.#stopping;
+    return this.exited;
+  }
+
+  /** The same as {@link Helper.stop} with its defaults. */
+  async close(): Promise<void> {
+    await this.stop();
+  }
+
+  /** The helper keeps this process alive (the default). */
+  ref(): void {
+    this.#supervisor.setReferenced(true);
+  }
+
+  /** The helper alone does not keep this process alive. */
+  unref(): void {
+    this.#supervisor.setReferenced(false);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #stop(deadlineMs: number, graceMs: number): Promise<void> {
+    const last = await this.#supervisor.retire();
+    if (last === undefined) return;
+    await last.session.close({ deadlineMs });
+    if (last.exit !== undefined) return;
+    last.kill('SIGTERM');
+    const gone = new AbortController();
+    void last.exited.then(() => gone.abort());
+    await pause(graceMs, gone.signal);
+    if (last.exit === undefined && !gone.signal.aborted) last.kill('SIGKILL');
+    await last.exited;
+  }
+}
+
+function checkOutput(
+  name: string,
+  value: 'inherit' | 'pipe' | 'ignore' | undefined,
+): 'inherit' | 'pipe' | 'ignore' {
+  if (value === undefined) return 'inherit';
+  if (outputs.includes(value)) return value;
+  const words = `${name} must be ${outputs.join(', ')}, got '${String(value)}'`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// parent(): the helper's end of the pair that it inherited.
+import { closeSync, fstatSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { SidecallError } from '../errors.ts';
+import {
+  checkSessionOptions,
+  establishOverDescriptor,
+  establishOverStream,
+  type SessionOptions,
+  type SessionSettings,
+  sessionOptionNames,
+  withDeadline,
+} from '../establish.ts';
+import { ranges } from '../limits.ts';
+import { type NativeAddon, nativeState } from '../native.ts';
+import { checkInteger, checkKeys } from '../options.ts';
+import type { Peer } from '../peer.ts';
+import type { Session } from '../rpc/session.ts';
+import { authorize, checkPolicy, kernelPeer, type PeerPolicy } from '../uds/peer.ts';
+import { fdVariable, parentVariable } from './start.ts';
+
+/** Options of {@link parent}. */
+export interface ParentOptions extends SessionOptions {
+  /** Who must have made the pair. Default: whoever did; a helper may run under another uid. */
+  readonly expect?: PeerPolicy | undefined;
+  /** For the hello. Default 5,000; 10 to 60,000. */
+  readonly timeoutMs?: number | undefined;
+}
+
+const connecting = { side: 'connecting' } as const;
+
+/**
+ * The session with the process that started us by `spawnHelper()`. Once per process. On Linux, with
+ * the addon, the kernel kills us when that process ends, even while our loop is blocked; everywhere
+ * the session ends with it.
+ * @throws (as rejection) {SidecallError} `HELPER_FAILED` where we are no helper, `PEER_DENIED`,
+ * `CREDENTIALS_UNAVAILABLE`; `TypeError`/`RangeError` for misuse.
+ */
+export async function parent(options: ParentOptions = {}): Promise<Session> {
+  checkKeys('parent()', options, [...sessionOptionNames, 'expect', 'timeoutMs']);
+  checkPolicy('expect', options.expect);
+  const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
+  const settings = checkSessionOptions(options, undefined);
+  const variable = process.env[fdVariable];
+  const parentPid = Number(process.env[parentVariable]);
+  // Whatever happens next, no program that we start shall take itself for the helper.
+  delete process.env[fdVariable];
+  delete process.env[parentVariable];
+  const fd = checkVariable(variable);
+  const { addon } = nativeState();
+  try {
+    return await withDeadline('parent()', timeoutMs, undefined, (signal) =>
+      addon === undefined
+        ? meetOverStream(fd, options.expect, settings, signal)
+        : meetOverDescriptor(addon, fd, parentPid, options.expect, settings, signal),
+    );
+  } catch (error) {
+    throw asHelperFailure(error);
+  }
+}
+
+async function meetOverDescriptor(
+  native: NativeAddon,
+  inherited: number,
+  parentPid: number,
+  expect: PeerPolicy | undefined,
+  settings: SessionSettings,
+  signal: AbortSignal,
+): Promise<Session> {
+  const fd = takeOver(native, inherited);
+  let peer: Peer;
+  try {
+    dieWithParent(native, parentPid);
+    const known = kernelPeer(native, fd, 'spawn');
+    if (expect !== undefined) await authorize(expect, known, signal);
+    peer = known.peer;
+  } catch (error) {
+    native.closeDescriptor(fd);
+    throw error;
+  }
+  return establishOverDescriptor(native, fd, peer, connecting, settings, signal);
+}
+
+/** The inherited number is checked before anything is done to it: it may be anybody's. */
+function takeOver(native: NativeAddon, inherited: number): number {
+  try {
+    const { type, isListening } = native.describe(inherited);
+    if (type !== 'unix-stream' || isListening)
+      throw noHelper(`descriptor ${inherited} is a ${type}`);
+    native.setCloseOnExec(inherited); // first: a grandchild that held it would hide our death
+    const fd = native.duplicate(inherited);
+    closeSync(inherited);
+    return fd;
+  } catch (cause) {
+    if (SidecallError.is(cause)) throw cause;
+    throw noHelper(`descriptor ${inherited} cannot be used`, cause);
+  }
+}
+
+function dieWithParent(native: NativeAddon, parentPid: number): void {
+  // Absent where the spawn came from a worker thread, whose end would kill us early.
+  if (!Number.isInteger(parentPid) || parentPid <= 0) return;
+  if (native.dieWithParent(parentPid) !== 'orphaned') return;
+  throw noHelper('the process that started it has ended');
+}
+
+async function meetOverStream(
+  fd: number,
+  expect: PeerPolicy | undefined,
+  settings: SessionSettings,
+  signal: AbortSignal,
+): Promise<Session> {
+  if (expect !== undefined) {
+    const words = 'parent({ expect }) asks the kernel who made the pair, which needs the addon';
+    throw new SidecallError('ERR_SIDECALL_ADDON_UNAVAILABLE', words);
+  }
+  let socket: Socket;
+  try {
+    if (!fstatSync(fd).isSocket()) throw new TypeError('it is no socket');
+    socket = new Socket({ fd });
+  } catch (cause) {
+    throw noHelper(`descriptor ${fd} cannot be used`, cause);
+  }
+  return establishOverStream(socket, inheritedPeer(), connecting, settings, signal);
+}
+
+/** Inheritance vouches, nobody else. */
+function inheritedPeer(): Peer {
+  return Object.freeze({
+    origin: 'parent',
+    capturedAt: 'spawn',
+    pid: process.ppid,
+    pidIsHint: true,
+    uid: undefined,
+    gid: undefined,
+    groups: undefined,
+  });
+}
+
+function checkVariable(variable: string | undefined): number {
+  if (variable === undefined) {
+    throw noHelper(`${fdVariable} is not set (it is taken by the first call of parent())`);
+  }
+  const fd = Number(variable);
+  if (/^\d{1,9}$/.test(variable) && fd > 2) return fd;
+  throw noHelper(`${fdVariable} is '${variable}', which is no descriptor of ours`);
+}
+
+function asHelperFailure(error: unknown): unknown {
+  if (!SidecallError.is(error)) return error;
+  const { code } = error;
+  const isHello = code === 'ERR_SIDECALL_HELLO_TIMEOUT' || code === 'ERR_SIDECALL_PROTOCOL';
+  return isHello || code === 'ERR_SIDECALL_PEER_GONE' ? noHelper(error.message, error) : error;
+}
+
+function noHelper(why: string, cause?: unknown): SidecallError {
+  const words = `this process was not started by spawnHelper(): ${why}`;
+  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, { cause });
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// One helper process from spawn to open session, and its end.
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import { isMainThread } from 'node:worker_threads';
+import { SidecallError } from '../errors.ts';
+import {
+  establishOverDescriptor,
+  establishOverStream,
+  type SessionSettings,
+  withDeadline,
+} from '../establish.ts';
+import { type NativeAddon, nativeState } from '../native.ts';
+import { pause } from '../pause.ts';
+import type { Peer } from '../peer.ts';
+import type { Session } from '../rpc/session.ts';
+
+/** Number of the inherited descriptor in the helper. */
+export const helperFd = 3;
+/** Names that the helper reads and deletes: the descriptor's number; the pid to die with. */
+export const fdVariable = 'SIDECALL_FD';
+export const parentVariable = 'SIDECALL_PARENT';
+
+/** How a helper ended. */
+export interface HelperExit {
+  /** Exit code, or null where a signal ended it. */
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** Checked options of `spawnHelper()` that concern one process. */
+export interface StartSettings {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  readonly uid: number | undefined;
+  readonly gid: number | undefined;
+  readonly stdout: 'inherit' | 'pipe' | 'ignore';
+  readonly stderr: 'inherit' | 'pipe' | 'ignore';
+  readonly startTimeoutMs: number;
+  readonly session: SessionSettings;
+}
+
+const accepting = { side: 'accepting' } as const;
+
+/** A helper that runs, with its open session. */
+export class HelperProcess {
+  readonly #child: ChildProcess;
+  readonly session: Session;
+  /** Resolves when the process has ended. */
+  readonly exited: Promise<HelperExit>;
+  exit: HelperExit | undefined;
+
+  private constructor(child: ChildProcess, session: Session, exited: Promise<HelperExit>) {
+    this.#child = child;
+    this.session = session;
+    this.exited = exited;
+    void exited.then((exit) => this.#onExit(exit));
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  get stdout(): Readable | null {
+    return this.#child.stdout;
+  }
+
+  get stderr(): Readable | null {
+    return this.#child.stderr;
+  }
+
+  /** Spawns and says hello. @throws {SidecallError} `HELPER_FAILED` with what went wrong; nothing is left. */
+  static async start(settings: StartSettings, signal?: AbortSignal): Promise<HelperProcess> {
+    const { addon } = nativeState();
+    const pair = addon === undefined ? undefined : makePair(addon);
+    let child: ChildProcess;
+    try {
+      child = spawnChild(settings, pair?.far ?? 'pipe');
+    } catch (cause) {
+      if (pair !== undefined) addon?.closeDescriptor(pair.near);
+      throw failed(settings, cause);
+    } finally {
+      if (pair !== undefined) addon?.closeDescriptor(pair.far); // the child has its own
+    }
+    const early = new AbortController();
+    const exited = watchExit(child, settings, early);
+    const onAbort = (): void => early.abort(signal?.reason);
+    signal?.addEventListener('abort', onAbort);
+    if (signal?.aborted) onAbort();
+    try {
+      const what = `helper ${settings.command}`;
+      const session = await withDeadline(what, settings.startTimeoutMs, early.signal, (until) =>
+        meet(addon, pair?.near, child, settings, until),
+      );
+      return new HelperProcess(child, session, exited);
+    } catch (cause) {
+      child.kill('SIGKILL');
+      if (signal?.aborted) throw signal.reason;
+      // The end of its socket is seen before the end of its process: give the exit code its chance.
+      if (child.pid !== undefined) await Promise.race([exited, pause(500, early.signal)]);
+      throw failed(settings, early.signal.aborted ? early.signal.reason : cause);
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+    }
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  ref(): void {
+    this.#child.ref();
+    this.session.ref();
+  }
+
+  unref(): void {
+    this.#child.unref();
+    this.session.unref();
+  }
+
+  /** A grandchild may hold the helper's end open: the spawn handle's word ends the session too. */
+  #onExit(exit: HelperExit): void {
+    this.exit = exit;
+    // What the helper had sent is in the socket: two turns of the loop read all that it can hold.
+    setImmediate(() =>
+      setImmediate(() => {
+        this.session.terminate(
+          new SidecallError('ERR_SIDECALL_PEER_GONE', exitWords(this.pid, exit)),
+        );
+      }),
+    );
+  }
+}
+
+/** How it ended, in words. */
+export function exitWords(pid: number | undefined, { code, signal }: HelperExit): string {
+  const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
+  return `helper ${pid} ended with ${how}`;
+}
+
+function makePair(native: NativeAddon): { near: number; far: number } {
+  try {
+    return native.socketPair();
+  } catch (cause) {
+    throw new SidecallError('ERR_SIDECALL_HELPER_FAILED', 'no socket pair could be made', {
+      cause,
+    });
+  }
+}
+
+function spawnChild(settings: StartSettings, channel: number | 'pipe'): ChildProcess {
+  const { command, args, cwd, uid, gid, stdout, stderr } = settings;
+  const env: NodeJS.ProcessEnv = { ...settings.env, [fdVariable]: String(helperFd) };
+  // PR_SET_PDEATHSIG follows the thread that spawned: from a worker it would kill the helper early.
+  if (isMainThread) env[parentVariable] = String(process.pid);
+  else delete env[parentVariable];
+  const stdio: StdioOptions = ['ignore', stdout, stderr, channel];
+  return spawn(command, args, { cwd, env, uid, gid, stdio, windowsHide: true });
+}
+
+function watchExit(
+  child: ChildProcess,
+  settings: StartSettings,
+  early: AbortController,
+): Promise<HelperExit> {
+  return new Promise((resolve) => {
+    child.once('error', (cause) => {
+      early.abort(failed(settings, cause)); // it never started
+      resolve({ code: null, signal: null });
+    });
+    child.once('exit', (code, signal) => {
+      const words = `${settings.command}: ${exitWords(child.pid, { code, signal })} before its hello`;
+      early.abort(new SidecallError('ERR_SIDECALL_HELPER_FAILED', words));
+      resolve({ code, signal });
+    });
+  });
+}
+
+function meet(
+  native: NativeAddon | undefined,
+  near: number | undefined,
+  child: ChildProcess,
+  settings: StartSettings,
+  signal: AbortSignal,
+): Promise<Session> {
+  const peer = spawnedPeer(child, settings);
+  if (native !== undefined && near !== undefined) {
+    return establishOverDescriptor(native, near, peer, accepting, settings.session, signal);
+  }
+  const socket = child.stdio[helperFd] as Socket;
+  return establishOverStream(socket, peer, accepting, settings.session, signal);
+}
+
+/** The spawn handle vouches: a pair would show ourselves at both ends. */
+function spawnedPeer(child: ChildProcess, { uid, gid }: StartSettings): Peer {
+  return Object.freeze({
+    origin: 'spawned',
+    capturedAt: 'spawn',
+    pid: child.pid,
+    pidIsHint: false,
+    uid: uid ?? process.geteuid?.(),
+    gid: gid ?? process.getegid?.(),
+    groups: uid === undefined ? process.getgroups?.() : undefined,
+  });
+}
+
+function failed({ command }: StartSettings, cause: unknown): SidecallError {
+  if (SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_HELPER_FAILED') return cause;
+  const words = `helper ${command} did not start: ${cause instanceof Error ? cause.message : cause}`;
+  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, { cause });
+}

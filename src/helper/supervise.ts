@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// Which process a helper is at the moment: started again with back-off, up to a crash-loop limit.
+import { nodeError, SidecallError } from '../errors.ts';
+import { emitEvent } from '../events.ts';
+import { Fifo } from '../fifo.ts';
+import { fixed, ranges } from '../limits.ts';
+import { checkInteger, checkKeys } from '../options.ts';
+import { pause } from '../pause.ts';
+import { type CallOptions, checkCallOptions } from '../rpc/call.ts';
+import type { Callable } from '../rpc/caller.ts';
+import type { CallTarget } from '../rpc/client.ts';
+import { exitWords, type HelperExit, HelperProcess, type StartSettings } from './start.ts';
+
+/** When and how often a helper that died is started again. */
+export interface RestartOptions {
+  /** Pause before the first restart; each further one within the window is 1.6 times as long. Default 10. */
+  readonly firstMs?: number | undefined;
+  /** The longest pause. Default 1,000. */
+  readonly maxMs?: number | undefined;
+  /** Restarts within the window before the helper is given up as a crash loop. Default 5. */
+  readonly maxRestarts?: number | undefined;
+  /** Length of the window. Default 60,000. */
+  readonly windowMs?: number | undefined;
+}
+
+/** Checked {@link RestartOptions}. */
+export interface RestartSettings {
+  readonly firstMs: number;
+  readonly maxMs: number;
+  readonly maxRestarts: number;
+  readonly windowMs: number;
+}
+
+const growth = 1.6;
+const jitter = 0.2;
+
+/** @throws {TypeError | RangeError} for misuse. */
+export function checkRestart(
+  restart: boolean | RestartOptions | undefined,
+): RestartSettings | undefined {
+  if (restart === undefined || restart === false) return undefined;
+  const given = restart === true ? {} : restart;
+  checkKeys('restart', given, ['firstMs', 'maxMs', 'maxRestarts', 'windowMs']);
+  const settings = {
+    firstMs: checkInteger('restart.firstMs', given.firstMs, ranges.restartFirstMs),
+    maxMs: checkInteger('restart.maxMs', given.maxMs, ranges.restartMaxMs),
+    maxRestarts: checkInteger('restart.maxRestarts', given.maxRestarts, ranges.maxRestarts),
+    windowMs: checkInteger('restart.windowMs', given.windowMs, ranges.restartWindowMs),
+  };
+  if (settings.firstMs <= settings.maxMs) return settings;
+  const words = `restart.firstMs ${settings.firstMs} exceeds restart.maxMs ${settings.maxMs}`;
+  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+}
+
+/** Pause before the n-th restart (from 0) within the window. */
+export function backOffMs(restart: number, { firstMs, maxMs }: RestartSettings): number {
+  const ms = Math.min(maxMs, firstMs * growth ** restart);
+  return ms * (1 + jitter * (2 * Math.random() - 1));
+}
+
+interface Waiter {
+  readonly start: (process: HelperProcess | undefined) => void;
+}
+
+/** Keeps a helper running, and calls waiting while it is not. */
+export class Supervisor implements CallTarget {
+  current: HelperProcess;
+  readonly exited: Promise<HelperExit>;
+  readonly #settings: StartSettings;
+  readonly #restart: RestartSettings | undefined;
+  readonly #retired = new AbortController();
+  readonly #restartedAt: number[] = [];
+  readonly #waiters = new Fifo<Waiter>();
+  #isRunning = true;
+  #isReferenced = true;
+  // Set once no process will follow: what calls reject with from then on.
+  #final: SidecallError | undefined;
+  #restarting: Promise<void> | undefined;
+  #resolveExited!: (exit: HelperExit) => void;
+
+  constructor(settings: StartSettings, restart: RestartSettings | undefined, first: HelperProcess) {
+    this.#settings = settings;
+    this.#restart = restart;
+    this.current = first;
+    this.exited = new Promise((resolve) => {
+      this.#resolveExited = resolve;
+    });
+    this.#follow(first);
+  }
+
+  /** Rejects, never throws. Between two processes it waits, no longer than the call's own deadline. */
+  call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+    const { session } = this.current;
+    if (this.#isRunning && session.state === 'open') {
+      return session.target.call(callable, value, options);
+    }
+    const waiting = this.#callLater(callable, value, options);
+    waiting.catch(() => undefined);
+    return waiting;
+  }
+
+  setReferenced(isReferenced: boolean): void {
+    this.#isReferenced = isReferenced;
+    if (isReferenced) this.current.ref();
+    else this.current.unref();
+  }
+
+  /** No process follows from now on. Resolves to the one that may still run. */
+  async retire(): Promise<HelperProcess | undefined> {
+    this.#final ??= new SidecallError('ERR_SIDECALL_CLOSED', 'the helper was stopped');
+    this.#retired.abort();
+    await this.#restarting;
+    this.#releaseWaiters();
+    return this.#isRunning ? this.current : undefined;
+  }
+
+  #follow(helper: HelperProcess): void {
+    if (!this.#isReferenced) helper.unref();
+    void helper.exited.then((exit) => this.#onExit(helper, exit));
+  }
+
+  #onExit(helper: HelperProcess, exit: HelperExit): void {
+    this.#isRunning = false;
+    if (this.#final !== undefined) return this.#end(exit);
+    const cause = new SidecallError('ERR_SIDECALL_PEER_GONE', exitWords(helper.pid, exit));
+    this.#report(cause);
+    if (this.#restart === undefined) {
+      this.#final = cause;
+      return this.#end(exit);
+    }
+    this.#restarting = this.#startAgain(this.#restart, exit);
+  }
+
+  async #startAgain(restart: RestartSettings, last: HelperExit): Promise<void> {
+    for (;;) {
+      const now = performance.now();
+      while ((this.#restartedAt[0] ?? now) < now - restart.windowMs) this.#restartedAt.shift();
+      const count = this.#restartedAt.length;
+      if (count >= restart.maxRestarts) {
+        const words = `helper ${this.#settings.command} ended ${count + 1} times within ${restart.windowMs} ms: given up as a crash loop`;
+        this.#final ??= new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, {
+          retryable: false,
+        });
+        this.#report(this.#final);
+        return this.#end(last);
+      }
+      this.#restartedAt.push(now);
+      await pause(backOffMs(count, restart), this.#retired.signal);
+      if (this.#retired.signal.aborted) return this.#end(last);
+      if (await this.#tryStart()) return;
+    }
+  }
+
+  async #tryStart(): Promise<boolean> {
+    try {
+      this.current = await HelperProcess.start(this.#settings, this.#retired.signal);
+    } catch (error) {
+      if (!this.#retired.signal.aborted) this.#report(SidecallError.from(error));
+      return false;
+    }
+    this.#isRunning = true;
+    this.#restarting = undefined;
+    this.#follow(this.current);
+    this.#releaseWaiters();
+    return true;
+  }
+
+  #end(exit: HelperExit): void {
+    this.#restarting = undefined;
+    this.#releaseWaiters();
+    this.#resolveExited(exit);
+  }
+
+  #releaseWaiters(): void {
+    const helper = this.#isRunning && this.#final === undefined ? this.current : undefined;
+    for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
+      waiter.start(helper);
+    }
+  }
+
+  async #callLater(
+    callable: Callable,
+    value: unknown,
+    given: CallOptions | undefined,
+  ): Promise<unknown> {
+    const options = checkCallOptions(given);
+    options.signal?.throwIfAborted();
+    const { timeoutMs, signal } = options;
+    const since = performance.now();
+    const helper = await this.#nextProcess(callable.name, timeoutMs, signal);
+    if (timeoutMs === undefined) return helper.session.target.call(callable, value, options);
+    const leftMs = Math.max(0, Math.ceil(timeoutMs - (performance.now() - since)));
+    return helper.session.target.call(callable, value, { ...options, timeoutMs: leftMs });
+  }
+
+  /** The process that runs, or the next one. */
+  async #nextProcess(
+    method: string,
+    timeoutMs: number | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<HelperProcess> {
+    if (this.#final !== undefined) throw this.#finalError();
+    if (this.#waiters.length >= fixed.waitingCallsMax) {
+      throw new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', 'too many calls wait for the helper');
+    }
+    const wake = new AbortController();
+    let next: HelperProcess | undefined;
+    const waiter: Waiter = {
+      start: (process) => {
+        next = process;
+        wake.abort();
+      },
+    };
+    const onAbort = (): void => wake.abort();
+    signal?.addEventListener('abort', onAbort);
+    this.#waiters.push(waiter);
+    try {
+      await pause(timeoutMs ?? ranges.timeoutMs.max, wake.signal);
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+      this.#waiters.remove(waiter);
+    }
+    signal?.throwIfAborted();
+    if (next !== undefined) return next;
+    if (this.#final !== undefined) throw this.#finalError();
+    const words = `${method}: timeoutMs ${timeoutMs} passed while the helper was being started again`;
+    throw new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words, { delivered: 'no' });
+  }
+
+  #finalError(): SidecallError {
+    const { code, message, retryable } = this.#final as SidecallError;
+    return new SidecallError(code, message, { delivered: 'no', retryable });
+  }
+
+  #report(error: SidecallError): void {
+    const { onEvent } = this.#settings.session;
+    emitEvent(onEvent, { type: 'helper-exited', error, peer: this.current.session.peer });
+  }
+}

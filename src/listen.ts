@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// listen(): sessions with whoever connects to a path and passes the policy.
+import { join } from 'node:path';
+import { nodeError } from './errors.ts';
+import {
+  addonReason,
+  checkSessionOptions,
+  type SessionOptions,
+  sessionOptionNames,
+} from './establish.ts';
+import { ranges } from './limits.ts';
+import { Listener, type ListenerSettings } from './listener.ts';
+import { nativeState } from './native.ts';
+import { checkInteger, checkKeys, checkMode, checkText } from './options.ts';
+import { pathPeer } from './path-peer.ts';
+import { Registry } from './rpc/registry.ts';
+import { standardMode } from './uds/bind.ts';
+import { checkPathLength, makePrivateDirectory, removePrivateDirectory } from './uds/directory.ts';
+import { checkPolicy, type PeerPolicy } from './uds/peer.ts';
+
+/** Options of {@link listen}. */
+export interface ListenOptions extends SessionOptions {
+  /** Path of the socket to make. Default: a private one, see {@link Listener.path}. */
+  readonly path?: string | undefined;
+  /** Whose connections become sessions. Default: processes of our own effective uid. */
+  readonly authorize?: PeerPolicy | undefined;
+  /** Permission bits of the socket file: octal string or number. Default `'0600'`. */
+  readonly mode?: number | string | undefined;
+  /** Group of the socket file, for a `mode` that lets a group in. Default: the directory's or ours. */
+  readonly gid?: number | undefined;
+  /** Connections that the kernel keeps for us before we accept them. Default 511; 1 to 65,535. */
+  readonly backlog?: number | undefined;
+  /** For look-up, policy and hello of one connection. Default 2,000; 10 to 60,000. */
+  readonly helloTimeoutMs?: number | undefined;
+  /** Connections between accept and session. Default 1,024; 1 to 16,384. */
+  readonly hellosMax?: number | undefined;
+  /** Sessions in all. Default 4,096; 1 to 65,536. Above it: `LIMIT_CONNECTIONS` at the peer. */
+  readonly sessionsMax?: number | undefined;
+  /** Sessions of one uid. Default 1,024; 1 to 65,536. */
+  readonly sessionsPerUidMax?: number | undefined;
+  /** Leave the socket file behind at close. Default: it is removed. */
+  readonly unlinkOnClose?: boolean | undefined;
+  /** Accepts a directory that others own or can write. Then anyone there can swap the socket. */
+  readonly unsafeDirectory?: boolean | undefined;
+  /** As for `connect()`: `path-permissions` works without the addon, and without its promise. */
+  readonly identity?: 'kernel' | 'path-permissions' | undefined;
+}
+
+const counts = [
+  'backlog',
+  'helloTimeoutMs',
+  'hellosMax',
+  'sessionsMax',
+  'sessionsPerUidMax',
+] as const;
+const names = [
+  ...sessionOptionNames,
+  ...counts,
+  'path',
+  'authorize',
+  'mode',
+  'gid',
+  'unlinkOnClose',
+  'unsafeDirectory',
+  'identity',
+];
+
+/**
+ * Listens at a path. A live listener there is never displaced, a stale socket is replaced.
+ * @throws (as rejection) {SidecallError} `PATH_IN_USE`, `PATH_UNSAFE`, `PATH_TOO_LONG`,
+ * `ADDON_UNAVAILABLE`, `LIMIT_DESCRIPTORS`, `SYSTEM`; `TypeError` or `RangeError` for misuse.
+ */
+export async function listen(options: ListenOptions = {}): Promise<Listener> {
+  checkKeys('listen()', options, names);
+  const { authorize, identity, gid } = options;
+  checkPolicy('authorize', authorize);
+  if (gid !== undefined && !(Number.isInteger(gid) && gid >= 0 && gid < 0xffff_ffff)) {
+    throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', `gid must be a group id, got ${String(gid)}`);
+  }
+  const given = checkText('path', options.path);
+  if (given !== undefined) checkPathLength(given);
+  const number = (name: (typeof counts)[number]): number =>
+    checkInteger(name, options[name], ranges[name]);
+  const registry = new Registry();
+  const { addon } = nativeState();
+  const isByPath = addon === undefined || identity === 'path-permissions';
+  const settings: Omit<ListenerSettings, 'path' | 'privateDirectory'> = {
+    session: checkSessionOptions(options, registry),
+    registry,
+    authorize,
+    helloTimeoutMs: number('helloTimeoutMs'),
+    hellosMax: number('hellosMax'),
+    sessionsMax: number('sessionsMax'),
+    sessionsPerUidMax: number('sessionsPerUidMax'),
+    bind: {
+      mode: options.mode === undefined ? standardMode : checkMode('mode', options.mode),
+      gid,
+      backlog: number('backlog'),
+      unlinkOnClose: options.unlinkOnClose ?? true,
+    },
+    unsafeDirectory: options.unsafeDirectory ?? false,
+    native: isByPath ? undefined : addon,
+    pathPeer: isByPath ? pathPeer('listen()', identity, authorize, addonReason()) : undefined,
+  };
+  const privateDirectory = given === undefined ? makePrivateDirectory('socket') : undefined;
+  const path = given ?? join(privateDirectory as string, 'socket');
+  try {
+    return await Listener.open({ ...settings, path, privateDirectory });
+  } catch (error) {
+    if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
+    throw error;
+  }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Key-values of a call, and their bytes: u16 key length, key, u32 value length, value, repeated.
+import { nodeError, SidecallError } from './errors.ts';
+import { fixed } from './limits.ts';
+
+/** Key-values of a call. Keys ending in `-bin` hold bytes, all others strings. */
+export type Metadata = { readonly [key: string]: string | Uint8Array };
+
+const keyPattern = /^[a-z0-9_.-]{1,256}$/;
+const none = new Uint8Array(0);
+const noEntries: Metadata = Object.freeze(Object.create(null) as Metadata);
+
+/**
+ * Bytes of `metadata`.
+ * @throws {TypeError} for a key that is not lower case ASCII, or a value of the wrong type.
+ * @throws {SidecallError} `MESSAGE_TOO_LARGE` above `maxBytes` or 64 entries.
+ */
+export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number): Uint8Array {
+  if (metadata === undefined) return none;
+  const keys = Object.keys(metadata);
+  if (keys.length === 0) return none;
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for (const key of keys) {
+    const value = encodeValue(key, metadata[key]);
+    const head = Buffer.allocUnsafe(2 + key.length + 4);
+    head.writeUInt16LE(key.length, 0);
+    head.write(key, 2, 'latin1');
+    head.writeUInt32LE(value.byteLength, 2 + key.length);
+    parts.push(head, value);
+    bytes += head.byteLength + value.byteLength;
+  }
+  if (bytes <= maxBytes && keys.length <= fixed.metadataEntriesMax) return Buffer.concat(parts);
+  const words = `metadata of ${keys.length} entries and ${bytes} bytes exceeds what the peer takes: ${fixed.metadataEntriesMax} entries, ${maxBytes} bytes`;
+  throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
+}
+
+/**
+ * The key-values in `bytes`, without a prototype.
+ * @throws {SidecallError} `PROTOCOL` for what no correct peer sends.
+ */
+export function decodeMetadata(bytes: Uint8Array): Metadata {
+  if (bytes.byteLength === 0) return noEntries;
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const metadata = Object.create(null) as Record<string, string | Uint8Array>;
+  let at = 0;
+  let entries = 0;
+  const take = (count: number): Buffer => {
+    if (count > view.byteLength - at) throw broken('an entry runs past the end');
+    at += count;
+    return view.subarray(at - count, at);
+  };
+  while (at < view.byteLength) {
+    entries += 1;
+    if (entries > fixed.metadataEntriesMax) throw broken('more than 64 entries');
+    const key = take(take(2).readUInt16LE(0)).toString('latin1');
+    if (!keyPattern.test(key)) throw broken('a key that is not lower case ASCII');
+    if (key in metadata) throw broken('a key twice');
+    const value = take(take(4).readUInt32LE(0));
+    metadata[key] = key.endsWith('-bin') ? new Uint8Array(value) : value.toString('utf8');
+  }
+  return metadata;
+}
+
+function encodeValue(key: string, value: unknown): Buffer {
+  if (!keyPattern.test(key)) {
+    const words = `metadata key '${key}' must be 1 to 256 of a-z 0-9 _ . -`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
+  if (key.endsWith('-bin')) {
+    if (value instanceof Uint8Array) return Buffer.from(value);
+    const words = `metadata '${key}' must be a Uint8Array because its key ends in -bin`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+  }
+  if (typeof value === 'string') return Buffer.from(value, 'utf8');
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `metadata '${key}' must be a string`);
+}
+
+function broken(what: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_PROTOCOL', `metadata with ${what}`);
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// The only file that loads the addon. It loads on first use, never at import, and never throws there:
+// without it, helpers still work, and what needs the kernel's word fails closed.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { SidecallError } from './errors.ts';
+
+/** What the kernel says of the peer of a connected Unix socket. */
+export interface NativePeer {
+  readonly pid: number;
+  readonly pidIsHint: boolean;
+  readonly uid: number;
+  readonly gid: number;
+  readonly groups?: readonly number[];
+  readonly isAlive?: boolean;
+}
+
+export interface NativeFileStatus {
+  readonly type: 'file' | 'directory' | 'link' | 'socket' | 'other';
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  /** Device and inode: equal for the same file only. */
+  readonly identity: string;
+}
+
+/** Functions of the addon. Descriptors they return are closed with the environment until disowned. */
+export interface NativeAddon {
+  readonly version: string;
+  readonly socketPathMaxBytes: number;
+  closeDescriptor(fd: number): boolean;
+  disownDescriptor(fd: number): boolean;
+  duplicate(fd: number): number;
+  setCloseOnExec(fd: number): void;
+  describe(fd: number): { type: string; isListening: boolean };
+  openDirectory(path: string): number;
+  statDescriptor(fd: number): NativeFileStatus;
+  statAt(directory: number, name: string): NativeFileStatus | undefined;
+  unlinkAt(directory: number, name: string): void;
+  changeModeAt(directory: number, name: string, mode: number): void;
+  changeGroupAt(directory: number, name: string, gid: number): void;
+  openLockFile(directory: number, name: string): number;
+  tryLock(fd: number): boolean;
+  ownCredentials(): { pid: number; uid: number; gid: number; groups: number[] };
+  dieWithParent(pid: number): 'armed' | 'not-child' | 'orphaned' | 'unsupported';
+  peerCredentials(fd: number): NativePeer;
+  socketPair(): { near: number; far: number };
+  bindSocket(path: string): number;
+  listenOn(fd: number, backlog: number): void;
+  /** -1: the backlog is full, try again. */
+  connectSocket(path: string): number;
+  /** Bytes taken; -1: no room now. `descriptor` -1: none. */
+  send(fd: number, bytes: Uint8Array, offset: number, descriptor: number): number;
+  /** undefined: nothing there yet. `bytes` 0: the peer ended. */
+  receive(
+    fd: number,
+    target: Uint8Array,
+    offset: number,
+  ):
+    | { bytes: number; descriptors: number; isTruncated: boolean; hasOtherControl: boolean }
+    | undefined;
+  refuseDescriptors(fd: number): boolean;
+}
+
+/** The addon, or why there is none. */
+export type NativeState =
+  | { readonly addon: NativeAddon; readonly file: string; readonly reason: undefined }
+  | { readonly addon: undefined; readonly file: undefined; readonly reason: string };
+
+let state: NativeState | undefined;
+
+/** Loads the addon once per environment. */
+export function nativeState(): NativeState {
+  state ??= load();
+  return state;
+}
+
+/** @throws {SidecallError} `ADDON_UNAVAILABLE`, saying what was wanted and why it cannot be had. */
+export function requireNative(wanted: string): NativeAddon {
+  const { addon, reason } = nativeState();
+  if (addon !== undefined) return addon;
+  throw new SidecallError('ERR_SIDECALL_ADDON_UNAVAILABLE', `${wanted} needs the addon: ${reason}`);
+}
+
+/** Folder under prebuilds/ for this machine. A glibc file loaded on musl fails late and strangely. */
+export function prebuildFolder(): string {
+  const libc = process.platform === 'linux' && !hasGlibc() ? '-musl' : '';
+  return `${process.platform}-${process.arch}${libc}`;
+}
+
+function load(): NativeState {
+  const override = process.env.SIDECALL_NATIVE;
+  if (override === 'off') return missing('SIDECALL_NATIVE=off switches it off');
+  const require = createRequire(import.meta.url);
+  let file = override ?? `../prebuilds/${prebuildFolder()}/sidecall.node`;
+  let addon: NativeAddon;
+  try {
+    file = require.resolve(file);
+    addon = require(file) as NativeAddon;
+  } catch (error) {
+    return missing(whyNot(file, error));
+  }
+  const expected = packageVersion();
+  if (addon.version !== expected) {
+    return missing(`${file} is of version ${addon.version}, this package is ${expected}`);
+  }
+  return { addon, file, reason: undefined };
+}
+
+function missing(reason: string): NativeState {
+  return { addon: undefined, file: undefined, reason };
+}
+
+function whyNot(file: string, error: unknown): string {
+  const { code, message } = error as { code?: string; message: string };
+  if (code === 'ERR_DLOPEN_DISABLED') return 'Node was started without --allow-addons';
+  if (code === 'MODULE_NOT_FOUND') return `there is no ${file}`;
+  return `${file} did not load: ${message.split('\n')[0]}`;
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+function hasGlibc(): boolean {
+  // Without this the report may wait for DNS.
+  const report = process.report as typeof process.report & { excludeNetwork?: boolean };
+  const before = report.excludeNetwork ?? false;
+  report.excludeNetwork = true;
+  const { header } = report.getReport() as { header: { glibcVersionRuntime?: string } };
+  report.excludeNetwork = before;
+  return header.glibcVersionRuntime !== undefined;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Checks of what a caller passed: misuse throws at once, with Node's codes, naming the option.
+import { nodeError } from './errors.ts';
+
+/** Unknown keys throw: `timeoutMS` must not mean "no timeout". */
+export function checkKeys(what: string, options: object, known: readonly string[]): void {
+  if (typeof options !== 'object' || options === null) {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what}: options must be an object`);
+  }
+  for (const key of Object.keys(options)) {
+    if (known.includes(key)) continue;
+    const words = `${what}: unknown option '${key}'; known are ${known.join(', ')}`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
+}
+
+/** An integer in [min, max], or the default where it is undefined. */
+export function checkInteger(
+  name: string,
+  value: number | undefined,
+  { min, max, standard }: { min: number; max: number; standard: number },
+): number {
+  if (value === undefined) return standard;
+  if (typeof value !== 'number') {
+    throw nodeError(
+      TypeError,
+      'ERR_INVALID_ARG_TYPE',
+      `${name} must be a number, got ${typeof value}`,
+    );
+  }
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  const words = `${name} must be an integer from ${min} to ${max}, got ${value}`;
+  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+}
+
+/** A string without NUL; `undefined` stays. */
+export function checkText(name: string, value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string') {
+    throw nodeError(
+      TypeError,
+      'ERR_INVALID_ARG_TYPE',
+      `${name} must be a string, got ${typeof value}`,
+    );
+  }
+  if (value === '' || value.includes('\0')) {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', `${name} must not be empty or hold NUL`);
+  }
+  return value;
+}
+
+/** File permission bits: an octal string (`'0770'`), or a number up to 0o7777. */
+export function checkMode(name: string, value: number | string): number {
+  const isOctal = typeof value === 'string' && /^(0o)?[0-7]{3,5}$/.test(value);
+  const mode = isOctal ? Number.parseInt(value.replace('0o', ''), 8) : value;
+  if (typeof mode === 'number' && Number.isInteger(mode) && mode >= 0 && mode <= 0o7777)
+    return mode;
+  const words = `${name} must be an octal string or a number up to 0o7777, got ${String(value)}`;
+  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// The peer of a connection that only the permissions of its path vouch for.
+import { nodeError, SidecallError } from './errors.ts';
+import type { Peer } from './peer.ts';
+import type { PeerPolicy } from './uds/peer.ts';
+
+/**
+ * A peer without ids, where the caller has asked for it by name.
+ * @throws {SidecallError} `ADDON_UNAVAILABLE` where it has not; `TypeError` for rules about ids.
+ */
+export function pathPeer(
+  what: string,
+  identity: 'kernel' | 'path-permissions' | undefined,
+  policy: PeerPolicy | undefined,
+  reason: string,
+): Peer {
+  if (identity !== undefined && identity !== 'kernel' && identity !== 'path-permissions') {
+    const words = `identity must be kernel or path-permissions, got '${String(identity)}'`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
+  if (identity !== 'path-permissions') {
+    const words = `${what} asks the kernel who the peer is, which needs the addon: ${reason}; identity: 'path-permissions' does without, and without its promise`;
+    throw new SidecallError('ERR_SIDECALL_ADDON_UNAVAILABLE', words);
+  }
+  if (policy !== undefined && typeof policy !== 'function') {
+    const words = `${what} with identity 'path-permissions' knows no ids, so only a function may be the policy`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
+  return Object.freeze({
+    origin: 'path',
+    capturedAt: 'connect',
+    pid: undefined,
+    pidIsHint: false,
+    uid: undefined,
+    gid: undefined,
+    groups: undefined,
+  });
+}

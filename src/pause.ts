@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+
+/** Resolves after `ms`, or as soon as `signal` is aborted. Never rejects, leaves no timer or listener. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, Math.min(ms, 2_147_483_647));
+    signal.addEventListener('abort', done);
+  });
+}

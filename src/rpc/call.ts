@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// What callers may say of a call, and what handlers see of it.
+import { nodeError } from '../errors.ts';
+import { ranges } from '../limits.ts';
+import type { Metadata } from '../metadata.ts';
+import { checkInteger, checkKeys } from '../options.ts';
+import type { Peer } from '../peer.ts';
+
+/** Options of one call. */
+export interface CallOptions {
+  /**
+   * Milliseconds until the call fails with `DEADLINE_EXCEEDED`; sent as remaining time, so that the
+   * handler sees it too. Default: none. 0 to 2,147,483,647; 0 fails at once.
+   */
+  readonly timeoutMs?: number | undefined;
+  /** Aborting it rejects the call with `signal.reason` and aborts `ctx.signal` of the handler. */
+  readonly signal?: AbortSignal | undefined;
+  /** Key-values for the handler. Default: none. */
+  readonly metadata?: Metadata | undefined;
+  /** Called once with what the handler sent by `ctx.sendHeaders`, before the answer. */
+  readonly onHeaders?: ((metadata: Metadata) => void) | undefined;
+  /** Called once with `ctx.trailers`, if there are any, before the promise settles. */
+  readonly onTrailers?: ((metadata: Metadata) => void) | undefined;
+}
+
+/** What a handler sees beside the request. */
+export interface CallContext {
+  /** Wire name of the method: `Indexer.add`. */
+  readonly method: string;
+  /** Who calls. The policy of this end has accepted it. */
+  readonly peer: Peer;
+  /** Key-values that the caller sent. */
+  readonly metadata: Metadata;
+  /** Instant on the clock of `performance.now()` at which the call is over, or undefined. */
+  readonly deadline: number | undefined;
+  /** Aborted when the caller gave up, the deadline passed, or the session ended; `reason` says which. */
+  readonly signal: AbortSignal;
+  /** Key-values to go with the answer; `set` as often as needed before returning. */
+  trailers: Metadata;
+  /**
+   * Sends key-values ahead of the answer. Once per call.
+   * @throws {TypeError} the second time, or after the call was over.
+   */
+  sendHeaders(metadata: Metadata): void;
+}
+
+const known = ['timeoutMs', 'signal', 'metadata', 'onHeaders', 'onTrailers'];
+const none: CallOptions = Object.freeze({});
+
+/**
+ * Checks what a caller passed.
+ * @throws {RangeError} `ERR_OUT_OF_RANGE` for `timeoutMs`, {@link TypeError} for the rest.
+ */
+export function checkCallOptions(options: CallOptions | undefined): CallOptions {
+  if (options === undefined) return none;
+  checkKeys('call', options, known);
+  if (options.timeoutMs !== undefined) {
+    checkInteger('timeoutMs', options.timeoutMs, ranges.timeoutMs);
+  }
+  const { signal } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'signal must be an AbortSignal');
+  }
+  return options;
+}

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: MIT
+// The half of a session that serves: checks what the peer opens, runs handlers, sends their answers.
+import {
+  type FailureStatus,
+  RpcError,
+  SidecallError,
+  type SidecallErrorCode,
+  statuses,
+} from '../errors.ts';
+import { emitEvent } from '../events.ts';
+import { Fifo } from '../fifo.ts';
+import {
+  CallKind,
+  FrameFlag,
+  FrameType,
+  type Header,
+  noTimeout,
+  protocol,
+  ResetReason,
+} from '../frame.ts';
+import { fixed } from '../limits.ts';
+import { decodeMetadata, encodeMetadata, type Metadata } from '../metadata.ts';
+import type { Peer } from '../peer.ts';
+import { tooLarge } from './caller.ts';
+import { decodeWith, encodeWith, json } from './codec.ts';
+import { chargeOf } from './credit.ts';
+import { cancelDeadline, deadlineAfter } from './deadline.ts';
+import { Assembly } from './fragment.ts';
+import { type CallHost, HandlerContext, IncomingCall } from './incoming-call.ts';
+import type { Link } from './link.ts';
+import { LearntNames } from './method-names.ts';
+import { CancelAllowance } from './rate.ts';
+import type { Registry, Served } from './registry.ts';
+import { AcceptedStreams } from './stream-table.ts';
+
+interface Answer {
+  readonly call: IncomingCall;
+  readonly body: Uint8Array | string;
+  readonly bodyBytes: number;
+  readonly trailers: Uint8Array;
+}
+
+interface Parked {
+  readonly call: IncomingCall;
+  readonly served: Served;
+  readonly request: unknown;
+}
+
+const nothing = new Uint8Array(0);
+
+export class Callee implements CallHost {
+  readonly #link: Link;
+  readonly #registry: Registry;
+  readonly #streams: AcceptedStreams<IncomingCall>;
+  readonly #names = new LearntNames();
+  readonly #cancels: CancelAllowance;
+  // Requests that wait because our answers do: a peer that does not read gets no more work done.
+  readonly #parked = new Fifo<Parked>();
+  // Answers that wait for the peer's window.
+  readonly #answers = new Fifo<Answer>();
+  #open = 0;
+  #running = 0;
+  #unfinishedBytes = 0;
+  #isDraining = false;
+
+  constructor(link: Link, registry: Registry) {
+    this.#link = link;
+    this.#registry = registry;
+    this.#streams = new AcceptedStreams(link.own.streamsMax);
+    this.#cancels = new CancelAllowance(link.own.streamsMax);
+  }
+
+  get peer(): Peer {
+    return this.#link.peer;
+  }
+
+  /** Calls of the peer's that are not over: arriving, waiting, running, or waiting to be answered. */
+  get pending(): number {
+    return Math.max(this.#open, this.#running);
+  }
+
+  /** Handlers at work, those of cancelled calls included. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /** From now on new calls are refused; those that were opened before go on. */
+  drain(): void {
+    this.#isDraining = true;
+  }
+
+  learn(header: Header, payload: Uint8Array): void {
+    this.#names.learn(header.slot, payload);
+  }
+
+  placeFor(header: Header, bytes: number): Uint8Array | undefined {
+    if (header.type !== FrameType.fragment) return undefined;
+    return this.#streams.find(header.slot, header.generation)?.assembly?.place(bytes);
+  }
+
+  /** A frame of a stream that the peer opened. */
+  onFrame(header: Header, payload: Uint8Array): void {
+    if (header.type === FrameType.open) return this.#onOpen(header, payload);
+    const call = this.#streams.find(header.slot, header.generation);
+    switch (header.type) {
+      case FrameType.fragment:
+        if (call !== undefined) this.#onFragment(call, payload);
+        return;
+      case FrameType.reset:
+        if (call !== undefined) this.#onReset(call, header.aux);
+        return;
+      default:
+        throw protocol('frame that no opener of such a call sends');
+    }
+  }
+
+  /** Window, or room in the send queue, came back. */
+  onProgress(): void {
+    this.#sendAnswers();
+    while (this.#parked.length > 0 && !this.#isBacklogged()) {
+      const { call, served, request } = this.#parked.shift() as Parked;
+      if (call.isOver) this.#noteSettled(call);
+      else this.#run(call, served, request);
+    }
+  }
+
+  /** The session is over: every handler is told, nothing is sent any more. */
+  end(code: SidecallErrorCode): void {
+    for (const call of this.#streams.all()) this.#finish(call, code);
+    this.#parked.clear();
+    this.#answers.clear();
+  }
+
+  onCallDeadline(call: IncomingCall): void {
+    if (call.isOver) return;
+    this.#sendReset(call, ResetReason.deadlineExceeded);
+    this.#finish(call, 'ERR_SIDECALL_DEADLINE_EXCEEDED');
+    this.#link.onCallEnded();
+  }
+
+  sendHeaders(call: IncomingCall, metadata: Metadata): void {
+    const bytes = encodeMetadata(metadata, this.#link.remote.metadataMaxBytes);
+    call.hasHeaders = true;
+    if (call.isOver || call.opening.isNotification) return;
+    const { schedule } = this.#link;
+    const header = schedule.header.headers(call.slot, call.generation);
+    schedule.send(call, header, bytes, nothing, 0);
+  }
+
+  #onOpen(header: Header, payload: Uint8Array): void {
+    const { own, receiveCredit } = this.#link;
+    const { a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
+    this.#streams.open(header.slot, header.generation);
+    const isKind = header.aux === CallKind.unary || header.aux === CallKind.notification;
+    if (!isKind || header.flags !== (FrameFlag.fromOpener | FrameFlag.end)) {
+      throw protocol('call of an unknown kind');
+    }
+    if (messageBytes > own.receiveMaxBytes) throw tooLarge(messageBytes, own.receiveMaxBytes);
+    const isMetadata = metadataBytes <= own.metadataMaxBytes && metadataBytes <= payload.byteLength;
+    if (!isMetadata || payload.byteLength - metadataBytes > messageBytes) {
+      throw protocol('call whose lengths do not agree');
+    }
+    const opening = {
+      slot: header.slot,
+      generation: header.generation,
+      isNotification: header.aux === CallKind.notification,
+      method: this.#names.nameOf(method),
+      metadata: decodeMetadata(payload.subarray(0, metadataBytes)),
+      deadline: timeoutMs === noTimeout ? undefined : deadlineAfter(timeoutMs),
+      charge: chargeOf(messageBytes),
+    };
+    receiveCredit.take(opening.charge);
+    const refusal = this.#refusal(timeoutMs);
+    if (refusal !== undefined) return this.#refuse(opening, refusal);
+    this.#accept(new IncomingCall(opening, this), payload.subarray(metadataBytes), messageBytes);
+  }
+
+  #refusal(timeoutMs: number): number | undefined {
+    if (this.#isDraining) return ResetReason.goingAway;
+    if (Math.max(this.#open, this.#running) >= this.#link.own.streamsMax) {
+      return ResetReason.limitStreams;
+    }
+    return timeoutMs === 0 ? ResetReason.deadlineExceeded : undefined;
+  }
+
+  /** The slot stays closed in this generation; fragments that follow are late. */
+  #refuse(opening: { slot: number; generation: number; charge: number }, reason: number): void {
+    const { schedule } = this.#link;
+    schedule.sendControl(schedule.header.reset(0, opening.slot, opening.generation, reason));
+    this.#link.giveBack(opening.charge);
+  }
+
+  #accept(call: IncomingCall, payload: Uint8Array, messageBytes: number): void {
+    this.#streams.add(call);
+    this.#open += 1;
+    if (payload.byteLength === messageBytes) return this.#onRequest(call, payload, false);
+    const budget = Math.max(fixed.unfinishedMaxBytes, this.#link.own.receiveMaxBytes);
+    if (this.#unfinishedBytes + messageBytes > budget) {
+      return this.#sendFailure(call, 'resource_exhausted', 'too many unfinished messages');
+    }
+    this.#unfinishedBytes += messageBytes;
+    call.assembly = new Assembly(messageBytes, payload);
+  }
+
+  #onFragment(call: IncomingCall, payload: Uint8Array): void {
+    const { assembly } = call;
+    if (assembly === undefined) throw protocol('fragment of no message');
+    if (!assembly.add(payload)) return;
+    this.#dropAssembly(call);
+    this.#onRequest(call, assembly.bytes, true);
+  }
+
+  #onRequest(call: IncomingCall, payload: Uint8Array, isOwned: boolean): void {
+    const served = this.#registry.find(call.opening.method);
+    const isNotification = served?.kind === 'notification';
+    if (served === undefined || isNotification !== call.opening.isNotification) {
+      return this.#sendFailure(call, 'unimplemented', '');
+    }
+    let request: unknown;
+    try {
+      request = decodeWith(served.request, payload, isOwned);
+    } catch {
+      return this.#sendFailure(call, 'invalid_argument', 'the request could not be decoded');
+    }
+    this.#running += 1;
+    call.isRunning = true;
+    if (this.#isBacklogged()) this.#parked.push({ call, served, request });
+    else this.#run(call, served, request);
+  }
+
+  #isBacklogged(): boolean {
+    const { schedule, own } = this.#link;
+    return schedule.queuedBytes >= own.sendQueueMaxBytes || this.#answers.length > 0;
+  }
+
+  /** Never throws: what a handler does is its call's affair. */
+  #run(call: IncomingCall, served: Served, request: unknown): void {
+    // The application has it now. A notification keeps its place until its handler settled, so that
+    // whoever sends too many of them waits.
+    if (!call.opening.isNotification) this.#giveBack(call);
+    let result: unknown;
+    try {
+      result = served.handler(request, new HandlerContext(call));
+    } catch (error) {
+      return this.#onThrown(call, error);
+    }
+    if (isThenable(result)) {
+      result.then(
+        (value) => this.#onReturned(call, served, value),
+        (error) => this.#onThrown(call, error),
+      );
+    } else this.#onReturned(call, served, result);
+  }
+
+  #onReturned(call: IncomingCall, served: Served, value: unknown): void {
+    this.#noteSettled(call);
+    if (call.isOver) return this.#link.onCallEnded();
+    if (served.response === undefined) return this.#sendEnd(call, 0, nothing, nothing);
+    let answer: Answer;
+    try {
+      const body = encodeWith(served.response, value);
+      const bodyBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+      const trailers = encodeMetadata(call.trailers, this.#link.remote.metadataMaxBytes);
+      answer = { call, body, bodyBytes, trailers };
+    } catch (error) {
+      this.#report(call, error);
+      return this.#sendFailure(call, 'internal', '');
+    }
+    const { receiveMaxBytes } = this.#link.remote;
+    if (answer.bodyBytes > receiveMaxBytes) {
+      const words = `the answer of ${answer.bodyBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
+      return this.#sendFailure(call, 'resource_exhausted', words);
+    }
+    this.#answers.push(answer);
+    this.#sendAnswers();
+  }
+
+  #onThrown(call: IncomingCall, error: unknown): void {
+    this.#noteSettled(call);
+    const isWords = RpcError.is(error);
+    if (!isWords) this.#report(call, error);
+    if (call.isOver) return this.#link.onCallEnded();
+    if (!isWords) return this.#sendFailure(call, 'internal', '');
+    try {
+      this.#sendRpcError(call, error);
+    } catch (refused) {
+      this.#report(call, refused);
+      this.#sendFailure(call, error.status, '');
+    }
+  }
+
+  #sendRpcError(call: IncomingCall, error: RpcError): void {
+    const { remote } = this.#link;
+    const metadata = encodeMetadata(
+      { ...call.trailers, ...error.metadata },
+      remote.metadataMaxBytes,
+    );
+    const words = Buffer.from(error.message);
+    const details = encodeWith(json<unknown>(), error.details);
+    const bytes = typeof details === 'string' ? Buffer.from(details) : details;
+    if (metadata.byteLength + words.byteLength + bytes.byteLength > fixed.fragmentBytes) {
+      throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', 'an RpcError has 64 KiB at most');
+    }
+    this.#sendEnd(call, statuses.indexOf(error.status), metadata, words, bytes);
+  }
+
+  /** What a handler threw and the caller must not see: for whoever runs this end. */
+  #report(call: IncomingCall, cause: unknown): void {
+    if (SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_CANCELLED') return;
+    const { method } = call.opening;
+    const words = `${method}: the handler failed: ${cause instanceof Error ? cause.message : String(cause)}`;
+    const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
+    const { onEvent, peer } = this.#link;
+    emitEvent(onEvent, { type: 'handler-failed', error, peer, method });
+  }
+
+  #sendAnswers(): void {
+    const { sendCredit, schedule } = this.#link;
+    while (this.#answers.length > 0 && sendCredit.hasCredit) {
+      const { call, body, bodyBytes, trailers } = this.#answers.shift() as Answer;
+      if (call.isOver) continue;
+      sendCredit.spend(chargeOf(bodyBytes));
+      const endsHere = trailers.byteLength === 0;
+      const flags = endsHere ? FrameFlag.end : 0;
+      const header = schedule.header.message(flags, call.slot, call.generation, bodyBytes);
+      schedule.send(call, header, nothing, body, bodyBytes);
+      if (endsHere) this.#close(call);
+      else this.#sendEnd(call, 0, trailers, nothing);
+    }
+  }
+
+  #sendFailure(call: IncomingCall, status: FailureStatus, words: string): void {
+    this.#sendEnd(call, statuses.indexOf(status), nothing, Buffer.from(words));
+  }
+
+  #sendEnd(
+    call: IncomingCall,
+    status: number,
+    metadata: Uint8Array,
+    text: Uint8Array,
+    details: Uint8Array = nothing,
+  ): void {
+    const { schedule } = this.#link;
+    const sizes = { metadataBytes: metadata.byteLength, textBytes: text.byteLength };
+    const header = schedule.header.end(call.slot, call.generation, status, sizes);
+    const rest = details.byteLength === 0 ? text : Buffer.concat([text, details]);
+    schedule.send(call, header, metadata, rest, rest.byteLength);
+    this.#close(call);
+  }
+
+  /** Answered: nothing follows, and the slot may be used again. */
+  #close(call: IncomingCall): void {
+    this.#cancels.refill();
+    this.#over(call);
+    this.#link.onCallEnded();
+  }
+
+  #onReset(call: IncomingCall, reason: number): void {
+    const code = resetCodes[reason];
+    if (code === undefined) throw protocol('reset without a known reason');
+    if (call.isRunning) this.#cancels.take();
+    this.#finish(call, code);
+    this.#link.onCallEnded();
+  }
+
+  #sendReset(call: IncomingCall, reason: number): void {
+    const { schedule } = this.#link;
+    schedule.drop(call);
+    schedule.sendControl(schedule.header.reset(0, call.slot, call.generation, reason));
+  }
+
+  /** Ends a call without an answer. Its handler is told and counts until it settles. */
+  #finish(call: IncomingCall, code: SidecallErrorCode): void {
+    this.#link.schedule.drop(call);
+    this.#over(call);
+    call.abort(code);
+  }
+
+  #over(call: IncomingCall): void {
+    if (call.isOver) return;
+    call.isOver = true;
+    this.#open -= 1;
+    cancelDeadline(call);
+    this.#dropAssembly(call);
+    this.#streams.remove(call);
+    if (!call.isRunning) this.#giveBack(call);
+  }
+
+  #dropAssembly(call: IncomingCall): void {
+    if (call.assembly === undefined) return;
+    this.#unfinishedBytes -= call.assembly.bytes.byteLength;
+    call.assembly = undefined;
+  }
+
+  /** The handler settled, or will never be started. */
+  #noteSettled(call: IncomingCall): void {
+    this.#running -= 1;
+    call.isRunning = false;
+    this.#giveBack(call);
+  }
+
+  #giveBack(call: IncomingCall): void {
+    if (call.isReturned) return;
+    call.isReturned = true;
+    this.#link.giveBack(call.opening.charge);
+  }
+}
+
+const resetCodes: Record<number, SidecallErrorCode | undefined> = {
+  [ResetReason.cancelled]: 'ERR_SIDECALL_CANCELLED',
+  [ResetReason.deadlineExceeded]: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
+};
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    value !== null &&
+    (typeof value === 'object' || typeof value === 'function') &&
+    typeof (value as { then?: unknown }).then === 'function'
+  );
+}

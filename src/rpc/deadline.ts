@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// Duration, instant, time left. The only file in rpc/ that sets timers.
+import { ranges } from '../limits.ts';
+
+/** Something that a deadline can end. It keeps its timer, so that {@link cancelDeadline} finds it. */
+export interface Timed {
+  timer: NodeJS.Timeout | undefined;
+  onDeadline(): void;
+}
+
+/** Instants are on the clock of `performance.now()`: no step of the wall clock moves them. */
+export function deadlineAfter(timeoutMs: number): number {
+  return performance.now() + timeoutMs;
+}
+
+/** Whole milliseconds left, for the wire; 0 once it has passed. */
+export function timeLeftMs(deadline: number): number {
+  return Math.max(0, Math.ceil(deadline - performance.now()));
+}
+
+/** Calls `of.onDeadline()` once the instant has come, never before. */
+export function armDeadline(of: Timed, deadline: number): void {
+  // Past 2^31-1 ms Node fires at once; nobody waits 24 days for the difference.
+  const delayMs = Math.min(timeLeftMs(deadline), ranges.timeoutMs.max);
+  of.timer = setTimeout(fire, delayMs, of, deadline);
+}
+
+export function cancelDeadline(of: Timed): void {
+  if (of.timer === undefined) return;
+  clearTimeout(of.timer);
+  of.timer = undefined;
+}
+
+function fire(of: Timed, deadline: number): void {
+  of.timer = undefined;
+  // Node counts from the beginning of the loop's turn, so a timer set late in one comes early.
+  if (deadline > performance.now()) armDeadline(of, deadline);
+  else of.onDeadline();
+}

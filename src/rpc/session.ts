@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT
+// Joins the two halves over one transport: dispatch of frames, windows, GOAWAY, the end.
+import { SidecallError } from '../errors.ts';
+import { emitEvent, type OnEvent } from '../events.ts';
+import { FrameFlag, FrameType, type Header, protocol, readHeader } from '../frame.ts';
+import { leastSessionWindow, ranges, type SessionLimits } from '../limits.ts';
+import { checkInteger, checkKeys } from '../options.ts';
+import { pause } from '../pause.ts';
+import type { Peer } from '../peer.ts';
+import type { FrameReceiver, Lane, Transport } from '../transport.ts';
+import type { CallOptions } from './call.ts';
+import { Callee } from './callee.ts';
+import { Caller } from './caller.ts';
+import { type CallTarget, makeClient } from './client.ts';
+import { json } from './codec.ts';
+import { ReceiveCredit, SendCredit } from './credit.ts';
+import type { Link, RemoteLimits } from './link.ts';
+import { PingAllowance } from './rate.ts';
+import { Registry } from './registry.ts';
+import { Schedule } from './schedule.ts';
+import type { Client, Handlers, Methods, Service } from './service.ts';
+
+/** What a session is made of. */
+export interface SessionParts {
+  readonly transport: Transport;
+  readonly peer: Peer;
+  readonly own: SessionLimits;
+  readonly remote: RemoteLimits;
+  /** Why the session got its lane, for people. */
+  readonly laneReason: string;
+  /** Methods that a listener or helper serves for all of its sessions. */
+  readonly registry?: Registry | undefined;
+  readonly onEvent?: OnEvent | undefined;
+}
+
+/** `draining`: one of the two sides is closing; calls in flight go on, new ones are refused. */
+export type SessionState = 'open' | 'draining' | 'closed';
+
+/**
+ * Two processes that know each other, calling each other. Symmetric: which side listened does not
+ * matter, both may {@link Session.call} and {@link Session.serve}.
+ */
+export class Session implements AsyncDisposable {
+  /** Who is at the other end; the policy of this end accepted it before a byte of it was read. */
+  readonly peer: Peer;
+  /** What carries the frames. */
+  readonly lane: Lane;
+  /** Why it is that lane. */
+  readonly laneReason: string;
+  /** Resolves (never rejects) when the session is over: undefined after an orderly close, else why. */
+  readonly closed: Promise<SidecallError | undefined>;
+  readonly #core: SessionCore;
+
+  /** @internal Sessions come from `connect()`, `listen()`, `spawnHelper()` and `parent()`. */
+  constructor(parts: SessionParts) {
+    this.peer = parts.peer;
+    this.lane = parts.transport.lane;
+    this.laneReason = parts.laneReason;
+    this.#core = new SessionCore(parts);
+    this.closed = this.#core.closed;
+  }
+
+  get state(): SessionState {
+    return this.#core.state;
+  }
+
+  /** Load of this session at this moment, in calls and bytes. */
+  stats(): SessionStats {
+    return this.#core.stats();
+  }
+
+  /**
+   * The typed functions of a service that the peer serves. Each call rejects, never throws: with
+   * `RpcError` for what a handler said, `SidecallError` for what happened on the way, `signal.reason`
+   * for the caller's own abort, `TypeError`/`RangeError` for misuse.
+   */
+  client<M extends Methods>(service: Service<M>): Client<M> {
+    return makeClient(service, this.#core.caller);
+  }
+
+  /**
+   * Answers the peer's calls of a service. Before, during and after other calls.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served.
+   */
+  serve<M extends Methods>(service: Service<M>, handlers: Handlers<M>): void {
+    this.#core.registry.add(service, handlers);
+  }
+
+  /**
+   * Calls a method by its wire name, in JSON, without a contract.
+   * @throws (as rejection) what the functions of {@link Session.client} reject with.
+   */
+  call(method: string, request?: unknown, options?: CallOptions): Promise<unknown> {
+    const codec = json<unknown>();
+    return this.#core.caller.call(
+      { name: method, request: codec, response: codec },
+      request,
+      options,
+    );
+  }
+
+  /** Sends a notification by its wire name, in JSON. Resolves when it was admitted. */
+  async notify(method: string, request?: unknown, options?: CallOptions): Promise<void> {
+    const callable = { name: method, request: json<unknown>(), response: undefined };
+    await this.#core.caller.call(callable, request, options);
+  }
+
+  /**
+   * Orderly end: the peer is told, new calls are refused on both sides, calls in flight finish. What
+   * is left at the deadline is cut off: own calls reject with `CLOSED`. Twice is the same as once.
+   * @param options.deadlineMs default 5,000; 0 to 600,000.
+   */
+  async close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {
+    checkKeys('close()', options, ['deadlineMs']);
+    const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
+    await this.#core.close(deadlineMs);
+  }
+
+  /** @internal Ends the session at once: whoever started the peer knows that it is gone. */
+  terminate(error: SidecallError): void {
+    this.#core.fail(error);
+  }
+
+  /** @internal For clients that outlive a session. */
+  get target(): CallTarget {
+    return this.#core.caller;
+  }
+
+  /** The session keeps the process alive (the default). */
+  ref(): void {
+    this.#core.transport.ref();
+  }
+
+  /** The session alone does not keep the process alive. */
+  unref(): void {
+    this.#core.transport.unref();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** What {@link Session.stats} tells. */
+export interface SessionStats {
+  /** Our calls that have not settled, those that wait to be sent, and bytes of messages that wait. */
+  readonly calls: { readonly open: number; readonly waiting: number };
+  /** Handlers at work for the peer. */
+  readonly handlers: { readonly running: number };
+  /** Bytes of our messages that the lane has not taken yet. */
+  readonly queuedBytes: number;
+}
+
+const drained = new SidecallError('ERR_SIDECALL_GOING_AWAY');
+
+class SessionCore implements Link, FrameReceiver {
+  readonly transport: Transport;
+  readonly schedule: Schedule;
+  readonly own: SessionLimits;
+  readonly remote: RemoteLimits;
+  readonly sendCredit: SendCredit;
+  readonly receiveCredit: ReceiveCredit;
+  readonly peer: Peer;
+  readonly onEvent: OnEvent | undefined;
+  readonly caller: Caller;
+  readonly callee: Callee;
+  readonly registry: Registry;
+  readonly closed: Promise<SidecallError | undefined>;
+  state: SessionState = 'open';
+  readonly #pings = new PingAllowance();
+  readonly #header: Header = {
+    type: 0,
+    flags: 0,
+    aux: 0,
+    slot: 0,
+    generation: 0,
+    a: 0,
+    b: 0,
+    c: 0,
+    d: 0,
+  };
+  readonly #queueMax: number;
+  // Aborted when there is nothing left to wait for in close().
+  readonly #done = new AbortController();
+  #resolveClosed!: (error: SidecallError | undefined) => void;
+  #isPeerLeaving = false;
+  #isGoawayAnswered = false;
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: SessionParts) {
+    this.transport = parts.transport;
+    this.own = parts.own;
+    this.remote = parts.remote;
+    this.peer = parts.peer;
+    this.onEvent = parts.onEvent;
+    this.schedule = new Schedule(parts.transport, () => this.#onDrained());
+    this.sendCredit = new SendCredit(leastSessionWindow(parts.remote));
+    this.receiveCredit = new ReceiveCredit(
+      parts.own.sessionWindowBytes,
+      leastSessionWindow(parts.own),
+    );
+    this.caller = new Caller(this);
+    this.registry = new Registry(parts.registry);
+    this.callee = new Callee(this, this.registry);
+    this.#queueMax = 2 * parts.own.streamsMax + 4096;
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
+    this.transport.start(this);
+    this.#grantWhatTheHelloCouldNot();
+  }
+
+  stats(): SessionStats {
+    return {
+      calls: { open: this.caller.pending - this.caller.waiting, waiting: this.caller.waiting },
+      handlers: { running: this.callee.running },
+      queuedBytes: this.schedule.queuedBytes,
+    };
+  }
+
+  onFrame(headerBytes: Uint8Array, payload: Uint8Array): void {
+    if (this.state === 'closed') return;
+    try {
+      const header = this.#header;
+      readHeader(headerBytes, header);
+      this.#dispatch(header, payload);
+    } catch (error) {
+      this.fail(SidecallError.from(error));
+    }
+    if (this.schedule.queuedCount > this.#queueMax) this.fail(unread());
+  }
+
+  placeFor(headerBytes: Uint8Array, bytes: number): Uint8Array | undefined {
+    if (this.state === 'closed' || headerBytes[0] !== FrameType.fragment) return undefined;
+    const header = this.#header;
+    readHeader(headerBytes, header);
+    const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;
+    return (isTheirs ? this.callee : this.caller).placeFor(header, bytes);
+  }
+
+  onRoom(): void {
+    if (this.state !== 'closed') this.schedule.onRoom();
+  }
+
+  onEnd(error: SidecallError | undefined): void {
+    if (this.state === 'closed') return;
+    const isOrderly = this.#isPeerLeaving || this.#closing !== undefined;
+    const isClean = error === undefined && isOrderly && this.caller.pending === 0;
+    const reason = isClean ? undefined : (error ?? new SidecallError('ERR_SIDECALL_PEER_GONE'));
+    this.#settle(reason);
+    this.#resolveClosed(reason);
+  }
+
+  giveBack(charge: number): void {
+    const batch = this.receiveCredit.giveBack(charge);
+    if (batch > 0 && this.state !== 'closed') {
+      this.schedule.sendControl(this.schedule.header.credit(batch));
+    }
+  }
+
+  fail(error: SidecallError): void {
+    if (this.state === 'closed') return;
+    this.transport.destroy();
+    this.#settle(error);
+    this.#resolveClosed(error);
+  }
+
+  onCallEnded(): void {
+    if (this.state === 'closed') return;
+    this.caller.startWaiting();
+    this.#checkDone();
+  }
+
+  close(deadlineMs: number): Promise<void> {
+    this.#closing ??= this.#close(deadlineMs);
+    return this.#closing;
+  }
+
+  async #close(deadlineMs: number): Promise<void> {
+    if (this.state === 'closed') return;
+    this.state = 'draining';
+    this.schedule.sendControl(this.schedule.header.goaway(0));
+    this.callee.drain();
+    this.caller.refuse(new SidecallError('ERR_SIDECALL_CLOSED'));
+    const until = performance.now() + deadlineMs;
+    if (!this.#isDone) await pause(deadlineMs, this.#done.signal);
+    if (this.#isOver) return; // the peer ended the session meanwhile
+    const isCut = this.caller.pending > 0;
+    const reason = isCut
+      ? new SidecallError('ERR_SIDECALL_CLOSED', closedWords(deadlineMs), { delivered: 'unknown' })
+      : undefined;
+    this.#settle(reason);
+    const closed = new AbortController();
+    const handedOver = this.transport.close().finally(() => closed.abort());
+    await pause(Math.max(0, until - performance.now()), closed.signal);
+    if (!closed.signal.aborted) this.transport.destroy();
+    await handedOver;
+    this.#resolveClosed(reason);
+  }
+
+  #dispatch(header: Header, payload: Uint8Array): void {
+    switch (header.type) {
+      case FrameType.method:
+        return this.callee.learn(header, payload);
+      case FrameType.credit:
+        this.sendCredit.grant(header.a);
+        this.callee.onProgress();
+        return this.caller.startWaiting();
+      case FrameType.goaway:
+        return this.#onGoaway((header.flags & FrameFlag.end) !== 0);
+      case FrameType.ping:
+        this.#pings.take();
+        return this.schedule.sendControl(this.schedule.header.pong(header.slot));
+      case FrameType.pong:
+        throw protocol('pong without a ping');
+      default: {
+        const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;
+        if (isTheirs) this.callee.onFrame(header, payload);
+        else this.caller.onFrame(header, payload);
+      }
+    }
+  }
+
+  #onGoaway(isAnswer: boolean): void {
+    if (isAnswer) {
+      if (this.#closing === undefined || this.#isGoawayAnswered)
+        throw protocol('goaway unasked for');
+      this.#isGoawayAnswered = true;
+      return this.#checkDone();
+    }
+    if (this.#isPeerLeaving) throw protocol('second goaway');
+    this.#isPeerLeaving = true;
+    if (this.state === 'open') this.state = 'draining';
+    this.caller.refuse(drained);
+    // Behind this, the peer knows, no new call of ours comes: whatever was under way has arrived.
+    this.schedule.sendControl(this.schedule.header.goaway(FrameFlag.end));
+  }
+
+  #onDrained(): void {
+    this.callee.onProgress();
+    this.caller.startWaiting();
+    this.#checkDone();
+  }
+
+  /** Nothing is under way in either direction, and the peer has said that nothing more will come. */
+  get #isDone(): boolean {
+    const isIdle = this.caller.pending === 0 && this.callee.pending === 0;
+    return isIdle && this.#isGoawayAnswered && this.schedule.isEmpty;
+  }
+
+  get #isOver(): boolean {
+    return this.state === 'closed';
+  }
+
+  #checkDone(): void {
+    if (this.#closing !== undefined && this.#isDone) this.#done.abort();
+  }
+
+  #grantWhatTheHelloCouldNot(): void {
+    const { initialGrant } = this.receiveCredit;
+    if (initialGrant <= 0) return;
+    this.receiveCredit.noteInitialGrant();
+    this.schedule.sendControl(this.schedule.header.credit(initialGrant));
+  }
+
+  /** Nothing is delivered or sent from here on: everything under way rejects, handlers are told. */
+  #settle(error: SidecallError | undefined): void {
+    this.state = 'closed';
+    const reason = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
+    this.schedule.clear();
+    this.caller.end(reason);
+    this.callee.end(reason.code);
+    this.#done.abort();
+    if (reason.code === 'ERR_SIDECALL_CLOSED') return;
+    emitEvent(this.onEvent, { type: 'session-failed', error: reason, peer: this.peer });
+  }
+}
+
+function unread(): SidecallError {
+  const words = 'the peer makes us answer and does not read the answers';
+  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words, { delivered: 'unknown' });
+}
+
+function closedWords(deadlineMs: number): string {
+  return `the session was closed; this call did not settle within its deadline of ${deadlineMs} ms`;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The seam: whole frames in order, or the end. Sessions know nothing else of sockets or memory.
+import type { SidecallError } from './errors.ts';
+
+/** What carries the frames of a session. */
+export type Lane = 'ring' | 'socket' | 'loopback';
+
+/** Moves whole frames, in order, or fails. A frame that it refused it has forgotten. */
+export interface Transport {
+  readonly lane: Lane;
+  /** Largest frame, header included; the session cuts messages to fit. */
+  readonly frameMaxBytes: number;
+  /** Called once. Frames then arrive in order, synchronously, one call each. */
+  start(receiver: FrameReceiver): void;
+  /**
+   * All of it or nothing. `false`: no room, `onRoom` follows. Both parts are copied before this
+   * returns; a string goes out as UTF-8. `bulk`: one piece of a message that spans several frames.
+   */
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean;
+  /** Grows with every frame sent. */
+  readonly sentPosition: number;
+  /** What the peer has certainly taken, on the scale of `sentPosition`; undefined: cannot know. */
+  readonly consumedPosition: number | undefined;
+  /** Resolves when everything sent was handed over and the transport is closed. */
+  close(): Promise<void>;
+  /** At once: what was not handed over yet is lost. No frame arrives afterwards. */
+  destroy(): void;
+  ref(): void;
+  unref(): void;
+}
+
+/** The session's side of the seam. */
+export interface FrameReceiver {
+  /** Views, dead when it returns; `payload` may be what `placeFor` gave. */
+  onFrame(header: Uint8Array, payload: Uint8Array): void;
+  /** Final place of a payload that arrives in pieces; undefined: the transport's own memory. */
+  placeFor(header: Uint8Array, bytes: number): Uint8Array | undefined;
+  onRoom(): void;
+  /** Exactly once, after the last frame. undefined: the peer's end closed. */
+  onEnd(error: SidecallError | undefined): void;
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// How the hello's bytes travel: natively before net.Socket reads, or, without the addon, over a stream.
+import type { Socket } from 'node:net';
+import { SidecallError } from '../errors.ts';
+import type { NativeAddon } from '../native.ts';
+import { pause } from '../pause.ts';
+
+/** What came along with received bytes. */
+export interface ReceivedNotes {
+  descriptors: number;
+  /** A descriptor came after the first byte. */
+  isLate: boolean;
+  /** The kernel dropped descriptors for want of room. */
+  isTruncated: boolean;
+  hasOtherControl: boolean;
+}
+
+/** Exact-size sends and receives, until the signal aborts. */
+export interface HelloWire {
+  send(bytes: Uint8Array): Promise<void>;
+  /** Fills `into`, never a byte more. */
+  receive(into: Uint8Array): Promise<ReceivedNotes>;
+}
+
+const immediateMs = 2;
+const firstDelayMs = 1;
+const lastDelayMs = 32;
+
+/** Over a descriptor: tries, and in between lets the loop turn. No thread waits. */
+export class DescriptorWire implements HelloWire {
+  readonly #native: NativeAddon;
+  readonly #fd: number;
+  readonly #signal: AbortSignal;
+  /** Instant of the last byte, to tell the silent from the slow. */
+  lastByteAt = performance.now();
+
+  constructor(native: NativeAddon, fd: number, signal: AbortSignal) {
+    this.#native = native;
+    this.#fd = fd;
+    this.#signal = signal;
+  }
+
+  async send(bytes: Uint8Array): Promise<void> {
+    const waiter = new Waiter(this.#signal);
+    let at = 0;
+    while (at < bytes.byteLength) {
+      this.#signal.throwIfAborted();
+      const sent = this.#try(() => this.#native.send(this.#fd, bytes, at, -1));
+      if (sent >= 0) at += sent;
+      else await waiter.next();
+    }
+  }
+
+  async receive(into: Uint8Array): Promise<ReceivedNotes> {
+    const notes = { descriptors: 0, isLate: false, isTruncated: false, hasOtherControl: false };
+    const waiter = new Waiter(this.#signal);
+    let at = 0;
+    while (at < into.byteLength) {
+      this.#signal.throwIfAborted();
+      const got = this.#try(() => this.#native.receive(this.#fd, into, at));
+      if (got === undefined) {
+        await waiter.next();
+        continue;
+      }
+      if (got.bytes === 0) throw gone();
+      if (got.descriptors > 0 && at > 0) notes.isLate = true;
+      notes.descriptors += got.descriptors;
+      notes.isTruncated ||= got.isTruncated;
+      notes.hasOtherControl ||= got.hasOtherControl;
+      at += got.bytes;
+      this.lastByteAt = performance.now();
+    }
+    return notes;
+  }
+
+  #try<T>(call: () => T): T {
+    try {
+      return call();
+    } catch (cause) {
+      throw gone(cause);
+    }
+  }
+}
+
+/** Over a stream that Node made, where there is no addon: nothing but bytes can come. */
+export class StreamWire implements HelloWire {
+  readonly #socket: Socket;
+  readonly #signal: AbortSignal;
+
+  constructor(socket: Socket, signal: AbortSignal) {
+    this.#socket = socket;
+    this.#signal = signal;
+  }
+
+  async send(bytes: Uint8Array): Promise<void> {
+    this.#signal.throwIfAborted();
+    this.#socket.write(bytes);
+  }
+
+  async receive(into: Uint8Array): Promise<ReceivedNotes> {
+    let at = 0;
+    while (at < into.byteLength) {
+      this.#signal.throwIfAborted();
+      const wanted = into.byteLength - at;
+      const available = Math.min(wanted, this.#socket.readableLength);
+      const chunk = available > 0 ? (this.#socket.read(available) as Buffer | null) : null;
+      if (chunk !== null) {
+        into.set(chunk, at);
+        at += chunk.byteLength;
+      } else await this.#readable();
+    }
+    return { descriptors: 0, isLate: false, isTruncated: false, hasOtherControl: false };
+  }
+
+  #readable(): Promise<void> {
+    const socket = this.#socket;
+    return new Promise((resolve, reject) => {
+      if (socket.destroyed || socket.readableEnded) return reject(gone());
+      const finish = (settle: () => void): void => {
+        socket.off('readable', onReadable).off('end', onGone).off('close', onGone);
+        this.#signal.removeEventListener('abort', onAbort);
+        settle();
+      };
+      const onReadable = (): void => finish(resolve);
+      const onGone = (): void => finish(() => reject(gone()));
+      const onAbort = (): void => finish(() => reject(this.#signal.reason));
+      socket.on('readable', onReadable).on('end', onGone).on('close', onGone);
+      this.#signal.addEventListener('abort', onAbort);
+      socket.read(0);
+    });
+  }
+}
+
+/** Turns of the loop for 2 ms, then timers of 1, 2, 4 … 32 ms. */
+class Waiter {
+  readonly #signal: AbortSignal;
+  readonly #since = performance.now();
+  #delayMs = firstDelayMs;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  next(): Promise<void> {
+    if (performance.now() - this.#since < immediateMs) {
+      return new Promise((resolve) => setImmediate(resolve));
+    }
+    const delayMs = this.#delayMs;
+    this.#delayMs = Math.min(lastDelayMs, 2 * delayMs);
+    return pause(delayMs, this.#signal);
+  }
+}
+
+function gone(cause?: unknown): SidecallError {
+  const words =
+    'the peer closed during the hello: often its policy refused us, which it does not say';
+  return new SidecallError('ERR_SIDECALL_PEER_GONE', words, { cause, delivered: 'no' });
+}

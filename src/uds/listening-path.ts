@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// A path that is listened on and watched: if its socket file is lost, it is bound again.
+import { type FSWatcher, watch } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { SidecallError } from '../errors.ts';
+import type { NativeAddon } from '../native.ts';
+import { type BindOptions, BoundPath } from './bind.ts';
+import type { SocketDirectory } from './directory.ts';
+import { atExit } from './exit-cleanup.ts';
+import { descriptorOf } from './socket.ts';
+
+/** Who hears of what happens at the path. */
+export interface PathOwner {
+  /** A connected descriptor, owned by the addon: nothing was read from it. */
+  onConnection(fd: number): void;
+  onDescriptorsExhausted(cause: unknown): void;
+  onPathLost(error: SidecallError): void;
+}
+
+const rebindPauseMs = 100;
+
+export class ListeningPath {
+  readonly #native: NativeAddon;
+  readonly #bound: BoundPath;
+  readonly #owner: PathOwner;
+  readonly #unlinkOnClose: boolean;
+  readonly #forget: () => void;
+  #server: Server;
+  #watcher: FSWatcher | undefined;
+  #rebindTimer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+  #isReferenced = true;
+
+  /** @throws {SidecallError} what {@link BoundPath.listen} throws; the directory is closed then. */
+  constructor(
+    native: NativeAddon,
+    directory: SocketDirectory,
+    options: BindOptions & { readonly unlinkOnClose: boolean },
+    owner: PathOwner,
+  ) {
+    this.#native = native;
+    this.#owner = owner;
+    this.#unlinkOnClose = options.unlinkOnClose;
+    this.#bound = new BoundPath(directory, options);
+    try {
+      this.#server = this.#serve(this.#bound.listen());
+    } catch (error) {
+      this.#bound.leave();
+      directory.close();
+      throw error;
+    }
+    this.#forget = atExit(() => this.#release());
+    this.#watch();
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearTimeout(this.#rebindTimer);
+    this.#watcher?.close();
+    this.#forget();
+    this.#server.close();
+    this.#release();
+    this.#bound.directory.close();
+  }
+
+  ref(): void {
+    this.#isReferenced = true;
+    this.#server.ref();
+  }
+
+  unref(): void {
+    this.#isReferenced = false;
+    this.#server.unref();
+  }
+
+  #release(): void {
+    if (this.#unlinkOnClose) this.#bound.remove();
+    else this.#bound.leave();
+  }
+
+  /** Node accepts and does not read; each connection then moves to a descriptor of the addon's. */
+  #serve(fd: number): Server {
+    const server = createServer({ pauseOnConnect: true }, (socket) => this.#onSocket(socket));
+    server.on('error', (cause) => this.#owner.onDescriptorsExhausted(cause));
+    server.listen({ fd, exclusive: true });
+    this.#native.disownDescriptor(fd);
+    if (!this.#isReferenced) server.unref();
+    return server;
+  }
+
+  #onSocket(socket: Socket): void {
+    let fd: number;
+    try {
+      fd = this.#native.duplicate(descriptorOf(socket));
+    } catch (cause) {
+      // The duplicate is also the probe: with the last descriptor gone, Node drops connections silently.
+      socket.destroy();
+      return this.#owner.onDescriptorsExhausted(cause);
+    }
+    socket.destroy(); // closes Node's number; the connection lives on in ours
+    this.#owner.onConnection(fd);
+  }
+
+  #watch(): void {
+    const { path, name } = this.#bound.directory;
+    try {
+      this.#watcher = watch(path, { persistent: false }, (_event, file) => {
+        if (file === null || file === name || !this.#bound.isOurs) this.#onChanged();
+      });
+      this.#watcher.on('error', () => undefined);
+    } catch {
+      // No watch left in the system: everything works, but a deleted socket goes unnoticed.
+    }
+  }
+
+  #onChanged(): void {
+    if (this.#isClosed || this.#rebindTimer !== undefined || this.#bound.isOurs) return;
+    // A pause bounds what somebody who deletes the file in a loop can make us do.
+    this.#rebindTimer = setTimeout(() => this.#rebind(), rebindPauseMs);
+    if (!this.#isReferenced) this.#rebindTimer.unref();
+  }
+
+  #rebind(): void {
+    this.#rebindTimer = undefined;
+    if (this.#isClosed || this.#bound.isOurs) return;
+    const words = `the socket file ${this.#bound.directory.socketPath} was deleted or replaced`;
+    try {
+      const server = this.#serve(this.#bound.listen());
+      this.#server.close();
+      this.#server = server;
+      this.#owner.onPathLost(
+        new SidecallError('ERR_SIDECALL_PATH_LOST', `${words}; it was bound again`),
+      );
+    } catch (cause) {
+      this.#owner.onPathLost(new SidecallError('ERR_SIDECALL_PATH_LOST', words, { cause }));
+    }
+  }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// Transport over a net.Socket: frames of one turn leave in one write, whole frames come out of reads.
+import type { Socket } from 'node:net';
+import { SidecallError } from '../errors.ts';
+import { FrameDecoder, frameMaxBytes, writeU32 } from '../frame.ts';
+import { fixed } from '../limits.ts';
+import type { FrameReceiver, Transport } from '../transport.ts';
+import type { OpenSocket, SocketOpener } from './socket.ts';
+
+const lengthBytes = 4;
+const slabBytes = 128 * 1024;
+const sparesMax = 8;
+// Memory that frames are gathered in, shared by the sessions of the thread while they are idle.
+const spareSlabs: Buffer[] = [];
+
+export class SocketTransport implements Transport {
+  readonly lane = 'socket';
+  readonly frameMaxBytes = frameMaxBytes;
+  readonly consumedPosition = undefined;
+  sentPosition = 0;
+  readonly #open: SocketOpener;
+  #socket: Socket | undefined;
+  #drain: (() => void) | undefined;
+  #receiver!: FrameReceiver;
+  #decoder!: FrameDecoder;
+  #slab: Buffer | undefined;
+  #filled = 0;
+  #inFlight = 0;
+  #isRefusing = false;
+  #isOver = false;
+  #failure: SidecallError | undefined;
+
+  constructor(open: SocketOpener) {
+    this.#open = open;
+  }
+
+  start(receiver: FrameReceiver): void {
+    this.#receiver = receiver;
+    this.#decoder = new FrameDecoder(receiver, () => this.#isOver);
+    const opened: OpenSocket = this.#open((bytes) => this.#onBytes(bytes));
+    this.#drain = opened.drain;
+    this.#socket = opened.socket;
+    // One direction shut is the end of the session: allowHalfOpen stays off.
+    opened.socket
+      .on('end', () => this.#finish(this.#decoder.isMidFrame ? cutOff() : undefined))
+      .on('error', () => undefined) // 'close' follows; what matters is that the peer's end is gone
+      .on('close', () => this.#finish(undefined))
+      .resume();
+  }
+
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
+    if (this.#isOver) return true; // the end is on its way to whoever waits
+    const max = bulk ? fixed.socketBulkMaxBytes : fixed.socketWriteMaxBytes;
+    if (this.#inFlight + this.#filled >= max) {
+      this.#isRefusing = true;
+      return false;
+    }
+    const room = lengthBytes + header.byteLength + mostBytes(payload);
+    const slab = this.#slabWith(room);
+    const start = this.#filled;
+    const headerAt = start + lengthBytes;
+    slab.set(header, headerAt);
+    const payloadAt = headerAt + header.byteLength;
+    const payloadBytes = put(slab, payload, payloadAt);
+    writeU32(slab, start, header.byteLength + payloadBytes);
+    this.#filled = payloadAt + payloadBytes;
+    this.sentPosition += this.#filled - start;
+    return true;
+  }
+
+  async close(): Promise<void> {
+    const socket = this.#socket;
+    if (socket === undefined || this.#isOver) return;
+    this.#flush();
+    await new Promise<void>((resolve) => {
+      socket.once('close', resolve);
+      // Once the kernel has everything, the peer will read it whether we stay or not.
+      socket.end(() => socket.destroy());
+    });
+  }
+
+  destroy(): void {
+    this.#isOver = true;
+    this.#socket?.destroy();
+    this.#recycle(this.#slab);
+    this.#slab = undefined;
+  }
+
+  ref(): void {
+    this.#socket?.ref();
+  }
+
+  unref(): void {
+    this.#socket?.unref();
+  }
+
+  #onBytes(bytes: Uint8Array): void {
+    if (this.#isOver) return;
+    try {
+      this.#decoder.push(bytes);
+    } catch (error) {
+      this.#failure = SidecallError.from(error);
+      this.#finish(this.#failure);
+    }
+  }
+
+  /** The slab of this turn, with room for `bytes` more. Its first frame arranges for the flush. */
+  #slabWith(bytes: number): Buffer {
+    if (this.#slab !== undefined && this.#filled + bytes <= this.#slab.byteLength)
+      return this.#slab;
+    if (this.#slab === undefined) process.nextTick(flushLater, this);
+    else this.#flush();
+    this.#slab = bytes <= slabBytes ? (spareSlabs.pop() ?? newSlab(slabBytes)) : newSlab(bytes);
+    this.#filled = 0;
+    return this.#slab;
+  }
+
+  /** Everything of this turn in one write. */
+  flush(): void {
+    this.#flush();
+  }
+
+  #flush(): void {
+    const slab = this.#slab;
+    const bytes = this.#filled;
+    this.#slab = undefined;
+    this.#filled = 0;
+    if (slab === undefined) return;
+    if (bytes === 0 || this.#isOver) return this.#recycle(slab);
+    this.#inFlight += bytes;
+    this.#socket?.write(slab.subarray(0, bytes), (error) => {
+      this.#inFlight -= bytes;
+      this.#recycle(slab);
+      if (error) this.#onWriteFailed();
+      else if (this.#isRefusing && !this.#isOver) {
+        this.#isRefusing = false;
+        this.#receiver.onRoom();
+      }
+    });
+  }
+
+  /** The peer's end is closed, but what it had sent before is still to be read. */
+  #onWriteFailed(): void {
+    if (this.#isOver) return;
+    try {
+      this.#drain?.();
+    } catch {
+      // ECONNRESET behind the last byte: the end that is reported below
+    }
+    this.#finish(undefined);
+  }
+
+  #finish(error: SidecallError | undefined): void {
+    if (this.#isOver) return;
+    this.destroy();
+    this.#receiver.onEnd(error);
+  }
+
+  #recycle(slab: Buffer | undefined): void {
+    const isOurs = slab?.byteLength === slabBytes && spareSlabs.length < sparesMax;
+    if (isOurs) spareSlabs.push(slab);
+  }
+}
+
+function flushLater(transport: SocketTransport): void {
+  transport.flush();
+}
+
+function newSlab(bytes: number): Buffer {
+  return Buffer.allocUnsafeSlow(bytes);
+}
+
+/** An upper bound without a look at the text, unless the bound would be silly. */
+function mostBytes(payload: Uint8Array | string | undefined): number {
+  if (payload === undefined) return 0;
+  if (typeof payload !== 'string') return payload.byteLength;
+  return payload.length <= 4096 ? payload.length * 3 : Buffer.byteLength(payload);
+}
+
+function put(slab: Buffer, payload: Uint8Array | string | undefined, at: number): number {
+  if (payload === undefined) return 0;
+  if (typeof payload === 'string') return slab.write(payload, at);
+  slab.set(payload, at);
+  return payload.byteLength;
+}
+
+function cutOff(): SidecallError {
+  return new SidecallError('ERR_SIDECALL_PEER_GONE', 'the peer ended in the middle of a frame');
+}

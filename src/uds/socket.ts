@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// The one place that touches the descriptor behind a net.Socket.
+import { Socket } from 'node:net';
+import type { NativeAddon } from '../native.ts';
+
+/** A socket that hands out what it reads, and can be emptied when writing to it has failed. */
+export interface OpenSocket {
+  readonly socket: Socket;
+  /** Reads what the kernel still holds, without waiting; undefined where there is no addon. */
+  readonly drain: (() => void) | undefined;
+}
+
+/** Gives every read's bytes to `onBytes`, as a view that is dead when it returns. */
+export type SocketOpener = (onBytes: (bytes: Uint8Array) => void) => OpenSocket;
+
+const readBytes = 256 * 1024;
+// One buffer for all sockets of the thread: libuv fills it right before the callback, and the callback
+// keeps nothing of it. So an idle session owns no read buffer at all.
+let sharedBuffer: Buffer | undefined;
+
+/** Takes a connected descriptor over from the addon. NOTE: only after the hello. */
+export function descriptorOpener(native: NativeAddon, fd: number): SocketOpener {
+  return (onBytes) => {
+    sharedBuffer ??= Buffer.allocUnsafeSlow(readBytes);
+    const buffer = sharedBuffer;
+    const callback = (bytes: number): boolean => {
+      onBytes(buffer.subarray(0, bytes));
+      return true;
+    };
+    // `onread` is documented for connect() and accepted by the constructor on every Node we support.
+    const options = { fd, readable: true, writable: true, onread: { buffer, callback } };
+    const socket = new Socket(options as ConstructorParameters<typeof Socket>[0]);
+    native.disownDescriptor(fd);
+    const drain = (): void => {
+      // The socket has not closed its descriptor yet: called from a failed write, before its close.
+      for (;;) {
+        const got = native.receive(fd, buffer, 0);
+        if (got === undefined || got.bytes === 0) return;
+        onBytes(buffer.subarray(0, got.bytes));
+      }
+    };
+    return { socket, drain };
+  };
+}
+
+/** A stream that Node made. NOTE: what it has already buffered is handed out first. */
+export function streamOpener(socket: Socket): SocketOpener {
+  return (onBytes) => {
+    socket.on('data', onBytes);
+    return { socket, drain: undefined };
+  };
+}
+
+/** The number of a net.Socket's descriptor. Undocumented, but stable since Node 0.x; POSIX only. */
+export function descriptorOf(socket: Socket): number {
+  const { fd } = (socket as Socket & { _handle?: { fd?: number } })._handle ?? {};
+  return fd ?? -1;
+}
