@@ -288,11 +288,11 @@ export class RpcError extends SidecallError {
 
 /** Misuse has Node's own codes: it is a bug of the caller, not an outcome. */
 export function nodeError<E extends Error>(
-  constructor: new (message: string) => E,
+  Kind: new (message: string) => E,
   code: 'ERR_OUT_OF_RANGE' | 'ERR_INVALID_ARG_TYPE' | 'ERR_INVALID_ARG_VALUE',
   message: string,
 ): E & { code: string } {
-  return Object.assign(new constructor(message), { code });
+  return Object.assign(new Kind(message), { code });
 }
 
 /** For the default branch of a switch over a union: a compile error where a case is missing. */

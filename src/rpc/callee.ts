@@ -56,6 +56,8 @@ export class Callee implements CallHost {
   readonly #cancels: CancelAllowance;
   // Requests that wait because our answers do: a peer that does not read gets no more work done.
   readonly #parked = new Fifo<Parked>();
+  // Requests that found as many handlers running as we allow: a cancelled one may be about to settle.
+  readonly #crowded = new Fifo<Parked>();
   // Answers that wait for the peer's window.
   readonly #answers = new Fifo<Answer>();
   #open = 0;
@@ -118,9 +120,7 @@ export class Callee implements CallHost {
   onProgress(): void {
     this.#sendAnswers();
     while (this.#parked.length > 0 && !this.#isBacklogged()) {
-      const { call, served, request } = this.#parked.shift() as Parked;
-      if (call.isOver) this.#noteSettled(call);
-      else this.#run(call, served, request);
+      this.#start(this.#parked.shift() as Parked);
     }
   }
 
@@ -128,6 +128,7 @@ export class Callee implements CallHost {
   end(code: SidecallErrorCode): void {
     for (const call of this.#streams.all()) this.#finish(call, code);
     this.#parked.clear();
+    this.#crowded.clear();
     this.#answers.clear();
   }
 
@@ -177,9 +178,6 @@ export class Callee implements CallHost {
 
   #refusal(timeoutMs: number): number | undefined {
     if (this.#isDraining) return ResetReason.goingAway;
-    if (Math.max(this.#open, this.#running) >= this.#link.own.streamsMax) {
-      return ResetReason.limitStreams;
-    }
     return timeoutMs === 0 ? ResetReason.deadlineExceeded : undefined;
   }
 
@@ -222,10 +220,29 @@ export class Callee implements CallHost {
     } catch {
       return this.#sendFailure(call, 'invalid_argument', 'the request could not be decoded');
     }
-    this.#running += 1;
-    call.isRunning = true;
     if (this.#isBacklogged()) this.#parked.push({ call, served, request });
-    else this.#run(call, served, request);
+    else this.#start({ call, served, request });
+  }
+
+  #start(parked: Parked): void {
+    if (parked.call.isOver) return; // cancelled while it waited
+    if (this.#running < this.#link.own.streamsMax) return this.#run(parked);
+    this.#crowded.push(parked);
+    if (this.#crowded.length === 1) setImmediate(() => this.#thinOut());
+  }
+
+  /** A turn later: what still finds no place is refused, so that its caller can try elsewhere. */
+  #thinOut(): void {
+    for (let parked = this.#crowded.shift(); parked; parked = this.#crowded.shift()) {
+      const { call } = parked;
+      if (call.isOver) continue;
+      if (this.#running < this.#link.own.streamsMax) this.#run(parked);
+      else {
+        this.#sendReset(call, ResetReason.limitStreams);
+        this.#over(call);
+        this.#link.onCallEnded();
+      }
+    }
   }
 
   #isBacklogged(): boolean {
@@ -234,7 +251,9 @@ export class Callee implements CallHost {
   }
 
   /** Never throws: what a handler does is its call's affair. */
-  #run(call: IncomingCall, served: Served, request: unknown): void {
+  #run({ call, served, request }: Parked): void {
+    this.#running += 1;
+    call.isRunning = true;
     // The application has it now. A notification keeps its place until its handler settled, so that
     // whoever sends too many of them waits.
     if (!call.opening.isNotification) this.#giveBack(call);
@@ -278,9 +297,12 @@ export class Callee implements CallHost {
   #onThrown(call: IncomingCall, error: unknown): void {
     this.#noteSettled(call);
     const isWords = RpcError.is(error);
-    if (!isWords) this.#report(call, error);
+    // Over: the call was given up, and a handler that ends by throwing does as it was told.
     if (call.isOver) return this.#link.onCallEnded();
-    if (!isWords) return this.#sendFailure(call, 'internal', '');
+    if (!isWords) {
+      this.#report(call, error);
+      return this.#sendFailure(call, 'internal', '');
+    }
     try {
       this.#sendRpcError(call, error);
     } catch (refused) {
@@ -306,7 +328,6 @@ export class Callee implements CallHost {
 
   /** What a handler threw and the caller must not see: for whoever runs this end. */
   #report(call: IncomingCall, cause: unknown): void {
-    if (SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_CANCELLED') return;
     const { method } = call.opening;
     const words = `${method}: the handler failed: ${cause instanceof Error ? cause.message : String(cause)}`;
     const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
@@ -392,7 +413,7 @@ export class Callee implements CallHost {
     call.assembly = undefined;
   }
 
-  /** The handler settled, or will never be started. */
+  /** The handler settled. */
   #noteSettled(call: IncomingCall): void {
     this.#running -= 1;
     call.isRunning = false;

@@ -14,6 +14,7 @@ import {
 } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import { decodeMetadata, encodeMetadata, type Metadata } from '../metadata.ts';
+import { AbortWatch } from './abort-watch.ts';
 import { type CallOptions, checkCallOptions } from './call.ts';
 import { type Codec, decodeWith, encodeWith, json } from './codec.ts';
 import { chargeOf } from './credit.ts';
@@ -38,6 +39,9 @@ export class Caller implements CallOwner {
   readonly #names = new AnnouncedNames();
   // Calls that wait for a slot, for credit or for the send queue, in the order they were made.
   readonly #waiting = new Fifo<OutgoingCall>();
+  readonly #aborts = new AbortWatch((call, reason) => {
+    this.#giveUp(call, reason, ResetReason.cancelled);
+  });
   #refusal: SidecallError | undefined;
 
   constructor(link: Link) {
@@ -122,8 +126,9 @@ export class Caller implements CallOwner {
     this.#giveUp(call, error, ResetReason.deadlineExceeded);
   }
 
-  onCallAborted(call: OutgoingCall): void {
-    this.#giveUp(call, call.request.options.signal?.reason, ResetReason.cancelled);
+  onCallSettled(call: OutgoingCall): void {
+    const { signal } = call.request.options;
+    if (signal !== undefined) this.#aborts.remove(signal, call);
   }
 
   /** The session is over: everything rejects, each with what is known of its delivery. */
@@ -171,7 +176,9 @@ export class Caller implements CallOwner {
       response: callable.response,
       options,
     };
-    return new OutgoingCall(request, this);
+    const call = new OutgoingCall(request, this);
+    if (options.signal !== undefined) this.#aborts.add(options.signal, call);
+    return call;
   }
 
   #canStart(): boolean {

@@ -7,10 +7,10 @@ import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadli
 import type { Assembly } from './fragment.ts';
 import type { OutgoingMessage, SendingStream } from './schedule.ts';
 
-/** Who is told when a call of ours gives up before it has settled. */
+/** Who is told when a call of ours gives up, and when it has settled. */
 export interface CallOwner {
   onCallDeadline(call: OutgoingCall): void;
-  onCallAborted(call: OutgoingCall): void;
+  onCallSettled(call: OutgoingCall): void;
 }
 
 /** What a call is made of. */
@@ -58,12 +58,11 @@ export class OutgoingCall implements SendingStream, Timed {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    const { timeoutMs, signal } = request.options;
+    const { timeoutMs } = request.options;
     if (timeoutMs !== undefined) {
       this.deadline = deadlineAfter(timeoutMs);
       armDeadline(this, this.deadline);
     }
-    signal?.addEventListener('abort', this);
   }
 
   get isBorrowed(): boolean {
@@ -86,14 +85,9 @@ export class OutgoingCall implements SendingStream, Timed {
     this.#owner.onCallDeadline(this);
   }
 
-  /** The signal's listener: the call itself, so that no closure is made per call. */
-  handleEvent(): void {
-    this.#owner.onCallAborted(this);
-  }
-
   #settle(): void {
     this.isSettled = true;
     cancelDeadline(this);
-    this.request.options.signal?.removeEventListener('abort', this);
+    this.#owner.onCallSettled(this);
   }
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#include "os/process.h"
+
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+namespace sidecall {
+namespace {
+
+TEST_CASE("U3 own ids are the effective ones, by system calls") {
+  const auto own = ReadOwnCredentials();
+  REQUIRE(own.ok());
+  CHECK_EQ(own.value().pid, ::getpid());
+  CHECK_EQ(own.value().uid, ::geteuid());
+  CHECK_EQ(own.value().gid, ::getegid());
+}
+
+#if defined(__linux__)
+
+TEST_CASE("nothing is armed for a process that is not our parent") {
+  const auto watch = DieWithParent(::getpid());
+  REQUIRE(watch.ok());
+  CHECK_EQ(watch.value(), ParentWatch::kNotChild);
+}
+
+TEST_CASE("a child that blocks for ever dies with its parent") {
+  int pipe_ends[2];
+  REQUIRE_EQ(::pipe(pipe_ends), 0);
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto watch = DieWithParent(::getppid());
+      const char armed = watch.ok() && watch.value() == ParentWatch::kArmed ? 'y' : 'n';
+      if (::write(pipe_ends[1], &armed, 1) != 1) ::_exit(1);
+      for (;;) ::pause();  // holds the write end: EOF below is the proof of its death
+    }
+    char armed = 0;
+    if (::read(pipe_ends[0], &armed, 1) != 1) ::_exit(1);
+    ::_exit(armed == 'y' ? 0 : 2);
+  }
+  ::close(pipe_ends[1]);
+  int status = 0;
+  REQUIRE_EQ(::waitpid(parent, &status, 0), parent);
+  CHECK_EQ(status, 0);
+  char byte = 0;
+  CHECK_EQ(::read(pipe_ends[0], &byte, 1), 0);
+  ::close(pipe_ends[0]);
+}
+
+#endif
+
+}  // namespace
+}  // namespace sidecall

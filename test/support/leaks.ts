@@ -1,0 +1,86 @@
+// What a process holds of the things that our code opens.
+import { readdirSync, readlinkSync, watch } from 'node:fs';
+import { createConnection, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+
+interface Holdings {
+  readonly descriptors: Record<string, number>;
+  readonly handles: Record<string, number>;
+  readonly directories: readonly string[];
+  readonly exitListeners: number;
+}
+
+// Handles that this package makes. Timers are not among them: vitest keeps its own.
+const handleKinds = ['PipeWrap', 'PipeServerWrap', 'ProcessWrap', 'FSEventWrap', 'Immediate'];
+
+let isWarm = false;
+
+/** Takes stock now; the function returned compares, once everything has had time to end. */
+export async function watchLeaks(): Promise<() => Promise<void>> {
+  await warmUp();
+  const before = takeStock();
+  return async () => {
+    // Ends are events: wait for the state, however long it takes (the watchdog bounds it).
+    for (let round = 0; round < 400; round += 1) {
+      if (same(before, takeStock())) return;
+      await sleep(25);
+    }
+    expect(takeStock(), 'descriptors, handles and files after the test').toEqual(before);
+  };
+}
+
+/** Open descriptors of this process, or of another one. */
+export function countDescriptors(pid: number | 'self' = 'self'): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
+}
+
+function takeStock(): Holdings {
+  return {
+    descriptors: descriptorsByKind(),
+    handles: handlesByKind(),
+    directories: readdirSync(tmpdir()).filter((name) => name.startsWith(`sidecall-`)),
+    exitListeners: process.listenerCount('exit'),
+  };
+}
+
+function descriptorsByKind(): Record<string, number> {
+  const kinds: Record<string, number> = {};
+  for (const fd of readdirSync('/proc/self/fd')) {
+    let target: string;
+    try {
+      target = readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      continue; // the listing's own descriptor
+    }
+    const kind = target.replace(/\[?\d+\]?$/, '');
+    kinds[kind] = (kinds[kind] ?? 0) + 1;
+  }
+  return kinds;
+}
+
+function handlesByKind(): Record<string, number> {
+  const kinds: Record<string, number> = {};
+  for (const kind of process.getActiveResourcesInfo()) {
+    if (handleKinds.includes(kind)) kinds[kind] = (kinds[kind] ?? 0) + 1;
+  }
+  return kinds;
+}
+
+function same(before: Holdings, after: Holdings): boolean {
+  return JSON.stringify(before) === JSON.stringify(after);
+}
+
+/** Things that Node opens once and keeps: the inotify descriptor, the thread pool, the DNS. */
+async function warmUp(): Promise<void> {
+  if (isWarm) return;
+  isWarm = true;
+  watch(tmpdir(), { persistent: false }).close();
+  const server = createServer((socket) => socket.end());
+  await new Promise<void>((done) => server.listen(`${tmpdir()}/warm-${process.pid}`, done));
+  const socket = createConnection(`${tmpdir()}/warm-${process.pid}`).resume();
+  await new Promise((done) => socket.once('close', done));
+  await new Promise((done) => server.close(done));
+  await sleep(20);
+}

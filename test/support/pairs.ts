@@ -1,0 +1,117 @@
+// Two sessions that are each other's peer, over every transport there is.
+
+import { establishOverDescriptor, type SessionSettings } from '../../src/establish.ts';
+import type { OnEvent } from '../../src/events.ts';
+import { checkLimits, type SessionLimits } from '../../src/limits.ts';
+import { type LoopbackTransport, loopbackPair } from '../../src/loopback.ts';
+import { requireNative } from '../../src/native.ts';
+import type { Peer } from '../../src/peer.ts';
+import { Session } from '../../src/rpc/session.ts';
+
+export interface PairOptions {
+  readonly near?: Partial<SessionLimits>;
+  readonly far?: Partial<SessionLimits>;
+  readonly onNearEvent?: OnEvent;
+  readonly onFarEvent?: OnEvent;
+}
+
+export interface Pair extends AsyncDisposable {
+  readonly near: Session;
+  readonly far: Session;
+  /** Cuts the line: both ends see that the other is gone. */
+  readonly cut: () => void;
+}
+
+export interface LaneUnderTest {
+  readonly lane: string;
+  readonly openPair: (options?: PairOptions) => Promise<Pair>;
+}
+
+const loopbackPeer: Peer = {
+  origin: 'loopback',
+  capturedAt: 'connect',
+  pid: process.pid,
+  pidIsHint: false,
+  uid: 0,
+  gid: 0,
+  groups: [],
+};
+
+export const lanes: readonly LaneUnderTest[] = [
+  { lane: 'loopback', openPair: async (options) => openLoopback(options) },
+  { lane: 'socket', openPair: openSocketPair },
+];
+
+/** Over the loopback, with the transports at hand. */
+export function openLoopback(
+  options: PairOptions = {},
+): Pair & { transports: [LoopbackTransport, LoopbackTransport] } {
+  const transports = loopbackPair();
+  const near = checkLimits(options.near);
+  const far = checkLimits(options.far);
+  const parts = { peer: loopbackPeer, laneReason: 'a test' };
+  const pair = {
+    near: new Session({
+      ...parts,
+      transport: transports[0],
+      own: near,
+      remote: far,
+      onEvent: options.onNearEvent,
+    }),
+    far: new Session({
+      ...parts,
+      transport: transports[1],
+      own: far,
+      remote: near,
+      onEvent: options.onFarEvent,
+    }),
+  };
+  return {
+    ...pair,
+    transports,
+    cut: () => transports[0].destroy(),
+    [Symbol.asyncDispose]: () => closeBoth(pair.near, pair.far),
+  };
+}
+
+async function openSocketPair(options: PairOptions = {}): Promise<Pair> {
+  const native = requireNative('the test');
+  const { near: nearFd, far: farFd } = native.socketPair();
+  const { signal } = new AbortController();
+  const [near, far] = await Promise.all([
+    establishOverDescriptor(
+      native,
+      nearFd,
+      loopbackPeer,
+      { side: 'accepting' },
+      settingsOf(options.near, options.onNearEvent),
+      signal,
+    ),
+    establishOverDescriptor(
+      native,
+      farFd,
+      loopbackPeer,
+      { side: 'connecting' },
+      settingsOf(options.far, options.onFarEvent),
+      signal,
+    ),
+  ]);
+  const { SidecallError } = await import('../../src/errors.ts');
+  return {
+    near,
+    far,
+    cut: () => far.terminate(new SidecallError('ERR_SIDECALL_PEER_GONE')),
+    [Symbol.asyncDispose]: () => closeBoth(near, far),
+  };
+}
+
+export function settingsOf(
+  limits: Partial<SessionLimits> | undefined,
+  onEvent: OnEvent | undefined,
+): SessionSettings {
+  return { limits: checkLimits(limits), laneReason: 'a test', registry: undefined, onEvent };
+}
+
+async function closeBoth(near: Session, far: Session): Promise<void> {
+  await Promise.all([near.close({ deadlineMs: 1000 }), far.close({ deadlineMs: 1000 })]);
+}
