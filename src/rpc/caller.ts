@@ -133,6 +133,8 @@ export class Caller implements CallOwner {
 
   /** The session is over: everything rejects, each with what is known of its delivery. */
   end(error: SidecallError): void {
+    // Why it broke says more than that one of us was leaving.
+    if (error.code !== 'ERR_SIDECALL_CLOSED') this.#refusal = error;
     this.refuse(error);
     const { consumedPosition } = this.#link.transport;
     for (const call of this.#streams.open()) {

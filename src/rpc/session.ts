@@ -260,8 +260,8 @@ class SessionCore implements Link, FrameReceiver {
 
   fail(error: SidecallError): void {
     if (this.state === 'closed') return;
+    this.#settle(error); // first: destroying ends the transport, and that is no news any more
     this.transport.destroy();
-    this.#settle(error);
     this.#resolveClosed(error);
   }
 
