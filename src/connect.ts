@@ -14,7 +14,7 @@ import {
 import { ranges } from './limits.ts';
 import { type NativeAddon, nativeState } from './native.ts';
 import { checkInteger, checkKeys, checkText } from './options.ts';
-import { pathPeer } from './path-peer.ts';
+import { checkIdentity, type Identity, pathPeer } from './path-peer.ts';
 import type { Peer } from './peer.ts';
 import type { Session } from './rpc/session.ts';
 import { checkPathLength } from './uds/directory.ts';
@@ -40,7 +40,7 @@ export interface ConnectOptions extends SessionOptions {
    * `kernel` (the default) needs the addon. `path-permissions` works without it: then the permissions
    * of the path are all that stands between us and an impostor, and `peer` has no ids.
    */
-  readonly identity?: 'kernel' | 'path-permissions' | undefined;
+  readonly identity?: Identity | undefined;
 }
 
 const names = [
@@ -68,10 +68,12 @@ export async function connect(options: ConnectOptions): Promise<Session> {
   }
   const settings = checkSessionOptions(options, undefined);
   const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
-  const { expect, identity } = options;
+  const { expect } = options;
+  const identity = checkIdentity(options.identity);
   checkPolicy('expect', expect, ['modes']);
   if (typeof expect === 'object') checkModes((expect as ServerRules).modes);
   checkPathLength(path);
+  options.signal?.throwIfAborted();
   const { addon } = nativeState();
   return withDeadline(`connect("${path}")`, timeoutMs, options.signal, async (signal) => {
     if (addon === undefined || identity === 'path-permissions') {

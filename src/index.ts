@@ -30,6 +30,7 @@ export type { SessionLimits } from './limits.ts';
 export { type ListenOptions, listen } from './listen.ts';
 export type { Listener } from './listener.ts';
 export type { Metadata } from './metadata.ts';
+export type { Identity } from './path-peer.ts';
 export type { Peer } from './peer.ts';
 export type { CallContext, CallOptions } from './rpc/call.ts';
 export { bytes, type Codec, json } from './rpc/codec.ts';

@@ -12,7 +12,7 @@ import { ranges } from './limits.ts';
 import { Listener, type ListenerSettings } from './listener.ts';
 import { nativeState } from './native.ts';
 import { checkInteger, checkKeys, checkMode, checkText } from './options.ts';
-import { pathPeer } from './path-peer.ts';
+import { checkIdentity, type Identity, pathPeer } from './path-peer.ts';
 import { Registry } from './rpc/registry.ts';
 import { standardMode } from './uds/bind.ts';
 import { checkPathLength, makePrivateDirectory, removePrivateDirectory } from './uds/directory.ts';
@@ -43,7 +43,7 @@ export interface ListenOptions extends SessionOptions {
   /** Accepts a directory that others own or can write. Then anyone there can swap the socket. */
   readonly unsafeDirectory?: boolean | undefined;
   /** As for `connect()`: `path-permissions` works without the addon, and without its promise. */
-  readonly identity?: 'kernel' | 'path-permissions' | undefined;
+  readonly identity?: Identity | undefined;
 }
 
 const counts = [
@@ -72,7 +72,8 @@ const names = [
  */
 export async function listen(options: ListenOptions = {}): Promise<Listener> {
   checkKeys('listen()', options, names);
-  const { authorize, identity, gid } = options;
+  const { authorize, gid } = options;
+  const identity = checkIdentity(options.identity);
   checkPolicy('authorize', authorize);
   if (gid !== undefined && !(Number.isInteger(gid) && gid >= 0 && gid < 0xffff_ffff)) {
     throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', `gid must be a group id, got ${String(gid)}`);

@@ -57,7 +57,11 @@ function descriptorsByKind(): Record<string, number> {
     const kind = target.replace(/\[?\d+\]?$/, '');
     kinds[kind] = (kinds[kind] ?? 0) + 1;
   }
-  return kinds;
+  return sorted(kinds);
+}
+
+function sorted(kinds: Record<string, number>): Record<string, number> {
+  return Object.fromEntries(Object.entries(kinds).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function handlesByKind(): Record<string, number> {
@@ -65,7 +69,7 @@ function handlesByKind(): Record<string, number> {
   for (const kind of process.getActiveResourcesInfo()) {
     if (handleKinds.includes(kind)) kinds[kind] = (kinds[kind] ?? 0) + 1;
   }
-  return kinds;
+  return sorted(kinds);
 }
 
 function same(before: Holdings, after: Holdings): boolean {

@@ -1,0 +1,19 @@
+// Connects to a path, perhaps as another user, calls once, and says what came of it.
+import { connect, ownCredentials } from '../../../dist/index.js';
+import { Desk, say } from './desk.mjs';
+
+const [path, options, uid, gid, groups] = process.argv.slice(2);
+const probe = ownCredentials(); // the addon is loaded before the checkout becomes unreadable
+if (uid !== undefined) {
+  process.setgroups(groups === undefined ? [] : groups.split(',').map(Number));
+  process.setgid(Number(gid ?? uid));
+  process.setuid(Number(uid));
+}
+try {
+  const session = await connect({ path, ...JSON.parse(options ?? '{}') });
+  const { peer } = await session.client(Desk).whoami();
+  say({ own: ownCredentials(), seen: peer, server: session.peer, started: probe.uid });
+  await session.close();
+} catch (error) {
+  say({ code: error.code, message: error.message });
+}
