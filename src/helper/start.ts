@@ -44,6 +44,7 @@ export interface StartSettings {
 }
 
 const accepting = { side: 'accepting' } as const;
+const exitPauseMs = 500;
 
 /** A helper that runs, with its open session. */
 export class HelperProcess {
@@ -97,11 +98,11 @@ export class HelperProcess {
       );
       return new HelperProcess(child, session, exited);
     } catch (cause) {
-      child.kill('SIGKILL');
-      if (signal?.aborted) throw signal.reason;
       // The end of its socket is seen before the end of its process: give the exit code its chance.
-      if (child.pid !== undefined) await Promise.race([exited, pause(500, early.signal)]);
-      throw failed(settings, early.signal.aborted ? early.signal.reason : cause);
+      if (isGone(cause)) await pause(exitPauseMs, early.signal);
+      const reason = early.signal.aborted ? early.signal.reason : cause;
+      child.kill('SIGKILL');
+      throw signal?.aborted ? signal.reason : failed(settings, reason);
     } finally {
       signal?.removeEventListener('abort', onAbort);
     }
@@ -205,6 +206,10 @@ function spawnedPeer(child: ChildProcess, { uid, gid }: StartSettings): Peer {
     gid: gid ?? process.getegid?.(),
     groups: uid === undefined ? process.getgroups?.() : undefined,
   });
+}
+
+function isGone(error: unknown): boolean {
+  return SidecallError.is(error) && error.code === 'ERR_SIDECALL_PEER_GONE';
 }
 
 function failed({ command }: StartSettings, cause: unknown): SidecallError {

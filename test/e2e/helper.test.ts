@@ -1,0 +1,444 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { createConnection, createServer, type Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import type { SidecallEvent } from '../../src/events.ts';
+import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/helper.ts';
+import { backOffMs } from '../../src/helper/supervise.ts';
+import { bytes } from '../../src/rpc/codec.ts';
+import { notification, service, unary } from '../../src/rpc/service.ts';
+import { until } from '../support/contract.ts';
+import { programPath, startProgram } from '../support/programs.ts';
+
+const Desk = service('Desk', {
+  add: unary<{ a: number; b: number }, { sum: number }>(),
+  echo: unary<Uint8Array, Uint8Array>({ request: bytes, response: bytes }),
+  whoami: unary<
+    void,
+    { peer: Record<string, unknown>; pid: number; env: Record<string, string> }
+  >(),
+  hang: unary<void, void>(),
+  block: notification<void>(),
+  exit: notification<number>(),
+  callBack: unary<{ a: number; b: number }, { sum: number }>(),
+});
+
+function startHelper(options: SpawnOptions = {}, ...args: string[]): Promise<Helper> {
+  return spawnHelper(process.execPath, [programPath('helper.mjs'), ...args], options);
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe('a helper', () => {
+  it('D11 both know who the other is, and both call', async () => {
+    const helper = await startHelper();
+    const desk = helper.client(Desk);
+    const who = await desk.whoami();
+    expect(who.pid).toBe(helper.pid);
+    expect(who.peer).toMatchObject({
+      origin: 'parent',
+      capturedAt: 'spawn',
+      pid: process.pid,
+      uid: process.geteuid?.(),
+    });
+    expect(helper.peer).toMatchObject({
+      origin: 'spawned',
+      capturedAt: 'spawn',
+      pid: helper.pid,
+      uid: process.geteuid?.(),
+    });
+    expect(Object.keys(who.env).filter((name) => name === 'SIDECALL_FD')).toEqual([]);
+    expect(who.env).not.toHaveProperty('SIDECALL_PARENT');
+    helper.session.serve(service('Desk', { add: Desk.methods.add }), {
+      add: ({ a, b }, { peer }) => {
+        expect(peer.pid).toBe(helper.pid);
+        return { sum: a + b + 1000 };
+      },
+    });
+    expect(await desk.callBack({ a: 1, b: 2 })).toEqual({ sum: 1003 });
+    expect(await desk.echo(new Uint8Array(2_000_000))).toHaveLength(2_000_000);
+    await helper.stop();
+  });
+
+  it('serves the helper from the side of the helper object, and throws when served twice', async () => {
+    await using helper = await startHelper();
+    const Callback = service('Desk', { add: Desk.methods.add });
+    helper.serve(Callback, { add: () => ({ sum: 5 }) });
+    expect(() => helper.serve(Callback, { add: () => ({ sum: 5 }) })).toThrow(TypeError);
+    expect(await helper.client(Desk).callBack({ a: 0, b: 0 })).toEqual({ sum: 5 });
+  });
+
+  it('gives its output, and closes its input', async () => {
+    const helper = await spawnHelper(
+      process.execPath,
+      [
+        '-e',
+        `process.stdin.on('end', () => console.log('no input')).resume();
+        import(${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)}).then((s) => s.parent());`,
+      ],
+      { stdout: 'pipe', stderr: 'ignore' },
+    );
+    expect(helper.stderr).toBeNull();
+    let said = '';
+    helper.stdout?.on('data', (chunk) => {
+      said += chunk;
+    });
+    await until(() => said.includes('no input'));
+    await helper.stop();
+  });
+
+  it('U31 rejects what is pending when it dies, and says how it ended', async () => {
+    const events: SidecallEvent[] = [];
+    const helper = await startHelper({ onEvent: (event) => events.push(event) });
+    const desk = helper.client(Desk);
+    const calls = Array.from({ length: 100 }, () => desk.hang());
+    const settled = Promise.allSettled(calls);
+    await desk.exit(7);
+    for (const outcome of await settled) {
+      expect(outcome).toMatchObject({
+        reason: { code: 'ERR_SIDECALL_PEER_GONE', delivered: 'unknown' },
+      });
+    }
+    expect(await helper.exited).toEqual({ code: 7, signal: null });
+    expect(events.find(({ type }) => type === 'helper-exited')?.error.message).toContain('7');
+    await expect(desk.add({ a: 1, b: 1 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_PEER_GONE',
+      delivered: 'no',
+    });
+    expect(await helper.stop()).toEqual({ code: 7, signal: null });
+  });
+
+  it('G10 stop() answers calls in flight, then ends the process', async () => {
+    const helper = await startHelper();
+    const desk = helper.client(Desk);
+    const calls = Array.from({ length: 50 }, (_, a) => desk.add({ a, b: 0 }));
+    const [exit, , sums] = await Promise.all([helper.stop(), helper.stop(), Promise.all(calls)]);
+    expect(sums).toHaveLength(50);
+    expect(exit).toEqual({ code: null, signal: 'SIGTERM' });
+    expect(isRunning(helper.pid)).toBe(false);
+    await expect(desk.add({ a: 1, b: 1 })).rejects.toMatchObject({ code: 'ERR_SIDECALL_CLOSED' });
+  });
+
+  it('stop() kills what ignores SIGTERM, and what is blocked', async () => {
+    const stubborn = await spawnHelper(process.execPath, [programPath('rude.mjs'), 'stubborn']);
+    expect(await stubborn.stop({ killGraceMs: 50 })).toEqual({ code: null, signal: 'SIGKILL' });
+    const blocked = await startHelper();
+    await blocked.client(Desk).block();
+    expect(await blocked.stop({ deadlineMs: 50, killGraceMs: 50 })).toMatchObject({ code: null });
+    expect(isRunning(blocked.pid)).toBe(false);
+  });
+
+  it('dies with its parent even while its loop is blocked', async () => {
+    await using spawner = startProgram('spawner.mjs', ['block', programPath('helper.mjs')]);
+    const { pid } = (await spawner.next()) as { pid: number };
+    await spawner.next();
+    expect(isRunning(pid)).toBe(true);
+    spawner.child.kill('SIGKILL');
+    await spawner.exited;
+    await until(() => !isRunning(pid) || isZombie(pid));
+  });
+
+  it.each([
+    ['exit', 5],
+    ['throw', 1],
+  ])('row 76 is not left behind when its parent ends by %s in mid-call', async (how, code) => {
+    await using spawner = startProgram('spawner.mjs', [how, programPath('helper.mjs')]);
+    const { pid } = (await spawner.next()) as { pid: number };
+    expect(await spawner.exited).toEqual({ code, signal: null });
+    await until(() => !isRunning(pid) || isZombie(pid));
+  });
+
+  it('row 79 unref() lets its parent exit, and without it the parent stays', async () => {
+    await using leaving = startProgram('spawner.mjs', ['unref', programPath('helper.mjs')]);
+    await leaving.next();
+    expect(await leaving.exited).toEqual({ code: 0, signal: null });
+    await using staying = startProgram('spawner.mjs', ['stay', programPath('helper.mjs')]);
+    await staying.next();
+    const early = await Promise.race([
+      staying.exited,
+      new Promise((done) => setTimeout(done, 500, 'stays')),
+    ]);
+    expect(early).toBe('stays');
+  });
+
+  it('need not be Node: what docs/protocol.md says is enough', async () => {
+    const helper = await spawnHelper('python3', [programPath('helper.py')]);
+    expect(await helper.session.call('Any.thing', { x: 'ü' })).toEqual({
+      method: 'Any.thing',
+      request: { x: 'ü' },
+      parent: String(process.pid),
+      pid: helper.pid,
+    });
+    expect(await helper.stop()).toBeDefined();
+  });
+
+  it('is not told to die with a worker thread that spawned it', async () => {
+    const { Worker } = await import('node:worker_threads');
+    const dist = new URL('../../dist/index.js', import.meta.url).href;
+    const worker = new Worker(
+      `const { parentPort } = require('node:worker_threads');
+       import(${JSON.stringify(dist)}).then(async ({ spawnHelper }) => {
+         const helper = await spawnHelper('python3', [${JSON.stringify(programPath('helper.py'))}]);
+         parentPort.postMessage(await helper.session.call('x', 1));
+         await helper.stop();
+       });`,
+      { eval: true },
+    );
+    const [said] = await once(worker, 'message');
+    expect(said.parent).toBeNull();
+    await once(worker, 'exit');
+  });
+
+  it('row 88 a grandchild that holds its end does not hide its death', async () => {
+    const helper = await spawnHelper('python3', [programPath('helper.py'), 'with-grandchild']);
+    const { grandchild } = (await helper.session.call('x', 1)) as { grandchild: number };
+    const hanging = expect(helper.session.call('y', 1, { timeoutMs: 0 })).rejects.toBeDefined();
+    await hanging;
+    const pending = helper.session.closed;
+    process.kill(helper.pid, 'SIGKILL');
+    expect((await pending)?.code).toBe('ERR_SIDECALL_PEER_GONE');
+    expect(isRunning(grandchild)).toBe(true);
+    process.kill(grandchild, 'SIGKILL');
+    await helper.exited;
+  });
+
+  it('row 88 a program that it starts inherits no descriptor of the session', async () => {
+    const dist = new URL('../../dist/index.js', import.meta.url).href;
+    const helper = await spawnHelper(process.execPath, [
+      '-e',
+      `import(${JSON.stringify(dist)}).then(async ({ parent, service, unary }) => {
+        const session = await parent();
+        const { spawn } = await import('node:child_process');
+        const child = spawn('sleep', ['60'], { stdio: 'ignore' });
+        session.serve(service('G', { child: unary() }), { child: () => child.pid });
+      });`,
+    ]);
+    const pid = (await helper.session.call('G.child')) as number;
+    const targets = readdirSync(`/proc/${pid}/fd`).map((fd) =>
+      readlinkSync(`/proc/${pid}/fd/${fd}`),
+    );
+    expect(targets.filter((target) => target.startsWith('socket:'))).toEqual([]);
+    process.kill(pid, 'SIGKILL');
+    await helper.stop();
+  });
+});
+
+describe('a helper that does not start', () => {
+  it.each<[string, string, string[], string]>([
+    ['there is no such program', '/no/such/program', [], 'ENOENT'],
+    ['it exits before its hello', process.execPath, [programPath('rude.mjs'), 'exit'], '3'],
+    ['it says something else', process.execPath, [programPath('rude.mjs'), 'noise'], 'magic'],
+    ['it says nothing', process.execPath, [programPath('rude.mjs'), 'silent'], '400'],
+  ])('HELPER_FAILED: %s', async (_name, command, args, words) => {
+    await expect(spawnHelper(command, args, { startTimeoutMs: 400 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_HELPER_FAILED',
+      delivered: 'no',
+      message: expect.stringContaining(words),
+    });
+  });
+
+  it('gives up with its signal', async () => {
+    const stop = new AbortController();
+    const attempt = spawnHelper(process.execPath, [programPath('rude.mjs'), 'silent'], {
+      signal: stop.signal,
+    });
+    setTimeout(() => stop.abort(new Error('mine')), 50);
+    await expect(attempt).rejects.toThrow('mine');
+    const aborted = AbortSignal.abort(new Error('at once'));
+    await expect(startHelper({ signal: aborted })).rejects.toThrow('at once');
+  });
+
+  it.each([
+    [{ stdio: 'pipe' }, TypeError],
+    [{ stdout: 'file' }, TypeError],
+    [{ startTimeoutMs: 5 }, RangeError],
+    [{ restart: { firstMS: 5 } }, TypeError],
+    [{ restart: { firstMs: 500, maxMs: 10 } }, RangeError],
+    [{ limits: { streamsMax: 0 } }, RangeError],
+  ])('S37 throws for options %j', async (options, kind) => {
+    await expect(startHelper(options as never)).rejects.toThrow(kind);
+  });
+});
+
+describe('parent()', () => {
+  it('rejects outside a helper', async () => {
+    await using program = startProgram('orphan.mjs');
+    expect(await program.next()).toMatchObject({
+      code: 'ERR_SIDECALL_HELPER_FAILED',
+      variable: null,
+    });
+  });
+
+  it.each(['', 'x', '-1', '0', '1', '2', '999', '3', '3.5', '99999999999'])(
+    'row 87 rejects with SIDECALL_FD=%j, and deletes it',
+    async (value) => {
+      await using program = startProgram('orphan.mjs', [], { env: { SIDECALL_FD: value } });
+      expect(await program.next()).toMatchObject({
+        code: 'ERR_SIDECALL_HELPER_FAILED',
+        variable: null,
+      });
+    },
+  );
+
+  it('row 87 rejects a descriptor that is a file, a TCP socket, or a pair that says nothing', async () => {
+    const server = createServer((socket) => socket.on('error', () => undefined)).listen(0);
+    await once(server, 'listening');
+    const tcp = createConnection((server.address() as { port: number }).port, '127.0.0.1');
+    await once(tcp, 'connect');
+    const file = openSync('/dev/null', 'r');
+    const run = async (third: number | Socket | 'pipe'): Promise<Record<string, unknown>> => {
+      const child = spawn(process.execPath, [programPath('orphan.mjs')], {
+        stdio: ['ignore', 'pipe', 'inherit', third],
+        env: { ...process.env, SIDECALL_FD: '3' },
+      });
+      const [line] = await once(child.stdout as NodeJS.ReadableStream, 'data');
+      await once(child, 'close');
+      return JSON.parse(String(line));
+    };
+    for (const third of [file, tcp, 'pipe'] as const) {
+      expect(await run(third)).toMatchObject({ code: 'ERR_SIDECALL_HELPER_FAILED' });
+    }
+    tcp.destroy();
+    server.close();
+    closeSync(file);
+    await once(server, 'close');
+  });
+});
+
+describe('a helper that is started again', () => {
+  it('lives on under the same client: pending calls reject, new ones wait for the next process', async () => {
+    const events: SidecallEvent[] = [];
+    const helper = await startHelper({ restart: true, onEvent: (event) => events.push(event) });
+    helper.serve(service('Desk', { add: Desk.methods.add }), {
+      add: ({ a, b }) => ({ sum: a * b }),
+    });
+    const desk = helper.client(Desk);
+    const first = helper.pid;
+    const pending = desk.hang();
+    const rejected = expect(pending).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+    process.kill(first, 'SIGKILL');
+    await rejected;
+    expect(await desk.add({ a: 2, b: 3 }, { timeoutMs: 60_000 })).toEqual({ sum: 5 });
+    expect(helper.pid).not.toBe(first);
+    expect(await desk.callBack({ a: 4, b: 5 })).toEqual({ sum: 20 });
+    expect(events.some(({ type }) => type === 'helper-exited')).toBe(true);
+    await helper.stop();
+  });
+
+  it('a call that waits for the next process keeps its deadline and its signal', async () => {
+    const helper = await startHelper({ restart: { firstMs: 5000, maxMs: 5000 } });
+    const desk = helper.client(Desk);
+    process.kill(helper.pid, 'SIGKILL');
+    await helper.session.closed;
+    const stop = new AbortController();
+    const aborted = desk.add({ a: 1, b: 1 }, { signal: stop.signal });
+    stop.abort(new Error('mine'));
+    await expect(aborted).rejects.toThrow('mine');
+    await expect(desk.add({ a: 1, b: 1 }, { timeoutMs: 30 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
+      delivered: 'no',
+    });
+    await expect(desk.add({ a: 1, b: 1 }, { timeoutMs: -1 })).rejects.toThrow(RangeError);
+    const waiting = desk.add({ a: 1, b: 1 });
+    const refused = expect(waiting).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_CLOSED',
+      delivered: 'no',
+    });
+    await helper.stop();
+    await refused;
+  });
+
+  it('is given up as a crash loop after so many restarts', async () => {
+    const events: SidecallEvent[] = [];
+    const helper = await startHelper({
+      restart: { firstMs: 1, maxMs: 5, maxRestarts: 2 },
+      onEvent: (event) => events.push(event),
+    });
+    const desk = helper.client(Desk);
+    for (let round = 0; round < 3; round += 1) {
+      const { pid } = await desk.whoami(undefined, { timeoutMs: 60_000 });
+      process.kill(pid, 'SIGKILL');
+      await until(() => helper.session.state === 'closed' || helper.pid !== pid);
+    }
+    expect(await helper.exited).toEqual({ code: null, signal: 'SIGKILL' });
+    await expect(desk.add({ a: 1, b: 1 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_HELPER_FAILED',
+      message: expect.stringContaining('crash loop'),
+    });
+    expect(events.at(-1)?.error.message).toContain('crash loop');
+    await helper.stop();
+  });
+
+  it('G9 U43 survives fifty kills under load: every call settles, nothing is left', async () => {
+    const helper = await startHelper({
+      restart: { firstMs: 1, maxMs: 2, maxRestarts: 1000 },
+    });
+    const desk = helper.client(Desk);
+    let isDone = false;
+    let answered = 0;
+    let failed = 0;
+    const load = Array.from({ length: 8 }, async () => {
+      while (!isDone) {
+        try {
+          await desk.add({ a: 1, b: 1 });
+          answered += 1;
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+          failed += 1;
+        }
+      }
+    });
+    for (let round = 0; round < 50; round += 1) {
+      const goal = answered + 20;
+      await until(() => answered >= goal);
+      process.kill(helper.pid, 'SIGKILL');
+      const { session } = helper;
+      await until(() => helper.session !== session);
+    }
+    isDone = true;
+    await Promise.all(load);
+    expect(answered).toBeGreaterThanOrEqual(1000);
+    expect(failed).toBeGreaterThan(0);
+    await helper.stop();
+  });
+
+  it('stop() in the middle of a restart ends it for good', async () => {
+    const helper = await startHelper({ restart: { firstMs: 20, maxMs: 20 } });
+    process.kill(helper.pid, 'SIGKILL');
+    await helper.session.closed;
+    await helper.stop();
+    expect(isRunning(helper.pid)).toBe(false);
+    await helper.exited;
+  });
+
+  it('waits longer each time, up to the maximum, with jitter', () => {
+    const settings = { firstMs: 10, maxMs: 1000, maxRestarts: 50, windowMs: 60_000 };
+    for (let restart = 0; restart < 20; restart += 1) {
+      const middle = Math.min(1000, 10 * 1.6 ** restart);
+      for (let round = 0; round < 50; round += 1) {
+        const ms = backOffMs(restart, settings);
+        expect(ms).toBeGreaterThanOrEqual(middle * 0.8);
+        expect(ms).toBeLessThanOrEqual(middle * 1.2);
+      }
+    }
+  });
+});
+
+/** Killed, and not yet reaped by whoever adopted it. */
+function isZombie(pid: number): boolean {
+  const status = `/proc/${pid}/status`;
+  if (!existsSync(status)) return true;
+  try {
+    return /^State:\s+Z/m.test(readFileSync(status, 'utf8'));
+  } catch {
+    return true;
+  }
+}
