@@ -19,6 +19,7 @@ import type { Peer } from './peer.ts';
 import type { Session } from './rpc/session.ts';
 import { checkPathLength } from './uds/directory.ts';
 import { authorize, checkPolicy, kernelPeer, type PeerPolicy } from './uds/peer.ts';
+import { checkPlainSocket } from './uds/plain-path.ts';
 import { checkModes, connectToPath, type ServerRules } from './uds/rendezvous.ts';
 
 /** Options of {@link connect}. */
@@ -78,6 +79,7 @@ export async function connect(options: ConnectOptions): Promise<Session> {
   return withDeadline(`connect("${path}")`, timeoutMs, options.signal, async (signal) => {
     if (addon === undefined || identity === 'path-permissions') {
       const peer = pathPeer('connect()', identity, expect, addonReason());
+      checkPlainSocket(path, options.unsafeDirectory ?? false);
       const socket = await openStream(path, signal);
       await authorizeStream(socket, expect, peer, signal);
       return establishOverStream(socket, peer, { side: 'connecting' }, settings, signal);
@@ -127,11 +129,12 @@ function openStream(path: string, signal: AbortSignal): Promise<Socket> {
     if (signal.aborted) return reject(signal.reason);
     const socket = createConnection({ path });
     const finish = (settle: () => void): void => {
-      socket.off('connect', onConnect).off('error', onError);
+      socket.off('connect', onConnect);
       signal.removeEventListener('abort', onAbort);
       settle();
     };
     const onConnect = (): void => finish(() => resolve(socket));
+    // Stays on: an error while the policy decides must not be the end of the process.
     const onError = (cause: NodeJS.ErrnoException): void =>
       finish(() => reject(failed(path, cause)));
     const onAbort = (): void => {

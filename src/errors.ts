@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import type { Metadata } from './metadata.ts';
+import { wordsOf } from './words.ts';
 
 /** Did a handler of the peer see the call? `no`: none did and none will. Only then repeat it blindly. */
 export type Delivered = 'no' | 'yes' | 'unknown';
@@ -229,8 +230,8 @@ export class SidecallError extends Error {
   /** The only converter: ours stay as they are, anything else becomes the cause of a `SYSTEM` error. */
   static from(value: unknown, code: SidecallErrorCode = 'ERR_SIDECALL_SYSTEM'): SidecallError {
     if (SidecallError.is(value)) return value;
-    const words = value instanceof Error ? value.message : String(value);
-    return new SidecallError(code, `${errorTable[code].words}: ${words}`, { cause: value });
+    const words = `${errorTable[code].words}: ${wordsOf(value)}`;
+    return new SidecallError(code, words, { cause: value });
   }
 
   static {

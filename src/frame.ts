@@ -128,8 +128,9 @@ export class HeaderWriter {
     return this.#base(FrameType.reset, flags, reason, slot, generation);
   }
 
-  credit(bytesGranted: number): Uint8Array {
-    const bytes = this.#base(FrameType.credit, 0, 0, 0, 0);
+  /** `window`: 0 for requests, 1 for answers. */
+  credit(window: number, bytesGranted: number): Uint8Array {
+    const bytes = this.#base(FrameType.credit, 0, 0, window, 0);
     writeU32(bytes, 12, bytesGranted);
     return bytes;
   }
@@ -165,7 +166,7 @@ export interface Header {
   flags: number;
   /** Kind, status or reason. */
   aux: number;
-  /** Stream slot; number of a `method`; token of a `ping`. */
+  /** Stream slot; number of a `method`; window of a `credit`; token of a `ping`. */
   slot: number;
   generation: number;
   /** The u32 at byte 12 and the following ones, 0 where the type has none. */
@@ -197,8 +198,8 @@ export function readHeader(bytes: Uint8Array, into: Header): void {
   const hasAux = type === FrameType.open || type === FrameType.end || type === FrameType.reset;
   if (!hasAux && into.aux !== 0) throw protocol('frame with a reserved field set');
   if (type >= FrameType.credit || type === FrameType.method) {
-    const isFree = type === FrameType.credit || type === FrameType.goaway;
-    if (into.generation !== 0 || (isFree && into.slot !== 0)) {
+    const slotMax = type === FrameType.goaway ? 0 : type === FrameType.credit ? 1 : 0xffff_ffff;
+    if (into.generation !== 0 || into.slot > slotMax) {
       throw protocol('frame with a reserved field set');
     }
   }

@@ -52,6 +52,7 @@ export const fixed = {
   methodNameMaxBytes: 256,
   jsonDepthMax: 64,
   unfinishedMaxBytes: 64 * MiB,
+  answersMaxBytes: 64 * MiB,
   waitingCallsMax: 131_072,
   cancelsRefillPerSecond: 200,
   pingIntervalMs: 1_000,

@@ -82,6 +82,10 @@ export async function listen(options: ListenOptions = {}): Promise<Listener> {
   if (given !== undefined) checkPathLength(given);
   const number = (name: (typeof counts)[number]): number =>
     checkInteger(name, options[name], ranges[name]);
+  if (identity === 'path-permissions' && options.unlinkOnClose === false) {
+    const words = "unlinkOnClose: false needs identity 'kernel'";
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
   const registry = new Registry();
   const { addon } = nativeState();
   const isByPath = addon === undefined || identity === 'path-permissions';

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A listener: who may become a session, how many, and who serves them.
-import { chmodSync, chownSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { resolve } from 'node:path';
 import { SidecallError } from './errors.ts';
 import {
@@ -25,6 +24,7 @@ import { HelloBook, type HelloTicket } from './uds/hello-book.ts';
 import { DescriptorWire } from './uds/hello-wire.ts';
 import { ListeningPath, type PathOwner } from './uds/listening-path.ts';
 import { authorize, kernelPeer, ownUid, type PeerPolicy } from './uds/peer.ts';
+import { listenAtPlainPath, type PlainListener, type PlainOwner } from './uds/plain-path.ts';
 
 /** Checked options of `listen()`. */
 export interface ListenerSettings {
@@ -47,7 +47,7 @@ export interface ListenerSettings {
 const exhaustedPauseMs = 1_000;
 
 /** Listens at a path. Iterate it for sessions, or {@link Listener.serve} all of them. */
-export class Listener implements AsyncIterable<Session>, AsyncDisposable, PathOwner {
+export class Listener implements AsyncIterable<Session>, AsyncDisposable, PathOwner, PlainOwner {
   /** Absolute path of the socket, to give to whoever shall connect. */
   readonly path: string;
   /** Resolves (never rejects) once {@link Listener.close} is done. */
@@ -61,7 +61,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable, PathOw
   #isServing = false;
   #isClosing = false;
   #listening: ListeningPath | undefined;
-  #server: Server | undefined;
+  #plain: PlainListener | undefined;
   #exhaustedAt = Number.NEGATIVE_INFINITY;
   #closing: Promise<void> | undefined;
   #resolveClosed!: () => void;
@@ -118,13 +118,13 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable, PathOw
   /** The listener keeps the process alive (the default). */
   ref(): void {
     this.#listening?.ref();
-    this.#server?.ref();
+    this.#plain?.server.ref();
   }
 
   /** The listener alone does not keep the process alive. */
   unref(): void {
     this.#listening?.unref();
-    this.#server?.unref();
+    this.#plain?.server.unref();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -166,27 +166,13 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable, PathOw
     this.#listening = new ListeningPath(native, directory, bind, this);
   }
 
-  /** Without the addon Node binds: the directory is the guard, since the file is open for a moment. */
-  #listenByPath(): Promise<void> {
-    const { bind } = this.#settings;
-    const server = createServer({ pauseOnConnect: true }, (socket) => this.#onStream(socket));
-    this.#server = server;
-    return new Promise((done, fail) => {
-      server.once('error', (cause: NodeJS.ErrnoException) => fail(cannotListen(this.path, cause)));
-      server.listen({ path: this.path, backlog: bind.backlog, exclusive: true }, () => {
-        try {
-          if (bind.gid !== undefined) chownSync(this.path, process.geteuid?.() ?? 0, bind.gid);
-          chmodSync(this.path, bind.mode);
-          done();
-        } catch (cause) {
-          server.close();
-          fail(SidecallError.from(cause));
-        }
-      });
-    });
+  async #listenByPath(): Promise<void> {
+    const { bind, unsafeDirectory } = this.#settings;
+    this.#plain = await listenAtPlainPath(this.path, { ...bind, unsafeDirectory }, this);
   }
 
-  #onStream(socket: Socket): void {
+  /** @internal */
+  onStream(socket: Socket): void {
     const ticket = this.#hellos.enter();
     const { session, authorize: policy, pathPeer } = this.#settings;
     const peer = pathPeer as Peer;
@@ -286,13 +272,16 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable, PathOw
   async #close(deadlineMs: number): Promise<void> {
     this.#isClosing = true;
     this.#hellos.abort(new SidecallError('ERR_SIDECALL_CLOSED'));
-    this.#listening?.close();
-    this.#server?.close();
-    this.#queue.end();
-    const { privateDirectory } = this.#settings;
-    if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
-    await Promise.all([...this.#sessions].map((session) => session.close({ deadlineMs })));
-    this.#resolveClosed();
+    try {
+      this.#listening?.close();
+      this.#plain?.close();
+      this.#queue.end();
+      const { privateDirectory } = this.#settings;
+      if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
+    } finally {
+      await Promise.all([...this.#sessions].map((session) => session.close({ deadlineMs })));
+      this.#resolveClosed();
+    }
   }
 }
 
@@ -304,9 +293,4 @@ interface Meeting {
 
 function full(words: string): SidecallError {
   return new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS', words);
-}
-
-function cannotListen(path: string, cause: NodeJS.ErrnoException): SidecallError {
-  const code = cause.code === 'EADDRINUSE' ? 'ERR_SIDECALL_PATH_IN_USE' : 'ERR_SIDECALL_SYSTEM';
-  return new SidecallError(code, `${path}: ${cause.message}`, { cause });
 }

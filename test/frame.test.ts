@@ -168,7 +168,7 @@ describe('headers', () => {
       c: open.metadataBytes,
       d: open.messageBytes,
     });
-    readHeader(write.credit(0xffff_ffff), header);
+    readHeader(write.credit(0, 0xffff_ffff), header);
     expect(header).toMatchObject({ type: FrameType.credit, a: 0xffff_ffff, b: 0 });
     readHeader(write.reset(1, 7, 8, 3), header);
     expect(header).toMatchObject({

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A value, or the system call that failed. Full queues and dead peers are ordinary: they are values.
+// A value, or the system call that failed. Full queues and dead peers are ordinary: they are
+// values.
 #pragma once
 
 #include <cassert>
@@ -10,8 +11,8 @@
 namespace sidecall {
 
 struct Error {
-  int number = 0;             // an errno value, never 0
-  const char* syscall = "";   // a literal: the call that said so
+  int number = 0;            // an errno value, never 0
+  const char* syscall = "";  // a literal: the call that said so
 
   [[nodiscard]] static Error FromErrno(const char* syscall) noexcept { return {errno, syscall}; }
 };

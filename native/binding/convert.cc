@@ -62,7 +62,8 @@ void Arguments::Refuse(std::size_t index, const char* expected) {
 std::int64_t Arguments::Integer(std::size_t index, std::int64_t min, std::int64_t max) {
   if (info_[index].IsNumber()) {
     const double number = info_[index].As<Napi::Number>().DoubleValue();
-    const bool is_in_range = number >= static_cast<double>(min) && number <= static_cast<double>(max);
+    const bool is_in_range =
+        number >= static_cast<double>(min) && number <= static_cast<double>(max);
     if (is_in_range && std::trunc(number) == number) return static_cast<std::int64_t>(number);
   }
   Refuse(index, "an integer in range");
@@ -95,8 +96,10 @@ std::span<std::uint8_t> Arguments::Bytes(std::size_t index) {
 Napi::Value Throw(Napi::Env env, const Error& error) {
   const char* const name = NameOf(error.number);
   std::string code = "E";
-  if (name != nullptr) code = name;
-  else code.append(std::to_string(error.number));
+  if (name != nullptr)
+    code = name;
+  else
+    code.append(std::to_string(error.number));
   std::string words = error.syscall;
   words.append(": ").append(std::strerror(error.number));
   const Napi::Error thrown = Napi::Error::New(env, words);

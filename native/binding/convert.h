@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Arguments in, results and errors out. Native code takes numbers, strings and typed arrays only, so
-// that no getter of the program runs inside it.
+// Arguments in, results and errors out. Native code takes numbers, strings and typed arrays only,
+// so that no getter of the program runs inside it.
 #pragma once
 
 #include <napi.h>

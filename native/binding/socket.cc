@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Functions over a Unix socket's descriptor.
-#include "os/unix_socket.h"
-
 #include "binding/convert.h"
 #include "binding/environment.h"
 #include "binding/exports.h"
 #include "os/peer_credentials.h"
+#include "os/unix_socket.h"
 
 namespace sidecall {
 namespace {

@@ -31,7 +31,8 @@ Result<int> IntOption(int fd, int option) noexcept {
 
 Result<DescriptorKind> DescribeDescriptor(int fd) noexcept {
   struct stat status = {};
-  if (RetryOnInterrupt([&] { return ::fstat(fd, &status); }) == -1) return Error::FromErrno("fstat");
+  if (RetryOnInterrupt([&] { return ::fstat(fd, &status); }) == -1)
+    return Error::FromErrno("fstat");
   DescriptorKind kind{.type = TypeOf(status.st_mode)};
   if (kind.type != DescriptorType::kSocket) return kind;
 

@@ -38,13 +38,16 @@ Result<UniqueFd> OpenDirectory(const std::string& path) noexcept {
 
 Result<FileStatus> StatDescriptor(int fd) noexcept {
   struct stat status = {};
-  if (RetryOnInterrupt([&] { return ::fstat(fd, &status); }) == -1) return Error::FromErrno("fstat");
+  if (RetryOnInterrupt([&] { return ::fstat(fd, &status); }) == -1)
+    return Error::FromErrno("fstat");
   return FromStat(status);
 }
 
 Result<FileStatus> StatAt(int directory, const std::string& name) noexcept {
   struct stat status = {};
-  const auto look = [&] { return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW); };
+  const auto look = [&] {
+    return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+  };
   if (RetryOnInterrupt(look) == -1) return Error::FromErrno("fstatat");
   return FromStat(status);
 }

@@ -2,11 +2,11 @@
 // Who is at the other end of a Unix socket, as the kernel recorded it.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <optional>
 #include <vector>
-
-#include <sys/socket.h>
 
 #include "base/result.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "os/process.h"
 
-#include <csignal>
 #include <unistd.h>
+
+#include <csignal>
 #if defined(__linux__)
 #include <sys/prctl.h>
 #endif

@@ -20,9 +20,9 @@ struct OwnCredentials {
 Result<OwnCredentials> ReadOwnCredentials();
 
 enum class ParentWatch {
-  kArmed,      // SIGKILL follows the thread that spawned us
-  kNotChild,   // somebody stands between us and that process, or it is gone: nothing was armed
-  kOrphaned,   // it ended while we were arming
+  kArmed,       // SIGKILL follows the thread that spawned us
+  kNotChild,    // somebody stands between us and that process, or it is gone: nothing was armed
+  kOrphaned,    // it ended while we were arming
   kUnsupported  // not Linux
 };
 

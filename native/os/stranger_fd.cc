@@ -28,7 +28,8 @@ void PinOwnLibrary() noexcept {
   Dl_info own = {};
   if (::dladdr(reinterpret_cast<void*>(&Run), &own) == 0 || own.dli_fname == nullptr) return;
   // The handle is kept on purpose: giving it back would undo the pin on some systems.
-  [[maybe_unused]] void* const kept = ::dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  [[maybe_unused]] void* const kept =
+      ::dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 // The first question that asks no stranger's daemon: only memory files know seals.

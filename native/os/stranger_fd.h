@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Closing a descriptor that a peer sent us. The last close of a stranger's file can block (a FUSE
-// file asks its daemon, a lingering socket waits for its peer), so it happens on a thread of its own.
+// file asks its daemon, a lingering socket waits for its peer), so it happens on a thread of its
+// own.
 #pragma once
 
 #include <atomic>

@@ -119,6 +119,8 @@ Result<std::optional<UniqueFd>> ConnectUnixSocket(const std::string& path) noexc
   if (!socket.ok()) return socket.error();
   const auto* const raw = reinterpret_cast<const sockaddr*>(&address.value());
   const int fd = socket.value().get();
+  // Before anybody can send: the last close of a stranger's descriptor may block whoever drops it.
+  if (const auto refused = RefuseDescriptors(fd); !refused.ok()) return refused.error();
   if (RetryOnInterrupt([&] { return ::connect(fd, raw, sizeof(sockaddr_un)); }) == 0) {
     return std::optional(std::move(socket.value()));
   }
@@ -152,8 +154,10 @@ Result<std::optional<std::size_t>> SendBytes(int fd, std::span<const std::uint8_
 Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> target,
                                              bool take_descriptors) {
   iovec piece = {target.data(), target.size()};
-  // Room for one descriptor has, by alignment, room for two: that is how a surplus is noticed.
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control = {};
+  // Room for all that one message can carry: what does not fit, the kernel would close on this thread,
+  // and the last close of a stranger's descriptor can block.
+  constexpr std::size_t kDescriptorsMax = 253;  // SCM_MAX_FD
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kDescriptorsMax * sizeof(int))> control = {};
   msghdr message = {};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;

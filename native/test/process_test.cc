@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "os/process.h"
 
-#include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "fixture.h"
 

@@ -89,6 +89,7 @@ function takeOver(native: NativeAddon, inherited: number): number {
     if (type !== 'unix-stream' || isListening)
       throw noHelper(`descriptor ${inherited} is a ${type}`);
     native.setCloseOnExec(inherited); // first: a grandchild that held it would hide our death
+    native.refuseDescriptors(inherited);
     const fd = native.duplicate(inherited);
     closeSync(inherited);
     return fd;

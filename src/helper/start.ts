@@ -45,6 +45,7 @@ export interface StartSettings {
 
 const accepting = { side: 'accepting' } as const;
 const exitPauseMs = 500;
+const reapPauseMs = 2_000;
 
 /** A helper that runs, with its open session. */
 export class HelperProcess {
@@ -59,6 +60,7 @@ export class HelperProcess {
     this.session = session;
     this.exited = exited;
     void exited.then((exit) => this.#onExit(exit));
+    void session.closed.then(() => this.#reap());
   }
 
   get pid(): number {
@@ -122,6 +124,17 @@ export class HelperProcess {
     this.session.unref();
   }
 
+  /** Its session is over, so it is of no use: a process that does not end by itself is ended. */
+  async #reap(): Promise<void> {
+    const gone = new AbortController();
+    void this.exited.then(() => gone.abort());
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      await pause(reapPauseMs, gone.signal);
+      if (gone.signal.aborted) return;
+      this.kill(signal);
+    }
+  }
+
   /** A grandchild may hold the helper's end open: the spawn handle's word ends the session too. */
   #onExit(exit: HelperExit): void {
     this.exit = exit;
@@ -144,7 +157,9 @@ export function exitWords(pid: number | undefined, { code, signal }: HelperExit)
 
 function makePair(native: NativeAddon): { near: number; far: number } {
   try {
-    return native.socketPair();
+    const pair = native.socketPair();
+    native.refuseDescriptors(pair.near); // before the helper can send one whose close blocks us
+    return pair;
   } catch (cause) {
     throw new SidecallError('ERR_SIDECALL_HELPER_FAILED', 'no socket pair could be made', {
       cause,
@@ -168,7 +183,9 @@ function watchExit(
   early: AbortController,
 ): Promise<HelperExit> {
   return new Promise((resolve) => {
-    child.once('error', (cause) => {
+    // Stays: a signal that could not be delivered is an 'error', too.
+    child.on('error', (cause) => {
+      if (child.pid !== undefined) return;
       early.abort(failed(settings, cause)); // it never started
       resolve({ code: null, signal: null });
     });

@@ -91,7 +91,9 @@ export class Supervisor implements CallTarget {
   /** Rejects, never throws. Between two processes it waits, no longer than the call's own deadline. */
   call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
     const { session } = this.current;
-    if (this.#isRunning && session.state === 'open') {
+    // Without restart nothing better will come: the session says why it cannot.
+    const isLast = this.#restart === undefined && this.#final === undefined;
+    if (this.#isRunning && (session.state === 'open' || isLast)) {
       return session.target.call(callable, value, options);
     }
     const waiting = this.#callLater(callable, value, options);

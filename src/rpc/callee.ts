@@ -8,7 +8,6 @@ import {
   statuses,
 } from '../errors.ts';
 import { emitEvent } from '../events.ts';
-import { Fifo } from '../fifo.ts';
 import {
   CallKind,
   FrameFlag,
@@ -21,9 +20,10 @@ import {
 import { fixed } from '../limits.ts';
 import { decodeMetadata, encodeMetadata, type Metadata } from '../metadata.ts';
 import type { Peer } from '../peer.ts';
+import { wordsOf } from '../words.ts';
 import { tooLarge } from './caller.ts';
 import { decodeWith, encodeWith, json } from './codec.ts';
-import { chargeOf } from './credit.ts';
+import { chargeOf, Window } from './credit.ts';
 import { cancelDeadline, deadlineAfter } from './deadline.ts';
 import { Assembly } from './fragment.ts';
 import { type CallHost, HandlerContext, IncomingCall } from './incoming-call.ts';
@@ -34,16 +34,14 @@ import type { Registry, Served } from './registry.ts';
 import { AcceptedStreams } from './stream-table.ts';
 
 interface Answer {
-  readonly call: IncomingCall;
   readonly body: Uint8Array | string;
   readonly bodyBytes: number;
   readonly trailers: Uint8Array;
 }
 
-interface Parked {
-  readonly call: IncomingCall;
+interface Request {
   readonly served: Served;
-  readonly request: unknown;
+  readonly value: unknown;
 }
 
 const nothing = new Uint8Array(0);
@@ -55,11 +53,14 @@ export class Callee implements CallHost {
   readonly #names = new LearntNames();
   readonly #cancels: CancelAllowance;
   // Requests that wait because our answers do: a peer that does not read gets no more work done.
-  readonly #parked = new Fifo<Parked>();
+  readonly #parked = new Map<IncomingCall, Request>();
   // Requests that found as many handlers running as we allow: a cancelled one may be about to settle.
-  readonly #crowded = new Fifo<Parked>();
+  readonly #crowded = new Map<IncomingCall, Request>();
   // Answers that wait for the peer's window.
-  readonly #answers = new Fifo<Answer>();
+  readonly #answers = new Map<IncomingCall, Answer>();
+  #answerBytes = 0;
+  // What an answer of this session weighs, by those before: a guess at what running handlers will give.
+  #answerGuess = 0;
   #open = 0;
   #running = 0;
   #unfinishedBytes = 0;
@@ -119,9 +120,7 @@ export class Callee implements CallHost {
   /** Window, or room in the send queue, came back. */
   onProgress(): void {
     this.#sendAnswers();
-    while (this.#parked.length > 0 && !this.#isBacklogged()) {
-      this.#start(this.#parked.shift() as Parked);
-    }
+    this.#startParked();
   }
 
   /** The session is over: every handler is told, nothing is sent any more. */
@@ -170,7 +169,7 @@ export class Callee implements CallHost {
       deadline: timeoutMs === noTimeout ? undefined : deadlineAfter(timeoutMs),
       charge: chargeOf(messageBytes),
     };
-    receiveCredit.take(opening.charge);
+    receiveCredit.requests.take(opening.charge);
     const refusal = this.#refusal(timeoutMs);
     if (refusal !== undefined) return this.#refuse(opening, refusal);
     this.#accept(new IncomingCall(opening, this), payload.subarray(metadataBytes), messageBytes);
@@ -185,7 +184,7 @@ export class Callee implements CallHost {
   #refuse(opening: { slot: number; generation: number; charge: number }, reason: number): void {
     const { schedule } = this.#link;
     schedule.sendControl(schedule.header.reset(0, opening.slot, opening.generation, reason));
-    this.#link.giveBack(opening.charge);
+    this.#link.giveBack(Window.requests, opening.charge);
   }
 
   #accept(call: IncomingCall, payload: Uint8Array, messageBytes: number): void {
@@ -214,91 +213,118 @@ export class Callee implements CallHost {
     if (served === undefined || isNotification !== call.opening.isNotification) {
       return this.#sendFailure(call, 'unimplemented', '');
     }
-    let request: unknown;
+    let value: unknown;
     try {
-      request = decodeWith(served.request, payload, isOwned);
+      value = decodeWith(served.request, payload, isOwned);
     } catch {
       return this.#sendFailure(call, 'invalid_argument', 'the request could not be decoded');
     }
-    if (this.#isBacklogged()) this.#parked.push({ call, served, request });
-    else this.#start({ call, served, request });
+    if (this.#isBacklogged()) this.#parked.set(call, { served, value });
+    else this.#start(call, { served, value });
   }
 
-  #start(parked: Parked): void {
-    if (parked.call.isOver) return; // cancelled while it waited
-    if (this.#running < this.#link.own.streamsMax) return this.#run(parked);
-    this.#crowded.push(parked);
-    if (this.#crowded.length === 1) setImmediate(() => this.#thinOut());
+  #startParked(): void {
+    for (const [call, request] of this.#parked) {
+      if (this.#isBacklogged()) return;
+      this.#parked.delete(call);
+      this.#start(call, request);
+    }
+  }
+
+  #start(call: IncomingCall, request: Request): void {
+    if (this.#running < this.#link.own.streamsMax) return this.#run(call, request);
+    this.#crowded.set(call, request);
+    if (this.#crowded.size === 1) setImmediate(() => this.#thinOut());
   }
 
   /** A turn later: what still finds no place is refused, so that its caller can try elsewhere. */
   #thinOut(): void {
-    for (let parked = this.#crowded.shift(); parked; parked = this.#crowded.shift()) {
-      const { call } = parked;
-      if (call.isOver) continue;
-      if (this.#running < this.#link.own.streamsMax) this.#run(parked);
-      else {
-        this.#sendReset(call, ResetReason.limitStreams);
-        this.#over(call);
-        this.#link.onCallEnded();
+    for (const [call, request] of this.#crowded) {
+      this.#crowded.delete(call);
+      if (this.#running < this.#link.own.streamsMax) {
+        this.#run(call, request);
+        continue;
       }
+      this.#sendReset(call, ResetReason.limitStreams);
+      this.#over(call);
+      this.#link.onCallEnded();
     }
   }
 
+  /** More answers are under way, or to be expected, than a peer that keeps up would let stand. */
   #isBacklogged(): boolean {
     const { schedule, own } = this.#link;
-    return schedule.queuedBytes >= own.sendQueueMaxBytes || this.#answers.length > 0;
+    if (schedule.queuedBytes >= own.sendQueueMaxBytes || this.#answers.size > 0) return true;
+    return this.#running > 0 && this.#running * this.#answerGuess >= fixed.answersMaxBytes;
   }
 
   /** Never throws: what a handler does is its call's affair. */
-  #run({ call, served, request }: Parked): void {
+  #run(call: IncomingCall, { served, value }: Request): void {
     this.#running += 1;
     call.isRunning = true;
     // The application has it now. A notification keeps its place until its handler settled, so that
     // whoever sends too many of them waits.
     if (!call.opening.isNotification) this.#giveBack(call);
     let result: unknown;
+    let later: Promise<unknown> | undefined;
     try {
-      result = served.handler(request, new HandlerContext(call));
+      result = served.handler(value, new HandlerContext(call));
+      // Through Promise.resolve: a thenable of the handler's own making may call back twice, or throw.
+      if (isThenable(result)) later = Promise.resolve(result);
     } catch (error) {
       return this.#onThrown(call, error);
     }
-    if (isThenable(result)) {
-      result.then(
-        (value) => this.#onReturned(call, served, value),
-        (error) => this.#onThrown(call, error),
-      );
-    } else this.#onReturned(call, served, result);
+    if (later === undefined) return this.#onReturned(call, served, result);
+    later.then(
+      (answer) => this.#onReturned(call, served, answer),
+      (error) => this.#onThrown(call, error),
+    );
   }
 
   #onReturned(call: IncomingCall, served: Served, value: unknown): void {
     this.#noteSettled(call);
-    if (call.isOver) return this.#link.onCallEnded();
+    if (call.isOver) return this.#onSettledLate();
     if (served.response === undefined) return this.#sendEnd(call, 0, nothing, nothing);
     let answer: Answer;
     try {
       const body = encodeWith(served.response, value);
       const bodyBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
       const trailers = encodeMetadata(call.trailers, this.#link.remote.metadataMaxBytes);
-      answer = { call, body, bodyBytes, trailers };
+      answer = { body, bodyBytes, trailers };
     } catch (error) {
       this.#report(call, error);
       return this.#sendFailure(call, 'internal', '');
     }
-    const { receiveMaxBytes } = this.#link.remote;
-    if (answer.bodyBytes > receiveMaxBytes) {
-      const words = `the answer of ${answer.bodyBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
-      return this.#sendFailure(call, 'resource_exhausted', words);
-    }
-    this.#answers.push(answer);
+    const refusal = this.#tooMuch(answer.bodyBytes);
+    if (refusal !== undefined) return this.#sendFailure(call, 'resource_exhausted', refusal);
+    this.#answers.set(call, answer);
+    this.#answerBytes += answer.bodyBytes;
     this.#sendAnswers();
+  }
+
+  /** Why an answer may not be sent, or undefined. */
+  #tooMuch(bodyBytes: number): string | undefined {
+    const { remote, schedule } = this.#link;
+    this.#answerGuess += (bodyBytes - this.#answerGuess) / 8;
+    if (bodyBytes > remote.receiveMaxBytes) {
+      return `the answer of ${bodyBytes} bytes exceeds the caller's receiveMaxBytes ${remote.receiveMaxBytes}`;
+    }
+    const waitingBytes = this.#answerBytes + schedule.queuedBytes;
+    if (waitingBytes === 0 || waitingBytes + bodyBytes <= fixed.answersMaxBytes) return undefined;
+    return `${waitingBytes} bytes of answers wait for the caller to read them`;
+  }
+
+  /** A handler settled whose call was given up before. */
+  #onSettledLate(): void {
+    this.#startParked();
+    this.#link.onCallEnded();
   }
 
   #onThrown(call: IncomingCall, error: unknown): void {
     this.#noteSettled(call);
     const isWords = RpcError.is(error);
     // Over: the call was given up, and a handler that ends by throwing does as it was told.
-    if (call.isOver) return this.#link.onCallEnded();
+    if (call.isOver) return this.#onSettledLate();
     if (!isWords) {
       this.#report(call, error);
       return this.#sendFailure(call, 'internal', '');
@@ -329,25 +355,35 @@ export class Callee implements CallHost {
   /** What a handler threw and the caller must not see: for whoever runs this end. */
   #report(call: IncomingCall, cause: unknown): void {
     const { method } = call.opening;
-    const words = `${method}: the handler failed: ${cause instanceof Error ? cause.message : String(cause)}`;
+    const words = `${method}: the handler failed: ${wordsOf(cause)}`;
     const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
     const { onEvent, peer } = this.#link;
     emitEvent(onEvent, { type: 'handler-failed', error, peer, method });
   }
 
   #sendAnswers(): void {
-    const { sendCredit, schedule } = this.#link;
-    while (this.#answers.length > 0 && sendCredit.hasCredit) {
-      const { call, body, bodyBytes, trailers } = this.#answers.shift() as Answer;
-      if (call.isOver) continue;
-      sendCredit.spend(chargeOf(bodyBytes));
-      const endsHere = trailers.byteLength === 0;
-      const flags = endsHere ? FrameFlag.end : 0;
-      const header = schedule.header.message(flags, call.slot, call.generation, bodyBytes);
-      schedule.send(call, header, nothing, body, bodyBytes);
-      if (endsHere) this.#close(call);
-      else this.#sendEnd(call, 0, trailers, nothing);
+    const { answers } = this.#link.sendCredit;
+    for (const [call, answer] of this.#answers) {
+      if (!answers.hasCredit) return;
+      this.#dropAnswer(call, answer);
+      answers.spend(chargeOf(answer.bodyBytes));
+      this.#sendAnswer(call, answer);
     }
+  }
+
+  #sendAnswer(call: IncomingCall, { body, bodyBytes, trailers }: Answer): void {
+    const { schedule } = this.#link;
+    const endsHere = trailers.byteLength === 0;
+    const flags = endsHere ? FrameFlag.end : 0;
+    const header = schedule.header.message(flags, call.slot, call.generation, bodyBytes);
+    schedule.send(call, header, nothing, body, bodyBytes);
+    if (endsHere) this.#close(call);
+    else this.#sendEnd(call, 0, trailers, nothing);
+  }
+
+  #dropAnswer(call: IncomingCall, answer: Answer): void {
+    this.#answers.delete(call);
+    this.#answerBytes -= answer.bodyBytes;
   }
 
   #sendFailure(call: IncomingCall, status: FailureStatus, words: string): void {
@@ -379,7 +415,7 @@ export class Callee implements CallHost {
   #onReset(call: IncomingCall, reason: number): void {
     const code = resetCodes[reason];
     if (code === undefined) throw protocol('reset without a known reason');
-    if (call.isRunning) this.#cancels.take();
+    this.#cancels.take();
     this.#finish(call, code);
     this.#link.onCallEnded();
   }
@@ -404,6 +440,10 @@ export class Callee implements CallHost {
     cancelDeadline(call);
     this.#dropAssembly(call);
     this.#streams.remove(call);
+    this.#parked.delete(call);
+    this.#crowded.delete(call);
+    const answer = this.#answers.get(call);
+    if (answer !== undefined) this.#dropAnswer(call, answer);
     if (!call.isRunning) this.#giveBack(call);
   }
 
@@ -423,7 +463,7 @@ export class Callee implements CallHost {
   #giveBack(call: IncomingCall): void {
     if (call.isReturned) return;
     call.isReturned = true;
-    this.#link.giveBack(call.opening.charge);
+    this.#link.giveBack(Window.requests, call.opening.charge);
   }
 }
 

@@ -17,7 +17,7 @@ import { decodeMetadata, encodeMetadata, type Metadata } from '../metadata.ts';
 import { AbortWatch } from './abort-watch.ts';
 import { type CallOptions, checkCallOptions } from './call.ts';
 import { type Codec, decodeWith, encodeWith, json } from './codec.ts';
-import { chargeOf } from './credit.ts';
+import { chargeOf, Window } from './credit.ts';
 import { timeLeftMs } from './deadline.ts';
 import { Assembly } from './fragment.ts';
 import type { Link } from './link.ts';
@@ -64,6 +64,23 @@ export class Caller implements CallOwner {
     this.#refusal ??= error;
     for (let call = this.#waiting.shift(); call; call = this.#waiting.shift()) {
       call.reject(new SidecallError(error.code, error.message, { delivered: 'no' }));
+    }
+  }
+
+  /** A request of ours is on its way, part of it sent. */
+  get isSending(): boolean {
+    return this.#streams.open().some((call) => (call.outgoing?.length ?? 0) > 0);
+  }
+
+  /** As {@link Caller.refuse}; those that are open but of which nothing was sent fail, too. */
+  refuseUnsent(error: SidecallError): void {
+    this.refuse(error);
+    for (const call of this.#streams.open()) {
+      if (call.isWritten) continue;
+      this.#link.sendCredit.requests.spend(-chargeOf(call.request.bodyBytes));
+      this.#remove(call, { endedByPeer: false });
+      const words = `${call.request.method}: ${error.message}`;
+      this.#settleFailed(call, () => new SidecallError(error.code, words, { delivered: 'no' }));
     }
   }
 
@@ -186,7 +203,7 @@ export class Caller implements CallOwner {
   #canStart(): boolean {
     return (
       this.#streams.hasRoom &&
-      this.#link.sendCredit.hasCredit &&
+      this.#link.sendCredit.requests.hasCredit &&
       this.#link.schedule.queuedBytes < this.#link.own.sendQueueMaxBytes
     );
   }
@@ -204,8 +221,9 @@ export class Caller implements CallOwner {
       schedule.sendControl(schedule.header.method(method), request.method);
     }
     this.#streams.add(call);
+    call.isStarted = true;
     call.isOpen = true;
-    sendCredit.spend(chargeOf(request.bodyBytes));
+    sendCredit.requests.spend(chargeOf(request.bodyBytes));
     const header = schedule.header.open({
       kind: request.kind,
       slot: call.slot,
@@ -225,8 +243,8 @@ export class Caller implements CallOwner {
     if (messageBytes > own.receiveMaxBytes) throw tooLarge(messageBytes, own.receiveMaxBytes);
     if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
     const charge = chargeOf(messageBytes);
-    receiveCredit.take(charge);
-    if (call === undefined) return this.#link.giveBack(charge); // we gave up on it meanwhile
+    receiveCredit.answers.take(charge);
+    if (call === undefined) return this.#link.giveBack(Window.answers, charge); // given up meanwhile
     if (call.request.response === undefined || call.hasAnswer || call.assembly !== undefined) {
       throw protocol('second answer');
     }
@@ -249,21 +267,20 @@ export class Caller implements CallOwner {
   #onAnswer(call: OutgoingCall, payload: Uint8Array, isOwned: boolean): void {
     const endsHere = call.hasAnswer;
     call.hasAnswer = true;
-    this.#link.giveBack(call.answerCharge);
+    this.#link.giveBack(Window.answers, call.answerCharge);
     call.answerCharge = 0;
     try {
       const codec = call.request.response as Codec<unknown>;
       call.answer = decodeWith(codec, payload, isOwned);
     } catch (error) {
-      call.answer = error;
+      if (!endsHere && call.isOpen) this.#sendReset(call, ResetReason.cancelled);
       this.#remove(call, { endedByPeer: endsHere });
-      if (!endsHere) this.#sendReset(call, ResetReason.cancelled);
-      call.reject(error);
+      if (!call.isSettled) call.reject(error);
       return this.#link.onCallEnded();
     }
     if (!endsHere) return;
     this.#remove(call, { endedByPeer: true });
-    call.resolve(call.answer);
+    this.#settleOk(call);
     this.#link.onCallEnded();
   }
 
@@ -325,7 +342,6 @@ export class Caller implements CallOwner {
   #onReset(call: OutgoingCall, reason: number): void {
     const code = resetCodes[reason];
     if (code === undefined) throw protocol('reset without a known reason');
-    this.#link.schedule.drop(call);
     this.#remove(call, { endedByPeer: true });
     this.#settleFailed(
       call,
@@ -338,14 +354,11 @@ export class Caller implements CallOwner {
   #giveUp(call: OutgoingCall, reason: unknown, wireReason: number): void {
     if (call.isSettled) return;
     call.reject(reason);
-    if (!call.isOpen) {
-      this.#waiting.remove(call);
-      return;
-    }
-    this.#link.schedule.drop(call);
-    this.#remove(call, { endedByPeer: false });
+    if (!call.isStarted) this.#waiting.remove(call);
+    if (!call.isOpen) return; // never begun, or the peer has ended it this very moment
     if (call.isWritten) this.#sendReset(call, wireReason);
-    else this.#link.sendCredit.spend(-chargeOf(call.request.bodyBytes));
+    else this.#link.sendCredit.requests.spend(-chargeOf(call.request.bodyBytes));
+    this.#remove(call, { endedByPeer: false });
     this.#link.onCallEnded();
   }
 
@@ -356,7 +369,11 @@ export class Caller implements CallOwner {
   }
 
   #remove(call: OutgoingCall, { endedByPeer }: { endedByPeer: boolean }): void {
-    if (call.answerCharge > 0) this.#link.giveBack(call.answerCharge);
+    // User code runs between this and the settling of a call, and may abort it: once is enough.
+    if (!call.isOpen) return;
+    call.isOpen = false;
+    this.#link.schedule.drop(call);
+    if (call.answerCharge > 0) this.#link.giveBack(Window.answers, call.answerCharge);
     call.answerCharge = 0;
     call.assembly = undefined;
     this.#streams.remove(call, { wasSent: call.isWritten, endedByPeer });

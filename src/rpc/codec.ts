@@ -3,6 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import { SidecallError } from '../errors.ts';
 import { fixed } from '../limits.ts';
+import { wordsOf } from '../words.ts';
 
 /** Turns values of one type into bytes and back. Stateless: one codec serves any number of calls. */
 export interface Codec<T> {
@@ -106,8 +107,4 @@ export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolea
     const words = `codec '${codec.name}' refused a message of ${view.byteLength} bytes (${kind})`;
     throw new SidecallError('ERR_SIDECALL_DECODE', words);
   }
-}
-
-function wordsOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The window of a session, in bytes: what each side may still send, and what it owes.
+// The windows of a session, in bytes: what each side may still send, and what it owes. Requests and
+// answers have one each: answers are taken as they arrive and wait for no handler, so they always move,
+// and a session whose requests are stuck behind busy handlers can still be answered.
 
 import { protocol } from '../frame.ts';
 import { fixed } from '../limits.ts';
+
+/** Which window a message counts in; also the `slot` of a credit frame. */
+export const Window = { requests: 0, answers: 1 } as const;
 
 /** What a message takes from a window: empty ones count too, or they would be unbounded. */
 export function chargeOf(messageBytes: number): number {
@@ -29,6 +34,17 @@ export class SendCredit {
   grant(bytes: number): void {
     this.#left += bytes;
     if (this.#left > Number.MAX_SAFE_INTEGER / 2) throw protocol('credit beyond any window');
+  }
+}
+
+/** Both windows that we send into. */
+export class SendCredits {
+  readonly requests: SendCredit;
+  readonly answers: SendCredit;
+
+  constructor(initialBytes: number) {
+    this.requests = new SendCredit(initialBytes);
+    this.answers = new SendCredit(initialBytes);
   }
 }
 
@@ -62,11 +78,23 @@ export class ReceiveCredit {
   /** The application took it. Returns what is to be granted now: 0, or a batch. */
   giveBack(charge: number): number {
     this.#owed += charge;
-    // A quarter of the window: few frames, and never so late that the peer runs dry.
-    if (this.#owed < this.#windowBytes / 4) return 0;
+    // A quarter of the window, to send few frames; sooner where the peer would run dry before that.
+    const left = this.#granted - this.#used;
+    if (this.#owed < this.#windowBytes / 4 && this.#owed < left) return 0;
     const batch = Math.min(this.#owed, 0xffff_ffff);
     this.#owed -= batch;
     this.#used -= batch;
     return batch;
+  }
+}
+
+/** Both windows that we grant. */
+export class ReceiveCredits {
+  readonly requests: ReceiveCredit;
+  readonly answers: ReceiveCredit;
+
+  constructor(windowBytes: number, initiallyGranted: number) {
+    this.requests = new ReceiveCredit(windowBytes, initiallyGranted);
+    this.answers = new ReceiveCredit(windowBytes, initiallyGranted);
   }
 }

@@ -5,7 +5,7 @@ import type { OnEvent } from '../events.ts';
 import type { SessionLimits } from '../limits.ts';
 import type { Peer } from '../peer.ts';
 import type { Transport } from '../transport.ts';
-import type { ReceiveCredit, SendCredit } from './credit.ts';
+import type { ReceiveCredits, SendCredits } from './credit.ts';
 import type { Schedule } from './schedule.ts';
 
 /** What the peer announced of itself in the hello. */
@@ -20,12 +20,12 @@ export interface Link {
   readonly schedule: Schedule;
   readonly own: SessionLimits;
   readonly remote: RemoteLimits;
-  readonly sendCredit: SendCredit;
-  readonly receiveCredit: ReceiveCredit;
+  readonly sendCredit: SendCredits;
+  readonly receiveCredit: ReceiveCredits;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
-  /** Gives window back to the peer; batched. */
-  giveBack(charge: number): void;
+  /** Gives window (of {@link Window}) back to the peer; batched. */
+  giveBack(window: number, charge: number): void;
   /** Ends the session because of what the peer did. */
   fail(error: SidecallError): void;
   /** A call ended: others may start, and a session that drains may be done. */

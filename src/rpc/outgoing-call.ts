@@ -38,6 +38,9 @@ export class OutgoingCall implements SendingStream, Timed {
 
   slot = -1;
   generation = 0;
+  /** It was given a slot; true for good. */
+  isStarted = false;
+  /** It has its slot. */
   isOpen = false;
   isSettled = false;
   isWritten = false;

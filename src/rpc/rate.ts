@@ -3,7 +3,7 @@
 import { SidecallError } from '../errors.ts';
 import { fixed } from '../limits.ts';
 
-/** Cancels of calls still running: a bucket that time and well-ended calls refill. */
+/** Cancels of calls that are not answered yet: a bucket that time and well-ended calls refill. */
 export class CancelAllowance {
   readonly #capacity: number;
   #tokens: number;
@@ -32,7 +32,7 @@ export class CancelAllowance {
   }
 }
 
-/** Pings: one a second, and two strikes. */
+/** Pings: one a second, give or take a tenth, and two strikes, which a ping in time forgives. */
 export class PingAllowance {
   #lastAt = Number.NEGATIVE_INFINITY;
   #strikes = 0;
@@ -40,10 +40,9 @@ export class PingAllowance {
   /** @throws {SidecallError} `LIMIT_RATE` at the third ping that came too early. */
   take(): void {
     const now = performance.now();
-    const isEarly = now - this.#lastAt < fixed.pingIntervalMs;
+    const isEarly = now - this.#lastAt < 0.9 * fixed.pingIntervalMs;
     this.#lastAt = now;
-    if (!isEarly) return;
-    this.#strikes += 1;
+    this.#strikes = isEarly ? this.#strikes + 1 : 0;
     if (this.#strikes <= fixed.pingStrikes) return;
     throw new SidecallError('ERR_SIDECALL_LIMIT_RATE', 'the peer pings more than once a second');
   }

@@ -132,7 +132,9 @@ export class Schedule {
   /** The session ended: nothing here will ever be sent. */
   clear(): void {
     this.#control.clear();
-    this.#ready.clear();
+    for (let stream = this.#ready.shift(); stream; stream = this.#ready.shift()) {
+      stream.outgoing?.clear();
+    }
     this.#queuedBytes = 0;
   }
 

@@ -13,7 +13,7 @@ import { Callee } from './callee.ts';
 import { Caller } from './caller.ts';
 import { type CallTarget, makeClient } from './client.ts';
 import { json } from './codec.ts';
-import { ReceiveCredit, SendCredit } from './credit.ts';
+import { ReceiveCredits, SendCredits, Window } from './credit.ts';
 import type { Link, RemoteLimits } from './link.ts';
 import { PingAllowance } from './rate.ts';
 import { Registry } from './registry.ts';
@@ -158,8 +158,8 @@ class SessionCore implements Link, FrameReceiver {
   readonly schedule: Schedule;
   readonly own: SessionLimits;
   readonly remote: RemoteLimits;
-  readonly sendCredit: SendCredit;
-  readonly receiveCredit: ReceiveCredit;
+  readonly sendCredit: SendCredits;
+  readonly receiveCredit: ReceiveCredits;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
   readonly caller: Caller;
@@ -185,6 +185,7 @@ class SessionCore implements Link, FrameReceiver {
   #resolveClosed!: (error: SidecallError | undefined) => void;
   #isPeerLeaving = false;
   #isGoawayAnswered = false;
+  #owesGoaway = false;
   #closing: Promise<void> | undefined;
 
   constructor(parts: SessionParts) {
@@ -194,15 +195,15 @@ class SessionCore implements Link, FrameReceiver {
     this.peer = parts.peer;
     this.onEvent = parts.onEvent;
     this.schedule = new Schedule(parts.transport, () => this.#onDrained());
-    this.sendCredit = new SendCredit(leastSessionWindow(parts.remote));
-    this.receiveCredit = new ReceiveCredit(
+    this.sendCredit = new SendCredits(leastSessionWindow(parts.remote));
+    this.receiveCredit = new ReceiveCredits(
       parts.own.sessionWindowBytes,
       leastSessionWindow(parts.own),
     );
     this.caller = new Caller(this);
     this.registry = new Registry(parts.registry);
     this.callee = new Callee(this, this.registry);
-    this.#queueMax = 2 * parts.own.streamsMax + 4096;
+    this.#queueMax = 2 * parts.own.streamsMax + parts.remote.streamsMax + 4096;
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
     });
@@ -251,10 +252,11 @@ class SessionCore implements Link, FrameReceiver {
     this.#resolveClosed(reason);
   }
 
-  giveBack(charge: number): void {
-    const batch = this.receiveCredit.giveBack(charge);
+  giveBack(window: number, charge: number): void {
+    const { requests, answers } = this.receiveCredit;
+    const batch = (window === Window.requests ? requests : answers).giveBack(charge);
     if (batch > 0 && this.state !== 'closed') {
-      this.schedule.sendControl(this.schedule.header.credit(batch));
+      this.schedule.sendControl(this.schedule.header.credit(window, batch));
     }
   }
 
@@ -268,6 +270,7 @@ class SessionCore implements Link, FrameReceiver {
   onCallEnded(): void {
     if (this.state === 'closed') return;
     this.caller.startWaiting();
+    this.#answerGoaway();
     this.#checkDone();
   }
 
@@ -303,9 +306,12 @@ class SessionCore implements Link, FrameReceiver {
       case FrameType.method:
         return this.callee.learn(header, payload);
       case FrameType.credit:
-        this.sendCredit.grant(header.a);
-        this.callee.onProgress();
-        return this.caller.startWaiting();
+        if (header.slot === Window.requests) {
+          this.sendCredit.requests.grant(header.a);
+          return this.caller.startWaiting();
+        }
+        this.sendCredit.answers.grant(header.a);
+        return this.callee.onProgress();
       case FrameType.goaway:
         return this.#onGoaway((header.flags & FrameFlag.end) !== 0);
       case FrameType.ping:
@@ -330,15 +336,23 @@ class SessionCore implements Link, FrameReceiver {
     }
     if (this.#isPeerLeaving) throw protocol('second goaway');
     this.#isPeerLeaving = true;
+    this.#owesGoaway = true;
     if (this.state === 'open') this.state = 'draining';
-    this.caller.refuse(drained);
-    // Behind this, the peer knows, no new call of ours comes: whatever was under way has arrived.
+    this.caller.refuseUnsent(drained);
+    this.#answerGoaway();
+  }
+
+  /** Behind this, the peer knows, nothing of a new call of ours comes: what was begun has arrived. */
+  #answerGoaway(): void {
+    if (!this.#owesGoaway || this.caller.isSending) return;
+    this.#owesGoaway = false;
     this.schedule.sendControl(this.schedule.header.goaway(FrameFlag.end));
   }
 
   #onDrained(): void {
     this.callee.onProgress();
     this.caller.startWaiting();
+    this.#answerGoaway();
     this.#checkDone();
   }
 
@@ -357,10 +371,13 @@ class SessionCore implements Link, FrameReceiver {
   }
 
   #grantWhatTheHelloCouldNot(): void {
-    const { initialGrant } = this.receiveCredit;
+    const { requests, answers } = this.receiveCredit;
+    const { initialGrant } = requests;
     if (initialGrant <= 0) return;
-    this.receiveCredit.noteInitialGrant();
-    this.schedule.sendControl(this.schedule.header.credit(initialGrant));
+    for (const window of [requests, answers]) window.noteInitialGrant();
+    for (const window of [Window.requests, Window.answers]) {
+      this.schedule.sendControl(this.schedule.header.credit(window, initialGrant));
+    }
   }
 
   /** Nothing is delivered or sent from here on: everything under way rejects, handlers are told. */

@@ -164,6 +164,8 @@ export class BoundPath {
       if (gid !== undefined && gid !== made.gid)
         native.changeGroupAt(directory.fd, directory.name, gid);
       if (made.mode !== mode) native.changeModeAt(directory.fd, directory.name, mode);
+      // Accepted sockets inherit it: nobody, let in or not, can leave us a descriptor whose close blocks.
+      native.refuseDescriptors(fd);
       native.listenOn(fd, backlog);
       return fd;
     } catch (error) {

@@ -75,8 +75,12 @@ export class ListeningPath {
   }
 
   #release(): void {
-    if (this.#unlinkOnClose) this.#bound.remove();
-    else this.#bound.leave();
+    try {
+      if (this.#unlinkOnClose) this.#bound.remove();
+      else this.#bound.leave();
+    } catch {
+      // The directory does not let us any more. The lock is free, so the next listener clears up.
+    }
   }
 
   /** Node accepts and does not read; each connection then moves to a descriptor of the addon's. */
@@ -102,11 +106,20 @@ export class ListeningPath {
     this.#owner.onConnection(fd);
   }
 
+  /** A file that cannot be looked at any more is not ours to serve. */
+  get #isOurs(): boolean {
+    try {
+      return this.#bound.isOurs;
+    } catch {
+      return false;
+    }
+  }
+
   #watch(): void {
     const { path, name } = this.#bound.directory;
     try {
       this.#watcher = watch(path, { persistent: false }, (_event, file) => {
-        if (file === null || file === name || !this.#bound.isOurs) this.#onChanged();
+        if (file === null || file === name || !this.#isOurs) this.#onChanged();
       });
       this.#watcher.on('error', () => undefined);
     } catch {
@@ -115,7 +128,7 @@ export class ListeningPath {
   }
 
   #onChanged(): void {
-    if (this.#isClosed || this.#rebindTimer !== undefined || this.#bound.isOurs) return;
+    if (this.#isClosed || this.#rebindTimer !== undefined || this.#isOurs) return;
     // A pause bounds what somebody who deletes the file in a loop can make us do.
     this.#rebindTimer = setTimeout(() => this.#rebind(), rebindPauseMs);
     if (!this.#isReferenced) this.#rebindTimer.unref();
@@ -123,7 +136,7 @@ export class ListeningPath {
 
   #rebind(): void {
     this.#rebindTimer = undefined;
-    if (this.#isClosed || this.#bound.isOurs) return;
+    if (this.#isClosed || this.#isOurs) return;
     const words = `the socket file ${this.#bound.directory.socketPath} was deleted or replaced`;
     try {
       const server = this.#serve(this.#bound.listen());

@@ -129,6 +129,7 @@ async function accepts(
   peer: Peer,
   signal: AbortSignal,
 ): Promise<boolean> {
+  signal.throwIfAborted();
   let onAbort = (): void => undefined;
   const late = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason);

@@ -14,6 +14,8 @@ export interface OpenSocket {
 export type SocketOpener = (onBytes: (bytes: Uint8Array) => void) => OpenSocket;
 
 const readBytes = 256 * 1024;
+// More than a socket's queue holds by default: what the peer had sent before its end.
+const drainMaxBytes = 1024 * 1024;
 // One buffer for all sockets of the thread: libuv fills it right before the callback, and the callback
 // keeps nothing of it. So an idle session owns no read buffer at all.
 let sharedBuffer: Buffer | undefined;
@@ -32,10 +34,13 @@ export function descriptorOpener(native: NativeAddon, fd: number): SocketOpener 
     const socket = new Socket(options as ConstructorParameters<typeof Socket>[0]);
     native.disownDescriptor(fd);
     const drain = (): void => {
-      // The socket has not closed its descriptor yet: called from a failed write, before its close.
-      for (;;) {
+      // After a failed read the number is closed already, and may be another connection's.
+      if (socket.destroyed) return;
+      // Bounded: a peer that shut its own reading only may go on writing for ever.
+      for (let drained = 0; drained < drainMaxBytes; ) {
         const got = native.receive(fd, buffer, 0);
         if (got === undefined || got.bytes === 0) return;
+        drained += got.bytes;
         onBytes(buffer.subarray(0, got.bytes));
       }
     };

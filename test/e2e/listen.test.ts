@@ -470,7 +470,7 @@ describe('a listener', () => {
 
   it('connect gives up with its signal, and leaves nothing', async () => {
     using scratch = scratchDirectory();
-    const server = createServer(() => undefined);
+    const server = createServer((socket) => socket.resume());
     await new Promise<void>((done) => server.listen(scratch.file('s'), done));
     chmodSync(scratch.file('s'), 0o600);
     const stop = new AbortController();

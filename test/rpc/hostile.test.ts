@@ -26,7 +26,7 @@ const attacks: readonly Attack[] = [
   {
     attack: 'a reserved field that is set',
     run: ({ send, write }) => {
-      const header = write.credit(5).slice();
+      const header = write.credit(0, 5).slice();
       writeU32(header, 8, 1);
       send(header);
     },
@@ -211,7 +211,7 @@ const attacks: readonly Attack[] = [
     attack: 'credit beyond any window',
     run: async ({ send, write }) => {
       for (let at = 0; at < 1_200_000; at += 1) {
-        send(write.credit(0xffff_ffff));
+        send(write.credit(0, 0xffff_ffff));
         if (at % 10_000 === 0) await turns();
       }
     },

@@ -1,0 +1,53 @@
+// vscode-jsonrpc over a Unix socket; JSON carries no bytes, so they travel as base64.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { createConnection, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  createMessageConnection,
+  SocketMessageReader,
+  SocketMessageWriter,
+} from 'vscode-jsonrpc/node';
+
+function connectionOver(socket) {
+  const connection = createMessageConnection(
+    new SocketMessageReader(socket),
+    new SocketMessageWriter(socket),
+  );
+  return connection;
+}
+
+export async function open() {
+  const path = join(tmpdir(), `bench-jsonrpc-${process.pid}`);
+  const server = fork(fileURLToPath(import.meta.url), ['serve', path], { execArgv: [] });
+  await once(server, 'message');
+  const socket = createConnection(path);
+  await once(socket, 'connect');
+  const connection = connectionOver(socket);
+  connection.listen();
+  return {
+    serverPid: server.pid,
+    echo: async (payload) =>
+      Buffer.from(await connection.sendRequest('echo', payload.toString('base64')), 'base64'),
+    close: async () => {
+      connection.dispose();
+      socket.destroy();
+      server.kill();
+      await once(server, 'exit');
+      rmSync(path, { force: true });
+    },
+  };
+}
+
+if (process.argv[2] === 'serve') {
+  const server = createServer((socket) => {
+    const connection = connectionOver(socket);
+    // The bytes are decoded and encoded again: whoever serves has to look at them.
+    connection.onRequest('echo', (text) => Buffer.from(text, 'base64').toString('base64'));
+    connection.listen();
+  });
+  server.listen(process.argv[3], () => process.send('ready'));
+}

@@ -1,0 +1,24 @@
+// npm run check: everything that judges the sources without running the product. All steps run, so that
+// one look shows all there is to mend.
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { fail, root } from './lib.mjs';
+
+const bin = (name) => join(root, 'node_modules', '.bin', name);
+const steps = [
+  ['biome', bin('biome'), ['check', '.']],
+  ['tsc', bin('tsc'), ['-p', '.']],
+  ['tidy', bin('vitest'), ['run', 'test/tidy.test.ts', 'test/docs.test.ts']],
+  ['clang-format', process.execPath, [join(root, 'scripts', 'format-native.mjs'), '--check']],
+  ['knip', bin('knip'), ['--no-progress']],
+  ['publint', bin('publint'), ['--strict']],
+];
+
+const failed = [];
+for (const [name, command, args] of steps) {
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit' });
+  if (error !== undefined) console.error(`${name}: ${error.message}`);
+  console.log(`check: ${name} ${status === 0 ? 'ok' : 'FAILED'}`);
+  if (status !== 0) failed.push(name);
+}
+if (failed.length > 0) fail(`check: failed: ${failed.join(', ')}`);
