@@ -1,0 +1,447 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { createConnection } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { connect } from '../../src/connect.ts';
+import type { SidecallEvent } from '../../src/events.ts';
+import { spawnHelper } from '../../src/helper/helper.ts';
+import { listen } from '../../src/listen.ts';
+import { requireNative } from '../../src/native.ts';
+import type { Session } from '../../src/rpc/session.ts';
+import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
+import { countDescriptors } from '../support/leaks.ts';
+import { programPath, scratchDirectory, startProgram } from '../support/programs.ts';
+
+const MiB = 1024 * 1024;
+
+function flood(
+  path: string,
+  what: string,
+): AsyncDisposable & { next: () => Promise<Record<string, unknown>> } {
+  return startProgram('flood.py', [programPath('flood.py'), path, what], { command: 'python3' });
+}
+
+/** A session that must not notice anything: pings until told to stop, and counts. */
+function canary(session: Session): { stop: () => Promise<number> } {
+  let isOver = false;
+  let calls = 0;
+  const loop = (async () => {
+    const desk = session.client(Desk);
+    while (!isOver) {
+      expect(await desk.add({ a: calls, b: 1 })).toEqual({ sum: calls + 1 });
+      calls += 1;
+      await new Promise((done) => setTimeout(done, 1));
+    }
+  })();
+  return {
+    stop: async () => {
+      isOver = true;
+      await loop;
+      return calls;
+    },
+  };
+}
+
+/** Linux 6.16 and later keep descriptors out; earlier ones drop them as we read. */
+function kernelRefuses(): boolean {
+  const native = requireNative('the test');
+  const { near, far } = native.socketPair();
+  try {
+    return native.refuseDescriptors(near);
+  } finally {
+    native.closeDescriptor(near);
+    native.closeDescriptor(far);
+  }
+}
+
+async function usedBytes(): Promise<number> {
+  for (let round = 0; round < 3; round += 1) {
+    await turns(5);
+    globalThis.gc?.();
+  }
+  const { heapUsed, external, arrayBuffers } = process.memoryUsage();
+  return heapUsed + external + arrayBuffers;
+}
+
+describe('a listener among peers with bad manners', () => {
+  it('row 21 takes no descriptor of 100,000 offered', async () => {
+    await using listener = await listen();
+    listener.serve(Desk, deskHandlers());
+    await using session = await connect({ path: listener.path });
+    const bird = canary(session);
+    const before = countDescriptors();
+    await using peer = flood(listener.path, 'descriptors');
+    const { refused } = (await peer.next()) as { refused: number };
+    expect(refused).toBe(kernelRefuses() ? 100_000 : 0);
+    // The session itself and the pipes to the program; not the descriptors that it offered.
+    expect(countDescriptors()).toBeLessThan(before + 10);
+    expect(await bird.stop()).toBeGreaterThan(0);
+  });
+
+  it('row 24 a descriptor cannot even be queued before anybody was let in', async () => {
+    await using listener = await listen({ authorize: () => false });
+    await using peer = flood(listener.path, 'early-descriptors');
+    expect(await peer.next()).toHaveProperty(kernelRefuses() ? 'refused' : 'sent');
+  });
+
+  it('row 31 the end of one direction is the end of the session', async () => {
+    const events: SidecallEvent[] = [];
+    await using listener = await listen({ onEvent: (event) => events.push(event) });
+    await using peer = flood(listener.path, 'half');
+    expect(await peer.next()).toEqual({ ended: true });
+    await until(() => listener.sessionCount === 0 && events.length === 1);
+    expect(events[0]).toMatchObject({
+      type: 'session-failed',
+      error: { code: 'ERR_SIDECALL_PEER_GONE' },
+    });
+  });
+
+  it('a peer that reads nothing and writes for ever ends its own session only', async () => {
+    await using listener = await listen();
+    listener.serve(Desk, deskHandlers());
+    await using session = await connect({ path: listener.path });
+    const bird = canary(session);
+    await using peer = flood(listener.path, 'write-for-ever');
+    await peer.next();
+    await until(() => listener.sessionCount === 1);
+    expect(await bird.stop()).toBeGreaterThan(0);
+  });
+
+  it('row 32 a peer that stops reading costs a bounded amount, others are served', async () => {
+    await using listener = await listen();
+    listener.serve(Desk, deskHandlers({ same: (value) => (value as string).repeat(20) }));
+    await using session = await connect({ path: listener.path });
+    const before = await usedBytes();
+    const bird = canary(session);
+    await using peer = flood(listener.path, 'stall');
+    await peer.next();
+    const after = await usedBytes();
+    expect(await bird.stop()).toBeGreaterThan(0);
+    // The bounds: 64 MiB of answers, 16 MiB of requests, 1 MiB of queue.
+    expect(after - before).toBeLessThan(100 * MiB);
+  });
+
+  it('row 33 a peer that was stopped for a while is not dead', async () => {
+    using scratch = scratchDirectory();
+    const path = scratch.file('s');
+    await using program = startProgram('listener.mjs', [JSON.stringify({ path })]);
+    await program.next();
+    await using session = await connect({ path });
+    program.child.kill('SIGSTOP');
+    const call = session.call('Desk.add', { a: 1, b: 2 });
+    await expect(
+      session.call('Desk.add', { a: 1, b: 2 }, { timeoutMs: 100 }),
+    ).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
+    });
+    program.child.kill('SIGCONT');
+    expect(await call).toEqual({ sum: 3 });
+  });
+
+  it('row 81 a loop that was blocked loses nothing', async () => {
+    await using listener = await listen();
+    listener.serve(Desk, deskHandlers());
+    await using session = await connect({ path: listener.path });
+    const desk = session.client(Desk);
+    const calls = Array.from({ length: 100 }, (_, a) => desk.add({ a, b: 0 }));
+    const until = performance.now() + 1000;
+    while (performance.now() < until);
+    expect(await Promise.all(calls)).toHaveLength(100);
+  });
+
+  it('row 26 U35 without descriptors reports it, keeps its sessions, and recovers', async () => {
+    using scratch = scratchDirectory();
+    const path = scratch.file('s');
+    const args = [process.execPath, programPath('listener.mjs'), JSON.stringify({ path })];
+    await using program = startProgram(
+      'listener.mjs',
+      ['-c', 'ulimit -n 48; exec "$0" "$@"', ...args],
+      {
+        command: 'bash',
+      },
+    );
+    await program.next();
+    await using session = await connect({ path });
+    const held = Array.from({ length: 60 }, () => createConnection(path));
+    for (const socket of held) socket.on('error', () => undefined).resume();
+    const said: unknown[] = [];
+    for (;;) {
+      const line = await program.next();
+      said.push(line.code);
+      if (line.code === 'ERR_SIDECALL_LIMIT_DESCRIPTORS') break;
+    }
+    expect(await session.call('Desk.add', { a: 1, b: 1 })).toEqual({ sum: 2 });
+    for (const socket of held) socket.destroy();
+    const again = await connectEventually(path);
+    expect(await again.call('Desk.add', { a: 2, b: 2 })).toEqual({ sum: 4 });
+    await again.close();
+  });
+
+  it('U33 G13 10,000 connects and 1,000 failed hellos leave no descriptor, file or memory', async () => {
+    using scratch = scratchDirectory();
+    const path = scratch.file('s');
+    await using program = startProgram('listener.mjs', [
+      JSON.stringify({ path, helloTimeoutMs: 1000 }),
+    ]);
+    const { pid } = (await program.next()) as { pid: number };
+    program.child.stdout?.resume();
+    const cycle = async (count: number): Promise<void> => {
+      const worker = async (): Promise<void> => {
+        for (let round = 0; round < count / 8; round += 1) {
+          const session = await connect({ path });
+          expect(await session.call('Desk.add', { a: round, b: 1 })).toEqual({ sum: round + 1 });
+          await session.close();
+        }
+      };
+      await Promise.all(Array.from({ length: 8 }, worker));
+    };
+    const failing = async (count: number): Promise<void> => {
+      for (let round = 0; round < count; round += 10) {
+        await Promise.all(
+          Array.from({ length: 10 }, async (_, at) => {
+            const socket = createConnection(path);
+            socket.on('error', () => undefined).resume();
+            const bytes = [Buffer.alloc(64, 0x41), Buffer.alloc(7), Buffer.alloc(64)][at % 3];
+            socket.write(bytes as Buffer);
+            if (at % 3 === 1) socket.end();
+            await once(socket, 'close');
+          }),
+        );
+      }
+    };
+    await cycle(2000); // whatever grows once has grown
+    await failing(200);
+    const before = {
+      own: await usedBytes(),
+      descriptors: countDescriptors(pid),
+      ownDescriptors: countDescriptors(),
+    };
+    await cycle(10_000);
+    await failing(1000);
+    await turns(50);
+    expect(countDescriptors()).toBeLessThanOrEqual(before.ownDescriptors);
+    await until(() => countDescriptors(pid) <= before.descriptors);
+    expect((await usedBytes()) - before.own).toBeLessThan(8 * MiB);
+    expect(readdirSync(scratch.path).sort()).toEqual(['s', 's.lock']);
+  });
+
+  it('closing works where the directory no longer lets it, and the sessions are closed', async () => {
+    using scratch = scratchDirectory();
+    const helper = `
+      import { listen, connect } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
+      import { chmodSync } from 'node:fs';
+      import { ownCredentials } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
+      ownCredentials();
+      process.setgroups([]); process.setgid(61001); process.setuid(61001);
+      const listener = await listen({ path: ${JSON.stringify(scratch.file('mine/s'))} });
+      const session = await connect({ path: listener.path });
+      chmodSync(${JSON.stringify(scratch.file('mine'))}, 0);
+      await new Promise((done) => setTimeout(done, 300));
+      await Promise.all([listener.close(), listener.closed]);
+      await session.closed;
+      console.log('{"closed":true}');
+    `;
+    writeFileSync(scratch.file('program.mjs'), helper);
+    mkdirSync(scratch.file('mine'), 0o700);
+    const { chownSync } = await import('node:fs');
+    chownSync(scratch.file('mine'), 61_001, 61_001);
+    chmodSync(scratch.path, 0o755);
+    const child = spawn(process.execPath, [scratch.file('program.mjs')], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let said = '';
+    child.stdout.on('data', (chunk) => {
+      said += chunk;
+    });
+    const [code] = await once(child, 'close');
+    expect({ code, said: said.trim() }).toEqual({ code: 0, said: '{"closed":true}' });
+  });
+
+  it('U37 writes nothing to its output, whatever happens', async () => {
+    using scratch = scratchDirectory();
+    const path = scratch.file('s');
+    const dist = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href);
+    const program = `
+      import { listen, connect, service, unary } from ${dist};
+      const S = service('S', { x: unary() });
+      const listener = await listen({ path: ${JSON.stringify(path)}, authorize: () => Math.random() < 0.5 });
+      listener.serve(S, { x: () => { throw new Error('secret'); } });
+      for (let at = 0; at < 20; at += 1) {
+        try {
+          const session = await connect({ path: ${JSON.stringify(path)} });
+          await session.client(S).x().catch(() => undefined);
+          await session.close();
+        } catch {}
+      }
+      await listener.close();
+    `;
+    writeFileSync(scratch.file('quiet.mjs'), program);
+    const child = spawn(process.execPath, [scratch.file('quiet.mjs')], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk) => {
+        said += chunk;
+      });
+    }
+    const [code] = await once(child, 'close');
+    expect({ code, said }).toEqual({ code: 0, said: '' });
+  });
+});
+
+describe('a helper that lives on without its session', () => {
+  it('fails calls at once, and is ended and started again where that is wanted', async () => {
+    const dist = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href);
+    const script = `import(${dist}).then(async ({ parent, service, unary }) => {
+      const session = await parent();
+      session.serve(service('L', { leave: unary(), pid: unary() }), {
+        leave: () => { setImmediate(() => session.close({ deadlineMs: 0 })); },
+        pid: () => process.pid,
+      });
+      setInterval(() => undefined, 1000);
+    });`;
+    const plain = await spawnHelper(process.execPath, ['-e', script]);
+    await plain.session.call('L.leave').catch(() => undefined);
+    await plain.session.closed;
+    await expect(plain.session.call('L.pid')).rejects.toMatchObject({ delivered: 'no' });
+    expect(await plain.exited).toMatchObject({ signal: 'SIGTERM' });
+    const restarted = await spawnHelper(process.execPath, ['-e', script], { restart: true });
+    const first = restarted.pid;
+    await restarted.session.call('L.leave').catch(() => undefined);
+    await restarted.session.closed;
+    const { service, unary } = await import('../../src/rpc/service.ts');
+    const life = restarted.client(service('L', { pid: unary<void, number>() }));
+    expect(await life.pid()).not.toBe(first);
+    await restarted.stop();
+  });
+});
+
+describe('D16 without the addon', () => {
+  const env = { SIDECALL_NATIVE: 'off' };
+
+  it('row 86 helpers run over an inherited pipe, and identity is by inheritance', async () => {
+    const dist = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href);
+    const script = `
+      import { capabilities, spawnHelper } from ${dist};
+      const helper = await spawnHelper(process.execPath, [${JSON.stringify(programPath('helper.mjs'))}]);
+      const { peer } = await helper.session.call('Desk.whoami');
+      const sum = await helper.session.call('Desk.add', { a: 1, b: 2 });
+      const calls = Array.from({ length: 200 }, (_, a) => helper.session.call('Desk.add', { a, b: 0 }));
+      const sums = (await Promise.all(calls)).reduce((all, { sum }) => all + sum, 0);
+      const big = await helper.session.call('Desk.add', { a: 'x'.repeat(300_000), b: '' });
+      const hanging = helper.session.call('Desk.hang').catch((error) => error.code);
+      process.kill(helper.pid, 'SIGKILL');
+      console.log(JSON.stringify({ peer, own: helper.peer, pid: process.pid, sum, sums, big: big.sum.length,
+        gone: await hanging, exit: await helper.exited, capabilities: capabilities() }));
+    `;
+    using scratch = scratchDirectory();
+    writeFileSync(scratch.file('main.mjs'), script);
+    const run = async (ownEnv: NodeJS.ProcessEnv): Promise<Record<string, unknown>> => {
+      const child = spawn(process.execPath, [scratch.file('main.mjs')], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        env: { ...process.env, ...ownEnv },
+      });
+      let said = '';
+      child.stdout.on('data', (chunk) => {
+        said += chunk;
+      });
+      await once(child, 'close');
+      return JSON.parse(said);
+    };
+    const outcome = await run(env);
+    expect(outcome).toMatchObject({
+      peer: { origin: 'parent', pid: outcome.pid, pidIsHint: true },
+      own: { origin: 'spawned' },
+      sum: { sum: 3 },
+      sums: 19_900,
+      big: 300_000,
+      gone: 'ERR_SIDECALL_PEER_GONE',
+      exit: { code: null, signal: 'SIGKILL' },
+      capabilities: {
+        addon: false,
+        addonReason: expect.stringContaining('SIDECALL_NATIVE'),
+        helpers: true,
+      },
+    });
+    const missing = await run({ SIDECALL_NATIVE: '/no/such/file.node' });
+    expect(missing.capabilities).toMatchObject({
+      addon: false,
+      addonReason: expect.stringContaining('/no/such'),
+    });
+  });
+
+  it('row 86 listen and connect fail closed, unless path permissions are asked for by name', async () => {
+    using scratch = scratchDirectory();
+    const dist = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href);
+    const path = JSON.stringify(scratch.file('s'));
+    writeFileSync(
+      scratch.file('main.mjs'),
+      `
+      import { connect, listen, ownCredentials, service, unary } from ${dist};
+      import { chmodSync, existsSync, statSync } from 'node:fs';
+      const codeOf = (promise) => promise.then(() => 'fine', (error) => error.code);
+      const identity = 'path-permissions';
+      const S = service('S', { who: unary() });
+      const failed = [await codeOf(listen({ path: ${path} })), await codeOf(connect({ path: ${path} }))];
+      try { ownCredentials(); } catch (error) { failed.push(error.code); }
+      const rules = await codeOf(listen({ path: ${path}, identity, authorize: { uid: 0 } }));
+      const listener = await listen({ path: ${path}, identity });
+      listener.serve(S, { who: (_request, { peer }) => ({ ...peer, uid: peer.uid === undefined ? 'none' : peer.uid }) });
+      const mode = (statSync(${path}).mode & 0o777).toString(8);
+      const taken = await codeOf(listen({ path: ${path}, identity }));
+      const session = await connect({ path: ${path}, identity });
+      const who = await session.client(S).who();
+      const refused = await codeOf(connect({ path: ${path}, identity, expect: () => false }));
+      chmodSync(${JSON.stringify(scratch.path)}, 0o777);
+      const open = [await codeOf(connect({ path: ${path}, identity })), await codeOf(listen({ path: ${path} + '2', identity }))];
+      chmodSync(${JSON.stringify(scratch.path)}, 0o700);
+      await session.close();
+      await listener.close();
+      console.log(JSON.stringify({ failed, rules, mode, taken, who, refused, open, left: existsSync(${path}) }));
+    `,
+    );
+    const child = spawn(process.execPath, [scratch.file('main.mjs')], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, ...env },
+    });
+    let said = '';
+    child.stdout.on('data', (chunk) => {
+      said += chunk;
+    });
+    await once(child, 'close');
+    expect(JSON.parse(said)).toMatchObject({
+      failed: Array(3).fill('ERR_SIDECALL_ADDON_UNAVAILABLE'),
+      rules: 'ERR_INVALID_ARG_VALUE',
+      mode: '600',
+      taken: 'ERR_SIDECALL_PATH_IN_USE',
+      who: { origin: 'path', uid: 'none' },
+      refused: 'ERR_SIDECALL_PEER_DENIED',
+      open: ['ERR_SIDECALL_PATH_UNSAFE', 'ERR_SIDECALL_PATH_UNSAFE'],
+      left: false,
+    });
+  });
+
+  it('a parent with the addon and a helper without it understand each other, and the reverse', async () => {
+    const script = programPath('helper.mjs');
+    const helper = await spawnHelper(process.execPath, [script], {
+      env: { ...process.env, ...env },
+    });
+    expect(await helper.session.call('Desk.add', { a: 1, b: 2 })).toEqual({ sum: 3 });
+    await helper.stop();
+    expect(existsSync(script)).toBe(true);
+  });
+});
+
+/** Descriptors come back one by one as connections are dropped. */
+async function connectEventually(path: string): Promise<Session> {
+  for (;;) {
+    try {
+      return await connect({ path });
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+      await new Promise((done) => setTimeout(done, 20));
+    }
+  }
+}
