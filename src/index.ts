@@ -47,7 +47,8 @@ export {
   type UnaryMethod,
   unary,
 } from './rpc/service.ts';
-export type { Session, SessionState, SessionStats } from './rpc/session.ts';
+export type { Session } from './rpc/session.ts';
+export type { SessionState, SessionStats } from './rpc/session-core.ts';
 export type { Lane } from './transport.ts';
 export type { PeerPolicy, PeerRules } from './uds/peer.ts';
 export type { ServerRules } from './uds/rendezvous.ts';

@@ -21,6 +21,7 @@ import { fixed } from '../limits.ts';
 import { decodeMetadata, encodeMetadata, type Metadata } from '../metadata.ts';
 import type { Peer } from '../peer.ts';
 import { wordsOf } from '../words.ts';
+import { type Answer, AnswerQueue, encodeAnswer, sendEnd } from './answers.ts';
 import { tooLarge } from './caller.ts';
 import { decodeWith, encodeWith, json } from './codec.ts';
 import { chargeOf, Window } from './credit.ts';
@@ -32,12 +33,6 @@ import { LearntNames } from './method-names.ts';
 import { CancelAllowance } from './rate.ts';
 import type { Registry, Served } from './registry.ts';
 import { AcceptedStreams } from './stream-table.ts';
-
-interface Answer {
-  readonly body: Uint8Array | string;
-  readonly bodyBytes: number;
-  readonly trailers: Uint8Array;
-}
 
 interface Request {
   readonly served: Served;
@@ -56,11 +51,7 @@ export class Callee implements CallHost {
   readonly #parked = new Map<IncomingCall, Request>();
   // Requests that found as many handlers running as we allow: a cancelled one may be about to settle.
   readonly #crowded = new Map<IncomingCall, Request>();
-  // Answers that wait for the peer's window.
-  readonly #answers = new Map<IncomingCall, Answer>();
-  #answerBytes = 0;
-  // What an answer of this session weighs, by those before: a guess at what running handlers will give.
-  #answerGuess = 0;
+  readonly #answers: AnswerQueue;
   #open = 0;
   #running = 0;
   #unfinishedBytes = 0;
@@ -71,6 +62,7 @@ export class Callee implements CallHost {
     this.#registry = registry;
     this.#streams = new AcceptedStreams(link.own.streamsMax);
     this.#cancels = new CancelAllowance(link.own.streamsMax);
+    this.#answers = new AnswerQueue(link, (call) => this.#close(call));
   }
 
   get peer(): Peer {
@@ -119,7 +111,7 @@ export class Callee implements CallHost {
 
   /** Window, or room in the send queue, came back. */
   onProgress(): void {
-    this.#sendAnswers();
+    this.#answers.send();
     this.#startParked();
   }
 
@@ -251,11 +243,8 @@ export class Callee implements CallHost {
     }
   }
 
-  /** More answers are under way, or to be expected, than a peer that keeps up would let stand. */
   #isBacklogged(): boolean {
-    const { schedule, own } = this.#link;
-    if (schedule.queuedBytes >= own.sendQueueMaxBytes || this.#answers.size > 0) return true;
-    return this.#running > 0 && this.#running * this.#answerGuess >= fixed.answersMaxBytes;
+    return this.#answers.isBacklogged(this.#running);
   }
 
   /** Never throws: what a handler does is its call's affair. */
@@ -287,31 +276,13 @@ export class Callee implements CallHost {
     if (served.response === undefined) return this.#sendEnd(call, 0, nothing, nothing);
     let answer: Answer;
     try {
-      const body = encodeWith(served.response, value);
-      const bodyBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-      const trailers = encodeMetadata(call.trailers, this.#link.remote.metadataMaxBytes);
-      answer = { body, bodyBytes, trailers };
+      answer = encodeAnswer(served.response, value, call.trailers, this.#link.remote);
     } catch (error) {
       this.#report(call, error);
       return this.#sendFailure(call, 'internal', '');
     }
-    const refusal = this.#tooMuch(answer.bodyBytes);
-    if (refusal !== undefined) return this.#sendFailure(call, 'resource_exhausted', refusal);
-    this.#answers.set(call, answer);
-    this.#answerBytes += answer.bodyBytes;
-    this.#sendAnswers();
-  }
-
-  /** Why an answer may not be sent, or undefined. */
-  #tooMuch(bodyBytes: number): string | undefined {
-    const { remote, schedule } = this.#link;
-    this.#answerGuess += (bodyBytes - this.#answerGuess) / 8;
-    if (bodyBytes > remote.receiveMaxBytes) {
-      return `the answer of ${bodyBytes} bytes exceeds the caller's receiveMaxBytes ${remote.receiveMaxBytes}`;
-    }
-    const waitingBytes = this.#answerBytes + schedule.queuedBytes;
-    if (waitingBytes === 0 || waitingBytes + bodyBytes <= fixed.answersMaxBytes) return undefined;
-    return `${waitingBytes} bytes of answers wait for the caller to read them`;
+    const refusal = this.#answers.add(call, answer);
+    if (refusal !== undefined) this.#sendFailure(call, 'resource_exhausted', refusal);
   }
 
   /** A handler settled whose call was given up before. */
@@ -361,47 +332,12 @@ export class Callee implements CallHost {
     emitEvent(onEvent, { type: 'handler-failed', error, peer, method });
   }
 
-  #sendAnswers(): void {
-    const { answers } = this.#link.sendCredit;
-    for (const [call, answer] of this.#answers) {
-      if (!answers.hasCredit) return;
-      this.#dropAnswer(call, answer);
-      answers.spend(chargeOf(answer.bodyBytes));
-      this.#sendAnswer(call, answer);
-    }
-  }
-
-  #sendAnswer(call: IncomingCall, { body, bodyBytes, trailers }: Answer): void {
-    const { schedule } = this.#link;
-    const endsHere = trailers.byteLength === 0;
-    const flags = endsHere ? FrameFlag.end : 0;
-    const header = schedule.header.message(flags, call.slot, call.generation, bodyBytes);
-    schedule.send(call, header, nothing, body, bodyBytes);
-    if (endsHere) this.#close(call);
-    else this.#sendEnd(call, 0, trailers, nothing);
-  }
-
-  #dropAnswer(call: IncomingCall, answer: Answer): void {
-    this.#answers.delete(call);
-    this.#answerBytes -= answer.bodyBytes;
-  }
-
   #sendFailure(call: IncomingCall, status: FailureStatus, words: string): void {
     this.#sendEnd(call, statuses.indexOf(status), nothing, Buffer.from(words));
   }
 
-  #sendEnd(
-    call: IncomingCall,
-    status: number,
-    metadata: Uint8Array,
-    text: Uint8Array,
-    details: Uint8Array = nothing,
-  ): void {
-    const { schedule } = this.#link;
-    const sizes = { metadataBytes: metadata.byteLength, textBytes: text.byteLength };
-    const header = schedule.header.end(call.slot, call.generation, status, sizes);
-    const rest = details.byteLength === 0 ? text : Buffer.concat([text, details]);
-    schedule.send(call, header, metadata, rest, rest.byteLength);
+  #sendEnd(call: IncomingCall, ...end: [number, Uint8Array, Uint8Array, Uint8Array?]): void {
+    sendEnd(this.#link.schedule, call, ...end);
     this.#close(call);
   }
 
@@ -442,8 +378,7 @@ export class Callee implements CallHost {
     this.#streams.remove(call);
     this.#parked.delete(call);
     this.#crowded.delete(call);
-    const answer = this.#answers.get(call);
-    if (answer !== undefined) this.#dropAnswer(call, answer);
+    this.#answers.drop(call);
     if (!call.isRunning) this.#giveBack(call);
   }
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// Answers of our handlers on their way: bounded in bytes, and sent as the peer's window allows.
+import { FrameFlag } from '../frame.ts';
+import { fixed } from '../limits.ts';
+import { encodeMetadata, type Metadata } from '../metadata.ts';
+import { type Codec, encodeWith } from './codec.ts';
+import { chargeOf } from './credit.ts';
+import type { IncomingCall } from './incoming-call.ts';
+import type { Link, RemoteLimits } from './link.ts';
+import type { Schedule, SendingStream } from './schedule.ts';
+
+/** What a handler gave, encoded. */
+export interface Answer {
+  readonly body: Uint8Array | string;
+  readonly bodyBytes: number;
+  readonly trailers: Uint8Array;
+}
+
+const nothing = new Uint8Array(0);
+
+/** @throws {SidecallError} `ENCODE`, or what the metadata's encoder throws. */
+export function encodeAnswer(
+  codec: Codec<unknown>,
+  value: unknown,
+  trailers: Metadata,
+  remote: RemoteLimits,
+): Answer {
+  const body = encodeWith(codec, value);
+  const bodyBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+  return { body, bodyBytes, trailers: encodeMetadata(trailers, remote.metadataMaxBytes) };
+}
+
+/** The frame that ends our half of a stream, with a status. */
+export function sendEnd(
+  schedule: Schedule,
+  stream: SendingStream,
+  status: number,
+  metadata: Uint8Array,
+  text: Uint8Array,
+  details: Uint8Array = nothing,
+): void {
+  const sizes = { metadataBytes: metadata.byteLength, textBytes: text.byteLength };
+  const header = schedule.header.end(stream.slot, stream.generation, status, sizes);
+  const rest = details.byteLength === 0 ? text : Buffer.concat([text, details]);
+  schedule.send(stream, header, metadata, rest, rest.byteLength);
+}
+
+export class AnswerQueue {
+  readonly #link: Link;
+  readonly #onSent: (call: IncomingCall) => void;
+  readonly #waiting = new Map<IncomingCall, Answer>();
+  #waitingBytes = 0;
+  // What an answer of this session weighs, by those before: a guess at what running handlers will give.
+  #guessBytes = 0;
+
+  /** `onSent`: the answer was given to the send queue, so its call is over. */
+  constructor(link: Link, onSent: (call: IncomingCall) => void) {
+    this.#link = link;
+    this.#onSent = onSent;
+  }
+
+  /** More answers wait, or are to be expected, than a peer that keeps up would let stand. */
+  isBacklogged(running: number): boolean {
+    const { schedule, own } = this.#link;
+    if (schedule.queuedBytes >= own.sendQueueMaxBytes || this.#waiting.size > 0) return true;
+    return running > 0 && running * this.#guessBytes >= fixed.answersMaxBytes;
+  }
+
+  /** Takes an answer and sends what may go. Returns why it may not be sent at all, or undefined. */
+  add(call: IncomingCall, answer: Answer): string | undefined {
+    const { bodyBytes } = answer;
+    this.#guessBytes += (bodyBytes - this.#guessBytes) / 8;
+    const { receiveMaxBytes } = this.#link.remote;
+    if (bodyBytes > receiveMaxBytes) {
+      return `the answer of ${bodyBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
+    }
+    const before = this.#waitingBytes + this.#link.schedule.queuedBytes;
+    if (before > 0 && before + bodyBytes > fixed.answersMaxBytes) {
+      return `${before} bytes of answers wait for the caller to read them`;
+    }
+    this.#waiting.set(call, answer);
+    this.#waitingBytes += bodyBytes;
+    this.send();
+    return undefined;
+  }
+
+  /** Sends while there is window. */
+  send(): void {
+    const { answers } = this.#link.sendCredit;
+    for (const [call, answer] of this.#waiting) {
+      if (!answers.hasCredit) return;
+      this.drop(call);
+      answers.spend(chargeOf(answer.bodyBytes));
+      this.#send(call, answer);
+    }
+  }
+
+  /** Forgets an answer that nobody waits for any more. */
+  drop(call: IncomingCall): void {
+    const answer = this.#waiting.get(call);
+    if (answer === undefined) return;
+    this.#waiting.delete(call);
+    this.#waitingBytes -= answer.bodyBytes;
+  }
+
+  clear(): void {
+    this.#waiting.clear();
+    this.#waitingBytes = 0;
+  }
+
+  #send(call: IncomingCall, { body, bodyBytes, trailers }: Answer): void {
+    const { schedule } = this.#link;
+    const endsHere = trailers.byteLength === 0;
+    const flags = endsHere ? FrameFlag.end : 0;
+    const header = schedule.header.message(flags, call.slot, call.generation, bodyBytes);
+    schedule.send(call, header, nothing, body, bodyBytes);
+    if (!endsHere) sendEnd(schedule, call, 0, trailers, nothing);
+    this.#onSent(call);
+  }
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT
+// Joins the two halves over one transport: dispatch of frames, windows, GOAWAY, the end.
+import { SidecallError } from '../errors.ts';
+import { emitEvent, type OnEvent } from '../events.ts';
+import { FrameFlag, FrameType, type Header, protocol, readHeader } from '../frame.ts';
+import { leastSessionWindow, type SessionLimits } from '../limits.ts';
+import { pause } from '../pause.ts';
+import type { Peer } from '../peer.ts';
+import type { FrameReceiver, Transport } from '../transport.ts';
+import { Callee } from './callee.ts';
+import { Caller } from './caller.ts';
+import { ReceiveCredits, SendCredits, Window } from './credit.ts';
+import type { Link, RemoteLimits } from './link.ts';
+import { PingAllowance } from './rate.ts';
+import { Registry } from './registry.ts';
+import { Schedule } from './schedule.ts';
+
+/** What a session is made of. */
+export interface SessionParts {
+  readonly transport: Transport;
+  readonly peer: Peer;
+  readonly own: SessionLimits;
+  readonly remote: RemoteLimits;
+  /** Why the session got its lane, for people. */
+  readonly laneReason: string;
+  /** Methods that a listener or helper serves for all of its sessions. */
+  readonly registry?: Registry | undefined;
+  readonly onEvent?: OnEvent | undefined;
+}
+
+/** `draining`: one of the two sides is closing; calls in flight go on, new ones are refused. */
+export type SessionState = 'open' | 'draining' | 'closed';
+
+/** What `session.stats()` tells. */
+export interface SessionStats {
+  /** Our calls that have not settled, those that wait to be sent, and bytes of messages that wait. */
+  readonly calls: { readonly open: number; readonly waiting: number };
+  /** Handlers at work for the peer. */
+  readonly handlers: { readonly running: number };
+  /** Bytes of our messages that the lane has not taken yet. */
+  readonly queuedBytes: number;
+}
+
+const drained = new SidecallError('ERR_SIDECALL_GOING_AWAY');
+
+/** The inside of a session: what its two halves share, and what a transport reports to. */
+export class SessionCore implements Link, FrameReceiver {
+  readonly transport: Transport;
+  readonly schedule: Schedule;
+  readonly own: SessionLimits;
+  readonly remote: RemoteLimits;
+  readonly sendCredit: SendCredits;
+  readonly receiveCredit: ReceiveCredits;
+  readonly peer: Peer;
+  readonly onEvent: OnEvent | undefined;
+  readonly caller: Caller;
+  readonly callee: Callee;
+  readonly registry: Registry;
+  readonly closed: Promise<SidecallError | undefined>;
+  state: SessionState = 'open';
+  readonly #pings = new PingAllowance();
+  readonly #header: Header = {
+    type: 0,
+    flags: 0,
+    aux: 0,
+    slot: 0,
+    generation: 0,
+    a: 0,
+    b: 0,
+    c: 0,
+    d: 0,
+  };
+  readonly #queueMax: number;
+  // Aborted when there is nothing left to wait for in close().
+  readonly #done = new AbortController();
+  #resolveClosed!: (error: SidecallError | undefined) => void;
+  #isPeerLeaving = false;
+  #isGoawayAnswered = false;
+  #owesGoaway = false;
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: SessionParts) {
+    this.transport = parts.transport;
+    this.own = parts.own;
+    this.remote = parts.remote;
+    this.peer = parts.peer;
+    this.onEvent = parts.onEvent;
+    this.schedule = new Schedule(parts.transport, () => this.#onDrained());
+    this.sendCredit = new SendCredits(leastSessionWindow(parts.remote));
+    this.receiveCredit = new ReceiveCredits(
+      parts.own.sessionWindowBytes,
+      leastSessionWindow(parts.own),
+    );
+    this.caller = new Caller(this);
+    this.registry = new Registry(parts.registry);
+    this.callee = new Callee(this, this.registry);
+    this.#queueMax = 2 * parts.own.streamsMax + parts.remote.streamsMax + 4096;
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
+    this.transport.start(this);
+    this.#grantWhatTheHelloCouldNot();
+  }
+
+  stats(): SessionStats {
+    return {
+      calls: { open: this.caller.pending - this.caller.waiting, waiting: this.caller.waiting },
+      handlers: { running: this.callee.running },
+      queuedBytes: this.schedule.queuedBytes,
+    };
+  }
+
+  onFrame(headerBytes: Uint8Array, payload: Uint8Array): void {
+    if (this.state === 'closed') return;
+    try {
+      const header = this.#header;
+      readHeader(headerBytes, header);
+      this.#dispatch(header, payload);
+    } catch (error) {
+      this.fail(SidecallError.from(error));
+    }
+    if (this.schedule.queuedCount > this.#queueMax) this.fail(unread());
+  }
+
+  placeFor(headerBytes: Uint8Array, bytes: number): Uint8Array | undefined {
+    if (this.state === 'closed' || headerBytes[0] !== FrameType.fragment) return undefined;
+    const header = this.#header;
+    readHeader(headerBytes, header);
+    const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;
+    return (isTheirs ? this.callee : this.caller).placeFor(header, bytes);
+  }
+
+  onRoom(): void {
+    if (this.state !== 'closed') this.schedule.onRoom();
+  }
+
+  onEnd(error: SidecallError | undefined): void {
+    if (this.state === 'closed') return;
+    const isOrderly = this.#isPeerLeaving || this.#closing !== undefined;
+    const isClean = error === undefined && isOrderly && this.caller.pending === 0;
+    const reason = isClean ? undefined : (error ?? new SidecallError('ERR_SIDECALL_PEER_GONE'));
+    this.#settle(reason);
+    this.#resolveClosed(reason);
+  }
+
+  giveBack(window: number, charge: number): void {
+    const { requests, answers } = this.receiveCredit;
+    const batch = (window === Window.requests ? requests : answers).giveBack(charge);
+    if (batch > 0 && this.state !== 'closed') {
+      this.schedule.sendControl(this.schedule.header.credit(window, batch));
+    }
+  }
+
+  fail(error: SidecallError): void {
+    if (this.state === 'closed') return;
+    this.#settle(error); // first: destroying ends the transport, and that is no news any more
+    this.transport.destroy();
+    this.#resolveClosed(error);
+  }
+
+  onCallEnded(): void {
+    if (this.state === 'closed') return;
+    this.caller.startWaiting();
+    this.#answerGoaway();
+    this.#checkDone();
+  }
+
+  close(deadlineMs: number): Promise<void> {
+    this.#closing ??= this.#close(deadlineMs);
+    return this.#closing;
+  }
+
+  async #close(deadlineMs: number): Promise<void> {
+    if (this.state === 'closed') return;
+    this.state = 'draining';
+    this.schedule.sendControl(this.schedule.header.goaway(0));
+    this.callee.drain();
+    this.caller.refuse(new SidecallError('ERR_SIDECALL_CLOSED'));
+    const until = performance.now() + deadlineMs;
+    if (!this.#isDone) await pause(deadlineMs, this.#done.signal);
+    if (this.#isOver) return; // the peer ended the session meanwhile
+    const isCut = this.caller.pending > 0;
+    const reason = isCut
+      ? new SidecallError('ERR_SIDECALL_CLOSED', closedWords(deadlineMs), { delivered: 'unknown' })
+      : undefined;
+    this.#settle(reason);
+    const closed = new AbortController();
+    const handedOver = this.transport.close().finally(() => closed.abort());
+    await pause(Math.max(0, until - performance.now()), closed.signal);
+    if (!closed.signal.aborted) this.transport.destroy();
+    await handedOver;
+    this.#resolveClosed(reason);
+  }
+
+  #dispatch(header: Header, payload: Uint8Array): void {
+    switch (header.type) {
+      case FrameType.method:
+        return this.callee.learn(header, payload);
+      case FrameType.credit:
+        if (header.slot === Window.requests) {
+          this.sendCredit.requests.grant(header.a);
+          return this.caller.startWaiting();
+        }
+        this.sendCredit.answers.grant(header.a);
+        return this.callee.onProgress();
+      case FrameType.goaway:
+        return this.#onGoaway((header.flags & FrameFlag.end) !== 0);
+      case FrameType.ping:
+        this.#pings.take();
+        return this.schedule.sendControl(this.schedule.header.pong(header.slot));
+      case FrameType.pong:
+        throw protocol('pong without a ping');
+      default: {
+        const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;
+        if (isTheirs) this.callee.onFrame(header, payload);
+        else this.caller.onFrame(header, payload);
+      }
+    }
+  }
+
+  #onGoaway(isAnswer: boolean): void {
+    if (isAnswer) {
+      if (this.#closing === undefined || this.#isGoawayAnswered)
+        throw protocol('goaway unasked for');
+      this.#isGoawayAnswered = true;
+      return this.#checkDone();
+    }
+    if (this.#isPeerLeaving) throw protocol('second goaway');
+    this.#isPeerLeaving = true;
+    this.#owesGoaway = true;
+    if (this.state === 'open') this.state = 'draining';
+    this.caller.refuseUnsent(drained);
+    this.#answerGoaway();
+  }
+
+  /** Behind this, the peer knows, nothing of a new call of ours comes: what was begun has arrived. */
+  #answerGoaway(): void {
+    if (!this.#owesGoaway || this.caller.isSending) return;
+    this.#owesGoaway = false;
+    this.schedule.sendControl(this.schedule.header.goaway(FrameFlag.end));
+  }
+
+  #onDrained(): void {
+    this.callee.onProgress();
+    this.caller.startWaiting();
+    this.#answerGoaway();
+    this.#checkDone();
+  }
+
+  /** Nothing is under way in either direction, and the peer has said that nothing more will come. */
+  get #isDone(): boolean {
+    const isIdle = this.caller.pending === 0 && this.callee.pending === 0;
+    return isIdle && this.#isGoawayAnswered && this.schedule.isEmpty;
+  }
+
+  get #isOver(): boolean {
+    return this.state === 'closed';
+  }
+
+  #checkDone(): void {
+    if (this.#closing !== undefined && this.#isDone) this.#done.abort();
+  }
+
+  #grantWhatTheHelloCouldNot(): void {
+    const { requests, answers } = this.receiveCredit;
+    const { initialGrant } = requests;
+    if (initialGrant <= 0) return;
+    for (const window of [requests, answers]) window.noteInitialGrant();
+    for (const window of [Window.requests, Window.answers]) {
+      this.schedule.sendControl(this.schedule.header.credit(window, initialGrant));
+    }
+  }
+
+  /** Nothing is delivered or sent from here on: everything under way rejects, handlers are told. */
+  #settle(error: SidecallError | undefined): void {
+    this.state = 'closed';
+    const reason = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
+    this.schedule.clear();
+    this.caller.end(reason);
+    this.callee.end(reason.code);
+    this.#done.abort();
+    if (reason.code === 'ERR_SIDECALL_CLOSED') return;
+    emitEvent(this.onEvent, { type: 'session-failed', error: reason, peer: this.peer });
+  }
+}
+
+function unread(): SidecallError {
+  const words = 'the peer makes us answer and does not read the answers';
+  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words, { delivered: 'unknown' });
+}
+
+function closedWords(deadlineMs: number): string {
+  return `the session was closed; this call did not settle within its deadline of ${deadlineMs} ms`;
+}

@@ -1,0 +1,171 @@
+// Style as a test: layers, sizes, unfinished business. The table of layers is the data below.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Each layer, and the layers that its files may import beside their own. Later ones sit on earlier ones. */
+const layers: Record<string, { files: (path: string) => boolean; uses: readonly string[] }> = {
+  floor: {
+    files: (path) =>
+      /^(transport|frame|limits|errors|options|metadata|peer|events|fifo|pause|words|loopback)\.ts$/.test(
+        path,
+      ),
+    uses: [],
+  },
+  native: { files: (path) => path === 'native.ts', uses: ['floor'] },
+  rpc: { files: (path) => path.startsWith('rpc/'), uses: ['floor'] },
+  uds: { files: (path) => path.startsWith('uds/'), uses: ['floor', 'native'] },
+  composition: {
+    files: (path) => path.startsWith('helper/') || !path.includes('/'),
+    uses: ['floor', 'native', 'rpc', 'uds'],
+  },
+};
+
+/** Only these reach the addon. */
+const nativeUsers =
+  /^(uds\/|helper\/|native\.ts|establish\.ts|connect\.ts|listen\.ts|listener\.ts|capabilities\.ts)/;
+
+function filesBelow(folder: string, ending: RegExp): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => ending.test(name))
+    .map((name) => name.replaceAll('\\', '/'))
+    .sort();
+}
+
+function layerOf(path: string): string {
+  const found = Object.entries(layers).find(([, { files }]) => files(path));
+  if (found === undefined) throw new Error(`${path} belongs to no layer`);
+  return found[0];
+}
+
+function importsOf(path: string): string[] {
+  const text = readFileSync(join(root, 'src', path), 'utf8');
+  return [...text.matchAll(/from '(\.[^']+)'/g)].map(([, target]) =>
+    relative(join(root, 'src'), join(root, 'src', dirname(path), target as string)),
+  );
+}
+
+const sources = filesBelow('src', /\.ts$/);
+const nativeSources = filesBelow('native', /\.(h|cc)$/).filter(
+  (path) => !path.startsWith('third_party'),
+);
+
+describe('layers', () => {
+  it.each(sources)('imports of src/%s point down or stay inside', (path) => {
+    const layer = layerOf(path);
+    for (const target of importsOf(path)) {
+      const targetLayer = layerOf(target);
+      const isAllowed = targetLayer === layer || layers[layer]?.uses.includes(targetLayer);
+      expect(isAllowed, `${path} (${layer}) imports ${target} (${targetLayer})`).toBe(true);
+      if (target === 'native.ts') expect(path).toMatch(nativeUsers);
+    }
+  });
+
+  it('no imports run in a circle', () => {
+    const visiting = new Set<string>();
+    const done = new Set<string>();
+    const visit = (path: string, trail: readonly string[]): void => {
+      expect(visiting.has(path), `circle: ${[...trail, path].join(' → ')}`).toBe(false);
+      if (done.has(path)) return;
+      visiting.add(path);
+      for (const target of valueImportsOf(path)) visit(target, [...trail, path]);
+      visiting.delete(path);
+      done.add(path);
+    };
+    for (const path of sources) visit(path, []);
+  });
+
+  it('Node-API stays in binding/, system headers in os/, and native code calls no JavaScript', () => {
+    for (const path of nativeSources) {
+      const text = readFileSync(join(root, 'native', path), 'utf8');
+      if (!path.startsWith('binding/')) expect(text, path).not.toMatch(/<(napi|node_api|uv)\.h>/);
+      if (!/^(os|test)\//.test(path)) expect(text, path).not.toContain('<sys/');
+      if (!path.startsWith('test/')) expect(text, path).not.toMatch(/\.Call\(|MakeCallback|uv_/);
+      if (!path.startsWith('test/')) expect(text, path).not.toMatch(/^static [^_(]*;/m);
+    }
+  });
+});
+
+describe('style', () => {
+  it('every source says its licence, and leaves no unfinished business', () => {
+    const all = [
+      ...sources.map((path) => join('src', path)),
+      ...nativeSources.map((path) => join('native', path)),
+    ];
+    for (const path of all) {
+      const text = readFileSync(join(root, path), 'utf8');
+      expect(text.split('\n')[0], path).toBe('// SPDX-License-Identifier: MIT');
+      expect(text, path).not.toMatch(/\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))/);
+    }
+  });
+
+  it('tests are neither skipped nor focused nor retried', () => {
+    for (const path of filesBelow('test', /\.ts$/)) {
+      const text = readFileSync(join(root, 'test', path), 'utf8');
+      expect(text, path).not.toMatch(/\b(it|test|describe)\.(skip|only|todo)\b/);
+      expect(text, path).not.toMatch(/retry: [1-9]/);
+    }
+  });
+
+  it('only deadline.ts sets timers in rpc/', () => {
+    for (const path of sources.filter((name) => name.startsWith('rpc/'))) {
+      if (path === 'rpc/deadline.ts') continue;
+      const text = readFileSync(join(root, 'src', path), 'utf8');
+      expect(text, path).not.toMatch(/\bset(Timeout|Interval)\(/);
+    }
+  });
+
+  it('shows the ten longest files (a reader asks: which second thing is in here?)', () => {
+    const lengths = [
+      ...sources.map((path) => join('src', path)),
+      ...nativeSources.map((path) => join('native', path)),
+    ]
+      .map((path) => ({ path, lines: readFileSync(join(root, path), 'utf8').split('\n').length }))
+      .sort((a, b) => b.lines - a.lines);
+    console.log(
+      lengths
+        .slice(0, 10)
+        .map(({ path, lines }) => `${lines} ${path}`)
+        .join('\n'),
+    );
+    expect(lengths.length).toBeGreaterThan(50);
+  });
+});
+
+describe('package.json', () => {
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+
+  it('has no runtime dependency and no install script', () => {
+    expect(manifest.dependencies).toBeUndefined();
+    for (const script of ['preinstall', 'install', 'postinstall']) {
+      expect(manifest.scripts).not.toHaveProperty(script);
+    }
+    expect(readdirSync(root)).not.toContain('binding.gyp');
+  });
+
+  it('names the Node-API version that the addon is built for', () => {
+    const cmake = readFileSync(join(root, 'native', 'CMakeLists.txt'), 'utf8');
+    expect(manifest.binary.napi_versions).toEqual([Number(/NAPI_VERSION=(\d+)/.exec(cmake)?.[1])]);
+  });
+
+  it('is what CI calls: the two commands of the README', () => {
+    const readme = readFileSync(join(root, 'README.md'), 'utf8');
+    const ci = readFileSync(join(root, '.ci', 'run'), 'utf8');
+    for (const command of ['npm ci && npm run demo', 'npm ci && npm test']) {
+      expect(readme).toContain(command);
+      expect(ci).toContain(command);
+    }
+  });
+});
+
+function valueImportsOf(path: string): string[] {
+  const text = readFileSync(join(root, 'src', path), 'utf8');
+  return [...text.matchAll(/^(?:import|export)(?! type)[^;]*? from '(\.[^']+)';/gms)]
+    .filter(([statement]) => !/^(?:import|export) \{(?:\s*type [^,}]+,?)+\s*\}/.test(statement))
+    .map(([, target]) =>
+      relative(join(root, 'src'), join(root, 'src', dirname(path), target as string)),
+    );
+}
