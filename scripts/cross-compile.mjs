@@ -48,7 +48,7 @@ function compile(platform, target) {
     ...['-I', join(root, 'native')],
     ...['-isystem', join(root, 'node_modules', 'node-api-headers', 'include')],
     ...['-isystem', join(root, 'node_modules', 'node-addon-api')],
-    ...(isMac ? ['-Wl,-undefined,dynamic_lookup'] : ['-Wl,--unresolved-symbols=ignore-all']),
+    ...(isMac ? ['-Wl,-undefined,dynamic_lookup'] : []),
     ...sources,
     ...['-o', join(output, `${platform}.node`)],
   ];

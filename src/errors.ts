@@ -296,11 +296,6 @@ export function nodeError<E extends Error>(
   return Object.assign(new Kind(message), { code });
 }
 
-/** For the default branch of a switch over a union: a compile error where a case is missing. */
-export function assertNever(value: never): never {
-  throw new TypeError(`unexpected ${String(value)}`);
-}
-
 function systemFields(cause: unknown): { errno: number; syscall: string } | undefined {
   if (typeof cause !== 'object' || cause === null) return undefined;
   const { errno, syscall } = cause as { errno?: unknown; syscall?: unknown };

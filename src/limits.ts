@@ -60,7 +60,6 @@ export const fixed = {
   socketWriteMaxBytes: 256 * KiB,
   socketBulkMaxBytes: 128 * KiB,
   quietHelloMs: 100,
-  acceptedChannelsWaiting: 64,
 } as const;
 
 /** Bounds of one session, announced to the peer in the hello where they concern it. */

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { SidecallError } from './errors.ts';
 
 /** What the kernel says of the peer of a connected Unix socket. */
-export interface NativePeer {
+interface NativePeer {
   readonly pid: number;
   readonly pidIsHint: boolean;
   readonly uid: number;
@@ -83,7 +83,7 @@ export function requireNative(wanted: string): NativeAddon {
 }
 
 /** Folder under prebuilds/ for this machine. A glibc file loaded on musl fails late and strangely. */
-export function prebuildFolder(): string {
+function prebuildFolder(): string {
   const libc = process.platform === 'linux' && !hasGlibc() ? '-musl' : '';
   return `${process.platform}-${process.arch}${libc}`;
 }

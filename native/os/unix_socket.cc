@@ -59,6 +59,9 @@ Result<sockaddr_un> AddressOf(const std::string& path) noexcept {
   return address;
 }
 
+// musl's CMSG_NXTHDR compares numbers of different signs.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-compare"
 void TakeControl(const msghdr& message, Received& received) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(const_cast<msghdr*>(&message), header)) {
@@ -74,6 +77,7 @@ void TakeControl(const msghdr& message, Received& received) {
     }
   }
 }
+#pragma GCC diagnostic pop
 
 }  // namespace
 
@@ -154,8 +158,8 @@ Result<std::optional<std::size_t>> SendBytes(int fd, std::span<const std::uint8_
 Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> target,
                                              bool take_descriptors) {
   iovec piece = {target.data(), target.size()};
-  // Room for all that one message can carry: what does not fit, the kernel would close on this thread,
-  // and the last close of a stranger's descriptor can block.
+  // Room for all that one message can carry: what does not fit, the kernel would close on this
+  // thread, and the last close of a stranger's descriptor can block.
   constexpr std::size_t kDescriptorsMax = 253;  // SCM_MAX_FD
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kDescriptorsMax * sizeof(int))> control = {};
   msghdr message = {};

@@ -17,7 +17,7 @@ import type { Peer } from '../peer.ts';
 import type { Session } from '../rpc/session.ts';
 
 /** Number of the inherited descriptor in the helper. */
-export const helperFd = 3;
+const helperFd = 3;
 /** Names that the helper reads and deletes: the descriptor's number; the pid to die with. */
 export const fdVariable = 'SIDECALL_FD';
 export const parentVariable = 'SIDECALL_PARENT';

@@ -8,10 +8,10 @@ import type { HelloWire } from './hello-wire.ts';
 export const helloBytes = 64;
 export const answerBytes = 8;
 /** The bytes `scal`, little-endian: tells a foreign byte order too. */
-export const helloMagic = 0x6c61_6373;
+const helloMagic = 0x6c61_6373;
 /** The protocol versions that this build speaks. */
-export const versionMin = 1;
-export const versionMax = 1;
+const versionMin = 1;
+const versionMax = 1;
 
 /** What an answer says of the peer's hello. */
 export const Verdict = { ring: 0, socketLane: 1, noVersion: 2, full: 3 } as const;

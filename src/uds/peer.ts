@@ -89,7 +89,7 @@ export async function authorize(
 }
 
 /** The ids in words, for events and messages. */
-export function describePeer(peer: Peer): string {
+function describePeer(peer: Peer): string {
   if (peer.uid === undefined) return `a peer that only the path vouches for`;
   return `pid ${peer.pid}, uid ${peer.uid}, gid ${peer.gid}`;
 }

@@ -1,0 +1,202 @@
+// The documents that hold a second copy of something, compared with the first.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { errorTable } from '../src/errors.ts';
+import { establishOverDescriptor } from '../src/establish.ts';
+import { fixed, ranges, sessionRanges } from '../src/limits.ts';
+import { requireNative } from '../src/native.ts';
+import { pause } from '../src/pause.ts';
+import { Desk, deskHandlers } from './support/contract.ts';
+import { settingsOf } from './support/pairs.ts';
+
+const root = resolve(import.meta.dirname, '..');
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8');
+}
+
+/** Cells of all table rows whose first cell matches. */
+function rowsOf(text: string, first: RegExp): string[][] {
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+    .filter(([cell]) => first.test(cell ?? ''));
+}
+
+describe('docs/errors.md', () => {
+  it('has a row for every code, and says of it what the code says', () => {
+    const rows = rowsOf(read('docs/errors.md'), /^[A-Z_]+$/);
+    const told = Object.fromEntries(
+      rows.map(([code, retryable, delivered, status]) => [
+        `ERR_SIDECALL_${code}`,
+        { retryable: retryable === 'yes', delivered, status },
+      ]),
+    );
+    const known = Object.fromEntries(
+      Object.entries(errorTable).map(([code, { retryable, delivered, status }]) => [
+        code,
+        { retryable, delivered, status },
+      ]),
+    );
+    expect(told).toEqual(known);
+  });
+
+  it('every code that the sources throw is tested by its name', () => {
+    const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.test.ts'))
+      .map((name) => read(join('test', name)))
+      .join('\n');
+    const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && name !== 'errors.ts')
+      .map((name) => read(join('src', name)))
+      .join('\n');
+    for (const code of Object.keys(errorTable)) {
+      if (!sources.includes(code)) continue; // rings, leases and keepalive come later
+      expect(tests, code).toContain(code);
+    }
+  });
+});
+
+describe('docs/security.md', () => {
+  const text = read('docs/security.md');
+  const number = (cell: string | undefined): number => Number((cell ?? '').replaceAll(',', ''));
+
+  it('has the limits that the code has', () => {
+    const all = {
+      ...Object.fromEntries(
+        Object.entries(sessionRanges).map(([name, range]) => [`limits.${name}`, range]),
+      ),
+      ...ranges,
+    };
+    const told = rowsOf(text, /^`[\w.]+`$/).filter((cells) => cells.length === 4);
+    const named = told.map(([name, standard, min, max]) => [
+      (name ?? '').replaceAll('`', ''),
+      { standard: standard === 'none' ? 0 : number(standard), min: number(min), max: number(max) },
+    ]);
+    expect(Object.fromEntries(named)).toEqual(all);
+  });
+
+  it('has the fixed values that the code has', () => {
+    const told = rowsOf(text, /^`\w+`$/).filter((cells) => cells.length === 2);
+    const named = told.map(([name, value]) => [(name ?? '').replaceAll('`', ''), number(value)]);
+    expect(Object.fromEntries(named)).toEqual(fixed);
+  });
+});
+
+describe('docs/protocol.md', () => {
+  it('replays its session against a real one, byte for byte', async () => {
+    const steps = sessionInHex(read('docs/protocol.md'));
+    expect(steps.length).toBeGreaterThan(8);
+    const native = requireNative('the test');
+    const { near, far } = native.socketPair();
+    const peer = { origin: 'loopback', capturedAt: 'connect' } as const;
+    const ids = { pid: 1, pidIsHint: false, uid: 0, gid: 0, groups: [] };
+    const { signal } = new AbortController();
+    const role = { side: 'accepting' } as const;
+    const establishing = establishOverDescriptor(
+      native,
+      near,
+      { ...peer, ...ids },
+      role,
+      settingsOf(undefined, undefined),
+      signal,
+    ).then((session) => {
+      session.serve(Desk, deskHandlers());
+      return session;
+    });
+    for (const { from, bytes } of steps) {
+      if (from === 'C→A') {
+        expect(native.send(far, bytes, 0, -1)).toBe(bytes.byteLength);
+        continue;
+      }
+      const heard = Buffer.alloc(bytes.byteLength);
+      for (let at = 0; at < heard.byteLength; ) {
+        const got = native.receive(far, heard, at);
+        if (got === undefined) await pause(1, signal);
+        else at += got.bytes;
+      }
+      const isHello = heard.byteLength === 72;
+      if (isHello) bytes.copy(heard, 32, 32, 48); // the nonce is random
+      expect(heard.toString('hex')).toBe(bytes.toString('hex'));
+    }
+    native.closeDescriptor(far);
+    const session = await establishing;
+    expect(await session.closed).toBeUndefined();
+  });
+});
+
+describe('documents', () => {
+  const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md'].concat(
+    readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => join('docs', name)),
+  );
+
+  it.each(documents)('%s links to files that exist', (path) => {
+    for (const [, target] of read(path).matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
+      expect(existsSync(join(root, dirname(path), target as string)), target).toBe(true);
+    }
+  });
+
+  it('docs/design.md places every source file', () => {
+    const design = read('docs/design.md');
+    const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' });
+    for (const name of sources.filter((file) => file.endsWith('.ts'))) {
+      expect(design, name).toContain(`\`${name.replaceAll('\\', '/')}\``);
+    }
+  });
+
+  it('a figure in docs/performance.md comes from a result that is in the project', () => {
+    const text = read('docs/performance.md');
+    const results = [...text.matchAll(/results\/([\w.-]+\.json)/g)].map(
+      ([, name]) => name as string,
+    );
+    expect(results.length).toBeGreaterThan(0);
+    for (const name of results) {
+      const { schema, rows } = JSON.parse(read(join('bench', 'results', name)));
+      expect(schema).toBe(1);
+      for (const { callsPerSecond } of rows) {
+        expect(text).toContain(Math.round(callsPerSecond).toLocaleString('en'));
+      }
+    }
+  });
+
+  it('the example of the README is a program that runs', async () => {
+    const { spawnSync } = await import('node:child_process');
+    const { mkdtempSync, rmSync, writeFileSync } = await import('node:fs');
+    const { tmpdir } = await import('node:os');
+    const folder = mkdtempSync(join(tmpdir(), 'readme-'));
+    const dist = JSON.stringify(join(root, 'dist', 'index.js'));
+    const blocks = [...read('README.md').matchAll(/```js\n\/\/ (\w+\.mjs)\n([^`]+)```/g)];
+    expect(blocks.map(([, name]) => name)).toEqual(['contract.mjs', 'helper.mjs', 'main.mjs']);
+    for (const [, name, code] of blocks) {
+      writeFileSync(join(folder, name as string), (code as string).replaceAll("'sidecall'", dist));
+    }
+    const { stdout, stderr, status } = spawnSync(process.execPath, ['main.mjs'], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
+    rmSync(folder, { recursive: true });
+    expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
+    const promised = /prints:\n\n```\n([^`]+)```/.exec(read('README.md'))?.[1];
+    expect(stdout).toBe(promised);
+  });
+});
+
+function sessionInHex(text: string): { from: string; bytes: Buffer }[] {
+  const steps: { from: string; bytes: Buffer }[] = [];
+  for (const [, block] of text.matchAll(/```hex\n([^`]+)```/g)) {
+    for (const part of (block as string).split(/(?=[CA]→[CA])/)) {
+      const [from, hex] = [part.slice(0, 3), part.slice(3).replace(/\s/g, '')];
+      steps.push({ from, bytes: Buffer.from(hex, 'hex') });
+    }
+  }
+  return steps;
+}
