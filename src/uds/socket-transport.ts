@@ -73,7 +73,8 @@ export class SocketTransport implements Transport {
     this.#filled = payloadAt + payloadBytes;
     this.sentPosition += this.#filled - start;
     this.#frames += 1;
-    if (this.#frames >= this.#early || this.#filled >= earlyBytes) {
+    const isEarly = this.#frames >= this.#early || this.#filled >= earlyBytes;
+    if (isEarly && !bulk) {
       this.#early *= 2;
       this.#flush();
     }
