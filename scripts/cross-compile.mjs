@@ -43,6 +43,7 @@ function compile(platform, target) {
       '-DNAPI_VERSION=8',
       '-DNAPI_DISABLE_CPP_EXCEPTIONS',
       '-DNODE_API_NO_EXTERNAL_BUFFERS_ALLOWED',
+      '-DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS',
     ],
     `-DSIDECALL_VERSION="${version}"`,
     ...['-I', join(root, 'native')],

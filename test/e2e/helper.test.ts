@@ -192,9 +192,10 @@ describe('a helper', () => {
        });`,
       { eval: true },
     );
+    const exited = once(worker, 'exit');
     const [said] = await once(worker, 'message');
     expect(said.parent).toBeNull();
-    await once(worker, 'exit');
+    await exited;
   });
 
   it('row 88 a grandchild that holds its end does not hide its death', async () => {

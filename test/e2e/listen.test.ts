@@ -468,6 +468,28 @@ describe('a listener', () => {
     await Promise.all(sessions.map((session) => session.close()));
   });
 
+  it('U36 2,000 connects at once against a backlog of 16 all succeed', async () => {
+    await using listener = await listen({
+      backlog: 16,
+      hellosMax: 4096,
+      sessionsPerUidMax: 4096,
+      helloTimeoutMs: 60_000,
+    });
+    const connecting = Array.from({ length: 2000 }, () =>
+      connect({ path: listener.path, timeoutMs: 60_000 }),
+    );
+    const sessions = await Promise.all(connecting);
+    await until(() => listener.sessionCount === 2000);
+    await Promise.all(sessions.map((session) => session.close()));
+  });
+
+  it('row 17 offers no abstract names: they have no permissions', async () => {
+    for (const path of ['\0abstract', '\0']) {
+      await expect(listen({ path })).rejects.toThrow(TypeError);
+      await expect(connect({ path })).rejects.toThrow(TypeError);
+    }
+  });
+
   it('connect gives up with its signal, and leaves nothing', async () => {
     using scratch = scratchDirectory();
     const server = createServer((socket) => socket.resume());

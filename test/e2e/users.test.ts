@@ -131,6 +131,30 @@ describe('another user', () => {
     });
   });
 
+  it('row 6 that runs a program with other effective ids is what those ids say', async () => {
+    using directory = openDirectory();
+    await using server = await listening({
+      path: directory.file('s'),
+      mode: '0666',
+      authorize: { uid: bob, gid: team },
+    });
+    // Real ids of alice, effective ids of bob and his team: as a setuid program has them.
+    const script = `
+      import os, socket, sys
+      os.setgroups([]); os.setresgid(${alice}, ${team}, ${team}); os.setresuid(${alice}, ${bob}, ${bob})
+      s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.send(b"x"); s.recv(1)
+    `.replaceAll('\n      ', '\n');
+    const child = spawn('python3', ['-c', script, server.path], { stdio: 'ignore' });
+    await until(() => server.events.length === 1);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    // The policy let it in; what it then said was no hello.
+    expect(server.events[0]).toMatchObject({
+      peer: { uid: bob, gid: team },
+      error: { code: expect.not.stringContaining('DENIED') },
+    });
+  });
+
   it('U3 own credentials are those that the peer sees, for a uid no database knows', async () => {
     using directory = openDirectory();
     await using server = await listening({
@@ -346,6 +370,44 @@ describe('another user', () => {
     const desk = session.client(Whoami);
     for (let round = 0; round < 200; round += 1) await desk.whoami();
     for (const outcome of await knocking) expect(outcome.code).toBe('ERR_SIDECALL_PEER_GONE');
+  });
+
+  it('row 5 stays who connected, whoever the connection is handed to', async () => {
+    using directory = openDirectory();
+    const path = directory.file('s');
+    await using _server = await listening({ path });
+    // The parent (root) connects and dies; its child, another user by then, makes the call.
+    const script = `
+      import os, socket, struct, sys, time, json
+      s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+      s.sendall(struct.pack("<IHHIIQQ16sIIII", 0x6c616373, 1, 1, 0, 0, 0, 0, os.urandom(16), 1 << 20, 16, 8192, 1 << 18))
+      data = b""
+      while len(data) < 72: data += s.recv(72 - len(data))
+      s.sendall(struct.pack("<IHH", 0x6c616373, 1, 1))
+      parent = os.getpid()
+      if os.fork() > 0: os._exit(0)
+      while os.getppid() == parent: time.sleep(0.01)
+      os.setgid(${alice}); os.setuid(${alice})
+      name = b"Desk.whoami"
+      s.sendall(struct.pack("<IBBHII", 12 + len(name), 1, 0, 0, 0, 0) + name)
+      s.sendall(struct.pack("<IBBHIIIIII", 28, 2, 3, 1, 0, 1, 0, 0xffffffff, 0, 0))
+      data = b""
+      while b"}}" not in data: data += s.recv(4096)
+      sys.stdout.write(json.dumps({"first": parent, "said": data[data.index(b'{"peer"'):].decode()})); sys.stdout.flush()
+    `.replaceAll('\n      ', '\n');
+    const child = spawn('python3', ['-c', script, path], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let said = '';
+    child.stdout.on('data', (chunk) => {
+      said += chunk;
+    });
+    await once(child, 'close');
+    const { first, said: answer } = JSON.parse(said);
+    expect(first).toBe(child.pid);
+    expect(JSON.parse(answer).peer).toMatchObject({
+      pid: first,
+      uid: owner,
+      capturedAt: 'connect',
+    });
   });
 
   it('row 9 a listener that a supervisor made shows its creator', async () => {

@@ -1,7 +1,20 @@
 // Before and after every test: descriptors, handles and files of ours, in this one place. A test that
 // leaves one more than it found fails.
-import { afterEach, beforeEach, expect } from 'vitest';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, afterEach, beforeEach, expect } from 'vitest';
 import { watchLeaks } from './leaks.ts';
+
+// A temporary directory per process: what lies in it is of the tests of this file alone.
+const scratch = mkdtempSync(join(tmpdir(), 'test-'));
+process.env.TMPDIR = scratch;
+delete process.env.XDG_RUNTIME_DIR;
+chmodSync(scratch, 0o755); // other users have to pass through
+afterAll(() => {
+  process.env.TMPDIR = dirname(scratch);
+  rmSync(scratch, { recursive: true, force: true });
+});
 
 let compare: (() => Promise<void>) | undefined;
 

@@ -1,0 +1,80 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { describe, expect, it } from 'vitest';
+import { listen } from '../../src/listen.ts';
+import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { programPath } from '../support/programs.ts';
+
+const dist = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href);
+
+describe('worker threads', () => {
+  it('have sessions of their own, over an addon loaded once per environment', async () => {
+    await using listener = await listen();
+    listener.serve(Desk, deskHandlers());
+    const workers = Array.from(
+      { length: 3 },
+      () =>
+        new Worker(
+          `const { parentPort, workerData } = require('node:worker_threads');
+           import(${dist}).then(async ({ connect }) => {
+             const session = await connect({ path: workerData });
+             const calls = Array.from({ length: 200 }, (_, a) => session.call('Desk.add', { a, b: 1 }));
+             const sums = await Promise.all(calls);
+             await session.close();
+             parentPort.postMessage(sums.length);
+           });`,
+          { eval: true, workerData: listener.path },
+        ),
+    );
+    await Promise.all(
+      workers.map(async (worker) => {
+        const exited = once(worker, 'exit'); // it may come in the same turn as the message
+        const [count] = await once(worker, 'message');
+        expect(count).toBe(200);
+        await exited;
+      }),
+    );
+  });
+
+  it('row 75 G28 can be terminated in mid-call, in mid-hello and while listening: nothing is left', async () => {
+    await using listener = await listen({ helloTimeoutMs: 500 });
+    listener.serve(Desk, deskHandlers());
+    for (let round = 0; round < 12; round += 1) {
+      const worker = new Worker(
+        `const { parentPort, workerData } = require('node:worker_threads');
+         import(${dist}).then(async ({ connect, listen, spawnHelper }) => {
+           const own = await listen();
+           const session = await connect({ path: workerData });
+           void session.call('Desk.hang');
+           const stuck = connect({ path: own.path, expect: () => new Promise(() => {}) });
+           parentPort.postMessage(own.path);
+           for (;;) await session.call('Desk.add', { a: 1, b: 1 });
+         });`,
+        { eval: true, workerData: listener.path },
+      );
+      const [path] = await once(worker, 'message');
+      await worker.terminate();
+      await until(() => listener.sessionCount === 0);
+      // Its lock died with it: the path can be listened on again, and is cleared up by that.
+      const next = await listen({ path });
+      await next.close();
+      const { rmSync } = await import('node:fs');
+      const { dirname } = await import('node:path');
+      rmSync(dirname(path), { recursive: true });
+    }
+  });
+});
+
+describe('two copies of the package', () => {
+  it("U37 work in one process and recognise each other's errors", async () => {
+    const first = await import(`${JSON.parse(dist)}?copy=1`);
+    const { SidecallError, RpcError } = await import('../../src/errors.ts');
+    const helper = await first.spawnHelper(process.execPath, [programPath('helper.mjs')]);
+    const error = await helper.session.call('No.such').catch((reason: unknown) => reason);
+    expect(error instanceof SidecallError).toBe(false);
+    expect(SidecallError.is(error) && RpcError.is(error)).toBe(true);
+    expect(first.SidecallError.is(new SidecallError('ERR_SIDECALL_CLOSED'))).toBe(true);
+    expect(SidecallError.is(new Error('x'))).toBe(false);
+    await helper.stop();
+  });
+});
