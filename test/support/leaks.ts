@@ -1,5 +1,5 @@
 // What a process holds of the things that our code opens.
-import { readdirSync, readlinkSync, watch } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, watch } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,6 +8,8 @@ import { expect } from 'vitest';
 interface Holdings {
   readonly descriptors: Record<string, number>;
   readonly handles: Record<string, number>;
+  /** Mappings of shared memory. */
+  readonly maps: number;
   readonly directories: readonly string[];
   readonly exitListeners: number;
 }
@@ -40,6 +42,7 @@ function takeStock(): Holdings {
   return {
     descriptors: descriptorsByKind(),
     handles: handlesByKind(),
+    maps: readFileSync('/proc/self/maps', 'latin1').split('/memfd:').length - 1,
     directories: readdirSync(tmpdir()).filter((name) => name.startsWith(`sidecall-`)),
     exitListeners: process.listenerCount('exit'),
   };
