@@ -22,8 +22,8 @@ export async function calls(client: Client<Methods>): Promise<void> {
   const { words } = await client.add({ path: 'a' }, { timeoutMs: 5 });
   words satisfies number;
   (await client.echo(new Uint8Array(1))) satisfies Uint8Array;
-  (await client.ping()) satisfies undefined | void;
-  (await client.log({ line: 'x' })) satisfies void;
+  await client.ping();
+  await client.log({ line: 'x' });
   // @ts-expect-error a request of the wrong type
   await client.add({ path: 1 });
   // @ts-expect-error a request left out
