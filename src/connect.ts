@@ -13,7 +13,7 @@ import {
 } from './establish.ts';
 import { ranges } from './limits.ts';
 import { type NativeAddon, nativeState } from './native.ts';
-import { checkInteger, checkKeys, checkText } from './options.ts';
+import { checkInteger, checkKeys, checkSignal, checkText } from './options.ts';
 import { checkIdentity, type Identity, pathPeer } from './path-peer.ts';
 import type { Peer } from './peer.ts';
 import type { Session } from './rpc/session.ts';
@@ -58,8 +58,8 @@ const names = [
  * Connects to a {@link listen | listener} of another process. It does not connect again by itself.
  * @throws (as rejection) {SidecallError} `NO_LISTENER`, `PEER_DENIED`, `PATH_UNSAFE`, `PATH_TOO_LONG`,
  * `HELLO_TIMEOUT`, `PEER_GONE` (often: its policy refused us), `LIMIT_CONNECTIONS`,
- * `VERSION_MISMATCH`, `CREDENTIALS_UNAVAILABLE`, `ADDON_UNAVAILABLE`, `PROTOCOL`; `TypeError` or
- * `RangeError` for misuse.
+ * `VERSION_MISMATCH`, `CREDENTIALS_UNAVAILABLE`, `ADDON_UNAVAILABLE`, `SHM_UNAVAILABLE`, `PROTOCOL`,
+ * `LIMIT_DESCRIPTORS`, `SYSTEM`; `signal.reason`; `TypeError` or `RangeError` for misuse.
  */
 export async function connect(options: ConnectOptions): Promise<Session> {
   checkKeys('connect()', options, names);
@@ -74,6 +74,7 @@ export async function connect(options: ConnectOptions): Promise<Session> {
   checkPolicy('expect', expect, ['modes']);
   if (typeof expect === 'object') checkModes((expect as ServerRules).modes);
   checkPathLength(path);
+  checkSignal(options.signal);
   options.signal?.throwIfAborted();
   const { addon } = nativeState();
   return withDeadline(`connect("${path}")`, timeoutMs, options.signal, async (signal) => {

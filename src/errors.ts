@@ -2,7 +2,10 @@
 import type { Metadata } from './metadata.ts';
 import { wordsOf } from './words.ts';
 
-/** Did a handler of the peer see the call? `no`: none did and none will. Only then repeat it blindly. */
+/**
+ * Can a handler of the peer have seen the call? `no`: none did and none will, and only then may it be
+ * repeated blindly. `yes`: the peer has answered. `unknown`: nobody knows.
+ */
 export type Delivered = 'no' | 'yes' | 'unknown';
 
 /** Outcome of a call in gRPC's words; the numbers on the wire are gRPC's too. */
@@ -243,7 +246,7 @@ export class SidecallError extends Error {
 
 /** What an {@link RpcError} may carry beside its status and words. */
 export interface RpcErrorOptions extends ErrorOptions {
-  /** Any JSON value; reaches the caller as it is. Default: none. */
+  /** Any JSON value; reaches the caller as it is. Words, details and metadata: 64 KiB together. Default: none. */
   readonly details?: unknown;
   /** Key-values that reach the caller. Default: none. */
   readonly metadata?: Metadata | undefined;

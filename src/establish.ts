@@ -52,7 +52,7 @@ export function checkSessionOptions(
   options: SessionOptions,
   registry: Registry | undefined,
 ): SessionSettings {
-  const lane = options.lane ?? process.env.SIDECALL_LANE ?? 'auto';
+  const lane = options.lane ?? (process.env.SIDECALL_LANE || 'auto');
   if (lane !== 'auto' && lane !== 'ring' && lane !== 'socket') {
     const words = `lane must be auto, ring or socket, got '${String(lane)}'`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);

@@ -8,7 +8,7 @@ import type { Peer } from './peer.ts';
 export type SidecallEvent =
   /** A connection ended before it was a session: its policy, hello or look-up failed. */
   | { readonly type: 'refused'; readonly error: SidecallError; readonly peer: Peer | undefined }
-  /** A bound was reached: descriptors, connections, calls, rate. */
+  /** A bound of a listener was reached: descriptors, connections in their hello, sessions. */
   | { readonly type: 'limit'; readonly error: SidecallError; readonly peer: Peer | undefined }
   /** The listener's socket file was deleted or replaced; it listens again unless `error.cause` says why not. */
   | { readonly type: 'path-lost'; readonly error: SidecallError; readonly peer: undefined }

@@ -83,7 +83,8 @@ export interface SessionLimits {
 
 /** Checks, completes and freezes the limits of a session; never changes what the caller passed. */
 export function checkLimits(limits: Partial<SessionLimits> | undefined): SessionLimits {
-  const given: { readonly [Name in keyof SessionLimits]?: number | undefined } = limits ?? {};
+  const given: { readonly [Name in keyof SessionLimits]?: number | undefined } =
+    limits === undefined ? {} : limits;
   checkKeys('limits', given, Object.keys(sessionRanges));
   const checked = { ...givenOrStandard(given) };
   const least = leastSessionWindow(checked);

@@ -68,7 +68,8 @@ const names = [
 /**
  * Listens at a path. A live listener there is never displaced, a stale socket is replaced.
  * @throws (as rejection) {SidecallError} `PATH_IN_USE`, `PATH_UNSAFE`, `PATH_TOO_LONG`,
- * `ADDON_UNAVAILABLE`, `LIMIT_DESCRIPTORS`, `SYSTEM`; `TypeError` or `RangeError` for misuse.
+ * `ADDON_UNAVAILABLE`, `SHM_UNAVAILABLE`, `LIMIT_DESCRIPTORS`, `SYSTEM` (no such directory, for one);
+ * `TypeError` or `RangeError` for misuse.
  */
 export async function listen(options: ListenOptions = {}): Promise<Listener> {
   checkKeys('listen()', options, names);

@@ -20,11 +20,12 @@ import type { Session } from './rpc/session.ts';
 import { SessionQueue } from './session-queue.ts';
 import type { BindOptions } from './uds/bind.ts';
 import { removePrivateDirectory, SocketDirectory } from './uds/directory.ts';
+import { atExit } from './uds/exit-cleanup.ts';
 import { HelloBook, type HelloTicket } from './uds/hello-book.ts';
 import { DescriptorWire } from './uds/hello-wire.ts';
-import { ListeningPath, type PathOwner } from './uds/listening-path.ts';
+import { ListeningPath } from './uds/listening-path.ts';
 import { authorize, kernelPeer, ownUid, type PeerPolicy } from './uds/peer.ts';
-import { listenAtPlainPath, type PlainListener, type PlainOwner } from './uds/plain-path.ts';
+import { listenAtPlainPath, type PlainListener } from './uds/plain-path.ts';
 
 /** Checked options of `listen()`. */
 export interface ListenerSettings {
@@ -47,7 +48,7 @@ export interface ListenerSettings {
 const exhaustedPauseMs = 1_000;
 
 /** Listens at a path. Iterate it for sessions, or {@link Listener.serve} all of them. */
-export class Listener implements AsyncIterable<Session>, AsyncDisposable, PathOwner, PlainOwner {
+export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   /** Absolute path of the socket, to give to whoever shall connect. */
   readonly path: string;
   /** Resolves (never rejects) once {@link Listener.close} is done. */
@@ -59,6 +60,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable, PathOw
   readonly #queue = new SessionQueue();
   #admitted = 0;
   #isServing = false;
+  #forgetDirectory: (() => void) | undefined;
   #isClosing = false;
   #listening: ListeningPath | undefined;
   #plain: PlainListener | undefined;
@@ -81,6 +83,11 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable, PathOw
     const { native } = settings;
     if (native === undefined) await listener.#listenByPath();
     else listener.#listenByKernel(native);
+    const { privateDirectory } = settings;
+    // Behind the cleanup of the socket: by then the directory is empty.
+    if (privateDirectory !== undefined) {
+      listener.#forgetDirectory = atExit(() => removePrivateDirectory(privateDirectory));
+    }
     return listener;
   }
 
@@ -121,7 +128,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable, PathOw
     this.#plain?.server.ref();
   }
 
-  /** The listener alone does not keep the process alive. */
+  /** The listener alone does not keep the process alive. Its sessions still do: `unref()` those, too. */
   unref(): void {
     this.#listening?.unref();
     this.#plain?.server.unref();
@@ -278,6 +285,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable, PathOw
       this.#queue.end();
       const { privateDirectory } = this.#settings;
       if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
+      this.#forgetDirectory?.();
     } finally {
       await Promise.all([...this.#sessions].map((session) => session.close({ deadlineMs })));
       this.#resolveClosed();

@@ -12,11 +12,12 @@ const noEntries: Metadata = Object.freeze(Object.create(null) as Metadata);
 
 /**
  * Bytes of `metadata`.
- * @throws {TypeError} for a key that is not lower case ASCII, or a value of the wrong type.
+ * @throws {TypeError} for what is no plain object, a key that is not lower case ASCII, or a value of the wrong type.
  * @throws {SidecallError} `MESSAGE_TOO_LARGE` above `maxBytes` or 64 entries.
  */
 export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number): Uint8Array {
   if (metadata === undefined) return none;
+  checkPlain(metadata);
   const keys = Object.keys(metadata);
   if (keys.length === 0) return none;
   const parts: Buffer[] = [];
@@ -60,6 +61,15 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
     metadata[key] = key.endsWith('-bin') ? new Uint8Array(value) : value.toString('utf8');
   }
   return metadata;
+}
+
+/** A Map has no keys of its own, a string has one per letter: both would be lost in silence. */
+function checkPlain(metadata: unknown): void {
+  if (typeof metadata === 'object' && metadata !== null) {
+    const prototype: unknown = Object.getPrototypeOf(metadata);
+    if (prototype === null || prototype === Object.prototype) return;
+  }
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'metadata must be a plain object');
 }
 
 function encodeValue(key: string, value: unknown): Buffer {

@@ -89,7 +89,7 @@ function prebuildFolder(): string {
 }
 
 function load(): NativeState {
-  const override = process.env.SIDECALL_NATIVE;
+  const override = process.env.SIDECALL_NATIVE || undefined;
   if (override === 'off') return missing('SIDECALL_NATIVE=off switches it off');
   const require = createRequire(import.meta.url);
   let file = override ?? `../prebuilds/${prebuildFolder()}/sidecall.node`;

@@ -4,8 +4,8 @@ import { nodeError } from './errors.ts';
 
 /** Unknown keys throw: `timeoutMS` must not mean "no timeout". */
 export function checkKeys(what: string, options: object, known: readonly string[]): void {
-  if (typeof options !== 'object' || options === null) {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what}: options must be an object`);
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what} must be an object`);
   }
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
@@ -31,6 +31,12 @@ export function checkInteger(
   if (Number.isInteger(value) && value >= min && value <= max) return value;
   const words = `${name} must be an integer from ${min} to ${max}, got ${value}`;
   throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+}
+
+/** An AbortSignal, or nothing. */
+export function checkSignal(signal: AbortSignal | undefined): void {
+  if (signal === undefined || signal instanceof AbortSignal) return;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'signal must be an AbortSignal');
 }
 
 /** A string without NUL; `undefined` stays. */

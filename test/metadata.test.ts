@@ -16,6 +16,12 @@ describe('metadata', () => {
     expect({ ...decodeMetadata(encodeMetadata({ __proto__: 'own' } as never, 100)) }).toEqual({});
   });
 
+  it('throws for what is no plain object, rather than lose it', () => {
+    for (const metadata of [new Map([['a', 'b']]), 'text', null, 5, ['a']]) {
+      expect(() => encodeMetadata(metadata as never, 8192)).toThrow(TypeError);
+    }
+  });
+
   it('is nothing where there is nothing', () => {
     expect(encodeMetadata(undefined, 0)).toHaveLength(0);
     expect(encodeMetadata({}, 0)).toHaveLength(0);

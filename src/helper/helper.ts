@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import { nodeError } from '../errors.ts';
 import { checkSessionOptions, type SessionOptions, sessionOptionNames } from '../establish.ts';
 import { ranges } from '../limits.ts';
-import { checkInteger, checkKeys, checkText } from '../options.ts';
+import { checkInteger, checkKeys, checkSignal, checkText } from '../options.ts';
 import { pause } from '../pause.ts';
 import type { Peer } from '../peer.ts';
 import { makeClient } from '../rpc/client.ts';
@@ -54,7 +54,8 @@ const outputs = ['inherit', 'pipe', 'ignore'] as const;
  * Starts a helper over an inherited socket pair: nothing on disk, nothing to squat, and its identity is
  * the spawn handle. A Node helper calls `parent()`; docs/protocol.md says what any other must do.
  * Its standard input is closed.
- * @throws (as rejection) {SidecallError} `HELPER_FAILED` saying why; `TypeError`/`RangeError` for misuse.
+ * @throws (as rejection) {SidecallError} `HELPER_FAILED` saying why, `SHM_UNAVAILABLE`; `signal.reason`;
+ * `TypeError`/`RangeError` for misuse.
  */
 export async function spawnHelper(
   command: string,
@@ -63,8 +64,13 @@ export async function spawnHelper(
 ): Promise<Helper> {
   checkKeys('spawnHelper()', options, names);
   checkText('command', command);
-  if (!Array.isArray(args)) {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'spawnHelper(): args must be a list');
+  checkSignal(options.signal);
+  if (!Array.isArray(args) || args.some((arg) => typeof arg !== 'string')) {
+    throw nodeError(
+      TypeError,
+      'ERR_INVALID_ARG_TYPE',
+      'spawnHelper(): args must be a list of strings',
+    );
   }
   const registry = new Registry();
   const settings: StartSettings = {
@@ -72,8 +78,8 @@ export async function spawnHelper(
     args,
     cwd: options.cwd,
     env: options.env ?? process.env,
-    uid: options.uid,
-    gid: options.gid,
+    uid: checkId('uid', options.uid),
+    gid: checkId('gid', options.gid),
     stdout: checkOutput('stdout', options.stdout),
     stderr: checkOutput('stderr', options.stderr),
     startTimeoutMs: checkInteger('startTimeoutMs', options.startTimeoutMs, ranges.startTimeoutMs),
@@ -112,7 +118,7 @@ export class Helper implements AsyncDisposable {
     return this.#supervisor.current.session;
   }
 
-  /** Output of the current process, with `stdout: 'pipe'`; else null. */
+  /** Output of the current process, with `stdout: 'pipe'`; else null. After a restart it is another stream. */
   get stdout(): Readable | null {
     return this.#supervisor.current.stdout;
   }
@@ -190,6 +196,11 @@ export class Helper implements AsyncDisposable {
     if (last.exit === undefined && !gone.signal.aborted) last.kill('SIGKILL');
     await last.exited;
   }
+}
+
+function checkId(name: string, id: number | undefined): number | undefined {
+  if (id === undefined || (Number.isInteger(id) && id >= 0 && id < 0xffff_ffff)) return id;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', `${name} must be an id, got ${String(id)}`);
 }
 
 function checkOutput(

@@ -33,7 +33,8 @@ const connecting = { side: 'connecting' } as const;
 /**
  * The session with the process that started us by `spawnHelper()`. Once per process. On Linux, with
  * the addon, the kernel kills us when that process ends, even while our loop is blocked; everywhere
- * the session ends with it.
+ * the session ends with it. `stop()` of the parent sends SIGTERM once the session is over: a helper that has
+ * to clean up handles that signal.
  * @throws (as rejection) {SidecallError} `HELPER_FAILED` where we are no helper, `PEER_DENIED`,
  * `CREDENTIALS_UNAVAILABLE`; `TypeError`/`RangeError` for misuse.
  */
@@ -152,10 +153,12 @@ function asHelperFailure(error: unknown): unknown {
   if (!SidecallError.is(error)) return error;
   const { code } = error;
   const isHello = code === 'ERR_SIDECALL_HELLO_TIMEOUT' || code === 'ERR_SIDECALL_PROTOCOL';
-  return isHello || code === 'ERR_SIDECALL_PEER_GONE' ? noHelper(error.message, error) : error;
+  if (!isHello && code !== 'ERR_SIDECALL_PEER_GONE') return error;
+  const words = `parent(): the hello with the process that started us failed: ${error.message}`;
+  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, { cause: error, retryable: false });
 }
 
 function noHelper(why: string, cause?: unknown): SidecallError {
   const words = `this process was not started by spawnHelper(): ${why}`;
-  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, { cause });
+  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, { cause, retryable: false });
 }

@@ -15,6 +15,7 @@ import { type NativeAddon, nativeState } from '../native.ts';
 import { pause } from '../pause.ts';
 import type { Peer } from '../peer.ts';
 import type { Session } from '../rpc/session.ts';
+import { wordsOf } from '../words.ts';
 
 /** Number of the inherited descriptor in the helper. */
 const helperFd = 3;
@@ -116,12 +117,19 @@ export class HelperProcess {
 
   ref(): void {
     this.#child.ref();
+    for (const output of this.#outputs) output.ref();
     this.session.ref();
   }
 
   unref(): void {
     this.#child.unref();
+    for (const output of this.#outputs) output.unref();
     this.session.unref();
+  }
+
+  /** Pipes that Node made for its output. */
+  get #outputs(): Socket[] {
+    return [this.#child.stdout, this.#child.stderr].filter((output) => output !== null) as Socket[];
   }
 
   /** Its session is over, so it is of no use: a process that does not end by itself is ended. */
@@ -229,8 +237,12 @@ function isGone(error: unknown): boolean {
   return SidecallError.is(error) && error.code === 'ERR_SIDECALL_PEER_GONE';
 }
 
-function failed({ command }: StartSettings, cause: unknown): SidecallError {
+function failed({ command, cwd }: StartSettings, cause: unknown): SidecallError {
   if (SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_HELPER_FAILED') return cause;
-  const words = `helper ${command} did not start: ${cause instanceof Error ? cause.message : cause}`;
-  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, { cause });
+  const where = cwd === undefined ? '' : ` in ${cwd}`;
+  const words = `helper ${command} did not start${where}: ${wordsOf(cause)}`;
+  // A program that is not there will not be there the next time.
+  const { syscall } = (cause ?? {}) as { syscall?: unknown };
+  const retryable = !(typeof syscall === 'string' && syscall.startsWith('spawn'));
+  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, { cause, retryable });
 }

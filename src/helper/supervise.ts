@@ -13,13 +13,13 @@ import { exitWords, type HelperExit, HelperProcess, type StartSettings } from '.
 
 /** When and how often a helper that died is started again. */
 export interface RestartOptions {
-  /** Pause before the first restart; each further one within the window is 1.6 times as long. Default 10. */
+  /** Pause before the first restart, each further one within the window 1.6 times as long. Default 10; 1 to 600,000. */
   readonly firstMs?: number | undefined;
-  /** The longest pause. Default 1,000. */
+  /** The longest pause. Default 1,000; 1 to 600,000. */
   readonly maxMs?: number | undefined;
-  /** Restarts within the window before the helper is given up as a crash loop. Default 5. */
+  /** Restarts within the window before the helper is given up as a crash loop. Default 5; 0 to 1,000,000. */
   readonly maxRestarts?: number | undefined;
-  /** Length of the window. Default 60,000. */
+  /** Length of the window. Default 60,000; 100 to 86,400,000. */
   readonly windowMs?: number | undefined;
 }
 

@@ -3,7 +3,7 @@
 import { nodeError } from '../errors.ts';
 import { ranges } from '../limits.ts';
 import type { Metadata } from '../metadata.ts';
-import { checkInteger, checkKeys } from '../options.ts';
+import { checkInteger, checkKeys, checkSignal } from '../options.ts';
 import type { Peer } from '../peer.ts';
 
 /** Options of one call. */
@@ -17,9 +17,9 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /** Key-values for the handler. Default: none. */
   readonly metadata?: Metadata | undefined;
-  /** Called once with what the handler sent by `ctx.sendHeaders`, before the answer. */
+  /** Called once with what the handler sent by `ctx.sendHeaders`, before the answer. What it throws is uncaught. */
   readonly onHeaders?: ((metadata: Metadata) => void) | undefined;
-  /** Called once with `ctx.trailers`, if there are any, before the promise settles. */
+  /** Called once with `ctx.trailers`, if there are any, before the promise settles. What it throws is uncaught. */
   readonly onTrailers?: ((metadata: Metadata) => void) | undefined;
 }
 
@@ -35,11 +35,11 @@ export interface CallContext {
   readonly deadline: number | undefined;
   /** Aborted when the caller gave up, the deadline passed, or the session ended; `reason` says which. */
   readonly signal: AbortSignal;
-  /** Key-values to go with the answer; `set` as often as needed before returning. */
+  /** Key-values to go with the answer: assign an object before returning. */
   trailers: Metadata;
   /**
-   * Sends key-values ahead of the answer. Once per call.
-   * @throws {TypeError} the second time, or after the call was over.
+   * Sends key-values ahead of the answer. Once per call; after the call was over nothing is sent.
+   * @throws {TypeError} the second time, {@link SidecallError} `MESSAGE_TOO_LARGE`.
    */
   sendHeaders(metadata: Metadata): void;
 }
@@ -58,8 +58,10 @@ export function checkCallOptions(options: CallOptions | undefined): CallOptions 
     checkInteger('timeoutMs', options.timeoutMs, ranges.timeoutMs);
   }
   const { signal } = options;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'signal must be an AbortSignal');
+  for (const name of ['onHeaders', 'onTrailers'] as const) {
+    if (options[name] === undefined || typeof options[name] === 'function') continue;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${name} must be a function`);
   }
+  checkSignal(signal);
   return options;
 }

@@ -201,9 +201,9 @@ export class Callee implements CallHost {
 
   #onRequest(call: IncomingCall, payload: Uint8Array, isOwned: boolean): void {
     const served = this.#registry.find(call.opening.method);
-    const isNotification = served?.kind === 'notification';
-    if (served === undefined || isNotification !== call.opening.isNotification) {
-      return this.#sendFailure(call, 'unimplemented', '');
+    if (served === undefined) return this.#sendFailure(call, 'unimplemented', 'not served here');
+    if ((served.kind === 'notification') !== call.opening.isNotification) {
+      return this.#sendFailure(call, 'unimplemented', `served here as a ${served.kind} method`);
     }
     let value: unknown;
     try {

@@ -3,7 +3,7 @@
 import { nodeError } from '../errors.ts';
 import type { CallContext } from './call.ts';
 import type { Codec } from './codec.ts';
-import type { Handlers, Methods, Service } from './service.ts';
+import { checkService, type Handlers, type Methods, type Service } from './service.ts';
 
 /** A method with the function that answers it. */
 export interface Served {
@@ -32,6 +32,10 @@ export class Registry {
    * already; then nothing of it is served.
    */
   add<M extends Methods>(service: Service<M>, handlers: Handlers<M>): void {
+    checkService('serve()', service);
+    if (typeof handlers !== 'object' || handlers === null) {
+      throw misuse(`serve(${service.name}): handlers are missing`);
+    }
     const added = new Map<string, Served>();
     for (const [method, description] of Object.entries(service.methods)) {
       const name = service.wireName(method);

@@ -57,7 +57,7 @@ export type Handlers<M extends Methods> = {
   readonly [Name in keyof M]: M[Name] extends UnaryMethod<infer Req, infer Res>
     ? (request: Req, ctx: CallContext) => Res | Promise<Res>
     : M[Name] extends NotificationMethod<infer Req>
-      ? (request: Req, ctx: CallContext) => void | Promise<void>
+      ? (request: Req, ctx: CallContext) => unknown
       : never;
 };
 
@@ -65,8 +65,12 @@ export type Handlers<M extends Methods> = {
  * A method with one request and one response, in JSON unless codecs say otherwise.
  * @throws {TypeError} for unknown options.
  */
-export function unary<Req, Res>(options: MethodOptions<Req, Res> = {}): UnaryMethod<Req, Res> {
+export function unary<Req = unknown, Res = unknown>(
+  options: MethodOptions<Req, Res> = {},
+): UnaryMethod<NoInfer<Req>, NoInfer<Res>> {
   checkKeys('unary()', options, ['request', 'response']);
+  checkCodec('unary().request', options.request);
+  checkCodec('unary().response', options.response);
   return {
     kind: 'unary',
     request: options.request ?? json<Req>(),
@@ -79,10 +83,11 @@ export function unary<Req, Res>(options: MethodOptions<Req, Res> = {}): UnaryMet
  * it holds its place on the session until the handler settled.
  * @throws {TypeError} for unknown options.
  */
-export function notification<Req>(
+export function notification<Req = unknown>(
   options: { readonly request?: Codec<Req> | undefined } = {},
-): NotificationMethod<Req> {
+): NotificationMethod<NoInfer<Req>> {
   checkKeys('notification()', options, ['request']);
+  checkCodec('notification().request', options.request);
   return { kind: 'notification', request: options.request ?? json<Req>() };
 }
 
@@ -95,6 +100,9 @@ export function service<M extends Methods>(name: string, methods: M): Service<M>
   if (typeof name !== 'string' || name === '') {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', 'service(): the name must be a string');
   }
+  if (typeof methods !== 'object' || methods === null) {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `service('${name}') needs methods`);
+  }
   for (const [method, description] of Object.entries(methods)) {
     checkMethodName(`${name}.${method}`);
     if (description?.kind === 'unary' || description?.kind === 'notification') continue;
@@ -102,6 +110,21 @@ export function service<M extends Methods>(name: string, methods: M): Service<M>
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
   }
   return Object.freeze({ name, methods, wireName: (method: string) => `${name}.${method}` });
+}
+
+/** @throws {TypeError} where something else stands in a codec's place. */
+function checkCodec(what: string, codec: unknown): void {
+  if (codec === undefined) return;
+  const { encode, decode } = (codec ?? {}) as Partial<Codec<unknown>>;
+  if (typeof encode === 'function' && typeof decode === 'function') return;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what} must be a codec, as bytes or json()`);
+}
+
+/** @throws {TypeError} where what was given is no contract. */
+export function checkService(what: string, service: unknown): void {
+  const { wireName, methods } = (service ?? {}) as Partial<Service>;
+  if (typeof wireName === 'function' && typeof methods === 'object') return;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what} needs a contract made by service()`);
 }
 
 /** @throws {TypeError} where a method name is empty or longer than the protocol carries. */

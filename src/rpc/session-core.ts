@@ -28,12 +28,15 @@ export interface SessionParts {
   readonly onEvent?: OnEvent | undefined;
 }
 
-/** `draining`: one of the two sides is closing; calls in flight go on, new ones are refused. */
+/**
+ * `open`; `draining`: one of the two sides is closing, calls in flight go on, new ones are refused;
+ * `closed`.
+ */
 export type SessionState = 'open' | 'draining' | 'closed';
 
 /** What `session.stats()` tells. */
 export interface SessionStats {
-  /** Our calls that have not settled, those that wait to be sent, and bytes of messages that wait. */
+  /** Our calls that were begun and have not ended, and those that wait to be begun. */
   readonly calls: { readonly open: number; readonly waiting: number };
   /** Handlers at work for the peer. */
   readonly handlers: { readonly running: number };
@@ -277,7 +280,9 @@ export class SessionCore implements Link, FrameReceiver {
     const reason = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
     this.schedule.clear();
     this.caller.end(reason);
-    this.callee.end(reason.code);
+    // Our close is no news to a handler's caller; the caller's own close is a cancel.
+    const isTheirs = error === undefined && this.#closing === undefined;
+    this.callee.end(isTheirs ? 'ERR_SIDECALL_CANCELLED' : reason.code);
     this.#done.abort();
     if (reason.code === 'ERR_SIDECALL_CLOSED') return;
     emitEvent(this.onEvent, { type: 'session-failed', error: reason, peer: this.peer });

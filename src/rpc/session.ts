@@ -40,6 +40,7 @@ export class Session implements AsyncDisposable {
     this.closed = this.#core.closed;
   }
 
+  /** Where the session is in its life. */
   get state(): SessionState {
     return this.#core.state;
   }
@@ -52,7 +53,8 @@ export class Session implements AsyncDisposable {
   /**
    * The typed functions of a service that the peer serves. Each call rejects, never throws: with
    * `RpcError` for what a handler said, `SidecallError` for what happened on the way, `signal.reason`
-   * for the caller's own abort, `TypeError`/`RangeError` for misuse.
+   * for the caller's own abort, `TypeError`/`RangeError` for misuse. A rejection that nobody awaits is
+   * dropped: it never becomes an `unhandledRejection`.
    */
   client<M extends Methods>(service: Service<M>): Client<M> {
     return makeClient(service, this.#core.caller);
@@ -87,7 +89,8 @@ export class Session implements AsyncDisposable {
 
   /**
    * Orderly end: the peer is told, new calls are refused on both sides, calls in flight finish. What
-   * is left at the deadline is cut off: own calls reject with `CLOSED`. Twice is the same as once.
+   * is left at the deadline is cut off: own calls reject with `CLOSED`. Twice is the same as once. A handler
+   * that awaits the close of the session it was called over waits for itself, until the deadline.
    * @param options.deadlineMs default 5,000; 0 to 600,000.
    */
   async close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {

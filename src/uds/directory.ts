@@ -30,7 +30,7 @@ export class SocketDirectory {
 
   /**
    * Opens the directory of a socket path.
-   * @throws {SidecallError} `PATH_TOO_LONG`, `PATH_UNSAFE`, or `NO_LISTENER` where there is none.
+   * @throws {SidecallError} `PATH_TOO_LONG`, `PATH_UNSAFE`, or `SYSTEM` where there is none.
    */
   constructor(
     native: NativeAddon,
@@ -138,7 +138,7 @@ function cannotOpen(path: string, cause: unknown): SidecallError {
     });
   }
   if (code === 'ENOENT') {
-    return new SidecallError('ERR_SIDECALL_NO_LISTENER', `there is no directory ${path}`, {
+    return new SidecallError('ERR_SIDECALL_SYSTEM', `there is no directory ${path}`, {
       cause,
     });
   }

@@ -36,8 +36,15 @@ export function checkPolicy(
   others: readonly string[] = [],
 ): void {
   if (policy === undefined || typeof policy === 'function') return;
+  if (typeof policy !== 'object' || policy === null) {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what} must be rules or a function`);
+  }
   checkKeys(what, policy, [...ruleNames, ...others]);
   for (const name of ruleNames) {
+    if (listOf(policy[name])?.length === 0) {
+      const words = `${what}.${name} is an empty list, which refuses everybody`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    }
     for (const id of listOf(policy[name]) ?? []) {
       if (Number.isInteger(id) && id >= 0 && id <= idMax) continue;
       const words = `${what}.${name} must be an id or a list of ids, got ${String(id)}`;

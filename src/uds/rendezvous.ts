@@ -33,7 +33,7 @@ export async function connectToPath(
   const rules = typeof expect === 'function' ? undefined : (expect ?? {});
   const uids = listOf(rules?.uid) ?? [ownUid()];
   const trust = { owners: [...new Set([ownUid(), 0, ...uids])], unsafeDirectory };
-  const directory = new SocketDirectory(native, path, trust);
+  const directory = openDirectory(native, path, trust);
   try {
     const status = directory.stat();
     if (status === undefined) throw noListener(directory.socketPath);
@@ -80,6 +80,20 @@ function checkSocketFile(
   throw unsafe(
     `${path} has mode ${octal}, wider than the rules; allow it by expect.modes: ['${octal}']`,
   );
+}
+
+/** Where there is no directory, nobody listens. */
+function openDirectory(
+  native: NativeAddon,
+  path: string,
+  trust: ConstructorParameters<typeof SocketDirectory>[2],
+): SocketDirectory {
+  try {
+    return new SocketDirectory(native, path, trust);
+  } catch (error) {
+    const { cause } = error as { cause?: { code?: string } };
+    throw cause?.code === 'ENOENT' ? noListener(path, error) : error;
+  }
 }
 
 async function connectWithRetry(directory: SocketDirectory, signal: AbortSignal): Promise<number> {

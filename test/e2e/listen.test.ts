@@ -185,6 +185,10 @@ describe('a listener', () => {
     const kept = await listen({ path: scratch.file('dead'), unlinkOnClose: false });
     await kept.close();
     expect(existsSync(scratch.file('dead'))).toBe(true);
+    await expect(listen({ path: scratch.file('no/such') })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_SYSTEM',
+      message: expect.stringContaining('no/such'.slice(0, 2)),
+    });
     for (const name of ['none', 'no/such', 'dead']) {
       await expect(connect({ path: scratch.file(name) })).rejects.toMatchObject({
         code: 'ERR_SIDECALL_NO_LISTENER',
@@ -449,6 +453,11 @@ describe('a listener', () => {
     await exiting;
     await session.closed;
     expect(readdirSync(scratch.path)).toEqual([]);
+    await using unnamed = startProgram('listener.mjs', ['{}']);
+    const { path: made } = (await unnamed.next()) as { path: string };
+    unnamed.child.stdin?.end(); // it exits without closing
+    await unnamed.exited;
+    expect(existsSync(dirname(made))).toBe(false);
   });
 
   it('U36 a full backlog is retried until the deadline', async () => {

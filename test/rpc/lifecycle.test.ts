@@ -137,6 +137,7 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
     await pair.near.close({ deadlineMs: 30 });
     await rejected;
     await until(() => reasons.length === 1);
+    expect(reasons, 'the caller gave up, not we').toEqual(['ERR_SIDECALL_CANCELLED']);
     await pair.far.closed;
   });
 

@@ -311,6 +311,8 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
       code: 'ERR_INVALID_ARG_VALUE',
     });
     await expect(desk.same(1, { signal: 'no' } as never)).rejects.toThrow(TypeError);
+    await expect(desk.same(1, { onHeaders: 5 } as never)).rejects.toThrow(TypeError);
+    await expect(desk.same(1, { onTrailers: {} } as never)).rejects.toThrow(TypeError);
     await expect(desk.same(1, { timeoutMs: 0 })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
       delivered: 'no',
@@ -331,6 +333,11 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
     pair.far.serve(Desk, deskHandlers());
     expect(() => pair.far.serve(Desk, deskHandlers())).toThrow(TypeError);
     expect(() => service('', {})).toThrow(TypeError);
+    expect(() => service('X', undefined as never)).toThrow(TypeError);
+    expect(() => unary({ request: 'json' as never })).toThrow(TypeError);
+    expect(() => pair.far.serve(undefined as never, {})).toThrow(TypeError);
+    expect(() => pair.far.serve(Desk, undefined as never)).toThrow(TypeError);
+    expect(() => pair.near.client({} as never)).toThrow(TypeError);
     expect(() => service('X', { y: {} as never })).toThrow(TypeError);
     expect(() => service('X', { ['y'.repeat(300)]: unary() })).toThrow(TypeError);
   });

@@ -108,6 +108,8 @@ describe('row 2 U5 a policy', () => {
     ['the id that means nobody', { uid: 0xffff_ffff }],
     ['a list with a hole', { pid: [1, undefined] }],
     ['null', null],
+    ['true', true],
+    ['an empty list, which would refuse everybody', { uid: [] }],
   ])('throws for %s', (_name, policy) => {
     expect(() => checkPolicy('authorize', policy as never)).toThrow(TypeError);
   });

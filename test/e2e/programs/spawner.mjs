@@ -3,7 +3,7 @@ import { spawnHelper } from '../../../dist/index.js';
 import { say } from './desk.mjs';
 
 const [what, program, ...args] = process.argv.slice(2);
-const helper = await spawnHelper(process.execPath, [program, ...args]);
+const helper = await spawnHelper(process.execPath, [program, ...args], { stdout: 'pipe' });
 say({ pid: helper.pid });
 if (what === 'block') {
   await helper.session.notify('Desk.block');
