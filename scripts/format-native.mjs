@@ -4,9 +4,11 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
 
-const folders = ['base', 'os', 'binding', 'test'];
+const folders = ['base', 'os', 'binding', 'test', 'test/programs'];
 const files = folders.flatMap((folder) =>
-  readdirSync(join(root, 'native', folder)).map((name) => join('native', folder, name)),
+  readdirSync(join(root, 'native', folder))
+    .filter((name) => /\.(h|cc)$/.test(name))
+    .map((name) => join('native', folder, name)),
 );
 const mode = process.argv.includes('--check') ? ['--dry-run', '--Werror'] : ['-i'];
 const { status, error } = spawnSync('clang-format', [...mode, ...files], {

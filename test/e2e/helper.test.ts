@@ -9,7 +9,7 @@ import { backOffMs } from '../../src/helper/supervise.ts';
 import { bytes } from '../../src/rpc/codec.ts';
 import { notification, service, unary } from '../../src/rpc/service.ts';
 import { until } from '../support/contract.ts';
-import { programPath, startProgram } from '../support/programs.ts';
+import { peerProgram, programPath, startProgram } from '../support/programs.ts';
 
 const Desk = service('Desk', {
   add: unary<{ a: number; b: number }, { sum: number }>(),
@@ -170,12 +170,13 @@ describe('a helper', () => {
   });
 
   it('need not be Node: what docs/protocol.md says is enough', async () => {
-    const helper = await spawnHelper('python3', [programPath('helper.py')]);
+    const helper = await spawnHelper(peerProgram, ['helper']);
     expect(await helper.session.call('Any.thing', { x: 'ü' })).toEqual({
       method: 'Any.thing',
       request: { x: 'ü' },
       parent: String(process.pid),
       pid: helper.pid,
+      grandchild: 0,
     });
     expect(await helper.stop()).toBeDefined();
   });
@@ -186,7 +187,7 @@ describe('a helper', () => {
     const worker = new Worker(
       `const { parentPort } = require('node:worker_threads');
        import(${JSON.stringify(dist)}).then(async ({ spawnHelper }) => {
-         const helper = await spawnHelper('python3', [${JSON.stringify(programPath('helper.py'))}]);
+         const helper = await spawnHelper(${JSON.stringify(peerProgram)}, ['helper']);
          parentPort.postMessage(await helper.session.call('x', 1));
          await helper.stop();
        });`,
@@ -199,7 +200,7 @@ describe('a helper', () => {
   });
 
   it('row 88 a grandchild that holds its end does not hide its death', async () => {
-    const helper = await spawnHelper('python3', [programPath('helper.py'), 'with-grandchild']);
+    const helper = await spawnHelper(peerProgram, ['helper-with-grandchild']);
     const { grandchild } = (await helper.session.call('x', 1)) as { grandchild: number };
     const hanging = expect(helper.session.call('y', 1, { timeoutMs: 0 })).rejects.toBeDefined();
     await hanging;

@@ -11,7 +11,7 @@ import { requireNative } from '../../src/native.ts';
 import type { Session } from '../../src/rpc/session.ts';
 import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
 import { countDescriptors } from '../support/leaks.ts';
-import { programPath, scratchDirectory, startProgram } from '../support/programs.ts';
+import { peerProgram, programPath, scratchDirectory, startProgram } from '../support/programs.ts';
 
 const MiB = 1024 * 1024;
 
@@ -19,7 +19,7 @@ function flood(
   path: string,
   what: string,
 ): AsyncDisposable & { next: () => Promise<Record<string, unknown>> } {
-  return startProgram('flood.py', [programPath('flood.py'), path, what], { command: 'python3' });
+  return startProgram('peer', [what, path], { command: peerProgram });
 }
 
 /** A session that must not notice anything: pings until told to stop, and counts. */

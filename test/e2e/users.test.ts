@@ -11,7 +11,7 @@ import { spawnHelper } from '../../src/helper/helper.ts';
 import { type ListenOptions, listen } from '../../src/listen.ts';
 import { service, unary } from '../../src/rpc/service.ts';
 import { until } from '../support/contract.ts';
-import { programPath, requireRoot, startProgram } from '../support/programs.ts';
+import { peerProgram, programPath, requireRoot, startProgram } from '../support/programs.ts';
 
 // Ordinary ids that no user database need know.
 const alice = 61_001;
@@ -138,13 +138,8 @@ describe('another user', () => {
       mode: '0666',
       authorize: { uid: bob, gid: team },
     });
-    // Real ids of alice, effective ids of bob and his team: as a setuid program has them.
-    const script = `
-      import os, socket, sys
-      os.setgroups([]); os.setresgid(${alice}, ${team}, ${team}); os.setresuid(${alice}, ${bob}, ${bob})
-      s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.send(b"x"); s.recv(1)
-    `.replaceAll('\n      ', '\n');
-    const child = spawn('python3', ['-c', script, server.path], { stdio: 'ignore' });
+    const args = ['as-effective', server.path, alice, bob, team].map(String);
+    const child = spawn(peerProgram, args, { stdio: 'ignore' });
     await until(() => server.events.length === 1);
     child.kill('SIGKILL');
     await once(child, 'exit');
@@ -376,34 +371,13 @@ describe('another user', () => {
     using directory = openDirectory();
     const path = directory.file('s');
     await using _server = await listening({ path });
-    // The parent (root) connects and dies; its child, another user by then, makes the call.
-    const script = `
-      import os, socket, struct, sys, time, json
-      s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
-      s.sendall(struct.pack("<IHHIIQQ16sIIII", 0x6c616373, 1, 1, 0, 0, 0, 0, os.urandom(16), 1 << 20, 16, 8192, 1 << 18))
-      data = b""
-      while len(data) < 72: data += s.recv(72 - len(data))
-      s.sendall(struct.pack("<IHH", 0x6c616373, 1, 1))
-      parent = os.getpid()
-      if os.fork() > 0: os._exit(0)
-      while os.getppid() == parent: time.sleep(0.01)
-      os.setgid(${alice}); os.setuid(${alice})
-      name = b"Desk.whoami"
-      s.sendall(struct.pack("<IBBHII", 12 + len(name), 1, 0, 0, 0, 0) + name)
-      s.sendall(struct.pack("<IBBHIIIIII", 28, 2, 3, 1, 0, 1, 0, 0xffffffff, 0, 0))
-      data = b""
-      while b"}}" not in data: data += s.recv(4096)
-      sys.stdout.write(json.dumps({"first": parent, "said": data[data.index(b'{"peer"'):].decode()})); sys.stdout.flush()
-    `.replaceAll('\n      ', '\n');
-    const child = spawn('python3', ['-c', script, path], { stdio: ['ignore', 'pipe', 'inherit'] });
-    let said = '';
-    child.stdout.on('data', (chunk) => {
-      said += chunk;
+    // It connects as root and ends; its child, another user by then, makes the call.
+    await using program = startProgram('peer', ['hand-on', path, String(alice)], {
+      command: peerProgram,
     });
-    await once(child, 'close');
-    const { first, said: answer } = JSON.parse(said);
-    expect(first).toBe(child.pid);
-    expect(JSON.parse(answer).peer).toMatchObject({
+    const { first, said } = (await program.next()) as { first: number; said: { peer: object } };
+    expect(first).toBe(program.pid);
+    expect(said.peer).toMatchObject({
       pid: first,
       uid: owner,
       capturedAt: 'connect',
@@ -413,19 +387,10 @@ describe('another user', () => {
   it('row 9 a listener that a supervisor made shows its creator', async () => {
     using directory = openDirectory();
     const path = directory.file('s');
-    const script = `
-      import os, socket, sys
-      s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(4)
-      os.chmod(sys.argv[1], 0o600)
-      if os.fork() == 0:
-          os.setgid(${alice}); os.setuid(${alice})
-          c, _ = s.accept()
-          c.recv(1)
-          os._exit(0)
-      print(os.getpid(), flush=True); os.wait()
-    `.replaceAll('\n      ', '\n');
-    const child = spawn('python3', ['-c', script, path], { stdio: ['ignore', 'pipe', 'inherit'] });
-    await once(child.stdout, 'data');
+    await using program = startProgram('peer', ['supervise', path, String(alice)], {
+      command: peerProgram,
+    });
+    await program.next();
     const stop = new AbortController();
     let seen: unknown;
     const attempt = connect({
@@ -437,7 +402,7 @@ describe('another user', () => {
       },
     });
     await expect(attempt).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_DENIED' });
-    expect(seen).toMatchObject({ uid: owner, pid: child.pid, capturedAt: 'listen' });
-    await once(child, 'exit');
+    expect(seen).toMatchObject({ uid: owner, pid: program.pid, capturedAt: 'listen' });
+    await program.exited;
   });
 });

@@ -20,6 +20,11 @@ export function programPath(name: string): string {
   return fileURLToPath(new URL(`../e2e/programs/${name}`, import.meta.url));
 }
 
+/** The peer that is not Node; `npm run test:native` builds it. */
+export const peerProgram = fileURLToPath(
+  new URL('../../build/core-tests/native/peer', import.meta.url),
+);
+
 /** Starts a program that speaks JSON lines. Ended with the scope that holds it. */
 export function startProgram(
   name: string,

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { requireNative } from '../../src/native.ts';
 import type { Peer } from '../../src/peer.ts';
 import { authorize, checkPolicy, kernelPeer, ownUid, type PeerPolicy } from '../../src/uds/peer.ts';
+import { peerProgram } from '../support/programs.ts';
 
 const native = requireNative('the test');
 const me = ownUid();
@@ -144,17 +145,7 @@ describe('the kernel', () => {
     });
     server.listen({ fd: listener });
     native.disownDescriptor(listener);
-    // One program that connects from many short-lived processes, each killed at once.
-    const script = `
-      import os, signal, socket, sys
-      for _ in range(1000):
-          pid = os.fork()
-          if pid == 0:
-              try: socket.socket(socket.AF_UNIX).connect(sys.argv[1])
-              finally: os.kill(os.getpid(), signal.SIGKILL)
-          os.waitpid(pid, 0)
-    `.replaceAll('\n      ', '\n');
-    const child = spawn('python3', ['-c', script, path], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn(peerProgram, ['connect-and-die', path], { stdio: 'ignore' });
     await once(child, 'exit');
     const { until } = await import('../support/contract.ts');
     await until(() => outcomes.length === 1000);
