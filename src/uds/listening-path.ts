@@ -24,6 +24,7 @@ export class ListeningPath {
   readonly #bound: BoundPath;
   readonly #owner: PathOwner;
   readonly #unlinkOnClose: boolean;
+  readonly #backlog: number;
   readonly #forget: () => void;
   #server: Server;
   #watcher: FSWatcher | undefined;
@@ -41,6 +42,7 @@ export class ListeningPath {
     this.#native = native;
     this.#owner = owner;
     this.#unlinkOnClose = options.unlinkOnClose;
+    this.#backlog = options.backlog;
     this.#bound = new BoundPath(directory, options);
     try {
       this.#server = this.#serve(this.#bound.listen());
@@ -89,6 +91,13 @@ export class ListeningPath {
     server.on('error', (cause) => this.#owner.onDescriptorsExhausted(cause));
     server.listen({ fd, exclusive: true });
     this.#native.disownDescriptor(fd);
+    try {
+      // Node has listened once more on it, with 511: the last word counts.
+      this.#native.listenOn(fd, this.#backlog);
+    } catch (error) {
+      server.close();
+      throw error;
+    }
     if (!this.#isReferenced) server.unref();
     return server;
   }

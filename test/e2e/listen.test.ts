@@ -14,6 +14,7 @@ import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/connect.ts';
 import type { SidecallEvent } from '../../src/events.ts';
 import { listen } from '../../src/listen.ts';
+import { requireNative } from '../../src/native.ts';
 import { Desk, defer, deskHandlers, until } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
@@ -318,18 +319,19 @@ describe('a listener', () => {
   it('row 20 U12 U14 slow and silent hellos end on time and disturb nobody', async () => {
     const events: SidecallEvent[] = [];
     await using listener = await listen({
-      helloTimeoutMs: 300,
+      helloTimeoutMs: 1000,
+      backlog: 2048, // all of them at once: no retry on their side
       onEvent: (event) => events.push(event),
     });
     listener.serve(Desk, deskHandlers());
-    const silent = Array.from({ length: 100 }, () => createConnection(listener.path));
+    const silent = Array.from({ length: 1000 }, () => createConnection(listener.path));
     const closed = silent.map(
       (socket) => new Promise((done) => socket.on('close', done).on('error', done).resume()),
     );
     await using session = await connect({ path: listener.path });
     expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
     await Promise.all(closed);
-    await until(() => events.length === 100);
+    await until(() => events.length === 1000);
     expect(new Set(events.map(({ error }) => error.code))).toEqual(
       new Set(['ERR_SIDECALL_HELLO_TIMEOUT']),
     );
@@ -490,6 +492,20 @@ describe('a listener', () => {
     const sessions = await Promise.all(connecting);
     await until(() => listener.sessionCount === 2000);
     await Promise.all(sessions.map((session) => session.close()));
+  });
+
+  it('backlog is what was asked for: the kernel holds so many and one more', async () => {
+    using scratch = scratchDirectory();
+    const path = scratch.file('s');
+    await using program = startProgram('listener.mjs', [JSON.stringify({ path, backlog: 3 })]);
+    await program.next();
+    program.child.kill('SIGSTOP');
+    const native = requireNative('the test');
+    const held: number[] = [];
+    for (let fd = native.connectSocket(path); fd >= 0; fd = native.connectSocket(path))
+      held.push(fd);
+    for (const fd of held) native.closeDescriptor(fd);
+    expect(held).toHaveLength(4);
   });
 
   it('row 17 offers no abstract names: they have no permissions', async () => {
