@@ -15,7 +15,7 @@ const targets = {
 };
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const sources = ['os', 'binding'].flatMap((folder) =>
+const sources = ['os', 'ring', 'binding'].flatMap((folder) =>
   readdirSync(join(root, 'native', folder))
     .filter((name) => name.endsWith('.cc'))
     .map((name) => join(root, 'native', folder, name)),

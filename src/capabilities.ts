@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What this host allows, and why not; and who we are in a peer's eyes.
 import { isMainThread } from 'node:worker_threads';
+import { ranges } from './limits.ts';
 import { nativeState, requireNative } from './native.ts';
+import { ringMemoryMaxBytes } from './process-settings.ts';
+import { RingMemory } from './shm/memory.ts';
 import { socketPathMaxBytes } from './uds/directory.ts';
 
-/** What {@link capabilities} tells. Nothing here throws, and nothing is tried on a peer. */
+/** What {@link capabilities} tells. Nothing here throws, and no peer is involved. */
 export interface Capabilities {
   /** Platform and architecture, as `linux-x64`. */
   readonly platform: string;
@@ -24,6 +27,8 @@ export interface Capabilities {
   readonly helpersDieWithParent: boolean;
   /** Lanes that a session of this process can get. */
   readonly lanes: readonly ('ring' | 'socket')[];
+  /** Why no session of this process can get the ring lane; undefined where it can. */
+  readonly ringReason: string | undefined;
   /** Longest socket path, in bytes. */
   readonly socketPathMaxBytes: number;
 }
@@ -31,6 +36,7 @@ export interface Capabilities {
 /** What works here, and why what does not. */
 export function capabilities(): Capabilities {
   const { addon, file, reason } = nativeState();
+  const ringReason = whyNoRing();
   const isPosix = process.platform === 'linux' || process.platform === 'darwin';
   return {
     platform: `${process.platform}-${process.arch}`,
@@ -41,9 +47,21 @@ export function capabilities(): Capabilities {
     peerCredentials: addon !== undefined,
     helpers: isPosix,
     helpersDieWithParent: addon !== undefined && process.platform === 'linux' && isMainThread,
-    lanes: ['socket'],
+    lanes: ringReason === undefined ? ['ring', 'socket'] : ['socket'],
+    ringReason,
     socketPathMaxBytes,
   };
+}
+
+/** By making the smallest outbox there is, and giving it back. */
+function whyNoRing(): string | undefined {
+  const { addon, reason } = nativeState();
+  if (addon === undefined) return `there is no addon: ${reason}`;
+  const ringBytes = ranges.ringBytes.min;
+  const memory = new RingMemory(addon, { ringBytes, shareMaxBytes: ringMemoryMaxBytes() });
+  memory.create();
+  memory.close();
+  return memory.failure;
 }
 
 /** Our own ids as a peer's kernel shows them. */

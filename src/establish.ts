@@ -2,20 +2,26 @@
 // From a connected, authorized socket to a session: hello, lane, transport. The same from either side.
 import type { Socket } from 'node:net';
 import { nodeError, SidecallError } from './errors.ts';
-import type { OnEvent } from './events.ts';
-import { checkLimits, type SessionLimits } from './limits.ts';
+import { emitEvent, type OnEvent } from './events.ts';
+import { checkLimits, ranges, type SessionLimits } from './limits.ts';
 import { type NativeAddon, nativeState } from './native.ts';
+import { checkInteger } from './options.ts';
 import type { Peer } from './peer.ts';
+import { pollBudgetOf, ringMemoryMaxBytes } from './process-settings.ts';
 import type { Registry } from './rpc/registry.ts';
 import { Session } from './rpc/session.ts';
+import { RingMemory } from './shm/memory.ts';
+import { RingTransport } from './shm/ring-transport.ts';
+import type { Transport } from './transport.ts';
 import {
   type Admission,
+  type HelloMemory,
+  type HelloResult,
   helloAsAccepting,
   helloAsConnecting,
-  type PeerHello,
 } from './uds/hello.ts';
 import { DescriptorWire, type HelloWire, StreamWire } from './uds/hello-wire.ts';
-import { descriptorOpener, type SocketOpener, streamOpener } from './uds/socket.ts';
+import { descriptorOpener, readQueued, streamOpener } from './uds/socket.ts';
 import { SocketTransport } from './uds/socket-transport.ts';
 
 /** Options that every way to a session has. */
@@ -23,30 +29,52 @@ export interface SessionOptions {
   /** Bounds of the session; see {@link SessionLimits} for defaults and ranges. */
   readonly limits?: Partial<SessionLimits> | undefined;
   /**
-   * What carries the frames: `auto` (the default), `socket`, or `ring`, which fails with
-   * `SHM_UNAVAILABLE` where shared memory cannot be had. `SIDECALL_LANE` sets it where it is left out.
+   * What carries the frames: `auto` (the default) is shared memory where both sides can have it, else
+   * the socket; `session.laneReason` says why. `socket` never asks for memory; `ring` fails with
+   * `SHM_UNAVAILABLE` where it cannot be had. `SIDECALL_LANE` sets it where it is left out.
    */
   readonly lane?: 'auto' | 'ring' | 'socket' | undefined;
+  /**
+   * Shared memory for what we send, in bytes: a power of two. Default 1,048,576, which stays in a CPU's
+   * cache; 65,536 to 67,108,864. The peer chooses its own.
+   */
+  readonly ringBytes?: number | undefined;
+  /**
+   * How long the event loop looks for more after a message before it sleeps, in microseconds. Default 50
+   * (0 on one CPU and in Electron's main process, and see `configure()`); 0 to 1,000. Where looking does
+   * not pay it stops by itself.
+   */
+  readonly pollBudgetUs?: number | undefined;
   /** Told what happens outside a call; what it throws is rethrown in a task of its own. */
   readonly onEvent?: OnEvent | undefined;
 }
 
 /** Names of {@link SessionOptions}, for the checks of unknown keys. */
-export const sessionOptionNames = ['limits', 'lane', 'onEvent'] as const;
+export const sessionOptionNames = [
+  'limits',
+  'lane',
+  'ringBytes',
+  'pollBudgetUs',
+  'onEvent',
+] as const;
 
 /** Checked {@link SessionOptions}. */
 export interface SessionSettings {
   readonly limits: SessionLimits;
-  readonly laneReason: string;
+  readonly lane: 'auto' | 'ring' | 'socket';
+  readonly ringBytes: number;
+  /** undefined: as the process has it. */
+  readonly pollBudgetUs: number | undefined;
   readonly onEvent: OnEvent | undefined;
   readonly registry: Registry | undefined;
 }
 
-const noRings = 'this version has no ring lane yet';
+const asked = 'the socket lane was asked for';
 
 /**
  * Checks what every way to a session takes.
- * @throws {TypeError | RangeError} for misuse, {@link SidecallError} `SHM_UNAVAILABLE` for `ring`.
+ * @throws {TypeError | RangeError} for misuse, {@link SidecallError} `SHM_UNAVAILABLE` for `ring` where
+ * there is no addon.
  */
 export function checkSessionOptions(
   options: SessionOptions,
@@ -60,10 +88,21 @@ export function checkSessionOptions(
   if (options.onEvent !== undefined && typeof options.onEvent !== 'function') {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'onEvent must be a function');
   }
-  if (lane === 'ring') throw new SidecallError('ERR_SIDECALL_SHM_UNAVAILABLE', noRings);
+  const ringBytes = checkInteger('ringBytes', options.ringBytes, ranges.ringBytes);
+  if ((ringBytes & (ringBytes - 1)) !== 0) {
+    const words = `ringBytes must be a power of two, got ${ringBytes}`;
+    throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+  }
+  const { pollBudgetUs } = options;
+  if (pollBudgetUs !== undefined) checkInteger('pollBudgetUs', pollBudgetUs, ranges.pollBudgetUs);
+  if (lane === 'ring' && nativeState().addon === undefined) {
+    throw unavailable(`there is no addon: ${addonReason()}`);
+  }
   return {
     limits: checkLimits(options.limits),
-    laneReason: lane === 'socket' ? 'the socket lane was asked for' : noRings,
+    lane,
+    ringBytes,
+    pollBudgetUs,
     onEvent: options.onEvent,
     registry,
   };
@@ -76,7 +115,7 @@ export type Role =
 
 /**
  * Makes a session over a descriptor that the addon owns.
- * @throws what the hello throws; the descriptor is closed then.
+ * @throws what the hello throws, and `SHM_UNAVAILABLE`; the descriptor is closed then.
  */
 export async function establishOverDescriptor(
   native: NativeAddon,
@@ -87,14 +126,30 @@ export async function establishOverDescriptor(
   signal: AbortSignal,
   wire: HelloWire = new DescriptorWire(native, fd, signal),
 ): Promise<Session> {
+  const memory = settings.lane === 'socket' ? undefined : memoryFor(native, settings);
   try {
-    const hello = await sayHello(wire, role, settings);
+    const hello = await sayHello(wire, role, settings, memory);
     signal.throwIfAborted();
     native.refuseDescriptors(fd);
-    return makeSession(descriptorOpener(native, fd), peer, hello, settings);
+    const laneReason = laneReasonOf(hello, memory);
+    if (settings.lane === 'ring' && !hello.isRing) throw unavailable(laneReason);
+    const open = descriptorOpener(native, fd, readQueued(native, fd));
+    if (!hello.isRing || memory === undefined) {
+      reportFailure(memory, settings, peer);
+      return makeSession(new SocketTransport(open), peer, hello, laneReason, settings);
+    }
+    const transport = new RingTransport({
+      ring: memory.join(fd),
+      frameMaxBytes: memory.frameMaxBytes,
+      open,
+      pollBudgetUs: pollBudgetOf(settings.pollBudgetUs),
+    });
+    return makeSession(transport, peer, hello, laneReason, settings);
   } catch (error) {
     native.closeDescriptor(fd);
     throw error;
+  } finally {
+    memory?.close();
   }
 }
 
@@ -109,9 +164,12 @@ export async function establishOverStream(
   const ignore = (): void => undefined;
   socket.on('error', ignore);
   try {
-    const hello = await sayHello(new StreamWire(socket, signal), role, settings);
+    const hello = await sayHello(new StreamWire(socket, signal), role, settings, undefined);
     signal.throwIfAborted();
-    return makeSession(streamOpener(socket), peer, hello, settings);
+    const reason = settings.lane === 'socket' ? asked : `there is no addon: ${addonReason()}`;
+    if (settings.lane === 'ring') throw unavailable(reason);
+    const transport = new SocketTransport(streamOpener(socket));
+    return makeSession(transport, peer, hello, reason, settings);
   } catch (error) {
     socket.destroy();
     throw error;
@@ -150,28 +208,46 @@ export function addonReason(): string {
   return nativeState().reason ?? 'it is loaded';
 }
 
-function sayHello(wire: HelloWire, role: Role, settings: SessionSettings): Promise<PeerHello> {
-  const { limits } = settings;
-  if (role.side === 'connecting') return helloAsConnecting(wire, limits);
-  return helloAsAccepting(wire, limits, role.admit);
+function memoryFor(native: NativeAddon, { ringBytes }: SessionSettings): RingMemory {
+  return new RingMemory(native, { ringBytes, shareMaxBytes: ringMemoryMaxBytes() });
+}
+
+function sayHello(
+  wire: HelloWire,
+  role: Role,
+  { limits }: SessionSettings,
+  memory: HelloMemory | undefined,
+): Promise<HelloResult> {
+  if (role.side === 'connecting') return helloAsConnecting(wire, limits, memory);
+  return helloAsAccepting(wire, limits, role.admit, memory);
+}
+
+function laneReasonOf(hello: HelloResult, memory: RingMemory | undefined): string {
+  if (memory === undefined) return asked;
+  return hello.isRing ? 'both sides have shared memory' : (memory.failure ?? hello.reason);
+}
+
+/** A want of ours, where a ring could have been: somebody may want to know. */
+function reportFailure(
+  memory: RingMemory | undefined,
+  settings: SessionSettings,
+  peer: Peer,
+): void {
+  if (memory?.failure === undefined) return;
+  emitEvent(settings.onEvent, { type: 'lane', error: unavailable(memory.failure), peer });
+}
+
+function unavailable(why: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_SHM_UNAVAILABLE', why);
 }
 
 function makeSession(
-  open: SocketOpener,
+  transport: Transport,
   peer: Peer,
-  hello: PeerHello,
-  settings: SessionSettings,
+  hello: HelloResult,
+  laneReason: string,
+  { limits, registry, onEvent }: SessionSettings,
 ): Session {
-  const { limits, laneReason, registry, onEvent } = settings;
-  const transport = new SocketTransport(open);
-  const parts = {
-    transport,
-    peer,
-    own: limits,
-    remote: hello.limits,
-    laneReason,
-    registry,
-    onEvent,
-  };
-  return new Session(parts);
+  const remote = hello.peer.limits;
+  return new Session({ transport, peer, own: limits, remote, laneReason, registry, onEvent });
 }

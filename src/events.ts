@@ -12,6 +12,8 @@ export type SidecallEvent =
   | { readonly type: 'limit'; readonly error: SidecallError; readonly peer: Peer | undefined }
   /** The listener's socket file was deleted or replaced; it listens again unless `error.cause` says why not. */
   | { readonly type: 'path-lost'; readonly error: SidecallError; readonly peer: undefined }
+  /** A session got the socket lane because our own half of the shared memory could not be had. */
+  | { readonly type: 'lane'; readonly error: SidecallError; readonly peer: Peer }
   /** The helper's process ended without `stop()`. */
   | {
       readonly type: 'helper-exited';

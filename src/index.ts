@@ -32,6 +32,7 @@ export type { Listener } from './listener.ts';
 export type { Metadata } from './metadata.ts';
 export type { Identity } from './path-peer.ts';
 export type { Peer } from './peer.ts';
+export { configure, type ProcessOptions } from './process-settings.ts';
 export type { CallContext, CallOptions } from './rpc/call.ts';
 export { bytes, type Codec, json } from './rpc/codec.ts';
 export {

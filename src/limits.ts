@@ -36,6 +36,9 @@ export const ranges = {
   hellosMax: { standard: 1_024, min: 1, max: 16_384 },
   sessionsMax: { standard: 4_096, min: 1, max: 65_536 },
   sessionsPerUidMax: { standard: 1_024, min: 1, max: 65_536 },
+  ringBytes: { standard: MiB, min: 64 * KiB, max: 64 * MiB },
+  ringMemoryMaxBytes: { standard: GiB, min: 0, max: 64 * GiB },
+  pollBudgetUs: { standard: 50, min: 0, max: 1_000 },
   restartFirstMs: { standard: 10, min: 1, max: 600_000 },
   restartMaxMs: { standard: 1_000, min: 1, max: 600_000 },
   maxRestarts: { standard: 5, min: 0, max: 1_000_000 },
@@ -60,6 +63,12 @@ export const fixed = {
   socketWriteMaxBytes: 256 * KiB,
   socketBulkMaxBytes: 128 * KiB,
   quietHelloMs: 100,
+  drainRecordsMax: 256,
+  drainBytesMax: 256 * KiB,
+  drainMaxMs: 2,
+  pollFailuresMax: 8,
+  pollProbeWakesMax: 64,
+  doorbellOwedMaxMs: 100,
 } as const;
 
 /** Bounds of one session, announced to the peer in the hello where they concern it. */

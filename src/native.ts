@@ -51,15 +51,69 @@ export interface NativeAddon {
   connectSocket(path: string): number;
   /** Bytes taken; -1: no room now. `descriptor` -1: none. */
   send(fd: number, bytes: Uint8Array, offset: number, descriptor: number): number;
-  /** undefined: nothing there yet. `bytes` 0: the peer ended. */
+  /**
+   * undefined: nothing there yet. `bytes` 0: the peer ended. `keep`: a descriptor that came alone waits
+   * under the number `descriptor` for `acceptOutbox` or `dropReceived`.
+   */
   receive(
     fd: number,
     target: Uint8Array,
     offset: number,
-  ):
-    | { bytes: number; descriptors: number; isTruncated: boolean; hasOtherControl: boolean }
-    | undefined;
+    keep: boolean,
+  ): NativeReceived | undefined;
   refuseDescriptors(fd: number): boolean;
+  admitDescriptors(fd: number): boolean;
+  /** Memory that the functions below work on, the same at each call. */
+  ringExchange(): { slab: Uint8Array; staged: Uint8Array; registers: Float64Array };
+  openRing(): number;
+  /** Twice is once. */
+  closeRing(ring: number): void;
+  /** The descriptor to send; -1: more than `shareMaxBytes` of the process would be rings. */
+  createOutbox(
+    ring: number,
+    capacity: number,
+    blockArea: number,
+    nonce: Uint8Array,
+    shareMaxBytes: number,
+  ): number;
+  /** undefined: mapped. Else why not. */
+  acceptOutbox(
+    ring: number,
+    descriptor: number,
+    capacity: number,
+    blockArea: number,
+    nonce: Uint8Array,
+  ): { isViolation: boolean; what: string } | undefined;
+  dropReceived(descriptor: number): void;
+  joinRing(ring: number, fd: number): void;
+  /** Bytes of our own outboxes in all threads of this process. */
+  ringMemoryBytes(): number;
+  ringWriteStaged(ring: number, bytes: number, bulk: number): number;
+  ringWriteBytes(ring: number, headerBytes: number, payload: Uint8Array, bulk: number): number;
+  ringWriteText(
+    ring: number,
+    headerBytes: number,
+    text: string,
+    textBytes: number,
+    bulk: number,
+  ): number;
+  ringPublish(ring: number): number;
+  ringDrain(ring: number, recordsMax: number): number;
+  ringTake(ring: number, skip: number, target: Uint8Array): number;
+  ringHasRoom(ring: number): number;
+  ringPrepareToSleep(ring: number): number;
+  ringWake(ring: number): number;
+  ringOnDoorbell(ring: number, bytes: number): number;
+  ringFreeze(ring: number): number;
+}
+
+/** What one non-blocking read of a hello gave. */
+interface NativeReceived {
+  readonly bytes: number;
+  readonly descriptors: number;
+  readonly isTruncated: boolean;
+  readonly hasOtherControl: boolean;
+  readonly descriptor?: number;
 }
 
 /** The addon, or why there is none. */

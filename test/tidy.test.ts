@@ -18,15 +18,16 @@ const layers: Record<string, { files: (path: string) => boolean; uses: readonly 
   native: { files: (path) => path === 'native.ts', uses: ['floor'] },
   rpc: { files: (path) => path.startsWith('rpc/'), uses: ['floor'] },
   uds: { files: (path) => path.startsWith('uds/'), uses: ['floor', 'native'] },
+  shm: { files: (path) => path.startsWith('shm/'), uses: ['floor', 'native', 'uds'] },
   composition: {
     files: (path) => path.startsWith('helper/') || !path.includes('/'),
-    uses: ['floor', 'native', 'rpc', 'uds'],
+    uses: ['floor', 'native', 'rpc', 'uds', 'shm'],
   },
 };
 
 /** Only these reach the addon. */
 const nativeUsers =
-  /^(uds\/|helper\/|native\.ts|establish\.ts|connect\.ts|listen\.ts|listener\.ts|capabilities\.ts)/;
+  /^(uds\/|shm\/|helper\/|native\.ts|establish\.ts|connect\.ts|listen\.ts|listener\.ts|capabilities\.ts)/;
 
 function filesBelow(folder: string, ending: RegExp): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -83,6 +84,12 @@ describe('layers', () => {
       const text = readFileSync(join(root, 'native', path), 'utf8');
       if (!path.startsWith('binding/')) expect(text, path).not.toMatch(/<(napi|node_api|uv)\.h>/);
       if (!/^(os|test)\//.test(path)) expect(text, path).not.toContain('<sys/');
+      if (path.startsWith('ring/')) {
+        expect(text, path).not.toMatch(/#include "(os|binding)\/|<(unistd|fcntl|errno)\.h>/);
+        // Shared words are touched in one place only; layout.h declares them.
+        if (!/words\.h$/.test(path))
+          expect(text, path).not.toMatch(/\.(load|store|exchange)\(|memcpy\((?!at,)/);
+      }
       if (!path.startsWith('test/')) expect(text, path).not.toMatch(/\.Call\(|MakeCallback|uv_/);
       if (!path.startsWith('test/')) expect(text, path).not.toMatch(/^static [^_(]*;/m);
     }

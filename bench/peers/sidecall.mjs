@@ -5,7 +5,11 @@ import { bytes, parent, service, spawnHelper, unary } from '../../dist/index.js'
 const Echo = service('Echo', { echo: unary({ request: bytes, response: bytes }) });
 
 export async function open() {
-  const helper = await spawnHelper(process.execPath, [fileURLToPath(import.meta.url), 'serve']);
+  const helper = await spawnHelper(process.execPath, [
+    ...process.execArgv,
+    fileURLToPath(import.meta.url),
+    'serve',
+  ]);
   const client = helper.client(Echo);
   return {
     lane: helper.session.lane,
@@ -17,6 +21,7 @@ export async function open() {
 }
 
 if (process.argv[2] === 'serve') {
+  process.once('SIGTERM', () => process.exit(0)); // so that a profile is written
   const session = await parent();
   session.serve(Echo, { echo: (payload) => payload });
 }

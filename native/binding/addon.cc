@@ -12,6 +12,8 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("version", SIDECALL_VERSION);
   sidecall::ExportFiles(env, exports);
   sidecall::ExportProcess(env, exports);
+  sidecall::ExportRing(env, exports);
+  sidecall::ExportRingHot(env, exports);
   sidecall::ExportSocket(env, exports);
   return exports;
 }

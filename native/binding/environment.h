@@ -6,19 +6,41 @@
 #include <unordered_map>
 
 #include "base/unique_fd.h"
+#include "binding/ring_table.h"
 #include "os/stranger_fd.h"
 
 namespace sidecall {
 
 struct Environment {
+  Environment() = default;
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  ~Environment() {
+    for (auto& [number, fd] : received) CloseStranger(std::move(fd));
+  }
+
   // Descriptors whose numbers JavaScript holds. An environment that is torn down in the middle of
   // anything closes them here: locks are released, half-made connections end.
   std::unordered_map<int, UniqueFd> owned;
+  // Descriptors that a peer sent and that were not looked at yet: nothing may close them on this
+  // thread.
+  std::unordered_map<int, UniqueFd> received;
   StrangerCloser strangers;
+  RingTable rings;
 
-  [[nodiscard]] int Own(UniqueFd fd) {
+  [[nodiscard]] int Own(UniqueFd fd) { return Keep(owned, std::move(fd)); }
+  [[nodiscard]] int Receive(UniqueFd fd) { return Keep(received, std::move(fd)); }
+
+  void CloseStranger(UniqueFd fd) {
+    std::vector<UniqueFd> one;
+    one.push_back(std::move(fd));
+    strangers.Close(std::move(one));
+  }
+
+ private:
+  [[nodiscard]] static int Keep(std::unordered_map<int, UniqueFd>& where, UniqueFd fd) {
     const int number = fd.get();
-    owned.insert_or_assign(number, std::move(fd));
+    where.insert_or_assign(number, std::move(fd));
     return number;
   }
 };

@@ -8,6 +8,8 @@ namespace sidecall {
 
 void ExportFiles(Napi::Env env, Napi::Object exports);
 void ExportProcess(Napi::Env env, Napi::Object exports);
+void ExportRing(Napi::Env env, Napi::Object exports);
+void ExportRingHot(napi_env env, napi_value exports);
 void ExportSocket(Napi::Env env, Napi::Object exports);
 
 }  // namespace sidecall

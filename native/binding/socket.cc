@@ -91,8 +91,8 @@ Napi::Value Send(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, static_cast<double>(*sent.value()));
 }
 
-// (fd, target, offset) => what arrived, or undefined: try again. Rings are not offered yet, so a
-// descriptor is counted, never kept.
+// (fd, target, offset, keep) => what arrived, or undefined: try again. One descriptor alone is kept
+// where the caller asks for it, under the number `descriptor`; anything else is closed.
 Napi::Value Receive(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -100,18 +100,25 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   const std::span<std::uint8_t> target = arguments.Bytes(1);
   const auto size = static_cast<std::int64_t>(target.size());
   const auto offset = static_cast<std::size_t>(arguments.Integer(2, 0, size));
+  const bool keep = info[3].IsBoolean() && info[3].As<Napi::Boolean>().Value();
   if (!arguments.ok()) return env.Undefined();
   StrangerCloser& strangers = State(env).strangers;
   auto result = ReceiveBytes(fd, target.subspan(offset), strangers.has_room());
   if (!result.ok()) return Throw(env, result.error());
   if (!result.value().has_value()) return env.Undefined();
   Received& received = *result.value();
+  const bool is_kept = keep && received.descriptors.size() == 1 && !received.is_truncated &&
+                       !received.has_other_control;
   Napi::Object object = Napi::Object::New(env);
   object.Set("bytes", static_cast<double>(received.bytes));
   object.Set("descriptors", static_cast<double>(received.descriptors.size()));
   object.Set("isTruncated", received.is_truncated);
   object.Set("hasOtherControl", received.has_other_control);
-  if (!received.descriptors.empty()) strangers.Close(std::move(received.descriptors));
+  if (is_kept) {
+    object.Set("descriptor", State(env).Receive(std::move(received.descriptors.front())));
+  } else if (!received.descriptors.empty()) {
+    strangers.Close(std::move(received.descriptors));
+  }
   return object;
 }
 
@@ -122,6 +129,15 @@ Napi::Value Refuse(const Napi::CallbackInfo& info) {
   const auto refused = RefuseDescriptors(fd);
   if (!refused.ok()) return Throw(info.Env(), refused.error());
   return Napi::Boolean::New(info.Env(), refused.value());
+}
+
+Napi::Value Admit(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  const auto admitted = AdmitDescriptors(fd);
+  if (!admitted.ok()) return Throw(info.Env(), admitted.error());
+  return Napi::Boolean::New(info.Env(), admitted.value());
 }
 
 }  // namespace
@@ -136,6 +152,7 @@ void ExportSocket(Napi::Env env, Napi::Object exports) {
   exports.Set("send", Napi::Function::New<Send>(env));
   exports.Set("receive", Napi::Function::New<Receive>(env));
   exports.Set("refuseDescriptors", Napi::Function::New<Refuse>(env));
+  exports.Set("admitDescriptors", Napi::Function::New<Admit>(env));
 }
 
 }  // namespace sidecall

@@ -79,6 +79,17 @@ void TakeControl(const msghdr& message, Received& received) {
 }
 #pragma GCC diagnostic pop
 
+Result<bool> LetDescriptorsPass([[maybe_unused]] int fd, [[maybe_unused]] int value) noexcept {
+#if defined(__linux__)
+  constexpr int kPassRights = 83;  // SO_PASSRIGHTS, Linux 6.16; missing from older headers
+  if (::setsockopt(fd, SOL_SOCKET, kPassRights, &value, sizeof value) == 0) return true;
+  if (errno == ENOPROTOOPT) return false;
+  return Error::FromErrno("setsockopt");
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::size_t SocketPathMaxBytes() noexcept { return sizeof(sockaddr_un::sun_path) - 1; }
@@ -187,16 +198,8 @@ Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> tar
   return std::optional(std::move(received));
 }
 
-Result<bool> RefuseDescriptors([[maybe_unused]] int fd) noexcept {
-#if defined(__linux__)
-  constexpr int kPassRights = 83;  // SO_PASSRIGHTS, Linux 6.16; missing from older headers
-  const int no = 0;
-  if (::setsockopt(fd, SOL_SOCKET, kPassRights, &no, sizeof no) == 0) return true;
-  if (errno == ENOPROTOOPT) return false;
-  return Error::FromErrno("setsockopt");
-#else
-  return false;
-#endif
-}
+Result<bool> RefuseDescriptors(int fd) noexcept { return LetDescriptorsPass(fd, 0); }
+
+Result<bool> AdmitDescriptors(int fd) noexcept { return LetDescriptorsPass(fd, 1); }
 
 }  // namespace sidecall

@@ -48,7 +48,9 @@ struct Received {
 Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> target,
                                              bool take_descriptors);
 
-// Senders of descriptors get EPERM from now on. False: this kernel cannot (before Linux 6.16).
+// Senders of descriptors get EPERM from now on, or no longer. False: this kernel knows no such
+// switch (before Linux 6.16), and descriptors can always come.
 Result<bool> RefuseDescriptors(int fd) noexcept;
+Result<bool> AdmitDescriptors(int fd) noexcept;
 
 }  // namespace sidecall

@@ -30,7 +30,7 @@ export const bytes: Codec<Uint8Array> = {
     if (value instanceof Uint8Array) return value;
     throw new TypeError(`a Uint8Array is needed, got ${typeof value}`);
   },
-  decode: (view, isOwned) => (isOwned ? view : new Uint8Array(view)),
+  decode: (view, isOwned) => (isOwned ? view : Buffer.from(view)),
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: JSON of any type; contracts narrow it

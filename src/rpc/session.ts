@@ -101,6 +101,7 @@ export class Session implements AsyncDisposable {
 
   /** @internal Ends the session at once: whoever started the peer knows that it is gone. */
   terminate(error: SidecallError): void {
+    this.#core.transport.drainLast?.();
     this.#core.fail(error);
   }
 

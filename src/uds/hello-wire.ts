@@ -13,13 +13,19 @@ export interface ReceivedNotes {
   /** The kernel dropped descriptors for want of room. */
   isTruncated: boolean;
   hasOtherControl: boolean;
+  /** The one that came with the first byte, where it was asked for; whoever reads this owns it. */
+  descriptor: number | undefined;
 }
 
 /** Exact-size sends and receives, until the signal aborts. */
 export interface HelloWire {
   send(bytes: Uint8Array): Promise<void>;
-  /** Fills `into`, never a byte more. */
-  receive(into: Uint8Array): Promise<ReceivedNotes>;
+  /** With a descriptor on the first byte. A system that does not take it has sent nothing: says why. */
+  sendWith(bytes: Uint8Array, descriptor: number): Promise<string | undefined>;
+  /** Fills `into`, never a byte more. `keep`: a descriptor may come. */
+  receive(into: Uint8Array, keep: boolean): Promise<ReceivedNotes>;
+  /** From now on the peer may send a descriptor. */
+  admitDescriptors(): void;
 }
 
 const immediateMs = 2;
@@ -41,8 +47,36 @@ export class DescriptorWire implements HelloWire {
   }
 
   async send(bytes: Uint8Array): Promise<void> {
+    await this.#sendFrom(bytes, 0);
+  }
+
+  async sendWith(bytes: Uint8Array, descriptor: number): Promise<string | undefined> {
     const waiter = new Waiter(this.#signal);
-    let at = 0;
+    for (;;) {
+      this.#signal.throwIfAborted();
+      try {
+        const sent = this.#native.send(this.#fd, bytes, 0, descriptor);
+        if (sent >= 0) {
+          await this.#sendFrom(bytes, sent);
+          return undefined;
+        }
+      } catch (error) {
+        // EPERM: the peer's kernel refuses for it; ETOOMANYREFS: too many of ours are under way.
+        const { code, message } = error as { code?: string; message: string };
+        if (code === 'EPERM' || code === 'ETOOMANYREFS') return message;
+        throw gone(error);
+      }
+      await waiter.next();
+    }
+  }
+
+  admitDescriptors(): void {
+    this.#try(() => this.#native.admitDescriptors(this.#fd));
+  }
+
+  async #sendFrom(bytes: Uint8Array, start: number): Promise<void> {
+    const waiter = new Waiter(this.#signal);
+    let at = start;
     while (at < bytes.byteLength) {
       this.#signal.throwIfAborted();
       const sent = this.#try(() => this.#native.send(this.#fd, bytes, at, -1));
@@ -51,13 +85,23 @@ export class DescriptorWire implements HelloWire {
     }
   }
 
-  async receive(into: Uint8Array): Promise<ReceivedNotes> {
-    const notes = { descriptors: 0, isLate: false, isTruncated: false, hasOtherControl: false };
+  async receive(into: Uint8Array, keep: boolean): Promise<ReceivedNotes> {
+    const notes = noNotes();
+    try {
+      await this.#receive(into, keep, notes);
+    } catch (error) {
+      if (notes.descriptor !== undefined) this.#native.dropReceived(notes.descriptor);
+      throw error;
+    }
+    return notes;
+  }
+
+  async #receive(into: Uint8Array, keep: boolean, notes: ReceivedNotes): Promise<void> {
     const waiter = new Waiter(this.#signal);
     let at = 0;
     while (at < into.byteLength) {
       this.#signal.throwIfAborted();
-      const got = this.#try(() => this.#native.receive(this.#fd, into, at));
+      const got = this.#try(() => this.#native.receive(this.#fd, into, at, keep && at === 0));
       if (got === undefined) {
         await waiter.next();
         continue;
@@ -65,12 +109,12 @@ export class DescriptorWire implements HelloWire {
       if (got.bytes === 0) throw gone();
       if (got.descriptors > 0 && at > 0) notes.isLate = true;
       notes.descriptors += got.descriptors;
+      notes.descriptor ??= got.descriptor;
       notes.isTruncated ||= got.isTruncated;
       notes.hasOtherControl ||= got.hasOtherControl;
       at += got.bytes;
       this.lastByteAt = performance.now();
     }
-    return notes;
   }
 
   #try<T>(call: () => T): T {
@@ -97,6 +141,12 @@ export class StreamWire implements HelloWire {
     this.#socket.write(bytes);
   }
 
+  async sendWith(): Promise<string | undefined> {
+    return 'a stream carries no descriptors';
+  }
+
+  admitDescriptors(): void {}
+
   async receive(into: Uint8Array): Promise<ReceivedNotes> {
     let at = 0;
     while (at < into.byteLength) {
@@ -109,7 +159,7 @@ export class StreamWire implements HelloWire {
         at += chunk.byteLength;
       } else await this.#readable();
     }
-    return { descriptors: 0, isLate: false, isTruncated: false, hasOtherControl: false };
+    return noNotes();
   }
 
   #readable(): Promise<void> {
@@ -149,6 +199,16 @@ class Waiter {
     this.#delayMs = Math.min(lastDelayMs, 2 * delayMs);
     return pause(delayMs, this.#signal);
   }
+}
+
+function noNotes(): ReceivedNotes {
+  return {
+    descriptors: 0,
+    isLate: false,
+    isTruncated: false,
+    hasOtherControl: false,
+    descriptor: undefined,
+  };
 }
 
 function gone(cause?: unknown): SidecallError {

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { SidecallError } from '../errors.ts';
 import { type SessionLimits, sessionRanges } from '../limits.ts';
-import type { HelloWire } from './hello-wire.ts';
+import type { HelloWire, ReceivedNotes } from './hello-wire.ts';
 
 export const helloBytes = 64;
 export const answerBytes = 8;
@@ -16,7 +16,13 @@ const versionMax = 1;
 /** What an answer says of the peer's hello. */
 export const Verdict = { ring: 0, socketLane: 1, noVersion: 2, full: 3 } as const;
 
-const descriptorFlag = 1;
+/** What a hello says of the memory it announces. */
+export const HelloFlag = {
+  /** Its descriptor rides on the first byte of this hello. */
+  descriptor: 1,
+  /** Its descriptor follows on the first byte of the answer, if the peer offers memory, too. */
+  descriptorFollows: 2,
+} as const;
 
 /** Limits that a hello carries. */
 export type HelloLimits = Pick<
@@ -24,23 +30,56 @@ export type HelloLimits = Pick<
   'receiveMaxBytes' | 'metadataMaxBytes' | 'streamsMax' | 'streamWindowBytes'
 >;
 
+/** An outbox as the hello announces it and its own header repeats it. Sizes in bytes. */
+export interface MemoryShape {
+  readonly capacity: number;
+  readonly blockArea: number;
+  readonly nonce: Uint8Array;
+}
+
 /** What the peer said. */
 export interface PeerHello {
   readonly version: number;
   /** Features both sides know; none are defined yet. */
   readonly features: number;
   readonly limits: HelloLimits;
+  /** Memory that it announces; undefined: none. */
+  readonly memory: MemoryShape | undefined;
 }
 
-/** Our hello: no ring is offered, so capacity and block area are 0 and no descriptor rides along. */
-export function encodeHello(limits: HelloLimits): Buffer {
+/** Shared memory on our side of a hello; undefined where a session cannot or shall not have any. */
+export interface HelloMemory {
+  readonly shape: MemoryShape;
+  /** Makes our outbox; its descriptor to send, or undefined where it cannot be made. */
+  create(): number | undefined;
+  /** The descriptor went out, or `why` it did not. */
+  noteSent(isSent: boolean, why: string): void;
+  /** Checks and maps the peer's outbox. False: declined. @throws {SidecallError} `PROTOCOL`. */
+  accept(descriptor: number, shape: MemoryShape): boolean;
+  /** A descriptor that came and is not wanted. */
+  drop(descriptor: number): void;
+}
+
+/** How a hello ended. */
+export interface HelloResult {
+  readonly peer: PeerHello;
+  /** Both outboxes were accepted, and each side knows it. */
+  readonly isRing: boolean;
+  /** Where it is not: what stood in the way, as far as this side can tell. */
+  readonly reason: string;
+}
+
+/** Our hello. `memory` undefined: capacity and block area are 0. */
+export function encodeHello(limits: HelloLimits, memory?: MemoryShape, flags = 0): Buffer {
   const bytes = Buffer.alloc(helloBytes);
   bytes.writeUInt32LE(helloMagic, 0);
   bytes.writeUInt16LE(versionMin, 4);
   bytes.writeUInt16LE(versionMax, 6);
   bytes.writeUInt32LE(0, 8); // features
-  bytes.writeUInt32LE(0, 12); // flags
-  randomBytes(16).copy(bytes, 32);
+  bytes.writeUInt32LE(flags, 12);
+  bytes.writeBigUInt64LE(BigInt(memory?.capacity ?? 0), 16);
+  bytes.writeBigUInt64LE(BigInt(memory?.blockArea ?? 0), 24);
+  bytes.set(memory?.nonce ?? randomBytes(16), 32);
   bytes.writeUInt32LE(limits.receiveMaxBytes, 48);
   bytes.writeUInt32LE(limits.streamsMax, 52);
   bytes.writeUInt32LE(limits.metadataMaxBytes, 56);
@@ -49,15 +88,14 @@ export function encodeHello(limits: HelloLimits): Buffer {
 }
 
 /** @throws {SidecallError} `PROTOCOL` for fields that no correct peer sends. */
-export function decodeHello(bytes: Buffer): PeerHello & { hasDescriptor: boolean } {
+export function decodeHello(bytes: Buffer): PeerHello & { flags: number } {
   if (bytes.readUInt32LE(0) !== helloMagic) throw violation('the magic number is not ours');
   const min = bytes.readUInt16LE(4);
   const max = bytes.readUInt16LE(6);
   if (min === 0 || min > max) throw violation(`the version range ${min} to ${max} is none`);
   const flags = bytes.readUInt32LE(12);
-  if ((flags & ~descriptorFlag) !== 0) throw violation('unknown flags');
-  const hasDescriptor = flags === descriptorFlag;
-  checkCapacity(bytes, hasDescriptor);
+  if (flags > HelloFlag.descriptorFollows) throw violation('unknown flags');
+  const memory = decodeMemory(bytes, flags);
   const limits = {
     receiveMaxBytes: bytes.readUInt32LE(48),
     streamsMax: bytes.readUInt32LE(52),
@@ -72,7 +110,8 @@ export function decodeHello(bytes: Buffer): PeerHello & { hasDescriptor: boolean
     version: min <= versionMax && max >= versionMin ? Math.min(max, versionMax) : 0,
     features: 0,
     limits,
-    hasDescriptor,
+    memory,
+    flags,
   };
 }
 
@@ -87,19 +126,39 @@ export function encodeAnswer(verdict: number, version: number): Buffer {
 /** Why an accepting side takes no more sessions, or undefined. */
 export type Admission = () => SidecallError | undefined;
 
+const peerHasNone = 'the peer offers no shared memory';
+const peerDeclined = 'the peer declined our shared memory';
+
 /**
- * The connecting side: speaks first.
+ * The connecting side: speaks first, and sends its memory last, when the other side has let it in.
  * @throws {SidecallError} `PROTOCOL`, `VERSION_MISMATCH`, `LIMIT_CONNECTIONS`, `PEER_GONE`, or what
  * the wire's deadline says.
  */
-export async function helloAsConnecting(wire: HelloWire, own: HelloLimits): Promise<PeerHello> {
-  await wire.send(encodeHello(own));
-  const hello = await receiveHello(wire);
-  const verdict = await receiveAnswer(wire);
+export async function helloAsConnecting(
+  wire: HelloWire,
+  own: HelloLimits,
+  memory?: HelloMemory,
+): Promise<HelloResult> {
+  if (memory !== undefined) wire.admitDescriptors();
+  const flags = memory === undefined ? 0 : HelloFlag.descriptorFollows;
+  await wire.send(encodeHello(own, memory?.shape, flags));
+  const { hello, descriptor } = await receiveHello(wire, HelloFlag.descriptor, memory);
+  if (hello.memory === undefined) {
+    const verdict = await receiveAnswer(wire);
+    checkVersion(hello);
+    if (verdict === Verdict.ring) throw violation('it accepted a ring that was not offered');
+    await wire.send(encodeAnswer(Verdict.socketLane, hello.version));
+    return { peer: hello, isRing: false, reason: peerHasNone };
+  }
+  if (memory === undefined) throw violation('it offers memory that was not asked for');
   checkVersion(hello);
-  if (verdict === Verdict.ring) throw violation('it accepted a ring that was not offered');
-  await wire.send(encodeAnswer(Verdict.socketLane, hello.version));
-  return hello;
+  const isAccepted = descriptor !== undefined && memory.accept(descriptor, hello.memory);
+  const isSent = isAccepted && (await sendMemory(wire, memory, hello.version));
+  if (!isSent) await wire.send(encodeAnswer(Verdict.socketLane, hello.version));
+  const verdict = await receiveAnswer(wire);
+  if (verdict === Verdict.ring && !isSent) throw violation('it accepted memory it never got');
+  const reason = descriptor === undefined ? dropped : peerDeclined;
+  return { peer: hello, isRing: verdict === Verdict.ring, reason };
 }
 
 /** The accepting side: learns the other first, then answers. @throws as {@link helloAsConnecting}. */
@@ -107,42 +166,112 @@ export async function helloAsAccepting(
   wire: HelloWire,
   own: HelloLimits,
   admit: Admission = () => undefined,
-): Promise<PeerHello> {
-  const hello = await receiveHello(wire);
+  memory?: HelloMemory,
+): Promise<HelloResult> {
+  const { hello } = await receiveHello(wire, HelloFlag.descriptorFollows, undefined);
   const refusal = admit();
-  const verdict =
-    hello.version === 0
+  const isWelcome = hello.version !== 0 && refusal === undefined;
+  if (isWelcome && hello.memory !== undefined && memory !== undefined) {
+    if (await offerMemory(wire, own, memory)) return meetWithMemory(wire, hello, memory);
+  }
+  const verdict = isWelcome
+    ? Verdict.socketLane
+    : hello.version === 0
       ? Verdict.noVersion
-      : refusal !== undefined
-        ? Verdict.full
-        : Verdict.socketLane;
-  const answer = encodeAnswer(verdict, hello.version);
-  await wire.send(Buffer.concat([encodeHello(own), answer]));
+      : Verdict.full;
+  await wire.send(Buffer.concat([encodeHello(own), encodeAnswer(verdict, hello.version)]));
   checkVersion(hello);
   if (refusal !== undefined) throw refusal;
-  if ((await receiveAnswer(wire)) === Verdict.ring) {
-    throw violation('it accepted a ring that was not offered');
-  }
-  return hello;
+  const { verdict: theirs } = await receiveAnswerWith(wire, undefined);
+  if (theirs === Verdict.ring) throw violation('it accepted a ring that was not offered');
+  return { peer: hello, isRing: false, reason: peerHasNone };
 }
 
-async function receiveHello(wire: HelloWire): Promise<PeerHello> {
+/** Our hello with our memory on its first byte. False: it was not sent at all. */
+async function offerMemory(
+  wire: HelloWire,
+  own: HelloLimits,
+  memory: HelloMemory,
+): Promise<boolean> {
+  const descriptor = memory.create();
+  if (descriptor === undefined) return false;
+  wire.admitDescriptors(); // the peer's own comes with its answer
+  const hello = encodeHello(own, memory.shape, HelloFlag.descriptor);
+  const why = await wire.sendWith(hello, descriptor);
+  memory.noteSent(why === undefined, `our shared memory could not be sent: ${why}`);
+  return why === undefined;
+}
+
+async function meetWithMemory(
+  wire: HelloWire,
+  hello: PeerHello,
+  memory: HelloMemory,
+): Promise<HelloResult> {
+  const { verdict, descriptor, isTruncated } = await receiveAnswerWith(wire, memory);
+  if (verdict === Verdict.socketLane) {
+    await wire.send(encodeAnswer(Verdict.socketLane, hello.version));
+    return { peer: hello, isRing: false, reason: peerDeclined };
+  }
+  if (descriptor === undefined && !isTruncated) throw violation('memory that did not come');
+  const isRing = descriptor !== undefined && memory.accept(descriptor, hello.memory as MemoryShape);
+  const answer = isRing ? Verdict.ring : Verdict.socketLane;
+  await wire.send(encodeAnswer(answer, hello.version));
+  return { peer: hello, isRing, reason: dropped };
+}
+
+const dropped = 'no descriptor could be received: the limit of this process, or its kernel';
+
+/** Our acceptance with our memory on its first byte. False: nothing was sent. */
+async function sendMemory(wire: HelloWire, memory: HelloMemory, version: number): Promise<boolean> {
+  const descriptor = memory.create();
+  if (descriptor === undefined) return false;
+  const why = await wire.sendWith(encodeAnswer(Verdict.ring, version), descriptor);
+  memory.noteSent(why === undefined, `our shared memory could not be sent: ${why}`);
+  return why === undefined;
+}
+
+/** `flag`: the one that this side's peer may set. A descriptor that does not belong is closed. */
+async function receiveHello(
+  wire: HelloWire,
+  flag: number,
+  memory: HelloMemory | undefined,
+): Promise<{ hello: PeerHello; descriptor: number | undefined }> {
   const bytes = Buffer.alloc(helloBytes);
-  const notes = await wire.receive(bytes);
-  const hello = decodeHello(bytes);
-  // Where the kernel dropped descriptors for want of room, their number proves nothing.
-  const isSurplus = notes.descriptors > 1 || notes.isLate || notes.hasOtherControl;
-  const isMissing = hello.hasDescriptor !== notes.descriptors > 0 && !notes.isTruncated;
-  if (isSurplus || isMissing) throw violation('descriptors that do not match it');
-  return hello;
+  const notes = await wire.receive(bytes, memory !== undefined);
+  const { descriptor } = notes;
+  try {
+    const hello = decodeHello(bytes);
+    if (hello.flags !== 0 && hello.flags !== flag) throw violation('a flag of the other side');
+    checkDescriptors(notes, hello.flags === HelloFlag.descriptor);
+    return { hello, descriptor };
+  } catch (error) {
+    if (descriptor !== undefined) memory?.drop(descriptor);
+    throw error;
+  }
 }
 
 async function receiveAnswer(wire: HelloWire): Promise<number> {
+  return (await receiveAnswerWith(wire, undefined)).verdict;
+}
+
+async function receiveAnswerWith(
+  wire: HelloWire,
+  memory: HelloMemory | undefined,
+): Promise<{ verdict: number; descriptor: number | undefined; isTruncated: boolean }> {
   const bytes = Buffer.alloc(answerBytes);
-  const notes = await wire.receive(bytes);
-  if (notes.descriptors > 0 || notes.isTruncated || notes.hasOtherControl) {
-    throw violation('a descriptor with its answer');
+  const notes = await wire.receive(bytes, memory !== undefined);
+  const { descriptor, isTruncated } = notes;
+  try {
+    const verdict = decodeAnswer(bytes);
+    checkDescriptors(notes, memory !== undefined && verdict === Verdict.ring);
+    return { verdict, descriptor, isTruncated };
+  } catch (error) {
+    if (descriptor !== undefined) memory?.drop(descriptor);
+    throw error;
   }
+}
+
+function decodeAnswer(bytes: Buffer): number {
   if (bytes.readUInt32LE(0) !== helloMagic) throw violation('an answer without its magic number');
   const verdict = bytes.readUInt16LE(4);
   if (verdict === Verdict.noVersion) throw new SidecallError('ERR_SIDECALL_VERSION_MISMATCH');
@@ -151,20 +280,29 @@ async function receiveAnswer(wire: HelloWire): Promise<number> {
   return verdict;
 }
 
+/** One, with the first byte, exactly where it was announced; or the kernel dropped it for want of room. */
+function checkDescriptors(notes: ReceivedNotes, isExpected: boolean): void {
+  const isSurplus = notes.descriptors > 1 || notes.isLate || notes.hasOtherControl;
+  const isWrong = notes.isTruncated ? !isExpected : isExpected !== notes.descriptors > 0;
+  if (isSurplus || isWrong) throw violation('descriptors that do not match it');
+}
+
 function checkVersion(hello: PeerHello): void {
   if (hello.version !== 0) return;
   const words = `the peer speaks no protocol version from ${versionMin} to ${versionMax}`;
   throw new SidecallError('ERR_SIDECALL_VERSION_MISMATCH', words);
 }
 
-function checkCapacity(bytes: Buffer, hasDescriptor: boolean): void {
+function decodeMemory(bytes: Buffer, flags: number): MemoryShape | undefined {
   const capacity = bytes.readBigUInt64LE(16);
   const blockArea = bytes.readBigUInt64LE(24);
   const isRing =
     capacity >= 65_536n && capacity <= 67_108_864n && (capacity & (capacity - 1n)) === 0n;
   const isArea = blockArea <= 1_073_741_824n && blockArea % 16_384n === 0n;
-  const isNone = capacity === 0n && blockArea === 0n && !hasDescriptor;
-  if (!isNone && !(isRing && isArea)) throw violation('sizes of memory out of range');
+  if (capacity === 0n && blockArea === 0n && flags === 0) return undefined;
+  if (!isRing || !isArea || flags === 0) throw violation('sizes of memory out of range');
+  const nonce = Uint8Array.from(bytes.subarray(32, 48));
+  return { capacity: Number(capacity), blockArea: Number(blockArea), nonce };
 }
 
 function violation(what: string): SidecallError {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The one place that touches the descriptor behind a net.Socket.
 import { Socket } from 'node:net';
+import { protocol } from '../frame.ts';
 import type { NativeAddon } from '../native.ts';
 
 /** A socket that hands out what it reads, and can be emptied when writing to it has failed. */
@@ -20,8 +21,35 @@ const drainMaxBytes = 1024 * 1024;
 // keeps nothing of it. So an idle session owns no read buffer at all.
 let sharedBuffer: Buffer | undefined;
 
-/** Takes a connected descriptor over from the addon. NOTE: only after the hello. */
-export function descriptorOpener(native: NativeAddon, fd: number): SocketOpener {
+/**
+ * Reads what the kernel holds already, once no more descriptors can be sent: Node's plain reads would
+ * make it close those that are still queued on this thread, and that can block.
+ * @throws {SidecallError} `PROTOCOL` for a descriptor behind the hello, or a peer that floods us.
+ */
+export function readQueued(native: NativeAddon, fd: number): readonly Uint8Array[] {
+  const chunks: Uint8Array[] = [];
+  for (let queued = 0; queued < drainMaxBytes; ) {
+    const into = Buffer.allocUnsafe(chunks.length === 0 ? 64 : readBytes);
+    const got = native.receive(fd, into, 0, false);
+    if (got === undefined || got.bytes === 0) return chunks; // the end is read again, and then heard
+    if (got.descriptors > 0 || got.isTruncated || got.hasOtherControl) {
+      throw protocol('descriptor behind its hello');
+    }
+    queued += got.bytes;
+    chunks.push(into.subarray(0, got.bytes));
+  }
+  throw protocol('flood of bytes behind its hello');
+}
+
+/**
+ * Takes a connected descriptor over from the addon; `early` comes before all else.
+ * NOTE: only after the hello.
+ */
+export function descriptorOpener(
+  native: NativeAddon,
+  fd: number,
+  early: readonly Uint8Array[] = [],
+): SocketOpener {
   return (onBytes) => {
     sharedBuffer ??= Buffer.allocUnsafeSlow(readBytes);
     const buffer = sharedBuffer;
@@ -33,12 +61,13 @@ export function descriptorOpener(native: NativeAddon, fd: number): SocketOpener 
     const options = { fd, readable: true, writable: true, onread: { buffer, callback } };
     const socket = new Socket(options as ConstructorParameters<typeof Socket>[0]);
     native.disownDescriptor(fd);
+    for (const bytes of early) process.nextTick(onBytes, bytes);
     const drain = (): void => {
       // After a failed read the number is closed already, and may be another connection's.
       if (socket.destroyed) return;
       // Bounded: a peer that shut its own reading only may go on writing for ever.
       for (let drained = 0; drained < drainMaxBytes; ) {
-        const got = native.receive(fd, buffer, 0);
+        const got = native.receive(fd, buffer, 0, false);
         if (got === undefined || got.bytes === 0) return;
         drained += got.bytes;
         onBytes(buffer.subarray(0, got.bytes));

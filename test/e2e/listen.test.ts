@@ -37,8 +37,8 @@ describe('a listener', () => {
     };
     expect(session.peer).toMatchObject({ ...ids, capturedAt: 'listen' });
     expect(await session.client(Desk).same(1)).toMatchObject({ ...ids, capturedAt: 'connect' });
-    expect(session.lane).toBe('socket');
-    expect(session.laneReason).not.toBe('');
+    expect(session.lane).toBe('ring');
+    expect(session.laneReason).toBe('both sides have shared memory');
   });
 
   it('leaves nothing on disk when it closes, and closes twice as once', async () => {
@@ -550,8 +550,11 @@ describe('a listener', () => {
   });
 
   it('SHM_UNAVAILABLE where the ring lane is required', async () => {
-    await expect(listen({ lane: 'ring' })).rejects.toMatchObject({
+    await using listener = await listen({ lane: 'socket' });
+    const required = connect({ path: listener.path, lane: 'ring' });
+    await expect(required).rejects.toMatchObject({
       code: 'ERR_SIDECALL_SHM_UNAVAILABLE',
+      message: expect.stringContaining('the peer offers no shared memory'),
     });
   });
 

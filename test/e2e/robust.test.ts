@@ -16,6 +16,7 @@ import { spawnHelper } from '../../src/helper/helper.ts';
 import { listen } from '../../src/listen.ts';
 import { requireNative } from '../../src/native.ts';
 import type { Session } from '../../src/rpc/session.ts';
+import { canary } from '../support/canary.ts';
 import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
 import { countDescriptors } from '../support/leaks.ts';
 import { peerProgram, programPath, scratchDirectory, startProgram } from '../support/programs.ts';
@@ -27,27 +28,6 @@ function flood(
   what: string,
 ): AsyncDisposable & { next: () => Promise<Record<string, unknown>> } {
   return startProgram('peer', [what, path], { command: peerProgram });
-}
-
-/** A session that must not notice anything: pings until told to stop, and counts. */
-function canary(session: Session): { stop: () => Promise<number> } {
-  let isOver = false;
-  let calls = 0;
-  const loop = (async () => {
-    const desk = session.client(Desk);
-    while (!isOver) {
-      expect(await desk.add({ a: calls, b: 1 })).toEqual({ sum: calls + 1 });
-      calls += 1;
-      await new Promise((done) => setTimeout(done, 1));
-    }
-  })();
-  return {
-    stop: async () => {
-      isOver = true;
-      await loop;
-      return calls;
-    },
-  };
 }
 
 /** Linux 6.16 and later keep descriptors out; earlier ones drop them as we read. */

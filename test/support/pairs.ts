@@ -1,6 +1,10 @@
 // Two sessions that are each other's peer, over every transport there is.
 
-import { establishOverDescriptor, type SessionSettings } from '../../src/establish.ts';
+import {
+  checkSessionOptions,
+  establishOverDescriptor,
+  type SessionSettings,
+} from '../../src/establish.ts';
 import type { OnEvent } from '../../src/events.ts';
 import { checkLimits, type SessionLimits } from '../../src/limits.ts';
 import { type LoopbackTransport, loopbackPair } from '../../src/loopback.ts';
@@ -39,7 +43,8 @@ const loopbackPeer: Peer = {
 
 export const lanes: readonly LaneUnderTest[] = [
   { lane: 'loopback', openPair: async (options) => openLoopback(options) },
-  { lane: 'socket', openPair: openSocketPair },
+  { lane: 'socket', openPair: (options) => openSocketPair(options, 'socket') },
+  { lane: 'ring', openPair: (options) => openSocketPair(options, 'ring') },
 ];
 
 /** Over the loopback, with the transports at hand. */
@@ -74,7 +79,11 @@ export function openLoopback(
   };
 }
 
-async function openSocketPair(options: PairOptions = {}): Promise<Pair> {
+/** Over a pair of sockets, both ends in this process. */
+async function openSocketPair(
+  options: PairOptions = {},
+  lane: 'ring' | 'socket' = 'socket',
+): Promise<Pair> {
   const native = requireNative('the test');
   const { near: nearFd, far: farFd } = native.socketPair();
   const { signal } = new AbortController();
@@ -84,7 +93,7 @@ async function openSocketPair(options: PairOptions = {}): Promise<Pair> {
       nearFd,
       loopbackPeer,
       { side: 'accepting' },
-      settingsOf(options.near, options.onNearEvent),
+      settingsOf(options.near, options.onNearEvent, lane),
       signal,
     ),
     establishOverDescriptor(
@@ -92,7 +101,7 @@ async function openSocketPair(options: PairOptions = {}): Promise<Pair> {
       farFd,
       loopbackPeer,
       { side: 'connecting' },
-      settingsOf(options.far, options.onFarEvent),
+      settingsOf(options.far, options.onFarEvent, lane),
       signal,
     ),
   ]);
@@ -108,8 +117,9 @@ async function openSocketPair(options: PairOptions = {}): Promise<Pair> {
 export function settingsOf(
   limits: Partial<SessionLimits> | undefined,
   onEvent: OnEvent | undefined,
+  lane: 'auto' | 'ring' | 'socket' = 'auto',
 ): SessionSettings {
-  return { limits: checkLimits(limits), laneReason: 'a test', registry: undefined, onEvent };
+  return { ...checkSessionOptions({ limits, lane, onEvent }, undefined) };
 }
 
 async function closeBoth(near: Session, far: Session): Promise<void> {

@@ -25,6 +25,11 @@ export const peerProgram = fileURLToPath(
   new URL('../../build/core-tests/native/peer', import.meta.url),
 );
 
+/** The peer that has rings and lies in them. */
+export const ringPeerProgram = fileURLToPath(
+  new URL('../../build/core-tests/native/ring_peer', import.meta.url),
+);
+
 /** Starts a program that speaks JSON lines. Ended with the scope that holds it. */
 export function startProgram(
   name: string,

@@ -8,6 +8,7 @@ import {
   decodeHello,
   encodeAnswer,
   encodeHello,
+  HelloFlag,
   helloAsAccepting,
   helloAsConnecting,
   helloBytes,
@@ -49,7 +50,8 @@ describe('a hello', () => {
     expect(bytes.subarray(0, 4).toString('latin1')).toBe('scal');
     expect(decodeHello(bytes)).toMatchObject({
       version: 1,
-      hasDescriptor: false,
+      memory: undefined,
+      flags: 0,
       limits: {
         receiveMaxBytes: limits.receiveMaxBytes,
         streamsMax: limits.streamsMax,
@@ -67,8 +69,8 @@ describe('a hello', () => {
       helloAsAccepting(new DescriptorWire(native, near, signal), limits),
       helloAsConnecting(new DescriptorWire(native, far, signal), limits),
     ]);
-    expect(accepting.version).toBe(1);
-    expect(connecting.limits).toEqual(accepting.limits);
+    expect(accepting.peer.version).toBe(1);
+    expect(connecting.peer.limits).toEqual(accepting.peer.limits);
     native.closeDescriptor(near);
     native.closeDescriptor(far);
   });
@@ -77,8 +79,10 @@ describe('a hello', () => {
     ['the wrong magic', changed(0, 0x53), 'ERR_SIDECALL_PROTOCOL'],
     ['version range 0', changed(4, 0), 'ERR_SIDECALL_PROTOCOL'],
     ['a range upside down', changed(4, 9), 'ERR_SIDECALL_PROTOCOL'],
-    ['unknown flags', changed(12, 2), 'ERR_SIDECALL_PROTOCOL'],
-    ['a descriptor announced and not sent', changed(12, 1), 'ERR_SIDECALL_PROTOCOL'],
+    ['unknown flags', changed(12, 4), 'ERR_SIDECALL_PROTOCOL'],
+    ['memory announced without a size', changed(12, 2), 'ERR_SIDECALL_PROTOCOL'],
+    ['a descriptor announced without a size', changed(12, 1), 'ERR_SIDECALL_PROTOCOL'],
+    ['both flags', changed(12, 3), 'ERR_SIDECALL_PROTOCOL'],
     ['row 56 a ring of 1 TiB', changed(21, 1), 'ERR_SIDECALL_PROTOCOL'],
     ['a ring that is no power of two', changed(17, 3), 'ERR_SIDECALL_PROTOCOL'],
     ['a block area out of range', changed(31, 1), 'ERR_SIDECALL_PROTOCOL'],
@@ -139,15 +143,15 @@ describe('a hello', () => {
     answered.close();
   });
 
-  it('accepts a ring offered by a newer peer, and declines it', async () => {
+  it('goes on without memory where this side has none, whatever the peer announced', async () => {
     const { hello, far, close } = meet('accepting');
-    const bytes = changed(12, 1);
+    const bytes = changed(12, HelloFlag.descriptorFollows);
     bytes.writeBigUInt64LE(1_048_576n, 16);
-    native.send(far, bytes, 0, 0); // any descriptor: it is closed unseen
+    native.send(far, bytes, 0, -1);
     native.send(far, encodeAnswer(Verdict.socketLane, 1), 0, -1);
-    await expect(hello).resolves.toMatchObject({ version: 1 });
+    await expect(hello).resolves.toMatchObject({ isRing: false, peer: { version: 1 } });
     const reply = Buffer.alloc(helloBytes + answerBytes);
-    expect(native.receive(far, reply, 0)?.bytes).toBe(reply.byteLength);
+    expect(native.receive(far, reply, 0, false)?.bytes).toBe(reply.byteLength);
     expect(reply.readUInt16LE(helloBytes + 4)).toBe(Verdict.socketLane);
     close();
   });
@@ -165,7 +169,7 @@ describe('a hello', () => {
       native.send(far, bytes.subarray(cut), 0, -1);
       await hello;
       const rest = Buffer.alloc(64);
-      expect(native.receive(near, rest, 0)?.bytes).toBe(9);
+      expect(native.receive(near, rest, 0, false)?.bytes).toBe(9);
       expect(rest.subarray(0, 9).toString()).toBe('behind it');
       close();
     }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// The rings of one environment, by the numbers that JavaScript holds, and the memory through which
+// the two sides hand bytes and figures to each other without a conversion per call.
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "os/doorbell.h"
+#include "os/shared_memory.h"
+#include "ring/ring.h"
+
+namespace sidecall {
+
+// Rings on a duplicate of the socket: a number reused after net.Socket closed its own is never
+// written.
+class SocketDoorbell final : public Doorbell {
+ public:
+  explicit SocketDoorbell(UniqueFd fd) noexcept : fd_(std::move(fd)) {}
+  [[nodiscard]] bool Ring() noexcept override { return RingDoorbell(fd_.get()); }
+
+ private:
+  UniqueFd fd_;
+};
+
+// Both outboxes of one connection, made and accepted one after the other, and then joined. Members
+// in the reverse order of their destruction: the ring goes before what it looks at.
+struct RingEntry {
+  Outbox mine;
+  PeerOutbox peer;
+  OutboxShape my_shape;
+  OutboxShape peer_shape;
+  std::optional<SocketDoorbell> bell;
+  std::optional<Ring> ring;
+};
+
+// Memory of JavaScript's: views of it are what `ringExchange()` gave out.
+struct Exchange {
+  std::span<std::uint8_t> slab;    // Drain() fills it
+  std::span<std::uint8_t> staged;  // a frame, or its header, to be written
+  std::span<double> registers;     // what a call has to say beside its result
+};
+
+// Indices of `Exchange::registers`; src/shm/ring.ts has the same.
+enum class Register : std::size_t {
+  kFilled = 0,        // bytes in the slab
+  kLargeBytes = 1,    // payload of the large record that is next; 0: none
+  kRecords = 2,       // looked at by the last drain
+  kWritten = 3,       // our producer's position
+  kSeen = 4,          // what the peer has certainly consumed of it
+  kOwesDoorbell = 5,  // 1: the kernel had no memory for a doorbell
+  kCount = 6,
+};
+
+class RingTable {
+ public:
+  [[nodiscard]] std::uint32_t Open();
+  // nullptr: no such ring.
+  [[nodiscard]] RingEntry* Find(std::uint32_t handle) noexcept;
+  void Close(std::uint32_t handle) noexcept;
+
+  Exchange exchange;
+  Napi::ObjectReference exchange_object;  // keeps that memory alive
+
+ private:
+  std::vector<std::unique_ptr<RingEntry>> entries_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace sidecall

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Makes and seals an outbox; checks a peer's and maps it read-only. Memory that could not be sealed
+// is never offered, memory that is not sealed never mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "ring/layout.h"
+
+namespace sidecall {
+
+// The sole owner of one mapping. Neither inherited by a forked child nor part of a core dump.
+class [[nodiscard]] Mapping {
+ public:
+  Mapping() = default;
+  Mapping(std::byte* data, std::size_t bytes) noexcept : data_(data), bytes_(bytes) {}
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() { Reset(); }
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
+  [[nodiscard]] bool is_mapped() const noexcept { return data_ != nullptr; }
+  void Reset() noexcept;
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// What the hello says of an outbox, and its header has to repeat.
+struct OutboxShape {
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t block_area_bytes = 0;
+  std::uint8_t nonce[kNonceBytes] = {};
+
+  // NOTE: both sizes were checked by IsCapacity() and IsBlockArea().
+  [[nodiscard]] std::uint64_t total_bytes() const noexcept {
+    return kControlPageBytes + capacity_bytes + block_area_bytes;
+  }
+};
+
+// A share of what this process lets rings take, given back with it.
+class [[nodiscard]] MemoryShare {
+ public:
+  MemoryShare() = default;
+  MemoryShare(MemoryShare&& other) noexcept;
+  MemoryShare& operator=(MemoryShare&& other) noexcept;
+  MemoryShare(const MemoryShare&) = delete;
+  MemoryShare& operator=(const MemoryShare&) = delete;
+  ~MemoryShare() { Reset(); }
+
+  // Nothing: with it, all threads of this process would hold more than `max_bytes`.
+  [[nodiscard]] static std::optional<MemoryShare> Reserve(std::uint64_t bytes,
+                                                          std::uint64_t max_bytes) noexcept;
+  [[nodiscard]] static std::uint64_t ReservedBytes() noexcept;
+  void Reset() noexcept;
+
+ private:
+  explicit MemoryShare(std::uint64_t bytes) noexcept : bytes_(bytes) {}
+  std::uint64_t bytes_ = 0;
+};
+
+// Our own memory for one connection.
+struct Outbox {
+  MemoryShare share;
+  Mapping memory;       // writable; ours is the only such mapping there can ever be
+  UniqueFd descriptor;  // to send; read-only in effect
+
+  [[nodiscard]] Control& control() const noexcept {
+    return *reinterpret_cast<Control*>(memory.data());
+  }
+  [[nodiscard]] std::byte* data() const noexcept { return memory.data() + kControlPageBytes; }
+};
+
+// The calls that can fail, so that a test can make each of them fail with each errno.
+struct MemoryCalls {
+  int (*create)(bool is_modern) = nullptr;  // `is_modern`: with what only newer kernels know
+  int (*resize)(int fd, std::uint64_t bytes) = nullptr;
+  int (*allocate)(int fd, std::uint64_t bytes) = nullptr;
+  void* (*map)(int fd, std::uint64_t bytes, bool is_writable) = nullptr;
+  int (*seal)(int fd) = nullptr;
+  int (*seals)(int fd) = nullptr;
+
+  static MemoryCalls System() noexcept;
+};
+
+// Nothing: the process's share is used up; ENOMEM and ENOSPC are errors here and no fault later.
+Result<std::optional<Outbox>> CreateOutbox(const OutboxShape& shape, std::uint64_t share_max_bytes,
+                                           const MemoryCalls& calls = MemoryCalls::System());
+
+// Why a peer's descriptor was not mapped.
+struct OutboxRefusal {
+  bool is_violation = false;  // no correct peer sends it; else a want on our side
+  const char* what = "";      // a literal
+  int number = 0;             // an errno, where the system said so
+};
+
+struct PeerOutbox {
+  Mapping memory;  // read-only
+  OutboxRefusal refusal;
+
+  [[nodiscard]] bool ok() const noexcept { return memory.is_mapped(); }
+  [[nodiscard]] const Control& control() const noexcept {
+    return *reinterpret_cast<const Control*>(memory.data());
+  }
+  [[nodiscard]] const std::byte* data() const noexcept { return memory.data() + kControlPageBytes; }
+};
+
+// Seals first: until they are known to be there, any other answer about a stranger's file may
+// change, or ask a daemon of the stranger's.
+PeerOutbox AcceptOutbox(int fd, const OutboxShape& shape,
+                        const MemoryCalls& calls = MemoryCalls::System()) noexcept;
+
+}  // namespace sidecall

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#include "ring/consumer.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "ring/words.h"
+
+namespace sidecall {
+namespace {
+
+constexpr std::uint64_t kLengthBytes = 4;
+
+void PutLength(std::uint8_t* at, std::uint64_t length) noexcept {
+  const auto value = static_cast<std::uint32_t>(length);
+  std::memcpy(at, &value, sizeof value);
+}
+
+}  // namespace
+
+Consumer::Drained Consumer::Drain(std::span<std::uint8_t> slab,
+                                  std::uint32_t records_max) noexcept {
+  assert(slab.size() >= kSlabMinBytes);
+  Drained result;
+  if (!Peek()) return {.state = State::kCorrupt};
+  while (consumed_ != produced_ && result.records < records_max) {
+    const std::uint64_t offset = consumed_ & (capacity_ - 1);
+    const std::byte* const payload = data_ + offset + kRecordHeader;
+    if (large_payload_bytes_ == 0) {
+      const auto header = RecordHeader::Split(LoadHeader(data_ + offset));
+      if (!IsValid(header, capacity_ - offset, produced_ - consumed_)) {
+        return {.state = State::kCorrupt};
+      }
+      const std::uint64_t bytes = header.payload_bytes;
+      const bool is_padding = header.kind == static_cast<std::uint16_t>(RecordKind::kPadding);
+      if (is_padding || bytes <= kSmallMaxBytes) {
+        if (!is_padding) {
+          if (slab.size() - result.filled < kLengthBytes + bytes) break;
+          PutLength(slab.data() + result.filled, bytes);
+          CopyPayload(slab.data() + result.filled + kLengthBytes, payload, bytes);
+          result.filled += kLengthBytes + bytes;
+        }
+        result.records += 1;
+        consumed_ += RecordBytes(bytes);
+        if (consumed_ - released_ >= RecordMaxBytes(capacity_)) result.ring |= Release();
+        continue;
+      }
+      large_payload_bytes_ = bytes;
+    }
+    if (slab.size() - result.filled < kHeadBytes) break;
+    CopyPayload(slab.data() + result.filled, payload, kHeadBytes);
+    result.large_payload_bytes = large_payload_bytes_;
+    break;
+  }
+  result.ring |= Release();
+  if (result.large_payload_bytes != 0)
+    result.state = State::kLarge;
+  else if (consumed_ != produced_)
+    result.state = State::kMore;
+  return result;
+}
+
+bool Consumer::Take(std::uint64_t skip, std::span<std::uint8_t> target) noexcept {
+  assert(large_payload_bytes_ != 0 && skip + target.size() == large_payload_bytes_);
+  const std::uint64_t offset = consumed_ & (capacity_ - 1);
+  CopyPayload(target.data(), data_ + offset + kRecordHeader + skip, target.size());
+  consumed_ += RecordBytes(large_payload_bytes_);
+  large_payload_bytes_ = 0;
+  return Release();
+}
+
+bool Consumer::Freeze() noexcept {
+  const bool is_fine = Peek();
+  is_frozen_ = true;
+  return is_fine;
+}
+
+bool Consumer::HasNews() const noexcept {
+  // After our epoch was stored. Pairs with: producer.cc Publish().
+  return LoadCursor(peer_.producer_cursor, std::memory_order_seq_cst) != consumed_;
+}
+
+bool Consumer::Peek() noexcept {
+  if (is_frozen_) return true;
+  // Bytes below it are visible. Pairs with: producer.cc Publish().
+  const std::uint64_t cursor = LoadCursor(peer_.producer_cursor, std::memory_order_acquire);
+  const std::uint64_t available = cursor - consumed_;
+  const bool is_valid = cursor % kRecordAlign == 0 && available <= capacity_ &&
+                        available >= produced_ - consumed_;
+  if (is_valid) produced_ = cursor;
+  return is_valid;
+}
+
+bool Consumer::Release() noexcept {
+  if (released_ == consumed_) return false;
+  released_ = consumed_;
+  // Reading of these bytes is over. Pairs with: producer.cc LookForSpace(), and, before the load of
+  // the epoch, ring.cc PrepareToSleep().
+  StoreWord(mine_.consumer_cursor, released_);
+  const std::uint64_t epoch = LoadWord(peer_.space_sleep_epoch);
+  if (epoch % 2 == 0 || epoch == answered_) return false;
+  answered_ = epoch;
+  return true;
+}
+
+bool Consumer::IsValid(RecordHeader header, std::uint64_t until_end,
+                       std::uint64_t available) const noexcept {
+  const std::uint64_t size = RecordBytes(header.payload_bytes);
+  if (header.zero != 0 || size > until_end || size > available) return false;
+  switch (static_cast<RecordKind>(header.kind)) {
+    case RecordKind::kPadding: return header.payload_bytes == until_end - kRecordHeader;
+    case RecordKind::kFrame:
+      return header.payload_bytes >= 1 && size <= RecordMaxBytes(capacity_);
+  }
+  return false;
+}
+
+}  // namespace sidecall

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Reads records out of the peer's outbox. It believes nothing that it reads.
+#pragma once
+
+#include <span>
+
+#include "ring/layout.h"
+
+namespace sidecall {
+
+class Consumer {
+ public:
+  // Payloads beyond this are not copied by Drain() but straight to their final place, by Take().
+  static constexpr std::uint64_t kSmallMaxBytes = 8 * 1024;
+  // Of a large payload this much is shown first: as much as the largest header of a frame.
+  static constexpr std::uint64_t kHeadBytes = 120;
+  // The least that a slab has to hold: one small payload with its length, then a head.
+  static constexpr std::uint64_t kSlabMinBytes = 4 + kSmallMaxBytes + kHeadBytes;
+
+  enum class State { kEmpty, kMore, kLarge, kCorrupt };
+  struct Drained {
+    State state = State::kEmpty;
+    std::uint64_t filled = 0;   // bytes in the slab: u32 length, payload, and again
+    std::uint32_t records = 0;  // padding counts, too
+    std::uint64_t large_payload_bytes = 0;  // kLarge: its head lies behind what is filled
+    bool ring = false;                      // the peer sleeps for space and was not rung for yet
+  };
+
+  // `data` begins the data area of the peer's outbox; `mine` is our own control page.
+  Consumer(Control& mine, const Control& peer, const std::byte* data,
+           std::uint64_t capacity) noexcept
+      : mine_(mine), peer_(peer), data_(data), capacity_(capacity) {}
+
+  // Copies records out until there are none, a large one is next, the slab is full, or `records_max`
+  // were seen; then gives their space back.
+  [[nodiscard]] Drained Drain(std::span<std::uint8_t> slab, std::uint32_t records_max) noexcept;
+
+  // The large record that Drain() stopped at, from byte `skip` on, which must leave exactly
+  // `target.size()`. True: the peer sleeps for space and was not rung for yet.
+  [[nodiscard]] bool Take(std::uint64_t skip, std::span<std::uint8_t> target) noexcept;
+  [[nodiscard]] std::uint64_t large_payload_bytes() const noexcept { return large_payload_bytes_; }
+
+  // Nothing published from now on will be read: the peer is gone, and what it goes on writing is not
+  // its word any more. False: corrupt.
+  [[nodiscard]] bool Freeze() noexcept;
+
+  // For the last look before sleeping: is anything there beyond what was consumed?
+  [[nodiscard]] bool HasNews() const noexcept;
+
+  [[nodiscard]] std::uint64_t consumed() const noexcept { return consumed_; }
+
+ private:
+  // Loads the peer's producer cursor. False: it says what no correct peer says.
+  [[nodiscard]] bool Peek() noexcept;
+  [[nodiscard]] bool Release() noexcept;
+  [[nodiscard]] bool IsValid(RecordHeader header, std::uint64_t until_end,
+                             std::uint64_t available) const noexcept;
+
+  Control& mine_;
+  const Control& peer_;
+  const std::byte* const data_;
+  const std::uint64_t capacity_;
+  // Invariant: released <= consumed <= produced <= consumed + capacity.
+  std::uint64_t released_ = 0;
+  std::uint64_t consumed_ = 0;
+  std::uint64_t produced_ = 0;  // the peer's producer cursor, as last accepted
+  std::uint64_t answered_ = 0;  // the last odd epoch of the peer's that we rang for
+  std::uint64_t large_payload_bytes_ = 0;  // by the one load of its header; 0: none is next
+  bool is_frozen_ = false;
+};
+
+}  // namespace sidecall

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "ring/producer.h"
+
+#include <cassert>
+
+#include "ring/words.h"
+
+namespace sidecall {
+namespace {
+
+#if defined(SIDECALL_WEAK_PUBLISH)
+// For the negative control of the stress test alone: it has to lose a wake-up.
+constexpr std::memory_order kPublishOrder = std::memory_order_release;
+#else
+constexpr std::memory_order kPublishOrder = std::memory_order_seq_cst;
+#endif
+
+}  // namespace
+
+Producer::Claimed Producer::Claim(std::uint64_t payload_bytes) noexcept {
+  if (payload_bytes > record_max_bytes()) return {.space = Space::kTooLarge};
+  const std::uint64_t size = RecordBytes(payload_bytes);
+  if (size > record_max_bytes()) return {.space = Space::kTooLarge};
+  const std::uint64_t until_end = capacity_ - OffsetOf(written_);
+  const std::uint64_t total = size <= until_end ? size : until_end + size;
+  if (total > free()) {
+    if (!LookForSpace(std::memory_order_acquire)) return {.space = Space::kCorrupt};
+    if (total > free()) return {.space = Space::kFull, .wanted = total};
+  }
+  if (size > until_end) {
+    const auto padding = static_cast<std::uint32_t>(until_end - kRecordHeader);
+    StoreHeader(data_ + OffsetOf(written_), RecordHeader::Join(padding, RecordKind::kPadding));
+    written_ += until_end;
+  }
+  return {.space = Space::kFree, .place = data_ + OffsetOf(written_) + kRecordHeader};
+}
+
+void Producer::Commit(std::uint64_t payload_bytes, RecordKind kind) noexcept {
+  const std::uint64_t size = RecordBytes(payload_bytes);
+  assert(size <= free() && size <= capacity_ - OffsetOf(written_));
+  StoreHeader(data_ + OffsetOf(written_),
+              RecordHeader::Join(static_cast<std::uint32_t>(payload_bytes), kind));
+  written_ += size;
+}
+
+bool Producer::Publish() noexcept {
+  if (published_ == written_) return false;
+  published_ = written_;
+  // The records become visible with it. Pairs with: consumer.cc Drain(), and, before the load of the
+  // epoch, ring.cc PrepareToSleep(): one of the two sides sees the other.
+  StoreWord(mine_.producer_cursor, published_, kPublishOrder);
+  const std::uint64_t epoch = LoadWord(peer_.data_sleep_epoch);  // a hint, and nothing more
+  if (epoch % 2 == 0 || epoch == answered_) return false;
+  answered_ = epoch;
+  return true;
+}
+
+bool Producer::LookForSpace(std::memory_order order) noexcept {
+  // Reading of what lies below it is over. Pairs with: consumer.cc Release().
+  const std::uint64_t consumed = LoadCursor(peer_.consumer_cursor, order);
+  // Unsigned: catches a cursor that went back, too.
+  if (consumed % kRecordAlign != 0 || consumed - seen_ > published_ - seen_) return false;
+  seen_ = consumed;
+  return true;
+}
+
+}  // namespace sidecall

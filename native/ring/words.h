@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The only functions that touch shared words, and the only one that touches shared payload. Each value
+// is loaded once per decision: the peer may change it between two loads.
+#pragma once
+
+#include <cstring>
+
+#include "ring/layout.h"
+
+namespace sidecall {
+
+[[nodiscard]] inline std::uint64_t LoadCursor(const Word& cursor,
+                                              std::memory_order order) noexcept {
+  return cursor.load(order);
+}
+
+inline void StoreWord(Word& word, std::uint64_t value,
+                      std::memory_order order = std::memory_order_seq_cst) noexcept {
+  word.store(value, order);
+}
+
+[[nodiscard]] inline std::uint64_t LoadWord(const Word& word) noexcept {
+  return word.load(std::memory_order_seq_cst);
+}
+
+// Relaxed: what makes a header visible is the producer cursor behind it.
+[[nodiscard]] inline std::uint64_t LoadHeader(const std::byte* at) noexcept {
+  return reinterpret_cast<const Word*>(at)->load(std::memory_order_relaxed);
+}
+
+inline void StoreHeader(std::byte* at, std::uint64_t header) noexcept {
+  reinterpret_cast<Word*>(at)->store(header, std::memory_order_relaxed);
+}
+
+// Out of line and with a barrier behind it, so that no compiler reads the bytes a second time.
+[[gnu::noinline]] inline void CopyPayload(void* to, const void* from, std::size_t bytes) noexcept {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+  __asm__ volatile("" ::: "memory");
+}
+
+}  // namespace sidecall

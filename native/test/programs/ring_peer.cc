@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT
+// A peer with rings that does as it is told, right or wrong: ring_peer PATH ACT. It connects to a
+// listener whose tests watch what becomes of it. Its own half of the ring is the core's, so that it
+// lies only where it means to.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "os/doorbell.h"
+#include "os/shared_memory.h"
+#include "os/unix_socket.h"
+#include "ring/ring.h"
+#include "ring/words.h"
+
+namespace {
+
+using namespace sidecall;
+using Clock = std::chrono::steady_clock;
+using Bytes = std::vector<std::uint8_t>;
+
+[[noreturn]] void Fail(const char* what) {
+  std::fprintf(stderr, "ring_peer: %s: %s\n", what, std::strerror(errno));
+  std::exit(1);
+}
+
+void PutU32(Bytes& bytes, std::size_t at, std::uint32_t value) {
+  std::memcpy(bytes.data() + at, &value, 4);
+}
+
+void PutU64(Bytes& bytes, std::size_t at, std::uint64_t value) {
+  std::memcpy(bytes.data() + at, &value, 8);
+}
+
+void SendAll(int fd, const Bytes& bytes, const std::vector<int>& descriptors) {
+  iovec piece = {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+  std::vector<std::byte> control(CMSG_SPACE(descriptors.size() * sizeof(int)));
+  msghdr message = {};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
+  }
+  if (::sendmsg(fd, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) Fail("send");
+}
+
+// Exactly `count` bytes, and at most one descriptor.
+Bytes ReceiveExactly(int fd, std::size_t count, UniqueFd& descriptor) {
+  Bytes bytes(count);
+  for (std::size_t at = 0; at < count;) {
+    pollfd waited = {fd, POLLIN, 0};
+    ::poll(&waited, 1, -1);
+    auto got = ReceiveBytes(fd, std::span(bytes).subspan(at), true);
+    if (!got.ok()) Fail("receive");
+    if (!got.value().has_value()) continue;
+    if (got.value()->bytes == 0) {
+      std::puts("{\"end\":\"in the hello\"}");
+      std::exit(0);
+    }
+    at += got.value()->bytes;
+    if (!got.value()->descriptors.empty()) descriptor = std::move(got.value()->descriptors[0]);
+  }
+  return bytes;
+}
+
+class FdBell final : public Doorbell {
+ public:
+  explicit FdBell(int fd) : fd_(fd) {}
+  [[nodiscard]] bool Ring() noexcept override { return RingDoorbell(fd_); }
+
+ private:
+  int fd_;
+};
+
+OutboxShape ShapeOf(std::uint64_t capacity) {
+  OutboxShape shape;
+  shape.capacity_bytes = capacity;
+  std::memset(shape.nonce, 0x42, kNonceBytes);
+  return shape;
+}
+
+Bytes HelloOf(const OutboxShape& shape, std::uint32_t flags) {
+  Bytes hello(64);
+  PutU32(hello, 0, kOutboxMagic);
+  hello[4] = 1;
+  hello[6] = 1;
+  PutU32(hello, 12, flags);
+  PutU64(hello, 16, shape.capacity_bytes);
+  PutU64(hello, 24, shape.block_area_bytes);
+  std::memcpy(hello.data() + 32, shape.nonce, kNonceBytes);
+  PutU32(hello, 48, 4 * 1024 * 1024);
+  PutU32(hello, 52, 4096);
+  PutU32(hello, 56, 8192);
+  PutU32(hello, 60, 256 * 1024);
+  return hello;
+}
+
+Bytes AnswerOf(std::uint16_t verdict) {
+  Bytes answer(8);
+  PutU32(answer, 0, kOutboxMagic);
+  answer[4] = static_cast<std::uint8_t>(verdict);
+  answer[6] = 1;
+  return answer;
+}
+
+// The connection after its hello.
+struct Connection {
+  UniqueFd socket;
+  Outbox mine;
+  PeerOutbox peer;
+  OutboxShape my_shape;
+  OutboxShape peer_shape;
+  bool is_ring = false;
+};
+
+UniqueFd Connect(const std::string& path) {
+  auto connected = ConnectUnixSocket(path);
+  if (!connected.ok() || !connected.value().has_value()) Fail("connect");
+  return std::move(*connected.value());
+}
+
+// Ends the program where the other side does not want what `act` offers.
+Connection Meet(const std::string& path, const std::string& act) {
+  Connection connection;
+  connection.socket = Connect(path);
+  const int fd = connection.socket.get();
+  (void)AdmitDescriptors(fd);
+  connection.my_shape = ShapeOf(kCapacityMin * 4);
+  SendAll(fd, HelloOf(connection.my_shape, 2), {});
+  UniqueFd descriptor;
+  const Bytes hello = ReceiveExactly(fd, 64, descriptor);
+  std::memcpy(&connection.peer_shape.capacity_bytes, hello.data() + 16, 8);
+  std::memcpy(&connection.peer_shape.block_area_bytes, hello.data() + 24, 8);
+  std::memcpy(connection.peer_shape.nonce, hello.data() + 32, kNonceBytes);
+  connection.peer = AcceptOutbox(descriptor.get(), connection.peer_shape);
+  if (!connection.peer.ok()) Fail("accept");
+  auto outbox = CreateOutbox(connection.my_shape, 1 << 30);
+  if (!outbox.ok() || !outbox.value().has_value()) Fail("create");
+  connection.mine = std::move(*outbox.value());
+  const int own = connection.mine.descriptor.get();
+  if (act == "hello-no-descriptor") {
+    SendAll(fd, AnswerOf(0), {});
+  } else if (act == "hello-two-descriptors") {
+    SendAll(fd, AnswerOf(0), {own, own});
+  } else if (act == "hello-declines-with-descriptor") {
+    SendAll(fd, AnswerOf(1), {own});
+  } else if (act == "hello-declines") {
+    SendAll(fd, AnswerOf(1), {});
+  } else if (act == "hello-late-descriptor") {
+    const Bytes answer = AnswerOf(0);
+    SendAll(fd, Bytes(answer.begin(), answer.begin() + 4), {});
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    SendAll(fd, Bytes(answer.begin() + 4, answer.end()), {own});
+  } else if (act == "hello-descriptor-behind") {
+    Bytes both = AnswerOf(0);
+    SendAll(fd, both, {own});
+    SendAll(fd, {1}, {own});
+  } else if (act == "hello-unsealed") {
+    const int fake = ::memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (::ftruncate(fake, static_cast<off_t>(connection.my_shape.total_bytes())) != 0) Fail("size");
+    SendAll(fd, AnswerOf(0), {fake});
+  } else if (act == "hello-pipe") {
+    int ends[2] = {-1, -1};
+    if (::pipe2(ends, O_CLOEXEC) != 0) Fail("pipe");
+    SendAll(fd, AnswerOf(0), {ends[0]});
+  } else {
+    SendAll(fd, AnswerOf(0), {own});
+  }
+  const Bytes answer = ReceiveExactly(fd, 8, descriptor);
+  std::printf("{\"verdict\":%d}\n", answer[4]);
+  std::fflush(stdout);
+  connection.is_ring = answer[4] == 0;
+  return connection;
+}
+
+Bytes Frame(std::uint8_t type, std::size_t header_bytes, const std::string& payload) {
+  Bytes frame(header_bytes);
+  frame[0] = type;
+  frame.insert(frame.end(), payload.begin(), payload.end());
+  return frame;
+}
+
+Bytes MethodFrame(const std::string& name) { return Frame(1, 12, name); }
+
+// A notification in slot `slot`, generation 1, of the first method announced.
+Bytes NotificationFrame(std::uint32_t slot, const std::string& payload) {
+  Bytes frame = Frame(2, 28, payload);
+  frame[1] = 3;
+  frame[2] = 2;
+  PutU32(frame, 4, slot);
+  PutU32(frame, 8, 1);
+  PutU32(frame, 16, 0xffff'ffff);
+  PutU32(frame, 24, static_cast<std::uint32_t>(payload.size()));
+  return frame;
+}
+
+// Credit of nothing: valid, and without any effect.
+Bytes IdleFrame() { return Frame(8, 16, ""); }
+
+// Waits for the other side to end it, and says how many bytes came before.
+void WaitForEnd(int fd) {
+  long bytes = 0;
+  for (;;) {
+    pollfd waited = {fd, POLLIN, 0};
+    ::poll(&waited, 1, -1);
+    std::uint8_t heard[256];
+    const ssize_t got = ::recv(fd, heard, sizeof heard, MSG_DONTWAIT);
+    if (got > 0) bytes += got;
+    if (got == 0 || (got == -1 && errno != EAGAIN && errno != EINTR)) break;
+  }
+  std::printf("{\"end\":\"closed\",\"bytes\":%ld}\n", bytes);
+}
+
+bool HasEnded(int fd) {
+  std::uint8_t heard[256];
+  for (;;) {
+    const ssize_t got = ::recv(fd, heard, sizeof heard, MSG_DONTWAIT);
+    if (got > 0) continue;
+    return got == 0 || (errno != EAGAIN && errno != EINTR);
+  }
+}
+
+// Lies in one word, and makes sure that it is looked at.
+void Lie(Connection& connection, const std::string& act) {
+  Control& control = connection.mine.control();
+  const std::uint64_t capacity = connection.my_shape.capacity_bytes;
+  if (act == "cursor-unaligned") StoreWord(control.producer_cursor, 13);
+  if (act == "cursor-ahead") StoreWord(control.producer_cursor, capacity + 8);
+  if (act == "cursor-huge") StoreWord(control.producer_cursor, ~std::uint64_t{7});
+  if (act == "record-nothing") StoreWord(control.producer_cursor, 64);
+  if (act == "record-kind" || act == "record-length" || act == "record-zero") {
+    const std::uint64_t header = act == "record-kind" ? RecordHeader::Join(16, RecordKind{9})
+                                 : act == "record-length"
+                                     ? RecordHeader::Join(0xffff'fff0, RecordKind::kFrame)
+                                     : RecordHeader::Join(0, RecordKind::kFrame);
+    StoreHeader(connection.mine.data(), header);
+    StoreWord(control.producer_cursor, capacity);
+  }
+  if (act == "consumer-ahead") StoreWord(control.consumer_cursor, 1 << 20);
+  for (int look = 0; look < 1000 && !HasEnded(connection.socket.get()); ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // Rung for once, if it sleeps: an honest doorbell for a lie.
+    if (look == 5 && LoadWord(connection.peer.control().data_sleep_epoch) % 2 == 1) {
+      (void)RingDoorbell(connection.socket.get());
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return std::fputs("usage: ring_peer PATH ACT\n", stderr), 2;
+  const std::string act = argv[2];
+  Connection connection = Meet(argv[1], act);
+  const int fd = connection.socket.get();
+  if (!connection.is_ring) {
+    WaitForEnd(fd);
+    return 0;
+  }
+  FdBell bell(fd);
+  Ring ring({.mine = connection.mine.control(),
+             .my_data = connection.mine.data(),
+             .my_capacity = connection.my_shape.capacity_bytes,
+             .peer = connection.peer.control(),
+             .peer_data = connection.peer.data(),
+             .peer_capacity = connection.peer_shape.capacity_bytes},
+            bell);
+  const auto put = [&](const Bytes& frame) {
+    return ring.Write(frame, {}, false) == Ring::Written::kWritten;
+  };
+  const auto until = [](int milliseconds) {
+    return Clock::now() + std::chrono::milliseconds(milliseconds);
+  };
+
+  if (act == "wrong-byte") {
+    SendAll(fd, {0x02}, {});
+  } else if (act == "doorbell-flood") {
+    for (int count = 0; count < 10'000 && RingDoorbell(fd); ++count) {
+    }
+  } else if (act == "frame-unknown") {
+    put(Frame(77, 12, ""));
+    ring.Publish();
+  } else if (act == "frame-short") {
+    put({2, 3});
+    ring.Publish();
+  } else if (act == "second-hello") {
+    SendAll(fd, HelloOf(connection.my_shape, 0), {});
+  } else if (act == "endless") {
+    // As many valid records as the other side can take, for a second and a half.
+    long written = 0;
+    for (const auto end = until(1500); Clock::now() < end && !HasEnded(fd);) {
+      while (put(IdleFrame())) written += 1;
+      ring.Publish();
+    }
+    std::printf("{\"written\":%ld}\n", written);
+    return 0;
+  } else if (act == "trickle") {
+    for (const auto end = until(1000); Clock::now() < end;) {
+      put(IdleFrame());
+      ring.Publish();
+      const auto next = Clock::now() + std::chrono::microseconds(30);
+      while (Clock::now() < next) {
+      }
+    }
+    std::puts("{\"stopped\":true}");
+    std::fflush(stdout);
+  } else if (act == "flip-epochs") {
+    for (const auto end = until(1000); Clock::now() < end;) {
+      static std::uint64_t epoch = 1;
+      StoreWord(connection.mine.control().data_sleep_epoch, epoch);
+      StoreWord(connection.mine.control().space_sleep_epoch, epoch++);
+    }
+    std::puts("{\"stopped\":true}");
+    return 0;
+  } else if (act == "publish-after-end") {
+    put(MethodFrame("Desk.log"));
+    for (std::uint32_t slot = 0; slot < 10; ++slot) put(NotificationFrame(slot, "\"before\""));
+    ring.Publish();
+    // Its end is half closed while it goes on: what it writes now is nobody's word.
+    ::shutdown(fd, SHUT_WR);
+    for (const auto end = until(300); Clock::now() < end && !HasEnded(fd);) {
+    }
+    for (std::uint32_t slot = 10; slot < 20; ++slot) put(NotificationFrame(slot, "\"after\""));
+    ring.Publish();
+    std::puts("{\"stopped\":true}");
+    return 0;
+  } else if (act == "half-written") {
+    put(MethodFrame("Desk.log"));
+    for (std::uint32_t slot = 0; slot < 10; ++slot) put(NotificationFrame(slot, "\"before\""));
+    ring.Publish();
+    put(NotificationFrame(10, "\"never published\""));
+    ::kill(::getpid(), SIGKILL);
+  } else if (act == "idle") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+  } else {
+    Lie(connection, act);
+  }
+  WaitForEnd(fd);
+  return 0;
+}

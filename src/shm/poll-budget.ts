@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// How long a ring is looked at after its last record before it sleeps. Polling is for those who are
+// answered soon: where it keeps finding nothing it stops, and tries again now and then.
+import { fixed } from '../limits.ts';
+
+/** Decides for one session; instants in milliseconds, on any clock. */
+export class PollBudget {
+  readonly #budgetMs: number;
+  #failures = 0;
+  #isOff: boolean;
+  // While it is off: wakes until one budget is spent on trying again, which doubles each time in vain.
+  #probeAfter: number = fixed.pollFailuresMax;
+  #wakes = 0;
+  #lastRecordAt = Number.NEGATIVE_INFINITY;
+  #isProbing = false;
+
+  /** `budgetUs` 0: never polls. */
+  constructor(budgetUs: number) {
+    this.#budgetMs = budgetUs / 1000;
+    this.#isOff = budgetUs === 0;
+  }
+
+  /** Is it polled at present? For tests and listings. */
+  get isOn(): boolean {
+    return !this.#isOff || this.#isProbing;
+  }
+
+  /** Records came. `isPolled`: by looking, not by a doorbell. */
+  onRecords(now: number, isPolled: boolean): void {
+    const gapMs = now - this.#lastRecordAt;
+    this.#lastRecordAt = now;
+    if (this.#budgetMs === 0) return;
+    if (isPolled || gapMs < this.#budgetMs) {
+      this.#failures = 0;
+      this.#isOff = false;
+      this.#isProbing = false;
+      this.#probeAfter = fixed.pollFailuresMax;
+      return;
+    }
+    if (!this.#isOff) return;
+    this.#wakes += 1;
+    if (this.#wakes < this.#probeAfter) return;
+    this.#wakes = 0;
+    this.#isProbing = true;
+  }
+
+  /** May it sleep now? */
+  isSpent(now: number): boolean {
+    return !this.isOn || now - this.#lastRecordAt >= this.#budgetMs;
+  }
+
+  /** It goes to sleep: the budget ended without another record. */
+  onSleep(): void {
+    if (this.#budgetMs === 0) return;
+    if (this.#isProbing) {
+      this.#isProbing = false;
+      this.#probeAfter = Math.min(2 * this.#probeAfter, fixed.pollProbeWakesMax);
+      return;
+    }
+    this.#failures += 1;
+    if (this.#failures >= fixed.pollFailuresMax) this.#isOff = true;
+  }
+}

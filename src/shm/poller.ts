@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// Looks at the rings of this thread while they are awake, once per turn of the event loop. A ring that
+// sleeps is not in here and costs nothing.
+
+/** What the poller serves. */
+export interface Polled {
+  /** The poller's own note: it is looked at. */
+  isAwake: boolean;
+  /** Takes what is there and sends what waits. Never throws. */
+  serve(): void;
+  /** After all were served: may it sleep, and does it? `now`: `performance.now()`. Never throws. */
+  rest(now: number): boolean;
+}
+
+const awake: Polled[] = [];
+// Those of the present turn: serving one may end another. Kept, so that a turn allocates nothing.
+const serving: Polled[] = [];
+let first = 0;
+let isScheduled = false;
+
+/** The ring is looked at in every turn from the next one on, until it rests. */
+export function activate(ring: Polled): void {
+  if (!ring.isAwake) {
+    ring.isAwake = true;
+    awake.push(ring);
+  }
+  schedule();
+}
+
+/** It sleeps, or its session is over. */
+export function deactivate(ring: Polled): void {
+  if (!ring.isAwake) return;
+  ring.isAwake = false;
+  const last = awake.pop() as Polled;
+  if (last !== ring) awake[awake.indexOf(ring)] = last;
+}
+
+/** Never unref()'d: libuv would block although somebody waits for this turn. */
+function schedule(): void {
+  if (isScheduled || awake.length === 0) return;
+  isScheduled = true;
+  setImmediate(turn);
+}
+
+function turn(): void {
+  isScheduled = false;
+  // Started one further each time, so that none is always the last.
+  const count = awake.length;
+  first = first + 1 < count ? first + 1 : 0;
+  for (let at = 0; at < count; at += 1) serving[at] = awake[(first + at) % count] as Polled;
+  try {
+    for (let at = 0; at < count; at += 1) (serving[at] as Polled).serve();
+    const now = performance.now();
+    for (let at = 0; at < count; at += 1) {
+      const ring = serving[at] as Polled;
+      if (ring.rest(now)) deactivate(ring);
+    }
+  } finally {
+    serving.length = 0;
+    schedule();
+  }
+}

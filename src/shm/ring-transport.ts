@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT
+// Transport over two outboxes in shared memory. The socket carries doorbells, and the news of death.
+import type { Socket } from 'node:net';
+import { SidecallError } from '../errors.ts';
+import { FrameDecoder, headerBytes, protocol } from '../frame.ts';
+import { fixed } from '../limits.ts';
+import type { FrameReceiver, Transport } from '../transport.ts';
+import type { SocketOpener } from '../uds/socket.ts';
+import { PollBudget } from './poll-budget.ts';
+import { activate, deactivate, type Polled } from './poller.ts';
+import { Left, type Ring, Written } from './ring.ts';
+
+const doorbell = 1;
+// The peer works while we go on: frames become visible a few at a time, not all at the end of the turn.
+const publishEvery = 4;
+// A turn of fewer records is not timed: the clock costs as much as one of them.
+const timedRecords = 8;
+// Where the payload of a large record goes that has no final place of its own. One per thread: it is
+// filled and handed out in one go.
+let scratch: Uint8Array | undefined;
+
+/** What a ring transport is made of. */
+export interface RingParts {
+  readonly ring: Ring;
+  /** Largest frame, header included: what a record of our own outbox holds. */
+  readonly frameMaxBytes: number;
+  readonly open: SocketOpener;
+  readonly pollBudgetUs: number;
+}
+
+export class RingTransport implements Transport, Polled {
+  readonly lane = 'ring';
+  readonly frameMaxBytes: number;
+  isAwake = false;
+  readonly #ring: Ring;
+  readonly #open: SocketOpener;
+  readonly #budget: PollBudget;
+  #socket!: Socket;
+  #receiver!: FrameReceiver;
+  #decoder!: FrameDecoder;
+  #sentPosition = 0;
+  #consumedPosition: number | undefined;
+  #unpublished = 0;
+  #isPublishQueued = false;
+  #isRefusing = false;
+  #hasRecords = false;
+  #isBehind = false;
+  #recordsMax: number = fixed.drainRecordsMax;
+  #owesSince: number | undefined;
+  #isOver = false;
+
+  constructor(parts: RingParts) {
+    this.#ring = parts.ring;
+    this.frameMaxBytes = parts.frameMaxBytes;
+    this.#open = parts.open;
+    this.#budget = new PollBudget(parts.pollBudgetUs);
+  }
+
+  get sentPosition(): number {
+    return this.#sentPosition;
+  }
+
+  get consumedPosition(): number | undefined {
+    return this.#consumedPosition;
+  }
+
+  start(receiver: FrameReceiver): void {
+    this.#receiver = receiver;
+    this.#decoder = new FrameDecoder(receiver, () => this.#isOver);
+    activate(this); // a session starts awake: the peer may have published already, without ringing
+    const { socket } = this.#open((bytes) => this.#onDoorbells(bytes));
+    this.#socket = socket;
+    // Never paused: a paused socket is a deaf session.
+    socket
+      .on('error', () => undefined) // 'close' follows
+      .on('end', () => this.#onPeerGone())
+      .on('close', () => this.#onPeerGone())
+      .resume();
+  }
+
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
+    if (this.#isOver) return true; // the end is on its way to whoever waits
+    const written = this.#ring.write(header, payload, bulk);
+    if (written !== Written.written) return this.#refuse(written);
+    this.#sentPosition = this.#ring.writtenPosition;
+    this.#unpublished += 1;
+    if (this.#unpublished >= publishEvery) this.publish();
+    else if (!this.#isPublishQueued) {
+      this.#isPublishQueued = true;
+      process.nextTick(publishLater, this);
+    }
+    return true;
+  }
+
+  drainLast(): void {
+    if (this.#isOver) return;
+    if (!this.#ring.freeze()) return this.#finish(corrupt());
+    this.#consumedPosition = this.#ring.seenPosition;
+    try {
+      do this.#receive();
+      while (this.#isBehind && !this.#isOver);
+    } catch (error) {
+      this.#finish(SidecallError.from(error));
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#isOver) return;
+    this.publish(); // from here on it is in memory that the peer keeps
+    const socket = this.#socket;
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    this.destroy();
+    await closed;
+  }
+
+  destroy(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    deactivate(this);
+    this.#ring.close();
+    this.#socket?.destroy();
+  }
+
+  ref(): void {
+    this.#socket.ref();
+  }
+
+  unref(): void {
+    this.#socket.unref();
+  }
+
+  /** @internal */
+  serve(): void {
+    if (this.#isOver) return;
+    try {
+      this.#receive();
+      if (this.#isOver) return;
+      if (this.#isRefusing) this.#lookForRoom();
+      if (this.#unpublished > 0) this.publish();
+    } catch (error) {
+      this.#finish(SidecallError.from(error));
+    }
+  }
+
+  /** @internal */
+  rest(now: number): boolean {
+    if (this.#isOver) return true;
+    if (this.#hasRecords) {
+      this.#hasRecords = false;
+      this.#budget.onRecords(now, true);
+      return false;
+    }
+    if (this.#isBehind || !this.#budget.isSpent(now)) return false;
+    const result = this.#ring.prepareToSleep();
+    this.#unpublished = 0;
+    if (result === Written.corrupt) {
+      this.#finish(corrupt());
+      return true;
+    }
+    if (result === Written.written) {
+      this.#owesSince = undefined;
+      this.#budget.onSleep();
+      return true;
+    }
+    this.#checkOwed(now);
+    return false;
+  }
+
+  /** @internal */
+  publish(): void {
+    this.#unpublished = 0;
+    if (!this.#isOver) this.#ring.publish();
+  }
+
+  /** @internal */
+  publishQueued(): void {
+    this.#isPublishQueued = false;
+    if (this.#unpublished > 0) this.publish();
+  }
+
+  /** One turn's worth of records: copied out, released, and only then dispatched. */
+  #receive(): void {
+    let bytes = 0;
+    let records = 0;
+    let begun = this.#recordsMax < fixed.drainRecordsMax ? performance.now() : 0;
+    for (;;) {
+      const left = this.#ring.drain(this.#recordsMax);
+      if (left === Left.corrupt) throw corrupt();
+      const { filledBytes, largeBytes } = this.#ring;
+      records += this.#ring.records;
+      if (filledBytes > 0) {
+        this.#hasRecords = true;
+        if (begun === 0 && records > timedRecords) begun = performance.now();
+        bytes += filledBytes;
+        this.#decoder.push(this.#ring.slab.subarray(0, filledBytes));
+      }
+      if (largeBytes > 0 && !this.#isOver) {
+        this.#hasRecords = true;
+        records += 1;
+        bytes += largeBytes;
+        this.#receiveLarge(filledBytes, largeBytes);
+      }
+      if (this.#isOver) return;
+      this.#isBehind = left !== Left.nothing;
+      if (left === Left.nothing) break;
+      if (bytes >= fixed.drainBytesMax || records >= this.#recordsMax) break;
+    }
+    if (begun > 0) this.#adapt(performance.now() - begun);
+  }
+
+  /** Handlers that take long get fewer records a turn: the rest of the loop has its turns, too. */
+  #adapt(tookMs: number): void {
+    if (tookMs > fixed.drainMaxMs) this.#recordsMax = Math.max(1, this.#recordsMax >> 1);
+    else if (tookMs < fixed.drainMaxMs / 2) {
+      this.#recordsMax = Math.min(fixed.drainRecordsMax, this.#recordsMax << 1);
+    }
+  }
+
+  #receiveLarge(headAt: number, frameBytes: number): void {
+    const { slab } = this.#ring;
+    const size = headerBytes(slab[headAt] as number);
+    if (size === 0) throw protocol('frame of unknown type');
+    const header = slab.subarray(headAt, headAt + size);
+    const bytes = frameBytes - size;
+    const payload = this.#receiver.placeFor(header, bytes) ?? scratchOf(bytes);
+    if (this.#isOver) return;
+    this.#ring.take(size, payload);
+    this.#receiver.onFrame(header, payload);
+  }
+
+  #lookForRoom(): void {
+    const result = this.#ring.hasRoom();
+    if (result === Written.corrupt) throw corrupt();
+    if (result !== Written.written) return;
+    this.#isRefusing = false;
+    this.#receiver.onRoom();
+  }
+
+  #refuse(result: number): boolean {
+    if (result === Written.full) {
+      this.#isRefusing = true;
+      if (this.#isAsleep) this.#ring.wake();
+      activate(this);
+      return false;
+    }
+    if (result !== Written.corrupt) throw new Error('a frame larger than frameMaxBytes');
+    setImmediate(() => this.#finish(corrupt()));
+    return true;
+  }
+
+  get #isAsleep(): boolean {
+    return !this.isAwake;
+  }
+
+  #onDoorbells(bytes: Uint8Array): void {
+    if (this.#isOver) return;
+    const isDoorbell = bytes.every((byte) => byte === doorbell);
+    if (!isDoorbell) return this.#finish(protocol('byte beside the ring that is no doorbell'));
+    // Bytes first, epoch second, drain third, new announcement last: docs/design.md says why.
+    if (!this.#ring.onDoorbell(bytes.byteLength)) {
+      return this.#finish(protocol('doorbell although nobody slept'));
+    }
+    activate(this);
+    this.serve();
+    if (!this.#hasRecords || this.#isOver) return;
+    this.#hasRecords = false;
+    this.#budget.onRecords(performance.now(), false);
+  }
+
+  /** What was published before the end is delivered, and nothing after it. */
+  #onPeerGone(): void {
+    this.drainLast();
+    this.#finish(undefined);
+  }
+
+  #checkOwed(now: number): void {
+    if (!this.#ring.owesDoorbell) {
+      this.#owesSince = undefined;
+      return;
+    }
+    this.#owesSince ??= now;
+    if (now - this.#owesSince < fixed.doorbellOwedMaxMs) return;
+    const words = `the kernel had no memory for a doorbell for ${fixed.doorbellOwedMaxMs} ms`;
+    this.#finish(new SidecallError('ERR_SIDECALL_SYSTEM', words, { delivered: 'unknown' }));
+  }
+
+  #finish(error: SidecallError | undefined): void {
+    if (this.#isOver) return;
+    this.destroy();
+    this.#receiver.onEnd(error);
+  }
+}
+
+function publishLater(transport: RingTransport): void {
+  transport.publishQueued();
+}
+
+function corrupt(): SidecallError {
+  return new SidecallError('ERR_SIDECALL_RING_CORRUPT');
+}
+
+function scratchOf(bytes: number): Uint8Array {
+  if (scratch === undefined || scratch.byteLength < bytes) {
+    scratch = new Uint8Array(Math.max(bytes, fixed.fragmentBytes + fixed.frameHeaderMaxBytes));
+  }
+  return scratch.subarray(0, bytes);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// The native ring, typed. Figures come through registers and bytes through memory that both sides know,
+// so that a call allocates nothing.
+import type { NativeAddon } from '../native.ts';
+
+/** What a write came to. */
+export const Written = { written: 1, full: 0, corrupt: -1 } as const;
+
+/** What a drain left behind. */
+export const Left = { nothing: 0, more: 1, large: 2, corrupt: -1 } as const;
+
+/** Indices into the registers; native/binding/ring_table.h has the same. */
+const Register = {
+  filled: 0,
+  largeBytes: 1,
+  records: 2,
+  written: 3,
+  seen: 4,
+  owesDoorbell: 5,
+} as const;
+
+/**
+ * Up to this a payload goes through the staging memory, beyond it from its own memory into the ring.
+ * V8 keeps short arrays on its heap, and asking Node-API for their bytes moves them out of it.
+ */
+const stagedMaxBytes = 4096;
+/** A text up to this is claimed at three bytes a character, without counting them first. */
+const countedTextLength = 4096;
+
+const nothing = new Uint8Array(0);
+
+/** Both outboxes of one connection. NOTE: nothing may be called after `close()` but `close()`. */
+export class Ring {
+  readonly #native: NativeAddon;
+  readonly #handle: number;
+  readonly #staged: Uint8Array;
+  readonly #registers: Float64Array;
+  /** What `drain()` fills: per frame a u32 with its length, then the frame. */
+  readonly slab: Uint8Array;
+  #isClosed = false;
+
+  /** NOTE: takes the handle over; both outboxes were accepted. @throws what duplicating `fd` throws. */
+  constructor(native: NativeAddon, handle: number, fd: number) {
+    const { slab, staged, registers } = native.ringExchange();
+    native.joinRing(handle, fd);
+    this.#native = native;
+    this.#handle = handle;
+    this.slab = slab;
+    this.#staged = staged;
+    this.#registers = registers;
+  }
+
+  /** Bytes that the last drain put into the slab. */
+  get filledBytes(): number {
+    return this.#registers[Register.filled] as number;
+  }
+
+  /** Payload of the large record that the last drain stopped at, or 0; its head follows what is filled. */
+  get largeBytes(): number {
+    return this.#registers[Register.largeBytes] as number;
+  }
+
+  /** Records that the last drain looked at, padding included. */
+  get records(): number {
+    return this.#registers[Register.records] as number;
+  }
+
+  /** Our producer's position behind the last frame written. */
+  get writtenPosition(): number {
+    return this.#registers[Register.written] as number;
+  }
+
+  /** What the peer had certainly consumed when the ring was frozen. */
+  get seenPosition(): number {
+    return this.#registers[Register.seen] as number;
+  }
+
+  /** The last `prepareToSleep()` found a doorbell that the kernel had no memory for. */
+  get owesDoorbell(): boolean {
+    return this.#registers[Register.owesDoorbell] === 1;
+  }
+
+  /** One of {@link Written}. */
+  write(header: Uint8Array, payload: Uint8Array | string = nothing, bulk = false): number {
+    const staged = this.#staged;
+    const headerBytes = header.byteLength;
+    for (let at = 0; at < headerBytes; at += 1) staged[at] = header[at] as number;
+    const isBulk = bulk ? 1 : 0;
+    if (typeof payload === 'string') {
+      const isShort = payload.length <= countedTextLength;
+      const most = isShort ? payload.length * 3 : Buffer.byteLength(payload);
+      return this.#native.ringWriteText(this.#handle, headerBytes, payload, most, isBulk);
+    }
+    if (payload.byteLength > stagedMaxBytes) {
+      return this.#native.ringWriteBytes(this.#handle, headerBytes, payload, isBulk);
+    }
+    staged.set(payload, headerBytes);
+    const bytes = headerBytes + payload.byteLength;
+    return this.#native.ringWriteStaged(this.#handle, bytes, isBulk);
+  }
+
+  /** Makes visible what was written, and rings where the peer sleeps. */
+  publish(): void {
+    this.#native.ringPublish(this.#handle);
+  }
+
+  /** One of {@link Left}. */
+  drain(recordsMax: number): number {
+    return this.#native.ringDrain(this.#handle, recordsMax);
+  }
+
+  /** The large record from byte `skip` on, which leaves exactly the bytes of `target`. */
+  take(skip: number, target: Uint8Array): void {
+    if (this.#native.ringTake(this.#handle, skip, target) === 1) return;
+    throw new Error('a record was taken that is not next'); // our own mistake
+  }
+
+  /** Is there room for what was refused last? One of {@link Written}. */
+  hasRoom(): number {
+    return this.#native.ringHasRoom(this.#handle);
+  }
+
+  /** Publishes, announces sleep, looks once more. `written`: asleep; `full`: something is to be done. */
+  prepareToSleep(): number {
+    return this.#native.ringPrepareToSleep(this.#handle);
+  }
+
+  wake(): void {
+    this.#native.ringWake(this.#handle);
+  }
+
+  /** False: more doorbells than sleeps were announced. */
+  onDoorbell(bytes: number): boolean {
+    return this.#native.ringOnDoorbell(this.#handle, bytes) === 1;
+  }
+
+  /** The peer is gone: what it had published is all there will be. False: corrupt. */
+  freeze(): boolean {
+    return this.#native.ringFreeze(this.#handle) === 1;
+  }
+
+  /** Gives everything back. Twice is once: the number may be another ring's by then. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#native.closeRing(this.#handle);
+  }
+}

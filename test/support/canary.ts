@@ -1,0 +1,24 @@
+import { expect } from 'vitest';
+import type { Session } from '../../src/rpc/session.ts';
+import { Desk } from './contract.ts';
+
+/** A session that must not notice anything: calls until told to stop, and counts. */
+export function canary(session: Session): { stop: () => Promise<number> } {
+  let isOver = false;
+  let calls = 0;
+  const loop = (async () => {
+    const desk = session.client(Desk);
+    while (!isOver) {
+      expect(await desk.add({ a: calls, b: 1 })).toEqual({ sum: calls + 1 });
+      calls += 1;
+      await new Promise((done) => setTimeout(done, 1));
+    }
+  })();
+  return {
+    stop: async () => {
+      isOver = true;
+      await loop;
+      return calls;
+    },
+  };
+}
