@@ -6,17 +6,6 @@
 #include "ring/words.h"
 
 namespace sidecall {
-namespace {
-
-#if defined(SIDECALL_WEAK_PUBLISH)
-// For the negative control of the stress test alone: it has to lose a wake-up.
-constexpr std::memory_order kPublishOrder = std::memory_order_release;
-#else
-constexpr std::memory_order kPublishOrder = std::memory_order_seq_cst;
-#endif
-
-}  // namespace
-
 Producer::Claimed Producer::Claim(std::uint64_t payload_bytes) noexcept {
   if (payload_bytes > record_max_bytes()) return {.space = Space::kTooLarge};
   const std::uint64_t size = RecordBytes(payload_bytes);
@@ -48,7 +37,7 @@ bool Producer::Publish() noexcept {
   published_ = written_;
   // The records become visible with it. Pairs with: consumer.cc Drain(), and, before the load of the
   // epoch, ring.cc PrepareToSleep(): one of the two sides sees the other.
-  StoreWord(mine_.producer_cursor, published_, kPublishOrder);
+  StoreWord(mine_.producer_cursor, published_);
   const std::uint64_t epoch = LoadWord(peer_.data_sleep_epoch);  // a hint, and nothing more
   if (epoch % 2 == 0 || epoch == answered_) return false;
   answered_ = epoch;

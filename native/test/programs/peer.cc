@@ -130,7 +130,10 @@ bool SendDescriptor(int fd) {
 
 template <typename... Values>
 void Say(const char* format, Values... values) {
-  std::printf(format, values...);
+  if constexpr (sizeof...(values) == 0)
+    std::fputs(format, stdout);
+  else
+    std::printf(format, values...);
   std::fflush(stdout);
 }
 

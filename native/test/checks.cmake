@@ -1,0 +1,50 @@
+# Programs that try the ring on the machine at hand. Each has a twin with a planted bug that it has to find.
+include(${CMAKE_CURRENT_LIST_DIR}/mutants.cmake)
+
+# One store weaker than it has to be: a publication may pass the look at the sleeper.
+mutate(weak/producer.cc ring/producer.cc
+  "StoreWord(mine_.producer_cursor, published_);"
+  "StoreWord(mine_.producer_cursor, published_, std::memory_order_release)\;")
+# Not even released: what is published may not be visible.
+mutate(relaxed/producer.cc ring/producer.cc
+  "StoreWord(mine_.producer_cursor, published_);"
+  "StoreWord(mine_.producer_cursor, published_, std::memory_order_relaxed)\;")
+# A record may be longer than what is there.
+mutate(unchecked/consumer.cc ring/consumer.cc
+  "header.zero != 0 || size > until_end || size > available" "header.zero != 0"
+  "header.payload_bytes >= 1 && size <= RecordMaxBytes(capacity_)" "header.payload_bytes >= 1")
+
+set(RING_SOURCES ring/consumer.cc ring/producer.cc ring/ring.cc)
+
+function(add_check name source)
+  add_executable(${name} ${source} ${ARGN})
+  target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/test)
+  target_include_directories(${name} SYSTEM PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/third_party)
+  # A planted bug leaves variables unused.
+  target_compile_options(${name} PRIVATE ${SIDECALL_WARNINGS} -Wno-unused-variable -Wno-unused-parameter)
+  target_link_libraries(${name} PRIVATE Threads::Threads)
+endfunction()
+
+set(MEMORY_SOURCES os/descriptor.cc os/doorbell.cc os/shared_memory.cc os/unix_socket.cc)
+add_check(ring_stress test/programs/ring_stress.cc ${RING_SOURCES} ${MEMORY_SOURCES})
+add_check(ring_stress_weak test/programs/ring_stress.cc ${MEMORY_SOURCES}
+  ring/consumer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/weak/producer.cc)
+add_check(ring_race test/programs/ring_race.cc ${RING_SOURCES})
+add_check(ring_race_relaxed test/programs/ring_race.cc
+  ring/consumer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/relaxed/producer.cc)
+add_check(ring_flip test/programs/ring_flip.cc ${RING_SOURCES})
+add_check(ring_flip_unchecked test/programs/ring_flip.cc
+  ring/producer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/unchecked/consumer.cc)
+
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND SIDECALL_FUZZ)
+  foreach(name ring_fuzz ring_fuzz_unchecked)
+    if(name STREQUAL ring_fuzz)
+      add_check(${name} test/fuzz/ring_fuzz.cc ${RING_SOURCES})
+    else()
+      add_check(${name} test/fuzz/ring_fuzz.cc
+        ring/producer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/unchecked/consumer.cc)
+    endif()
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  endforeach()
+endif()

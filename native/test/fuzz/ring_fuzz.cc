@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// libFuzzer over the reader's validation and the writer's: the input is what a peer writes into its outbox,
+// and when, between operations of ours. No report, no loop beyond a budget, no bound exceeded.
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+#include "../ring_fixture.h"
+
+namespace {
+
+using namespace sidecall;
+using namespace sidecall::test;
+
+class Script {
+ public:
+  Script(const std::uint8_t* bytes, std::size_t count) : at_(bytes), end_(bytes + count) {}
+  [[nodiscard]] bool is_over() const { return at_ == end_; }
+  std::uint8_t Byte() { return is_over() ? std::uint8_t{0} : *at_++; }
+  std::uint64_t Number(int bytes) {
+    std::uint64_t number = 0;
+    for (int at = 0; at < bytes; ++at) number |= std::uint64_t{Byte()} << (8 * at);
+    return number;
+  }
+
+ private:
+  const std::uint8_t* at_;
+  const std::uint8_t* end_;
+};
+
+void Require(bool holds) {
+  if (!holds) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
+  Script script(bytes, count);
+  const bool is_large = script.Byte() % 4 == 0;
+  const std::uint64_t capacity = is_large ? 32 * 1024 : 256;
+  // Made once per capacity: fresh memory for each of ten million runs is most of the time.
+  static PlainOutbox tiny[2] = {PlainOutbox(256), PlainOutbox(256)};
+  static PlainOutbox large[2] = {PlainOutbox(32 * 1024), PlainOutbox(32 * 1024)};
+  static std::vector<std::uint8_t> slab(Consumer::kSlabMinBytes);
+  PlainOutbox* const boxes = is_large ? large : tiny;
+  PlainOutbox& liar = boxes[0];
+  PlainOutbox& mine = boxes[1];
+  liar.control().~Control();
+  new (&liar.control()) Control();
+  for (std::uint64_t at = 0; at < 256; at += 8) liar.SetHeader(at, 0);
+  CountingBell bell;
+  Ring ring({mine.control(), mine.data(), capacity, liar.control(), liar.data(), capacity}, bell);
+  std::uint64_t cursor = 0;
+  while (!script.is_over()) {
+    const std::uint64_t consumed = ring.consumer().consumed();
+    switch (script.Byte() % 12) {
+      case 0: liar.SetHeader(script.Number(2) % capacity & ~std::uint64_t{7}, script.Number(8)); break;
+      case 1: {  // a record that may be right, where the reader will look
+        const std::uint64_t at = cursor % capacity & ~std::uint64_t{7};
+        const std::uint64_t payload = script.Number(2) % capacity;
+        liar.SetHeader(at, payload | std::uint64_t{1u + script.Byte() % 2} << 32);
+        cursor += RecordBytes(payload);
+        liar.SetProducer(cursor);
+        break;
+      }
+      case 2: {  // padding to the end, as it should be
+        const std::uint64_t rest = capacity - cursor % capacity;
+        liar.SetHeader(cursor % capacity & ~std::uint64_t{7}, (rest - 8) | std::uint64_t{1} << 32);
+        cursor += rest;
+        liar.SetProducer(cursor);
+        break;
+      }
+      case 3: liar.SetProducer(cursor = script.Number(8)); break;
+      case 4: liar.SetConsumer(script.Number(3)); break;
+      case 5: liar.SetConsumer(ring.producer().written()); break;
+      case 6: StoreWord(liar.control().data_sleep_epoch, script.Number(1)); break;
+      case 7: StoreWord(liar.control().space_sleep_epoch, script.Number(1)); break;
+      case 8: {
+        const std::uint32_t records_max = 1u + script.Byte();
+        const Consumer::Drained drained = ring.Drain(slab, records_max);
+        if (drained.state == Consumer::State::kCorrupt) break;
+        Require(drained.records <= records_max && drained.filled <= slab.size());
+        Require(ring.consumer().consumed() - consumed <= capacity);
+        if (drained.state != Consumer::State::kLarge) break;
+        Require(drained.large_payload_bytes > Consumer::kSmallMaxBytes);
+        const std::unique_ptr<std::uint8_t[]> exact(
+            new std::uint8_t[drained.large_payload_bytes - 28]);
+        ring.Take(28, {exact.get(), drained.large_payload_bytes - 28});
+        break;
+      }
+      case 9: {
+        const std::size_t size = 1 + script.Number(2) % capacity;
+        (void)ring.Write({slab.data(), std::min<std::size_t>(size, slab.size())}, {},
+                         script.Byte() % 2 == 1);
+        ring.Publish();
+        break;
+      }
+      case 10:
+        (void)ring.HasRoom();
+        (void)ring.PrepareToSleep();
+        (void)ring.OnDoorbell(script.Byte() % 4);
+        ring.Wake();
+        break;
+      default:
+        if (script.Byte() == 0) ring.Freeze();
+    }
+    Require(ring.producer().unread() <= capacity);
+  }
+  return 0;
+}

@@ -1,0 +1,124 @@
+// The ring under stress, sanitizers, a fuzzer and models; each check with a planted bug that it has to find.
+// npm run test:ring -- [NAME …] runs some of them; --list names them.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fail, root } from './lib.mjs';
+
+const plain = 'core-tests';
+const address = 'core-tests-sanitized';
+const thread = 'core-tests-thread';
+const fuzz = 'core-tests-fuzz';
+const builds = {
+  [plain]: ['-DCMAKE_BUILD_TYPE=RelWithDebInfo'],
+  [address]: ['-DCMAKE_BUILD_TYPE=Debug', '-DSIDECALL_SANITIZE=address,undefined'],
+  [thread]: ['-DCMAKE_BUILD_TYPE=RelWithDebInfo', '-DSIDECALL_SANITIZE=thread'],
+  [fuzz]: [
+    '-DCMAKE_BUILD_TYPE=RelWithDebInfo',
+    '-DSIDECALL_SANITIZE=address,undefined',
+    '-DSIDECALL_FUZZ=ON',
+    '-DCMAKE_CXX_COMPILER=clang++',
+  ],
+};
+const corpus = join(root, 'native', 'test', 'fuzz', 'corpus', 'ring');
+const scratch = join(root, 'build', 'fuzz');
+
+/** name: what is built, what runs, and whether it has to find something wrong. */
+const checks = {
+  'stress-records': { build: plain, run: ['ring_stress', 'records', '100000000'] },
+  'stress-sleeps': { build: plain, run: ['ring_stress', 'sleeps', '1000000'] },
+  'stress-weak-order-wedges': { build: plain, run: ['ring_stress_weak', 'wedge', '60'] },
+  'race-thread-sanitizer': { build: thread, run: ['ring_race', '100000', '20000'] },
+  'race-relaxed-order-is-reported': {
+    build: thread,
+    run: ['ring_race_relaxed', '10000', '2000'],
+    finds: /ThreadSanitizer: data race/,
+  },
+  'flip-address-sanitizer': { build: address, run: ['ring_flip', '10'] },
+  'flip-unchecked-size-is-reported': {
+    build: address,
+    run: ['ring_flip_unchecked', '60'],
+    finds: /AddressSanitizer/,
+  },
+  'fuzz-corpus': { build: fuzz, run: ['ring_fuzz', corpus, '-runs=0'] },
+  fuzz: {
+    build: fuzz,
+    run: [
+      'ring_fuzz',
+      scratch,
+      corpus,
+      '-runs=10000000',
+      '-max_total_time=60',
+      '-print_final_stats=1',
+    ],
+  },
+  'fuzz-unchecked-size-is-found': {
+    build: fuzz,
+    run: [
+      'ring_fuzz_unchecked',
+      scratch,
+      corpus,
+      '-max_total_time=60',
+      `-artifact_prefix=${scratch}/`,
+    ],
+    finds: /AddressSanitizer|libFuzzer: deadly signal/,
+  },
+  'model-store-buffers': { command: ['python3', 'model/ring_model.py'] },
+  'model-spin': { command: ['bash', 'model/check.sh'] },
+};
+
+const names = process.argv.slice(2);
+if (names.includes('--list')) {
+  console.log(Object.keys(checks).join('\n'));
+  process.exit(0);
+}
+const unknown = names.find((name) => !(name in checks));
+if (unknown !== undefined) fail(`no check '${unknown}'; --list names them`);
+
+const configured = new Set();
+const failed = [];
+for (const [name, check] of Object.entries(checks)) {
+  if (names.length > 0 && !names.includes(name)) continue;
+  if (check.build !== undefined) build(check.build, check.run[0]);
+  const begun = performance.now();
+  const isGood = run(name, check);
+  const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+  console.log(`${isGood ? 'ok    ' : 'FAILED'} ${name} (${seconds} s)`);
+  if (!isGood) failed.push(name);
+}
+if (failed.length > 0) fail(`test:ring: ${failed.join(', ')}`);
+
+function build(folder, program) {
+  const path = join(root, 'build', folder);
+  if (!configured.has(folder))
+    step(['-S', root, '-B', path, '-DSIDECALL_TESTS=ON', ...builds[folder]]);
+  configured.add(folder);
+  step(['--build', path, '--parallel', '2', '--target', program]);
+}
+
+function step(args) {
+  const done = spawnSync('cmake', args, { cwd: root, encoding: 'utf8' });
+  if (done.error) fail(`cmake: ${done.error.message}; install it with "apt-get install cmake g++"`);
+  if (done.status !== 0) fail(`${done.stdout}${done.stderr}`);
+}
+
+function run(name, { build: folder, run: program, command, finds }) {
+  if (!existsSync(scratch)) mkdirSync(scratch, { recursive: true });
+  const [file, ...args] = command ?? [
+    join(root, 'build', folder, 'native', program[0]),
+    ...program.slice(1),
+  ];
+  // Fixed addresses: the sanitizers' shadow does not fit into every layout that the kernel may choose.
+  const done = spawnSync('setarch', ['-R', file, ...args], { cwd: root, encoding: 'utf8' });
+  if (done.error)
+    fail(`setarch: ${done.error.message}; install it with "apt-get install util-linux"`);
+  const said = `${done.stdout}${done.stderr}`;
+  if (name.startsWith('fuzz')) rmSync(scratch, { recursive: true, force: true });
+  const isGood = finds === undefined ? done.status === 0 : done.status !== 0 && finds.test(said);
+  const tail = said
+    .trimEnd()
+    .split('\n')
+    .slice(isGood ? -3 : -40);
+  if (!isGood || finds === undefined) console.log(tail.map((line) => `       ${line}`).join('\n'));
+  return isGood;
+}
