@@ -56,6 +56,8 @@ export const fixed = {
   jsonDepthMax: 64,
   unfinishedMaxBytes: 64 * MiB,
   answersMaxBytes: 64 * MiB,
+  receivePoolMaxBytes: 8 * MiB,
+  placedMinBytes: 4 * KiB,
   waitingCallsMax: 131_072,
   cancelsRefillPerSecond: 200,
   pingIntervalMs: 1_000,
@@ -86,7 +88,10 @@ export interface SessionLimits {
    * 2 × (stream window + message limit), at most 4 GiB.
    */
   readonly sessionWindowBytes: number;
-  /** Bytes of ours that may wait for the transport before calls wait. Default 1 MiB; 64 KiB to 1 GiB. */
+  /**
+   * Bytes of ours that may wait for the transport before calls wait; small messages and those longer than
+   * 64 KiB count apart. Default 1 MiB; 64 KiB to 1 GiB.
+   */
   readonly sendQueueMaxBytes: number;
 }
 

@@ -6,7 +6,7 @@ import { encodeMetadata, type Metadata } from '../metadata.ts';
 import { type Codec, encodeWith } from './codec.ts';
 import { chargeOf } from './credit.ts';
 import type { IncomingCall } from './incoming-call.ts';
-import type { Link, RemoteLimits } from './link.ts';
+import type { Link } from './link.ts';
 import type { Schedule, SendingStream } from './schedule.ts';
 
 /** What a handler gave, encoded. */
@@ -23,11 +23,11 @@ export function encodeAnswer(
   codec: Codec<unknown>,
   value: unknown,
   trailers: Metadata,
-  remote: RemoteLimits,
+  metadataMaxBytes: number,
 ): Answer {
   const body = encodeWith(codec, value);
   const bodyBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-  return { body, bodyBytes, trailers: encodeMetadata(trailers, remote.metadataMaxBytes) };
+  return { body, bodyBytes, trailers: encodeMetadata(trailers, metadataMaxBytes) };
 }
 
 /** The frame that ends our half of a stream, with a status. */

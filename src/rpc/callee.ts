@@ -55,6 +55,8 @@ export class Callee implements CallHost {
   #open = 0;
   #running = 0;
   #unfinishedBytes = 0;
+  // Memory handed out for the first piece of a request, which is about to arrive.
+  #placed: Assembly | undefined;
   #isDraining = false;
 
   constructor(link: Link, registry: Registry) {
@@ -88,14 +90,26 @@ export class Callee implements CallHost {
     this.#names.learn(header.slot, payload);
   }
 
+  /** Place for a piece of a request; for its first one, where all is as it should be, too. */
   placeFor(header: Header, bytes: number): Uint8Array | undefined {
-    if (header.type !== FrameType.fragment) return undefined;
-    return this.#streams.find(header.slot, header.generation)?.assembly?.place(bytes);
+    if (header.type === FrameType.fragment) {
+      return this.#streams.find(header.slot, header.generation)?.assembly?.place(bytes);
+    }
+    const { a: method, c: metadataBytes, d: messageBytes } = header;
+    const isPlain = header.type === FrameType.open && metadataBytes === 0 && !this.#isDraining;
+    const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
+    if (!isPlain || !mayHold || !this.#hasMemoryFor(messageBytes)) return undefined;
+    const served = this.#registry.find(this.#names.nameOf(method));
+    if (served === undefined) return undefined;
+    this.#placed = new Assembly(messageBytes, served.request.keepsBytes === true);
+    return this.#placed.place(bytes);
   }
 
   /** A frame of a stream that the peer opened. */
   onFrame(header: Header, payload: Uint8Array): void {
-    if (header.type === FrameType.open) return this.#onOpen(header, payload);
+    const placed = this.#placed;
+    this.#placed = undefined;
+    if (header.type === FrameType.open) return this.#onOpen(header, payload, placed);
     const call = this.#streams.find(header.slot, header.generation);
     switch (header.type) {
       case FrameType.fragment:
@@ -131,7 +145,7 @@ export class Callee implements CallHost {
   }
 
   sendHeaders(call: IncomingCall, metadata: Metadata): void {
-    const bytes = encodeMetadata(metadata, this.#link.remote.metadataMaxBytes);
+    const bytes = encodeMetadata(metadata, this.#link.metadataMaxBytes);
     call.hasHeaders = true;
     if (call.isOver || call.opening.isNotification) return;
     const { schedule } = this.#link;
@@ -139,7 +153,7 @@ export class Callee implements CallHost {
     schedule.send(call, header, bytes, nothing, 0);
   }
 
-  #onOpen(header: Header, payload: Uint8Array): void {
+  #onOpen(header: Header, payload: Uint8Array, placed: Assembly | undefined): void {
     const { own, receiveCredit } = this.#link;
     const { a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
     this.#streams.open(header.slot, header.generation);
@@ -164,7 +178,8 @@ export class Callee implements CallHost {
     receiveCredit.requests.take(opening.charge);
     const refusal = this.#refusal(timeoutMs);
     if (refusal !== undefined) return this.#refuse(opening, refusal);
-    this.#accept(new IncomingCall(opening, this), payload.subarray(metadataBytes), messageBytes);
+    const body = metadataBytes === 0 ? payload : payload.subarray(metadataBytes);
+    this.#accept(new IncomingCall(opening, this), body, messageBytes, placed);
   }
 
   #refusal(timeoutMs: number): number | undefined {
@@ -179,16 +194,30 @@ export class Callee implements CallHost {
     this.#link.giveBack(Window.requests, opening.charge);
   }
 
-  #accept(call: IncomingCall, payload: Uint8Array, messageBytes: number): void {
+  #accept(
+    call: IncomingCall,
+    body: Uint8Array,
+    messageBytes: number,
+    placed: Assembly | undefined,
+  ): void {
     this.#streams.add(call);
     this.#open += 1;
-    if (payload.byteLength === messageBytes) return this.#onRequest(call, payload, false);
-    const budget = Math.max(fixed.unfinishedMaxBytes, this.#link.own.receiveMaxBytes);
-    if (this.#unfinishedBytes + messageBytes > budget) {
+    if (placed === undefined && body.byteLength === messageBytes) {
+      return this.#onRequest(call, body, undefined);
+    }
+    if (!this.#hasMemoryFor(messageBytes)) {
       return this.#sendFailure(call, 'resource_exhausted', 'too many unfinished messages');
     }
     this.#unfinishedBytes += messageBytes;
-    call.assembly = new Assembly(messageBytes, payload);
+    const keeps = this.#registry.find(call.opening.method)?.request.keepsBytes === true;
+    call.assembly = placed ?? new Assembly(messageBytes, keeps);
+    if (body.byteLength > 0) this.#onFragment(call, body);
+  }
+
+  /** Before memory is taken: all unfinished messages of the session count. */
+  #hasMemoryFor(messageBytes: number): boolean {
+    const budget = Math.max(fixed.unfinishedMaxBytes, this.#link.own.receiveMaxBytes);
+    return this.#unfinishedBytes + messageBytes <= budget;
   }
 
   #onFragment(call: IncomingCall, payload: Uint8Array): void {
@@ -196,10 +225,11 @@ export class Callee implements CallHost {
     if (assembly === undefined) throw protocol('fragment of no message');
     if (!assembly.add(payload)) return;
     this.#dropAssembly(call);
-    this.#onRequest(call, assembly.bytes, true);
+    this.#onRequest(call, assembly.bytes, assembly);
   }
 
-  #onRequest(call: IncomingCall, payload: Uint8Array, isOwned: boolean): void {
+  /** The request is whole; `assembly` is its memory, unless it lies in the transport's. */
+  #onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void {
     const served = this.#registry.find(call.opening.method);
     if (served === undefined) return this.#sendFailure(call, 'unimplemented', 'not served here');
     if ((served.kind === 'notification') !== call.opening.isNotification) {
@@ -207,9 +237,11 @@ export class Callee implements CallHost {
     }
     let value: unknown;
     try {
-      value = decodeWith(served.request, payload, isOwned);
+      value = decodeWith(served.request, payload, assembly?.isOwned ?? false);
     } catch {
       return this.#sendFailure(call, 'invalid_argument', 'the request could not be decoded');
+    } finally {
+      assembly?.release();
     }
     if (this.#isBacklogged()) this.#parked.set(call, { served, value });
     else this.#start(call, { served, value });
@@ -276,7 +308,7 @@ export class Callee implements CallHost {
     if (served.response === undefined) return this.#sendEnd(call, 0, nothing, nothing);
     let answer: Answer;
     try {
-      answer = encodeAnswer(served.response, value, call.trailers, this.#link.remote);
+      answer = encodeAnswer(served.response, value, call.trailers, this.#link.metadataMaxBytes);
     } catch (error) {
       this.#report(call, error);
       return this.#sendFailure(call, 'internal', '');
@@ -309,16 +341,14 @@ export class Callee implements CallHost {
   }
 
   #sendRpcError(call: IncomingCall, error: RpcError): void {
-    const { remote } = this.#link;
-    const metadata = encodeMetadata(
-      { ...call.trailers, ...error.metadata },
-      remote.metadataMaxBytes,
-    );
+    const { metadataMaxBytes, schedule } = this.#link;
+    const metadata = encodeMetadata({ ...call.trailers, ...error.metadata }, metadataMaxBytes);
     const words = Buffer.from(error.message);
     const details = encodeWith(json<unknown>(), error.details);
     const bytes = typeof details === 'string' ? Buffer.from(details) : details;
-    if (metadata.byteLength + words.byteLength + bytes.byteLength > fixed.fragmentBytes) {
-      throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', 'an RpcError has 64 KiB at most');
+    if (metadata.byteLength + words.byteLength + bytes.byteLength > schedule.fragmentBytes) {
+      const most = `an RpcError has ${schedule.fragmentBytes} bytes at most`;
+      throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', most);
     }
     this.#sendEnd(call, statuses.indexOf(error.status), metadata, words, bytes);
   }

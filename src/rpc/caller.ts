@@ -37,8 +37,10 @@ export class Caller implements CallOwner {
   readonly #link: Link;
   readonly #streams: OpenedStreams<OutgoingCall>;
   readonly #names = new AnnouncedNames();
-  // Calls that wait for a slot, for credit or for the send queue, in the order they were made.
+  // Calls that wait for a slot, for credit or for the send queue, in the order they were made. Those with
+  // a long message wait apart: the queue that they wait for is one of their own.
   readonly #waiting = new Fifo<OutgoingCall>();
+  readonly #waitingBulk = new Fifo<OutgoingCall>();
   readonly #aborts = new AbortWatch((call, reason) => {
     this.#giveUp(call, reason, ResetReason.cancelled);
   });
@@ -51,19 +53,21 @@ export class Caller implements CallOwner {
 
   /** Calls that have not settled yet, notifications at work included. */
   get pending(): number {
-    return this.#streams.size + this.#waiting.length;
+    return this.#streams.size + this.waiting;
   }
 
   /** Calls and notifications that wait to be sent. */
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#waiting.length + this.#waitingBulk.length;
   }
 
   /** From now on every new call fails with this; those that wait fail at once, those open go on. */
   refuse(error: SidecallError): void {
     this.#refusal ??= error;
-    for (let call = this.#waiting.shift(); call; call = this.#waiting.shift()) {
-      call.reject(new SidecallError(error.code, error.message, { delivered: 'no' }));
+    for (const waiting of [this.#waiting, this.#waitingBulk]) {
+      for (let call = waiting.shift(); call; call = waiting.shift()) {
+        call.reject(new SidecallError(error.code, error.message, { delivered: 'no' }));
+      }
     }
   }
 
@@ -94,23 +98,41 @@ export class Caller implements CallOwner {
       refused.catch(() => undefined);
       return refused;
     }
-    if (this.#waiting.length === 0 && this.#canStart()) this.#start(call);
-    else if (this.#waiting.length < fixed.waitingCallsMax) this.#waiting.push(call);
+    const waiting = this.#waitingWith(call);
+    if (waiting.length === 0 && this.#canStart(call)) this.#start(call);
+    else if (this.waiting < fixed.waitingCallsMax) waiting.push(call);
     else call.reject(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingWords));
     return call.promise;
   }
 
   /** Something came free: starts what waits, in order. */
   startWaiting(): void {
-    while (this.#waiting.length > 0 && this.#canStart()) {
-      this.#start(this.#waiting.shift() as OutgoingCall);
+    for (const waiting of [this.#waiting, this.#waitingBulk]) {
+      for (let call = waiting.peek(); call && this.#canStart(call); call = waiting.peek()) {
+        waiting.shift();
+        this.#start(call);
+      }
     }
   }
 
-  /** Place for a fragment of an answer. */
+  /** Where a call of this length waits, if it has to. */
+  #waitingWith({ request }: OutgoingCall): Fifo<OutgoingCall> {
+    return this.#link.schedule.isBulk(request.bodyBytes) ? this.#waitingBulk : this.#waiting;
+  }
+
+  /** Place for a piece of an answer; for its first one, where all is as it should be, too. */
   placeFor(header: Header, bytes: number): Uint8Array | undefined {
-    if (header.type !== FrameType.fragment) return undefined;
-    return this.#streams.find(header.slot, header.generation)?.assembly?.place(bytes);
+    const call = this.#streams.find(header.slot, header.generation);
+    if (call === undefined) return undefined;
+    const isFirst = header.type === FrameType.message && call.assembly === undefined;
+    const messageBytes = header.a;
+    if (isFirst && messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes) {
+      const { response } = call.request;
+      if (response === undefined || call.hasAnswer) return undefined;
+      call.placed = new Assembly(messageBytes, response.keepsBytes === true);
+      return call.placed.place(bytes);
+    }
+    return header.type === FrameType.fragment ? call.assembly?.place(bytes) : undefined;
   }
 
   /** A frame of a stream that we opened. */
@@ -191,7 +213,7 @@ export class Caller implements CallOwner {
       kind: callable.response === undefined ? CallKind.notification : CallKind.unary,
       body,
       bodyBytes,
-      metadata: encodeMetadata(options.metadata, remote.metadataMaxBytes),
+      metadata: encodeMetadata(options.metadata, this.#link.metadataMaxBytes),
       response: callable.response,
       options,
     };
@@ -200,11 +222,12 @@ export class Caller implements CallOwner {
     return call;
   }
 
-  #canStart(): boolean {
+  #canStart({ request }: OutgoingCall): boolean {
+    const { schedule, sendCredit, own } = this.#link;
     return (
       this.#streams.hasRoom &&
-      this.#link.sendCredit.requests.hasCredit &&
-      this.#link.schedule.queuedBytes < this.#link.own.sendQueueMaxBytes
+      sendCredit.requests.hasCredit &&
+      schedule.hasRoomFor(request.bodyBytes, own.sendQueueMaxBytes)
     );
   }
 
@@ -251,8 +274,14 @@ export class Caller implements CallOwner {
     call.answerCharge = charge;
     const isLast = (header.flags & FrameFlag.end) !== 0;
     call.hasAnswer = isLast;
-    if (payload.byteLength < messageBytes) call.assembly = new Assembly(messageBytes, payload);
-    else this.#onAnswer(call, payload, false);
+    const { placed } = call;
+    call.placed = undefined;
+    if (placed === undefined && payload.byteLength === messageBytes) {
+      return this.#onAnswer(call, payload, false);
+    }
+    const keeps = call.request.response.keepsBytes === true;
+    call.assembly = placed ?? new Assembly(messageBytes, keeps);
+    if (payload.byteLength > 0) this.#onFragment(call, payload);
   }
 
   #onFragment(call: OutgoingCall, payload: Uint8Array): void {
@@ -260,7 +289,8 @@ export class Caller implements CallOwner {
     if (assembly === undefined) throw protocol('fragment of no message');
     if (!assembly.add(payload)) return;
     call.assembly = undefined;
-    this.#onAnswer(call, assembly.bytes, true);
+    this.#onAnswer(call, assembly.bytes, assembly.isOwned);
+    assembly.release();
   }
 
   /** The answer is whole. Where trailers follow, it waits for them. */
@@ -354,7 +384,7 @@ export class Caller implements CallOwner {
   #giveUp(call: OutgoingCall, reason: unknown, wireReason: number): void {
     if (call.isSettled) return;
     call.reject(reason);
-    if (!call.isStarted) this.#waiting.remove(call);
+    if (!call.isStarted) this.#waitingWith(call).remove(call);
     if (!call.isOpen) return; // never begun, or the peer has ended it this very moment
     if (call.isWritten) this.#sendReset(call, wireReason);
     else this.#link.sendCredit.requests.spend(-chargeOf(call.request.bodyBytes));

@@ -15,6 +15,11 @@ export interface Codec<T> {
    */
   encode(value: T): Uint8Array | string;
   /**
+   * `decode` may return a value that shares the memory it was given, where it owns it. Left out: it copies
+   * what it keeps, and the memory is used again for the next long message.
+   */
+  readonly keepsBytes?: boolean | undefined;
+  /**
    * The value in `bytes`, which come from a peer and prove nothing. Unless `isOwned`, the memory is
    * reused when this returns: copy what is kept. What it throws fails the call with `DECODE`.
    */
@@ -26,6 +31,7 @@ const nothing = new Uint8Array(0);
 /** Raw bytes, uninterpreted. The receiver gets its own copy. */
 export const bytes: Codec<Uint8Array> = {
   name: 'bytes',
+  keepsBytes: true,
   encode(value) {
     if (value instanceof Uint8Array) return value;
     throw new TypeError(`a Uint8Array is needed, got ${typeof value}`);

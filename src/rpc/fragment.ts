@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: MIT
 // A message that came in pieces, joined in its final buffer.
 import { protocol } from '../frame.ts';
+import { giveBuffer, takeBuffer } from './receive-pool.ts';
 
-/** Collects the fragments of one message, whose length its first frame announced. */
+/**
+ * The memory of one message: its own where the codec keeps what it is given, else of the pool.
+ * NOTE: the length was checked against the limits; here the memory is taken.
+ */
 export class Assembly {
   readonly bytes: Buffer;
+  readonly #pooled: Buffer | undefined;
   #filled = 0;
 
-  /** NOTE: `totalBytes` was checked against the limits; here the memory is taken. */
-  constructor(totalBytes: number, first: Uint8Array) {
-    this.bytes = Buffer.allocUnsafeSlow(totalBytes);
-    this.bytes.set(first);
-    this.#filled = first.byteLength;
+  /** `isKept`: the decoded value will share the memory. */
+  constructor(totalBytes: number, isKept: boolean) {
+    this.#pooled = isKept ? undefined : takeBuffer(totalBytes);
+    this.bytes = this.#pooled?.subarray(0, totalBytes) ?? Buffer.allocUnsafeSlow(totalBytes);
+  }
+
+  /** The codec may keep the memory. */
+  get isOwned(): boolean {
+    return this.#pooled === undefined;
   }
 
   /** Where the next `bytes` bytes belong. @throws {SidecallError} `PROTOCOL` beyond the length. */
@@ -22,12 +31,20 @@ export class Assembly {
     return this.bytes.subarray(this.#filled, this.#filled + bytes);
   }
 
-  /** Adds a fragment, which may already lie in its place. True: the message is whole. */
+  /** Adds a piece, which may already lie in its place. True: the message is whole. */
   add(payload: Uint8Array): boolean {
     const place = this.place(payload.byteLength);
     const isInPlace = payload.buffer === place.buffer && payload.byteOffset === place.byteOffset;
     if (!isInPlace) place.set(payload);
     this.#filled += payload.byteLength;
     return this.#filled === this.bytes.byteLength;
+  }
+
+  /**
+   * It was decoded: nothing looks at the memory any more. Once, and never for a message that is given up
+   * half-way, whose next piece may be on its way into a place that was handed out.
+   */
+  release(): void {
+    if (this.#pooled !== undefined) giveBuffer(this.#pooled);
   }
 }

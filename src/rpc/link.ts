@@ -22,6 +22,8 @@ export interface Link {
   readonly remote: RemoteLimits;
   readonly sendCredit: SendCredits;
   readonly receiveCredit: ReceiveCredits;
+  /** Metadata that may be sent: what the peer takes, and what fits into one frame. */
+  readonly metadataMaxBytes: number;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
   /** Gives window (of {@link Window}) back to the peer; batched. */

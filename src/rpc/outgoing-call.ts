@@ -49,6 +49,8 @@ export class OutgoingCall implements SendingStream, Timed {
 
   // The answer, as far as it came.
   assembly: Assembly | undefined;
+  /** Memory handed out for its first piece, which is about to arrive. */
+  placed: Assembly | undefined;
   answer: unknown;
   answerCharge = 0;
   hasAnswer = false;

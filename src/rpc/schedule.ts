@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which frame goes next: control first, then streams in turn, a fragment each. The only send queue.
+// Which frame goes next: control first, then whole messages and pieces of long ones in turn. The only
+// send queue.
 import { Fifo } from '../fifo.ts';
 import { FrameFlag, HeaderWriter } from '../frame.ts';
 import { fixed } from '../limits.ts';
@@ -42,9 +43,15 @@ export class Schedule {
   readonly #onDrained: () => void;
   readonly #fragmentBytes: number;
   readonly #control = new Fifo<ControlFrame>();
+  // Streams whose next message is whole in one frame, and those in the middle of a long one. They take
+  // turns, and only the long ones wait for the transport's bulk limit: a small call finds a short queue.
   readonly #ready = new Fifo<SendingStream>();
-  #queuedBytes = 0;
+  readonly #bulk = new Fifo<SendingStream>();
+  #smallBytes = 0;
+  #bulkBytes = 0;
+  #isBulkNext = false;
   #isFull = false;
+  #isBulkFull = false;
 
   /** `onDrained`: called after room came back and something was sent. */
   constructor(transport: Transport, onDrained: () => void) {
@@ -58,16 +65,36 @@ export class Schedule {
 
   /** Bytes of messages that wait here, with 64 for each. */
   get queuedBytes(): number {
-    return this.#queuedBytes;
+    return this.#smallBytes + this.#bulkBytes;
+  }
+
+  /** Is a message of this length queued behind pieces of others, in a queue of their own? */
+  isBulk(bytes: number): boolean {
+    return bytes > this.#fragmentBytes;
+  }
+
+  /** May one more message be queued? Long ones do not stand in the way of small ones. */
+  hasRoomFor(bytes: number, maxBytes: number): boolean {
+    return (this.isBulk(bytes) ? this.#bulkBytes : this.#smallBytes) < maxBytes;
+  }
+
+  /** Largest payload that goes in one frame, in bytes. */
+  get fragmentBytes(): number {
+    return this.#fragmentBytes;
   }
 
   /** Frames and streams that wait: a peer that never reads makes it grow. */
   get queuedCount(): number {
-    return this.#control.length + this.#ready.length;
+    return this.#control.length + this.#ready.length + this.#bulk.length;
   }
 
   get isEmpty(): boolean {
-    return this.#control.length === 0 && this.#ready.length === 0;
+    return this.queuedCount === 0;
+  }
+
+  /** A whole message may go at once: nothing of its kind waits. */
+  get #isClear(): boolean {
+    return !this.#isFull && this.#control.length === 0 && this.#ready.length === 0;
   }
 
   /** A small frame that overtakes all data. The header may be the writer's own: it is copied. */
@@ -91,7 +118,7 @@ export class Schedule {
     bodyBytes: number,
   ): void {
     const isWhole = prefix.byteLength + bodyBytes <= this.#fragmentBytes;
-    if (isWhole && this.isEmpty && !this.#isFull) {
+    if (isWhole && this.#isClear && !hasQueued(stream)) {
       const payload = prefix.byteLength === 0 ? body : join(prefix, body);
       if (this.#transport.trySend(header, bodyBytes === 0 ? prefix : payload, false)) {
         this.#noteSent(stream);
@@ -106,25 +133,27 @@ export class Schedule {
       sentBytes: 0,
       isBegun: false,
     };
-    this.#queuedBytes += queuedCost(message);
+    this.#count(message, 1);
     stream.outgoing ??= new Fifo();
     stream.outgoing.push(message);
-    if (stream.outgoing.length === 1) this.#ready.push(stream);
-    if (!this.#isFull) this.#pump();
+    if (stream.outgoing.length === 1) this.#queueOf(message).push(stream);
+    this.#pump();
   }
 
   /** Forgets what is queued for a stream that ends early. */
   drop(stream: SendingStream): void {
-    if (stream.outgoing === undefined || stream.outgoing.length === 0) return;
-    for (let message = stream.outgoing.shift(); message; message = stream.outgoing.shift()) {
-      this.#queuedBytes -= queuedCost(message);
+    if (!hasQueued(stream)) return;
+    const outgoing = stream.outgoing as Fifo<OutgoingMessage>;
+    this.#queueOf(outgoing.peek() as OutgoingMessage).remove(stream);
+    for (let message = outgoing.shift(); message; message = outgoing.shift()) {
+      this.#count(message, -1);
     }
-    this.#ready.remove(stream);
   }
 
   /** For the transport's `onRoom`. */
   onRoom(): void {
     this.#isFull = false;
+    this.#isBulkFull = false;
     this.#pump();
     this.#onDrained();
   }
@@ -132,10 +161,11 @@ export class Schedule {
   /** The session ended: nothing here will ever be sent. */
   clear(): void {
     this.#control.clear();
-    for (let stream = this.#ready.shift(); stream; stream = this.#ready.shift()) {
-      stream.outgoing?.clear();
+    for (const queue of [this.#ready, this.#bulk]) {
+      for (let stream = queue.shift(); stream; stream = queue.shift()) stream.outgoing?.clear();
     }
-    this.#queuedBytes = 0;
+    this.#smallBytes = 0;
+    this.#bulkBytes = 0;
   }
 
   #pump(): void {
@@ -146,32 +176,56 @@ export class Schedule {
         else this.#isFull = true;
         continue;
       }
-      const stream = this.#ready.peek();
-      if (stream === undefined) return;
-      this.#sendNext(stream, (stream.outgoing as Fifo<OutgoingMessage>).peek() as OutgoingMessage);
+      const queue = this.#nextQueue();
+      if (queue === undefined) return;
+      this.#sendNext(queue);
     }
   }
 
-  /** One frame of the stream whose turn it is; then the next stream has its turn. */
-  #sendNext(stream: SendingStream, message: OutgoingMessage): void {
+  /** Whose turn it is: the two take turns while both may send. */
+  #nextQueue(): Fifo<SendingStream> | undefined {
+    const mayBulk = this.#bulk.length > 0 && !this.#isBulkFull;
+    if (this.#ready.length === 0) return mayBulk ? this.#bulk : undefined;
+    this.#isBulkNext = mayBulk && !this.#isBulkNext;
+    return this.#isBulkNext ? this.#bulk : this.#ready;
+  }
+
+  /** One frame of the stream at the head of a queue; then the next stream has its turn. */
+  #sendNext(queue: Fifo<SendingStream>): void {
+    const stream = queue.peek() as SendingStream;
+    const outgoing = stream.outgoing as Fifo<OutgoingMessage>;
+    const message = outgoing.peek() as OutgoingMessage;
     const { bytes, sentBytes } = message;
     const end = Math.min(sentBytes + this.#fragmentBytes, bytes.byteLength);
     const header = message.isBegun
       ? this.header.fragment(message.flags, stream.slot, stream.generation)
       : message.header;
-    const isBulk = bytes.byteLength > this.#fragmentBytes;
+    const isBulk = queue === this.#bulk;
     if (!this.#transport.trySend(header, bytes.subarray(sentBytes, end), isBulk)) {
-      this.#isFull = true;
+      if (isBulk) this.#isBulkFull = true;
+      else this.#isFull = true;
       return;
     }
     this.#noteSent(stream);
-    this.#queuedBytes -= queuedCost(message);
+    this.#count(message, -1);
     message.isBegun = true;
     message.sentBytes = end;
-    if (end === bytes.byteLength) (stream.outgoing as Fifo<OutgoingMessage>).shift();
-    else this.#queuedBytes += queuedCost(message);
-    this.#ready.shift();
-    if ((stream.outgoing as Fifo<OutgoingMessage>).length > 0) this.#ready.push(stream);
+    if (end === bytes.byteLength) outgoing.shift();
+    else this.#count(message, 1);
+    queue.shift();
+    const following = outgoing.peek();
+    if (following !== undefined) this.#queueOf(following).push(stream);
+  }
+
+  /** A message stays in its queue to its last piece. */
+  #queueOf(message: OutgoingMessage): Fifo<SendingStream> {
+    return this.isBulk(message.bytes.byteLength) ? this.#bulk : this.#ready;
+  }
+
+  #count(message: OutgoingMessage, sign: 1 | -1): void {
+    const cost = sign * (message.bytes.byteLength - message.sentBytes + fixed.messageOverheadBytes);
+    if (this.isBulk(message.bytes.byteLength)) this.#bulkBytes += cost;
+    else this.#smallBytes += cost;
   }
 
   #noteSent(stream: SendingStream): void {
@@ -180,8 +234,8 @@ export class Schedule {
   }
 }
 
-function queuedCost(message: OutgoingMessage): number {
-  return message.bytes.byteLength - message.sentBytes + fixed.messageOverheadBytes;
+function hasQueued(stream: SendingStream): boolean {
+  return stream.outgoing !== undefined && stream.outgoing.length > 0;
 }
 
 function join(prefix: Uint8Array, body: Uint8Array | string): Uint8Array {

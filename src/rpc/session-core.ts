@@ -3,7 +3,7 @@
 import { SidecallError } from '../errors.ts';
 import { emitEvent, type OnEvent } from '../events.ts';
 import { FrameFlag, FrameType, type Header, protocol, readHeader } from '../frame.ts';
-import { leastSessionWindow, type SessionLimits } from '../limits.ts';
+import { fixed, leastSessionWindow, type SessionLimits } from '../limits.ts';
 import { pause } from '../pause.ts';
 import type { Peer } from '../peer.ts';
 import type { FrameReceiver, Transport } from '../transport.ts';
@@ -54,6 +54,7 @@ export class SessionCore implements Link, FrameReceiver {
   readonly remote: RemoteLimits;
   readonly sendCredit: SendCredits;
   readonly receiveCredit: ReceiveCredits;
+  readonly metadataMaxBytes: number;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
   readonly caller: Caller;
@@ -89,6 +90,7 @@ export class SessionCore implements Link, FrameReceiver {
     this.peer = parts.peer;
     this.onEvent = parts.onEvent;
     this.schedule = new Schedule(parts.transport, () => this.#onDrained());
+    this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.schedule.fragmentBytes);
     this.sendCredit = new SendCredits(leastSessionWindow(parts.remote));
     this.receiveCredit = new ReceiveCredits(
       parts.own.sessionWindowBytes,
@@ -126,7 +128,12 @@ export class SessionCore implements Link, FrameReceiver {
   }
 
   placeFor(headerBytes: Uint8Array, bytes: number): Uint8Array | undefined {
-    if (this.state === 'closed' || headerBytes[0] !== FrameType.fragment) return undefined;
+    const type = headerBytes[0] as number;
+    // Pieces of messages; first pieces only where another copy would cost more than finding out.
+    const isPiece = type === FrameType.fragment;
+    const isFirst =
+      bytes >= fixed.placedMinBytes && (type === FrameType.open || type === FrameType.message);
+    if (this.state === 'closed' || !(isPiece || isFirst)) return undefined;
     const header = this.#header;
     readHeader(headerBytes, header);
     const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;

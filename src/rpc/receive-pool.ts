@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Memory for messages on their way in. Where a codec copies what it keeps, the memory is used again:
+// fresh pages for each long message cost more than its bytes do.
+import { fixed } from '../limits.ts';
+
+const smallestBytes = 16 * 1024;
+const spares = new Map<number, Buffer[]>();
+let spareBytes = 0;
+
+/** Memory for `bytes` bytes, longer where it comes from the pool. */
+export function takeBuffer(bytes: number): Buffer {
+  const size = sizeClass(bytes);
+  const spare = spares.get(size)?.pop();
+  if (spare === undefined) return Buffer.allocUnsafeSlow(size);
+  spareBytes -= size;
+  return spare;
+}
+
+/** Nobody holds a view of it any more. */
+export function giveBuffer(buffer: Buffer): void {
+  const size = buffer.byteLength;
+  if (spareBytes + size > fixed.receivePoolMaxBytes) return;
+  const list = spares.get(size);
+  if (list === undefined) spares.set(size, [buffer]);
+  else list.push(buffer);
+  spareBytes += size;
+}
+
+/** Powers of two: few sizes, so that what was given back fits. */
+function sizeClass(bytes: number): number {
+  return bytes <= smallestBytes ? smallestBytes : 2 ** Math.ceil(Math.log2(bytes));
+}
