@@ -86,6 +86,8 @@ export interface NativeAddon {
   ): { isViolation: boolean; what: string } | undefined;
   dropReceived(descriptor: number): void;
   joinRing(ring: number, fd: number): void;
+  /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
+  keepFreedBlocks(): void;
   /** Bytes of our own outboxes in all threads of this process. */
   ringMemoryBytes(): number;
   ringWriteStaged(ring: number, bytes: number, bulk: number): number;

@@ -3,6 +3,7 @@
 #include "binding/convert.h"
 #include "binding/environment.h"
 #include "binding/exports.h"
+#include "os/allocator.h"
 #include "os/descriptor.h"
 
 namespace sidecall {
@@ -155,6 +156,11 @@ Napi::Value Join(const Napi::CallbackInfo& info) {
   return env.Undefined();
 }
 
+Napi::Value KeepFreed(const Napi::CallbackInfo& info) {
+  KeepFreedBlocks();
+  return info.Env().Undefined();
+}
+
 Napi::Value ReservedBytes(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(MemoryShare::ReservedBytes()));
 }
@@ -169,6 +175,7 @@ void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("acceptOutbox", Napi::Function::New<Accept>(env));
   exports.Set("dropReceived", Napi::Function::New<Drop>(env));
   exports.Set("joinRing", Napi::Function::New<Join>(env));
+  exports.Set("keepFreedBlocks", Napi::Function::New<KeepFreed>(env));
   exports.Set("ringMemoryBytes", Napi::Function::New<ReservedBytes>(env));
 }
 

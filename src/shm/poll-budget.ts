@@ -3,6 +3,8 @@
 // answered soon: where it keeps finding nothing it stops, and tries again now and then.
 import { fixed } from '../limits.ts';
 
+const midwayBudgets = 4;
+
 /** Decides for one session; instants in milliseconds, on any clock. */
 export class PollBudget {
   readonly #budgetMs: number;
@@ -12,6 +14,7 @@ export class PollBudget {
   #probeAfter: number = fixed.pollFailuresMax;
   #wakes = 0;
   #lastRecordAt = Number.NEGATIVE_INFINITY;
+  #lastActiveAt = Number.NEGATIVE_INFINITY;
   #isProbing = false;
 
   /** `budgetUs` 0: never polls. */
@@ -29,6 +32,7 @@ export class PollBudget {
   onRecords(now: number, isPolled: boolean): void {
     const gapMs = now - this.#lastRecordAt;
     this.#lastRecordAt = now;
+    this.#lastActiveAt = now;
     if (this.#budgetMs === 0) return;
     if (isPolled || gapMs < this.#budgetMs) {
       this.#failures = 0;
@@ -44,9 +48,15 @@ export class PollBudget {
     this.#isProbing = true;
   }
 
-  /** May it sleep now? */
-  isSpent(now: number): boolean {
-    return !this.isOn || now - this.#lastRecordAt >= this.#budgetMs;
+  /** Records were written: writing a long message takes as long as a budget, and its answer comes later. */
+  onWritten(now: number): void {
+    this.#lastActiveAt = now;
+  }
+
+  /** May it sleep now? `isMidway`: in long messages, of which each piece takes the peer a while. */
+  isSpent(now: number, isMidway = false): boolean {
+    const budgetMs = isMidway ? midwayBudgets * this.#budgetMs : this.#budgetMs;
+    return !this.isOn || now - this.#lastActiveAt >= budgetMs;
   }
 
   /** It goes to sleep: the budget ended without another record. */

@@ -18,6 +18,9 @@ const timedRecords = 8;
 // Where the payload of a large record goes that has no final place of its own. One per thread: it is
 // filled and handed out in one go.
 let scratch: Uint8Array | undefined;
+// Whoever moves frames of this size moves long messages.
+const longFrameBytes = 32 * 1024;
+let isExpectingLong = false;
 
 /** What a ring transport is made of. */
 export interface RingParts {
@@ -44,6 +47,9 @@ export class RingTransport implements Transport, Polled {
   #isPublishQueued = false;
   #isRefusing = false;
   #hasRecords = false;
+  #hasWritten = false;
+  /** The last frame, in either direction, was a piece of a long message. */
+  #isMidway = false;
   #isBehind = false;
   #recordsMax: number = fixed.drainRecordsMax;
   #owesSince: number | undefined;
@@ -83,6 +89,8 @@ export class RingTransport implements Transport, Polled {
     const written = this.#ring.write(header, payload, bulk);
     if (written !== Written.written) return this.#refuse(written);
     this.#sentPosition = this.#ring.writtenPosition;
+    this.#hasWritten = true;
+    this.#isMidway = bulk;
     this.#unpublished += 1;
     if (this.#unpublished >= publishEvery) this.publish();
     else if (!this.#isPublishQueued) {
@@ -145,12 +153,16 @@ export class RingTransport implements Transport, Polled {
   /** @internal */
   rest(now: number): boolean {
     if (this.#isOver) return true;
+    if (this.#hasWritten) {
+      this.#hasWritten = false;
+      this.#budget.onWritten(now);
+    }
     if (this.#hasRecords) {
       this.#hasRecords = false;
       this.#budget.onRecords(now, true);
       return false;
     }
-    if (this.#isBehind || !this.#budget.isSpent(now)) return false;
+    if (this.#isBehind || !this.#budget.isSpent(now, this.#isMidway)) return false;
     const result = this.#ring.prepareToSleep();
     this.#unpublished = 0;
     if (result === Written.corrupt) {
@@ -190,6 +202,7 @@ export class RingTransport implements Transport, Polled {
       records += this.#ring.records;
       if (filledBytes > 0) {
         this.#hasRecords = true;
+        this.#isMidway = false;
         if (begun === 0 && records > timedRecords) begun = performance.now();
         bytes += filledBytes;
         this.#decoder.push(this.#ring.slab.subarray(0, filledBytes));
@@ -198,6 +211,8 @@ export class RingTransport implements Transport, Polled {
         this.#hasRecords = true;
         records += 1;
         bytes += largeBytes;
+        this.#isMidway = largeBytes >= longFrameBytes;
+        if (this.#isMidway) this.#expectLong();
         this.#receiveLarge(filledBytes, largeBytes);
       }
       if (this.#isOver) return;
@@ -214,6 +229,12 @@ export class RingTransport implements Transport, Polled {
     else if (tookMs < fixed.drainMaxMs / 2) {
       this.#recordsMax = Math.min(fixed.drainRecordsMax, this.#recordsMax << 1);
     }
+  }
+
+  #expectLong(): void {
+    if (isExpectingLong) return;
+    isExpectingLong = true;
+    this.#ring.expectLongMessages();
   }
 
   #receiveLarge(headAt: number, frameBytes: number): void {

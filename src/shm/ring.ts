@@ -109,6 +109,11 @@ export class Ring {
     return this.#native.ringDrain(this.#handle, recordsMax);
   }
 
+  /** Long messages are on their way: their memory shall be used again. Once per thread is enough. */
+  expectLongMessages(): void {
+    this.#native.keepFreedBlocks();
+  }
+
   /** The large record from byte `skip` on, which leaves exactly the bytes of `target`. */
   take(skip: number, target: Uint8Array): void {
     if (this.#native.ringTake(this.#handle, skip, target) === 1) return;
