@@ -1,16 +1,16 @@
 // The client process of one cell: opens the peer (which starts its server process), runs, prints a row.
 import { readFileSync } from 'node:fs';
-import { echo } from './scenarios/echo.mjs';
+import { scenarios } from './scenarios/index.mjs';
 
-const scenarios = { echo };
-const { scenario, peer: name, ...cell } = JSON.parse(process.argv[2]);
+const { scenario, peer: name, lane, ...cell } = JSON.parse(process.argv[2]);
 const { open } = await import(`./peers/${name}.mjs`);
-const peer = await open();
+const peer = await open({ lane, size: cell.size });
 const row = await scenarios[scenario].run(
   {
     ...peer,
     cpu: () => ({ client: ownCpu(), server: cpuOf(peer.serverPid) }),
     rss: () => ({ client: process.memoryUsage.rss(), server: rssOf(peer.serverPid) }),
+    blocks: () => Number(readFileSync(process.env.BENCH_BLOCKS).readBigUInt64LE(0)),
   },
   cell,
 );

@@ -1,46 +1,75 @@
 // Rows as a table for people.
 
+const columns = [
+  'scenario',
+  'peer',
+  'lane',
+  'codec',
+  'size',
+  'inFlight',
+  'calls/s',
+  'spread',
+  'p50 µs',
+  'p99 µs',
+  'CPU µs/call',
+  'more',
+  'errors',
+];
+
 /** Prints one line per row, the spread of its rounds beside the median. */
 export function printTable(rows) {
-  const columns = [
-    'peer',
-    'lane',
-    'size',
-    'inFlight',
-    'calls/s',
-    'spread',
-    'p50 µs',
-    'p99 µs',
-    'CPU µs/call',
-    'errors',
-  ];
-  const lines = rows.map((row) => [
-    row.peer,
-    row.lane ?? '',
-    String(row.size),
-    String(row.inFlight),
-    Math.round(row.callsPerSecond).toLocaleString('en'),
-    spread(row.rounds),
-    row.p50Us.toFixed(1),
-    row.p99Us.toFixed(1),
-    (((row.cpuClientSeconds + row.cpuServerSeconds) * 1e6) / row.calls).toFixed(1),
-    String(row.errors),
-  ]);
+  const lines = rows.filter((row) => row.skipped === undefined).map(cellsOf);
   const widths = columns.map((column, at) =>
     Math.max(column.length, ...lines.map((line) => line[at].length)),
   );
   const print = (cells) =>
     console.log(
       cells
-        .map((cell, at) => (at < 2 ? cell.padEnd(widths[at]) : cell.padStart(widths[at])))
+        .map((cell, at) => (at < 4 ? cell.padEnd(widths[at]) : cell.padStart(widths[at])))
         .join('  '),
     );
   print(columns);
   for (const line of lines) print(line);
+  for (const { scenario, peer, skipped } of rows.filter((row) => row.skipped !== undefined))
+    console.log(`${scenario} ${peer}: skipped, ${skipped}`);
+}
+
+function cellsOf(row) {
+  return [
+    row.scenario,
+    row.peer,
+    row.lane ?? '',
+    row.codec,
+    String(row.size),
+    String(row.inFlight),
+    Math.round(row.callsPerSecond).toLocaleString('en'),
+    spread(row.rounds),
+    row.p50Us.toFixed(1),
+    row.p99Us.toFixed(1),
+    row.calls === 0 ? '' : cpuPerCall(row).toFixed(1),
+    more(row),
+    String(row.errors),
+  ];
+}
+
+/** CPU time of both processes for one call, in microseconds. */
+export function cpuPerCall(row) {
+  return ((row.cpuClientSeconds + row.cpuServerSeconds) * 1e6) / row.calls;
+}
+
+/** What a scenario has to say beside the common columns. */
+export function more(row) {
+  if (row.what !== undefined) return row.what;
+  if (row.heapBytesPerCall !== undefined) {
+    return `${row.heapBytesPerCall.toFixed(0)} B heap, ${row.nativeBlocksPerCall.toFixed(2)} blocks, ${row.collections} GCs`;
+  }
+  if (row.rssBytesPerSession === undefined) return '';
+  const cpuMs = (row.cpuClientSeconds + row.cpuServerSeconds) * 1000;
+  return `${(row.rssBytesPerSession / 1024).toFixed(1)} KiB, ${row.wakeUps} wake-ups, ${cpuMs.toFixed(0)} ms CPU for ${row.sessions} sessions`;
 }
 
 function spread(rounds) {
   const low = Math.min(...rounds);
   const high = Math.max(...rounds);
-  return `±${(((high - low) / 2 / ((high + low) / 2)) * 100).toFixed(0)} %`;
+  return high === 0 ? '' : `±${(((high - low) / 2 / ((high + low) / 2)) * 100).toFixed(0)} %`;
 }

@@ -1,25 +1,30 @@
 // The comparison: every cell in a fresh pair of processes, the peers interleaved, medians of rounds.
 import { execFileSync, spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { cpus, release } from 'node:os';
-import { dirname, join } from 'node:path';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, release, tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { compiled } from './native.mjs';
 import { printTable } from './report.mjs';
-import { echo } from './scenarios/echo.mjs';
+import { scenarios } from './scenarios/index.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const scenarios = { echo };
+const peersWithLanes = ['sidecall', 'sidecall-nopoll'];
 
 const help = `npm run bench -- [options]
 
-  --scenario A,…    which scenarios (default: all): ${Object.keys(scenarios).join(', ')}
+  --scenario A,…    which scenarios (default: echo); --list describes them
   --peers A,…       which peers (default: all of the scenario)
+  --lane A,…        lanes of sidecall (default: ring,socket)
+  --codec A,…       bytes, json (default: bytes)
   --size B,…        bytes of a message (default: 1024,102400)
   --in-flight N,…   calls under way at once (default: 1,16)
+  --rate N          calls a second, for paced (default: 1000)
   --seconds N       measured time of a cell (default: 2)
   --runs N          rounds; the median one is the row (default: 3)
   --json FILE       write the rows as JSON
+  --cpu-prof DIR    write CPU profiles of our processes there
   --smoke           one short round of small cells: does it run, not how fast
   --list            name scenarios and peers, run nothing
   --help            this text`;
@@ -28,11 +33,15 @@ const { values } = parseArgs({
   options: {
     scenario: { type: 'string' },
     peers: { type: 'string' },
+    lane: { type: 'string' },
+    codec: { type: 'string' },
     size: { type: 'string' },
     'in-flight': { type: 'string' },
+    rate: { type: 'string' },
     seconds: { type: 'string' },
     runs: { type: 'string' },
     json: { type: 'string' },
+    'cpu-prof': { type: 'string' },
     smoke: { type: 'boolean' },
     list: { type: 'boolean' },
     help: { type: 'boolean' },
@@ -44,18 +53,31 @@ if (values.help) {
   process.exit(0);
 }
 if (values.list) {
-  for (const [name, { peers }] of Object.entries(scenarios))
-    console.log(`${name}: ${peers.join(', ')}`);
+  for (const { name, about, peers } of Object.values(scenarios))
+    console.log(`${name}: ${about}\n  ${peers.join(', ')}`);
   process.exit(0);
 }
 
-const names = list(values.scenario, Object.keys(scenarios), 'scenario');
+const allScenarios = Object.keys(scenarios);
+const names = list(
+  values.scenario ?? (values.smoke ? allScenarios.join() : 'echo'),
+  allScenarios,
+  'scenario',
+);
+const lanes = list(
+  values.lane ?? (process.env.SIDECALL_LANE || undefined),
+  ['ring', 'socket'],
+  'lane',
+);
 const settings = {
-  sizes: numbers(values.size, values.smoke ? [1024] : [1024, 102_400], '--size', 1, 1_048_576),
+  sizes: numbers(values.size, values.smoke ? [1024] : [1024, 102_400], '--size', 1, 67_108_864),
   depths: numbers(values['in-flight'], values.smoke ? [16] : [1, 16], '--in-flight', 1, 4096),
   seconds: numbers(values.seconds, [values.smoke ? 0.2 : 2], '--seconds', 0.1, 60)[0],
-  runs: numbers(values.runs, [values.smoke ? 1 : 3], '--runs', 1, 20)[0],
+  rate: numbers(values.rate, [1000], '--rate', 1, 100_000)[0],
+  codecs: list(values.codec ?? 'bytes', ['bytes', 'json'], 'codec'),
 };
+const runs = numbers(values.runs, [values.smoke ? 1 : 3], '--runs', 1, 20)[0];
+if (values['cpu-prof'] !== undefined) mkdirSync(values['cpu-prof'], { recursive: true });
 
 const rows = [];
 for (const name of names) {
@@ -68,49 +90,90 @@ if (values.json !== undefined) {
   writeFileSync(values.json, `${JSON.stringify({ ...environment(), rows }, null, 2)}\n`);
   console.log(`\nwritten: ${values.json}`);
 }
-process.exit(rows.some((row) => row.errors > 0 || row.skipped !== undefined) ? 1 : 0);
+process.exit(rows.some((row) => row.errors > 0) ? 1 : 0);
 
 /** A B C A B C …: neither garbage nor a warm CPU is inherited. */
 async function measure(scenario, peers) {
-  const cells = scenario.cells(settings);
-  const total = cells.length * peers.length * settings.runs;
+  const jobs = scenario.cells(settings).flatMap((cell) =>
+    peers
+      .filter((peer) => scenario.takes(peer, cell))
+      .flatMap((peer) =>
+        (peersWithLanes.includes(peer) ? lanes : [undefined]).map((lane) => ({
+          peer,
+          lane,
+          cell,
+        })),
+      ),
+  );
   const rounds = new Map();
   let done = 0;
-  for (let run = 0; run < settings.runs; run += 1) {
-    for (const cell of cells) {
-      for (const peer of peers) {
-        done += 1;
-        const what = `${scenario.name} ${peer} ${JSON.stringify(cell)}`;
-        if (process.stderr.isTTY) process.stderr.write(`\r[${done}/${total}] ${what}\x1b[K`);
-        const key = JSON.stringify([peer, cell]);
-        const row = await runCell(scenario, peer, cell);
-        rounds.set(key, [...(rounds.get(key) ?? []), row]);
-      }
+  for (let run = 0; run < runs; run += 1) {
+    for (const job of jobs) {
+      done += 1;
+      const what = `${scenario.name} ${job.peer} ${job.lane ?? ''} ${JSON.stringify(job.cell)}`;
+      if (process.stderr.isTTY)
+        process.stderr.write(`\r[${done}/${jobs.length * runs}] ${what}\x1b[K`);
+      const key = JSON.stringify(job);
+      rounds.set(key, [...(rounds.get(key) ?? []), await runCell(scenario, job)]);
     }
   }
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
   return [...rounds.values()].map(median);
 }
 
-/** One client process, which starts its own server process. */
-function runCell(scenario, peer, cell) {
-  const config = { scenario: scenario.name, peer, ...cell };
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(here, 'client.mjs'), JSON.stringify(config)], {
+async function runCell(scenario, { peer, lane, cell }) {
+  const labels = { scenario: scenario.name, peer };
+  if (peer.startsWith('c-')) {
+    const { file, why } = compiled('echo');
+    if (why !== undefined) return { ...labels, skipped: why };
+    const said = await output(file, [peer.slice(2), String(cell.size), String(cell.seconds)], {});
+    return { ...labels, lane: null, ...JSON.parse(said) };
+  }
+  const blocks = scenario.countsBlocks ? compiled('blocks') : {};
+  if (blocks.why !== undefined) return { ...labels, skipped: blocks.why };
+  const scratch = mkdtempSync(join(tmpdir(), 'bench-'));
+  const env = {};
+  if (blocks.file !== undefined) {
+    env.BENCH_BLOCKS = join(scratch, 'blocks');
+    env.LD_PRELOAD = blocks.file;
+    writeFileSync(env.BENCH_BLOCKS, Buffer.alloc(4096));
+  }
+  const profile = values['cpu-prof'];
+  const isProfiled = profile !== undefined && peersWithLanes.includes(peer);
+  const nodeOptions = [
+    ...(scenario.nodeOptions ?? []),
+    ...(isProfiled ? ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`] : []),
+  ];
+  const config = JSON.stringify({ ...labels, lane, ...cell });
+  try {
+    const args = [...nodeOptions, join(here, 'client.mjs'), config];
+    return JSON.parse(await output(process.execPath, args, env));
+  } finally {
+    rmSync(scratch, { recursive: true });
+  }
+}
+
+/** What a program prints; for us one client process, which starts its own server process. */
+function output(command, args, env) {
+  return new Promise((done, reject) => {
+    const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, ...env },
     });
     let said = '';
     child.stdout.on('data', (chunk) => {
       said += chunk;
     });
+    child.on('error', reject);
     child.on('close', (code) => {
-      if (code !== 0) reject(new Error(`${peer}: the client process ended with ${code}`));
-      else resolve(JSON.parse(said));
+      if (code !== 0) reject(new Error(`${command} ${args.at(-1)} ended with ${code}`));
+      else done(said);
     });
   });
 }
 
 function median(rows) {
+  if (rows[0].skipped !== undefined) return rows[0];
   const sorted = [...rows].sort((a, b) => a.callsPerSecond - b.callsPerSecond);
   const middle = sorted[Math.floor((sorted.length - 1) / 2)];
   return { ...middle, rounds: rows.map((row) => row.callsPerSecond) };

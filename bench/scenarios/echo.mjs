@@ -1,69 +1,65 @@
-// Bytes there and back, verified: length on every call, content on every hundredth.
+// There and back, verified: length on every call, content on every hundredth.
+import { measured, objectOf, payloadOf } from '../rows.mjs';
 
 const sampleEvery = 100;
 const samplesMax = 2_000_000;
 
 export const echo = {
   name: 'echo',
-  peers: ['sidecall', 'net', 'child_process-advanced', 'vscode-jsonrpc'],
+  about: 'one call after the other, or several at once, as fast as they go',
+  peers: ['sidecall', 'net', 'child_process-advanced', 'vscode-jsonrpc', 'c-uds', 'c-ring'],
+  codecs: ['bytes', 'json'],
 
-  cells: ({ sizes, depths, seconds }) =>
-    sizes.flatMap((size) => depths.map((inFlight) => ({ size, inFlight, seconds }))),
+  cells: ({ sizes, depths, seconds, codecs }) =>
+    codecs.flatMap((codec) =>
+      sizes.flatMap((size) => depths.map((inFlight) => ({ codec, size, inFlight, seconds }))),
+    ),
+
+  /** Which peers can do it: only we have a codec to choose, and the C programs have one call in flight. */
+  takes: (peer, { codec, inFlight }) =>
+    (codec === 'bytes' || peer === 'sidecall') && (!peer.startsWith('c-') || inFlight === 1),
 
   /** Runs in the client process, over an open peer. */
-  async run(peer, { size, inFlight, seconds }) {
-    const payload = Buffer.alloc(size);
-    for (let at = 0; at < size; at += 1) payload[at] = (at * 31) % 251;
-    await load(peer, payload, inFlight, Math.min(1, seconds / 2)); // warm-up, not counted
-    const cpuBefore = peer.cpu();
-    const begun = performance.now();
-    const { latencies, calls, errors } = await load(peer, payload, inFlight, seconds);
-    const elapsed = (performance.now() - begun) / 1000;
-    const cpuAfter = peer.cpu();
-    const { client: rssClientBytes, server: rssServerBytes } = peer.rss();
-    const at = quantiles(latencies);
-    return {
-      codec: 'bytes',
-      size,
-      inFlight,
-      callsPerSecond: calls / elapsed,
-      bytesPerSecond: (2 * size * calls) / elapsed,
-      p50Us: at(0.5),
-      p90Us: at(0.9),
-      p99Us: at(0.99),
-      p999Us: at(0.999),
-      maxUs: at(1),
-      cpuClientSeconds: cpuAfter.client - cpuBefore.client,
-      cpuServerSeconds: cpuAfter.server - cpuBefore.server,
-      rssClientBytes,
-      rssServerBytes,
-      calls,
-      errors,
-      touched: true,
-      messageLimitBytes: peer.messageLimitBytes ?? null,
-    };
+  async run(peer, cell) {
+    const { codec, size, inFlight, seconds } = cell;
+    const call = codec === 'json' ? jsonCall(peer, size) : bytesCall(peer, size);
+    await load(call, inFlight, Math.min(1, seconds / 2)); // warm-up, not counted
+    return measured(peer, cell, () => load(call, inFlight, seconds));
   },
 };
 
-async function load(peer, payload, inFlight, seconds) {
+function bytesCall(peer, size) {
+  const payload = payloadOf(size);
+  return async (isSampled) => {
+    const answer = await peer.echo(payload);
+    return answer.length === size && (!isSampled || payload.equals(answer));
+  };
+}
+
+function jsonCall(peer, size) {
+  const value = objectOf(size);
+  const text = JSON.stringify(value);
+  return async (isSampled) => {
+    const answer = await peer.echoJson(value);
+    return answer.id === 7 && (!isSampled || JSON.stringify(answer) === text);
+  };
+}
+
+async function load(call, inFlight, seconds) {
   const until = performance.now() + seconds * 1000;
   const latencies = new Float64Array(samplesMax);
   let calls = 0;
   let errors = 0;
   const caller = async () => {
-    for (let now = performance.now(); now < until; now = performance.now()) {
-      const answer = await peer.echo(payload);
-      if (calls < samplesMax) latencies[calls] = (performance.now() - now) * 1000;
+    for (let now = performance.now(); now < until; ) {
+      const isRight = await call(calls % sampleEvery === 0);
+      const after = performance.now();
+      if (calls < samplesMax) latencies[calls] = (after - now) * 1000;
       calls += 1;
-      const isSampled = calls % sampleEvery === 0;
-      if (answer.length !== payload.length || (isSampled && !payload.equals(answer))) errors += 1;
+      if (!isRight) errors += 1;
+      now = after;
     }
   };
   await Promise.all(Array.from({ length: inFlight }, caller));
   return { latencies: latencies.subarray(0, Math.min(calls, samplesMax)), calls, errors };
-}
-
-function quantiles(latencies) {
-  const sorted = latencies.sort();
-  return (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
 }

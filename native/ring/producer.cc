@@ -44,6 +44,11 @@ bool Producer::Publish() noexcept {
   return true;
 }
 
+bool Producer::IsPeerAsleep() const noexcept {
+  const std::uint64_t epoch = LoadWord(peer_.data_sleep_epoch);
+  return epoch % 2 == 1 && epoch != answered_;
+}
+
 bool Producer::LookForSpace(std::memory_order order) noexcept {
   // Reading of what lies below it is over. Pairs with: consumer.cc Release().
   const std::uint64_t consumed = LoadCursor(peer_.consumer_cursor, order);

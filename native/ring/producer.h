@@ -29,6 +29,9 @@ class Producer {
   // Makes all committed records visible. True: the peer sleeps and was not rung for yet.
   [[nodiscard]] bool Publish() noexcept;
 
+  // Waiting with the publication would make it sleep on. A hint: only Publish() is exact.
+  [[nodiscard]] bool IsPeerAsleep() const noexcept;
+
   // Learns what the peer has consumed. False: it says what no correct peer says.
   [[nodiscard]] bool LookForSpace(std::memory_order order) noexcept;
 

@@ -41,8 +41,9 @@ Ring::Written Ring::Reserve(std::uint64_t bytes, bool is_bulk) noexcept {
 
 void Ring::CommitReserved(std::uint64_t bytes) noexcept {
   producer_.Commit(bytes, RecordKind::kFrame);
-  // Not all of a turn at once: the peer can start.
-  if (producer_.unpublished() >= producer_.record_max_bytes()) Publish();
+  // Not all of a turn at once: the peer can start, or begin to wake up.
+  const bool is_much = producer_.unpublished() >= producer_.record_max_bytes();
+  if (is_much || producer_.IsPeerAsleep()) Publish();
 }
 
 void Ring::Publish() noexcept {

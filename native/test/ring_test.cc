@@ -126,6 +126,16 @@ TEST_CASE("nothing is seen before it is published") {
   CHECK_EQ(DrainAll(sides.far).size(), 1);
 }
 
+TEST_CASE("the first record for a sleeper becomes visible, and rings, by itself") {
+  Sides sides(kSmall);
+  REQUIRE(sides.far.PrepareToSleep());
+  REQUIRE_EQ(Put(sides.near, FrameOf(100, 1)), Written::kWritten);
+  CHECK_EQ(sides.near_bell.rung, 1);
+  CHECK_EQ(DrainAll(sides.far).size(), 1);
+  REQUIRE_EQ(Put(sides.near, FrameOf(100, 2)), Written::kWritten);  // rung for already
+  CHECK(DrainAll(sides.far).empty());
+}
+
 TEST_CASE("what is reserved and not committed is abandoned") {
   Sides sides(kSmall);
   REQUIRE_EQ(sides.near.Reserve(100, false), Written::kWritten);

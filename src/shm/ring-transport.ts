@@ -45,6 +45,8 @@ export class RingTransport implements Transport, Polled {
   #consumedPosition: number | undefined;
   #unpublished = 0;
   #isPublishQueued = false;
+  /** Frames written now are published when what was drained has been dispatched. */
+  #isServing = false;
   #isRefusing = false;
   #hasRecords = false;
   #hasWritten = false;
@@ -93,7 +95,7 @@ export class RingTransport implements Transport, Polled {
     this.#isMidway = bulk;
     this.#unpublished += 1;
     if (this.#unpublished >= publishEvery) this.publish();
-    else if (!this.#isPublishQueued) {
+    else if (!this.#isPublishQueued && !this.#isServing) {
       this.#isPublishQueued = true;
       process.nextTick(publishLater, this);
     }
@@ -140,13 +142,15 @@ export class RingTransport implements Transport, Polled {
   /** @internal */
   serve(): void {
     if (this.#isOver) return;
+    this.#isServing = true;
     try {
       this.#receive();
-      if (this.#isOver) return;
-      if (this.#isRefusing) this.#lookForRoom();
-      if (this.#unpublished > 0) this.publish();
+      if (this.#isRefusing && !this.#isOver) this.#lookForRoom();
     } catch (error) {
       this.#finish(SidecallError.from(error));
+    } finally {
+      this.#isServing = false;
+      if (this.#unpublished > 0) this.publish();
     }
   }
 
@@ -275,14 +279,16 @@ export class RingTransport implements Transport, Polled {
 
   #onDoorbells(bytes: Uint8Array): void {
     if (this.#isOver) return;
-    const isDoorbell = bytes.every((byte) => byte === doorbell);
-    if (!isDoorbell) return this.#finish(protocol('byte beside the ring that is no doorbell'));
+    for (const byte of bytes) {
+      if (byte === doorbell) continue;
+      return this.#finish(protocol('byte beside the ring that is no doorbell'));
+    }
     // Bytes first, epoch second, drain third, new announcement last: docs/design.md says why.
     if (!this.#ring.onDoorbell(bytes.byteLength)) {
       return this.#finish(protocol('doorbell although nobody slept'));
     }
-    activate(this);
     this.serve();
+    if (!this.#isOver) activate(this);
     if (!this.#hasRecords || this.#isOver) return;
     this.#hasRecords = false;
     this.#budget.onRecords(performance.now(), false);

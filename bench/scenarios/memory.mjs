@@ -1,0 +1,63 @@
+// What a call costs in memory at the caller: bytes of JavaScript's heap, and blocks of the C library (goal P10). The client
+// runs with a nursery that holds all of it, so that nothing is collected meanwhile.
+import { PerformanceObserver } from 'node:perf_hooks';
+import { measured, objectOf, payloadOf } from '../rows.mjs';
+
+const calls = 40_000;
+const inFlight = 16;
+
+export const memory = {
+  name: 'memory',
+  about: 'heap bytes and native blocks per call',
+  peers: ['sidecall', 'net', 'child_process-advanced'],
+  codecs: ['bytes', 'json'],
+  nodeOptions: ['--max-semi-space-size=512', '--min-semi-space-size=512', '--expose-gc'],
+  countsBlocks: true,
+
+  cells: ({ codecs }) => codecs.map((codec) => ({ codec, size: 1024, inFlight })),
+
+  takes: (peer, { codec }) => codec === 'bytes' || peer === 'sidecall',
+
+  async run(peer, cell) {
+    const payload = payloadOf(cell.size);
+    const value = objectOf(cell.size);
+    const call = cell.codec === 'json' ? () => peer.echoJson(value) : () => peer.echo(payload);
+    await repeat(call, calls);
+    let collections = 0;
+    const observer = new PerformanceObserver((list) => {
+      collections += list.getEntries().length;
+    });
+    observer.observe({ entryTypes: ['gc'] });
+    globalThis.gc();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    collections = 0;
+    const before = process.memoryUsage();
+    const blocksBefore = peer.blocks();
+    const row = await measured(peer, cell, async () => {
+      await repeat(call, calls);
+      return { calls, errors: 0, latencies: new Float64Array(1) };
+    });
+    const blocks = peer.blocks() - blocksBefore;
+    const after = process.memoryUsage();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    observer.disconnect();
+    return {
+      ...row,
+      heapBytesPerCall: (after.heapUsed - before.heapUsed) / calls,
+      externalBytesPerCall: (after.arrayBuffers - before.arrayBuffers) / calls,
+      nativeBlocksPerCall: blocks / calls,
+      collections,
+    };
+  },
+};
+
+async function repeat(call, total) {
+  let begun = 0;
+  const caller = async () => {
+    while (begun < total) {
+      begun += 1;
+      await call();
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, caller));
+}

@@ -1,0 +1,35 @@
+// One call at a time, with a pause before each that is long enough for both sides to fall asleep.
+import { measured, pause, payloadOf } from '../rows.mjs';
+
+const pauseMs = 3;
+
+export const wake = {
+  name: 'wake',
+  about: 'a call when both sides sleep',
+  peers: ['sidecall', 'sidecall-nopoll', 'net', 'child_process-advanced'],
+  codecs: ['bytes'],
+
+  cells: ({ seconds }) => [{ codec: 'bytes', size: 64, inFlight: 1, seconds }],
+
+  takes: () => true,
+
+  async run(peer, cell) {
+    const payload = payloadOf(cell.size);
+    // The code is warm (compiled), the processes are not awake.
+    for (let count = 0; count < 20_000; count += 1) await peer.echo(payload);
+    const until = performance.now() + cell.seconds * 1000;
+    const latencies = [];
+    let errors = 0;
+    const row = await measured(peer, cell, async () => {
+      while (performance.now() < until) {
+        await pause(pauseMs);
+        const begun = performance.now();
+        const answer = await peer.echo(payload);
+        latencies.push((performance.now() - begun) * 1000);
+        if (!payload.equals(answer)) errors += 1;
+      }
+      return { calls: latencies.length, errors, latencies: Float64Array.from(latencies) };
+    });
+    return { ...row, callsPerSecond: 1e6 / row.p50Us };
+  },
+};
