@@ -133,7 +133,8 @@ export async function establishOverDescriptor(
     native.refuseDescriptors(fd);
     const laneReason = laneReasonOf(hello, memory);
     if (settings.lane === 'ring' && !hello.isRing) throw unavailable(laneReason);
-    const open = descriptorOpener(native, fd, readQueued(native, fd));
+    const early = memory === undefined ? [] : readQueued(native, fd);
+    const open = descriptorOpener(native, fd, early);
     if (!hello.isRing || memory === undefined) {
       reportFailure(memory, settings, peer);
       return makeSession(new SocketTransport(open), peer, hello, laneReason, settings);
@@ -146,7 +147,9 @@ export async function establishOverDescriptor(
     });
     return makeSession(transport, peer, hello, laneReason, settings);
   } catch (error) {
-    native.closeDescriptor(fd);
+    // Where descriptors were let in, one may be queued whose close blocks: not on this thread.
+    if (memory === undefined) native.closeDescriptor(fd);
+    else native.closeStranger(fd);
     throw error;
   } finally {
     memory?.close();

@@ -53,14 +53,17 @@ export interface NativeAddon {
   send(fd: number, bytes: Uint8Array, offset: number, descriptor: number): number;
   /**
    * undefined: nothing there yet. `bytes` 0: the peer ended. `keep`: a descriptor that came alone waits
-   * under the number `descriptor` for `acceptOutbox` or `dropReceived`.
+   * under the number `descriptor` for `acceptOutbox` or `dropReceived`. `isAdmitted`: the peer can send them.
    */
   receive(
     fd: number,
     target: Uint8Array,
     offset: number,
     keep: boolean,
+    isAdmitted?: boolean,
   ): NativeReceived | undefined;
+  /** False: as many closes of strangers' descriptors hang as there may be threads for it. */
+  hasCloserRoom(): boolean;
   refuseDescriptors(fd: number): boolean;
   admitDescriptors(fd: number): boolean;
   /** Memory that the functions below work on, the same at each call. */
@@ -85,6 +88,8 @@ export interface NativeAddon {
     nonce: Uint8Array,
   ): { isViolation: boolean; what: string } | undefined;
   dropReceived(descriptor: number): void;
+  /** As `closeDescriptor`, on a thread of its own: what is queued on the socket may block that. */
+  closeStranger(fd: number): void;
   joinRing(ring: number, fd: number): void;
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
   keepFreedBlocks(): void;

@@ -21,8 +21,8 @@ export interface Transport {
   readonly sentPosition: number;
   /** What the peer has certainly taken, on the scale of `sentPosition`; undefined: cannot know. */
   readonly consumedPosition: number | undefined;
-  /** The peer's process is known to be gone: hands out what it had sent before. The end is not reported. */
-  drainLast?(): void;
+  /** The peer's process is known to be gone: hands out what it had sent before, then ends with `error`. */
+  drainLast?(error: SidecallError): void;
   /** Resolves when everything sent was handed over and the transport is closed. */
   close(): Promise<void>;
   /** At once: what was not handed over yet is lost. No frame arrives afterwards. */

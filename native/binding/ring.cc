@@ -132,6 +132,20 @@ Napi::Value Drop(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// (descriptor): a socket on which a peer may have queued descriptors whose close blocks.
+Napi::Value CloseStranger(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int number = arguments.Descriptor(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  auto node = State(info.Env()).owned.extract(number);
+  if (!node.empty()) State(info.Env()).CloseStranger(std::move(node.mapped()));
+  return info.Env().Undefined();
+}
+
+Napi::Value HasCloserRoom(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), State(info.Env()).strangers.has_room());
+}
+
 // (ring, socket): both outboxes are there; from now on frames can go.
 Napi::Value Join(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -174,6 +188,8 @@ void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("createOutbox", Napi::Function::New<Create>(env));
   exports.Set("acceptOutbox", Napi::Function::New<Accept>(env));
   exports.Set("dropReceived", Napi::Function::New<Drop>(env));
+  exports.Set("closeStranger", Napi::Function::New<CloseStranger>(env));
+  exports.Set("hasCloserRoom", Napi::Function::New<HasCloserRoom>(env));
   exports.Set("joinRing", Napi::Function::New<Join>(env));
   exports.Set("keepFreedBlocks", Napi::Function::New<KeepFreed>(env));
   exports.Set("ringMemoryBytes", Napi::Function::New<ReservedBytes>(env));

@@ -129,12 +129,13 @@ napi_value WriteText(napi_env env, napi_callback_info info) {
   return call.ReturnWritten(Ring::Written::kWritten);
 }
 
-// (ring)
+// (ring) => is nothing owed? Else the kernel had no memory for a doorbell, and somebody has to try
+// again.
 napi_value Publish(napi_env env, napi_callback_info info) {
   const Call<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   call.ring()->Publish();
-  return call.Return(kWritten);
+  return call.Return(call.ring()->owes_doorbell() ? kFull : kWritten);
 }
 
 // (ring, records at most) => kEmpty, kMore, kLarge as numbers, or corrupt.

@@ -4,6 +4,7 @@
 #include "binding/environment.h"
 #include "binding/exports.h"
 #include "os/peer_credentials.h"
+#include "os/stranger_fd.h"
 #include "os/unix_socket.h"
 
 namespace sidecall {
@@ -91,8 +92,9 @@ Napi::Value Send(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, static_cast<double>(*sent.value()));
 }
 
-// (fd, target, offset, keep) => what arrived, or undefined: try again. One descriptor alone is kept
-// where the caller asks for it, under the number `descriptor`; anything else is closed.
+// (fd, target, offset, keep, is admitted) => what arrived, or undefined: try again. `is_admitted`:
+// the peer can send descriptors. One alone, of sealed memory, is kept where the caller asks for it,
+// under the number `descriptor`; anything else is closed.
 Napi::Value Receive(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -101,14 +103,19 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   const auto size = static_cast<std::int64_t>(target.size());
   const auto offset = static_cast<std::size_t>(arguments.Integer(2, 0, size));
   const bool keep = info[3].IsBoolean() && info[3].As<Napi::Boolean>().Value();
+  const bool is_admitted = info[4].IsBoolean() && info[4].As<Napi::Boolean>().Value();
   if (!arguments.ok()) return env.Undefined();
   StrangerCloser& strangers = State(env).strangers;
+  // Where one can come and there is no thread to close it on, nothing is received; the deadline
+  // ends that.
+  if (is_admitted && !strangers.has_room()) return env.Undefined();
   auto result = ReceiveBytes(fd, target.subspan(offset), strangers.has_room());
   if (!result.ok()) return Throw(env, result.error());
   if (!result.value().has_value()) return env.Undefined();
   Received& received = *result.value();
-  const bool is_kept = keep && received.descriptors.size() == 1 && !received.is_truncated &&
-                       !received.has_other_control;
+  const bool is_alone =
+      received.descriptors.size() == 1 && !received.is_truncated && !received.has_other_control;
+  const bool is_kept = keep && is_alone && IsSealedMemory(received.descriptors.front().get());
   Napi::Object object = Napi::Object::New(env);
   object.Set("bytes", static_cast<double>(received.bytes));
   object.Set("descriptors", static_cast<double>(received.descriptors.size()));

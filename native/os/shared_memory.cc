@@ -47,7 +47,16 @@ int SystemResize(int fd, std::uint64_t bytes) {
 
 int SystemAllocate([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t bytes) {
 #if defined(__linux__)
-  return RetryOnInterrupt([&] { return ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)); });
+  // In steps: before Linux 6.11 a signal undoes the whole call, and a profiler sends a thousand a
+  // second.
+  constexpr std::uint64_t kStep = 256 * 1024;
+  for (std::uint64_t at = 0; at < bytes; at += kStep) {
+    const std::uint64_t count = bytes - at < kStep ? bytes - at : kStep;
+    const int done = RetryOnInterrupt(
+        [&] { return ::fallocate(fd, 0, static_cast<off_t>(at), static_cast<off_t>(count)); });
+    if (done == -1) return -1;
+  }
+  return 0;
 #else
   return 0;  // pages come on first touch
 #endif
@@ -93,6 +102,28 @@ void WriteHeader(std::byte* at, const OutboxShape& shape) noexcept {
   std::memcpy(at, &header, sizeof header);
 }
 
+// A hole that was there before sealing stays, and reading it can fault for want of memory. Blocks
+// may also lie beyond the end, and count: they are given back first. Then all is allocated once
+// more: that fails with a number where the memory is not there, and keeps pages that were only ever
+// read.
+#if defined(__linux__)
+OutboxRefusal CheckAllocated(int fd, const OutboxShape& shape, const MemoryCalls& calls) noexcept {
+  const std::uint64_t total = shape.total_bytes();
+  struct stat status = {};
+  if (calls.resize(fd, total) == -1 || ::fstat(fd, &status) == -1) {
+    return {true, "memory that cannot be looked at", errno};
+  }
+  if (static_cast<std::uint64_t>(status.st_blocks) * 512 < total) {
+    return {true, "memory with holes", 0};
+  }
+  if (calls.allocate(fd, total) == -1) {
+    const bool is_want = errno == ENOMEM || errno == ENOSPC || errno == EINTR;
+    return {!is_want, "memory that could not be held", errno};
+  }
+  return {};
+}
+#endif
+
 // What a stranger's object has to be before anything of it is mapped. nullptr: it is.
 #if defined(__linux__)
 OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls& calls) noexcept {
@@ -111,11 +142,7 @@ OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls& c
   if (static_cast<std::uint64_t>(status.st_size) != shape.total_bytes()) {
     return {true, "memory of another size than it announced", 0};
   }
-  // A hole that was there before sealing stays, and reading it can fail for want of memory.
-  if (static_cast<std::uint64_t>(status.st_blocks) * 512 < shape.total_bytes()) {
-    return {true, "memory with holes", 0};
-  }
-  return {};
+  return CheckAllocated(fd, shape, calls);
 }
 #else
 OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls&) noexcept {
@@ -249,7 +276,7 @@ Result<std::optional<Outbox>> CreateOutbox(const OutboxShape& shape, std::uint64
 
 PeerOutbox AcceptOutbox(int fd, const OutboxShape& shape, const MemoryCalls& calls) noexcept {
   const OutboxRefusal refusal = CheckObject(fd, shape, calls);
-  if (refusal.is_violation) return {.memory = {}, .refusal = refusal};
+  if (refusal.what[0] != '\0') return {.memory = {}, .refusal = refusal};
   Mapping memory = Map(fd, shape.total_bytes(), false, calls);
   if (!memory.is_mapped()) {
     const bool is_violation = errno == EACCES || errno == EPERM;

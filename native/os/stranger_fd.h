@@ -4,30 +4,40 @@
 // own.
 #pragma once
 
-#include <atomic>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/unique_fd.h"
 
 namespace sidecall {
 
+// Memory that is sealed, which no daemon stands behind. The first question that may be asked about
+// a stranger's descriptor: only memory files answer it.
+[[nodiscard]] bool IsSealedMemory(int fd) noexcept;
+
 class StrangerCloser {
  public:
   static constexpr int kThreadsMax = 4;
 
-  // False: as many closes hang as we allow. The caller then receives without room for descriptors,
-  // and the kernel drops them itself.
-  [[nodiscard]] bool has_room() const noexcept { return pending_->load() < kThreadsMax; }
-  [[nodiscard]] int pending() const noexcept { return pending_->load(); }
+  // False: as many closes hang as there may be threads. What is given to Close() then waits.
+  [[nodiscard]] bool has_room() const noexcept { return pending() < kThreadsMax; }
+  [[nodiscard]] int pending() const noexcept;
 
-  // Memory that is sealed cannot block and is closed at once; anything else on a detached thread.
-  // NOTE: only after has_room() said yes.
+  // A little sealed memory is closed at once; anything else on a detached thread.
   void Close(std::vector<UniqueFd> descriptors);
 
  private:
   // Shared with the threads, which may outlive the environment; they touch nothing else.
-  std::shared_ptr<std::atomic<int>> pending_ = std::make_shared<std::atomic<int>>(0);
+  struct Queue {
+    std::mutex mutex;
+    std::deque<std::vector<UniqueFd>> waiting;
+    int threads = 0;
+  };
+  static void* Run(void* queue);
+
+  std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
 };
 
 }  // namespace sidecall

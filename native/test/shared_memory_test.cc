@@ -140,6 +140,20 @@ TEST_CASE("row 55 no address space to map a peer's outbox is a want of ours, not
   CHECK(AcceptOutbox(outbox.descriptor.get(), ShapeOf(), calls).refusal.is_violation);
 }
 
+TEST_CASE("row 53 memory of a peer's that cannot be held is a want of ours") {
+  const Outbox outbox = Make();
+  MemoryCalls calls = MemoryCalls::System();
+  calls.allocate = FailSized;
+  for (const int number : {ENOMEM, ENOSPC}) {
+    failing_errno = number;
+    const PeerOutbox declined = AcceptOutbox(outbox.descriptor.get(), ShapeOf(), calls);
+    CHECK_FALSE(declined.ok());
+    CHECK_FALSE(declined.refusal.is_violation);
+  }
+  failing_errno = EBADF;  // a descriptor that was opened for reading only
+  CHECK(AcceptOutbox(outbox.descriptor.get(), ShapeOf(), calls).refusal.is_violation);
+}
+
 TEST_CASE("row 37 D1 no attack of the seals' owner changes the memory under its reader") {
   const Outbox outbox = Make();
   const int fd = outbox.descriptor.get();
@@ -224,6 +238,13 @@ TEST_CASE("row 38 the wrong size, holes, or another shape than the hello's") {
   CheckViolation(Forge(0, kAllSeals, MFD_ALLOW_SEALING, false).get(), ShapeOf());
   CheckViolation(Forge(bytes, kAllSeals, MFD_ALLOW_SEALING, false).get(), ShapeOf());
   CheckViolation(Forge(bytes, kAllSeals).get(), ShapeOf());  // its header is zeros
+  // As many blocks as it should have, but beyond its end.
+  UniqueFd beyond = Forge(bytes, 0, MFD_ALLOW_SEALING, false);
+  const auto size = static_cast<off_t>(bytes);
+  REQUIRE_EQ(::fallocate(beyond.get(), FALLOC_FL_KEEP_SIZE, size, size), 0);
+  REQUIRE_EQ(::fcntl(beyond.get(), F_ADD_SEALS, kAllSeals), 0);
+  const PeerOutbox hollow = AcceptOutbox(beyond.get(), ShapeOf());
+  CHECK_EQ(std::string(hollow.refusal.what), "memory with holes");
   const Outbox outbox = Make();
   CheckViolation(outbox.descriptor.get(), ShapeOf(kCapacityMin, 8));
   CheckViolation(outbox.descriptor.get(), ShapeOf(2 * kCapacityMin));

@@ -73,6 +73,12 @@ TEST_CASE("row 24: at most four closes hang, then there is no room") {
     closer.Close(std::move(descriptors));
   }
   CHECK_FALSE(closer.has_room());
+  // What comes now waits for a thread, and is closed in the end.
+  sockets.emplace_back(0);
+  std::vector<UniqueFd> late;
+  late.push_back(std::move(sockets.back().near));
+  closer.Close(std::move(late));
+  CHECK_EQ(closer.pending(), StrangerCloser::kThreadsMax);
   AwaitPending(closer, 0);
   CHECK(closer.has_room());
 }

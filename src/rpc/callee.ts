@@ -31,6 +31,7 @@ import { type CallHost, HandlerContext, IncomingCall } from './incoming-call.ts'
 import type { Link } from './link.ts';
 import { LearntNames } from './method-names.ts';
 import { CancelAllowance } from './rate.ts';
+import { memoryBytesFor } from './receive-pool.ts';
 import type { Registry, Served } from './registry.ts';
 import { AcceptedStreams } from './stream-table.ts';
 
@@ -95,10 +96,11 @@ export class Callee implements CallHost {
     if (header.type === FrameType.fragment) {
       return this.#streams.find(header.slot, header.generation)?.assembly?.place(bytes);
     }
-    const { a: method, c: metadataBytes, d: messageBytes } = header;
-    const isPlain = header.type === FrameType.open && metadataBytes === 0 && !this.#isDraining;
+    const { a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
+    const isWelcome = this.#refusal(timeoutMs) === undefined;
+    const isPlain = header.type === FrameType.open && metadataBytes === 0 && isWelcome;
     const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
-    if (!isPlain || !mayHold || !this.#hasMemoryFor(messageBytes)) return undefined;
+    if (!isPlain || !mayHold || !this.#hasMemoryFor(memoryBytesFor(messageBytes))) return undefined;
     const served = this.#registry.find(this.#names.nameOf(method));
     if (served === undefined) return undefined;
     this.#placed = new Assembly(messageBytes, served.request.keepsBytes === true);
@@ -205,19 +207,19 @@ export class Callee implements CallHost {
     if (placed === undefined && body.byteLength === messageBytes) {
       return this.#onRequest(call, body, undefined);
     }
-    if (!this.#hasMemoryFor(messageBytes)) {
+    if (!this.#hasMemoryFor(memoryBytesFor(messageBytes))) {
       return this.#sendFailure(call, 'resource_exhausted', 'too many unfinished messages');
     }
-    this.#unfinishedBytes += messageBytes;
     const keeps = this.#registry.find(call.opening.method)?.request.keepsBytes === true;
     call.assembly = placed ?? new Assembly(messageBytes, keeps);
+    this.#unfinishedBytes += call.assembly.memoryBytes;
     if (body.byteLength > 0) this.#onFragment(call, body);
   }
 
   /** Before memory is taken: all unfinished messages of the session count. */
-  #hasMemoryFor(messageBytes: number): boolean {
-    const budget = Math.max(fixed.unfinishedMaxBytes, this.#link.own.receiveMaxBytes);
-    return this.#unfinishedBytes + messageBytes <= budget;
+  #hasMemoryFor(bytes: number): boolean {
+    const one = memoryBytesFor(this.#link.own.receiveMaxBytes);
+    return this.#unfinishedBytes + bytes <= Math.max(fixed.unfinishedMaxBytes, one);
   }
 
   #onFragment(call: IncomingCall, payload: Uint8Array): void {
@@ -414,7 +416,7 @@ export class Callee implements CallHost {
 
   #dropAssembly(call: IncomingCall): void {
     if (call.assembly === undefined) return;
-    this.#unfinishedBytes -= call.assembly.bytes.byteLength;
+    this.#unfinishedBytes -= call.assembly.memoryBytes;
     call.assembly = undefined;
   }
 

@@ -117,7 +117,7 @@ export class Caller implements CallOwner {
 
   /** Where a call of this length waits, if it has to. */
   #waitingWith({ request }: OutgoingCall): Fifo<OutgoingCall> {
-    return this.#link.schedule.isBulk(request.bodyBytes) ? this.#waitingBulk : this.#waiting;
+    return this.#link.schedule.isBulk(queuedBytes(request)) ? this.#waitingBulk : this.#waiting;
   }
 
   /** Place for a piece of an answer; for its first one, where all is as it should be, too. */
@@ -227,7 +227,7 @@ export class Caller implements CallOwner {
     return (
       this.#streams.hasRoom &&
       sendCredit.requests.hasCredit &&
-      schedule.hasRoomFor(request.bodyBytes, own.sendQueueMaxBytes)
+      schedule.hasRoomFor(queuedBytes(request), own.sendQueueMaxBytes)
     );
   }
 
@@ -451,4 +451,9 @@ function lateWords(call: OutgoingCall): string {
 export function tooLarge(messageBytes: number, max: number): SidecallError {
   const words = `the peer announced a message of ${messageBytes} bytes; receiveMaxBytes is ${max}`;
   return new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', words);
+}
+
+/** What the send queue will hold of a call. */
+function queuedBytes({ metadata, bodyBytes }: OutgoingCall['request']): number {
+  return metadata.byteLength + bodyBytes;
 }

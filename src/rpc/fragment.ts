@@ -18,6 +18,11 @@ export class Assembly {
     this.bytes = this.#pooled?.subarray(0, totalBytes) ?? Buffer.allocUnsafeSlow(totalBytes);
   }
 
+  /** Memory that it holds. */
+  get memoryBytes(): number {
+    return this.#pooled?.byteLength ?? this.bytes.byteLength;
+  }
+
   /** The codec may keep the memory. */
   get isOwned(): boolean {
     return this.#pooled === undefined;

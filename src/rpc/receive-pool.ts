@@ -9,7 +9,7 @@ let spareBytes = 0;
 
 /** Memory for `bytes` bytes, longer where it comes from the pool. */
 export function takeBuffer(bytes: number): Buffer {
-  const size = sizeClass(bytes);
+  const size = memoryBytesFor(bytes);
   const spare = spares.get(size)?.pop();
   if (spare === undefined) return Buffer.allocUnsafeSlow(size);
   spareBytes -= size;
@@ -19,14 +19,14 @@ export function takeBuffer(bytes: number): Buffer {
 /** Nobody holds a view of it any more. */
 export function giveBuffer(buffer: Buffer): void {
   const size = buffer.byteLength;
-  if (spareBytes + size > fixed.receivePoolMaxBytes) return;
+  if (size < smallestBytes || spareBytes + size > fixed.receivePoolMaxBytes) return;
   const list = spares.get(size);
   if (list === undefined) spares.set(size, [buffer]);
   else list.push(buffer);
   spareBytes += size;
 }
 
-/** Powers of two: few sizes, so that what was given back fits. */
-function sizeClass(bytes: number): number {
-  return bytes <= smallestBytes ? smallestBytes : 2 ** Math.ceil(Math.log2(bytes));
+/** What a message of `bytes` bytes takes at most: powers of two, so that what was given back fits. */
+export function memoryBytesFor(bytes: number): number {
+  return bytes < smallestBytes ? bytes : 2 ** Math.ceil(Math.log2(bytes));
 }

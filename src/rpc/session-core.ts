@@ -74,7 +74,6 @@ export class SessionCore implements Link, FrameReceiver {
     c: 0,
     d: 0,
   };
-  readonly #queueMax: number;
   // Aborted when there is nothing left to wait for in close().
   readonly #done = new AbortController();
   #resolveClosed!: (error: SidecallError | undefined) => void;
@@ -99,7 +98,6 @@ export class SessionCore implements Link, FrameReceiver {
     this.caller = new Caller(this);
     this.registry = new Registry(parts.registry);
     this.callee = new Callee(this, this.registry);
-    this.#queueMax = 2 * parts.own.streamsMax + parts.remote.streamsMax + 4096;
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
     });
@@ -200,6 +198,11 @@ export class SessionCore implements Link, FrameReceiver {
     if (!closed.signal.aborted) this.transport.destroy();
     await handedOver;
     this.#resolveClosed(reason);
+  }
+
+  /** What a correct peer can make us queue: by our own limits and our own calls, not by what it announced. */
+  get #queueMax(): number {
+    return 2 * this.own.streamsMax + (this.caller.pending - this.caller.waiting) + 4096;
   }
 
   #dispatch(header: Header, payload: Uint8Array): void {

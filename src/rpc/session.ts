@@ -101,8 +101,9 @@ export class Session implements AsyncDisposable {
 
   /** @internal Ends the session at once: whoever started the peer knows that it is gone. */
   terminate(error: SidecallError): void {
-    this.#core.transport.drainLast?.();
-    this.#core.fail(error);
+    const { transport } = this.#core;
+    if (transport.drainLast === undefined) this.#core.fail(error);
+    else transport.drainLast(error);
   }
 
   /** @internal For clients that outlive a session. */

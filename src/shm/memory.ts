@@ -70,6 +70,11 @@ export class RingMemory implements HelloMemory {
   }
 
   accept(descriptor: number, { capacity, blockArea, nonce }: MemoryShape): boolean {
+    if (blockArea > 0) {
+      this.drop(descriptor);
+      this.failure = 'the peer offers a block area, which this version has no use for';
+      return false;
+    }
     const refusal = this.#native.acceptOutbox(this.#handle, descriptor, capacity, blockArea, nonce);
     if (refusal === undefined) return true;
     if (refusal.isViolation) {

@@ -13,8 +13,8 @@ import { Left, type Ring, Written } from './ring.ts';
 const doorbell = 1;
 // The peer works while we go on: frames become visible a few at a time, not all at the end of the turn.
 const publishEvery = 4;
-// A turn of fewer records is not timed: the clock costs as much as one of them.
-const timedRecords = 8;
+// Between two looks at the clock: handlers may take long.
+const batchRecords = 16;
 // Where the payload of a large record goes that has no final place of its own. One per thread: it is
 // filled and handed out in one go.
 let scratch: Uint8Array | undefined;
@@ -53,8 +53,9 @@ export class RingTransport implements Transport, Polled {
   /** The last frame, in either direction, was a piece of a long message. */
   #isMidway = false;
   #isBehind = false;
-  #recordsMax: number = fixed.drainRecordsMax;
   #owesSince: number | undefined;
+  #isEnding = false;
+  #endError: SidecallError | undefined;
   #isOver = false;
 
   constructor(parts: RingParts) {
@@ -102,16 +103,9 @@ export class RingTransport implements Transport, Polled {
     return true;
   }
 
-  drainLast(): void {
-    if (this.#isOver) return;
-    if (!this.#ring.freeze()) return this.#finish(corrupt());
-    this.#consumedPosition = this.#ring.seenPosition;
-    try {
-      do this.#receive();
-      while (this.#isBehind && !this.#isOver);
-    } catch (error) {
-      this.#finish(SidecallError.from(error));
-    }
+  drainLast(error: SidecallError): void {
+    // Without the end of the socket nobody knows that its consumer cursor stands still.
+    this.#beginEnd(error);
   }
 
   async close(): Promise<void> {
@@ -151,6 +145,7 @@ export class RingTransport implements Transport, Polled {
     } finally {
       this.#isServing = false;
       if (this.#unpublished > 0) this.publish();
+      if (this.#isEnding && !this.#isBehind) this.#finish(this.#endError);
     }
   }
 
@@ -166,7 +161,8 @@ export class RingTransport implements Transport, Polled {
       this.#budget.onRecords(now, true);
       return false;
     }
-    if (this.#isBehind || !this.#budget.isSpent(now, this.#isMidway)) return false;
+    if (this.#isEnding || this.#isBehind || !this.#budget.isSpent(now, this.#isMidway))
+      return false;
     const result = this.#ring.prepareToSleep();
     this.#unpublished = 0;
     if (result === Written.corrupt) {
@@ -185,7 +181,8 @@ export class RingTransport implements Transport, Polled {
   /** @internal */
   publish(): void {
     this.#unpublished = 0;
-    if (!this.#isOver) this.#ring.publish();
+    if (this.#isOver || this.#ring.publish()) return;
+    this.#wake(); // the poller tries again: nobody else would
   }
 
   /** @internal */
@@ -198,16 +195,16 @@ export class RingTransport implements Transport, Polled {
   #receive(): void {
     let bytes = 0;
     let records = 0;
-    let begun = this.#recordsMax < fixed.drainRecordsMax ? performance.now() : 0;
+    let begun = 0;
     for (;;) {
-      const left = this.#ring.drain(this.#recordsMax);
+      const left = this.#ring.drain(batchRecords);
       if (left === Left.corrupt) throw corrupt();
+      this.#isBehind = left !== Left.nothing;
       const { filledBytes, largeBytes } = this.#ring;
       records += this.#ring.records;
       if (filledBytes > 0) {
         this.#hasRecords = true;
         this.#isMidway = false;
-        if (begun === 0 && records > timedRecords) begun = performance.now();
         bytes += filledBytes;
         this.#decoder.push(this.#ring.slab.subarray(0, filledBytes));
       }
@@ -219,19 +216,11 @@ export class RingTransport implements Transport, Polled {
         if (this.#isMidway) this.#expectLong();
         this.#receiveLarge(filledBytes, largeBytes);
       }
-      if (this.#isOver) return;
-      this.#isBehind = left !== Left.nothing;
-      if (left === Left.nothing) break;
-      if (bytes >= fixed.drainBytesMax || records >= this.#recordsMax) break;
-    }
-    if (begun > 0) this.#adapt(performance.now() - begun);
-  }
-
-  /** Handlers that take long get fewer records a turn: the rest of the loop has its turns, too. */
-  #adapt(tookMs: number): void {
-    if (tookMs > fixed.drainMaxMs) this.#recordsMax = Math.max(1, this.#recordsMax >> 1);
-    else if (tookMs < fixed.drainMaxMs / 2) {
-      this.#recordsMax = Math.min(fixed.drainRecordsMax, this.#recordsMax << 1);
+      if (this.#isOver || left === Left.nothing) return;
+      if (bytes >= fixed.drainBytesMax || records >= fixed.drainRecordsMax) return;
+      const now = performance.now();
+      if (begun === 0) begun = now;
+      else if (now - begun >= fixed.drainMaxMs) return;
     }
   }
 
@@ -264,8 +253,7 @@ export class RingTransport implements Transport, Polled {
   #refuse(result: number): boolean {
     if (result === Written.full) {
       this.#isRefusing = true;
-      if (this.#isAsleep) this.#ring.wake();
-      activate(this);
+      this.#wake();
       return false;
     }
     if (result !== Written.corrupt) throw new Error('a frame larger than frameMaxBytes');
@@ -273,8 +261,9 @@ export class RingTransport implements Transport, Polled {
     return true;
   }
 
-  get #isAsleep(): boolean {
-    return !this.isAwake;
+  #wake(): void {
+    if (!this.isAwake) this.#ring.wake();
+    activate(this);
   }
 
   #onDoorbells(bytes: Uint8Array): void {
@@ -294,10 +283,18 @@ export class RingTransport implements Transport, Polled {
     this.#budget.onRecords(performance.now(), false);
   }
 
-  /** What was published before the end is delivered, and nothing after it. */
   #onPeerGone(): void {
-    this.drainLast();
-    this.#finish(undefined);
+    this.#beginEnd(undefined);
+    if (!this.#isOver) this.#consumedPosition = this.#ring.seenPosition;
+  }
+
+  /** What was published before the end is delivered in the usual turns, nothing after it; then it is over. */
+  #beginEnd(error: SidecallError | undefined): void {
+    if (this.#isOver || this.#isEnding) return;
+    this.#isEnding = true;
+    this.#endError = error;
+    if (!this.#ring.freeze()) return this.#finish(corrupt());
+    activate(this);
   }
 
   #checkOwed(now: number): void {

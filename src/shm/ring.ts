@@ -99,9 +99,9 @@ export class Ring {
     return this.#native.ringWriteStaged(this.#handle, bytes, isBulk);
   }
 
-  /** Makes visible what was written, and rings where the peer sleeps. */
-  publish(): void {
-    this.#native.ringPublish(this.#handle);
+  /** Makes visible what was written, and rings where the peer sleeps. False: a doorbell is owed. */
+  publish(): boolean {
+    return this.#native.ringPublish(this.#handle) !== Written.full;
   }
 
   /** One of {@link Left}. */

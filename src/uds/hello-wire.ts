@@ -2,6 +2,7 @@
 // How the hello's bytes travel: natively before net.Socket reads, or, without the addon, over a stream.
 import type { Socket } from 'node:net';
 import { SidecallError } from '../errors.ts';
+import { protocol } from '../frame.ts';
 import type { NativeAddon } from '../native.ts';
 import { pause } from '../pause.ts';
 
@@ -37,6 +38,7 @@ export class DescriptorWire implements HelloWire {
   readonly #native: NativeAddon;
   readonly #fd: number;
   readonly #signal: AbortSignal;
+  #isAdmitted = false;
   /** Instant of the last byte, to tell the silent from the slow. */
   lastByteAt = performance.now();
 
@@ -71,6 +73,7 @@ export class DescriptorWire implements HelloWire {
   }
 
   admitDescriptors(): void {
+    this.#isAdmitted = true;
     this.#try(() => this.#native.admitDescriptors(this.#fd));
   }
 
@@ -101,12 +104,17 @@ export class DescriptorWire implements HelloWire {
     let at = 0;
     while (at < into.byteLength) {
       this.#signal.throwIfAborted();
-      const got = this.#try(() => this.#native.receive(this.#fd, into, at, keep && at === 0));
+      const got = this.#try(() =>
+        this.#native.receive(this.#fd, into, at, keep && at === 0, this.#isAdmitted),
+      );
       if (got === undefined) {
         await waiter.next();
         continue;
       }
       if (got.bytes === 0) throw gone();
+      // At once: each further one could be as bad to close.
+      const isSurplus = got.descriptors > (keep && at === 0 ? 1 : 0) || got.hasOtherControl;
+      if (isSurplus) throw protocol('descriptor that does not belong to its hello');
       if (got.descriptors > 0 && at > 0) notes.isLate = true;
       notes.descriptors += got.descriptors;
       notes.descriptor ??= got.descriptor;

@@ -151,6 +151,7 @@ export async function helloAsConnecting(
     return { peer: hello, isRing: false, reason: peerHasNone };
   }
   if (memory === undefined) throw violation('it offers memory that was not asked for');
+  if (hello.version === 0 && descriptor !== undefined) memory.drop(descriptor);
   checkVersion(hello);
   const isAccepted = descriptor !== undefined && memory.accept(descriptor, hello.memory);
   const isSent = isAccepted && (await sendMemory(wire, memory, hello.version));
@@ -243,6 +244,7 @@ async function receiveHello(
     const hello = decodeHello(bytes);
     if (hello.flags !== 0 && hello.flags !== flag) throw violation('a flag of the other side');
     checkDescriptors(notes, hello.flags === HelloFlag.descriptor);
+    checkKept(notes);
     return { hello, descriptor };
   } catch (error) {
     if (descriptor !== undefined) memory?.drop(descriptor);
@@ -264,6 +266,7 @@ async function receiveAnswerWith(
   try {
     const verdict = decodeAnswer(bytes);
     checkDescriptors(notes, memory !== undefined && verdict === Verdict.ring);
+    checkKept(notes);
     return { verdict, descriptor, isTruncated };
   } catch (error) {
     if (descriptor !== undefined) memory?.drop(descriptor);
@@ -285,6 +288,11 @@ function checkDescriptors(notes: ReceivedNotes, isExpected: boolean): void {
   const isSurplus = notes.descriptors > 1 || notes.isLate || notes.hasOtherControl;
   const isWrong = notes.isTruncated ? !isExpected : isExpected !== notes.descriptors > 0;
   if (isSurplus || isWrong) throw violation('descriptors that do not match it');
+}
+
+/** The addon keeps sealed memory only: anything else may block whoever closes it. */
+function checkKept({ descriptors, descriptor }: ReceivedNotes): void {
+  if (descriptors === 1 && descriptor === undefined) throw violation('a descriptor of no memory');
 }
 
 function checkVersion(hello: PeerHello): void {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The one place that touches the descriptor behind a net.Socket.
 import { Socket } from 'node:net';
+import { SidecallError } from '../errors.ts';
 import { protocol } from '../frame.ts';
 import type { NativeAddon } from '../native.ts';
 
@@ -24,9 +25,14 @@ let sharedBuffer: Buffer | undefined;
 /**
  * Reads what the kernel holds already, once no more descriptors can be sent: Node's plain reads would
  * make it close those that are still queued on this thread, and that can block.
- * @throws {SidecallError} `PROTOCOL` for a descriptor behind the hello, or a peer that floods us.
+ * @throws {SidecallError} `PROTOCOL` for a descriptor behind the hello, or a peer that floods us;
+ * `LIMIT_DESCRIPTORS` where one could not be closed without waiting.
  */
 export function readQueued(native: NativeAddon, fd: number): readonly Uint8Array[] {
+  if (!native.hasCloserRoom()) {
+    const words = 'too many descriptors that peers sent are still being closed';
+    throw new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', words);
+  }
   const chunks: Uint8Array[] = [];
   for (let queued = 0; queued < drainMaxBytes; ) {
     const into = Buffer.allocUnsafe(chunks.length === 0 ? 64 : readBytes);
