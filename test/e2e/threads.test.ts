@@ -39,12 +39,12 @@ describe('worker threads', () => {
   it('row 75 G28 can be terminated in mid-call, in mid-hello and while listening: nothing is left', async () => {
     await using listener = await listen({ helloTimeoutMs: 500 });
     listener.serve(Desk, deskHandlers());
-    for (let round = 0; round < 12; round += 1) {
+    for (let round = 0; round < 50; round += 1) {
       const worker = new Worker(
         `const { parentPort, workerData } = require('node:worker_threads');
          import(${dist}).then(async ({ connect, listen, spawnHelper }) => {
            const own = await listen();
-           const session = await connect({ path: workerData });
+           const session = await connect({ path: workerData, lane: 'ring' });
            void session.call('Desk.hang');
            const stuck = connect({ path: own.path, expect: () => new Promise(() => {}) });
            parentPort.postMessage(own.path);

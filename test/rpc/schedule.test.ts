@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest';
+import { FrameFlag, FrameType } from '../../src/frame.ts';
+import { Schedule, type SendingStream } from '../../src/rpc/schedule.ts';
+import type { Transport } from '../../src/transport.ts';
+
+/** Takes what it is told to, and remembers the order: type of the frame and slot. */
+class FakeTransport implements Transport {
+  readonly lane = 'loopback';
+  readonly frameMaxBytes = 65_656;
+  readonly consumedPosition = undefined;
+  sentPosition = 0;
+  sent: string[] = [];
+  room = 0;
+  bulkRoom = 0;
+  start(): void {}
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
+    if (this.room === 0 || (bulk && this.bulkRoom === 0)) return false;
+    this.room -= 1;
+    if (bulk) this.bulkRoom -= 1;
+    this.sentPosition += header.byteLength + (payload?.length ?? 0);
+    this.sent.push(`${header[0]}:${header[4]}`);
+    return true;
+  }
+  async close(): Promise<void> {}
+  destroy(): void {}
+  ref(): void {}
+  unref(): void {}
+}
+
+function streamAt(slot: number): SendingStream {
+  return {
+    slot,
+    generation: 1,
+    isBorrowed: false,
+    outgoing: undefined,
+    isWritten: false,
+    sentPosition: 0,
+  };
+}
+
+function scene(): {
+  transport: FakeTransport;
+  schedule: Schedule;
+  send: (slot: number, bytes: number, stream?: SendingStream) => SendingStream;
+} {
+  const transport = new FakeTransport();
+  const schedule = new Schedule(transport, () => undefined);
+  return {
+    transport,
+    schedule,
+    send: (slot, bytes, stream = streamAt(slot)) => {
+      const header = schedule.header.message(FrameFlag.end, slot, 1, bytes);
+      schedule.send(stream, header, new Uint8Array(0), new Uint8Array(bytes), bytes);
+      return stream;
+    },
+  };
+}
+
+const { message, fragment, credit } = FrameType;
+
+describe('the send queue', () => {
+  it('D9 row 105 lets a small message pass while a long one waits for its turn', () => {
+    const { transport, schedule, send } = scene();
+    transport.room = 100;
+    transport.bulkRoom = 2;
+    send(1, 10 * 65_536);
+    expect(transport.sent).toEqual([`${message}:1`, `${fragment}:1`]);
+    send(2, 100);
+    expect(transport.sent.at(-1)).toBe(`${message}:2`);
+    expect(schedule.hasRoomFor(100, 65_536)).toBe(true);
+    expect(schedule.hasRoomFor(100_000, 65_536)).toBe(false);
+  });
+
+  it('lets neither small messages nor long ones starve the others', () => {
+    const { transport, schedule, send } = scene();
+    send(1, 4 * 65_536);
+    for (let slot = 2; slot < 8; slot += 1) send(slot, 100);
+    transport.room = 100;
+    transport.bulkRoom = 100;
+    schedule.onRoom();
+    const kinds = transport.sent.map((frame) => (frame.endsWith(':1') ? 'long' : 'small'));
+    expect(kinds).toEqual([
+      ...Array.from({ length: 4 }, () => ['long', 'small']).flat(),
+      'small',
+      'small',
+    ]);
+  });
+
+  it('gives long messages of several streams a piece each in turn', () => {
+    const { transport, schedule, send } = scene();
+    send(1, 3 * 65_536);
+    send(2, 3 * 65_536);
+    transport.room = 100;
+    transport.bulkRoom = 100;
+    schedule.onRoom();
+    expect(transport.sent.map((frame) => frame.split(':')[1])).toEqual([
+      '1',
+      '2',
+      '1',
+      '2',
+      '1',
+      '2',
+    ]);
+  });
+
+  it('sends control first, whatever waits', () => {
+    const { transport, schedule, send } = scene();
+    send(1, 100);
+    send(2, 200_000);
+    schedule.sendControl(schedule.header.credit(0, 5));
+    transport.room = 100;
+    transport.bulkRoom = 100;
+    schedule.onRoom();
+    expect(transport.sent[0]).toBe(`${credit}:0`);
+  });
+
+  it('keeps the messages of one stream in their order, small behind long', () => {
+    const { transport, schedule, send } = scene();
+    transport.room = 100;
+    transport.bulkRoom = 1;
+    const stream = send(1, 3 * 65_536);
+    send(1, 10, stream);
+    send(2, 10);
+    expect(transport.sent).toEqual([`${message}:1`, `${message}:2`]);
+    transport.bulkRoom = 100;
+    schedule.onRoom();
+    expect(transport.sent.slice(2)).toEqual([`${fragment}:1`, `${fragment}:1`, `${message}:1`]);
+    expect(schedule.isEmpty).toBe(true);
+    expect(schedule.queuedBytes).toBe(0);
+  });
+
+  it('forgets a stream that ends early, in either queue', () => {
+    const { transport, schedule, send } = scene();
+    const long = send(1, 200_000);
+    const small = send(2, 100);
+    schedule.drop(long);
+    schedule.drop(small);
+    expect(schedule.queuedBytes).toBe(0);
+    transport.room = 100;
+    transport.bulkRoom = 100;
+    schedule.onRoom();
+    expect(transport.sent).toEqual([]);
+  });
+});
