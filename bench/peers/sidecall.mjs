@@ -26,7 +26,7 @@ export async function open({ lane, pollBudgetUs, size = 0 } = {}) {
   const settings = JSON.stringify({ ...session, pollBudgetUs });
   const file = fileURLToPath(import.meta.url);
   const args = [...process.execArgv, file, 'serve', settings];
-  const restart = { firstMs: 10, maxRestarts: 1000 };
+  const restart = { firstMs: 10, maxMs: 10, maxRestarts: 1000 };
   const helper = await spawnHelper(process.execPath, args, { ...session, restart });
   const client = helper.client(Echo);
   return {
