@@ -79,11 +79,17 @@ const settings = {
 const runs = numbers(values.runs, [values.smoke ? 1 : 3], '--runs', 1, 20)[0];
 if (values['cpu-prof'] !== undefined) mkdirSync(values['cpu-prof'], { recursive: true });
 
+const allPeers = [...new Set(names.flatMap((name) => scenarios[name].peers))];
+const peers = list(values.peers, allPeers, `peer of ${names.join(', ')}`);
 const rows = [];
 for (const name of names) {
   const scenario = scenarios[name];
-  const peers = list(values.peers, scenario.peers, `peer of ${name}`);
-  rows.push(...(await measure(scenario, peers)));
+  rows.push(
+    ...(await measure(
+      scenario,
+      scenario.peers.filter((peer) => peers.includes(peer)),
+    )),
+  );
 }
 printTable(rows);
 if (values.json !== undefined) {
@@ -93,9 +99,9 @@ if (values.json !== undefined) {
 process.exit(rows.some((row) => row.errors > 0) ? 1 : 0);
 
 /** A B C A B C …: neither garbage nor a warm CPU is inherited. */
-async function measure(scenario, peers) {
+async function measure(scenario, chosen) {
   const jobs = scenario.cells(settings).flatMap((cell) =>
-    peers
+    chosen
       .filter((peer) => scenario.takes(peer, cell))
       .flatMap((peer) =>
         (peersWithLanes.includes(peer) ? lanes : [undefined]).map((lane) => ({
