@@ -3,8 +3,8 @@
  * at any step. Claims: no stuck state, no assertion fails, and what was published is consumed unless
  * somebody dies (p1, under weak fairness).
  *
- * Memory is sequentially consistent here: all stores and loads of the four pairs are seq_cst in native/ring/,
- * and what weaker ones would do is tried in ring_model.py with store buffers. A seeded bug that is a
+ * Memory is sequentially consistent here. In native/ring/ the stores of the four pairs and the loads of 3 and 4
+ * are seq_cst; what weaker stores would do is tried in ring_model.py, with store buffers. A seeded bug that is a
  * missing order is written as the order that would then be possible.
  *
  * -DBUG=n plants one: 1 publish-unordered, 2 release-unordered, 3 announce-unordered, 4 wait-unordered,

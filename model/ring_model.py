@@ -21,8 +21,7 @@ one doorbell per announced sleep. Every state is visited: within the bounds this
 sample.
 
 What it does not prove: anything about loads that overtake loads (they stay in program order here,
-so an acquire turned into a relaxed load would go unnoticed; the C++ memory-model checker covers
-that); larger bounds; byte offsets, wrap and padding (unit and fuzz tests); a peer that lies (fuzz
+so an acquire turned into a relaxed load would go unnoticed: TSan looks at that); larger bounds; byte offsets, wrap and padding (unit and fuzz tests); a peer that lies (fuzz
 tests); the death of a process and liveness beyond "never stuck" (Promela model, kill sweep). It
 checks this program and not native/ring/: when the algorithm changes, change it here too.
 """

@@ -1,4 +1,4 @@
-// The ring under stress, sanitizers, a fuzzer and models; each check with a planted bug that it has to find.
+// The ring under stress, sanitizers, a fuzzer and models; beside them, planted bugs that they have to find.
 // npm run test:ring -- [NAME …] runs some of them; --list names them.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync } from 'node:fs';

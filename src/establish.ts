@@ -30,8 +30,9 @@ export interface SessionOptions {
   readonly limits?: Partial<SessionLimits> | undefined;
   /**
    * What carries the frames: `auto` (the default) is shared memory where both sides can have it, else
-   * the socket; `session.laneReason` says why. `socket` never asks for memory; `ring` fails with
-   * `SHM_UNAVAILABLE` where it cannot be had. `SIDECALL_LANE` sets it where it is left out.
+   * the socket; `session.laneReason` says why. `socket` never asks for memory; `ring` refuses with
+   * `SHM_UNAVAILABLE` where it cannot be had (at a listener: that connection, by a `refused` event). The
+   * variable `SIDECALL_LANE` of the environment sets it where it is left out.
    */
   readonly lane?: 'auto' | 'ring' | 'socket' | undefined;
   /**
@@ -82,7 +83,8 @@ export function checkSessionOptions(
 ): SessionSettings {
   const lane = options.lane ?? (process.env.SIDECALL_LANE || 'auto');
   if (lane !== 'auto' && lane !== 'ring' && lane !== 'socket') {
-    const words = `lane must be auto, ring or socket, got '${String(lane)}'`;
+    const what = options.lane === undefined ? 'SIDECALL_LANE' : 'lane';
+    const words = `${what} must be auto, ring or socket, got '${String(lane)}'`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
   }
   if (options.onEvent !== undefined && typeof options.onEvent !== 'function') {

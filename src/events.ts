@@ -12,7 +12,7 @@ export type SidecallEvent =
   | { readonly type: 'limit'; readonly error: SidecallError; readonly peer: Peer | undefined }
   /** The listener's socket file was deleted or replaced; it listens again unless `error.cause` says why not. */
   | { readonly type: 'path-lost'; readonly error: SidecallError; readonly peer: undefined }
-  /** A session got the socket lane because our own half of the shared memory could not be had. */
+  /** A session got the socket lane because this side could not make, send or take shared memory. */
   | { readonly type: 'lane'; readonly error: SidecallError; readonly peer: Peer }
   /** The helper's process ended without `stop()`. */
   | {

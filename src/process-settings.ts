@@ -13,9 +13,10 @@ export interface ProcessOptions {
    */
   readonly pollBudgetUs?: number | undefined;
   /**
-   * Shared memory of our own that the sessions of this process may hold together, in bytes: beyond it
-   * they get the socket lane. Default 1 GiB, which is 1,024 sessions with the default `ringBytes`; 0 to
-   * 64 GiB. All threads count, those that load another copy of this package apart.
+   * Shared memory of our own that the sessions of this process may hold together, in bytes. The sessions of
+   * this thread that would go beyond it get the socket lane, or `SHM_UNAVAILABLE` where `lane: 'ring'` was
+   * asked for. Default 1 GiB, which is 1,008 ends of sessions with the default `ringBytes`; 0 to 64 GiB. What
+   * other threads hold counts; what another copy of this package holds does not.
    */
   readonly ringMemoryMaxBytes?: number | undefined;
 }

@@ -20,7 +20,7 @@ export const wake = {
     const until = performance.now() + cell.seconds * 1000;
     const latencies = [];
     let errors = 0;
-    const row = await measured(peer, cell, async () => {
+    return measured(peer, cell, async () => {
       while (performance.now() < until) {
         await pause(pauseMs);
         const begun = performance.now();
@@ -30,6 +30,5 @@ export const wake = {
       }
       return { calls: latencies.length, errors, latencies: Float64Array.from(latencies) };
     });
-    return { ...row, callsPerSecond: 1e6 / row.p50Us };
   },
 };

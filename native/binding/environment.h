@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What one Node environment (main thread or worker) owns. No globals: environments share the
-// library.
+// What one Node environment (main thread or worker) owns. No globals but one counter
+// (os/shared_memory.cc): environments share the library.
 #pragma once
 
 #include <unordered_map>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What happens per frame and per turn. Plain Node-API, numbers in and out, no object per call: the
-// wrapper's conversions cost more than the work.
+// What happens per frame and per turn. Plain Node-API; numbers in and out, and the payload itself
+// where it is long or text; no object per call: the wrapper's conversions cost more than the work.
 #include <node_api.h>
 
 #include <array>
-#include <cassert>
 #include <limits>
 
 #include "binding/environment.h"
 #include "binding/exports.h"
+#include "ring/words.h"
 
 namespace sidecall {
 namespace {
@@ -120,7 +120,7 @@ napi_value WriteText(napi_env env, napi_callback_info info) {
   const Ring::Written reserved = ring.Reserve(most, call.Number(4) == 1);
   if (reserved != Ring::Written::kWritten) return call.ReturnWritten(reserved);
   char* const place = reinterpret_cast<char*>(ring.reserved());
-  std::memcpy(place, call.exchange().staged.data(), header_bytes);
+  CopyPayload(place, call.exchange().staged.data(), header_bytes);
   std::size_t written = 0;
   const napi_status status = napi_get_value_string_utf8(env, call.value(2), place + header_bytes,
                                                         std::size_t{text_bytes} + 1, &written);

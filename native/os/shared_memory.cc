@@ -8,6 +8,8 @@
 #if defined(__linux__)
 #include <linux/magic.h>
 #include <sys/vfs.h>
+#elif defined(__APPLE__)
+#include <mach/vm_inherit.h>
 #endif
 
 #include <atomic>
@@ -124,7 +126,7 @@ OutboxRefusal CheckAllocated(int fd, const OutboxShape& shape, const MemoryCalls
 }
 #endif
 
-// What a stranger's object has to be before anything of it is mapped. nullptr: it is.
+// What a stranger's object has to be before anything of it is mapped. No words: it is.
 #if defined(__linux__)
 OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls& calls) noexcept {
   const int seals = calls.seals(fd);

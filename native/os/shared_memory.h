@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Makes and seals an outbox; checks a peer's and maps it read-only. Memory that could not be sealed
-// is never offered, memory that is not sealed never mapped.
+// Makes and seals an outbox; checks a peer's and maps it read-only. On Linux memory that could not
+// be sealed is never offered, and memory that is not sealed never mapped; macOS has other means
+// (below).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@
 
 namespace sidecall {
 
-// The sole owner of one mapping. Neither inherited by a forked child nor part of a core dump.
+// The sole owner of one mapping. Not inherited by a forked child, and on Linux no part of a core
+// dump.
 class [[nodiscard]] Mapping {
  public:
   Mapping() = default;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "ring/consumer.h"
 
-#include <algorithm>
 #include <cassert>
 #include <cstring>
 

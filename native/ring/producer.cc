@@ -35,10 +35,10 @@ void Producer::Commit(std::uint64_t payload_bytes, RecordKind kind) noexcept {
 bool Producer::Publish() noexcept {
   if (published_ == written_) return false;
   published_ = written_;
-  // The records become visible with it. Pairs with: consumer.cc Drain(), and, before the load of the
+  // The records become visible with it. Pairs with: consumer.cc Peek(), and, before the load of the
   // epoch, ring.cc PrepareToSleep(): one of the two sides sees the other.
   StoreWord(mine_.producer_cursor, published_);
-  const std::uint64_t epoch = LoadWord(peer_.data_sleep_epoch);  // a hint, and nothing more
+  const std::uint64_t epoch = LoadWord(peer_.data_sleep_epoch);
   if (epoch % 2 == 0 || epoch == answered_) return false;
   answered_ = epoch;
   return true;

@@ -25,7 +25,7 @@ Ring::Written Ring::Reserve(std::uint64_t bytes, bool is_bulk) noexcept {
     is_corrupt_ = !producer_.LookForSpace(std::memory_order_acquire);
     if (is_corrupt_) return Written::kCorrupt;
     if (producer_.unread() >= bulk_max) {
-      return Refuse(producer_.capacity() - bulk_max + kRecordAlign);
+      return Refuse(producer_.capacity() - bulk_max + kRecordAlign);  // then less than it is unread
     }
   }
   const Producer::Claimed claimed = producer_.Claim(bytes);

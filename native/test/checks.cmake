@@ -1,7 +1,8 @@
-# Programs that try the ring on the machine at hand. Each has a twin with a planted bug that it has to find.
+# Programs that try the ring on the machine at hand, and twins with a planted bug that they have to find.
 include(${CMAKE_CURRENT_LIST_DIR}/mutants.cmake)
 
-# One store weaker than it has to be: a publication may pass the look at the sleeper.
+# One store weaker than it has to be: a publication may pass the look at the sleeper. On x86-64; AArch64
+# has the same instructions for both.
 mutate(weak/producer.cc ring/producer.cc
   "StoreWord(mine_.producer_cursor, published_);"
   "StoreWord(mine_.producer_cursor, published_, std::memory_order_release)\;")

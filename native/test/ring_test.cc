@@ -81,7 +81,7 @@ TEST_CASE("padded at the end and still no room at the front: nothing was changed
   REQUIRE_EQ(Put(sides.near, FrameOf(88, 1)), Written::kWritten);  // 128 to 224: 32 are left
   sides.near.Publish();
   const std::uint64_t before = sides.near.producer().written();
-  // 32 of padding and 120 of record do not fit into 160 less 8: 128 do, 136 do not.
+  // 32 of padding and 128 of record are exactly the 160 that are free.
   REQUIRE_EQ(Put(sides.near, FrameOf(120, 2)), Written::kWritten);
   CHECK_EQ(sides.near.producer().written() - before, 32 + 128);
   REQUIRE_EQ(Put(sides.near, FrameOf(1, 3)), Written::kFull);

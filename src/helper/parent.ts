@@ -35,8 +35,9 @@ const connecting = { side: 'connecting' } as const;
  * the addon, the kernel kills us when that process ends, even while our loop is blocked; everywhere
  * the session ends with it. `stop()` of the parent sends SIGTERM once the session is over: a helper that has
  * to clean up handles that signal.
- * @throws (as rejection) {SidecallError} `HELPER_FAILED` where we are no helper, `PEER_DENIED`,
- * `CREDENTIALS_UNAVAILABLE`; `TypeError`/`RangeError` for misuse.
+ * @throws (as rejection) {SidecallError} `HELPER_FAILED` where we are no helper or the hello failed,
+ * `PEER_DENIED`, `CREDENTIALS_UNAVAILABLE`, `VERSION_MISMATCH`, `SHM_UNAVAILABLE`; `TypeError`/`RangeError`
+ * for misuse.
  */
 export async function parent(options: ParentOptions = {}): Promise<Session> {
   checkKeys('parent()', options, [...sessionOptionNames, 'expect', 'timeoutMs']);

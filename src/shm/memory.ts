@@ -25,7 +25,7 @@ export class RingMemory implements HelloMemory {
   readonly #handle: number;
   #descriptor = -1;
   #isOpen = true;
-  /** Why our half came to nothing. */
+  /** What stood in the way of a ring, as far as this side did it. */
   failure: string | undefined;
 
   constructor(native: NativeAddon, settings: MemorySettings) {
@@ -63,10 +63,9 @@ export class RingMemory implements HelloMemory {
     return undefined;
   }
 
-  noteSent(isSent: boolean, why: string): void {
-    if (this.#descriptor >= 0) this.#native.closeDescriptor(this.#descriptor);
-    this.#descriptor = -1;
-    if (!isSent) this.failure = why;
+  noteSent(why: string | undefined): void {
+    this.#closeDescriptor();
+    if (why !== undefined) this.failure = `our shared memory could not be sent: ${why}`;
   }
 
   accept(descriptor: number, { capacity, blockArea, nonce }: MemoryShape): boolean {
@@ -97,9 +96,14 @@ export class RingMemory implements HelloMemory {
 
   /** Gives back what was made, unless it was joined. Twice is once. */
   close(): void {
-    this.noteSent(true, '');
+    this.#closeDescriptor();
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#native.closeRing(this.#handle);
+  }
+
+  #closeDescriptor(): void {
+    if (this.#descriptor >= 0) this.#native.closeDescriptor(this.#descriptor);
+    this.#descriptor = -1;
   }
 }

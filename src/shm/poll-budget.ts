@@ -23,7 +23,7 @@ export class PollBudget {
     this.#isOff = budgetUs === 0;
   }
 
-  /** Is it polled at present? For tests and listings. */
+  /** Is it polled at present? */
   get isOn(): boolean {
     return !this.#isOff || this.#isProbing;
   }

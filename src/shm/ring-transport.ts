@@ -18,7 +18,7 @@ const batchRecords = 16;
 // Where the payload of a large record goes that has no final place of its own. One per thread: it is
 // filled and handed out in one go.
 let scratch: Uint8Array | undefined;
-// Whoever moves frames of this size moves long messages.
+// Whoever moves frames of this size moves long messages, and has a while between them.
 const longFrameBytes = 32 * 1024;
 let isExpectingLong = false;
 
@@ -43,6 +43,7 @@ export class RingTransport implements Transport, Polled {
   #decoder!: FrameDecoder;
   #sentPosition = 0;
   #consumedPosition: number | undefined;
+  #seenPosition: number | undefined;
   #unpublished = 0;
   #isPublishQueued = false;
   /** Frames written now are published when what was drained has been dispatched. */
@@ -104,7 +105,8 @@ export class RingTransport implements Transport, Polled {
   }
 
   drainLast(error: SidecallError): void {
-    // Without the end of the socket nobody knows that its consumer cursor stands still.
+    // What the peer has taken stays unknown: without the end of the socket somebody else may still hold
+    // its end, and read what we had published.
     this.#beginEnd(error);
   }
 
@@ -256,7 +258,7 @@ export class RingTransport implements Transport, Polled {
       this.#wake();
       return false;
     }
-    if (result !== Written.corrupt) throw new Error('a frame larger than frameMaxBytes');
+    if (result !== Written.corrupt) throw new Error(`a write that the ring refused: ${result}`);
     setImmediate(() => this.#finish(corrupt()));
     return true;
   }
@@ -285,7 +287,7 @@ export class RingTransport implements Transport, Polled {
 
   #onPeerGone(): void {
     this.#beginEnd(undefined);
-    if (!this.#isOver) this.#consumedPosition = this.#ring.seenPosition;
+    if (!this.#isOver) this.#consumedPosition = this.#seenPosition;
   }
 
   /** What was published before the end is delivered in the usual turns, nothing after it; then it is over. */
@@ -294,6 +296,7 @@ export class RingTransport implements Transport, Polled {
     this.#isEnding = true;
     this.#endError = error;
     if (!this.#ring.freeze()) return this.#finish(corrupt());
+    this.#seenPosition = this.#ring.seenPosition; // at once: the register is every ring's
     activate(this);
   }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The native ring, typed. Figures come through registers and bytes through memory that both sides know,
-// so that a call allocates nothing.
+// The native ring, typed. Figures come through registers, and short frames through memory that both sides
+// know, so that a call allocates nothing.
 import type { NativeAddon } from '../native.ts';
 
-/** What a write came to. */
-export const Written = { written: 1, full: 0, corrupt: -1 } as const;
+/** What a call came to. `refused`: our own mistake, such as a ring that was closed. */
+export const Written = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
 
 /** What a drain left behind. */
 export const Left = { nothing: 0, more: 1, large: 2, corrupt: -1 } as const;
@@ -70,7 +70,7 @@ export class Ring {
     return this.#registers[Register.written] as number;
   }
 
-  /** What the peer had certainly consumed when the ring was frozen. */
+  /** What the peer had certainly consumed. NOTE: valid right after `freeze()` of this ring, and only then. */
   get seenPosition(): number {
     return this.#registers[Register.seen] as number;
   }
@@ -101,7 +101,7 @@ export class Ring {
 
   /** Makes visible what was written, and rings where the peer sleeps. False: a doorbell is owed. */
   publish(): boolean {
-    return this.#native.ringPublish(this.#handle) !== Written.full;
+    return this.#native.ringPublish(this.#handle) === Written.written;
   }
 
   /** One of {@link Left}. */
@@ -116,7 +116,7 @@ export class Ring {
 
   /** The large record from byte `skip` on, which leaves exactly the bytes of `target`. */
   take(skip: number, target: Uint8Array): void {
-    if (this.#native.ringTake(this.#handle, skip, target) === 1) return;
+    if (this.#native.ringTake(this.#handle, skip, target) === Written.written) return;
     throw new Error('a record was taken that is not next'); // our own mistake
   }
 
@@ -136,12 +136,12 @@ export class Ring {
 
   /** False: more doorbells than sleeps were announced. */
   onDoorbell(bytes: number): boolean {
-    return this.#native.ringOnDoorbell(this.#handle, bytes) === 1;
+    return this.#native.ringOnDoorbell(this.#handle, bytes) === Written.written;
   }
 
   /** The peer is gone: what it had published is all there will be. False: corrupt. */
   freeze(): boolean {
-    return this.#native.ringFreeze(this.#handle) === 1;
+    return this.#native.ringFreeze(this.#handle) === Written.written;
   }
 
   /** Gives everything back. Twice is once: the number may be another ring's by then. */

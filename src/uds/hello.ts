@@ -2,7 +2,7 @@
 // The fixed-size messages before anything else: version, limits, features, outbox offered, verdict.
 import { randomBytes } from 'node:crypto';
 import { SidecallError } from '../errors.ts';
-import { type SessionLimits, sessionRanges } from '../limits.ts';
+import { ranges, type SessionLimits, sessionRanges } from '../limits.ts';
 import type { HelloWire, ReceivedNotes } from './hello-wire.ts';
 
 export const helloBytes = 64;
@@ -52,8 +52,8 @@ export interface HelloMemory {
   readonly shape: MemoryShape;
   /** Makes our outbox; its descriptor to send, or undefined where it cannot be made. */
   create(): number | undefined;
-  /** The descriptor went out, or `why` it did not. */
-  noteSent(isSent: boolean, why: string): void;
+  /** The descriptor went out; or `why` it did not. */
+  noteSent(why: string | undefined): void;
   /** Checks and maps the peer's outbox. False: declined. @throws {SidecallError} `PROTOCOL`. */
   accept(descriptor: number, shape: MemoryShape): boolean;
   /** A descriptor that came and is not wanted. */
@@ -183,8 +183,8 @@ export async function helloAsAccepting(
   await wire.send(Buffer.concat([encodeHello(own), encodeAnswer(verdict, hello.version)]));
   checkVersion(hello);
   if (refusal !== undefined) throw refusal;
-  const { verdict: theirs } = await receiveAnswerWith(wire, undefined);
-  if (theirs === Verdict.ring) throw violation('it accepted a ring that was not offered');
+  if ((await receiveAnswer(wire)) === Verdict.ring)
+    throw violation('it accepted a ring that was not offered');
   return { peer: hello, isRing: false, reason: peerHasNone };
 }
 
@@ -199,7 +199,7 @@ async function offerMemory(
   wire.admitDescriptors(); // the peer's own comes with its answer
   const hello = encodeHello(own, memory.shape, HelloFlag.descriptor);
   const why = await wire.sendWith(hello, descriptor);
-  memory.noteSent(why === undefined, `our shared memory could not be sent: ${why}`);
+  memory.noteSent(why);
   return why === undefined;
 }
 
@@ -227,7 +227,7 @@ async function sendMemory(wire: HelloWire, memory: HelloMemory, version: number)
   const descriptor = memory.create();
   if (descriptor === undefined) return false;
   const why = await wire.sendWith(encodeAnswer(Verdict.ring, version), descriptor);
-  memory.noteSent(why === undefined, `our shared memory could not be sent: ${why}`);
+  memory.noteSent(why);
   return why === undefined;
 }
 
@@ -304,8 +304,9 @@ function checkVersion(hello: PeerHello): void {
 function decodeMemory(bytes: Buffer, flags: number): MemoryShape | undefined {
   const capacity = bytes.readBigUInt64LE(16);
   const blockArea = bytes.readBigUInt64LE(24);
-  const isRing =
-    capacity >= 65_536n && capacity <= 67_108_864n && (capacity & (capacity - 1n)) === 0n;
+  const { min, max } = ranges.ringBytes;
+  const isInRange = capacity >= BigInt(min) && capacity <= BigInt(max);
+  const isRing = isInRange && (capacity & (capacity - 1n)) === 0n;
   const isArea = blockArea <= 1_073_741_824n && blockArea % 16_384n === 0n;
   if (capacity === 0n && blockArea === 0n && flags === 0) return undefined;
   if (!isRing || !isArea || flags === 0) throw violation('sizes of memory out of range');

@@ -334,10 +334,13 @@ int main(int argc, char** argv) {
     ring.Publish();
     // Its end is half closed while it goes on: what it writes now is nobody's word.
     ::shutdown(fd, SHUT_WR);
-    for (const auto end = until(300); Clock::now() < end && !HasEnded(fd);) {
+    // Not at once: the other side has to have seen the end. Then all the time, while it drains.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::uint32_t slot = 10;
+    for (const auto end = until(300); Clock::now() < end && slot < 4000;) {
+      put(NotificationFrame(slot++, "\"after\""));
+      ring.Publish();
     }
-    for (std::uint32_t slot = 10; slot < 20; ++slot) put(NotificationFrame(slot, "\"after\""));
-    ring.Publish();
     std::puts("{\"stopped\":true}");
     return 0;
   } else if (act == "half-written") {

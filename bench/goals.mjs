@@ -1,0 +1,119 @@
+// The goals that a result can speak of, as ratios within it.
+import { cpuPerCall } from './report.mjs';
+
+/** One line per goal: what was asked, what was measured, whether it was reached. */
+export function goalsOf(rows) {
+  const row = (wanted) =>
+    rows.find((each) => Object.entries(wanted).every(([name, value]) => each[name] === value));
+  const ring = { peer: 'sidecall', lane: 'ring' };
+  const echo = { scenario: 'echo' };
+  const goals = [];
+  const add = (name, what, ours, theirs, isReached) => {
+    if (ours === undefined || theirs === undefined) return;
+    const value = ours / theirs;
+    goals.push({ name, what, value: value.toFixed(2), isReached: isReached(value) });
+  };
+  const at = (part, size, inFlight, codec = 'bytes') =>
+    row({ ...echo, ...part, size, inFlight, codec });
+
+  const small = at(ring, 64, 1, 'json');
+  add(
+    'P1',
+    '64 B JSON, p50, against the ping-pong of bytes in C: at most 0.6',
+    small?.p50Us,
+    at({ peer: 'c-uds' }, 64, 1)?.p50Us,
+    (v) => v <= 0.6,
+  );
+  add(
+    'P1',
+    'the same against raw `net`: at most 0.3',
+    small?.p50Us,
+    at({ peer: 'net' }, 64, 1)?.p50Us,
+    (v) => v <= 0.3,
+  );
+  const woken = row({ scenario: 'wake', ...ring });
+  add(
+    'P2',
+    'asleep, p50, against raw `net`: at most 1.1',
+    woken?.p50Us,
+    row({ scenario: 'wake', peer: 'net' })?.p50Us,
+    (v) => v <= 1.1,
+  );
+  add(
+    'P4',
+    '1 kB, 16 in flight, against `child_process`: at least 5',
+    at(ring, 1024, 16)?.callsPerSecond,
+    at({ peer: 'child_process-advanced' }, 1024, 16)?.callsPerSecond,
+    (v) => v >= 5,
+  );
+  for (const size of [10_240, 102_400, 1_024_000]) {
+    add(
+      'P5',
+      `${size.toLocaleString('en')} B, 16 in flight, against the ring in C with 1: at least 0.5`,
+      at(ring, size, 16)?.callsPerSecond,
+      at({ peer: 'c-ring' }, size, 1)?.callsPerSecond,
+      (v) => v >= 0.5,
+    );
+  }
+  add(
+    'P9',
+    'socket lane, 1 kB, 16 in flight, against `child_process`: at least 1.5',
+    at({ peer: 'sidecall', lane: 'socket' }, 1024, 16)?.callsPerSecond,
+    at({ peer: 'child_process-advanced' }, 1024, 16)?.callsPerSecond,
+    (v) => v >= 1.5,
+  );
+  for (const codec of ['json', 'bytes']) {
+    const memory = row({ scenario: 'memory', ...ring, codec });
+    add(
+      'P10',
+      `${codec}, 1 kB: bytes of heap per call, at most 600`,
+      memory?.heapBytesPerCall,
+      1,
+      (v) => v <= 600,
+    );
+    add(
+      'P10',
+      `${codec}, 1 kB: blocks of the C library per call, goal 0`,
+      memory?.nativeBlocksPerCall,
+      1,
+      (v) => v < 0.005,
+    );
+  }
+  const idle = row({ scenario: 'idle', ...ring });
+  add(
+    'P11',
+    'KiB per idle session beside its rings, at most 48',
+    idle?.rssBytesPerSession,
+    1024,
+    (v) => v <= 48,
+  );
+  add('P11', 'wake-ups per idle session', idle?.wakeUpsPerSession, 1, (v) => v < 0.05);
+  const polled = row({ scenario: 'paced', ...ring });
+  const unpolled = row({ scenario: 'paced', peer: 'sidecall-nopoll', lane: 'ring' });
+  if (polled !== undefined && unpolled !== undefined) {
+    add(
+      'P14',
+      'CPU at 1,000 calls/s against polling off: at most 1.3',
+      cpuPerCall(polled),
+      cpuPerCall(unpolled),
+      (v) => v <= 1.3,
+    );
+  }
+  const death = row({ scenario: 'reliability', ...ring, what: 'death' });
+  add(
+    'G10',
+    'ms from SIGKILL to the last rejection, p99, at most 20',
+    death?.p99Us,
+    1000,
+    (v) => v <= 20,
+  );
+  const respawn = row({ scenario: 'reliability', ...ring, what: 'respawn' });
+  add(
+    'G11',
+    'ms from SIGKILL to the next good call, p99, at most 400',
+    respawn?.p99Us,
+    1000,
+    (v) => v <= 400,
+  );
+  return goals;
+}

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { fixed } from '../../src/limits.ts';
+import { activate, deactivate, type Polled } from '../../src/shm/poller.ts';
+import { turns } from '../support/contract.ts';
+
+/** Rests after so many turns; `serve` may be given something to do. */
+class FakeRing implements Polled {
+  isAwake = false;
+  served = 0;
+  readonly #turns: number;
+  readonly #onServe: (ring: FakeRing) => void;
+
+  constructor(turnsMax: number, onServe: (ring: FakeRing) => void = () => undefined) {
+    this.#turns = turnsMax;
+    this.#onServe = onServe;
+  }
+
+  serve(): void {
+    this.served += 1;
+    this.#onServe(this);
+  }
+
+  rest(): boolean {
+    return this.served >= this.#turns;
+  }
+}
+
+function busy(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
+
+describe('the poller', () => {
+  it('serves a ring once a turn until it rests, and then schedules nothing', async () => {
+    const ring = new FakeRing(3);
+    activate(ring);
+    activate(ring); // twice is once
+    expect(ring.served).toBe(0);
+    await turns(10);
+    expect(ring.served).toBe(3);
+    expect(ring.isAwake).toBe(false);
+    expect(process.getActiveResourcesInfo()).not.toContain('Immediate');
+  });
+
+  it('serves all that are awake, each as often', async () => {
+    const rings = Array.from({ length: 7 }, () => new FakeRing(20));
+    rings.forEach(activate);
+    await turns(30);
+    expect(rings.map(({ served }) => served)).toEqual(rings.map(() => 20));
+  });
+
+  it('lets a ring be ended and another begin while it serves', async () => {
+    const late = new FakeRing(2);
+    const victim = new FakeRing(100);
+    const killer = new FakeRing(2, () => {
+      deactivate(victim);
+      activate(late);
+    });
+    [killer, victim].forEach(activate);
+    await turns(20);
+    expect(victim.served).toBeLessThan(2);
+    expect([killer.served, late.served]).toEqual([2, 2]);
+    expect([killer, victim, late].some(({ isAwake }) => isAwake)).toBe(false);
+  });
+
+  it('row 46 shares a turn that takes too long: nobody is left out', async () => {
+    const order: number[] = [];
+    const slowMs = fixed.pollTurnMaxMs + 1;
+    const rings = Array.from(
+      { length: 5 },
+      (_, at) =>
+        new FakeRing(4, () => {
+          order.push(at);
+          busy(slowMs);
+        }),
+    );
+    rings.forEach(activate);
+    let loopTurns = 0;
+    const count = setInterval(() => {
+      loopTurns += 1;
+    }, 0);
+    while (rings.some(({ isAwake }) => isAwake)) await turns();
+    clearInterval(count);
+    expect(rings.map(({ served }) => served)).toEqual([4, 4, 4, 4, 4]);
+    // One slow ring a turn: between two of them the rest of the loop had its turn.
+    expect(loopTurns).toBeGreaterThanOrEqual(15);
+    expect(new Set(order.slice(0, 5)).size).toBe(5);
+  });
+});

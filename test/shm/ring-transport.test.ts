@@ -1,0 +1,153 @@
+// The transport over a ring that does as it is told: what the native one does only when the kernel is out of memory.
+import { Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import type { SidecallError } from '../../src/errors.ts';
+import { fixed } from '../../src/limits.ts';
+import { Left, type Ring, Written } from '../../src/shm/ring.ts';
+import { RingTransport } from '../../src/shm/ring-transport.ts';
+import { turns, until } from '../support/contract.ts';
+
+function scene(overrides: Partial<Ring>): {
+  transport: RingTransport;
+  ends: (SidecallError | undefined)[];
+  calls: string[];
+  ring: (bytes: Uint8Array) => void;
+} {
+  const calls: string[] = [];
+  const standard = {
+    slab: new Uint8Array(16),
+    filledBytes: 0,
+    largeBytes: 0,
+    records: 0,
+    writtenPosition: 0,
+    seenPosition: 0,
+    owesDoorbell: false,
+    write: () => Written.written,
+    publish: () => true,
+    drain: () => Left.nothing,
+    take: () => undefined,
+    hasRoom: () => Written.full,
+    prepareToSleep: () => Written.written,
+    wake: () => void calls.push('wake'),
+    onDoorbell: () => true,
+    freeze: () => true,
+    expectLongMessages: () => undefined,
+    close: () => void calls.push('close'),
+  };
+  // Getters stay getters.
+  const ring = Object.defineProperties(
+    standard,
+    Object.getOwnPropertyDescriptors(overrides),
+  ) as unknown as Ring;
+  let onBytes!: (bytes: Uint8Array) => void;
+  const transport = new RingTransport({
+    ring,
+    frameMaxBytes: 1000,
+    pollBudgetUs: 0,
+    open: (callback) => {
+      onBytes = callback;
+      return { socket: new Socket(), drain: undefined };
+    },
+  });
+  const ends: (SidecallError | undefined)[] = [];
+  transport.start({
+    onFrame: () => undefined,
+    placeFor: () => undefined,
+    onRoom: () => void calls.push('room'),
+    onEnd: (error) => ends.push(error),
+  });
+  return { transport, ends, calls, ring: (bytes) => onBytes(bytes) };
+}
+
+const header = new Uint8Array(12);
+
+describe('a ring transport', () => {
+  it('row 95 tries again for a doorbell that it owes while it sleeps, and gives up in the end', async () => {
+    let isBroken = false;
+    const { transport, ends, calls } = scene({
+      publish: () => !isBroken,
+      prepareToSleep: () => (isBroken ? Written.full : Written.written),
+      get owesDoorbell() {
+        return isBroken;
+      },
+    });
+    await until(() => !transport.isAwake);
+    isBroken = true;
+    transport.trySend(header, undefined, false);
+    await turns();
+    expect(transport.isAwake).toBe(true);
+    expect(calls).toEqual(['wake']);
+    await new Promise((done) => setTimeout(done, fixed.doorbellOwedMaxMs / 4));
+    expect(ends).toEqual([]); // not yet
+    await until(() => ends.length > 0);
+    expect(ends).toMatchObject([{ code: 'ERR_SIDECALL_SYSTEM' }]);
+    expect(transport.isAwake).toBe(false);
+  });
+
+  it('row 95 sleeps again when the doorbell went out', async () => {
+    let attempts = 0;
+    const { transport, ends } = scene({
+      publish: () => false,
+      prepareToSleep: () => {
+        attempts += 1;
+        return attempts === 5 ? Written.written : Written.full;
+      },
+      get owesDoorbell() {
+        return attempts < 5;
+      },
+    });
+    transport.trySend(header, undefined, false);
+    await until(() => !transport.isAwake);
+    expect(attempts).toBe(5);
+    expect(ends).toEqual([]);
+    transport.destroy();
+  });
+
+  it('a write that met a full ring keeps it looking for room, and tells of it once', async () => {
+    let isFull = true;
+    const { transport, calls } = scene({
+      write: () => (isFull ? Written.full : Written.written),
+      hasRoom: () => (isFull ? Written.full : Written.written),
+    });
+    await until(() => !transport.isAwake);
+    expect(transport.trySend(header, undefined, false)).toBe(false);
+    expect(calls).toEqual(['wake']);
+    expect(transport.isAwake).toBe(true);
+    isFull = false;
+    await turns(3);
+    expect(calls).toEqual(['wake', 'room']);
+    transport.destroy();
+  });
+
+  it('row 94 a ring that turns out corrupt in any call ends its session once', async () => {
+    for (const broken of [
+      { drain: () => Left.corrupt },
+      { prepareToSleep: () => Written.corrupt },
+      { freeze: () => false },
+    ]) {
+      const { transport, ends, calls } = scene(broken);
+      if ('freeze' in broken) transport.drainLast(new Error('gone') as SidecallError);
+      await until(() => ends.length > 0);
+      await turns(3);
+      expect(ends).toMatchObject([{ code: 'ERR_SIDECALL_RING_CORRUPT' }]);
+      expect(calls).toEqual(['close']);
+      expect(transport.trySend(header, undefined, false)).toBe(true);
+    }
+  });
+
+  it('publishes a few frames at once, and the rest before the loop goes on', async () => {
+    let published = 0;
+    const { transport } = scene({
+      publish: () => {
+        published += 1;
+        return true;
+      },
+    });
+    for (let frame = 0; frame < 10; frame += 1) transport.trySend(header, undefined, false);
+    expect(published).toBe(2);
+    await Promise.resolve();
+    await new Promise((done) => process.nextTick(done));
+    expect(published).toBe(3);
+    transport.destroy();
+  });
+});
