@@ -97,13 +97,6 @@ export interface NativeAddon {
   ringMemoryBytes(): number;
   ringWriteStaged(ring: number, bytes: number, bulk: number): number;
   ringWriteBytes(ring: number, headerBytes: number, payload: Uint8Array, bulk: number): number;
-  ringWriteText(
-    ring: number,
-    headerBytes: number,
-    text: string,
-    textBytes: number,
-    bulk: number,
-  ): number;
   ringPublish(ring: number): number;
   ringDrain(ring: number, recordsMax: number): number;
   ringTake(ring: number, skip: number, target: Uint8Array): number;

@@ -8,7 +8,6 @@
 
 #include "binding/environment.h"
 #include "binding/exports.h"
-#include "ring/words.h"
 
 namespace sidecall {
 namespace {
@@ -106,29 +105,6 @@ napi_value WriteBytes(napi_env env, napi_callback_info info) {
   return call.ReturnWritten(call.ring()->Write(header, payload, call.Number(3) == 1));
 }
 
-// (ring, staged header bytes, text, most bytes of it, is bulk): the text is encoded into the ring.
-napi_value WriteText(napi_env env, napi_callback_info info) {
-  const Call<5> call(env, info);
-  const std::uint32_t header_bytes = call.Number(1);
-  const std::uint32_t text_bytes = call.Number(3);
-  if (call.ring() == nullptr || header_bytes > call.exchange().staged.size()) {
-    return call.Return(kRefused);
-  }
-  Ring& ring = *call.ring();
-  // One byte more: Node-API ends what it writes with NUL, which is not committed.
-  const std::uint64_t most = std::uint64_t{header_bytes} + text_bytes + 1;
-  const Ring::Written reserved = ring.Reserve(most, call.Number(4) == 1);
-  if (reserved != Ring::Written::kWritten) return call.ReturnWritten(reserved);
-  char* const place = reinterpret_cast<char*>(ring.reserved());
-  CopyPayload(place, call.exchange().staged.data(), header_bytes);
-  std::size_t written = 0;
-  const napi_status status = napi_get_value_string_utf8(env, call.value(2), place + header_bytes,
-                                                        std::size_t{text_bytes} + 1, &written);
-  if (status != napi_ok) return call.Return(kRefused);
-  ring.CommitReserved(header_bytes + written);
-  return call.ReturnWritten(Ring::Written::kWritten);
-}
-
 // (ring) => is nothing owed? Else the kernel had no memory for a doorbell, and somebody has to try
 // again.
 napi_value Publish(napi_env env, napi_callback_info info) {
@@ -214,7 +190,6 @@ void ExportRingHot(napi_env env, napi_value exports) {
   };
   add("ringWriteStaged", WriteStaged);
   add("ringWriteBytes", WriteBytes);
-  add("ringWriteText", WriteText);
   add("ringPublish", Publish);
   add("ringDrain", Drain);
   add("ringTake", Take);

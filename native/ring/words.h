@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The only functions that touch shared words and payload, but for text, which binding/ring_hot.cc lets
-// Node-API encode in place. Each value is loaded once per decision: the peer may change it between two loads.
+// The only functions that touch shared words and payload. Each value is loaded once per decision: the peer
+// may change it between two loads.
 #pragma once
 
 #include <cstring>

@@ -52,11 +52,11 @@ const jsonCodec: Codec<any> = {
   decode(view): unknown {
     if (view.byteLength === 0) return undefined;
     if (!isUtf8(view)) throw new TypeError('the bytes are not UTF-8');
-    if (view.byteLength > fixed.jsonDepthMax && isDeeperThan(view, fixed.jsonDepthMax)) {
+    const buffer = Buffer.from(view.buffer, view.byteOffset, view.byteLength);
+    if (isDeeperThan(buffer, fixed.jsonDepthMax)) {
       throw new TypeError(`JSON nested deeper than ${fixed.jsonDepthMax}`);
     }
-    const text = Buffer.from(view.buffer, view.byteOffset, view.byteLength).toString('utf8');
-    return JSON.parse(text);
+    return JSON.parse(buffer.toString('utf8'));
   },
 };
 
@@ -71,8 +71,25 @@ export function json<T>(): Codec<T> {
 const quote = 0x22;
 const backslash = 0x5c;
 
+/** Below this a scan is as fast as finding out whether one is needed. */
+const scannedBytes = 512;
+
+/** Opening brackets, wherever they stand, by searches that are ten times as fast as a look at each byte. */
+function hasBrackets(buffer: Buffer, count: number): boolean {
+  let found = 0;
+  for (const bracket of [0x7b, 0x5b]) {
+    for (let at = buffer.indexOf(bracket); at !== -1; at = buffer.indexOf(bracket, at + 1)) {
+      found += 1;
+      if (found === count) return true;
+    }
+  }
+  return false;
+}
+
 /** One scan of the brackets outside strings. Broken JSON may answer anything: the parser refuses it. */
-function isDeeperThan(view: Uint8Array, max: number): boolean {
+function isDeeperThan(view: Buffer, max: number): boolean {
+  if (view.byteLength <= max) return false;
+  if (view.byteLength > scannedBytes && !hasBrackets(view, max + 1)) return false;
   let depth = 0;
   const end = view.byteLength;
   for (let at = 0; at < end; at += 1) {

@@ -270,8 +270,8 @@ export class RingTransport implements Transport, Polled {
 
   #onDoorbells(bytes: Uint8Array): void {
     if (this.#isOver) return;
-    for (const byte of bytes) {
-      if (byte === doorbell) continue;
+    for (let at = 0; at < bytes.byteLength; at += 1) {
+      if (bytes[at] === doorbell) continue;
       return this.#finish(protocol('byte beside the ring that is no doorbell'));
     }
     // Bytes first, epoch second, drain third, new announcement last: docs/design.md says why.

@@ -24,16 +24,13 @@ const Register = {
  * V8 keeps short arrays on its heap, and asking Node-API for their bytes moves them out of it.
  */
 const stagedMaxBytes = 4096;
-/** A text up to this is claimed at three bytes a character, without counting them first. */
-const countedTextLength = 4096;
-
 const nothing = new Uint8Array(0);
 
 /** Both outboxes of one connection. NOTE: nothing may be called after `close()` but `close()`. */
 export class Ring {
   readonly #native: NativeAddon;
   readonly #handle: number;
-  readonly #staged: Uint8Array;
+  readonly #staged: Buffer;
   readonly #registers: Float64Array;
   /** What `drain()` fills: per frame a u32 with its length, then the frame. */
   readonly slab: Uint8Array;
@@ -46,7 +43,7 @@ export class Ring {
     this.#native = native;
     this.#handle = handle;
     this.slab = slab;
-    this.#staged = staged;
+    this.#staged = Buffer.from(staged.buffer, staged.byteOffset, staged.byteLength);
     this.#registers = registers;
   }
 
@@ -87,9 +84,8 @@ export class Ring {
     for (let at = 0; at < headerBytes; at += 1) staged[at] = header[at] as number;
     const isBulk = bulk ? 1 : 0;
     if (typeof payload === 'string') {
-      const isShort = payload.length <= countedTextLength;
-      const most = isShort ? payload.length * 3 : Buffer.byteLength(payload);
-      return this.#native.ringWriteText(this.#handle, headerBytes, payload, most, isBulk);
+      const bytes = headerBytes + staged.write(payload, headerBytes);
+      return this.#native.ringWriteStaged(this.#handle, bytes, isBulk);
     }
     if (payload.byteLength > stagedMaxBytes) {
       return this.#native.ringWriteBytes(this.#handle, headerBytes, payload, isBulk);
