@@ -39,7 +39,8 @@ async function demo() {
   helper.serve(Settings, { get: ({ name }) => ({ [name]: 5 }) });
   const indexer = helper.client(Indexer);
   await index(indexer);
-  await lookUp(indexer);
+  await lookUp(indexer, 1);
+  await lookUp(indexer, lookUpsAtOnce);
   await callBack(indexer);
   await refuseStranger();
   await dieWithCallsInFlight(helper, indexer);
@@ -72,7 +73,8 @@ async function index(indexer) {
   });
 }
 
-async function lookUp(indexer) {
+/** One after the other shows what a call takes; many at once, how many there can be. */
+async function lookUp(indexer, atOnce) {
   const words = ['function', 'module', 'license', 'error', 'buffer', 'zzzzzz'];
   const latencies = [];
   let next = 0;
@@ -86,13 +88,13 @@ async function lookUp(indexer) {
     }
   };
   const begun = performance.now();
-  await Promise.all(Array.from({ length: lookUpsAtOnce }, caller));
+  await Promise.all(Array.from({ length: atOnce }, caller));
   const seconds = (performance.now() - begun) / 1000;
   latencies.sort((a, b) => a - b);
   const quantile = (share) =>
     `${(latencies[Math.floor(share * latencies.length)] * 1000).toFixed(0)} µs`;
   table({
-    'look-ups': `${latencies.length}, ${lookUpsAtOnce} at a time`,
+    'look-ups': `${latencies.length}, ${atOnce} at a time`,
     'calls/s': Math.round(latencies.length / seconds).toLocaleString('en'),
     'p50 / p99': `${quantile(0.5)} / ${quantile(0.99)}`,
   });
