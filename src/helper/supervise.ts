@@ -118,7 +118,11 @@ export class Supervisor implements CallTarget {
 
   #follow(helper: HelperProcess): void {
     if (!this.#isReferenced) helper.unref();
-    void helper.exited.then((exit) => this.#onExit(helper, exit));
+    // In this order: what the process had sent is delivered, its session ends, and then it is followed.
+    void helper.exited.then(async (exit) => {
+      await helper.session.closed;
+      this.#onExit(helper, exit);
+    });
   }
 
   #onExit(helper: HelperProcess, exit: HelperExit): void {
