@@ -174,6 +174,12 @@ export const errorTable = {
   ),
   ERR_SIDECALL_ENCODE: row('internal', false, 'no', 'the codec refused our value'),
   ERR_SIDECALL_DECODE: row('internal', false, 'yes', "the codec refused the peer's bytes"),
+  ERR_SIDECALL_END_OF_STREAM: row(
+    'failed_precondition',
+    false,
+    'no',
+    'the stream has ended: nothing more can be sent or read',
+  ),
   ERR_SIDECALL_DEADLINE_EXCEEDED: row('deadline_exceeded', false, 'unknown', 'the deadline passed'),
   ERR_SIDECALL_CANCELLED: row('cancelled', false, 'unknown', 'the caller gave up'),
   ERR_SIDECALL_RPC: row('unknown', false, 'yes', 'the handler failed'),

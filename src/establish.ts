@@ -46,6 +46,10 @@ export interface SessionOptions {
    * not pay it stops by itself.
    */
   readonly pollBudgetUs?: number | undefined;
+  /**
+   * May the peer list what we serve (`ReflectionService`)? Default: if it runs under our own uid.
+   */
+  readonly introspection?: boolean | undefined;
   /** Told what happens outside a call; what it throws is rethrown in a task of its own. */
   readonly onEvent?: OnEvent | undefined;
 }
@@ -56,6 +60,7 @@ export const sessionOptionNames = [
   'lane',
   'ringBytes',
   'pollBudgetUs',
+  'introspection',
   'onEvent',
 ] as const;
 
@@ -66,6 +71,8 @@ export interface SessionSettings {
   readonly ringBytes: number;
   /** undefined: as the process has it. */
   readonly pollBudgetUs: number | undefined;
+  /** undefined: for peers of our own uid. */
+  readonly introspection: boolean | undefined;
   readonly onEvent: OnEvent | undefined;
   readonly registry: Registry | undefined;
 }
@@ -105,9 +112,16 @@ export function checkSessionOptions(
     lane,
     ringBytes,
     pollBudgetUs,
+    introspection: checkIntrospection(options.introspection),
     onEvent: options.onEvent,
     registry,
   };
+}
+
+function checkIntrospection(introspection: boolean | undefined): boolean | undefined {
+  if (introspection === undefined || typeof introspection === 'boolean') return introspection;
+  const words = 'introspection must be true or false';
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
 }
 
 /** Who speaks first, and, for the accepting side, whether there is room. */
@@ -251,8 +265,17 @@ function makeSession(
   peer: Peer,
   hello: HelloResult,
   laneReason: string,
-  { limits, registry, onEvent }: SessionSettings,
+  { limits, registry, introspection, onEvent }: SessionSettings,
 ): Session {
   const remote = hello.peer.limits;
-  return new Session({ transport, peer, own: limits, remote, laneReason, registry, onEvent });
+  return new Session({
+    transport,
+    peer,
+    own: limits,
+    remote,
+    laneReason,
+    registry,
+    introspection,
+    onEvent,
+  });
 }

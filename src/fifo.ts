@@ -34,7 +34,15 @@ export class Fifo<T> {
 
   /** Takes one item out of the middle. True: it was there. */
   remove(item: T): boolean {
-    const at = this.#items.indexOf(item, this.#head);
+    return this.#removeAt(this.#items.indexOf(item, this.#head));
+  }
+
+  /** Takes the first item out for which `is` holds. True: there was one. */
+  removeWhere(is: (item: T) => boolean): boolean {
+    return this.#removeAt(this.#items.findIndex((item, at) => at >= this.#head && is(item as T)));
+  }
+
+  #removeAt(at: number): boolean {
     if (at === -1) return false;
     this.#items.splice(at, 1);
     return true;

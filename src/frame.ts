@@ -22,12 +22,32 @@ export const FrameType = {
 export const FrameFlag = {
   /** The sender of this frame opened its stream. */
   fromOpener: 1,
-  /** The sender's half ends with this message; on a goaway: it answers one. */
+  /** The sender's half ends with this message; on an `end` or a goaway: it answers one. */
   end: 2,
+  /** A message of a stream: it counts in the stream's window and in that of all streams. */
+  streamed: 4,
 } as const;
 
-/** What an opened stream is. More kinds follow with streaming. */
-export const CallKind = { unary: 1, notification: 2 } as const;
+/** What an opened stream is. */
+export const CallKind = {
+  unary: 1,
+  notification: 2,
+  serverStream: 3,
+  clientStream: 4,
+  bidi: 5,
+  channel: 6,
+  duplex: 7,
+} as const;
+
+/** The opener sends a stream of messages: `open` carries none. */
+export function sendsMany(kind: number): boolean {
+  return kind >= CallKind.clientStream;
+}
+
+/** The other side sends a stream of messages. */
+export function receivesMany(kind: number): boolean {
+  return kind === CallKind.serverStream || kind >= CallKind.bidi;
+}
 
 /** Why a stream was reset, on the wire. */
 export const ResetReason = {
@@ -40,10 +60,13 @@ export const ResetReason = {
 /** `timeoutMs` of a call that has none. */
 export const noTimeout = 0xffff_ffff;
 
+/** Windows that a session has in each direction. */
+const sessionWindows = 4;
+
 const baseBytes = 12;
 /** Header bytes by type; 0: no such type. */
-const headerBytesOf = [0, 12, 28, 16, 12, 12, 20, 12, 16, 12, 12, 12] as const;
-const flagsOf = [0, 0, 3, 3, 1, 1, 1, 1, 0, 2, 0, 0] as const;
+const headerBytesOf = [0, 12, 32, 16, 12, 12, 20, 12, 16, 12, 12, 12] as const;
+const flagsOf = [0, 0, 3, 7, 1, 1, 3, 1, 1, 2, 0, 0] as const;
 
 /** Largest frame on any lane. */
 export const frameMaxBytes = fixed.fragmentBytes + fixed.frameHeaderMaxBytes;
@@ -88,13 +111,17 @@ export class HeaderWriter {
     timeoutMs: number;
     metadataBytes: number;
     messageBytes: number;
+    windowBytes: number;
   }): Uint8Array {
-    const flags = FrameFlag.fromOpener | FrameFlag.end;
+    const flags = sendsMany(open.kind)
+      ? FrameFlag.fromOpener
+      : FrameFlag.fromOpener | FrameFlag.end;
     const bytes = this.#base(FrameType.open, flags, open.kind, open.slot, open.generation);
     writeU32(bytes, 12, open.method);
     writeU32(bytes, 16, open.timeoutMs);
     writeU32(bytes, 20, open.metadataBytes);
     writeU32(bytes, 24, open.messageBytes);
+    writeU32(bytes, 28, open.windowBytes);
     return bytes;
   }
 
@@ -112,13 +139,15 @@ export class HeaderWriter {
     return this.#base(FrameType.headers, 0, 0, slot, generation);
   }
 
+  /** `flags` {@link FrameFlag.end}: the peer's end has arrived. */
   end(
+    flags: number,
     slot: number,
     generation: number,
     status: number,
     sizes: { metadataBytes: number; textBytes: number },
   ): Uint8Array {
-    const bytes = this.#base(FrameType.end, 0, status, slot, generation);
+    const bytes = this.#base(FrameType.end, flags, status, slot, generation);
     writeU32(bytes, 12, sizes.metadataBytes);
     writeU32(bytes, 16, sizes.textBytes);
     return bytes;
@@ -128,9 +157,9 @@ export class HeaderWriter {
     return this.#base(FrameType.reset, flags, reason, slot, generation);
   }
 
-  /** `window`: 0 for requests, 1 for answers. */
-  credit(window: number, bytesGranted: number): Uint8Array {
-    const bytes = this.#base(FrameType.credit, 0, 0, window, 0);
+  /** For a window of the session by its number (generation 0), or for one stream. */
+  credit(flags: number, slot: number, generation: number, bytesGranted: number): Uint8Array {
+    const bytes = this.#base(FrameType.credit, flags, 0, slot, generation);
     writeU32(bytes, 12, bytesGranted);
     return bytes;
   }
@@ -174,6 +203,12 @@ export interface Header {
   b: number;
   c: number;
   d: number;
+  e: number;
+}
+
+/** For {@link readHeader}. */
+export function emptyHeader(): Header {
+  return { type: 0, flags: 0, aux: 0, slot: 0, generation: 0, a: 0, b: 0, c: 0, d: 0, e: 0 };
 }
 
 /**
@@ -194,11 +229,17 @@ export function readHeader(bytes: Uint8Array, into: Header): void {
   into.b = size > 16 ? readU32(bytes, 16) : 0;
   into.c = size > 20 ? readU32(bytes, 20) : 0;
   into.d = size > 24 ? readU32(bytes, 24) : 0;
+  into.e = size > 28 ? readU32(bytes, 28) : 0;
   if ((into.flags & ~(flagsOf[type] as number)) !== 0) throw protocol('frame with unknown flags');
   const hasAux = type === FrameType.open || type === FrameType.end || type === FrameType.reset;
   if (!hasAux && into.aux !== 0) throw protocol('frame with a reserved field set');
-  if (type >= FrameType.credit || type === FrameType.method) {
-    const slotMax = type === FrameType.goaway ? 0 : type === FrameType.credit ? 1 : 0xffff_ffff;
+  if (type === FrameType.credit) {
+    const isOfSession = into.generation === 0;
+    if (isOfSession && (into.slot >= sessionWindows || into.flags !== 0)) {
+      throw protocol('credit for no window');
+    }
+  } else if (type > FrameType.credit || type === FrameType.method) {
+    const slotMax = type === FrameType.goaway ? 0 : 0xffff_ffff;
     if (into.generation !== 0 || into.slot > slotMax) {
       throw protocol('frame with a reserved field set');
     }

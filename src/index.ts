@@ -33,23 +33,76 @@ export type { Metadata } from './metadata.ts';
 export type { Identity } from './path-peer.ts';
 export type { Peer } from './peer.ts';
 export { configure, type ProcessOptions } from './process-settings.ts';
-export type { CallContext, CallOptions } from './rpc/call.ts';
-export { bytes, type Codec, json } from './rpc/codec.ts';
 export {
+  type MessageSink,
+  toReadable,
+  toReadableStream,
+  toWritable,
+  toWritableStream,
+} from './rpc/adapters.ts';
+export {
+  type ByteReader,
+  type ByteWriter,
+  byteReader,
+  byteWriter,
+} from './rpc/byte-stream.ts';
+export type { CallContext, CallOptions } from './rpc/call.ts';
+export type { AcceptOptions, Channel, ChannelOptions, ChannelSubscriber } from './rpc/channel.ts';
+export type { ClientOptions } from './rpc/client.ts';
+export { bytes, type Codec } from './rpc/codec.ts';
+export type { SessionDuplex } from './rpc/duplex.ts';
+export {
+  type Health,
+  type HealthRequest,
+  type HealthResponse,
+  HealthService,
+  type HealthStatus,
+} from './rpc/health.ts';
+export type { InterceptedCall, Interceptor } from './rpc/interceptor.ts';
+export { json } from './rpc/json.ts';
+export {
+  type MethodDescription,
+  ReflectionService,
+  type ServiceDescription,
+} from './rpc/reflection.ts';
+export type { ServeOptions } from './rpc/registry.ts';
+export type { RetryOptions } from './rpc/retry.ts';
+export {
+  type SchemaIssue,
+  type SchemaResult,
+  type StandardSchema,
+  validated,
+} from './rpc/schema.ts';
+export {
+  type BidiFunction,
+  type BidiMethod,
+  bidi,
   type Client,
+  type ClientStreamFunction,
+  type ClientStreamMethod,
+  clientStream,
   type Handlers,
   type Method,
+  type MethodBase,
+  type MethodKind,
   type MethodOptions,
   type Methods,
   type NotificationMethod,
   notification,
+  type Requests,
+  type Responses,
+  type ServerStreamMethod,
   type Service,
+  serverStream,
   service,
   type UnaryMethod,
+  type UntypedMethod,
   unary,
 } from './rpc/service.ts';
 export type { Session } from './rpc/session.ts';
 export type { SessionState, SessionStats } from './rpc/session-core.ts';
+export type { Bidi, ClientStream, ServerStream } from './rpc/streams.ts';
+export type { WaitOptions } from './rpc/waiting.ts';
 export type { Lane } from './transport.ts';
 export type { PeerPolicy, PeerRules } from './uds/peer.ts';
 export type { ServerRules } from './uds/rendezvous.ts';

@@ -14,7 +14,8 @@ import { ranges } from './limits.ts';
 import type { NativeAddon } from './native.ts';
 import { checkInteger, checkKeys } from './options.ts';
 import type { Peer } from './peer.ts';
-import type { Registry } from './rpc/registry.ts';
+import type { Health } from './rpc/health.ts';
+import type { Registry, ServeOptions } from './rpc/registry.ts';
 import type { Handlers, Methods, Service } from './rpc/service.ts';
 import type { Session } from './rpc/session.ts';
 import { SessionQueue } from './session-queue.ts';
@@ -100,10 +101,19 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
    * Answers calls of a service on every session, present and future. Sessions then need not be iterated.
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served.
    */
-  serve<M extends Methods>(service: Service<M>, handlers: Handlers<M>): void {
-    this.#settings.registry.add(service, handlers);
+  serve<M extends Methods>(
+    service: Service<M>,
+    handlers: Handlers<M>,
+    options?: ServeOptions,
+  ): void {
+    this.#settings.registry.add(service, handlers, options);
     this.#isServing = true;
     if (!this.#queue.hasReader) this.#queue.clear();
+  }
+
+  /** What all sessions say of our services to whoever asks. `close()` shuts it down first. */
+  get health(): Health {
+    return this.#settings.registry.health;
   }
 
   /** Sessions in the order they were opened. Ends when the listener closes; leaving the loop does not close it. */
@@ -287,6 +297,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
       if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
       this.#forgetDirectory?.();
     } finally {
+      await this.#settings.registry.shutDown();
       await Promise.all([...this.#sessions].map((session) => session.close({ deadlineMs })));
       this.#resolveClosed();
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A transport within one process: the RPC layer is tested over it, and so can programs be.
 import { Fifo } from './fifo.ts';
-import { frameMaxBytes } from './frame.ts';
+import { FrameType, frameMaxBytes } from './frame.ts';
 import { fixed } from './limits.ts';
 import type { FrameReceiver, Transport } from './transport.ts';
 
@@ -64,6 +64,20 @@ export class LoopbackTransport implements Transport {
     this.#peer.#arrivedBytes += header.byteLength + bytes.byteLength;
     this.sentPosition += header.byteLength + bytes.byteLength;
     this.#peer.#schedule();
+    return true;
+  }
+
+  lookAhead(): boolean {
+    const kept: Frame[] = [];
+    for (let frame = this.#arrived.shift(); frame !== undefined; frame = this.#arrived.shift()) {
+      const isReset = frame.header[0] === FrameType.reset;
+      if (!isReset || this.#receiver?.takeAhead(frame.header) !== true) kept.push(frame);
+      else {
+        this.#arrivedBytes -= frame.header.byteLength;
+        this.#consumed += frame.header.byteLength;
+      }
+    }
+    for (const frame of kept) this.#arrived.push(frame);
     return true;
   }
 

@@ -23,6 +23,11 @@ export interface Transport {
   readonly consumedPosition: number | undefined;
   /** The peer's process is known to be gone: hands out what it had sent before, then ends with `error`. */
   drainLast?(error: SidecallError): void;
+  /**
+   * Looks, in the middle of a handler, for frames that have arrived since, and offers the resets among them
+   * to `takeAhead`; all others wait their turn. False: it cannot know of all of them.
+   */
+  lookAhead?(): boolean;
   /** Resolves when everything sent was handed over and the transport is closed. */
   close(): Promise<void>;
   /** At once: what was not handed over yet is lost. No frame arrives afterwards. */
@@ -37,6 +42,8 @@ export interface FrameReceiver {
   onFrame(header: Uint8Array, payload: Uint8Array): void;
   /** Final place of a payload that arrives in pieces; undefined: the transport's own memory. */
   placeFor(header: Uint8Array, bytes: number): Uint8Array | undefined;
+  /** A reset that `lookAhead` has found. True: it was taken, and is not to be handed out again. */
+  takeAhead(header: Uint8Array): boolean;
   onRoom(): void;
   /** Exactly once, after the last frame. undefined: the peer's end closed. */
   onEnd(error: SidecallError | undefined): void;

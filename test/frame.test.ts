@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import {
+  emptyHeader,
   FrameDecoder,
   FrameFlag,
   FrameType,
   frameMaxBytes,
-  type Header,
   HeaderWriter,
   headerBytes,
   readHeader,
@@ -16,10 +16,6 @@ function framed(header: Uint8Array, payload: Uint8Array = new Uint8Array(0)): Bu
   const length = Buffer.alloc(4);
   length.writeUInt32LE(header.byteLength + payload.byteLength);
   return Buffer.concat([length, header, payload]);
-}
-
-function emptyHeader(): Header {
-  return { type: 0, flags: 0, aux: 0, slot: 0, generation: 0, a: 0, b: 0, c: 0, d: 0 };
 }
 
 function collect(): { frames: string[]; decoder: FrameDecoder; placed: number[] } {
@@ -48,12 +44,13 @@ const script = Buffer.concat([
       timeoutMs: 500,
       metadataBytes: 0,
       messageBytes: 300,
+      windowBytes: 0,
     }),
     Buffer.alloc(200, 1),
   ),
   framed(write.fragment(FrameFlag.fromOpener, 3, 9), Buffer.alloc(100, 2)),
   framed(write.goaway(0)),
-  framed(write.end(3, 9, 5, { metadataBytes: 0, textBytes: 2 }), Buffer.from('no')),
+  framed(write.end(0, 3, 9, 5, { metadataBytes: 0, textBytes: 2 }), Buffer.from('no')),
   framed(write.message(FrameFlag.end, 3, 9, 0)),
 ]);
 
@@ -155,6 +152,7 @@ describe('headers', () => {
       timeoutMs: 2_147_483_647,
       metadataBytes: 65_536,
       messageBytes: 1_073_741_824,
+      windowBytes: 0xffff_fffd,
     };
     readHeader(write.open(open), header);
     expect(header).toEqual({
@@ -167,8 +165,9 @@ describe('headers', () => {
       b: open.timeoutMs,
       c: open.metadataBytes,
       d: open.messageBytes,
+      e: open.windowBytes,
     });
-    readHeader(write.credit(0, 0xffff_ffff), header);
+    readHeader(write.credit(0, 0, 0, 0xffff_ffff), header);
     expect(header).toMatchObject({ type: FrameType.credit, a: 0xffff_ffff, b: 0 });
     readHeader(write.reset(1, 7, 8, 3), header);
     expect(header).toMatchObject({

@@ -7,8 +7,9 @@ import { ranges } from '../limits.ts';
 import { checkInteger, checkKeys, checkSignal, checkText } from '../options.ts';
 import { pause } from '../pause.ts';
 import type { Peer } from '../peer.ts';
-import { makeClient } from '../rpc/client.ts';
-import { Registry } from '../rpc/registry.ts';
+import { type ClientOptions, makeClient } from '../rpc/client.ts';
+import type { Health } from '../rpc/health.ts';
+import { Registry, type ServeOptions } from '../rpc/registry.ts';
 import type { Client, Handlers, Methods, Service } from '../rpc/service.ts';
 import type { Session } from '../rpc/session.ts';
 import { type HelperExit, HelperProcess, type StartSettings } from './start.ts';
@@ -134,16 +135,25 @@ export class Helper implements AsyncDisposable {
   }
 
   /** Typed functions of a service that the helper serves. Between two processes they wait for the next. */
-  client<M extends Methods>(service: Service<M>): Client<M> {
-    return makeClient(service, this.#supervisor);
+  client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M> {
+    return makeClient(service, this.#supervisor, options);
   }
 
   /**
    * Answers the helper's calls, in every process of it.
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served.
    */
-  serve<M extends Methods>(service: Service<M>, handlers: Handlers<M>): void {
-    this.#registry.add(service, handlers);
+  serve<M extends Methods>(
+    service: Service<M>,
+    handlers: Handlers<M>,
+    options?: ServeOptions,
+  ): void {
+    this.#registry.add(service, handlers, options);
+  }
+
+  /** What we say of our services to the helper, in every process of it. */
+  get health(): Health {
+    return this.#registry.health;
   }
 
   /**
@@ -187,6 +197,7 @@ export class Helper implements AsyncDisposable {
   async #stop(deadlineMs: number, graceMs: number): Promise<void> {
     const last = await this.#supervisor.retire();
     if (last === undefined) return;
+    await this.#registry.shutDown();
     await last.session.close({ deadlineMs });
     if (last.exit !== undefined) return;
     last.kill('SIGTERM');

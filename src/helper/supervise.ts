@@ -9,6 +9,7 @@ import { pause } from '../pause.ts';
 import { type CallOptions, checkCallOptions } from '../rpc/call.ts';
 import type { Callable } from '../rpc/caller.ts';
 import type { CallTarget } from '../rpc/client.ts';
+import { LaterCall, type StreamCall } from '../rpc/stream-call.ts';
 import { exitWords, type HelperExit, HelperProcess, type StartSettings } from './start.ts';
 
 /** When and how often a helper that died is started again. */
@@ -64,6 +65,7 @@ interface Waiter {
 
 /** Keeps a helper running, and calls waiting while it is not. */
 export class Supervisor implements CallTarget {
+  readonly outlivesSessions = true;
   current: HelperProcess;
   readonly exited: Promise<HelperExit>;
   readonly #settings: StartSettings;
@@ -90,15 +92,35 @@ export class Supervisor implements CallTarget {
 
   /** Rejects, never throws. Between two processes it waits, no longer than the call's own deadline. */
   call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+    const target = this.#targetNow;
+    if (target !== undefined) return target.call(callable, value, options);
+    const waiting = this.#later(callable.name, options, (next, left) =>
+      next.call(callable, value, left),
+    );
+    waiting.catch(() => undefined);
+    return waiting;
+  }
+
+  openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall {
+    const target = this.#targetNow;
+    if (target !== undefined) return target.openStream(callable, value, options);
+    const stopped = new AbortController();
+    const given = options?.signal;
+    const signal = given === undefined ? stopped.signal : AbortSignal.any([given, stopped.signal]);
+    const later = this.#later(callable.name, { ...options, signal }, async (next, left) =>
+      next.openStream(callable, value, { ...left, signal: given }),
+    );
+    later.catch(() => undefined);
+    return new LaterCall(later, (reason) => stopped.abort(reason));
+  }
+
+  /** The session that calls can be made on at once. */
+  get #targetNow(): CallTarget | undefined {
     const { session } = this.current;
     // Without restart nothing better will come: the session says why it cannot.
     const isLast = this.#restart === undefined && this.#final === undefined;
-    if (this.#isRunning && (session.state === 'open' || isLast)) {
-      return session.target.call(callable, value, options);
-    }
-    const waiting = this.#callLater(callable, value, options);
-    waiting.catch(() => undefined);
-    return waiting;
+    const isUsable = this.#isRunning && (session.state === 'open' || isLast);
+    return isUsable ? session.target : undefined;
   }
 
   setReferenced(isReferenced: boolean): void {
@@ -184,19 +206,20 @@ export class Supervisor implements CallTarget {
     }
   }
 
-  async #callLater(
-    callable: Callable,
-    value: unknown,
+  /** Begins a call on the next process, with the time that is left then. */
+  async #later<T>(
+    method: string,
     given: CallOptions | undefined,
-  ): Promise<unknown> {
+    begin: (target: CallTarget, options: CallOptions) => Promise<T>,
+  ): Promise<T> {
     const options = checkCallOptions(given);
     options.signal?.throwIfAborted();
     const { timeoutMs, signal } = options;
     const since = performance.now();
-    const helper = await this.#nextProcess(callable.name, timeoutMs, signal);
-    if (timeoutMs === undefined) return helper.session.target.call(callable, value, options);
+    const helper = await this.#nextProcess(method, timeoutMs, signal);
+    if (timeoutMs === undefined) return begin(helper.session.target, options);
     const leftMs = Math.max(0, Math.ceil(timeoutMs - (performance.now() - since)));
-    return helper.session.target.call(callable, value, { ...options, timeoutMs: leftMs });
+    return begin(helper.session.target, { ...options, timeoutMs: leftMs });
   }
 
   /** The process that runs, or the next one. */

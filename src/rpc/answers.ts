@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Answers of our handlers on their way: bounded in bytes, and sent as the peer's window allows.
+import { statuses } from '../errors.ts';
 import { FrameFlag } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import { encodeMetadata, type Metadata } from '../metadata.ts';
 import { type Codec, encodeWith } from './codec.ts';
-import { chargeOf } from './credit.ts';
+import { chargeOf, type SendCredit, Window } from './credit.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import type { Link } from './link.ts';
 import type { Schedule, SendingStream } from './schedule.ts';
@@ -40,9 +41,20 @@ export function sendEnd(
   details: Uint8Array = nothing,
 ): void {
   const sizes = { metadataBytes: metadata.byteLength, textBytes: text.byteLength };
-  const header = schedule.header.end(stream.slot, stream.generation, status, sizes);
+  const header = schedule.header.end(0, stream.slot, stream.generation, status, sizes);
   const rest = details.byteLength === 0 ? text : Buffer.concat([text, details]);
   schedule.send(stream, header, metadata, rest, rest.byteLength);
+}
+
+/** Ends a channel whose message we could not decode. At once: nothing of it is worth waiting for. */
+export function refuseMessage(link: Link, stream: SendingStream, flags: number): void {
+  const { schedule } = link;
+  link.dropQueued(stream);
+  const text = Buffer.from('a message could not be decoded');
+  const { slot, generation } = stream;
+  const sizes = { metadataBytes: 0, textBytes: text.byteLength };
+  const status = statuses.indexOf('invalid_argument');
+  schedule.sendControl(schedule.header.end(flags, slot, generation, status, sizes), text);
 }
 
 export class AnswerQueue {
@@ -62,7 +74,7 @@ export class AnswerQueue {
   /** More answers wait, or are to be expected, than a peer that keeps up would let stand. */
   isBacklogged(running: number): boolean {
     const { schedule, own } = this.#link;
-    if (schedule.queuedBytes >= own.sendQueueMaxBytes || this.#waiting.size > 0) return true;
+    if (schedule.answerBytes >= own.sendQueueMaxBytes || this.#waiting.size > 0) return true;
     return running > 0 && running * this.#guessBytes >= fixed.answersMaxBytes;
   }
 
@@ -74,7 +86,7 @@ export class AnswerQueue {
     if (bodyBytes > receiveMaxBytes) {
       return `the answer of ${bodyBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
     }
-    const before = this.#waitingBytes + this.#link.schedule.queuedBytes;
+    const before = this.#waitingBytes + this.#link.schedule.answerBytes;
     if (before > 0 && before + bodyBytes > fixed.answersMaxBytes) {
       return `${before} bytes of answers wait for the caller to read them`;
     }
@@ -86,7 +98,7 @@ export class AnswerQueue {
 
   /** Sends while there is window. */
   send(): void {
-    const { answers } = this.#link.sendCredit;
+    const answers = this.#link.sendCredit[Window.answers] as SendCredit;
     for (const [call, answer] of this.#waiting) {
       if (!answers.hasCredit) return;
       this.drop(call);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What callers may say of a call, and what handlers see of it.
+import { AsyncResource } from 'node:async_hooks';
 import { nodeError } from '../errors.ts';
 import { ranges } from '../limits.ts';
 import type { Metadata } from '../metadata.ts';
@@ -17,6 +18,11 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /** Key-values for the handler. Default: none. */
   readonly metadata?: Metadata | undefined;
+  /**
+   * Bytes of a stream's answers that may wait here to be taken. Default: `limits.streamWindowBytes` of this
+   * end; 1 to 1 GiB. With 1 the handler's next message leaves when the one before was taken.
+   */
+  readonly windowBytes?: number | undefined;
   /** Called once with what the handler sent by `ctx.sendHeaders`, before the answer. What it throws is uncaught. */
   readonly onHeaders?: ((metadata: Metadata) => void) | undefined;
   /** Called once with `ctx.trailers`, if there are any, before the promise settles. What it throws is uncaught. */
@@ -44,7 +50,7 @@ export interface CallContext {
   sendHeaders(metadata: Metadata): void;
 }
 
-const known = ['timeoutMs', 'signal', 'metadata', 'onHeaders', 'onTrailers'];
+const known = ['timeoutMs', 'signal', 'metadata', 'windowBytes', 'onHeaders', 'onTrailers'];
 const none: CallOptions = Object.freeze({});
 
 /**
@@ -57,6 +63,9 @@ export function checkCallOptions(options: CallOptions | undefined): CallOptions 
   if (options.timeoutMs !== undefined) {
     checkInteger('timeoutMs', options.timeoutMs, ranges.timeoutMs);
   }
+  if (options.windowBytes !== undefined) {
+    checkInteger('windowBytes', options.windowBytes, ranges.windowBytes);
+  }
   const { signal } = options;
   for (const name of ['onHeaders', 'onTrailers'] as const) {
     if (options[name] === undefined || typeof options[name] === 'function') continue;
@@ -64,4 +73,15 @@ export function checkCallOptions(options: CallOptions | undefined): CallOptions 
   }
   checkSignal(signal);
   return options;
+}
+
+/** The callbacks run in the asynchronous context of whoever made the call. */
+export function bindCallbacks(options: CallOptions): CallOptions {
+  const { onHeaders, onTrailers } = options;
+  if (onHeaders === undefined && onTrailers === undefined) return options;
+  return {
+    ...options,
+    onHeaders: onHeaders && AsyncResource.bind(onHeaders),
+    onTrailers: onTrailers && AsyncResource.bind(onTrailers),
+  };
 }

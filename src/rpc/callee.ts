@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The half of a session that serves: checks what the peer opens, runs handlers, sends their answers.
+// The half of a session that serves: runs handlers for what the peer opens, and sends their answers.
 import {
   type FailureStatus,
   RpcError,
@@ -8,32 +8,27 @@ import {
   statuses,
 } from '../errors.ts';
 import { emitEvent } from '../events.ts';
-import {
-  CallKind,
-  FrameFlag,
-  FrameType,
-  type Header,
-  noTimeout,
-  protocol,
-  ResetReason,
-} from '../frame.ts';
-import { fixed } from '../limits.ts';
-import { decodeMetadata, encodeMetadata, type Metadata } from '../metadata.ts';
+import { CallKind, FrameFlag, FrameType, type Header, protocol, ResetReason } from '../frame.ts';
+import { encodeMetadata, type Metadata } from '../metadata.ts';
 import type { Peer } from '../peer.ts';
 import { wordsOf } from '../words.ts';
-import { type Answer, AnswerQueue, encodeAnswer, sendEnd } from './answers.ts';
-import { tooLarge } from './caller.ts';
-import { decodeWith, encodeWith, json } from './codec.ts';
-import { chargeOf, Window } from './credit.ts';
-import { cancelDeadline, deadlineAfter } from './deadline.ts';
-import { Assembly } from './fragment.ts';
-import { type CallHost, HandlerContext, IncomingCall } from './incoming-call.ts';
-import type { Link } from './link.ts';
-import { LearntNames } from './method-names.ts';
+import type { Acceptors } from './acceptors.ts';
+import { type Answer, AnswerQueue, encodeAnswer, refuseMessage, sendEnd } from './answers.ts';
+import { type ArrivalHost, Arrivals } from './arrivals.ts';
+import { answerEnd, ChannelCore } from './channel-core.ts';
+import { type Codec, decodeWith, encodeWith, refusalDetails } from './codec.ts';
+import { Window } from './credit.ts';
+import { cancelDeadline, inheritingDeadline } from './deadline.ts';
+import type { Assembly } from './fragment.ts';
+import { HandlerContext, type IncomingCall } from './incoming-call.ts';
+import { json } from './json.ts';
+import { type Link, takeMessage } from './link.ts';
 import { CancelAllowance } from './rate.ts';
-import { memoryBytesFor } from './receive-pool.ts';
 import type { Registry, Served } from './registry.ts';
+import { resetReasonFor } from './responses.ts';
+import { StreamReader } from './stream-reader.ts';
 import { AcceptedStreams } from './stream-table.ts';
+import { StreamWriter } from './stream-writer.ts';
 
 interface Request {
   readonly served: Served;
@@ -42,11 +37,12 @@ interface Request {
 
 const nothing = new Uint8Array(0);
 
-export class Callee implements CallHost {
+export class Callee implements ArrivalHost {
   readonly #link: Link;
   readonly #registry: Registry;
+  readonly #acceptors: Acceptors;
   readonly #streams: AcceptedStreams<IncomingCall>;
-  readonly #names = new LearntNames();
+  readonly #arrivals: Arrivals;
   readonly #cancels: CancelAllowance;
   // Requests that wait because our answers do: a peer that does not read gets no more work done.
   readonly #parked = new Map<IncomingCall, Request>();
@@ -55,15 +51,14 @@ export class Callee implements CallHost {
   readonly #answers: AnswerQueue;
   #open = 0;
   #running = 0;
-  #unfinishedBytes = 0;
-  // Memory handed out for the first piece of a request, which is about to arrive.
-  #placed: Assembly | undefined;
-  #isDraining = false;
+  isDraining = false;
 
-  constructor(link: Link, registry: Registry) {
+  constructor(link: Link, registry: Registry, acceptors: Acceptors) {
     this.#link = link;
     this.#registry = registry;
+    this.#acceptors = acceptors;
     this.#streams = new AcceptedStreams(link.own.streamsMax);
+    this.#arrivals = new Arrivals(link, registry, this.#streams, this);
     this.#cancels = new CancelAllowance(link.own.streamsMax);
     this.#answers = new AnswerQueue(link, (call) => this.#close(call));
   }
@@ -84,45 +79,49 @@ export class Callee implements CallHost {
 
   /** From now on new calls are refused; those that were opened before go on. */
   drain(): void {
-    this.#isDraining = true;
+    this.isDraining = true;
+    for (const call of this.#streams.all()) {
+      if (call.endsAtDrain) call.abort('ERR_SIDECALL_GOING_AWAY');
+    }
   }
 
   learn(header: Header, payload: Uint8Array): void {
-    this.#names.learn(header.slot, payload);
+    this.#arrivals.learn(header, payload);
   }
 
-  /** Place for a piece of a request; for its first one, where all is as it should be, too. */
   placeFor(header: Header, bytes: number): Uint8Array | undefined {
-    if (header.type === FrameType.fragment) {
-      return this.#streams.find(header.slot, header.generation)?.assembly?.place(bytes);
-    }
-    const { a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
-    const isWelcome = this.#refusal(timeoutMs) === undefined;
-    const isPlain = header.type === FrameType.open && metadataBytes === 0 && isWelcome;
-    const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
-    if (!isPlain || !mayHold || !this.#hasMemoryFor(memoryBytesFor(messageBytes))) return undefined;
-    const served = this.#registry.find(this.#names.nameOf(method));
-    if (served === undefined) return undefined;
-    this.#placed = new Assembly(messageBytes, served.request.keepsBytes === true);
-    return this.#placed.place(bytes);
+    return this.#arrivals.placeFor(header, bytes);
   }
 
   /** A frame of a stream that the peer opened. */
   onFrame(header: Header, payload: Uint8Array): void {
-    const placed = this.#placed;
-    this.#placed = undefined;
-    if (header.type === FrameType.open) return this.#onOpen(header, payload, placed);
+    const placed = this.#arrivals.takePlaced();
+    if (header.type === FrameType.open) return this.#arrivals.onOpen(header, payload, placed);
     const call = this.#streams.find(header.slot, header.generation);
+    if (header.type === FrameType.message) return this.#onMessage(call, header, payload);
+    if (call === undefined) return; // over, and its opener did not know
     switch (header.type) {
       case FrameType.fragment:
-        if (call !== undefined) this.#onFragment(call, payload);
-        return;
+        if (call.reader !== undefined) return call.reader.add(payload);
+        return this.#arrivals.onFragment(call, payload);
+      case FrameType.credit:
+        if (call.writer === undefined) throw protocol('credit for a stream that gets none');
+        return call.writer.grant(header.a);
+      case FrameType.end:
+        return this.#onEnd(call, header, payload);
       case FrameType.reset:
-        if (call !== undefined) this.#onReset(call, header.aux);
-        return;
+        return this.#onReset(call, header.aux);
       default:
         throw protocol('frame that no opener of such a call sends');
     }
+  }
+
+  /** A cancel that is seen ahead of what came before it. True: it was taken. */
+  takeAhead(header: Header): boolean {
+    const call = this.#streams.peek(header.slot, header.generation);
+    if (call === undefined || header.aux !== ResetReason.cancelled) return false;
+    this.#onReset(call, header.aux);
+    return true;
   }
 
   /** Window, or room in the send queue, came back. */
@@ -132,11 +131,42 @@ export class Callee implements CallHost {
   }
 
   /** The session is over: every handler is told, nothing is sent any more. */
-  end(code: SidecallErrorCode): void {
-    for (const call of this.#streams.all()) this.#finish(call, code);
+  end(code: SidecallErrorCode, error: SidecallError): void {
+    for (const call of this.#streams.all()) this.#finish(call, code, error, false);
     this.#parked.clear();
     this.#crowded.clear();
     this.#answers.clear();
+  }
+
+  add(call: IncomingCall): void {
+    this.#open += 1;
+    if (call.opening.kind >= CallKind.channel) call.isBorrowed = true;
+  }
+
+  onCrowded(call: IncomingCall): void {
+    this.#sendFailure(call, 'resource_exhausted', 'too many unfinished messages');
+  }
+
+  onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void {
+    const served = this.#servedFor(call);
+    if (served === undefined) return;
+    let value: unknown;
+    try {
+      value = decodeWith(served.request, payload, assembly?.isOwned ?? false);
+    } catch (error) {
+      return this.#refuseRequest(call, error);
+    } finally {
+      assembly?.release();
+    }
+    this.#admit(call, { served, value });
+  }
+
+  onStream(call: IncomingCall): void {
+    if (call.opening.kind >= CallKind.channel) return this.#onChannel(call);
+    const served = this.#servedFor(call);
+    if (served === undefined) return;
+    call.reader = this.#readerFor(call, served.request);
+    this.#admit(call, { served, value: call.reader });
   }
 
   onCallDeadline(call: IncomingCall): void {
@@ -146,107 +176,136 @@ export class Callee implements CallHost {
     this.#link.onCallEnded();
   }
 
+  onReaderStopped(call: IncomingCall, error: SidecallError | undefined): void {
+    if (call.isOver) return;
+    if (call.channel !== undefined) {
+      if (error === undefined)
+        return call.channel.abort(new SidecallError('ERR_SIDECALL_CANCELLED'));
+      refuseMessage(this.#link, call, 0);
+      call.channel.fail(error, { now: true });
+      return this.#close(call);
+    }
+    // A handler may stop reading and still answer; what it cannot do is to go on behind a gap.
+    if (error !== undefined) this.#refuseRequest(call, error);
+  }
+
+  isCancelledNow(call: IncomingCall): boolean | undefined {
+    const { deadline } = call.opening;
+    if (call.isOver) return true;
+    if (deadline !== undefined && deadline <= performance.now()) return true;
+    const isKnown = this.#link.transport.lookAhead?.() ?? false;
+    if (call.isOver) return true;
+    return isKnown ? false : undefined;
+  }
+
   sendHeaders(call: IncomingCall, metadata: Metadata): void {
     const bytes = encodeMetadata(metadata, this.#link.metadataMaxBytes);
     call.hasHeaders = true;
-    if (call.isOver || call.opening.isNotification) return;
+    if (call.isOver || call.opening.kind === CallKind.notification) return;
     const { schedule } = this.#link;
     const header = schedule.header.headers(call.slot, call.generation);
     schedule.send(call, header, bytes, nothing, 0);
   }
 
-  #onOpen(header: Header, payload: Uint8Array, placed: Assembly | undefined): void {
-    const { own, receiveCredit } = this.#link;
-    const { a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
-    this.#streams.open(header.slot, header.generation);
-    const isKind = header.aux === CallKind.unary || header.aux === CallKind.notification;
-    if (!isKind || header.flags !== (FrameFlag.fromOpener | FrameFlag.end)) {
-      throw protocol('call of an unknown kind');
-    }
-    if (messageBytes > own.receiveMaxBytes) throw tooLarge(messageBytes, own.receiveMaxBytes);
-    const isMetadata = metadataBytes <= own.metadataMaxBytes && metadataBytes <= payload.byteLength;
-    if (!isMetadata || payload.byteLength - metadataBytes > messageBytes) {
-      throw protocol('call whose lengths do not agree');
-    }
-    const opening = {
-      slot: header.slot,
-      generation: header.generation,
-      isNotification: header.aux === CallKind.notification,
-      method: this.#names.nameOf(method),
-      metadata: decodeMetadata(payload.subarray(0, metadataBytes)),
-      deadline: timeoutMs === noTimeout ? undefined : deadlineAfter(timeoutMs),
-      charge: chargeOf(messageBytes),
-    };
-    receiveCredit.requests.take(opening.charge);
-    const refusal = this.#refusal(timeoutMs);
-    if (refusal !== undefined) return this.#refuse(opening, refusal);
-    const body = metadataBytes === 0 ? payload : payload.subarray(metadataBytes);
-    this.#accept(new IncomingCall(opening, this), body, messageBytes, placed);
-  }
-
-  #refusal(timeoutMs: number): number | undefined {
-    if (this.#isDraining) return ResetReason.goingAway;
-    return timeoutMs === 0 ? ResetReason.deadlineExceeded : undefined;
-  }
-
-  /** The slot stays closed in this generation; fragments that follow are late. */
-  #refuse(opening: { slot: number; generation: number; charge: number }, reason: number): void {
-    const { schedule } = this.#link;
-    schedule.sendControl(schedule.header.reset(0, opening.slot, opening.generation, reason));
-    this.#link.giveBack(Window.requests, opening.charge);
-  }
-
-  #accept(
-    call: IncomingCall,
-    body: Uint8Array,
-    messageBytes: number,
-    placed: Assembly | undefined,
-  ): void {
-    this.#streams.add(call);
-    this.#open += 1;
-    if (placed === undefined && body.byteLength === messageBytes) {
-      return this.#onRequest(call, body, undefined);
-    }
-    if (!this.#hasMemoryFor(memoryBytesFor(messageBytes))) {
-      return this.#sendFailure(call, 'resource_exhausted', 'too many unfinished messages');
-    }
-    const keeps = this.#registry.find(call.opening.method)?.request.keepsBytes === true;
-    call.assembly = placed ?? new Assembly(messageBytes, keeps);
-    this.#unfinishedBytes += call.assembly.memoryBytes;
-    if (body.byteLength > 0) this.#onFragment(call, body);
-  }
-
-  /** Before memory is taken: all unfinished messages of the session count. */
-  #hasMemoryFor(bytes: number): boolean {
-    const one = memoryBytesFor(this.#link.own.receiveMaxBytes);
-    return this.#unfinishedBytes + bytes <= Math.max(fixed.unfinishedMaxBytes, one);
-  }
-
-  #onFragment(call: IncomingCall, payload: Uint8Array): void {
-    const { assembly } = call;
-    if (assembly === undefined) throw protocol('fragment of no message');
-    if (!assembly.add(payload)) return;
-    this.#dropAssembly(call);
-    this.#onRequest(call, assembly.bytes, assembly);
-  }
-
-  /** The request is whole; `assembly` is its memory, unless it lies in the transport's. */
-  #onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void {
+  #servedFor(call: IncomingCall): Served | undefined {
     const served = this.#registry.find(call.opening.method);
-    if (served === undefined) return this.#sendFailure(call, 'unimplemented', 'not served here');
-    if ((served.kind === 'notification') !== call.opening.isNotification) {
-      return this.#sendFailure(call, 'unimplemented', `served here as a ${served.kind} method`);
+    if (served === undefined) {
+      this.#sendFailure(call, 'unimplemented', 'not served here');
+      return undefined;
     }
-    let value: unknown;
-    try {
-      value = decodeWith(served.request, payload, assembly?.isOwned ?? false);
-    } catch {
-      return this.#sendFailure(call, 'invalid_argument', 'the request could not be decoded');
-    } finally {
-      assembly?.release();
+    if (served.callKind !== call.opening.kind) {
+      this.#sendFailure(call, 'unimplemented', `served here as a ${served.kind} method`);
+      return undefined;
     }
-    if (this.#isBacklogged()) this.#parked.set(call, { served, value });
-    else this.#start(call, { served, value });
+    call.isBulk = served.isBulk;
+    call.endsAtDrain = served.endsAtDrain;
+    return served;
+  }
+
+  #readerFor(call: IncomingCall, codec: Codec<unknown>): StreamReader {
+    const windowBytes = this.#link.own.streamWindowBytes;
+    return new StreamReader({ link: this.#link, stream: call, codec, flags: 0, windowBytes });
+  }
+
+  #writerFor(call: IncomingCall, codec: Codec<unknown>): StreamWriter {
+    const { method: name, windowBytes } = call.opening;
+    call.isBorrowed = true;
+    const writer = new StreamWriter({
+      link: this.#link,
+      stream: call,
+      codec,
+      name,
+      flags: 0,
+      windowBytes,
+    });
+    writer.start();
+    return writer;
+  }
+
+  #onChannel(call: IncomingCall): void {
+    const { kind, method: name, metadata } = call.opening;
+    const acceptor = this.#acceptors.find(kind, name);
+    if (acceptor === undefined) {
+      return this.#sendFailure(call, 'unimplemented', 'nobody accepts it here');
+    }
+    if (acceptor.isFull) {
+      return this.#sendFailure(call, 'resource_exhausted', 'too many wait to be accepted');
+    }
+    call.isBulk = acceptor.isBulk;
+    const reader = this.#readerFor(call, acceptor.codec);
+    const writer = this.#writerFor(call, acceptor.codec);
+    call.reader = reader;
+    call.writer = writer;
+    const onAbort = (error: unknown): void => {
+      this.#sendReset(call, resetReasonFor(error));
+      call.channel?.fail(error, { now: true });
+      this.#close(call);
+    };
+    const onOver = (): void => this.#close(call);
+    const parts = { reader, writer, flags: 0, name, onOver, onAbort };
+    call.channel = new ChannelCore(this.#link, call, parts);
+    this.#giveBack(call);
+    acceptor.push({ core: call.channel, name, metadata, peer: this.peer });
+  }
+
+  #onMessage(call: IncomingCall | undefined, header: Header, payload: Uint8Array): void {
+    if (header.flags !== (FrameFlag.fromOpener | FrameFlag.streamed)) {
+      throw protocol('message of no stream');
+    }
+    const charge = takeMessage(this.#link, Window.streams, header.a);
+    if (call === undefined) return this.#link.giveBack(Window.streams, charge);
+    if (call.reader === undefined) throw protocol('message for a call that takes one');
+    call.reader.begin(header.a, payload);
+  }
+
+  #onEnd(call: IncomingCall, header: Header, payload: Uint8Array): void {
+    const isAnswer = (header.flags & FrameFlag.end) !== 0;
+    const { channel, reader } = call;
+    if (channel !== undefined && isAnswer) return channel.onEndTaken();
+    if (channel !== undefined && header.aux !== 0)
+      return this.#onChannelFailed(call, header, payload);
+    const isPlain =
+      header.aux === 0 && header.a === 0 && header.b === 0 && payload.byteLength === 0;
+    if (reader === undefined || isAnswer || !isPlain) throw protocol('end of a call that is none');
+    if (channel !== undefined) return channel.onEnd();
+    if (reader.isMidMessage || reader.isEnded) throw protocol('end of a stream that is none');
+    reader.end();
+    answerEnd(this.#link, call, 0);
+  }
+
+  /** Its opener could not decode what we had sent. */
+  #onChannelFailed(call: IncomingCall, header: Header, payload: Uint8Array): void {
+    const status = statuses[header.aux];
+    if (status === undefined || status === 'ok' || header.a !== 0)
+      throw protocol('end without a status');
+    const words = Buffer.from(payload).toString('utf8');
+    this.#finish(call, 'ERR_SIDECALL_CANCELLED', new RpcError(status, words));
+    this.#link.onCallEnded();
+  }
+
+  #admit(call: IncomingCall, request: Request): void {
+    if (this.#isBacklogged()) this.#parked.set(call, request);
+    else this.#start(call, request);
   }
 
   #startParked(): void {
@@ -282,18 +341,24 @@ export class Callee implements CallHost {
   }
 
   /** Never throws: what a handler does is its call's affair. */
-  #run(call: IncomingCall, { served, value }: Request): void {
+  #run(call: IncomingCall, request: Request): void {
     this.#running += 1;
     call.isRunning = true;
     // The application has it now. A notification keeps its place until its handler settled, so that
     // whoever sends too many of them waits.
-    if (!call.opening.isNotification) this.#giveBack(call);
+    if (call.opening.kind !== CallKind.notification) this.#giveBack(call);
+    request.served.inContext(handle, this, call, request);
+  }
+
+  /** @internal In the asynchronous context of whoever serves. */
+  handle(call: IncomingCall, { served, value }: Request): void {
     let result: unknown;
     let later: Promise<unknown> | undefined;
     try {
       result = served.handler(value, new HandlerContext(call));
+      if (served.isStreaming) later = this.#pour(call, served, result);
       // Through Promise.resolve: a thenable of the handler's own making may call back twice, or throw.
-      if (isThenable(result)) later = Promise.resolve(result);
+      else if (isThenable(result)) later = Promise.resolve(result);
     } catch (error) {
       return this.#onThrown(call, error);
     }
@@ -304,12 +369,25 @@ export class Callee implements CallHost {
     );
   }
 
+  /** Sends what a handler yields, each when there is room. It ends when the call does. */
+  async #pour(call: IncomingCall, served: Served, result: unknown): Promise<void> {
+    const writer = this.#writerFor(call, served.response as Codec<unknown>);
+    call.writer = writer;
+    if (call.isOver) writer.fail(new SidecallError('ERR_SIDECALL_CANCELLED'));
+    const messages = (isThenable(result) ? await result : result) as AsyncIterable<unknown>;
+    for await (const message of messages) await writer.send(message);
+  }
+
   #onReturned(call: IncomingCall, served: Served, value: unknown): void {
     this.#noteSettled(call);
     if (call.isOver) return this.#onSettledLate();
     if (served.response === undefined) return this.#sendEnd(call, 0, nothing, nothing);
     let answer: Answer;
     try {
+      if (served.isStreaming) {
+        const trailers = encodeMetadata(call.trailers, this.#link.metadataMaxBytes);
+        return this.#sendEnd(call, 0, trailers, nothing);
+      }
       answer = encodeAnswer(served.response, value, call.trailers, this.#link.metadataMaxBytes);
     } catch (error) {
       this.#report(call, error);
@@ -327,11 +405,14 @@ export class Callee implements CallHost {
 
   #onThrown(call: IncomingCall, error: unknown): void {
     this.#noteSettled(call);
-    const isWords = RpcError.is(error);
     // Over: the call was given up, and a handler that ends by throwing does as it was told.
     if (call.isOver) return this.#onSettledLate();
-    if (!isWords) {
+    if (!RpcError.is(error)) {
       this.#report(call, error);
+      const isTooLong = SidecallError.is(error) && error.code === 'ERR_SIDECALL_MESSAGE_TOO_LARGE';
+      if (isTooLong && call.writer !== undefined) {
+        return this.#sendFailure(call, 'resource_exhausted', error.message);
+      }
       return this.#sendFailure(call, 'internal', '');
     }
     try {
@@ -353,6 +434,18 @@ export class Callee implements CallHost {
       throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', most);
     }
     this.#sendEnd(call, statuses.indexOf(error.status), metadata, words, bytes);
+  }
+
+  /** A request that its codec refuses. What a schema says of it is for its sender. */
+  #refuseRequest(call: IncomingCall, error: unknown): void {
+    const words = 'the request could not be decoded';
+    const details = refusalDetails(error);
+    if (details === undefined) return this.#sendFailure(call, 'invalid_argument', words);
+    try {
+      this.#sendRpcError(call, new RpcError('invalid_argument', words, { details }));
+    } catch {
+      this.#sendFailure(call, 'invalid_argument', words);
+    }
   }
 
   /** What a handler threw and the caller must not see: for whoever runs this end. */
@@ -377,6 +470,10 @@ export class Callee implements CallHost {
   #close(call: IncomingCall): void {
     this.#cancels.refill();
     this.#over(call);
+    if (call.reader !== undefined || call.writer !== undefined) {
+      endHalves(call, new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was answered'), true);
+    }
+    if (call.isRunning) call.abort('ERR_SIDECALL_CANCELLED'); // answered over its handler's head
     this.#link.onCallEnded();
   }
 
@@ -390,14 +487,20 @@ export class Callee implements CallHost {
 
   #sendReset(call: IncomingCall, reason: number): void {
     const { schedule } = this.#link;
-    schedule.drop(call);
+    this.#link.dropQueued(call);
     schedule.sendControl(schedule.header.reset(0, call.slot, call.generation, reason));
   }
 
   /** Ends a call without an answer. Its handler is told and counts until it settles. */
-  #finish(call: IncomingCall, code: SidecallErrorCode): void {
-    this.#link.schedule.drop(call);
+  #finish(
+    call: IncomingCall,
+    code: SidecallErrorCode,
+    error = new SidecallError(code),
+    now = true,
+  ): void {
+    this.#link.dropQueued(call);
     this.#over(call);
+    endHalves(call, error, now);
     call.abort(code);
   }
 
@@ -406,18 +509,12 @@ export class Callee implements CallHost {
     call.isOver = true;
     this.#open -= 1;
     cancelDeadline(call);
-    this.#dropAssembly(call);
+    this.#arrivals.drop(call);
     this.#streams.remove(call);
     this.#parked.delete(call);
     this.#crowded.delete(call);
     this.#answers.drop(call);
     if (!call.isRunning) this.#giveBack(call);
-  }
-
-  #dropAssembly(call: IncomingCall): void {
-    if (call.assembly === undefined) return;
-    this.#unfinishedBytes -= call.assembly.memoryBytes;
-    call.assembly = undefined;
   }
 
   /** The handler settled. */
@@ -430,8 +527,27 @@ export class Callee implements CallHost {
   #giveBack(call: IncomingCall): void {
     if (call.isReturned) return;
     call.isReturned = true;
-    this.#link.giveBack(Window.requests, call.opening.charge);
+    const { kind, charge } = call.opening;
+    const window = kind === CallKind.notification ? Window.notifications : Window.requests;
+    this.#link.giveBack(window, charge);
   }
+}
+
+function handle(callee: Callee, call: IncomingCall, request: Request): void {
+  const { deadline } = call.opening;
+  if (deadline === undefined) return callee.handle(call, request);
+  inheritingDeadline(deadline, () => callee.handle(call, request));
+}
+
+/** `now`: messages that were not taken are dropped. */
+function endHalves(
+  { channel, reader, writer }: IncomingCall,
+  error: SidecallError,
+  now: boolean,
+): void {
+  channel?.fail(error, { now });
+  reader?.fail(error, { now });
+  writer?.fail(error);
 }
 
 const resetCodes: Record<number, SidecallErrorCode | undefined> = {

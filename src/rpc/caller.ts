@@ -1,54 +1,73 @@
 // SPDX-License-Identifier: MIT
-// The half of a session that calls: admits calls, sends them, settles them by what comes back.
-import { RpcError, SidecallError, statuses } from '../errors.ts';
-import { emitEvent } from '../events.ts';
+// The half of a session that calls: admits calls, sends them, gives them up.
+import { SidecallError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import {
   CallKind,
   FrameFlag,
-  FrameType,
   type Header,
   noTimeout,
-  protocol,
   ResetReason,
+  receivesMany,
+  sendsMany,
 } from '../frame.ts';
 import { fixed } from '../limits.ts';
-import { decodeMetadata, encodeMetadata, type Metadata } from '../metadata.ts';
+import { encodeMetadata } from '../metadata.ts';
 import { AbortWatch } from './abort-watch.ts';
-import { type CallOptions, checkCallOptions } from './call.ts';
-import { type Codec, decodeWith, encodeWith, json } from './codec.ts';
-import { chargeOf, Window } from './credit.ts';
-import { timeLeftMs } from './deadline.ts';
-import { Assembly } from './fragment.ts';
+import { refuseMessage } from './answers.ts';
+import { bindCallbacks, type CallOptions, checkCallOptions } from './call.ts';
+import { ChannelCore, sendHalfEnd } from './channel-core.ts';
+import { bytes, type Codec, encodeWith } from './codec.ts';
+import { chargeOf, type SendCredit, Window } from './credit.ts';
+import { inheritedDeadline, timeLeftMs } from './deadline.ts';
 import type { Link } from './link.ts';
 import { AnnouncedNames } from './method-names.ts';
 import { type CallOwner, OutgoingCall } from './outgoing-call.ts';
+import { type OpenCalls, Responses, resetReasonFor } from './responses.ts';
+import type { OutgoingMessage } from './schedule.ts';
 import { checkMethodName } from './service.ts';
+import { StreamReader } from './stream-reader.ts';
 import { OpenedStreams } from './stream-table.ts';
+import { StreamWriter } from './stream-writer.ts';
 
-/** What is called, and in which codecs. `response` undefined: a notification. */
+/** What is called, and in which codecs. */
 export interface Callable {
   readonly name: string;
+  /** One of `CallKind`. */
+  readonly kind: number;
   readonly request: Codec<unknown>;
+  /** undefined: nobody waits for an answer. */
   readonly response: Codec<unknown> | undefined;
+  /** Its messages go behind those of others. */
+  readonly isBulk: boolean;
+  /** It may be run twice. */
+  readonly isIdempotent: boolean;
 }
 
-export class Caller implements CallOwner {
+const nothing = new Uint8Array(0);
+
+export class Caller implements CallOwner, OpenCalls {
   readonly #link: Link;
   readonly #streams: OpenedStreams<OutgoingCall>;
   readonly #names = new AnnouncedNames();
+  readonly #responses: Responses;
   // Calls that wait for a slot, for credit or for the send queue, in the order they were made. Those with
-  // a long message wait apart: the queue that they wait for is one of their own.
+  // a long message wait apart, for the queue that they wait for is one of their own; so do notifications.
   readonly #waiting = new Fifo<OutgoingCall>();
   readonly #waitingBulk = new Fifo<OutgoingCall>();
+  readonly #waitingNotifications = new Fifo<OutgoingCall>();
+  readonly #queues = [this.#waitingNotifications, this.#waiting, this.#waitingBulk];
+  // All notifications leave by one line: short ones do not overtake long ones.
+  readonly #notifications = new Fifo<OutgoingMessage>();
   readonly #aborts = new AbortWatch((call, reason) => {
-    this.#giveUp(call, reason, ResetReason.cancelled);
+    this.giveUp(call, reason, ResetReason.cancelled);
   });
   #refusal: SidecallError | undefined;
 
   constructor(link: Link) {
     this.#link = link;
     this.#streams = new OpenedStreams(link.remote.streamsMax);
+    this.#responses = new Responses(link, this);
   }
 
   /** Calls that have not settled yet, notifications at work included. */
@@ -58,22 +77,24 @@ export class Caller implements CallOwner {
 
   /** Calls and notifications that wait to be sent. */
   get waiting(): number {
-    return this.#waiting.length + this.#waitingBulk.length;
+    return this.#waiting.length + this.#waitingBulk.length + this.#waitingNotifications.length;
   }
 
   /** From now on every new call fails with this; those that wait fail at once, those open go on. */
   refuse(error: SidecallError): void {
     this.#refusal ??= error;
-    for (const waiting of [this.#waiting, this.#waitingBulk]) {
+    for (const waiting of this.#queues) {
       for (let call = waiting.shift(); call; call = waiting.shift()) {
         call.reject(new SidecallError(error.code, error.message, { delivered: 'no' }));
       }
     }
   }
 
-  /** A request of ours is on its way, part of it sent. */
+  /** A new call of ours is on its way, part of it sent. */
   get isSending(): boolean {
-    return this.#streams.open().some((call) => (call.outgoing?.length ?? 0) > 0);
+    return this.#streams
+      .open()
+      .some(({ queued, request }) => queued > 0 && !sendsMany(request.kind));
   }
 
   /** As {@link Caller.refuse}; those that are open but of which nothing was sent fail, too. */
@@ -81,33 +102,40 @@ export class Caller implements CallOwner {
     this.refuse(error);
     for (const call of this.#streams.open()) {
       if (call.isWritten) continue;
-      this.#link.sendCredit.requests.spend(-chargeOf(call.request.bodyBytes));
-      this.#remove(call, { endedByPeer: false });
+      this.#takeBackCharge(call);
+      this.remove(call, { endedByPeer: false });
       const words = `${call.request.method}: ${error.message}`;
-      this.#settleFailed(call, () => new SidecallError(error.code, words, { delivered: 'no' }));
+      if (!call.isSettled) {
+        call.reject(new SidecallError(error.code, words, { delivered: 'no' }));
+      } else this.#responses.reportFailed(call, error);
     }
   }
 
-  /** Rejects, never throws. */
+  /** A call with one answer, or a notification. Rejects, never throws. */
   call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+    return this.open(callable, value, options).promise;
+  }
+
+  /** Never throws: what is wrong rejects the call's promise, and fails its halves. */
+  open(callable: Callable, value: unknown, options: CallOptions | undefined): OutgoingCall {
     let call: OutgoingCall;
     try {
       call = this.#prepare(callable, value, options);
     } catch (error) {
-      const refused = Promise.reject(error);
-      refused.catch(() => undefined);
-      return refused;
+      call = this.#make(callable, noOptions, nothing, 0, nothing);
+      call.reject(error);
+      return call;
     }
-    const waiting = this.#waitingWith(call);
+    const waiting = this.#queueFor(call);
     if (waiting.length === 0 && this.#canStart(call)) this.#start(call);
     else if (this.waiting < fixed.waitingCallsMax) waiting.push(call);
     else call.reject(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingWords));
-    return call.promise;
+    return call;
   }
 
   /** Something came free: starts what waits, in order. */
   startWaiting(): void {
-    for (const waiting of [this.#waiting, this.#waitingBulk]) {
+    for (const waiting of this.#queues) {
       for (let call = waiting.peek(); call && this.#canStart(call); call = waiting.peek()) {
         waiting.shift();
         this.#start(call);
@@ -115,54 +143,41 @@ export class Caller implements CallOwner {
     }
   }
 
-  /** Where a call of this length waits, if it has to. */
-  #waitingWith({ request }: OutgoingCall): Fifo<OutgoingCall> {
-    return this.#link.schedule.isBulk(queuedBytes(request)) ? this.#waitingBulk : this.#waiting;
-  }
-
-  /** Place for a piece of an answer; for its first one, where all is as it should be, too. */
   placeFor(header: Header, bytes: number): Uint8Array | undefined {
-    const call = this.#streams.find(header.slot, header.generation);
-    if (call === undefined) return undefined;
-    const isFirst = header.type === FrameType.message && call.assembly === undefined;
-    const messageBytes = header.a;
-    if (isFirst && messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes) {
-      const { response } = call.request;
-      if (response === undefined || call.hasAnswer) return undefined;
-      call.placed = new Assembly(messageBytes, response.keepsBytes === true);
-      return call.placed.place(bytes);
-    }
-    return header.type === FrameType.fragment ? call.assembly?.place(bytes) : undefined;
+    return this.#responses.placeFor(header, bytes);
   }
 
   /** A frame of a stream that we opened. */
   onFrame(header: Header, payload: Uint8Array): void {
-    const call = this.#streams.find(header.slot, header.generation);
-    switch (header.type) {
-      case FrameType.message:
-        return this.#onMessage(call, header, payload);
-      case FrameType.fragment:
-        if (call !== undefined) this.#onFragment(call, payload);
-        return;
-      case FrameType.headers:
-        if (call !== undefined) this.#onHeaders(call, payload);
-        return;
-      case FrameType.end:
-        if (call !== undefined) this.#onEnd(call, header, payload);
-        return;
-      case FrameType.reset:
-        if (call !== undefined) this.#onReset(call, header.aux);
-        return;
-      default:
-        throw protocol('frame that only an opener sends');
-    }
+    this.#responses.onFrame(header, payload);
   }
 
   onCallDeadline(call: OutgoingCall): void {
     const error = new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', lateWords(call), {
       delivered: call.isWritten ? 'unknown' : 'no',
     });
-    this.#giveUp(call, error, ResetReason.deadlineExceeded);
+    this.giveUp(call, error, ResetReason.deadlineExceeded);
+  }
+
+  onReaderStopped(call: OutgoingCall, error: SidecallError | undefined): void {
+    if (call.channel !== undefined && error !== undefined && call.isOpen) {
+      refuseMessage(this.#link, call, FrameFlag.fromOpener);
+      call.reject(error);
+      this.remove(call, { endedByPeer: false });
+      return this.#link.onCallEnded();
+    }
+    const reason = error ?? new SidecallError('ERR_SIDECALL_CANCELLED');
+    this.giveUp(call, reason, ResetReason.cancelled);
+  }
+
+  /** Ends our half of a call's stream. Resolves when the peer has all of it, or the call has ended well. */
+  endHalf(call: OutgoingCall): Promise<void> {
+    const taken = new Promise<void>((resolve, reject) => {
+      call.onEndTaken = (error) => (error === undefined ? resolve() : reject(error));
+    });
+    taken.catch(() => undefined);
+    call.writer?.end(() => sendHalfEnd(this.#link, call, FrameFlag.fromOpener));
+    return taken;
   }
 
   onCallSettled(call: OutgoingCall): void {
@@ -179,15 +194,43 @@ export class Caller implements CallOwner {
     for (const call of this.#streams.open()) {
       const wasTaken = consumedPosition === undefined || call.sentPosition <= consumedPosition;
       const delivered = call.isWritten && wasTaken ? 'unknown' : 'no';
-      this.#remove(call, { endedByPeer: false });
+      this.remove(call, { endedByPeer: false });
       if (call.isSettled) continue;
       const { cause } = error;
-      call.reject(new SidecallError(error.code, error.message, { cause, delivered }));
+      call.reject(new SidecallError(error.code, error.message, { cause, delivered }), false);
     }
   }
 
+  find(slot: number, generation: number): OutgoingCall | undefined {
+    return this.#streams.find(slot, generation);
+  }
+
+  /** The caller's own doing: nothing more is awaited, and the peer is told if it ever heard of it. */
+  giveUp(call: OutgoingCall, reason: unknown, wireReason: number): void {
+    if (call.isSettled) return;
+    call.reject(reason);
+    if (!call.isStarted) this.#queueFor(call).remove(call);
+    if (!call.isOpen) return; // never begun, or the peer has ended it this very moment
+    if (call.isWritten) this.#sendReset(call, wireReason);
+    else this.#takeBackCharge(call);
+    this.remove(call, { endedByPeer: false });
+    this.#link.onCallEnded();
+  }
+
+  /** Its slot is free. Whoever calls it settles the call. */
+  remove(call: OutgoingCall, { endedByPeer }: { endedByPeer: boolean }): void {
+    // User code runs between this and the settling of a call, and may abort it: once is enough.
+    if (!call.isOpen) return;
+    call.isOpen = false;
+    this.#link.dropQueued(call);
+    if (call.answerCharge > 0) this.#link.giveBack(Window.answers, call.answerCharge);
+    call.answerCharge = 0;
+    call.assembly = undefined;
+    this.#streams.remove(call, { wasSent: call.isWritten, endedByPeer });
+  }
+
   #prepare(callable: Callable, value: unknown, given: CallOptions | undefined): OutgoingCall {
-    const options = checkCallOptions(given);
+    const options = withInheritedDeadline(checkCallOptions(given));
     options.signal?.throwIfAborted();
     if (this.#refusal !== undefined) {
       const { code, message, cause } = this.#refusal;
@@ -196,43 +239,102 @@ export class Caller implements CallOwner {
     if (options.timeoutMs === 0) {
       throw new SidecallError(
         'ERR_SIDECALL_DEADLINE_EXCEEDED',
-        `${callable.name}: timeoutMs was 0, so nothing was sent`,
+        `${callable.name}: no time was left, so nothing was sent`,
         { delivered: 'no' },
       );
     }
     if (this.#names.numberOf(callable.name) === undefined) checkMethodName(callable.name);
     const { remote } = this.#link;
-    const body = encodeWith(callable.request, value);
+    const body = sendsMany(callable.kind) ? nothing : encodeWith(callable.request, value);
     const bodyBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
     if (bodyBytes > remote.receiveMaxBytes) {
       const words = `${callable.name}: message of ${bodyBytes} bytes exceeds the peer's receiveMaxBytes ${remote.receiveMaxBytes}; raise limits.receiveMaxBytes there`;
       throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
     }
-    const request = {
-      method: callable.name,
-      kind: callable.response === undefined ? CallKind.notification : CallKind.unary,
-      body,
-      bodyBytes,
-      metadata: encodeMetadata(options.metadata, this.#link.metadataMaxBytes),
-      response: callable.response,
-      options,
-    };
-    const call = new OutgoingCall(request, this);
+    const metadata = encodeMetadata(options.metadata, this.#link.metadataMaxBytes);
+    const call = this.#make(callable, options, body, bodyBytes, metadata);
     if (options.signal !== undefined) this.#aborts.add(options.signal, call);
     return call;
   }
 
-  #canStart({ request }: OutgoingCall): boolean {
-    const { schedule, sendCredit, own } = this.#link;
+  #make(
+    callable: Callable,
+    options: CallOptions,
+    body: Uint8Array | string,
+    bodyBytes: number,
+    metadata: Uint8Array,
+  ): OutgoingCall {
+    const { name: method, kind, isBulk, response } = callable;
+    const request = {
+      method,
+      kind,
+      body,
+      bodyBytes,
+      metadata,
+      response,
+      isBulk,
+      options: bindCallbacks(options),
+    };
+    const line = kind === CallKind.notification ? this.#notifications : undefined;
+    const call = new OutgoingCall(request, this, line);
+    if (kind > CallKind.notification) this.#addHalves(call, callable);
+    return call;
+  }
+
+  /** What makes a call a stream. */
+  #addHalves(call: OutgoingCall, callable: Callable): void {
+    const link = this.#link;
+    const { kind, name } = callable;
+    const flags = FrameFlag.fromOpener;
+    if (receivesMany(kind)) {
+      const codec = callable.response ?? bytes;
+      const windowBytes = call.request.options.windowBytes ?? link.own.streamWindowBytes;
+      call.reader = new StreamReader({ link, stream: call, codec, flags, windowBytes });
+    }
+    if (sendsMany(kind)) {
+      const windowBytes = link.remote.streamWindowBytes;
+      const codec = callable.request;
+      call.writer = new StreamWriter({ link, stream: call, codec, name, flags, windowBytes });
+    }
+    const { reader, writer } = call;
+    if (kind < CallKind.channel || reader === undefined || writer === undefined) return;
+    const onOver = (): void => {
+      this.remove(call, { endedByPeer: true });
+      call.resolve(undefined);
+      link.onCallEnded();
+    };
+    const onAbort = (error: unknown): void => this.giveUp(call, error, resetReasonFor(error));
+    call.channel = new ChannelCore(link, call, { reader, writer, flags, name, onOver, onAbort });
+  }
+
+  /** Where a call waits, if it has to. */
+  #queueFor({ request }: OutgoingCall): Fifo<OutgoingCall> {
+    if (request.kind === CallKind.notification) return this.#waitingNotifications;
+    return this.#isBulk(request) ? this.#waitingBulk : this.#waiting;
+  }
+
+  #isBulk(request: OutgoingCall['request']): boolean {
+    const queuedBytes = request.metadata.byteLength + request.bodyBytes;
+    return request.isBulk || this.#link.schedule.isBulk(queuedBytes);
+  }
+
+  #creditFor({ request }: OutgoingCall): SendCredit {
+    const isNotification = request.kind === CallKind.notification;
+    const window = isNotification ? Window.notifications : Window.requests;
+    return this.#link.sendCredit[window] as SendCredit;
+  }
+
+  #canStart(call: OutgoingCall): boolean {
+    const { schedule, own } = this.#link;
     return (
       this.#streams.hasRoom &&
-      sendCredit.requests.hasCredit &&
-      schedule.hasRoomFor(queuedBytes(request), own.sendQueueMaxBytes)
+      this.#creditFor(call).hasCredit &&
+      schedule.hasRoom(this.#isBulk(call.request), own.sendQueueMaxBytes)
     );
   }
 
   #start(call: OutgoingCall): void {
-    const { schedule, sendCredit } = this.#link;
+    const { schedule } = this.#link;
     const { request } = call;
     let method = this.#names.numberOf(request.method);
     if (method === undefined) {
@@ -246,7 +348,7 @@ export class Caller implements CallOwner {
     this.#streams.add(call);
     call.isStarted = true;
     call.isOpen = true;
-    sendCredit.requests.spend(chargeOf(request.bodyBytes));
+    this.#creditFor(call).spend(chargeOf(request.bodyBytes));
     const header = schedule.header.open({
       kind: request.kind,
       slot: call.slot,
@@ -255,141 +357,15 @@ export class Caller implements CallOwner {
       timeoutMs: call.deadline === undefined ? noTimeout : timeLeftMs(call.deadline),
       metadataBytes: request.metadata.byteLength,
       messageBytes: request.bodyBytes,
+      windowBytes: request.options.windowBytes ?? 0,
     });
     schedule.send(call, header, request.metadata, request.body, request.bodyBytes);
-    if (request.response === undefined) call.resolve(undefined);
+    if (request.kind === CallKind.notification) call.resolve(undefined);
+    else call.writer?.start();
   }
 
-  #onMessage(call: OutgoingCall | undefined, header: Header, payload: Uint8Array): void {
-    const messageBytes = header.a;
-    const { own, receiveCredit } = this.#link;
-    if (messageBytes > own.receiveMaxBytes) throw tooLarge(messageBytes, own.receiveMaxBytes);
-    if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
-    const charge = chargeOf(messageBytes);
-    receiveCredit.answers.take(charge);
-    if (call === undefined) return this.#link.giveBack(Window.answers, charge); // given up meanwhile
-    if (call.request.response === undefined || call.hasAnswer || call.assembly !== undefined) {
-      throw protocol('second answer');
-    }
-    call.answerCharge = charge;
-    const isLast = (header.flags & FrameFlag.end) !== 0;
-    call.hasAnswer = isLast;
-    const { placed } = call;
-    call.placed = undefined;
-    if (placed === undefined && payload.byteLength === messageBytes) {
-      return this.#onAnswer(call, payload, false);
-    }
-    const keeps = call.request.response.keepsBytes === true;
-    call.assembly = placed ?? new Assembly(messageBytes, keeps);
-    if (payload.byteLength > 0) this.#onFragment(call, payload);
-  }
-
-  #onFragment(call: OutgoingCall, payload: Uint8Array): void {
-    const { assembly } = call;
-    if (assembly === undefined) throw protocol('fragment of no message');
-    if (!assembly.add(payload)) return;
-    call.assembly = undefined;
-    this.#onAnswer(call, assembly.bytes, assembly.isOwned);
-    assembly.release();
-  }
-
-  /** The answer is whole. Where trailers follow, it waits for them. */
-  #onAnswer(call: OutgoingCall, payload: Uint8Array, isOwned: boolean): void {
-    const endsHere = call.hasAnswer;
-    call.hasAnswer = true;
-    this.#link.giveBack(Window.answers, call.answerCharge);
-    call.answerCharge = 0;
-    try {
-      const codec = call.request.response as Codec<unknown>;
-      call.answer = decodeWith(codec, payload, isOwned);
-    } catch (error) {
-      if (!endsHere && call.isOpen) this.#sendReset(call, ResetReason.cancelled);
-      this.#remove(call, { endedByPeer: endsHere });
-      if (!call.isSettled) call.reject(error);
-      return this.#link.onCallEnded();
-    }
-    if (!endsHere) return;
-    this.#remove(call, { endedByPeer: true });
-    this.#settleOk(call);
-    this.#link.onCallEnded();
-  }
-
-  #onHeaders(call: OutgoingCall, payload: Uint8Array): void {
-    if (call.hasHeaders || call.hasAnswer) throw protocol('headers out of turn');
-    call.hasHeaders = true;
-    this.#tell(call.request.options.onHeaders, this.#metadata(payload));
-  }
-
-  #onEnd(call: OutgoingCall, header: Header, payload: Uint8Array): void {
-    const { aux: status, a: metadataBytes, b: textBytes } = header;
-    const detailsAt = metadataBytes + textBytes;
-    const name = statuses[status];
-    if (name === undefined || detailsAt > payload.byteLength || call.assembly !== undefined) {
-      throw protocol('end of a stream that is none');
-    }
-    const metadata = this.#metadata(payload.subarray(0, metadataBytes));
-    if (name === 'ok') {
-      const isUnary = call.request.response !== undefined;
-      if (isUnary !== call.hasAnswer || detailsAt !== payload.byteLength) {
-        throw protocol('success without an answer');
-      }
-      this.#remove(call, { endedByPeer: true });
-      if (metadataBytes > 0) this.#tell(call.request.options.onTrailers, metadata);
-      this.#settleOk(call);
-    } else {
-      const text = payload.subarray(metadataBytes, detailsAt);
-      const words = Buffer.from(text).toString('utf8');
-      const message = `${call.request.method}: ${words === '' ? name : words}`;
-      this.#remove(call, { endedByPeer: true });
-      if (metadataBytes > 0) this.#tell(call.request.options.onTrailers, metadata);
-      this.#settleFailed(call, () => {
-        const rest = payload.subarray(detailsAt);
-        const details = decodeWith(json<unknown>(), rest, false);
-        return new RpcError(name, message, { details, metadata });
-      });
-    }
-    this.#link.onCallEnded();
-  }
-
-  #settleOk(call: OutgoingCall): void {
-    if (!call.isSettled) call.resolve(call.answer);
-  }
-
-  #settleFailed(call: OutgoingCall, makeError: () => SidecallError): void {
-    let error: SidecallError;
-    try {
-      error = makeError();
-    } catch (refused) {
-      error = SidecallError.from(refused);
-    }
-    if (!call.isSettled) return call.reject(error);
-    // A notification: its promise resolved long ago.
-    const { peer, onEvent } = this.#link;
-    const { method } = call.request;
-    emitEvent(onEvent, { type: 'notification-failed', error, peer, method });
-  }
-
-  #onReset(call: OutgoingCall, reason: number): void {
-    const code = resetCodes[reason];
-    if (code === undefined) throw protocol('reset without a known reason');
-    this.#remove(call, { endedByPeer: true });
-    this.#settleFailed(
-      call,
-      () => new SidecallError(code, `${call.request.method}: ${resetWords[code]}`),
-    );
-    this.#link.onCallEnded();
-  }
-
-  /** The caller's own doing: nothing more is awaited, and the peer is told if it ever heard of it. */
-  #giveUp(call: OutgoingCall, reason: unknown, wireReason: number): void {
-    if (call.isSettled) return;
-    call.reject(reason);
-    if (!call.isStarted) this.#waitingWith(call).remove(call);
-    if (!call.isOpen) return; // never begun, or the peer has ended it this very moment
-    if (call.isWritten) this.#sendReset(call, wireReason);
-    else this.#link.sendCredit.requests.spend(-chargeOf(call.request.bodyBytes));
-    this.#remove(call, { endedByPeer: false });
-    this.#link.onCallEnded();
+  #takeBackCharge(call: OutgoingCall): void {
+    this.#creditFor(call).spend(-chargeOf(call.request.bodyBytes));
   }
 
   #sendReset(call: OutgoingCall, reason: number): void {
@@ -397,63 +373,23 @@ export class Caller implements CallOwner {
     const flags = FrameFlag.fromOpener;
     schedule.sendControl(schedule.header.reset(flags, call.slot, call.generation, reason));
   }
-
-  #remove(call: OutgoingCall, { endedByPeer }: { endedByPeer: boolean }): void {
-    // User code runs between this and the settling of a call, and may abort it: once is enough.
-    if (!call.isOpen) return;
-    call.isOpen = false;
-    this.#link.schedule.drop(call);
-    if (call.answerCharge > 0) this.#link.giveBack(Window.answers, call.answerCharge);
-    call.answerCharge = 0;
-    call.assembly = undefined;
-    this.#streams.remove(call, { wasSent: call.isWritten, endedByPeer });
-  }
-
-  #metadata(bytes: Uint8Array): Metadata {
-    if (bytes.byteLength > this.#link.own.metadataMaxBytes)
-      throw protocol('metadata over the limit');
-    return decodeMetadata(bytes);
-  }
-
-  #tell(listener: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
-    if (listener === undefined) return;
-    try {
-      listener(metadata);
-    } catch (error) {
-      setImmediate(() => {
-        throw error;
-      });
-    }
-  }
 }
 
+/** A call that a handler makes has no more time than the handler's own call. */
+function withInheritedDeadline(options: CallOptions): CallOptions {
+  const deadline = inheritedDeadline();
+  if (deadline === undefined) return options;
+  const leftMs = timeLeftMs(deadline);
+  const isEarlier = options.timeoutMs === undefined || leftMs < options.timeoutMs;
+  return isEarlier ? { ...options, timeoutMs: leftMs } : options;
+}
+
+const noOptions: CallOptions = Object.freeze({});
+
 const waitingWords = `${fixed.waitingCallsMax} calls already wait on this session; the peer does not keep up`;
-
-const resetCodes: Record<number, keyof typeof resetWords | undefined> = {
-  [ResetReason.deadlineExceeded]: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
-  [ResetReason.limitStreams]: 'ERR_SIDECALL_LIMIT_STREAMS',
-  [ResetReason.goingAway]: 'ERR_SIDECALL_GOING_AWAY',
-};
-
-const resetWords = {
-  ERR_SIDECALL_DEADLINE_EXCEEDED: 'the deadline passed at the peer',
-  ERR_SIDECALL_LIMIT_STREAMS: 'the peer runs as many handlers as it allows',
-  ERR_SIDECALL_GOING_AWAY: 'the peer is closing and did not start this call',
-} as const;
 
 function lateWords(call: OutgoingCall): string {
   const { method, options } = call.request;
   const where = call.isWritten ? 'after it was sent' : 'before it was sent';
   return `${method}: timeoutMs ${options.timeoutMs} passed ${where}`;
-}
-
-/** The peer announced more than we said that we take. */
-export function tooLarge(messageBytes: number, max: number): SidecallError {
-  const words = `the peer announced a message of ${messageBytes} bytes; receiveMaxBytes is ${max}`;
-  return new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', words);
-}
-
-/** What the send queue will hold of a call. */
-function queuedBytes({ metadata, bodyBytes }: OutgoingCall['request']): number {
-  return metadata.byteLength + bodyBytes;
 }

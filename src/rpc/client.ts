@@ -1,26 +1,157 @@
 // SPDX-License-Identifier: MIT
 // Methods of a contract as functions.
+import { ranges } from '../limits.ts';
+import { checkInteger, checkKeys } from '../options.ts';
 import type { CallOptions } from './call.ts';
 import type { Callable } from './caller.ts';
-import { type Client, checkService, type Methods, type Service } from './service.ts';
+import {
+  around,
+  checkInterceptors,
+  type InterceptedCall,
+  type Interceptor,
+} from './interceptor.ts';
+import { checkRetry, Retrying, type RetryOptions } from './retry.ts';
+import {
+  type Client,
+  callKindOf,
+  checkService,
+  type Method,
+  type MethodKind,
+  type Methods,
+  type Service,
+} from './service.ts';
+import { FailedCall, type StreamCall } from './stream-call.ts';
+import { Bidi, ClientStream, isIterable, pump, ServerStream } from './streams.ts';
+
+/** Options of `client()`. */
+export interface ClientOptions {
+  /** `timeoutMs` of calls that do not say otherwise. Default: none; 0 to 2,147,483,647. */
+  readonly timeoutMs?: number | undefined;
+  /** Functions around every call; the first is the outermost. A repeated call is one call to them. Default: none. */
+  readonly interceptors?: readonly Interceptor[] | undefined;
+  /** Repeats what may be repeated: `true` for the defaults of {@link RetryOptions}. Default: no. */
+  readonly retry?: boolean | RetryOptions | undefined;
+}
 
 /** Whoever can call: a session, or a helper that outlives its sessions. */
 export interface CallTarget {
+  /** A call that was lost with its session can be made again on the next one. */
+  readonly outlivesSessions: boolean;
   call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown>;
+  /** Never throws. */
+  openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall;
 }
 
+type Invoke = (request: unknown, options: CallOptions | undefined) => unknown;
+
 /** One function per method; the object has no prototype and is frozen. */
-export function makeClient<M extends Methods>(service: Service<M>, target: CallTarget): Client<M> {
+export function makeClient<M extends Methods>(
+  service: Service<M>,
+  target: CallTarget,
+  options: ClientOptions = {},
+): Client<M> {
   checkService('client()', service);
+  checkKeys('client()', options, ['timeoutMs', 'interceptors', 'retry']);
+  const { timeoutMs } = options;
+  if (timeoutMs !== undefined) checkInteger('timeoutMs', timeoutMs, ranges.timeoutMs);
+  const interceptors = checkInterceptors('client()', options.interceptors);
+  const retry = checkRetry(options.retry);
+  const caller = retry === undefined ? target : new Retrying(target, retry);
   const client = Object.create(null) as Record<string, unknown>;
   for (const [method, description] of Object.entries(service.methods)) {
-    const callable: Callable = {
-      name: service.wireName(method),
-      request: description.request,
-      response: description.kind === 'unary' ? description.response : undefined,
-    };
-    client[method] = (request: unknown, options?: CallOptions) =>
-      target.call(callable, request, options);
+    const callable = callableOf(service.wireName(method), description);
+    const plain = invoke(caller, callable, description.kind, timeoutMs);
+    const called = intercepted(callable.name, description.kind, plain, interceptors);
+    client[method] = withArguments(description.kind, called);
   }
   return Object.freeze(client) as Client<M>;
+}
+
+/** What a method of a contract is to the calling half. */
+function callableOf(name: string, description: Method): Callable {
+  return {
+    name,
+    kind: callKindOf[description.kind],
+    request: description.request,
+    response: 'response' in description ? description.response : undefined,
+    isBulk: 'priority' in description && description.priority === 'bulk',
+    isIdempotent: description.idempotent,
+  };
+}
+
+function invoke(
+  target: CallTarget,
+  callable: Callable,
+  kind: MethodKind,
+  timeoutMs: number | undefined,
+): Invoke {
+  const complete = (options: CallOptions | undefined): CallOptions | undefined =>
+    timeoutMs === undefined ? options : { timeoutMs, ...options };
+  const open = (request: unknown, options: CallOptions | undefined): StreamCall =>
+    target.openStream(callable, request, complete(options));
+  switch (kind) {
+    case 'serverStream':
+      return (request, options) => new ServerStream(open(request, options));
+    case 'clientStream':
+      return (requests, options) => {
+        const call = open(undefined, options);
+        if (requests === undefined) return new ClientStream(call);
+        void pump(call, requests as AsyncIterable<unknown>);
+        return call.promise;
+      };
+    case 'bidi':
+      return (requests, options) => {
+        const call = open(undefined, options);
+        if (requests === undefined) return new Bidi(call);
+        void pump(call, requests as AsyncIterable<unknown>);
+        return new ServerStream(call);
+      };
+    default:
+      return (request, options) => target.call(callable, request, complete(options));
+  }
+}
+
+/** Streams of requests may be left out: then they are sent. */
+function withArguments(kind: MethodKind, called: Invoke): (...args: unknown[]) => unknown {
+  if (kind !== 'clientStream' && kind !== 'bidi') {
+    return (request, options) => called(request, options as CallOptions | undefined);
+  }
+  return (first, second) => {
+    if (isIterable(first)) return called(first, second as CallOptions | undefined);
+    return called(undefined, first as CallOptions | undefined);
+  };
+}
+
+function intercepted(
+  method: string,
+  kind: MethodKind,
+  plain: Invoke,
+  interceptors: readonly Interceptor[],
+): Invoke {
+  if (interceptors.length === 0) return plain;
+  const composed = around(interceptors, ({ request, options }) => plain(request, options));
+  return (request, options) => {
+    const call: InterceptedCall = {
+      method,
+      kind,
+      side: 'caller',
+      request,
+      options: options ?? {},
+      ctx: undefined,
+    };
+    try {
+      return composed(call);
+    } catch (error) {
+      return failed(kind, request, error);
+    }
+  };
+}
+
+/** Calls never throw: what an interceptor throws comes as what the method gives. */
+function failed(kind: MethodKind, request: unknown, error: unknown): unknown {
+  const call = new FailedCall(error);
+  if (kind === 'serverStream') return new ServerStream(call);
+  if (kind === 'bidi') return request === undefined ? new Bidi(call) : new ServerStream(call);
+  if (kind === 'clientStream' && request === undefined) return new ClientStream(call);
+  return call.promise;
 }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The windows of a session, in bytes: what each side may still send, and what it owes. Requests and
-// answers have one each: answers are taken as they arrive and wait for no handler, so they always move,
-// and a session whose requests are stuck behind busy handlers can still be answered.
+// The windows of a session and of its streams, in bytes: what each side may still send, and what it owes.
+// What waits for different things has windows of its own: answers are taken as they arrive, requests wait
+// for handlers, messages of streams for whoever reads them, notifications for the one before. So a session
+// whose requests are stuck behind busy handlers can still be answered, and one whose streams nobody reads
+// still calls.
 
 import { protocol } from '../frame.ts';
-import { fixed } from '../limits.ts';
+import { fixed, leastSessionWindow, type SessionLimits } from '../limits.ts';
 
-/** Which window a message counts in; also the `slot` of a credit frame. */
-export const Window = { requests: 0, answers: 1 } as const;
+/** Which window of the session a message counts in; also the `slot` of a credit frame. */
+export const Window = { requests: 0, answers: 1, streams: 2, notifications: 3 } as const;
+
+/** Limits that windows follow from. */
+type WindowLimits = Pick<SessionLimits, 'streamWindowBytes' | 'receiveMaxBytes'>;
 
 /** What a message takes from a window: empty ones count too, or they would be unbounded. */
 export function chargeOf(messageBytes: number): number {
@@ -37,15 +42,11 @@ export class SendCredit {
   }
 }
 
-/** Both windows that we send into. */
-export class SendCredits {
-  readonly requests: SendCredit;
-  readonly answers: SendCredit;
-
-  constructor(initialBytes: number) {
-    this.requests = new SendCredit(initialBytes);
-    this.answers = new SendCredit(initialBytes);
-  }
+/** The windows of the session that we send into, by {@link Window}. */
+export function sendCredits(remote: WindowLimits): readonly SendCredit[] {
+  const least = leastSessionWindow(remote);
+  const sizes = [least, least, least, remote.streamWindowBytes];
+  return sizes.map((bytes) => new SendCredit(bytes));
 }
 
 /** The receiver's half: what the peer has used, and what is given back in batches. */
@@ -88,13 +89,11 @@ export class ReceiveCredit {
   }
 }
 
-/** Both windows that we grant. */
-export class ReceiveCredits {
-  readonly requests: ReceiveCredit;
-  readonly answers: ReceiveCredit;
-
-  constructor(windowBytes: number, initiallyGranted: number) {
-    this.requests = new ReceiveCredit(windowBytes, initiallyGranted);
-    this.answers = new ReceiveCredit(windowBytes, initiallyGranted);
-  }
+/** The windows of the session that we grant, by {@link Window}. */
+export function receiveCredits(own: SessionLimits): readonly ReceiveCredit[] {
+  const least = leastSessionWindow(own);
+  const shared = (): ReceiveCredit => new ReceiveCredit(own.sessionWindowBytes, least);
+  const { streamWindowBytes } = own;
+  // Notifications of a session are one stream.
+  return [shared(), shared(), shared(), new ReceiveCredit(streamWindowBytes, streamWindowBytes)];
 }

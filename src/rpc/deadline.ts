@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Duration, instant, time left. The only file in rpc/ that sets timers.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { ranges } from '../limits.ts';
 
 /** Something that a deadline can end. It keeps its timer, so that {@link cancelDeadline} finds it. */
@@ -36,4 +37,16 @@ function fire(of: Timed, deadline: number): void {
   // Node counts from the beginning of the loop's turn, so a timer set late in one comes early.
   if (deadline > performance.now()) armDeadline(of, deadline);
   else of.onDeadline();
+}
+
+const inherited = new AsyncLocalStorage<number>();
+
+/** Runs a handler so that the calls it makes end when its own time does. */
+export function inheritingDeadline(deadline: number, run: () => void): void {
+  inherited.run(deadline, run);
+}
+
+/** The deadline of the handler that runs here, or undefined. */
+export function inheritedDeadline(): number | undefined {
+  return inherited.getStore();
 }

@@ -23,6 +23,11 @@ export class Assembly {
     return this.#pooled?.byteLength ?? this.bytes.byteLength;
   }
 
+  /** Bytes that are still to come. */
+  get missingBytes(): number {
+    return this.bytes.byteLength - this.#filled;
+  }
+
   /** The codec may keep the memory. */
   get isOwned(): boolean {
     return this.#pooled === undefined;

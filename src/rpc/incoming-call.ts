@@ -1,48 +1,65 @@
 // SPDX-License-Identifier: MIT
 // One call of the peer's, and what its handler sees of it.
 import { nodeError, SidecallError, type SidecallErrorCode } from '../errors.ts';
-import type { Fifo } from '../fifo.ts';
 import type { Metadata } from '../metadata.ts';
 import type { Peer } from '../peer.ts';
 import type { CallContext } from './call.ts';
+import type { ChannelCore } from './channel-core.ts';
 import { armDeadline, type Timed } from './deadline.ts';
 import type { Assembly } from './fragment.ts';
-import type { OutgoingMessage, SendingStream } from './schedule.ts';
+import type { SendingStream, SendLine } from './schedule.ts';
+import type { ReadStream, StreamReader } from './stream-reader.ts';
+import type { StreamWriter } from './stream-writer.ts';
 
 /** Who acts for a call that a handler, or time, speaks for. */
 export interface CallHost {
   readonly peer: Peer;
   sendHeaders(call: IncomingCall, metadata: Metadata): void;
   onCallDeadline(call: IncomingCall): void;
+  /** The handler reads no more of its requests. */
+  onReaderStopped(call: IncomingCall, error: SidecallError | undefined): void;
+  /** As `ctx.cancelledNow()`. */
+  isCancelledNow(call: IncomingCall): boolean | undefined;
 }
 
 /** The first frame of a call, taken apart. */
 export interface CallOpening {
   readonly slot: number;
   readonly generation: number;
-  readonly isNotification: boolean;
+  /** One of `CallKind`. */
+  readonly kind: number;
   readonly method: string;
   readonly metadata: Metadata;
   readonly deadline: number | undefined;
   /** What its message took of the window. */
   readonly charge: number;
+  /** What we may send of a stream before the caller grants more, in bytes. */
+  readonly windowBytes: number;
 }
 
 const noMetadata: Metadata = Object.freeze({});
 
-export class IncomingCall implements SendingStream, Timed {
+export class IncomingCall implements SendingStream, ReadStream, Timed {
   readonly opening: CallOpening;
   readonly host: CallHost;
   readonly slot: number;
   readonly generation: number;
-  readonly isBorrowed = false;
-  outgoing: Fifo<OutgoingMessage> | undefined;
+  isBorrowed = false;
+  isBulk = false;
+  line: SendLine | undefined;
+  queued = 0;
   isWritten = false;
   sentPosition = 0;
   timer: NodeJS.Timeout | undefined;
 
   /** The request, while it comes in pieces. */
   assembly: Assembly | undefined;
+  // The halves of a stream, or the channel that it is.
+  reader: StreamReader | undefined;
+  writer: StreamWriter | undefined;
+  channel: ChannelCore | undefined;
+  /** Its handler is told when the session is about to close. */
+  endsAtDrain = false;
   /** Its handler was started and has not settled. */
   isRunning = false;
   /** Nothing more will be sent: answered, cancelled, or the session ended. */
@@ -62,8 +79,20 @@ export class IncomingCall implements SendingStream, Timed {
     if (opening.deadline !== undefined) armDeadline(this, opening.deadline);
   }
 
+  get isAnswer(): boolean {
+    return this.writer === undefined;
+  }
+
+  get isOpen(): boolean {
+    return !this.isOver;
+  }
+
   onDeadline(): void {
     this.host.onCallDeadline(this);
+  }
+
+  onReaderStopped(error: SidecallError | undefined): void {
+    this.host.onReaderStopped(this, error);
   }
 
   /** Made when somebody reads it: most handlers never do. */
@@ -116,6 +145,10 @@ export class HandlerContext implements CallContext {
 
   set trailers(metadata: Metadata) {
     this.#call.trailers = metadata;
+  }
+
+  cancelledNow(): boolean | undefined {
+    return this.#call.host.isCancelledNow(this.#call);
   }
 
   sendHeaders(metadata: Metadata): void {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What the two halves of a session share: its transport, limits, windows, and the way to report.
-import type { SidecallError } from '../errors.ts';
+import { SidecallError } from '../errors.ts';
 import type { OnEvent } from '../events.ts';
 import type { SessionLimits } from '../limits.ts';
 import type { Peer } from '../peer.ts';
 import type { Transport } from '../transport.ts';
-import type { ReceiveCredits, SendCredits } from './credit.ts';
-import type { Schedule } from './schedule.ts';
+import type { Blocked } from './blocked.ts';
+import { chargeOf, type ReceiveCredit, type SendCredit } from './credit.ts';
+import type { Schedule, SendingStream } from './schedule.ts';
 
 /** What the peer announced of itself in the hello. */
 export type RemoteLimits = Pick<
@@ -20,16 +21,36 @@ export interface Link {
   readonly schedule: Schedule;
   readonly own: SessionLimits;
   readonly remote: RemoteLimits;
-  readonly sendCredit: SendCredits;
-  readonly receiveCredit: ReceiveCredits;
+  /** Windows of the session, by `Window`. */
+  readonly sendCredit: readonly SendCredit[];
+  readonly receiveCredit: readonly ReceiveCredit[];
+  /** Senders of streams that wait for the session: for its window, or room in its queue. */
+  readonly blocked: Blocked;
   /** Metadata that may be sent: what the peer takes, and what fits into one frame. */
   readonly metadataMaxBytes: number;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
-  /** Gives window (of {@link Window}) back to the peer; batched. */
+  /** Gives back to a window of the session; batched. */
   giveBack(window: number, charge: number): void;
+  /** Forgets what is queued for a stream that is over. */
+  dropQueued(stream: SendingStream): void;
   /** Ends the session because of what the peer did. */
   fail(error: SidecallError): void;
   /** A call ended: others may start, and a session that drains may be done. */
   onCallEnded(): void;
+}
+
+/**
+ * Counts a message that has begun to arrive: before memory is taken for it. Returns its charge.
+ * @throws {SidecallError} `FRAME_TOO_LARGE`, or `PROTOCOL` where the peer had no credit left.
+ */
+export function takeMessage(link: Link, window: number, messageBytes: number): number {
+  const max = link.own.receiveMaxBytes;
+  if (messageBytes > max) {
+    const words = `the peer announced a message of ${messageBytes} bytes; receiveMaxBytes is ${max}`;
+    throw new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', words);
+  }
+  const charge = chargeOf(messageBytes);
+  (link.receiveCredit[window] as ReceiveCredit).take(charge);
+  return charge;
 }

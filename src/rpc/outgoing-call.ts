@@ -1,33 +1,41 @@
 // SPDX-License-Identifier: MIT
 // One call of ours, from the moment it was accepted to the moment it settles, exactly once.
-import type { Fifo } from '../fifo.ts';
+import type { SidecallError } from '../errors.ts';
+import { CallKind, sendsMany } from '../frame.ts';
 import type { CallOptions } from './call.ts';
+import type { ChannelCore } from './channel-core.ts';
 import type { Codec } from './codec.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 import type { Assembly } from './fragment.ts';
-import type { OutgoingMessage, SendingStream } from './schedule.ts';
+import type { SendingStream, SendLine } from './schedule.ts';
+import type { ReadStream, StreamReader } from './stream-reader.ts';
+import { ended, type StreamWriter } from './stream-writer.ts';
 
 /** Who is told when a call of ours gives up, and when it has settled. */
 export interface CallOwner {
   onCallDeadline(call: OutgoingCall): void;
   onCallSettled(call: OutgoingCall): void;
+  /** Whoever reads its answers wants no more. */
+  onReaderStopped(call: OutgoingCall, error: SidecallError | undefined): void;
 }
 
 /** What a call is made of. */
 export interface CallRequest {
   readonly method: string;
+  /** One of `CallKind`. */
   readonly kind: number;
   readonly body: Uint8Array | string;
   readonly bodyBytes: number;
   readonly metadata: Uint8Array;
-  /** undefined: a notification, nobody waits for an answer. */
+  /** The codec of one answer; undefined where nobody waits for one. */
   readonly response: Codec<unknown> | undefined;
+  readonly isBulk: boolean;
   readonly options: CallOptions;
 }
 
 const ignore = (): void => undefined;
 
-export class OutgoingCall implements SendingStream, Timed {
+export class OutgoingCall implements SendingStream, ReadStream, Timed {
   readonly request: CallRequest;
   readonly #owner: CallOwner;
   readonly promise: Promise<unknown>;
@@ -45,7 +53,17 @@ export class OutgoingCall implements SendingStream, Timed {
   isSettled = false;
   isWritten = false;
   sentPosition = 0;
-  outgoing: Fifo<OutgoingMessage> | undefined;
+  line: SendLine | undefined;
+  queued = 0;
+  readonly isBorrowed: boolean;
+  readonly isAnswer = false;
+
+  // The halves of a stream, or the channel that it is.
+  reader: StreamReader | undefined;
+  writer: StreamWriter | undefined;
+  channel: ChannelCore | undefined;
+  /** Called when the peer has our end, or the call has settled. */
+  onEndTaken: ((error: unknown) => void) | undefined;
 
   // The answer, as far as it came.
   assembly: Assembly | undefined;
@@ -56,9 +74,12 @@ export class OutgoingCall implements SendingStream, Timed {
   hasAnswer = false;
   hasHeaders = false;
 
-  constructor(request: CallRequest, owner: CallOwner) {
+  constructor(request: CallRequest, owner: CallOwner, line: SendLine | undefined) {
     this.request = request;
     this.#owner = owner;
+    this.line = line;
+    // A promise of these resolves when the message was admitted, and not when the call has settled.
+    this.isBorrowed = request.kind === CallKind.notification || sendsMany(request.kind);
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -70,24 +91,36 @@ export class OutgoingCall implements SendingStream, Timed {
     }
   }
 
-  get isBorrowed(): boolean {
-    return this.request.response === undefined;
+  get isBulk(): boolean {
+    return this.request.isBulk;
   }
 
   resolve(value: unknown): void {
     this.#settle();
+    this.reader?.end();
+    this.writer?.fail(ended(this.request.method, 'once the call was answered'));
+    this.onEndTaken?.(undefined);
     this.#resolve(value);
   }
 
-  reject(reason: unknown): void {
+  /** `now`: answers of a stream that were not taken yet are dropped; else the failure comes behind them. */
+  reject(reason: unknown, now = true): void {
     this.#settle();
     // A failure that nobody awaits is not the end of the process. Costs nothing where none occurs.
     this.promise.catch(ignore);
+    this.channel?.fail(reason, { now });
+    this.reader?.fail(reason, { now });
+    this.writer?.fail(reason);
+    this.onEndTaken?.(reason);
     this.#reject(reason);
   }
 
   onDeadline(): void {
     this.#owner.onCallDeadline(this);
+  }
+
+  onReaderStopped(error: SidecallError | undefined): void {
+    this.#owner.onReaderStopped(this, error);
   }
 
   #settle(): void {

@@ -1,29 +1,87 @@
 // SPDX-License-Identifier: MIT
 // Methods that are served, by wire name. A Map: a method called `toString` is unknown like any other.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { nodeError } from '../errors.ts';
+import { checkKeys } from '../options.ts';
 import type { CallContext } from './call.ts';
 import type { Codec } from './codec.ts';
-import { checkService, type Handlers, type Methods, type Service } from './service.ts';
+import { Health, HealthService } from './health.ts';
+import { around, checkInterceptors, type Interceptor } from './interceptor.ts';
+import { ReflectionService, reflectionHandlers } from './reflection.ts';
+import {
+  callKindOf,
+  checkService,
+  type Handlers,
+  type Method,
+  type MethodKind,
+  type Methods,
+  type Service,
+} from './service.ts';
+
+/** Options of `serve()`. */
+export interface ServeOptions {
+  /** Functions around every call of the service; the first is the outermost. Default: none. */
+  readonly interceptors?: readonly Interceptor[] | undefined;
+}
+
+type Handler = (request: unknown, ctx: CallContext) => unknown;
 
 /** A method with the function that answers it. */
 export interface Served {
-  readonly kind: 'unary' | 'notification';
+  readonly kind: MethodKind;
+  /** {@link Served.kind} on the wire. */
+  readonly callKind: number;
   readonly request: Codec<unknown>;
   readonly response: Codec<unknown> | undefined;
-  readonly handler: (request: unknown, ctx: CallContext) => unknown;
+  /** Its handler gives a stream. */
+  readonly isStreaming: boolean;
+  readonly isBulk: boolean;
+  readonly handler: Handler;
+  /** Runs a function in the asynchronous context of `serve()`: not in that of whoever woke the session. */
+  readonly inContext: ReturnType<typeof AsyncLocalStorage.snapshot>;
+  /** Its calls are told when the session is about to close: they would last for ever. */
+  readonly endsAtDrain: boolean;
 }
 
 /** Methods of one session, on top of those that its listener or helper serves for all of its own. */
 export class Registry {
   readonly #methods = new Map<string, Served>();
+  readonly #services: Service[] = [];
   readonly #parent: Registry | undefined;
+  #builtIns: Map<string, Served> | undefined;
+  #health: Health | undefined;
+  /** The peer may list what is served here. */
+  isIntrospective = false;
 
   constructor(parent?: Registry) {
     this.#parent = parent;
   }
 
   find(name: string): Served | undefined {
-    return this.#methods.get(name) ?? this.#parent?.find(name);
+    const served = this.#methods.get(name) ?? this.#parent?.find(name);
+    if (served !== undefined || !name.startsWith(builtInPrefix)) return served;
+    return this.#findBuiltIn(name);
+  }
+
+  /** Everything that is served here, the built-in services not included. */
+  get services(): readonly Service[] {
+    return [...(this.#parent?.services ?? []), ...this.#services];
+  }
+
+  /** That of the listener or helper, where there is one. */
+  get health(): Health {
+    if (this.#parent !== undefined) return this.#parent.health;
+    this.#health ??= new Health();
+    return this.#health;
+  }
+
+  /** Everybody is told that we serve no more. Those of a listener or helper: by that. */
+  shutDown(): Promise<void> | undefined {
+    if (this.#parent !== undefined || this.#health === undefined) return undefined;
+    this.#health.shutdown();
+    // Whoever watches hears of it before the session drains.
+    if (!this.#health.isWatched) return undefined;
+    return new Promise((resolve) => setImmediate(resolve));
   }
 
   /**
@@ -31,28 +89,84 @@ export class Registry {
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served
    * already; then nothing of it is served.
    */
-  add<M extends Methods>(service: Service<M>, handlers: Handlers<M>): void {
+  add<M extends Methods>(
+    service: Service<M>,
+    handlers: Handlers<M>,
+    options: ServeOptions = {},
+  ): void {
     checkService('serve()', service);
+    checkKeys('serve()', options, ['interceptors']);
+    const interceptors = checkInterceptors(`serve(${service.name})`, options.interceptors);
     if (typeof handlers !== 'object' || handlers === null) {
       throw misuse(`serve(${service.name}): handlers are missing`);
     }
-    const added = new Map<string, Served>();
-    for (const [method, description] of Object.entries(service.methods)) {
-      const name = service.wireName(method);
-      const handler: unknown = (handlers as Record<string, unknown>)[method];
-      if (typeof handler !== 'function')
-        throw misuse(`serve(${service.name}): no handler '${method}'`);
-      if (this.find(name) !== undefined)
-        throw misuse(`serve(${service.name}): '${name}' is served already`);
-      added.set(name, {
-        kind: description.kind,
-        request: description.request,
-        response: description.kind === 'unary' ? description.response : undefined,
-        handler: (request, ctx) => handler.call(handlers, request, ctx),
-      });
+    const added = served(service, handlers, interceptors);
+    for (const name of added.keys()) {
+      if (this.find(name) === undefined) continue;
+      throw misuse(`serve(${service.name}): '${name}' is served already`);
     }
-    for (const [name, served] of added) this.#methods.set(name, served);
+    for (const [name, method] of added) this.#methods.set(name, method);
+    this.#services.push(service as unknown as Service);
   }
+
+  #findBuiltIn(name: string): Served | undefined {
+    this.#builtIns ??= this.#makeBuiltIns();
+    return this.#builtIns.get(name);
+  }
+
+  #makeBuiltIns(): Map<string, Served> {
+    const builtIns = served(HealthService, this.health.handlers, []);
+    if (!this.isIntrospective) return builtIns;
+    const reflection = reflectionHandlers(() => this.services);
+    return new Map([...builtIns, ...served(ReflectionService, reflection, [])]);
+  }
+}
+
+const builtInPrefix = 'sidecall.';
+
+/** The methods of a service with their handlers. @throws {TypeError} where one is missing. */
+function served<M extends Methods>(
+  service: Service<M>,
+  handlers: Handlers<M>,
+  interceptors: readonly Interceptor[],
+): Map<string, Served> {
+  const methods = new Map<string, Served>();
+  const inContext = AsyncLocalStorage.snapshot();
+  for (const [method, description] of Object.entries<Method>(service.methods)) {
+    const name = service.wireName(method);
+    const handler: unknown = (handlers as Record<string, unknown>)[method];
+    if (typeof handler !== 'function') {
+      throw misuse(`serve(${service.name}): no handler '${method}'`);
+    }
+    const { kind } = description;
+    const plain: Handler = (request, ctx) => handler.call(handlers, request, ctx);
+    methods.set(name, {
+      kind,
+      callKind: callKindOf[kind],
+      request: description.request,
+      response: 'response' in description ? description.response : undefined,
+      isStreaming: kind === 'serverStream' || kind === 'bidi',
+      isBulk: 'priority' in description && description.priority === 'bulk',
+      handler: intercepted(name, description, plain, interceptors),
+      inContext,
+      endsAtDrain: name === healthWatch,
+    });
+  }
+  return methods;
+}
+
+const healthWatch = HealthService.wireName('watch');
+
+function intercepted(
+  method: string,
+  { kind }: Method,
+  handler: Handler,
+  interceptors: readonly Interceptor[],
+): Handler {
+  if (interceptors.length === 0) return handler;
+  const call = around(interceptors, ({ request, ctx }) => handler(request, ctx as CallContext));
+  return (request, ctx) =>
+    call({ method, kind, side: 'handler', request, options: undefined, ctx });
 }
 
 function misuse(words: string): TypeError {

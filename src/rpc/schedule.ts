@@ -5,6 +5,7 @@ import { Fifo } from '../fifo.ts';
 import { FrameFlag, HeaderWriter } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import type { Transport } from '../transport.ts';
+import { chargeOf } from './credit.ts';
 
 /** What the queue keeps of a stream that sends. */
 export interface SendingStream {
@@ -12,19 +13,32 @@ export interface SendingStream {
   readonly generation: number;
   /** The sender may reuse its bytes as soon as they were admitted: what has to wait is copied. */
   readonly isBorrowed: boolean;
-  /** Messages not yet handed to the transport, in order; undefined until there is one. */
-  outgoing: Fifo<OutgoingMessage> | undefined;
+  /** Everything of it goes behind what is not bulk, however short. */
+  readonly isBulk: boolean;
+  /** What it sends is the answer to a call of the peer's. */
+  readonly isAnswer: boolean;
+  /** Its place in the queue; several streams may share one, and then keep their order. */
+  line: SendLine | undefined;
+  /** Messages of it in the line. */
+  queued: number;
   /** Something of the stream was handed to the transport. */
   isWritten: boolean;
   /** The transport's `sentPosition` behind the last frame of the stream. */
   sentPosition: number;
 }
 
+/** Messages that leave in order. */
+export type SendLine = Fifo<OutgoingMessage>;
+
 /** One message in the queue. */
 export interface OutgoingMessage {
+  readonly stream: SendingStream;
   readonly header: Uint8Array;
   readonly bytes: Uint8Array;
   readonly flags: number;
+  readonly isBulk: boolean;
+  /** Called when its last piece was handed over. */
+  readonly onTaken: (() => void) | undefined;
   sentBytes: number;
   isBegun: boolean;
 }
@@ -45,10 +59,11 @@ export class Schedule {
   readonly #control = new Fifo<ControlFrame>();
   // Streams whose next message is whole in one frame, and those in the middle of a long one. They take
   // turns, and only the long ones wait for the transport's bulk limit: a small call finds a short queue.
-  readonly #ready = new Fifo<SendingStream>();
-  readonly #bulk = new Fifo<SendingStream>();
+  readonly #ready = new Fifo<SendLine>();
+  readonly #bulk = new Fifo<SendLine>();
   #smallBytes = 0;
   #bulkBytes = 0;
+  #answerBytes = 0;
   #isBulkNext = false;
   #isFull = false;
   #isBulkFull = false;
@@ -68,14 +83,19 @@ export class Schedule {
     return this.#smallBytes + this.#bulkBytes;
   }
 
+  /** Those of them that answer calls, streams apart. */
+  get answerBytes(): number {
+    return this.#answerBytes;
+  }
+
   /** Is a message of this length queued behind pieces of others, in a queue of their own? */
   isBulk(bytes: number): boolean {
     return bytes > this.#fragmentBytes;
   }
 
   /** May one more message be queued? Long ones do not stand in the way of small ones. */
-  hasRoomFor(bytes: number, maxBytes: number): boolean {
-    return (this.isBulk(bytes) ? this.#bulkBytes : this.#smallBytes) < maxBytes;
+  hasRoom(isBulk: boolean, maxBytes: number): boolean {
+    return (isBulk ? this.#bulkBytes : this.#smallBytes) < maxBytes;
   }
 
   /** Largest payload that goes in one frame, in bytes. */
@@ -93,8 +113,9 @@ export class Schedule {
   }
 
   /** A whole message may go at once: nothing of its kind waits. */
-  get #isClear(): boolean {
-    return !this.#isFull && this.#control.length === 0 && this.#ready.length === 0;
+  #isClear(isBulk: boolean): boolean {
+    if (this.#isFull || this.#control.length > 0) return false;
+    return isBulk ? this.#bulk.length === 0 && !this.#isBulkFull : this.#ready.length === 0;
   }
 
   /** A small frame that overtakes all data. The header may be the writer's own: it is copied. */
@@ -108,7 +129,9 @@ export class Schedule {
 
   /**
    * A frame that begins a message, then as many fragments as it takes. `prefix` (metadata) goes before
-   * the body. The body is referenced until it was sent, not copied.
+   * the body. The body is referenced until it was sent, not copied, unless the stream's is borrowed.
+   * True: it was sent or copied. False: it waits, uncopied where `onTaken` is given, which is then called
+   * when its last piece was handed over.
    */
   send(
     stream: SendingStream,
@@ -116,38 +139,61 @@ export class Schedule {
     prefix: Uint8Array,
     body: Uint8Array | string,
     bodyBytes: number,
-  ): void {
-    const isWhole = prefix.byteLength + bodyBytes <= this.#fragmentBytes;
-    if (isWhole && this.#isClear && !hasQueued(stream)) {
+    onTaken?: () => void,
+  ): boolean {
+    const isLong = prefix.byteLength + bodyBytes > this.#fragmentBytes;
+    const isBulk = isLong || stream.isBulk;
+    if (!isLong && this.#isClear(isBulk) && !hasQueued(stream)) {
       const payload = prefix.byteLength === 0 ? body : join(prefix, body);
-      if (this.#transport.trySend(header, bodyBytes === 0 ? prefix : payload, false)) {
+      if (this.#transport.trySend(header, bodyBytes === 0 ? prefix : payload, isBulk)) {
         this.#noteSent(stream);
-        return;
+        return true;
       }
-      this.#isFull = true;
+      this.#noteFull(isBulk);
     }
+    const copies = stream.isBorrowed && onTaken === undefined && typeof body !== 'string';
     const message: OutgoingMessage = {
+      stream,
       header: header.slice(),
-      bytes: join(prefix, stream.isBorrowed && typeof body !== 'string' ? body.slice() : body),
+      bytes: join(prefix, copies ? body.slice() : body),
       flags: (header[1] as number) & FrameFlag.fromOpener,
+      isBulk,
+      onTaken,
       sentBytes: 0,
       isBegun: false,
     };
     this.#count(message, 1);
-    stream.outgoing ??= new Fifo();
-    stream.outgoing.push(message);
-    if (stream.outgoing.length === 1) this.#queueOf(message).push(stream);
+    stream.line ??= new Fifo();
+    stream.line.push(message);
+    stream.queued += 1;
+    if (stream.line.length === 1) this.#queueOf(message).push(stream.line);
     this.#pump();
+    return onTaken === undefined;
   }
 
-  /** Forgets what is queued for a stream that ends early. */
-  drop(stream: SendingStream): void {
-    if (!hasQueued(stream)) return;
-    const outgoing = stream.outgoing as Fifo<OutgoingMessage>;
-    this.#queueOf(outgoing.peek() as OutgoingMessage).remove(stream);
-    for (let message = outgoing.shift(); message; message = outgoing.shift()) {
+  /**
+   * Forgets what is queued for a stream that ends early. Returns what messages of its flow, which the peer
+   * will never see, had taken of the session's window.
+   */
+  drop(stream: SendingStream): number {
+    if (stream.queued === 0) return 0;
+    let unseen = 0;
+    const line = stream.line as SendLine;
+    this.#queueOf(line.peek() as OutgoingMessage).remove(line);
+    for (let left = line.length; left > 0; left -= 1) {
+      const message = line.shift() as OutgoingMessage;
+      if (message.stream !== stream) {
+        line.push(message);
+        continue;
+      }
       this.#count(message, -1);
+      const isStreamed = ((message.header[1] as number) & FrameFlag.streamed) !== 0;
+      if (isStreamed && !message.isBegun) unseen += chargeOf(message.bytes.byteLength);
     }
+    stream.queued = 0;
+    const first = line.peek();
+    if (first !== undefined) this.#queueOf(first).push(line);
+    return unseen;
   }
 
   /** For the transport's `onRoom`. */
@@ -162,10 +208,11 @@ export class Schedule {
   clear(): void {
     this.#control.clear();
     for (const queue of [this.#ready, this.#bulk]) {
-      for (let stream = queue.shift(); stream; stream = queue.shift()) stream.outgoing?.clear();
+      for (let line = queue.shift(); line; line = queue.shift()) line.clear();
     }
     this.#smallBytes = 0;
     this.#bulkBytes = 0;
+    this.#answerBytes = 0;
   }
 
   #pump(): void {
@@ -183,49 +230,56 @@ export class Schedule {
   }
 
   /** Whose turn it is: the two take turns while both may send. */
-  #nextQueue(): Fifo<SendingStream> | undefined {
+  #nextQueue(): Fifo<SendLine> | undefined {
     const mayBulk = this.#bulk.length > 0 && !this.#isBulkFull;
     if (this.#ready.length === 0) return mayBulk ? this.#bulk : undefined;
     this.#isBulkNext = mayBulk && !this.#isBulkNext;
     return this.#isBulkNext ? this.#bulk : this.#ready;
   }
 
-  /** One frame of the stream at the head of a queue; then the next stream has its turn. */
-  #sendNext(queue: Fifo<SendingStream>): void {
-    const stream = queue.peek() as SendingStream;
-    const outgoing = stream.outgoing as Fifo<OutgoingMessage>;
-    const message = outgoing.peek() as OutgoingMessage;
-    const { bytes, sentBytes } = message;
+  /** One frame of the line at the head of a queue; then the next line has its turn. */
+  #sendNext(queue: Fifo<SendLine>): void {
+    const line = queue.peek() as SendLine;
+    const message = line.peek() as OutgoingMessage;
+    const { stream, bytes, sentBytes, isBulk } = message;
     const end = Math.min(sentBytes + this.#fragmentBytes, bytes.byteLength);
     const header = message.isBegun
       ? this.header.fragment(message.flags, stream.slot, stream.generation)
       : message.header;
-    const isBulk = queue === this.#bulk;
     if (!this.#transport.trySend(header, bytes.subarray(sentBytes, end), isBulk)) {
-      if (isBulk) this.#isBulkFull = true;
-      else this.#isFull = true;
-      return;
+      return this.#noteFull(isBulk);
     }
     this.#noteSent(stream);
     this.#count(message, -1);
     message.isBegun = true;
     message.sentBytes = end;
-    if (end === bytes.byteLength) outgoing.shift();
-    else this.#count(message, 1);
+    const isWhole = end === bytes.byteLength;
+    if (!isWhole) this.#count(message, 1);
+    else {
+      line.shift();
+      stream.queued -= 1;
+    }
     queue.shift();
-    const following = outgoing.peek();
-    if (following !== undefined) this.#queueOf(following).push(stream);
+    const following = line.peek();
+    if (following !== undefined) this.#queueOf(following).push(line);
+    if (isWhole) message.onTaken?.();
   }
 
   /** A message stays in its queue to its last piece. */
-  #queueOf(message: OutgoingMessage): Fifo<SendingStream> {
-    return this.isBulk(message.bytes.byteLength) ? this.#bulk : this.#ready;
+  #queueOf(message: OutgoingMessage): Fifo<SendLine> {
+    return message.isBulk ? this.#bulk : this.#ready;
   }
 
   #count(message: OutgoingMessage, sign: 1 | -1): void {
     const cost = sign * (message.bytes.byteLength - message.sentBytes + fixed.messageOverheadBytes);
-    if (this.isBulk(message.bytes.byteLength)) this.#bulkBytes += cost;
+    if (message.isBulk) this.#bulkBytes += cost;
     else this.#smallBytes += cost;
+    if (message.stream.isAnswer) this.#answerBytes += cost;
+  }
+
+  #noteFull(isBulk: boolean): void {
+    if (isBulk) this.#isBulkFull = true;
+    else this.#isFull = true;
   }
 
   #noteSent(stream: SendingStream): void {
@@ -234,8 +288,9 @@ export class Schedule {
   }
 }
 
+/** Something of the stream's line waits, and what follows must not overtake it. */
 function hasQueued(stream: SendingStream): boolean {
-  return stream.outgoing !== undefined && stream.outgoing.length > 0;
+  return stream.line !== undefined && stream.line.length > 0;
 }
 
 function join(prefix: Uint8Array, body: Uint8Array | string): Uint8Array {

@@ -1,32 +1,86 @@
 // SPDX-License-Identifier: MIT
 // A contract that both processes import: names, kinds and codecs of methods, and their types.
 import { nodeError } from '../errors.ts';
+import { CallKind } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import { checkKeys } from '../options.ts';
 import type { CallContext, CallOptions } from './call.ts';
-import { type Codec, json } from './codec.ts';
+import type { Codec } from './codec.ts';
+import { json } from './json.ts';
+import type { Bidi, ClientStream, ServerStream } from './streams.ts';
 
-/** Codecs of a method; each default is JSON. */
-export interface MethodOptions<Req, Res> {
-  readonly request?: Codec<Req> | undefined;
-  readonly response?: Codec<Res> | undefined;
+/** Codecs of a method, each JSON unless said otherwise, and how it is sent. */
+export interface MethodOptions<Req, Res, ReqIn = Req, ResIn = Res> {
+  readonly request?: Codec<Req, ReqIn> | undefined;
+  readonly response?: Codec<Res, ResIn> | undefined;
+  /**
+   * `bulk`: its messages, in both directions, go behind those of others, and never more than two fragments
+   * of them are on the way. Default `normal`; messages above 64 KiB (of streams: 16 KiB) are bulk in any case.
+   */
+  readonly priority?: 'normal' | 'bulk' | undefined;
+  /** Running it twice does the same as once: a client's `retry` may repeat it. Default: no. */
+  readonly idempotent?: boolean | undefined;
+}
+
+/**
+ * What methods have but notifications. `Req` and `Res` are what arrives; `ReqIn` and `ResIn` what may be sent,
+ * where a codec takes more.
+ */
+export interface MethodBase<Req, Res, ReqIn = Req, ResIn = Res> {
+  readonly request: Codec<Req, ReqIn>;
+  readonly response: Codec<Res, ResIn>;
+  readonly priority: 'normal' | 'bulk';
+  readonly idempotent: boolean;
 }
 
 /** One request, one response. */
-export interface UnaryMethod<Req, Res> {
+export interface UnaryMethod<Req, Res, ReqIn = Req, ResIn = Res>
+  extends MethodBase<Req, Res, ReqIn, ResIn> {
   readonly kind: 'unary';
-  readonly request: Codec<Req>;
-  readonly response: Codec<Res>;
+}
+
+/** One request, a stream of responses. */
+export interface ServerStreamMethod<Req, Res, ReqIn = Req, ResIn = Res>
+  extends MethodBase<Req, Res, ReqIn, ResIn> {
+  readonly kind: 'serverStream';
+}
+
+/** A stream of requests, one response. */
+export interface ClientStreamMethod<Req, Res, ReqIn = Req, ResIn = Res>
+  extends MethodBase<Req, Res, ReqIn, ResIn> {
+  readonly kind: 'clientStream';
+}
+
+/** A stream of requests and a stream of responses, at the same time. */
+export interface BidiMethod<Req, Res, ReqIn = Req, ResIn = Res>
+  extends MethodBase<Req, Res, ReqIn, ResIn> {
+  readonly kind: 'bidi';
 }
 
 /** One request, no response. */
-export interface NotificationMethod<Req> {
+export interface NotificationMethod<Req, ReqIn = Req> {
   readonly kind: 'notification';
-  readonly request: Codec<Req>;
+  readonly request: Codec<Req, ReqIn>;
+  readonly idempotent: boolean;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a method of any types
-export type Method = UnaryMethod<any, any> | NotificationMethod<any>;
+/** What a method of a contract is. */
+export type MethodKind = Method['kind'];
+
+export type Method =
+  // biome-ignore lint/suspicious/noExplicitAny: a method of any types
+  | UnaryMethod<any, any, any, any>
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  | ServerStreamMethod<any, any, any, any>
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  | ClientStreamMethod<any, any, any, any>
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  | BidiMethod<any, any, any, any>
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  | NotificationMethod<any, any>;
+/** A method whose kind and types are known at run time only. `untyped` is for the compiler: nobody sets it. */
+export type UntypedMethod = Method & { readonly untyped: true };
+
 /** Methods by their names. */
 export type Methods = { readonly [name: string]: Method };
 
@@ -36,6 +90,8 @@ export interface Service<M extends Methods = Methods> {
   readonly methods: M;
   /** Name of a method on the wire: `Indexer.add`. */
   wireName(method: keyof M & string): string;
+  /** What tools are told of its messages, where it has descriptors. */
+  readonly descriptor?: (() => unknown) | undefined;
 }
 
 // A request that may be undefined may be left out.
@@ -43,58 +99,170 @@ type Arguments<Req> = undefined extends Req
   ? [request?: Req, options?: CallOptions]
   : [request: Req, options?: CallOptions];
 
+/** Requests of a stream, as something to iterate. */
+export type Requests<Req> = AsyncIterable<Req> | Iterable<Req>;
+
+/** A method that takes a stream: given one, or sent to. */
+export interface ClientStreamFunction<Req, Res> {
+  (options?: CallOptions): ClientStream<Req, Res>;
+  (requests: Requests<Req>, options?: CallOptions): Promise<Res>;
+}
+
+/** A method that takes a stream and answers with one. */
+export interface BidiFunction<Req, Res> {
+  (options?: CallOptions): Bidi<Req, Res>;
+  (requests: Requests<Req>, options?: CallOptions): ServerStream<Res>;
+}
+
 /** The functions that a caller gets for a contract. */
 export type Client<M extends Methods> = {
-  readonly [Name in keyof M]: M[Name] extends UnaryMethod<infer Req, infer Res>
-    ? (...args: Arguments<Req>) => Promise<Res>
-    : M[Name] extends NotificationMethod<infer Req>
-      ? (...args: Arguments<Req>) => Promise<void>
-      : never;
+  readonly [Name in keyof M]: M[Name] extends UntypedMethod
+    ? // biome-ignore lint/suspicious/noExplicitAny: nothing is known
+      (...args: any[]) => any
+    : M[Name] extends UnaryMethod<infer _, infer Res, infer Req, infer _>
+      ? (...args: Arguments<Req>) => Promise<Res>
+      : M[Name] extends ServerStreamMethod<infer _, infer Res, infer Req, infer _>
+        ? (...args: Arguments<Req>) => ServerStream<Res>
+        : M[Name] extends ClientStreamMethod<infer _, infer Res, infer Req, infer _>
+          ? ClientStreamFunction<Req, Res>
+          : M[Name] extends BidiMethod<infer _, infer Res, infer Req, infer _>
+            ? BidiFunction<Req, Res>
+            : M[Name] extends NotificationMethod<infer _, infer Req>
+              ? (...args: Arguments<Req>) => Promise<void>
+              : never;
 };
+
+/** What a handler of a stream gives: an async generator, or anything to iterate. */
+export type Responses<Res> = AsyncIterable<Res> | Iterable<Res>;
 
 /** The functions that whoever serves a contract gives. */
 export type Handlers<M extends Methods> = {
-  readonly [Name in keyof M]: M[Name] extends UnaryMethod<infer Req, infer Res>
-    ? (request: Req, ctx: CallContext) => Res | Promise<Res>
-    : M[Name] extends NotificationMethod<infer Req>
-      ? (request: Req, ctx: CallContext) => unknown
-      : never;
+  readonly [Name in keyof M]: M[Name] extends UntypedMethod
+    ? // biome-ignore lint/suspicious/noExplicitAny: nothing is known
+      (request: any, ctx: CallContext) => any
+    : M[Name] extends UnaryMethod<infer Req, infer _, infer _, infer Res>
+      ? (request: Req, ctx: CallContext) => Res | Promise<Res>
+      : M[Name] extends ServerStreamMethod<infer Req, infer _, infer _, infer Res>
+        ? (request: Req, ctx: CallContext) => Responses<Res> | Promise<Responses<Res>>
+        : M[Name] extends ClientStreamMethod<infer Req, infer _, infer _, infer Res>
+          ? (requests: AsyncIterableIterator<Req>, ctx: CallContext) => Res | Promise<Res>
+          : M[Name] extends BidiMethod<infer Req, infer _, infer _, infer Res>
+            ? (
+                requests: AsyncIterableIterator<Req>,
+                ctx: CallContext,
+              ) => Responses<Res> | Promise<Responses<Res>>
+            : M[Name] extends NotificationMethod<infer Req, infer _>
+              ? (request: Req, ctx: CallContext) => unknown
+              : never;
+};
+
+/** Numbers of the kinds on the wire. */
+export const callKindOf: Readonly<Record<MethodKind, number>> = {
+  unary: CallKind.unary,
+  notification: CallKind.notification,
+  serverStream: CallKind.serverStream,
+  clientStream: CallKind.clientStream,
+  bidi: CallKind.bidi,
 };
 
 /**
  * A method with one request and one response, in JSON unless codecs say otherwise.
  * @throws {TypeError} for unknown options.
  */
-export function unary<Req = unknown, Res = unknown>(
-  options: MethodOptions<Req, Res> = {},
-): UnaryMethod<NoInfer<Req>, NoInfer<Res>> {
-  checkKeys('unary()', options, ['request', 'response']);
-  checkCodec('unary().request', options.request);
-  checkCodec('unary().response', options.response);
-  return {
-    kind: 'unary',
-    request: options.request ?? json<Req>(),
-    response: options.response ?? json<Res>(),
-  };
+export function unary<Req = unknown, Res = unknown, ReqIn = Req, ResIn = Res>(
+  options: MethodOptions<Req, Res, ReqIn, ResIn> = {},
+): UnaryMethod<NoInfer<Req>, NoInfer<Res>, NoInfer<ReqIn>, NoInfer<ResIn>> {
+  return { kind: 'unary', ...checkMethod('unary()', options) };
 }
 
 /**
- * A method whose caller wants no answer. The caller's promise resolves when the message was admitted;
- * it holds its place on the session until the handler settled.
+ * A method with one request and any number of responses. The handler is an async generator (or returns
+ * something to iterate): each `yield` waits until the caller's window has room.
  * @throws {TypeError} for unknown options.
  */
-export function notification<Req = unknown>(
-  options: { readonly request?: Codec<Req> | undefined } = {},
-): NotificationMethod<NoInfer<Req>> {
-  checkKeys('notification()', options, ['request']);
+export function serverStream<Req = unknown, Res = unknown, ReqIn = Req, ResIn = Res>(
+  options: MethodOptions<Req, Res, ReqIn, ResIn> = {},
+): ServerStreamMethod<NoInfer<Req>, NoInfer<Res>, NoInfer<ReqIn>, NoInfer<ResIn>> {
+  return { kind: 'serverStream', ...checkMethod('serverStream()', options) };
+}
+
+/**
+ * A method with any number of requests and one response. The handler iterates the requests; what it has
+ * taken makes room for more.
+ * @throws {TypeError} for unknown options.
+ */
+export function clientStream<Req = unknown, Res = unknown, ReqIn = Req, ResIn = Res>(
+  options: MethodOptions<Req, Res, ReqIn, ResIn> = {},
+): ClientStreamMethod<NoInfer<Req>, NoInfer<Res>, NoInfer<ReqIn>, NoInfer<ResIn>> {
+  return { kind: 'clientStream', ...checkMethod('clientStream()', options) };
+}
+
+/**
+ * A method with any number of requests and responses, each side at its own pace.
+ * @throws {TypeError} for unknown options.
+ */
+export function bidi<Req = unknown, Res = unknown, ReqIn = Req, ResIn = Res>(
+  options: MethodOptions<Req, Res, ReqIn, ResIn> = {},
+): BidiMethod<NoInfer<Req>, NoInfer<Res>, NoInfer<ReqIn>, NoInfer<ResIn>> {
+  return { kind: 'bidi', ...checkMethod('bidi()', options) };
+}
+
+/**
+ * A method whose caller wants no answer. All notifications of a session are one stream: their handlers are
+ * started in the order of the calls, and each holds its place in the stream's window until its handler
+ * settled, so that the promise of a call waits for slow ones. It resolves when the message was admitted.
+ * @throws {TypeError} for unknown options.
+ */
+export function notification<Req = unknown, ReqIn = Req>(
+  options: {
+    readonly request?: Codec<Req, ReqIn> | undefined;
+    readonly idempotent?: boolean | undefined;
+  } = {},
+): NotificationMethod<NoInfer<Req>, NoInfer<ReqIn>> {
+  checkKeys('notification()', options, ['request', 'idempotent']);
   checkCodec('notification().request', options.request);
-  return { kind: 'notification', request: options.request ?? json<Req>() };
+  const idempotent = checkBoolean('notification().idempotent', options.idempotent);
+  return { kind: 'notification', request: options.request ?? anyJson, idempotent };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the contract says of what types it is
+const anyJson: Codec<any, any> = json();
+
+function checkMethod<Req, Res, ReqIn, ResIn>(
+  what: string,
+  options: MethodOptions<Req, Res, ReqIn, ResIn>,
+): MethodBase<Req, Res, ReqIn, ResIn> {
+  checkKeys(what, options, ['request', 'response', 'priority', 'idempotent']);
+  checkCodec(`${what}.request`, options.request);
+  checkCodec(`${what}.response`, options.response);
+  return {
+    request: options.request ?? anyJson,
+    response: options.response ?? anyJson,
+    priority: checkPriority(what, options.priority),
+    idempotent: checkBoolean(`${what}.idempotent`, options.idempotent),
+  };
+}
+
+/** @throws {TypeError} `ERR_INVALID_ARG_VALUE`. */
+export function checkPriority(
+  what: string,
+  priority: 'normal' | 'bulk' | undefined,
+): 'normal' | 'bulk' {
+  if (priority === undefined) return 'normal';
+  if (priority === 'normal' || priority === 'bulk') return priority;
+  const words = `${what}: priority must be normal or bulk, got '${String(priority)}'`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+}
+
+function checkBoolean(what: string, value: boolean | undefined): boolean {
+  if (value === undefined || typeof value === 'boolean') return value ?? false;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what} must be true or false`);
 }
 
 /**
  * Describes a service once for both processes.
  * @param name wire name of the service; method names are appended with a dot.
- * @throws {TypeError} for an empty or over-long name, or a method not made by {@link unary} or {@link notification}.
+ * @throws {TypeError} for an empty or over-long name, or a method not made by {@link unary} and its like.
  */
 export function service<M extends Methods>(name: string, methods: M): Service<M> {
   if (typeof name !== 'string' || name === '') {
@@ -105,15 +273,15 @@ export function service<M extends Methods>(name: string, methods: M): Service<M>
   }
   for (const [method, description] of Object.entries(methods)) {
     checkMethodName(`${name}.${method}`);
-    if (description?.kind === 'unary' || description?.kind === 'notification') continue;
-    const words = `service('${name}'): ${method} must be made by unary() or notification()`;
+    if (Object.hasOwn(callKindOf, String(description?.kind))) continue;
+    const words = `service('${name}'): ${method} must be made by unary(), serverStream(), clientStream(), bidi() or notification()`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
   }
   return Object.freeze({ name, methods, wireName: (method: string) => `${name}.${method}` });
 }
 
 /** @throws {TypeError} where something else stands in a codec's place. */
-function checkCodec(what: string, codec: unknown): void {
+export function checkCodec(what: string, codec: unknown): void {
   if (codec === undefined) return;
   const { encode, decode } = (codec ?? {}) as Partial<Codec<unknown>>;
   if (typeof encode === 'function' && typeof decode === 'function') return;

@@ -2,18 +2,26 @@
 // Joins the two halves over one transport: dispatch of frames, windows, GOAWAY, the end.
 import { SidecallError } from '../errors.ts';
 import { emitEvent, type OnEvent } from '../events.ts';
-import { FrameFlag, FrameType, type Header, protocol, readHeader } from '../frame.ts';
-import { fixed, leastSessionWindow, type SessionLimits } from '../limits.ts';
+import { emptyHeader, FrameFlag, FrameType, type Header, protocol, readHeader } from '../frame.ts';
+import { fixed, type SessionLimits } from '../limits.ts';
 import { pause } from '../pause.ts';
 import type { Peer } from '../peer.ts';
 import type { FrameReceiver, Transport } from '../transport.ts';
+import { Acceptors } from './acceptors.ts';
+import { Blocked } from './blocked.ts';
 import { Callee } from './callee.ts';
 import { Caller } from './caller.ts';
-import { ReceiveCredits, SendCredits, Window } from './credit.ts';
+import {
+  type ReceiveCredit,
+  receiveCredits,
+  type SendCredit,
+  sendCredits,
+  Window,
+} from './credit.ts';
 import type { Link, RemoteLimits } from './link.ts';
 import { PingAllowance } from './rate.ts';
 import { Registry } from './registry.ts';
-import { Schedule } from './schedule.ts';
+import { Schedule, type SendingStream } from './schedule.ts';
 
 /** What a session is made of. */
 export interface SessionParts {
@@ -25,6 +33,8 @@ export interface SessionParts {
   readonly laneReason: string;
   /** Methods that a listener or helper serves for all of its sessions. */
   readonly registry?: Registry | undefined;
+  /** May the peer list what is served? undefined: if it runs under our own uid. */
+  readonly introspection?: boolean | undefined;
   readonly onEvent?: OnEvent | undefined;
 }
 
@@ -52,8 +62,10 @@ export class SessionCore implements Link, FrameReceiver {
   readonly schedule: Schedule;
   readonly own: SessionLimits;
   readonly remote: RemoteLimits;
-  readonly sendCredit: SendCredits;
-  readonly receiveCredit: ReceiveCredits;
+  readonly sendCredit: readonly SendCredit[];
+  readonly receiveCredit: readonly ReceiveCredit[];
+  readonly blocked = new Blocked();
+  readonly acceptors = new Acceptors();
   readonly metadataMaxBytes: number;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
@@ -63,17 +75,9 @@ export class SessionCore implements Link, FrameReceiver {
   readonly closed: Promise<SidecallError | undefined>;
   state: SessionState = 'open';
   readonly #pings = new PingAllowance();
-  readonly #header: Header = {
-    type: 0,
-    flags: 0,
-    aux: 0,
-    slot: 0,
-    generation: 0,
-    a: 0,
-    b: 0,
-    c: 0,
-    d: 0,
-  };
+  readonly #header = emptyHeader();
+  // A handler may look ahead while the frame that started it is being looked at.
+  readonly #aheadHeader = emptyHeader();
   // Aborted when there is nothing left to wait for in close().
   readonly #done = new AbortController();
   #resolveClosed!: (error: SidecallError | undefined) => void;
@@ -90,14 +94,13 @@ export class SessionCore implements Link, FrameReceiver {
     this.onEvent = parts.onEvent;
     this.schedule = new Schedule(parts.transport, () => this.#onDrained());
     this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.schedule.fragmentBytes);
-    this.sendCredit = new SendCredits(leastSessionWindow(parts.remote));
-    this.receiveCredit = new ReceiveCredits(
-      parts.own.sessionWindowBytes,
-      leastSessionWindow(parts.own),
-    );
+    this.sendCredit = sendCredits(parts.remote);
+    this.receiveCredit = receiveCredits(parts.own);
     this.caller = new Caller(this);
     this.registry = new Registry(parts.registry);
-    this.callee = new Callee(this, this.registry);
+    const isOurs = parts.peer.uid !== undefined && parts.peer.uid === process.geteuid?.();
+    this.registry.isIntrospective = parts.introspection ?? isOurs;
+    this.callee = new Callee(this, this.registry, this.acceptors);
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
     });
@@ -138,6 +141,15 @@ export class SessionCore implements Link, FrameReceiver {
     return (isTheirs ? this.callee : this.caller).placeFor(header, bytes);
   }
 
+  takeAhead(headerBytes: Uint8Array): boolean {
+    if (this.state === 'closed') return false;
+    const header = this.#aheadHeader;
+    readHeader(headerBytes, header);
+    const isReset = header.type === FrameType.reset;
+    if (!isReset || (header.flags & FrameFlag.fromOpener) === 0) return false;
+    return this.callee.takeAhead(header);
+  }
+
   onRoom(): void {
     if (this.state !== 'closed') this.schedule.onRoom();
   }
@@ -152,11 +164,17 @@ export class SessionCore implements Link, FrameReceiver {
   }
 
   giveBack(window: number, charge: number): void {
-    const { requests, answers } = this.receiveCredit;
-    const batch = (window === Window.requests ? requests : answers).giveBack(charge);
+    const batch = (this.receiveCredit[window] as ReceiveCredit).giveBack(charge);
     if (batch > 0 && this.state !== 'closed') {
-      this.schedule.sendControl(this.schedule.header.credit(window, batch));
+      this.schedule.sendControl(this.schedule.header.credit(0, window, 0, batch));
     }
+  }
+
+  dropQueued(stream: SendingStream): void {
+    const unseen = this.schedule.drop(stream);
+    if (unseen === 0) return;
+    (this.sendCredit[Window.streams] as SendCredit).spend(-unseen);
+    this.blocked.resume();
   }
 
   fail(error: SidecallError): void {
@@ -180,6 +198,9 @@ export class SessionCore implements Link, FrameReceiver {
 
   async #close(deadlineMs: number): Promise<void> {
     if (this.state === 'closed') return;
+    const told = this.registry.shutDown();
+    if (told !== undefined) await told;
+    if (this.#isOver) return;
     this.state = 'draining';
     this.schedule.sendControl(this.schedule.header.goaway(0));
     this.callee.drain();
@@ -210,12 +231,8 @@ export class SessionCore implements Link, FrameReceiver {
       case FrameType.method:
         return this.callee.learn(header, payload);
       case FrameType.credit:
-        if (header.slot === Window.requests) {
-          this.sendCredit.requests.grant(header.a);
-          return this.caller.startWaiting();
-        }
-        this.sendCredit.answers.grant(header.a);
-        return this.callee.onProgress();
+        if (header.generation === 0) return this.#onCredit(header.slot, header.a);
+        return this.#onStreamFrame(header, payload);
       case FrameType.goaway:
         return this.#onGoaway((header.flags & FrameFlag.end) !== 0);
       case FrameType.ping:
@@ -223,12 +240,22 @@ export class SessionCore implements Link, FrameReceiver {
         return this.schedule.sendControl(this.schedule.header.pong(header.slot));
       case FrameType.pong:
         throw protocol('pong without a ping');
-      default: {
-        const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;
-        if (isTheirs) this.callee.onFrame(header, payload);
-        else this.caller.onFrame(header, payload);
-      }
+      default:
+        return this.#onStreamFrame(header, payload);
     }
+  }
+
+  #onStreamFrame(header: Header, payload: Uint8Array): void {
+    const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;
+    if (isTheirs) this.callee.onFrame(header, payload);
+    else this.caller.onFrame(header, payload);
+  }
+
+  #onCredit(window: number, bytes: number): void {
+    (this.sendCredit[window] as SendCredit).grant(bytes);
+    if (window === Window.answers) this.callee.onProgress();
+    else if (window === Window.streams) this.blocked.resume();
+    else this.caller.startWaiting();
   }
 
   #onGoaway(isAnswer: boolean): void {
@@ -256,6 +283,7 @@ export class SessionCore implements Link, FrameReceiver {
   #onDrained(): void {
     this.callee.onProgress();
     this.caller.startWaiting();
+    this.blocked.resume();
     this.#answerGoaway();
     this.#checkDone();
   }
@@ -275,12 +303,11 @@ export class SessionCore implements Link, FrameReceiver {
   }
 
   #grantWhatTheHelloCouldNot(): void {
-    const { requests, answers } = this.receiveCredit;
-    const { initialGrant } = requests;
-    if (initialGrant <= 0) return;
-    for (const window of [requests, answers]) window.noteInitialGrant();
-    for (const window of [Window.requests, Window.answers]) {
-      this.schedule.sendControl(this.schedule.header.credit(window, initialGrant));
+    for (const [window, credit] of this.receiveCredit.entries()) {
+      const { initialGrant } = credit;
+      if (initialGrant <= 0) continue;
+      credit.noteInitialGrant();
+      this.schedule.sendControl(this.schedule.header.credit(0, window, 0, initialGrant));
     }
   }
 
@@ -292,7 +319,8 @@ export class SessionCore implements Link, FrameReceiver {
     this.caller.end(reason);
     // Our close is no news to a handler's caller; the caller's own close is a cancel.
     const isTheirs = error === undefined && this.#closing === undefined;
-    this.callee.end(isTheirs ? 'ERR_SIDECALL_CANCELLED' : reason.code);
+    this.callee.end(isTheirs ? 'ERR_SIDECALL_CANCELLED' : reason.code, reason);
+    this.acceptors.end();
     this.#done.abort();
     if (reason.code === 'ERR_SIDECALL_CLOSED') return;
     emitEvent(this.onEvent, { type: 'session-failed', error: reason, peer: this.peer });

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: MIT
 // A session as its users hold it: who is there, call, serve, close.
 import type { SidecallError } from '../errors.ts';
+import { CallKind } from '../frame.ts';
 import { ranges } from '../limits.ts';
 import { checkInteger, checkKeys } from '../options.ts';
 import type { Peer } from '../peer.ts';
 import type { Lane } from '../transport.ts';
 import type { CallOptions } from './call.ts';
-import { type CallTarget, makeClient } from './client.ts';
-import { json } from './codec.ts';
-import type { Client, Handlers, Methods, Service } from './service.ts';
+import type { Callable } from './caller.ts';
+import { type AcceptOptions, Channel, type ChannelOptions } from './channel.ts';
+import { type CallTarget, type ClientOptions, makeClient } from './client.ts';
+import { bytes, type Codec } from './codec.ts';
+import { SessionDuplex } from './duplex.ts';
+import type { Health } from './health.ts';
+import { json } from './json.ts';
+import { checkAccept, openChannel } from './open-channel.ts';
+import type { ServeOptions } from './registry.ts';
+import { type Client, checkCodec, type Handlers, type Methods, type Service } from './service.ts';
 import {
   SessionCore,
   type SessionParts,
   type SessionState,
   type SessionStats,
 } from './session-core.ts';
+import { SessionTarget } from './session-target.ts';
 
 /**
  * Two processes that know each other, calling each other. Symmetric: which side listened does not
@@ -38,6 +47,7 @@ export class Session implements AsyncDisposable {
     this.laneReason = parts.laneReason;
     this.#core = new SessionCore(parts);
     this.closed = this.#core.closed;
+    this.target = new SessionTarget(this.#core.caller);
   }
 
   /** Where the session is in its life. */
@@ -56,16 +66,77 @@ export class Session implements AsyncDisposable {
    * for the caller's own abort, `TypeError`/`RangeError` for misuse. A rejection that nobody awaits is
    * dropped: it never becomes an `unhandledRejection`.
    */
-  client<M extends Methods>(service: Service<M>): Client<M> {
-    return makeClient(service, this.#core.caller);
+  client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M> {
+    return makeClient(service, this.target, options);
   }
 
   /**
    * Answers the peer's calls of a service. Before, during and after other calls.
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served.
    */
-  serve<M extends Methods>(service: Service<M>, handlers: Handlers<M>): void {
-    this.#core.registry.add(service, handlers);
+  serve<M extends Methods>(
+    service: Service<M>,
+    handlers: Handlers<M>,
+    options?: ServeOptions,
+  ): void {
+    this.#core.registry.add(service, handlers, options);
+  }
+
+  /** What we say of our services to whoever asks; that of the listener or helper, where there is one. */
+  get health(): Health {
+    return this.#core.registry.health;
+  }
+
+  /**
+   * Opens a byte stream that the peer meets by `duplexes({ name })`. What goes wrong is an 'error' of the
+   * stream; nobody waiting for the name is an `RpcError` with status `unimplemented`.
+   * @throws {TypeError | RangeError} for misuse.
+   */
+  openDuplex(options: ChannelOptions): SessionDuplex {
+    const arrived = openChannel(this.#core, CallKind.duplex, bytes, options);
+    return new SessionDuplex(arrived, options.idleTimeoutMs);
+  }
+
+  /**
+   * Byte streams of one name that the peer opens, from now on until the loop is left. At most 64 wait to be
+   * taken; more are refused with `resource_exhausted`.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where the name is accepted already.
+   */
+  duplexes(options: AcceptOptions): AsyncIterableIterator<SessionDuplex, undefined> {
+    checkAccept('duplexes()', options);
+    return this.#core.acceptors.add({
+      kind: CallKind.duplex,
+      name: options.name,
+      codec: bytes as Codec<unknown>,
+      isBulk: options.priority === 'bulk',
+      make: (arrived) => new SessionDuplex(arrived, options.idleTimeoutMs),
+    });
+  }
+
+  /**
+   * Opens a channel of messages that the peer meets by `channels(codec, { name })`.
+   * @throws {TypeError | RangeError} for misuse. What goes wrong later rejects what the channel is asked.
+   */
+  openChannel<T>(codec: Codec<T>, options: ChannelOptions): Channel<T> {
+    checkCodec('openChannel()', codec);
+    const arrived = openChannel(this.#core, CallKind.channel, codec as Codec<unknown>, options);
+    return new Channel(arrived, options.idleTimeoutMs);
+  }
+
+  /** Channels of one name that the peer opens; as {@link Session.duplexes}. */
+  channels<T>(
+    codec: Codec<T>,
+    options: AcceptOptions,
+  ): AsyncIterableIterator<Channel<T>, undefined> {
+    checkCodec('channels()', codec);
+    checkAccept('channels()', options);
+    return this.#core.acceptors.add({
+      kind: CallKind.channel,
+      name: options.name,
+      codec: codec as Codec<unknown>,
+      isBulk: options.priority === 'bulk',
+      make: (arrived) => new Channel<T>(arrived, options.idleTimeoutMs),
+    });
   }
 
   /**
@@ -73,18 +144,12 @@ export class Session implements AsyncDisposable {
    * @throws (as rejection) what the functions of {@link Session.client} reject with.
    */
   call(method: string, request?: unknown, options?: CallOptions): Promise<unknown> {
-    const codec = json<unknown>();
-    return this.#core.caller.call(
-      { name: method, request: codec, response: codec },
-      request,
-      options,
-    );
+    return this.target.call(untyped(method, CallKind.unary), request, options);
   }
 
   /** Sends a notification by its wire name, in JSON. Resolves when it was admitted. */
   async notify(method: string, request?: unknown, options?: CallOptions): Promise<void> {
-    const callable = { name: method, request: json<unknown>(), response: undefined };
-    await this.#core.caller.call(callable, request, options);
+    await this.target.call(untyped(method, CallKind.notification), request, options);
   }
 
   /**
@@ -107,9 +172,7 @@ export class Session implements AsyncDisposable {
   }
 
   /** @internal For clients that outlive a session. */
-  get target(): CallTarget {
-    return this.#core.caller;
-  }
+  readonly target: CallTarget;
 
   /** The session keeps the process alive (the default). */
   ref(): void {
@@ -124,4 +187,11 @@ export class Session implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+/** A method without a contract: JSON. */
+function untyped(name: string, kind: number): Callable {
+  const codec = json<unknown>();
+  const response = kind === CallKind.notification ? undefined : codec;
+  return { name, kind, request: codec, response, isBulk: false, isIdempotent: false };
 }

@@ -119,6 +119,11 @@ export class AcceptedStreams<T extends Slotted> {
     throw protocol('frame for a stream that was never opened');
   }
 
+  /** The open stream of exactly this id, if there is one. */
+  peek(slot: number, generation: number): T | undefined {
+    return this.#generations[slot] === generation ? this.#streams[slot] : undefined;
+  }
+
   all(): T[] {
     return this.#streams.filter((stream) => stream !== undefined);
   }

@@ -2,7 +2,7 @@
 // Transport over two outboxes in shared memory. The socket carries doorbells, and the news of death.
 import type { Socket } from 'node:net';
 import { SidecallError } from '../errors.ts';
-import { FrameDecoder, headerBytes, protocol } from '../frame.ts';
+import { FrameDecoder, FrameType, headerBytes, protocol, readU32 } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import type { FrameReceiver, Transport } from '../transport.ts';
 import type { SocketOpener } from '../uds/socket.ts';
@@ -19,6 +19,8 @@ const batchRecords = 16;
 // filled and handed out in one go.
 let scratch: Uint8Array | undefined;
 // Whoever moves frames of this size moves long messages, and has a while between them.
+// Bytes of the thread's slab that are being handed out.
+let dispatching = 0;
 const longFrameBytes = 32 * 1024;
 let isExpectingLong = false;
 
@@ -58,6 +60,9 @@ export class RingTransport implements Transport, Polled {
   #isEnding = false;
   #endError: SidecallError | undefined;
   #isOver = false;
+  // Frames that were copied out in the middle of a handler.
+  #ahead: Buffer[] = [];
+  #aheadBytes = 0;
 
   constructor(parts: RingParts) {
     this.#ring = parts.ring;
@@ -102,6 +107,26 @@ export class RingTransport implements Transport, Polled {
       process.nextTick(publishLater, this);
     }
     return true;
+  }
+
+  /**
+   * Copies out what has arrived, and gives out only resets; the rest is handed out in its turn, before
+   * anything that is drained later. The slab may be in the middle of being handed out: it is put back.
+   */
+  lookAhead(): boolean {
+    if (this.#isOver) return false;
+    this.#wake(); // what is copied out has to be handed out
+    while (this.#aheadBytes < fixed.cancelAheadMaxBytes) {
+      const saved = dispatching > 0 ? this.#ring.slab.slice(0, dispatching) : undefined;
+      const left = this.#ring.drain(batchRecords);
+      const { filledBytes, largeBytes } = this.#ring;
+      if (left !== Left.corrupt) this.#keepAhead(filledBytes);
+      if (saved !== undefined) this.#ring.slab.set(saved);
+      // Corrupt: the next turn finds it again. A long frame stays where it is, and hides what follows.
+      if (left === Left.corrupt || largeBytes > 0) return false;
+      if (left === Left.nothing) return true;
+    }
+    return false;
   }
 
   drainLast(error: SidecallError): void {
@@ -199,6 +224,8 @@ export class RingTransport implements Transport, Polled {
     let records = 0;
     let begun = 0;
     for (;;) {
+      this.#handOutAhead();
+      if (this.#isOver) return;
       const left = this.#ring.drain(batchRecords);
       if (left === Left.corrupt) throw corrupt();
       this.#isBehind = left !== Left.nothing;
@@ -208,7 +235,7 @@ export class RingTransport implements Transport, Polled {
         this.#hasRecords = true;
         this.#isMidway = false;
         bytes += filledBytes;
-        this.#decoder.push(this.#ring.slab.subarray(0, filledBytes));
+        this.#handOut(filledBytes, largeBytes);
       }
       if (largeBytes > 0 && !this.#isOver) {
         this.#hasRecords = true;
@@ -218,11 +245,47 @@ export class RingTransport implements Transport, Polled {
         if (this.#isMidway) this.#expectLong();
         this.#receiveLarge(filledBytes, largeBytes);
       }
+      this.#handOutAhead();
       if (this.#isOver || left === Left.nothing) return;
       if (bytes >= fixed.drainBytesMax || records >= fixed.drainRecordsMax) return;
       const now = performance.now();
       if (begun === 0) begun = now;
       else if (now - begun >= fixed.drainMaxMs) return;
+    }
+  }
+
+  /** A handler that looks ahead, on this session or another, must not lose what is behind its own frame. */
+  #handOut(filledBytes: number, largeBytes: number): void {
+    dispatching = filledBytes + (largeBytes > 0 ? fixed.frameHeaderMaxBytes : 0);
+    try {
+      this.#decoder.push(this.#ring.slab.subarray(0, filledBytes));
+    } finally {
+      dispatching = 0;
+    }
+  }
+
+  #keepAhead(filledBytes: number): void {
+    const { slab } = this.#ring;
+    let at = 0;
+    while (at < filledBytes) {
+      const end = at + 4 + readU32(slab, at);
+      const header = slab.subarray(at + 4, at + 4 + headerBytes(slab[at + 4] as number));
+      const isTaken = header[0] === FrameType.reset && this.#receiver.takeAhead(header);
+      if (!isTaken) {
+        this.#ahead.push(Buffer.from(slab.subarray(at, end)));
+        this.#aheadBytes += end - at;
+      }
+      at = end;
+    }
+  }
+
+  #handOutAhead(): void {
+    while (this.#ahead.length > 0 && !this.#isOver) {
+      const frames = this.#ahead;
+      this.#ahead = [];
+      this.#aheadBytes = 0;
+      this.#hasRecords = true;
+      for (const frame of frames) if (!this.#isOver) this.#decoder.push(frame);
     }
   }
 
@@ -241,7 +304,12 @@ export class RingTransport implements Transport, Polled {
     const payload = this.#receiver.placeFor(header, bytes) ?? scratchOf(bytes);
     if (this.#isOver) return;
     this.#ring.take(size, payload);
-    this.#receiver.onFrame(header, payload);
+    dispatching = headAt + size;
+    try {
+      this.#receiver.onFrame(header, payload);
+    } finally {
+      dispatching = 0;
+    }
   }
 
   #lookForRoom(): void {

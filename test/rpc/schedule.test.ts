@@ -32,7 +32,10 @@ function streamAt(slot: number): SendingStream {
     slot,
     generation: 1,
     isBorrowed: false,
-    outgoing: undefined,
+    isBulk: false,
+    isAnswer: false,
+    line: undefined,
+    queued: 0,
     isWritten: false,
     sentPosition: 0,
   };
@@ -67,8 +70,8 @@ describe('the send queue', () => {
     expect(transport.sent).toEqual([`${message}:1`, `${fragment}:1`]);
     send(2, 100);
     expect(transport.sent.at(-1)).toBe(`${message}:2`);
-    expect(schedule.hasRoomFor(100, 65_536)).toBe(true);
-    expect(schedule.hasRoomFor(100_000, 65_536)).toBe(false);
+    expect(schedule.hasRoom(false, 65_536)).toBe(true);
+    expect(schedule.hasRoom(true, 65_536)).toBe(false);
   });
 
   it('lets neither small messages nor long ones starve the others', () => {
@@ -107,7 +110,7 @@ describe('the send queue', () => {
     const { transport, schedule, send } = scene();
     send(1, 100);
     send(2, 200_000);
-    schedule.sendControl(schedule.header.credit(0, 5));
+    schedule.sendControl(schedule.header.credit(0, 0, 0, 5));
     transport.room = 100;
     transport.bulkRoom = 100;
     schedule.onRoom();

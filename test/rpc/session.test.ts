@@ -458,11 +458,11 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
     let admitted = 0;
     const line = 'x'.repeat(10_000);
     const all = Array.from({ length: 200 }, () => desk.log(line).then(() => void (admitted += 1)));
-    await until(() => got > 10);
+    await until(() => got > 1);
     await turns(50);
-    // 163,840 bytes of window at 10,066 a message: 16 or 17, and what the queue holds beside.
-    expect(admitted).toBeLessThan(30);
-    expect(got).toBeLessThanOrEqual(17);
+    // Notifications are one stream: 16,384 bytes of window, and one message beyond.
+    expect(admitted).toBe(2);
+    expect(got).toBe(2);
     gate.resolve();
     await Promise.all(all);
     await until(() => got === 200);

@@ -53,6 +53,7 @@ function scene(overrides: Partial<Ring>): {
   transport.start({
     onFrame: () => undefined,
     placeFor: () => undefined,
+    takeAhead: () => false,
     onRoom: () => void calls.push('room'),
     onEnd: (error) => ends.push(error),
   });

@@ -1,6 +1,14 @@
 // The service that most tests call.
 import { bytes } from '../../src/rpc/codec.ts';
-import { type Handlers, notification, service, unary } from '../../src/rpc/service.ts';
+import {
+  bidi,
+  clientStream,
+  type Handlers,
+  notification,
+  serverStream,
+  service,
+  unary,
+} from '../../src/rpc/service.ts';
 
 export const Desk = service('Desk', {
   add: unary<{ a: number; b: number }, { sum: number }>(),
@@ -29,6 +37,54 @@ export function deskHandlers(
     log: () => undefined,
     ...overrides,
   };
+}
+
+/** A method of each kind of stream, and of bytes. */
+export const Flow = service('Flow', {
+  count: serverStream<{ to: number }, number>(),
+  sum: clientStream<number, { sum: number }>(),
+  shout: bidi<string, string>(),
+  drip: serverStream<{ messages: number; bytes: number }, Uint8Array>({ response: bytes }),
+  pour: clientStream<Uint8Array, { bytes: number }>({ request: bytes }),
+  echo: bidi<Uint8Array, Uint8Array>({ request: bytes, response: bytes }),
+});
+
+/** As {@link deskHandlers}. */
+export function flowHandlers(
+  overrides: Partial<Handlers<typeof Flow.methods>> = {},
+): Handlers<typeof Flow.methods> {
+  return {
+    async *count({ to }) {
+      for (let at = 1; at <= to; at += 1) yield at;
+    },
+    async sum(numbers) {
+      let sum = 0;
+      for await (const number of numbers) sum += number;
+      return { sum };
+    },
+    async *shout(words) {
+      for await (const word of words) yield word.toUpperCase();
+    },
+    async *drip({ messages, bytes }) {
+      for (let at = 0; at < messages; at += 1) yield new Uint8Array(bytes).fill(at);
+    },
+    async pour(pieces) {
+      let bytes = 0;
+      for await (const piece of pieces) bytes += piece.byteLength;
+      return { bytes };
+    },
+    async *echo(pieces) {
+      yield* pieces;
+    },
+    ...overrides,
+  };
+}
+
+/** All that an iteration gives. */
+export async function collect<T>(messages: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const message of messages) all.push(message);
+  return all;
 }
 
 /** A promise with its handles outside. */

@@ -51,6 +51,7 @@ export function hostilePeer(limits: Partial<SessionLimits> = {}): Hostile {
       heard.push({ type: header[0] as number, header: header.slice(), payload: payload.slice() });
     },
     placeFor: () => undefined,
+    takeAhead: () => false,
     onRoom: () => undefined,
     onEnd: () => undefined,
   });
@@ -74,7 +75,7 @@ export function hostilePeer(limits: Partial<SessionLimits> = {}): Hostile {
     },
     open: (call, payload = '') => {
       const standard = { kind: 1, slot: 0, generation: 1, method: 0, timeoutMs: 0xffff_ffff };
-      const sizes = { metadataBytes: 0, messageBytes: Buffer.byteLength(payload) };
+      const sizes = { metadataBytes: 0, messageBytes: Buffer.byteLength(payload), windowBytes: 0 };
       send(write.open({ ...standard, ...sizes, ...call }), payload);
     },
   };

@@ -200,7 +200,7 @@ Bytes MethodFrame(const std::string& name) { return Frame(1, 12, name); }
 
 // A notification in slot `slot`, generation 1, of the first method announced.
 Bytes NotificationFrame(std::uint32_t slot, const std::string& payload) {
-  Bytes frame = Frame(2, 28, payload);
+  Bytes frame = Frame(2, 32, payload);
   frame[1] = 3;
   frame[2] = 2;
   PutU32(frame, 4, slot);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Streams of calls and channels as streams of Node and of the Web.
+import { Readable, Writable } from 'node:stream';
+import { ReadableStream, WritableStream } from 'node:stream/web';
+
+/** Something that messages are sent to: a client stream, a bidi call, a channel. */
+export interface MessageSink<T> {
+  send(message: T): Promise<void>;
+  end(): Promise<unknown>;
+  cancel(reason?: unknown): void;
+}
+
+/**
+ * A Readable of objects. It reads one message ahead; destroying it leaves the iteration, which cancels the
+ * call.
+ */
+export function toReadable<T>(messages: AsyncIterable<T>): Readable {
+  return Readable.from(messages, { objectMode: true, highWaterMark: 1 });
+}
+
+/** A ReadableStream. It reads nothing ahead; cancelling it cancels the call. */
+export function toReadableStream<T>(messages: AsyncIterable<T>): ReadableStream<T> {
+  const iterator = messages[Symbol.asyncIterator]();
+  return new ReadableStream<T>(
+    {
+      async pull(controller) {
+        const step = await iterator.next();
+        if (step.done === true) controller.close();
+        else controller.enqueue(step.value);
+      },
+      async cancel() {
+        await iterator.return?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/**
+ * A Writable of objects: each write is done when the message was admitted, and `end()` when the sink's was.
+ * Destroying it cancels the sink.
+ */
+export function toWritable<T>(sink: MessageSink<T>): Writable {
+  return new Writable({
+    objectMode: true,
+    highWaterMark: 1,
+    write(message: T, _encoding, then) {
+      sink.send(message).then(() => then(), then);
+    },
+    final(then) {
+      sink.end().then(() => then(), then);
+    },
+    destroy(error, then) {
+      if (error !== null) sink.cancel(error);
+      then(error);
+    },
+  });
+}
+
+/** A WritableStream; aborting it cancels the sink. */
+export function toWritableStream<T>(sink: MessageSink<T>): WritableStream<T> {
+  return new WritableStream<T>(
+    {
+      write: (message) => sink.send(message),
+      close: async () => {
+        await sink.end();
+      },
+      abort: (reason) => sink.cancel(reason),
+    },
+    { highWaterMark: 1 },
+  );
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// How calls of the peer's arrive: names, the frame that opens one, the pieces of its request, and what all
+// of that may take.
+import {
+  CallKind,
+  FrameFlag,
+  FrameType,
+  type Header,
+  noTimeout,
+  protocol,
+  ResetReason,
+  sendsMany,
+} from '../frame.ts';
+import { fixed } from '../limits.ts';
+import { decodeMetadata } from '../metadata.ts';
+import { Window } from './credit.ts';
+import { deadlineAfter } from './deadline.ts';
+import { Assembly } from './fragment.ts';
+import { type CallHost, type CallOpening, IncomingCall } from './incoming-call.ts';
+import { type Link, takeMessage } from './link.ts';
+import { LearntNames } from './method-names.ts';
+import { memoryBytesFor } from './receive-pool.ts';
+import type { Registry } from './registry.ts';
+import type { AcceptedStreams } from './stream-table.ts';
+
+/** Who is given the calls that have arrived. */
+export interface ArrivalHost extends CallHost {
+  readonly isDraining: boolean;
+  /** A call is open from here on. */
+  add(call: IncomingCall): void;
+  /** Its request is whole; `assembly` is its memory, unless it lies in the transport's. */
+  onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void;
+  /** It has no request: messages follow. */
+  onStream(call: IncomingCall): void;
+  /** There is no memory for its request. */
+  onCrowded(call: IncomingCall): void;
+}
+
+export class Arrivals {
+  readonly #link: Link;
+  readonly #registry: Registry;
+  readonly #streams: AcceptedStreams<IncomingCall>;
+  readonly #host: ArrivalHost;
+  readonly #names = new LearntNames();
+  #unfinishedBytes = 0;
+  // Memory handed out for the first piece of a request, which is about to arrive.
+  #placed: Assembly | undefined;
+
+  constructor(
+    link: Link,
+    registry: Registry,
+    streams: AcceptedStreams<IncomingCall>,
+    host: ArrivalHost,
+  ) {
+    this.#link = link;
+    this.#registry = registry;
+    this.#streams = streams;
+    this.#host = host;
+  }
+
+  learn(header: Header, payload: Uint8Array): void {
+    this.#names.learn(header.slot, payload);
+  }
+
+  /** Place for a piece of a request; for its first one, where all is as it should be, too. */
+  placeFor(header: Header, bytes: number): Uint8Array | undefined {
+    if (header.type !== FrameType.open) {
+      const call = this.#streams.find(header.slot, header.generation);
+      if (call?.reader !== undefined) {
+        return call.reader.place(header.type === FrameType.message, header.a, bytes);
+      }
+      return header.type === FrameType.fragment ? call?.assembly?.place(bytes) : undefined;
+    }
+    const { a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
+    const isPlain = metadataBytes === 0 && this.#refusal(timeoutMs) === undefined;
+    const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
+    if (!isPlain || !mayHold || !this.#hasMemoryFor(memoryBytesFor(messageBytes))) return undefined;
+    const served = this.#registry.find(this.#names.nameOf(method));
+    if (served === undefined) return undefined;
+    this.#placed = new Assembly(messageBytes, served.request.keepsBytes === true);
+    return this.#placed.place(bytes);
+  }
+
+  /** What was handed out was for the frame that is being looked at, or for none. */
+  takePlaced(): Assembly | undefined {
+    const placed = this.#placed;
+    this.#placed = undefined;
+    return placed;
+  }
+
+  onOpen(header: Header, payload: Uint8Array, placed: Assembly | undefined): void {
+    const { own, remote } = this.#link;
+    const { aux: kind, a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
+    this.#streams.open(header.slot, header.generation);
+    checkKind(kind, header.flags, messageBytes);
+    const window = kind === CallKind.notification ? Window.notifications : Window.requests;
+    const charge = takeMessage(this.#link, window, messageBytes);
+    const isMetadata = metadataBytes <= own.metadataMaxBytes && metadataBytes <= payload.byteLength;
+    if (!isMetadata || payload.byteLength - metadataBytes > messageBytes) {
+      throw protocol('call whose lengths do not agree');
+    }
+    const opening: CallOpening = {
+      slot: header.slot,
+      generation: header.generation,
+      kind,
+      method: this.#names.nameOf(method),
+      metadata: decodeMetadata(payload.subarray(0, metadataBytes)),
+      deadline: timeoutMs === noTimeout ? undefined : deadlineAfter(timeoutMs),
+      charge,
+      windowBytes: header.e === 0 ? remote.streamWindowBytes : header.e,
+    };
+    const refusal = this.#refusal(timeoutMs);
+    if (refusal !== undefined) return this.#refuse(opening, refusal, window);
+    const call = new IncomingCall(opening, this.#host);
+    this.#streams.add(call);
+    this.#host.add(call);
+    if (sendsMany(kind)) return this.#host.onStream(call);
+    const body = metadataBytes === 0 ? payload : payload.subarray(metadataBytes);
+    this.#onFirst(call, body, messageBytes, placed);
+  }
+
+  onFragment(call: IncomingCall, payload: Uint8Array): void {
+    const { assembly } = call;
+    if (assembly === undefined) throw protocol('fragment of no message');
+    if (!assembly.add(payload)) return;
+    this.drop(call);
+    this.#host.onRequest(call, assembly.bytes, assembly);
+  }
+
+  /** Forgets the request of a call that is over. */
+  drop(call: IncomingCall): void {
+    if (call.assembly === undefined) return;
+    this.#unfinishedBytes -= call.assembly.memoryBytes;
+    call.assembly = undefined;
+  }
+
+  #onFirst(
+    call: IncomingCall,
+    body: Uint8Array,
+    messageBytes: number,
+    placed: Assembly | undefined,
+  ): void {
+    if (placed === undefined && body.byteLength === messageBytes) {
+      return this.#host.onRequest(call, body, undefined);
+    }
+    if (!this.#hasMemoryFor(memoryBytesFor(messageBytes))) return this.#host.onCrowded(call);
+    const keeps = this.#registry.find(call.opening.method)?.request.keepsBytes === true;
+    call.assembly = placed ?? new Assembly(messageBytes, keeps);
+    this.#unfinishedBytes += call.assembly.memoryBytes;
+    if (body.byteLength > 0) this.onFragment(call, body);
+  }
+
+  #refusal(timeoutMs: number): number | undefined {
+    if (this.#host.isDraining) return ResetReason.goingAway;
+    return timeoutMs === 0 ? ResetReason.deadlineExceeded : undefined;
+  }
+
+  /** The slot stays closed in this generation; fragments that follow are late. */
+  #refuse({ slot, generation, charge }: CallOpening, reason: number, window: number): void {
+    const { schedule } = this.#link;
+    schedule.sendControl(schedule.header.reset(0, slot, generation, reason));
+    this.#link.giveBack(window, charge);
+  }
+
+  /** Before memory is taken: all unfinished messages of the session count. */
+  #hasMemoryFor(bytes: number): boolean {
+    const one = memoryBytesFor(this.#link.own.receiveMaxBytes);
+    return this.#unfinishedBytes + bytes <= Math.max(fixed.unfinishedMaxBytes, one);
+  }
+}
+
+/** @throws {SidecallError} `PROTOCOL` for a kind that there is not, or that does not begin so. */
+function checkKind(kind: number, flags: number, messageBytes: number): void {
+  if (kind < CallKind.unary || kind > CallKind.duplex) throw protocol('call of an unknown kind');
+  const isMany = sendsMany(kind);
+  const wanted = isMany ? FrameFlag.fromOpener : FrameFlag.fromOpener | FrameFlag.end;
+  if (flags !== wanted || (isMany && messageBytes !== 0)) {
+    throw protocol('call that begins as another kind does');
+  }
+}

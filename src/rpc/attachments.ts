@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// Bytes in JSON values: they leave the value before it becomes text, travel behind the text, and go back.
+// In the text a placeholder `{"$bytes": n}` stands for the n-th; an object that has such a key of its own
+// gets one more `$` in front of it, which the other side takes away.
+import { readU32, writeU32 } from '../frame.ts';
+import { fixed } from '../limits.ts';
+
+/** First byte of a message with attachments. No JSON text begins so. */
+export const attachmentsMark = 0;
+
+const key = '$bytes';
+const keyPattern = /^\$+bytes$/;
+const headBytes = 12;
+const noAttachments: readonly Uint8Array[] = [];
+
+/** A value without its bytes, and the bytes. Without any, it is the value itself. */
+export interface Detached {
+  readonly value: unknown;
+  readonly attachments: readonly Uint8Array[];
+}
+
+/** @throws {RangeError} above 64 attachments. */
+export function detach(value: unknown): Detached {
+  // One look at each member. Nearly always there are none, and then nothing is copied.
+  if (!hasBytes(value, 0)) return { value, attachments: noAttachments };
+  const attachments: Uint8Array[] = [];
+  const without = replace(value, attachments, 0);
+  if (attachments.length <= fixed.attachmentsMax) return { value: without, attachments };
+  const words = `a message carries ${fixed.attachmentsMax} attachments at most, this has ${attachments.length}`;
+  throw new RangeError(words);
+}
+
+/** The value with its bytes back in their places. @throws {TypeError} where they do not belong together. */
+export function attach(value: unknown, attachments: readonly Uint8Array[]): unknown {
+  const isUsed: boolean[] = new Array(attachments.length).fill(false);
+  const attached = restore(value, attachments, isUsed);
+  if (isUsed.includes(false)) throw new TypeError('an attachment that nothing refers to');
+  return attached;
+}
+
+/** u8 0, three zeroes, u32 number, u32 bytes of text, u32 length of each, the text, the bytes. */
+export function joinParts(text: string, attachments: readonly Uint8Array[]): Uint8Array {
+  const textBytes = Buffer.byteLength(text);
+  const textAt = headBytes + 4 * attachments.length;
+  const total = attachments.reduce((sum, { byteLength }) => sum + byteLength, textAt + textBytes);
+  const joined = Buffer.allocUnsafe(total);
+  joined.fill(0, 0, 4);
+  writeU32(joined, 4, attachments.length);
+  writeU32(joined, 8, textBytes);
+  joined.write(text, textAt);
+  let at = textAt + textBytes;
+  for (const [index, bytes] of attachments.entries()) {
+    writeU32(joined, headBytes + 4 * index, bytes.byteLength);
+    joined.set(bytes, at);
+    at += bytes.byteLength;
+  }
+  return joined;
+}
+
+/** Views of the parts. @throws {TypeError} for lengths that do not add up. */
+export function splitParts(view: Uint8Array): { text: Uint8Array; attachments: Uint8Array[] } {
+  const isHead = view.byteLength >= headBytes && view[1] === 0 && view[2] === 0 && view[3] === 0;
+  const count = isHead ? readU32(view, 4) : 0;
+  const textAt = headBytes + 4 * count;
+  if (count === 0 || count > fixed.attachmentsMax || textAt > view.byteLength) {
+    throw new TypeError('attachments that are none');
+  }
+  let at = textAt + readU32(view, 8);
+  const text = view.subarray(textAt, at);
+  const attachments: Uint8Array[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const bytes = readU32(view, headBytes + 4 * index);
+    if (bytes > view.byteLength - at) throw new TypeError('an attachment that ends too late');
+    attachments.push(view.subarray(at, at + bytes));
+    at += bytes;
+  }
+  if (at !== view.byteLength) throw new TypeError('bytes behind the attachments');
+  return { text, attachments };
+}
+
+/** Where it stops, a value is deeper than the receiver takes, or runs in a circle: stringify says so. */
+function hasBytes(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null || depth > fixed.jsonDepthMax) return false;
+  if (value instanceof Uint8Array) return true;
+  if (Array.isArray(value)) {
+    for (const member of value) {
+      if (typeof member === 'object' && hasBytes(member, depth + 1)) return true;
+    }
+    return false;
+  }
+  const { toJSON } = value as { toJSON?: unknown };
+  if (typeof toJSON === 'function') {
+    return !(value instanceof Date) && hasBytes(toJSON.call(value), depth + 1);
+  }
+  for (const name in value) {
+    const member = (value as Record<string, unknown>)[name];
+    if (typeof member === 'object' && hasBytes(member, depth + 1)) return true;
+  }
+  return false;
+}
+
+function replace(value: unknown, attachments: Uint8Array[], depth: number): unknown {
+  if (typeof value !== 'object' || value === null || depth > fixed.jsonDepthMax) return value;
+  if (value instanceof Uint8Array) return { [key]: attachments.push(value) - 1 };
+  if (Array.isArray(value)) return value.map((member) => replace(member, attachments, depth + 1));
+  // What turns itself into JSON does so now: its result may hold bytes.
+  const { toJSON } = value as { toJSON?: unknown };
+  if (typeof toJSON === 'function') return replace(toJSON.call(value), attachments, depth + 1);
+  const copy = Object.create(null) as Record<string, unknown>;
+  for (const name of Object.keys(value)) {
+    const member = replace((value as Record<string, unknown>)[name], attachments, depth + 1);
+    copy[keyPattern.test(name) ? `$${name}` : name] = member;
+  }
+  return copy;
+}
+
+/** In place: the value was made by `JSON.parse`, and is nobody else's. */
+function restore(value: unknown, attachments: readonly Uint8Array[], isUsed: boolean[]): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    for (const [index, member] of value.entries()) {
+      value[index] = restore(member, attachments, isUsed);
+    }
+    return value;
+  }
+  if (Object.hasOwn(value, key)) return attachmentOf(value, attachments, isUsed);
+  const object = value as Record<string, unknown>;
+  for (const name of Object.keys(object)) {
+    const member = restore(object[name], attachments, isUsed);
+    if (!keyPattern.test(name)) {
+      // Not by assignment: `__proto__` is a key like any other here.
+      if (member !== object[name]) setOwn(object, name, member);
+      continue;
+    }
+    delete object[name];
+    setOwn(object, name.slice(1), member);
+  }
+  return object;
+}
+
+function setOwn(object: object, name: string, value: unknown): void {
+  const member = { value, writable: true, enumerable: true, configurable: true };
+  Object.defineProperty(object, name, member);
+}
+
+function attachmentOf(
+  placeholder: object,
+  attachments: readonly Uint8Array[],
+  isUsed: boolean[],
+): Uint8Array {
+  const index = (placeholder as Record<string, unknown>)[key];
+  const bytes = typeof index === 'number' ? attachments[index] : undefined;
+  if (bytes === undefined || isUsed[index as number] || Object.keys(placeholder).length !== 1) {
+    throw new TypeError('a placeholder that stands for nothing');
+  }
+  isUsed[index as number] = true;
+  return new Uint8Array(bytes); // its own memory: what it came in is used again
+}

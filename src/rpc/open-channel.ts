@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Opening channels, and what both ends may say of them.
+import { ranges } from '../limits.ts';
+import { checkInteger, checkKeys } from '../options.ts';
+import type { ArrivedChannel } from './acceptors.ts';
+import { checkCallOptions } from './call.ts';
+import type { Caller } from './caller.ts';
+import type { AcceptOptions, ChannelOptions } from './channel.ts';
+import type { ChannelCore } from './channel-core.ts';
+import type { Codec } from './codec.ts';
+import type { Link } from './link.ts';
+import { checkMethodName, checkPriority } from './service.ts';
+
+const openNames = [
+  'name',
+  'priority',
+  'windowBytes',
+  'idleTimeoutMs',
+  'timeoutMs',
+  'signal',
+  'metadata',
+];
+
+/** @throws {TypeError | RangeError} for misuse. */
+export function openChannel(
+  session: Link & { readonly caller: Caller },
+  kind: number,
+  codec: Codec<unknown>,
+  options: ChannelOptions,
+): ArrivedChannel {
+  checkKeys('openChannel()', options, openNames);
+  checkChannel(options);
+  const { name, priority, idleTimeoutMs: _, ...callOptions } = options;
+  checkCallOptions(callOptions);
+  const callable = {
+    name,
+    kind,
+    request: codec,
+    response: codec,
+    isBulk: priority === 'bulk',
+    isIdempotent: false,
+  };
+  const call = session.caller.open(callable, undefined, callOptions);
+  const core = call.channel as ChannelCore;
+  return { core, name, metadata: options.metadata ?? {}, peer: session.peer };
+}
+
+/** @throws {TypeError | RangeError} for misuse. */
+export function checkAccept(what: string, options: AcceptOptions): void {
+  checkKeys(what, options, ['name', 'priority', 'idleTimeoutMs']);
+  checkChannel(options);
+}
+
+function checkChannel({ name, priority, idleTimeoutMs }: AcceptOptions): void {
+  checkMethodName(name);
+  checkPriority('channel', priority);
+  if (idleTimeoutMs !== undefined) {
+    checkInteger('idleTimeoutMs', idleTimeoutMs, ranges.idleTimeoutMs);
+  }
+}

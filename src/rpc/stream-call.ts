@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// A call with streams as its public faces drive it: over a session, over the next session of a helper, or
+// failed before it began.
+import type { SidecallError } from '../errors.ts';
+import { ResetReason } from '../frame.ts';
+import type { Caller } from './caller.ts';
+import type { OutgoingCall } from './outgoing-call.ts';
+
+type Step = IteratorResult<unknown, undefined>;
+
+/** What can be done with a call whose requests or responses are streams. */
+export interface StreamCall {
+  /** Settles when the call is over: with the answer, where there is one. A rejection is never unhandled. */
+  readonly promise: Promise<unknown>;
+  /** Bytes that wait here: those to be admitted, and those to be taken. */
+  readonly queuedBytes: number;
+  next(): Promise<Step>;
+  /** Reads no more, which ends the call quietly. */
+  stop(): void;
+  send(value: unknown): Promise<void>;
+  /** Ends the requests. Resolves when the peer has all of them. */
+  end(): Promise<void>;
+  cancel(reason: unknown): void;
+}
+
+const done: Step = Object.freeze({ done: true, value: undefined });
+const ignore = (): void => undefined;
+
+/** Over one session. */
+export class SessionCall implements StreamCall {
+  readonly #caller: Caller;
+  readonly #call: OutgoingCall;
+  #ending: Promise<void> | undefined;
+
+  constructor(caller: Caller, call: OutgoingCall) {
+    this.#caller = caller;
+    this.#call = call;
+  }
+
+  get promise(): Promise<unknown> {
+    return this.#call.promise;
+  }
+
+  get queuedBytes(): number {
+    const { reader, writer } = this.#call;
+    return (reader?.queuedBytes ?? 0) + (writer?.waitingBytes ?? 0);
+  }
+
+  next(): Promise<Step> {
+    return this.#call.reader?.next() ?? Promise.resolve(done);
+  }
+
+  stop(): void {
+    this.#call.reader?.stop(undefined);
+  }
+
+  send(value: unknown): Promise<void> {
+    return this.#call.writer?.send(value) ?? Promise.resolve();
+  }
+
+  end(): Promise<void> {
+    this.#ending ??= this.#caller.endHalf(this.#call);
+    return this.#ending;
+  }
+
+  cancel(reason: unknown): void {
+    this.#caller.giveUp(this.#call, reason, ResetReason.cancelled);
+  }
+}
+
+/** Over a session that is not there yet. */
+export class LaterCall implements StreamCall {
+  readonly #call: Promise<StreamCall>;
+  readonly promise: Promise<unknown>;
+  readonly #giveUp: (reason: unknown) => void;
+
+  /** `giveUp`: the caller does not wait for the session any more; `call` rejects then, or is cancelled. */
+  constructor(call: Promise<StreamCall>, giveUp: (reason: unknown) => void) {
+    this.#call = call;
+    this.#giveUp = giveUp;
+    this.promise = call.then((begun) => begun.promise);
+    this.promise.catch(ignore);
+  }
+
+  get queuedBytes(): number {
+    return 0;
+  }
+
+  next(): Promise<Step> {
+    return quietly(this.#call.then((call) => call.next()));
+  }
+
+  stop(): void {
+    this.cancel(new Error('nobody reads any more'));
+  }
+
+  send(value: unknown): Promise<void> {
+    return quietly(this.#call.then((call) => call.send(value)));
+  }
+
+  end(): Promise<void> {
+    return quietly(this.#call.then((call) => call.end()));
+  }
+
+  cancel(reason: unknown): void {
+    this.#giveUp(reason);
+    this.#call.then((call) => call.cancel(reason), ignore);
+  }
+}
+
+/** A call that failed before it was one. */
+export class FailedCall implements StreamCall {
+  readonly promise: Promise<never>;
+  readonly queuedBytes = 0;
+
+  constructor(error: SidecallError | unknown) {
+    this.promise = quietly(Promise.reject(error));
+  }
+
+  next(): Promise<Step> {
+    return this.promise;
+  }
+
+  stop(): void {}
+
+  send(): Promise<void> {
+    return this.promise;
+  }
+
+  end(): Promise<void> {
+    return this.promise;
+  }
+
+  cancel(): void {}
+}
+
+/** A failure that nobody awaits is not the end of the process. */
+function quietly<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(ignore);
+  return promise;
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+// The receiving half of a stream: messages wait here as bytes, bounded by the stream's window, until the
+// application takes them. What it takes is given back to the sender.
+import { SidecallError } from '../errors.ts';
+import { Fifo } from '../fifo.ts';
+import { protocol } from '../frame.ts';
+import { type Codec, decodeWith } from './codec.ts';
+import { chargeOf, ReceiveCredit, Window } from './credit.ts';
+import { Assembly } from './fragment.ts';
+import type { Link } from './link.ts';
+
+/** The stream that a reader belongs to. */
+export interface ReadStream {
+  readonly slot: number;
+  readonly generation: number;
+  /** The other side may still be told something about it. */
+  readonly isOpen: boolean;
+  /** Who reads wants no more: quietly, or because of `error`. */
+  onReaderStopped(error: SidecallError | undefined): void;
+}
+
+/** What a reader is made of. */
+export interface ReaderParts {
+  readonly link: Link;
+  readonly stream: ReadStream;
+  readonly codec: Codec<unknown>;
+  /** Flag `fromOpener` where we opened the stream. */
+  readonly flags: number;
+  readonly windowBytes: number;
+}
+
+interface Arrived {
+  readonly bytes: Uint8Array;
+  /** Its memory, where that is to be given back. */
+  readonly assembly: Assembly | undefined;
+  readonly charge: number;
+}
+
+interface Waiter {
+  promise: Promise<IteratorResult<unknown, undefined>>;
+  resolve: (result: IteratorResult<unknown, undefined>) => void;
+  reject: (reason: unknown) => void;
+}
+
+const done: IteratorResult<unknown, undefined> = Object.freeze({ done: true, value: undefined });
+const ignore = (): void => undefined;
+
+/** One application reads it. `next()` before the last one settled is allowed, and answered in order. */
+export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
+  readonly #link: Link;
+  readonly #stream: ReadStream;
+  readonly #codec: Codec<unknown>;
+  readonly #flags: number;
+  readonly #credit: ReceiveCredit;
+  readonly #arrived = new Fifo<Arrived>();
+  readonly #waiters = new Fifo<Waiter>();
+  #arrivedBytes = 0;
+  /** Messages that the application took, ever. */
+  taken = 0;
+  // The message that arrives in pieces, and memory handed out for its first one.
+  #assembly: Assembly | undefined;
+  #placed: Assembly | undefined;
+  #charge = 0;
+  #isEnded = false;
+  /** Whoever reads has had enough: what happens to the stream is no news any more. */
+  #isStopped = false;
+  /** Bytes still to come of a message that nobody wants any more. */
+  #skipping = 0;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(parts: ReaderParts) {
+    this.#link = parts.link;
+    this.#stream = parts.stream;
+    this.#codec = parts.codec;
+    this.#flags = parts.flags;
+    this.#credit = new ReceiveCredit(parts.windowBytes, parts.windowBytes);
+  }
+
+  /** Bytes that have arrived and were not taken. */
+  get queuedBytes(): number {
+    return this.#arrivedBytes;
+  }
+
+  /** The peer's half has ended, well or not. Messages may still wait. */
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** A message is on its way in pieces. */
+  get isMidMessage(): boolean {
+    return this.#assembly !== undefined || this.#skipping > 0;
+  }
+
+  /** Place for a piece, the first one of a message included; undefined where something is wrong. */
+  place(isFirst: boolean, messageBytes: number, bytes: number): Uint8Array | undefined {
+    if (this.#isEnded || this.#isStopped) return undefined;
+    if (!isFirst) return this.#assembly?.place(bytes);
+    const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
+    if (!mayHold || this.#assembly !== undefined) return undefined;
+    this.#placed = new Assembly(messageBytes, this.#codec.keepsBytes === true);
+    return this.#placed.place(bytes);
+  }
+
+  /** The first frame of a message, whose session credit was taken. @throws {SidecallError} `PROTOCOL`. */
+  begin(messageBytes: number, payload: Uint8Array): void {
+    if (this.#isEnded) throw protocol('message behind the end of its stream');
+    if (this.isMidMessage) throw protocol('message inside another');
+    if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
+    const charge = chargeOf(messageBytes);
+    this.#credit.take(charge);
+    if (this.#isStopped) {
+      this.#skipping = messageBytes - payload.byteLength;
+      return this.#link.giveBack(Window.streams, charge);
+    }
+    this.#charge = charge;
+    const placed = this.#placed;
+    this.#placed = undefined;
+    if (placed === undefined && payload.byteLength === messageBytes) {
+      return this.#onWhole(payload, undefined);
+    }
+    this.#assembly = placed ?? new Assembly(messageBytes, this.#codec.keepsBytes === true);
+    if (payload.byteLength > 0) this.add(payload);
+  }
+
+  /** More of it. @throws {SidecallError} `PROTOCOL`. */
+  add(payload: Uint8Array): void {
+    const assembly = this.#assembly;
+    if (this.#skipping > 0) {
+      if (payload.byteLength > this.#skipping) throw protocol('fragment that does not fit');
+      this.#skipping -= payload.byteLength;
+      return;
+    }
+    if (assembly === undefined) throw protocol('fragment of no message');
+    if (!assembly.add(payload)) return;
+    this.#assembly = undefined;
+    this.#onWhole(assembly.bytes, assembly);
+  }
+
+  /** Nothing more comes. What has arrived is still handed out. */
+  end(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
+      waiter.resolve(done);
+    }
+  }
+
+  /** As {@link StreamReader.end}, and behind what has arrived comes `error`; `now`: instead of it. */
+  fail(error: unknown, how: { readonly now: boolean }): void {
+    const isNews = !this.#isStopped && this.#failure === undefined;
+    if (!isNews || (this.#isEnded && !how.now)) return;
+    this.#isEnded = true;
+    this.#dropPieces();
+    this.#failure = { error };
+    if (how.now) this.#dropArrived();
+    for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
+      waiter.promise.catch(ignore); // a failure that nobody awaits is not the end of the process
+      waiter.reject(error);
+    }
+  }
+
+  next(): Promise<IteratorResult<unknown, undefined>> {
+    const arrived = this.#arrived.shift();
+    if (arrived !== undefined) return this.#take(arrived);
+    if (this.#failure !== undefined) {
+      const failed = Promise.reject(this.#failure.error);
+      failed.catch(ignore);
+      return failed;
+    }
+    if (this.#isEnded || this.#isStopped) return Promise.resolve(done);
+    const waiter = {} as Waiter;
+    waiter.promise = new Promise((resolve, reject) => {
+      waiter.resolve = resolve;
+      waiter.reject = reject;
+    });
+    this.#waiters.push(waiter);
+    return waiter.promise;
+  }
+
+  /** Forgets a `next()` that nobody waits for any more. True: it had not been answered. */
+  forget(promise: Promise<unknown>): boolean {
+    return this.#waiters.removeWhere((waiter) => waiter.promise === promise);
+  }
+
+  /** Whoever reads has enough: `break` in a loop ends here. */
+  return(): Promise<IteratorResult<unknown, undefined>> {
+    this.stop(undefined);
+    return Promise.resolve(done);
+  }
+
+  /** Ends reading, and tells the stream. What waits is dropped. */
+  stop(error: SidecallError | undefined): void {
+    const wasOver = this.#isEnded || this.#isStopped;
+    this.#isStopped = true;
+    this.#skipping = this.#assembly?.missingBytes ?? 0;
+    this.#dropPieces();
+    this.#dropArrived();
+    for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
+      waiter.resolve(done);
+    }
+    if (!wasOver || error !== undefined) this.#stream.onReaderStopped(error);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #onWhole(bytes: Uint8Array, assembly: Assembly | undefined): void {
+    const charge = this.#charge;
+    this.#charge = 0;
+    const waiter = this.#waiters.shift();
+    if (waiter === undefined) {
+      const kept = assembly === undefined ? Buffer.from(bytes) : bytes;
+      this.#arrived.push({ bytes: kept, assembly, charge });
+      this.#arrivedBytes += bytes.byteLength;
+      return;
+    }
+    try {
+      const value = this.#decode(bytes, assembly, assembly?.isOwned ?? false);
+      this.#giveBack(charge);
+      waiter.resolve({ done: false, value });
+    } catch (error) {
+      this.#link.giveBack(Window.streams, charge);
+      waiter.promise.catch(ignore);
+      waiter.reject(error);
+      this.#stopAfter(error);
+    }
+  }
+
+  #take({ bytes, assembly, charge }: Arrived): Promise<IteratorResult<unknown, undefined>> {
+    this.#arrivedBytes -= bytes.byteLength;
+    try {
+      const value = this.#decode(bytes, assembly, assembly?.isOwned ?? true);
+      this.#giveBack(charge);
+      return Promise.resolve({ done: false, value });
+    } catch (error) {
+      this.#link.giveBack(Window.streams, charge);
+      this.#stopAfter(error);
+      const failed = Promise.reject(error);
+      failed.catch(ignore);
+      return failed;
+    }
+  }
+
+  #decode(bytes: Uint8Array, assembly: Assembly | undefined, isOwned: boolean): unknown {
+    try {
+      return decodeWith(this.#codec, bytes, isOwned);
+    } finally {
+      assembly?.release();
+    }
+  }
+
+  #stopAfter(error: unknown): void {
+    this.stop(SidecallError.from(error));
+    this.#failure ??= { error };
+  }
+
+  /** The application has a message. Where the peer's half is over nobody waits for stream credit. */
+  #giveBack(charge: number): void {
+    const stream = this.#stream;
+    this.taken += 1;
+    this.#link.giveBack(Window.streams, charge);
+    const batch = this.#credit.giveBack(charge);
+    if (batch > 0 && stream.isOpen && !this.#isEnded && !this.#isStopped) {
+      const { schedule } = this.#link;
+      const { slot, generation } = stream;
+      schedule.sendControl(schedule.header.credit(this.#flags, slot, generation, batch));
+    }
+  }
+
+  #dropPieces(): void {
+    this.#placed = undefined;
+    if (this.#charge > 0) this.#link.giveBack(Window.streams, this.#charge);
+    this.#charge = 0;
+    this.#assembly = undefined;
+  }
+
+  #dropArrived(): void {
+    for (let arrived = this.#arrived.shift(); arrived; arrived = this.#arrived.shift()) {
+      arrived.assembly?.release();
+      this.#link.giveBack(Window.streams, arrived.charge);
+    }
+    this.#arrivedBytes = 0;
+  }
+}

@@ -1,0 +1,152 @@
+// Protobuf services and messages over every lane, by static modules and by reflection.
+import protobufjs from 'protobufjs';
+import { describe, expect, it } from 'vitest';
+import { protobuf, protobufService } from '../../src/protobuf.ts';
+import { type Handlers, service, unary } from '../../src/rpc/service.ts';
+import { collect, turns } from '../support/contract.ts';
+import { lanes } from '../support/pairs.ts';
+import { demo } from '../support/proto/demo.js';
+
+const Indexer = protobufService(demo.Indexer, demo);
+const root = await protobufjs.load(
+  new URL('../support/proto/demo.proto', import.meta.url).pathname,
+);
+
+const handlers: Handlers<typeof Indexer.methods> = {
+  addOne: ({ number, text, data }) => ({ number: number + 1, text, data }),
+  async *listAll({ number }) {
+    for (let at = 0; at < number; at += 1) yield { number: at };
+  },
+  async upload(pieces) {
+    let number = 0;
+    for await (const { data } of pieces) number += data.byteLength;
+    return { number };
+  },
+  async *chat(words) {
+    for await (const { text, number } of words) yield { text: `${text}!`, number: number + 1 };
+  },
+};
+
+describe.each(lanes)("row 42 protobuf over the '$lane'", ({ openPair }) => {
+  it('a static service has all four kinds, under the names of gRPC', async () => {
+    await using pair = await openPair();
+    pair.far.serve(Indexer, handlers);
+    const indexer = pair.near.client(Indexer);
+    const answer = await indexer.addOne({
+      number: 41,
+      text: 'ä€𝄞',
+      data: new Uint8Array([1, 2, 3]),
+    });
+    expect(answer).toBeInstanceOf(demo.A);
+    expect(answer.number).toBe(42);
+    expect(answer.text).toBe('ä€𝄞');
+    expect([...answer.data]).toEqual([1, 2, 3]);
+    expect((await collect(indexer.listAll({ number: 4 }))).map(({ number }) => number)).toEqual([
+      0, 1, 2, 3,
+    ]);
+    expect(
+      (await indexer.upload([{ data: new Uint8Array(5) }, { data: new Uint8Array(7) }])).number,
+    ).toBe(12);
+    const chat = indexer.chat();
+    await chat.send({ text: 'hi', number: 1 });
+    expect((await chat.next()).value?.text).toBe('hi!');
+    await chat.end();
+    expect(await collect(chat)).toEqual([]);
+    expect(Indexer.wireName('listAll')).toBe('demo.Indexer/list_all');
+  });
+
+  it('U21 10,000 messages pipelined are answered in order, then the end', async () => {
+    await using pair = await openPair();
+    pair.far.serve(Indexer, handlers);
+    const numbers = Array.from({ length: 10_000 }, (_, number) => ({ number, text: 'x' }));
+    const answers = await collect(pair.near.client(Indexer).chat(numbers));
+    expect(answers.map(({ number }) => number)).toEqual(numbers.map(({ number }) => number + 1));
+  });
+
+  it('a service of reflection speaks to a static one', async () => {
+    await using pair = await openPair();
+    pair.far.serve(Indexer, handlers);
+    const reflected = protobufService(root.lookupService('demo.Indexer'));
+    const indexer = pair.near.client(reflected);
+    const answer = await indexer.addOne?.({ number: 1, data: Buffer.from('abc') });
+    expect(answer.number).toBe(2);
+    expect(Buffer.from(answer.data).toString()).toBe('abc');
+    const listed: { number: number }[] = await collect(indexer.listAll?.({ number: 2 }));
+    expect(listed.map(({ number }) => number)).toEqual([0, 1]);
+    expect(reflected.wireName('addOne')).toBe('demo.Indexer/AddOne');
+    expect(JSON.stringify(reflected.descriptor?.())).toContain('AddOne');
+  });
+
+  it('bytes that were decoded never change, whatever arrives later', async () => {
+    await using pair = await openPair();
+    const kept: Uint8Array[] = [];
+    pair.far.serve(Indexer, {
+      ...handlers,
+      addOne: ({ data }) => {
+        kept.push(data);
+        return { data };
+      },
+    });
+    const indexer = pair.near.client(Indexer);
+    const answers: demo.A[] = [];
+    for (let at = 0; at < 40; at += 1) {
+      answers.push(
+        await indexer.addOne({ data: new Uint8Array(at % 2 === 0 ? 100 : 200_000).fill(at) }),
+      );
+    }
+    await turns(5);
+    for (const list of [kept, answers.map(({ data }) => data)]) {
+      list.forEach((data, at) => {
+        expect(data.every((byte) => byte === at)).toBe(true);
+      });
+    }
+  });
+
+  it('as a codec for service() and for channels', async () => {
+    await using pair = await openPair();
+    const Mixed = service('Mixed', {
+      ask: unary({ request: protobuf(demo.Q), response: protobuf(demo.A) }),
+    });
+    pair.far.serve(Mixed, { ask: ({ text }) => ({ text: text.toUpperCase() }) });
+    expect((await pair.near.client(Mixed).ask({ text: 'a' })).text).toBe('A');
+    const accepted = pair.far.channels(protobuf(demo.Q), { name: 'q' });
+    const channel = pair.near.openChannel(protobuf(demo.Q), { name: 'q' });
+    await channel.send(demo.Q.create({ number: 3 }));
+    const { value: other } = await accepted.next();
+    expect((await other?.next())?.value?.number).toBe(3);
+    await Promise.all([channel.end(), other?.end()]);
+    await accepted.return?.();
+  });
+
+  it('what cannot be decoded, or is nested too deep, is invalid_argument', async () => {
+    await using pair = await openPair();
+    pair.far.serve(Indexer, handlers);
+    const { bytes } = await import('../../src/rpc/codec.ts');
+    const raw = service('demo.Indexer', { AddOne: unary({ request: bytes, response: bytes }) });
+    const renamed = { ...raw, wireName: () => 'demo.Indexer/AddOne' };
+    const indexer = pair.near.client(renamed);
+    await expect(indexer.AddOne(Buffer.from([0x0a, 0xff, 0xff]))).rejects.toMatchObject({
+      status: 'invalid_argument',
+    });
+    let deep = Buffer.alloc(0);
+    for (let depth = 0; depth < 150; depth += 1) {
+      const head = [0x22, ...varint(deep.byteLength)];
+      deep = Buffer.concat([Buffer.from(head), deep]);
+    }
+    await expect(indexer.AddOne(deep)).rejects.toMatchObject({ status: 'invalid_argument' });
+    expect((await pair.near.client(Indexer).addOne({ number: 1 })).number).toBe(2);
+  });
+});
+
+describe('protobufService()', () => {
+  it('says what is wrong with what it was given', () => {
+    expect(() => protobufService({} as never)).toThrow('needs a service of protobufjs');
+    expect(() => protobufService(class Empty {}, demo)).toThrow('found no methods');
+    expect(() => protobufService(demo.Indexer, {})).toThrow("no message type 'Q'");
+    expect(() => protobuf({} as never)).toThrow('needs a message type');
+  });
+});
+
+function varint(value: number): number[] {
+  return value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)];
+}
