@@ -41,6 +41,12 @@ export interface CallContext {
   readonly deadline: number | undefined;
   /** Aborted when the caller gave up, the deadline passed, or the session ended; `reason` says which. */
   readonly signal: AbortSignal;
+  /**
+   * Has the call been given up? For handlers that compute without returning to the event loop: the deadline
+   * is compared with the clock, and what the peer has sent meanwhile is looked through for a cancel.
+   * `undefined`: it cannot be known here (the socket lane, or more has arrived than is looked through).
+   */
+  cancelledNow(): boolean | undefined;
   /** Key-values to go with the answer: assign an object before returning. */
   trailers: Metadata;
   /**

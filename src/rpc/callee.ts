@@ -470,7 +470,8 @@ export class Callee implements ArrivalHost {
   #close(call: IncomingCall): void {
     this.#cancels.refill();
     this.#over(call);
-    if (call.reader !== undefined || call.writer !== undefined) {
+    // What a channel has received is still to be read; why it is over it knows itself.
+    if (call.channel === undefined) {
       endHalves(call, new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was answered'), true);
     }
     if (call.isRunning) call.abort('ERR_SIDECALL_CANCELLED'); // answered over its handler's head

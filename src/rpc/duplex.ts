@@ -11,7 +11,8 @@ import { IdleWatch } from './idle.ts';
 
 /**
  * A byte stream over a session. Writing is held back by the reader at the other end; `end()` ends our half,
- * and 'finish' says that the peer has all of it. `destroy()` gives both halves up.
+ * and 'finish' says that the peer has all of it. `destroy()` gives both halves up; once everything was read
+ * it ends ours.
  */
 export class SessionDuplex extends Duplex {
   /** What it was opened by. */
@@ -61,8 +62,13 @@ export class SessionDuplex extends Duplex {
 
   /** @internal */
   override _destroy(error: Error | null, then: (error?: Error | null) => void): void {
+    // As a socket: who has read to the end and leaves nothing unwritten parts in peace. Node's iterator
+    // does so, with an AbortError of its own.
+    const isDone = this.readableEnded && this.writableLength === 0;
+    const isQuiet = isDone && (error === null || error.name === 'AbortError');
     const words = 'the stream was destroyed';
-    this.#core.abort(error ?? new SidecallError('ERR_SIDECALL_CANCELLED', words));
+    if (isQuiet) this.#core.end().catch(() => undefined);
+    else this.#core.abort(error ?? new SidecallError('ERR_SIDECALL_CANCELLED', words));
     then(error);
   }
 

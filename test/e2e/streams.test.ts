@@ -1,0 +1,172 @@
+// Streams between two processes, over both lanes.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/helper.ts';
+import { fixed, sessionRanges } from '../../src/limits.ts';
+import { bytes } from '../../src/rpc/codec.ts';
+import {
+  bidi,
+  clientStream,
+  notification,
+  serverStream,
+  service,
+  unary,
+} from '../../src/rpc/service.ts';
+import { collect, until } from '../support/contract.ts';
+import { programPath } from '../support/programs.ts';
+
+interface Busy {
+  readonly looks: number;
+  readonly answers: string[];
+  readonly aborted: boolean;
+}
+
+const Flow = service('Flow', {
+  count: serverStream<{ to: number }, number>(),
+  drip: serverStream({ request: undefined, response: bytes }),
+  swallow: clientStream<Uint8Array, { count: number }>({ request: bytes }),
+  echo: bidi({ request: bytes, response: bytes }),
+  offered: unary<void, { sent: number; mostBytes: number; firstBytes: number }>(),
+  busy: unary<{ ms: number }, Busy>(),
+  lastBusy: unary<void, Busy | undefined>(),
+  add: unary<{ a: number; b: number }, { sum: number }>(),
+  block: notification<{ ms: number }>(),
+  exit: notification<void>(),
+});
+
+function start(lane: 'ring' | 'socket', options: SpawnOptions = {}): Promise<Helper> {
+  const program = ['--expose-gc', programPath('streamer.mjs')];
+  return spawnHelper(process.execPath, program, { lane, ...options });
+}
+
+const MiB = 1024 * 1024;
+
+describe.each(['ring', 'socket'] as const)('streams of a helper over the %s', (lane) => {
+  it('all kinds between two processes', async () => {
+    await using helper = await start(lane);
+    expect(helper.session.lane).toBe(lane);
+    const flow = helper.client(Flow);
+    expect(await collect(flow.count({ to: 1000 }))).toHaveLength(1000);
+    expect(await flow.swallow(Array.from({ length: 500 }, () => new Uint8Array(100)))).toEqual({
+      count: 500,
+    });
+    const pieces = Array.from({ length: 50 }, (_, at) => new Uint8Array(20_000).fill(at));
+    const back = await collect(flow.echo(pieces));
+    expect(back.map((piece) => piece[19_999])).toEqual(pieces.map((_, at) => at));
+  });
+
+  it('row 29 a handler that never returns to its loop sees the cancel', async () => {
+    await using helper = await start(lane);
+    const flow = helper.client(Flow);
+    await flow.add({ a: 1, b: 1 });
+    const stop = new AbortController();
+    const begun = performance.now();
+    const busy = flow.busy({ ms: 1500 }, { signal: stop.signal });
+    setTimeout(() => stop.abort(new Error('enough')), 100);
+    const others = Array.from({ length: 20 }, (_, a) =>
+      sleep(50).then(() => flow.add({ a, b: 1 })),
+    );
+    await expect(busy).rejects.toThrow('enough');
+    expect(await Promise.all(others)).toEqual(others.map((_, a) => ({ sum: a + 1 })));
+    const took = performance.now() - begun;
+    const seen = await flow.lastBusy();
+    if (lane === 'ring') {
+      expect(seen?.answers).toEqual(['false', 'true']);
+      expect(seen?.aborted).toBe(true);
+      expect(took).toBeLessThan(1500); // it did not run to its end: that is what the test is about
+    } else expect(seen?.answers).toEqual(['undefined']);
+  });
+
+  it('a deadline is seen by a busy handler on every lane', async () => {
+    await using helper = await start(lane);
+    const flow = helper.client(Flow);
+    await expect(flow.busy({ ms: 3000 }, { timeoutMs: 100 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
+    });
+    expect((await flow.lastBusy())?.answers.at(-1)).toBe('true');
+  });
+
+  it('SIGKILL in the middle: what had been sent, then PEER_GONE; the next process serves on', async () => {
+    await using helper = await start(lane, { restart: { firstMs: 1 } });
+    const flow = helper.client(Flow);
+    const stream = flow.count({ to: 1_000_000 });
+    const got: number[] = [];
+    const failure = await (async () => {
+      for await (const number of stream) {
+        got.push(number);
+        if (number === 500) await flow.exit();
+      }
+    })().catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+    expect(got.length).toBeGreaterThanOrEqual(500);
+    expect(got).toEqual(got.map((_, at) => at + 1));
+    const next = flow.count({ to: 3 }); // waits for the next process
+    expect(await collect(next)).toEqual([1, 2, 3]);
+    const sums = flow.swallow();
+    await sums.send(new Uint8Array(1));
+    expect(await sums.end()).toEqual({ count: 1 });
+  });
+
+  it('row 35 a reader that stands still costs its sender a window and a message', async () => {
+    await using helper = await start(lane);
+    const flow = helper.client(Flow);
+    await flow.add({ a: 1, b: 1 });
+    // 1 GiB is offered, nothing is read.
+    const message = 256 * 1024;
+    const stalled = flow.drip({ messages: 4096, bytes: message });
+    await until(() => stalled.queuedBytes > 0);
+    let offered = await flow.offered();
+    for (let round = 0; round < 10; round += 1) {
+      await sleep(20);
+      offered = await flow.offered();
+      expect(await flow.add({ a: round, b: 1 })).toEqual({ sum: round + 1 }); // others are served
+    }
+    const window = sessionRanges.streamWindowBytes.standard;
+    const most = Math.ceil(window / message) + 2;
+    expect(offered.sent).toBeLessThanOrEqual(most);
+    expect(offered.mostBytes - offered.firstBytes).toBeLessThan(window + message + 2 * MiB);
+    expect(stalled.queuedBytes).toBeLessThanOrEqual(window + message);
+    await stalled.return();
+  });
+
+  it('empty messages without end are bounded, too', async () => {
+    await using helper = await start(lane);
+    const flow = helper.client(Flow);
+    // What compiled code and buffers that are kept for the next write take is not what this is about.
+    expect(await collect(flow.drip({ messages: 10_000, bytes: 0 }))).toHaveLength(10_000);
+    const stalled = flow.drip({ messages: 100_000_000, bytes: 0 });
+    await sleep(200);
+    const first = (await flow.offered()).sent;
+    await sleep(200);
+    const offered = await flow.offered();
+    expect(offered.sent).toBe(first);
+    const window = sessionRanges.streamWindowBytes.standard;
+    expect(offered.sent).toBeLessThanOrEqual(window / fixed.messageOverheadBytes + 2);
+    console.log(`empty messages, ${lane}: ${offered.mostBytes - offered.firstBytes} bytes more`);
+    expect(offered.mostBytes - offered.firstBytes).toBeLessThan(window + 2 * MiB);
+    await stalled.return();
+  });
+
+  it('S20 a peer whose loop is blocked loses nothing of 100,000 sends', async () => {
+    await using helper = await start(lane);
+    const flow = helper.client(Flow);
+    await flow.block({ ms: 2000 });
+    const call = flow.swallow();
+    const message = new Uint8Array(64);
+    let admitted = 0;
+    let refused = 0;
+    await Promise.all(
+      Array.from({ length: 100_000 }, () =>
+        call.send(message).then(
+          () => (admitted += 1),
+          (error: { code: string; delivered: string }) => {
+            expect(error).toMatchObject({ code: 'ERR_SIDECALL_LIMIT_BYTES', delivered: 'no' });
+            refused += 1;
+          },
+        ),
+      ),
+    );
+    expect(admitted + refused).toBe(100_000);
+    expect(await call.end()).toEqual({ count: admitted });
+  });
+});

@@ -1,0 +1,460 @@
+// Channels of messages and byte streams over every lane.
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, request as httpRequest } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { describe, expect, it } from 'vitest';
+import { SidecallError } from '../../src/errors.ts';
+import { fixed } from '../../src/limits.ts';
+import { byteReader, byteWriter } from '../../src/rpc/byte-stream.ts';
+import type { Channel } from '../../src/rpc/channel.ts';
+import { bytes } from '../../src/rpc/codec.ts';
+import type { SessionDuplex } from '../../src/rpc/duplex.ts';
+import { json } from '../../src/rpc/json.ts';
+import type { Session } from '../../src/rpc/session.ts';
+import { collect, Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
+import { lanes, type Pair } from '../support/pairs.ts';
+
+interface Text {
+  readonly text: string;
+}
+
+/** Both ends of a channel of JSON. */
+async function openChannel(pair: Pair): Promise<[Channel<Text>, Channel<Text>]> {
+  const accepted = pair.far.channels(json<Text>(), { name: 'texts' });
+  const near = pair.near.openChannel(json<Text>(), { name: 'texts', metadata: { from: 'test' } });
+  const { value } = await accepted.next();
+  await accepted.return?.();
+  return [near, value as Channel<Text>];
+}
+
+async function openDuplex(
+  pair: Pair,
+  [near, far]: [Session, Session] = [pair.near, pair.far],
+): Promise<[SessionDuplex, SessionDuplex]> {
+  const accepted = far.duplexes({ name: 'raw' });
+  const ours = near.openDuplex({ name: 'raw' });
+  const { value } = await accepted.next();
+  await accepted.return?.();
+  return [ours, value as SessionDuplex];
+}
+
+describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
+  it('U20 messages travel both ways at once, and each half ends by itself', async () => {
+    await using pair = await openPair();
+    const [near, far] = await openChannel(pair);
+    expect(far.metadata).toEqual({ from: 'test' });
+    expect(far.name).toBe('texts');
+    expect(far.peer).toBe(pair.far.peer);
+    const texts = (who: string): Text[] => ['1', '2', '3'].map((at) => ({ text: who + at }));
+    const sending = Promise.all([
+      ...texts('near').map((text) => near.send(text)),
+      ...texts('far').map((text) => far.send(text)),
+    ]);
+    const ends = Promise.all([near.end(), far.end()]);
+    const [gotFar, gotNear] = await Promise.all([collect(far), collect(near)]);
+    expect(gotFar).toEqual(texts('near'));
+    expect(gotNear).toEqual(texts('far'));
+    await sending;
+    await ends;
+    await Promise.all([near.closed, far.closed]);
+    await expect(near.send({ text: 'late' })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_END_OF_STREAM',
+    });
+    expect(pair.near.stats().calls.open).toBe(0);
+  });
+
+  it('U16 keeps message boundaries at every size, any number of sends at once', async () => {
+    const limits = { receiveMaxBytes: 64 * 1024 * 1024 };
+    await using pair = await openPair({ near: limits, far: limits });
+    const accepted = pair.far.channels(bytes, { name: 'b' });
+    const near = pair.near.openChannel(bytes, { name: 'b' });
+    const far = (await accepted.next()).value as Channel<Uint8Array>;
+    await accepted.return?.();
+    const edge = fixed.fragmentBytes;
+    const ring = 1024 * 1024;
+    const sizes = [0, 1, edge - 1, edge, edge + 1, ring - 1, ring, ring + 1, 64 * ring, 0];
+    const hash = (piece: Uint8Array): string => createHash('sha256').update(piece).digest('hex');
+    const block = randomBytes(64 * ring);
+    const messages = sizes.map((size) => block.subarray(0, size));
+    const sent = Promise.all(messages.map((message) => near.send(message)));
+    const echoing = (async () => {
+      for await (const message of far) await far.send(message);
+      await far.end();
+    })();
+    void sent.then(() => near.end());
+    const got: string[] = [];
+    for await (const message of near) got.push(`${message.byteLength} ${hash(message)}`);
+    expect(got).toEqual(messages.map((message) => `${message.byteLength} ${hash(message)}`));
+    await echoing;
+  });
+
+  it('U22 A first, B first, both at once: both ends resolve, nothing is left', async () => {
+    await using pair = await openPair();
+    const rounds = 300;
+    const accepted = pair.far.channels(json<number>(), { name: 'n' });
+    const serving = (async () => {
+      for await (const far of accepted) {
+        const { value: order } = await far.next();
+        if (order === 0) {
+          expect(await far.next()).toEqual({ done: true, value: undefined });
+          await far.end();
+        } else await far.end();
+      }
+    })();
+    for (let round = 0; round < rounds; round += 1) {
+      const order = round % 3;
+      const near = pair.near.openChannel(json<number>(), { name: 'n' });
+      await near.send(order);
+      if (order === 1) expect(await near.next()).toEqual({ done: true, value: undefined });
+      await near.end();
+      await near.closed;
+    }
+    await accepted.return?.();
+    await serving;
+    expect(pair.near.stats().calls.open).toBe(0);
+    await until(() => pair.far.stats().handlers.running === 0);
+  });
+
+  it('a name that nobody accepts is refused; 64 wait; names are per kind', async () => {
+    await using pair = await openPair();
+    const nobody = pair.near.openChannel(json(), { name: 'x' });
+    await expect(nobody.next()).rejects.toMatchObject({ status: 'unimplemented' });
+    await expect(nobody.send(1)).rejects.toMatchObject({ status: 'unimplemented' });
+    await expect(nobody.closed).rejects.toMatchObject({ status: 'unimplemented' });
+    const accepted = pair.far.channels(json(), { name: 'x' });
+    expect(() => pair.far.channels(json(), { name: 'x' })).toThrow('accepted already');
+    const duplex = pair.near.openDuplex({ name: 'x' });
+    const failure = await new Promise((resolve) => duplex.once('error', resolve));
+    expect(failure).toMatchObject({ status: 'unimplemented' });
+    const waiting = Array.from({ length: 65 }, () => pair.near.openChannel(json(), { name: 'x' }));
+    await expect(waiting[64]?.closed).rejects.toMatchObject({ status: 'resource_exhausted' });
+    await accepted.return?.(); // those that waited are given up
+    await expect(waiting[0]?.closed).rejects.toMatchObject({ code: 'ERR_SIDECALL_CANCELLED' });
+  });
+
+  it('a bad message fails its channel alone, with invalid_argument', async () => {
+    await using pair = await openPair();
+    pair.far.serve(Desk, deskHandlers());
+    const accepted = pair.far.channels(json<unknown>(), { name: 'c' });
+    const near = pair.near.openChannel(bytes, { name: 'c' });
+    const far = (await accepted.next()).value as Channel<unknown>;
+    await accepted.return?.();
+    const call = pair.near.client(Desk).add({ a: 1, b: 2 });
+    await near.send(Buffer.from('{"good":1}'));
+    await near.send(Buffer.from('{bad'));
+    expect((await far.next()).value).toEqual({ good: 1 });
+    await expect(far.next()).rejects.toMatchObject({ code: 'ERR_SIDECALL_DECODE' });
+    await expect(near.closed).rejects.toMatchObject({ status: 'invalid_argument' });
+    expect(await call).toEqual({ sum: 3 });
+    // And from the accepting side to the opening one.
+    const second = pair.far.channels(bytes, { name: 'd' });
+    const opened = pair.near.openChannel(json<unknown>(), { name: 'd' });
+    const other = (await second.next()).value as Channel<Uint8Array>;
+    await second.return?.();
+    await other.send(Buffer.from('{bad'));
+    await expect(opened.next()).rejects.toMatchObject({ code: 'ERR_SIDECALL_DECODE' });
+    await expect(other.closed).rejects.toMatchObject({ status: 'invalid_argument' });
+    expect(await pair.near.client(Desk).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
+  });
+
+  it('cancel ends both sides at once', async () => {
+    await using pair = await openPair();
+    for (const side of [0, 1] as const) {
+      const ends = await openChannel(pair);
+      const [one, other] = side === 0 ? ends : [ends[1], ends[0]];
+      const reason = new Error('enough');
+      const waiting = other.next().catch((error: unknown) => error);
+      one.cancel(reason);
+      await expect(one.next()).rejects.toBe(reason);
+      await expect(one.send({ text: '' })).rejects.toBe(reason);
+      expect(await waiting).toMatchObject({ code: 'ERR_SIDECALL_CANCELLED' });
+      await expect(other.closed).rejects.toMatchObject({ code: 'ERR_SIDECALL_CANCELLED' });
+    }
+    expect(pair.near.stats().calls.open).toBe(0);
+  });
+
+  it('U14 S11 each wait has its own time and signal, and loses nothing', async () => {
+    await using pair = await openPair({ far: { streamWindowBytes: 16_384 } });
+    const accepted = pair.far.channels(bytes, { name: 'w' });
+    const near = pair.near.openChannel(bytes, { name: 'w' });
+    const far = (await accepted.next()).value as Channel<Uint8Array>;
+    await accepted.return?.();
+    await expect(near.next({ timeoutMs: 20 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
+    });
+    const stop = new AbortController();
+    const received = near.next({ signal: stop.signal });
+    stop.abort(new Error('later'));
+    await expect(received).rejects.toThrow('later');
+    await far.send(Buffer.from('still here'));
+    expect(Buffer.from((await near.next()).value ?? []).toString()).toBe('still here');
+    // The window is full after the second; the third waits, and is taken back.
+    const piece = (fill: number): Uint8Array => new Uint8Array(10_000).fill(fill);
+    await near.send(piece(1));
+    await near.send(piece(2));
+    await expect(near.send(piece(3), { timeoutMs: 20 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
+      delivered: 'no',
+    });
+    const given = new AbortController();
+    const sending = near.send(piece(4), { signal: given.signal });
+    given.abort(new Error('not this one'));
+    await expect(sending).rejects.toThrow('not this one');
+    const fifth = near.send(piece(5));
+    expect(near.queuedBytes).toBe(10_000);
+    const fills: number[] = [];
+    for (let at = 0; at < 3; at += 1) fills.push((await far.next()).value?.[0] as number);
+    await fifth;
+    expect(fills).toEqual([1, 2, 5]);
+    await Promise.all([near.end(), far.end()]);
+  });
+
+  it('S16 a channel on which nothing moves ends on both sides', async () => {
+    await using pair = await openPair();
+    const accepted = pair.far.channels(json<number>(), { name: 'i' });
+    const near = pair.near.openChannel(json<number>(), { name: 'i', idleTimeoutMs: 50 });
+    const far = (await accepted.next()).value as Channel<number>;
+    await accepted.return?.();
+    for (let at = 0; at < 4; at += 1) {
+      await near.send(at);
+      await far.next();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(pair.near.stats().calls.open).toBe(1);
+    await expect(near.closed).rejects.toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
+    await expect(far.closed).rejects.toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
+  });
+
+  it('S12 subscribe() gives one message at a time and holds the sender back', async () => {
+    await using pair = await openPair({ far: { streamWindowBytes: 16_384 } });
+    const [near, far] = await openChannel(pair);
+    let running = 0;
+    let most = 0;
+    const got: string[] = [];
+    const ended = defer();
+    far.subscribe({
+      message: async ({ text }) => {
+        running += 1;
+        most = Math.max(most, running);
+        await turns(2);
+        got.push(text.slice(0, 3));
+        if (got.length === 50) await far.send({ text: 'half' }); // re-entrant
+        running -= 1;
+      },
+      end: () => ended.resolve(),
+    });
+    expect(() => far.subscribe({ message: () => undefined })).toThrow('called before');
+    const heard: string[] = [];
+    near.subscribe({ message: ({ text }) => heard.push(text) });
+    for (let at = 100; at < 200; at += 1) await near.send({ text: `${at}${'x'.repeat(2000)}` });
+    await near.end();
+    await ended.promise;
+    expect(most).toBe(1);
+    expect(got).toEqual(Array.from({ length: 100 }, (_, at) => `${at + 100}`));
+    expect(heard).toEqual(['half']);
+    await far.end();
+  });
+
+  it('U22 a death is never a clean end: every message, then PEER_GONE', async () => {
+    await using pair = await openPair();
+    const [near, far] = await openChannel(pair);
+    for (let at = 0; at < 3; at += 1) await near.send({ text: `${at}` });
+    await until(() => far.queuedBytes > 20);
+    pair.cut();
+    const got: string[] = [];
+    const failure = await (async () => {
+      for await (const { text } of far) got.push(text);
+    })().catch((error: unknown) => error);
+    expect(got).toEqual(['0', '1', '2']);
+    expect(SidecallError.is(failure)).toBe(true);
+    await expect(near.next()).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+    await expect(near.end()).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+  });
+});
+
+/** By events: Node's iterator destroys a Duplex at the end of its readable half. */
+async function readAll(stream: Readable, take: (chunk: Buffer) => unknown): Promise<void> {
+  stream.on('data', take);
+  await once(stream, 'end');
+}
+
+describe.each(lanes)("byte streams over the '$lane'", ({ openPair }) => {
+  it('U1 ten JSON values as raw bytes, each answered, and three bytes do not wait for more', async () => {
+    await using pair = await openPair();
+    const [near, far] = await openDuplex(pair);
+    far.on('data', (chunk: Buffer) => {
+      for (const line of chunk.toString().split('\n').filter(Boolean)) {
+        far.write(`ack ${JSON.parse(line).n}\n`);
+      }
+    });
+    far.on('end', () => far.end());
+    const heard: string[] = [];
+    near.on('data', (chunk: Buffer) => heard.push(chunk.toString()));
+    for (let n = 0; n < 10; n += 1) {
+      near.write(`${JSON.stringify({ n })}\n`);
+      await until(() => heard.join('').split('\n').length === n + 2);
+    }
+    expect(heard.join('')).toBe(Array.from({ length: 10 }, (_, n) => `ack ${n}\n`).join(''));
+    near.end();
+    await new Promise((resolve) => near.once('close', resolve));
+  });
+
+  it('64 MiB go through pipeline() with the same SHA-256, both ways at once', async () => {
+    await using pair = await openPair();
+    const [near, far] = await openDuplex(pair);
+    const block = randomBytes(1024 * 1024);
+    const source = (): Readable =>
+      Readable.from(
+        (function* () {
+          for (let at = 0; at < 64; at += 1) yield block;
+        })(),
+        { objectMode: false },
+      );
+    const wanted = createHash('sha256');
+    for (let at = 0; at < 64; at += 1) wanted.update(block);
+    const digest = wanted.digest('hex');
+    const sum = async (stream: Readable): Promise<string> => {
+      const hash = createHash('sha256');
+      await readAll(stream, (chunk) => hash.update(chunk));
+      return hash.digest('hex');
+    };
+    const [, , there, back] = await Promise.all([
+      pipeline(source(), near, { end: true }),
+      pipeline(source(), far, { end: true }),
+      sum(far),
+      sum(near),
+    ]);
+    expect(there).toBe(digest);
+    expect(back).toBe(digest);
+  });
+
+  it('S9 half close: the answer of 1,000 messages comes on the half that is still open', async () => {
+    await using pair = await openPair();
+    const [near, far] = await openDuplex(pair);
+    near.end('request');
+    let asked = '';
+    await readAll(far, (chunk) => (asked += chunk));
+    expect(asked).toBe('request');
+    for (let at = 0; at < 1000; at += 1) far.write(`${at},`);
+    far.end();
+    let answered = '';
+    await readAll(near, (chunk) => (answered += chunk));
+    expect(answered.split(',')).toHaveLength(1001);
+  });
+
+  it('S10 an HTTP/1.1 exchange runs over one unmodified', async () => {
+    await using pair = await openPair();
+    const server = createServer((request, response) => {
+      void collect(request as AsyncIterable<Buffer>).then((chunks) => {
+        response.setHeader('x-seen', request.url ?? '');
+        response.end(`you sent ${Buffer.concat(chunks).byteLength}`);
+      });
+    });
+    const accepted = pair.far.duplexes({ name: 'http' });
+    const accepting = (async () => {
+      for await (const duplex of accepted) server.emit('connection', duplex);
+    })();
+    for (const size of [10, 300_000]) {
+      const text = await new Promise<string>((resolve, reject) => {
+        const request = httpRequest(
+          {
+            createConnection: () => pair.near.openDuplex({ name: 'http' }) as never,
+            method: 'POST',
+            path: `/p${size}`,
+            headers: { connection: 'close' },
+          },
+          (response) => {
+            expect(response.headers['x-seen']).toBe(`/p${size}`);
+            void collect(response as AsyncIterable<Buffer>).then((chunks) =>
+              resolve(Buffer.concat(chunks).toString()),
+            );
+          },
+        );
+        request.on('error', reject);
+        request.end(Buffer.alloc(size));
+      });
+      expect(text).toBe(`you sent ${size}`);
+    }
+    await accepted.return?.();
+    await accepting;
+    server.close();
+  });
+
+  it('destroy() gives both halves up; the other end gets an error', async () => {
+    await using pair = await openPair();
+    const [near, far] = await openDuplex(pair);
+    const failed = new Promise<Error>((resolve) => far.once('error', resolve));
+    near.on('error', () => undefined);
+    near.destroy();
+    expect(await failed).toMatchObject({ code: 'ERR_SIDECALL_CANCELLED' });
+    expect(pair.near.stats().calls.open).toBe(0);
+    const [second, other] = await openDuplex(pair);
+    second.on('error', () => undefined);
+    other.on('error', () => undefined);
+    pair.cut();
+    await until(() => second.destroyed && other.destroyed);
+  });
+
+  it('a writer waits for whoever reads at the other end', async () => {
+    await using pair = await openPair({ far: { streamWindowBytes: 65_536 } });
+    const [near, far] = await openDuplex(pair);
+    let written = 0;
+    const chunk = Buffer.alloc(65_536);
+    const writing = (async () => {
+      for (let at = 0; at < 64; at += 1) {
+        await new Promise<void>((resolve) => near.write(chunk, () => resolve()));
+        written += 1;
+      }
+      near.end();
+    })();
+    await turns(100);
+    expect(written).toBeLessThan(8);
+    let read = 0;
+    for await (const part of far as AsyncIterable<Buffer>) read += part.byteLength;
+    expect(read).toBe(64 * 65_536);
+    await writing;
+    far.end();
+    near.resume();
+  });
+
+  it('S4 S5 bytes are read and written by count', async () => {
+    await using pair = await openPair();
+    const [near, far] = await openDuplex(pair);
+    const writer = byteWriter(near);
+    const reader = byteReader(far);
+    const all = randomBytes(200_000);
+    writer.writeByte(7);
+    writer.writeString('héllo');
+    writer.reserve(4).writeUInt32BE(0xdead_beef);
+    writer.write(all);
+    expect(writer.length).toBe(1 + 6 + 4 + 200_000);
+    await turns(5);
+    expect(reader.length).toBe(0); // nothing is visible before the flush
+    await writer.flush();
+    expect(await reader.readByte()).toBe(7);
+    expect(await reader.readString(6)).toBe('héllo');
+    expect((await reader.peek(4)).readUInt32BE()).toBe(0xdead_beef);
+    expect((await reader.read(4)).readUInt32BE()).toBe(0xdead_beef);
+    expect(await reader.read(0)).toHaveLength(0);
+    await expect(reader.read(-1)).rejects.toBeInstanceOf(RangeError);
+    await reader.discard(1000);
+    let at = 1000;
+    for (const size of [1, 2, 70_000, 3, 60_000]) {
+      const peeked = Buffer.from(await reader.peek(Math.min(size, 10)));
+      const got = await reader.read(size);
+      expect(got.equals(all.subarray(at, at + size))).toBe(true);
+      expect(got.subarray(0, peeked.byteLength).equals(peeked)).toBe(true);
+      at += size;
+    }
+    await writer.flush({ end: true });
+    const left = all.byteLength - at;
+    await expect(reader.read(left + 1)).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_END_OF_STREAM',
+    });
+    expect((await reader.read(left)).equals(all.subarray(at))).toBe(true);
+    far.end();
+    near.resume();
+  });
+});
