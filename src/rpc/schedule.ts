@@ -176,10 +176,12 @@ export class Schedule {
    * will never see, had taken of the session's window.
    */
   drop(stream: SendingStream): number {
-    if (stream.queued === 0) return 0;
+    const { line } = stream;
+    const head = stream.queued === 0 ? undefined : line?.peek();
+    stream.queued = 0;
+    if (line === undefined || head === undefined) return 0; // or everything was cleared before
     let unseen = 0;
-    const line = stream.line as SendLine;
-    this.#queueOf(line.peek() as OutgoingMessage).remove(line);
+    this.#queueOf(head).remove(line);
     for (let left = line.length; left > 0; left -= 1) {
       const message = line.shift() as OutgoingMessage;
       if (message.stream !== stream) {
@@ -190,7 +192,6 @@ export class Schedule {
       const isStreamed = ((message.header[1] as number) & FrameFlag.streamed) !== 0;
       if (isStreamed && !message.isBegun) unseen += chargeOf(message.bytes.byteLength);
     }
-    stream.queued = 0;
     const first = line.peek();
     if (first !== undefined) this.#queueOf(first).push(line);
     return unseen;

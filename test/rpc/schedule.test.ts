@@ -106,6 +106,33 @@ describe('the send queue', () => {
     ]);
   });
 
+  it('drops a stream that was cleared before, as at the end of a session', () => {
+    const { schedule, send } = scene();
+    const stream = send(1, 100);
+    schedule.clear();
+    expect(schedule.drop(stream)).toBe(0);
+    expect(schedule.isEmpty).toBe(true);
+  });
+
+  it('gives back what dropped messages of a stream had taken of the window, but for begun ones', () => {
+    const { transport, schedule, send } = scene();
+    const header = (slot: number, size: number): Uint8Array =>
+      schedule.header.message(FrameFlag.streamed, slot, 1, size);
+    const stream = send(1, 10);
+    schedule.send(
+      stream,
+      header(1, 3 * 65_536),
+      new Uint8Array(0),
+      new Uint8Array(3 * 65_536),
+      3 * 65_536,
+    );
+    schedule.send(stream, header(1, 100), new Uint8Array(0), new Uint8Array(100), 100);
+    transport.room = 2;
+    transport.bulkRoom = 1;
+    schedule.onRoom(); // the first whole, one piece of the second
+    expect(schedule.drop(stream)).toBe(164);
+  });
+
   it('sends control first, whatever waits', () => {
     const { transport, schedule, send } = scene();
     send(1, 100);
