@@ -1,0 +1,16 @@
+// Sends each line of its input, prints what others say.
+import { createInterface } from 'node:readline';
+import { connect } from 'sidecall';
+import { Chat } from './contract.mjs';
+
+const [path, name] = process.argv.slice(2);
+const session = await connect({ path });
+const room = session.client(Chat).join({ metadata: { name } });
+const hearing = (async () => {
+  for await (const { from, text } of room) console.log(`${from}: ${text}`);
+})();
+console.log('joined');
+for await (const line of createInterface({ input: process.stdin })) await room.send(line);
+await room.end();
+await hearing;
+await session.close();

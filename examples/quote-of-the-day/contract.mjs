@@ -1,0 +1,8 @@
+// The service, from the .proto file beside this one. Load only files that you trust.
+import { fileURLToPath } from 'node:url';
+import protobufjs from 'protobufjs';
+import { protobufService } from 'sidecall/protobuf';
+
+const path = fileURLToPath(new URL('quote.proto', import.meta.url));
+const root = await protobufjs.load(path);
+export const QuoteOfTheDay = protobufService(root.lookupService('quote.QuoteOfTheDay'));

@@ -1,0 +1,16 @@
+import { fileURLToPath } from 'node:url';
+import { spawnHelper } from 'sidecall';
+import { QuoteOfTheDay } from './contract.mjs';
+
+const program = fileURLToPath(new URL('helper.mjs', import.meta.url));
+const helper = await spawnHelper(process.execPath, [program]);
+const quotes = helper.client(QuoteOfTheDay, { timeoutMs: 5000 });
+for (const name of ['Saturday', 'Sunday', 'Doomsday']) {
+  try {
+    const { text, author } = await quotes.get({ name });
+    console.log(`${name}: ${text} (${author})`);
+  } catch (error) {
+    console.log(`${name}: ${error.status}`);
+  }
+}
+await helper.stop();

@@ -1,0 +1,13 @@
+// Prints five ticks of the server.
+import { connect } from 'sidecall';
+
+const [path] = process.argv.slice(2);
+const session = await connect({ path });
+const stream = session.openDuplex({ name: 'time' });
+let ticks = 0;
+for await (const chunk of stream) {
+  process.stdout.write(chunk);
+  ticks += 1;
+  if (ticks === 5) break; // gives the stream up, and the server stops writing
+}
+await session.close();

@@ -1,0 +1,16 @@
+// Sends twelve words and prints the last answer.
+import { connect, json } from 'sidecall';
+
+const [path] = process.argv.slice(2);
+const session = await connect({ path });
+const channel = session.openChannel(json(), { name: 'words' });
+const text = 'the quick brown fox jumps over the lazy dog and runs away';
+const sending = (async () => {
+  for (const word of text.split(' ')) await channel.send({ word });
+  await channel.end(); // the server has all of them now
+})();
+let last = [];
+for await (const { words } of channel) last = words;
+await sending;
+console.log(last.join(' '));
+await session.close();

@@ -1,0 +1,23 @@
+// Answers each word with the last ten that came over the same channel.
+import { json, listen } from 'sidecall';
+
+const [path] = process.argv.slice(2);
+const listener = await listen({ path });
+console.log(`listening at ${listener.path}`);
+
+process.once('SIGINT', () => listener.close());
+for await (const session of listener) void serve(session);
+
+async function serve(session) {
+  for await (const channel of session.channels(json(), { name: 'words' })) void remember(channel);
+}
+
+async function remember(channel) {
+  const words = [];
+  for await (const { word } of channel) {
+    words.push(word);
+    if (words.length > 10) words.shift();
+    await channel.send({ words }); // waits while the client reads slowly
+  }
+  await channel.end();
+}
