@@ -4,7 +4,7 @@ import { scenarios } from './scenarios/index.mjs';
 
 const { scenario, peer: name, lane, ...cell } = JSON.parse(process.argv[2]);
 const { open } = await import(`./peers/${name}.mjs`);
-const peer = await open({ lane, size: cell.size });
+const peer = await open({ lane, size: Math.max(cell.size, cell.limitBytes ?? 0) });
 const row = await scenarios[scenario].run(
   {
     ...peer,

@@ -59,6 +59,16 @@ export function cpuPerCall(row) {
 
 /** What a scenario has to say beside the common columns. */
 export function more(row) {
+  if (row.growthBytes !== undefined) {
+    const perSecond = `${(row.bytesPerSecond / 1e6).toFixed(0)} MB/s`;
+    return `${row.what}, ${perSecond}, ${(row.growthBytes / 1e6).toFixed(1)} MB growth`;
+  }
+  if (row.besideBytes !== undefined) {
+    return `${row.what}, ${(row.besideBytes / 1e6).toFixed(0)} MB beside`;
+  }
+  if (row.lastPerSecond !== undefined) {
+    return `${row.what}: ${Math.round(row.firstPerSecond)}/s, then ${Math.round(row.lastPerSecond)}/s`;
+  }
   if (row.what !== undefined) return row.what;
   if (row.heapBytesPerCall !== undefined) {
     return `${row.heapBytesPerCall.toFixed(0)} B heap, ${row.nativeBlocksPerCall.toFixed(2)} blocks, ${row.collections} GCs`;

@@ -1,4 +1,5 @@
 // What all scenarios put into a row.
+import protobufjs from 'protobufjs';
 
 /** Quantiles of latencies in microseconds; sorts in place. */
 export function quantiles(latencies) {
@@ -52,6 +53,13 @@ export function objectOf(size) {
   value.text = 'x'.repeat(Math.max(0, size - JSON.stringify(value).length));
   return value;
 }
+
+/** The message of {@link objectOf} in protobuf. */
+export const messageType = new protobufjs.Type('Message')
+  .add(new protobufjs.Field('id', 1, 'int32'))
+  .add(new protobufjs.Field('ok', 2, 'bool'))
+  .add(new protobufjs.Field('at', 3, 'double'))
+  .add(new protobufjs.Field('text', 4, 'string'));
 
 export function pause(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms));

@@ -17,7 +17,7 @@ const help = `npm run bench -- [options]
   --scenario A,…    which scenarios (default: echo); --list describes them
   --peers A,…       which peers (default: all of the scenario)
   --lane A,…        lanes of sidecall (default: ring,socket)
-  --codec A,…       bytes, json (default: bytes)
+  --codec A,…       bytes, json (of echo and memory; default: bytes)
   --size B,…        bytes of a message (default: 1024,102400)
   --in-flight N,…   calls under way at once (default: 1,16)
   --rate N          calls a second, for paced (default: 1000)

@@ -7,12 +7,20 @@ import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
 
 const typed = `
-import { connect, service, unary, type Session } from 'sidecall';
+import { connect, serverStream, service, unary, type Session } from 'sidecall';
+import { createSessionPair } from 'sidecall/testing';
 const Sum = service('Sum', { add: unary<{ a: number; b: number }, { sum: number }>() });
+const Count = service('Count', { to: serverStream<{ most: number }, number>() });
 export async function add(session: Session): Promise<number> {
   return (await session.client(Sum).add({ a: 1, b: 2 })).sum;
 }
 export const session: Promise<Session> = connect({ path: 'x' });
+export async function count(open: Session): Promise<number[]> {
+  const all: number[] = [];
+  for await (const number of open.client(Count).to({ most: 3 })) all.push(number);
+  return all;
+}
+export const pair = createSessionPair();
 `;
 const nodes = { 20: '20', 22: '22', 24: '24', 26: '26' };
 const tarballMaxBytes = 2 * 1024 * 1024;
@@ -31,7 +39,8 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { capabilities, connect, service, unary } from 'sidecall';
+import { capabilities, connect, serverStream, service, unary } from 'sidecall';
+import { createSessionPair } from 'sidecall/testing';
 const required = createRequire(import.meta.url)('sidecall');
 if (required.connect !== connect) throw new Error('require() gave another module');
 const { addon, addonFile, addonReason } = capabilities();
@@ -46,6 +55,13 @@ if (answer.sum !== 42 || answer.caller !== process.pid || answer.server !== sess
   throw new Error('wrong answer: ' + JSON.stringify(answer));
 }
 await session.close();
+const Count = service('Count', { to: serverStream() });
+const pair = createSessionPair();
+pair.far.serve(Count, { async *to(most) { for (let at = 1; at <= most; at += 1) yield at; } });
+const counted = [];
+for await (const number of pair.near.client(Count).to(3)) counted.push(number);
+if (counted.join() !== '1,2,3') throw new Error('wrong stream: ' + counted);
+await pair.close();
 server.disconnect();
 await once(server, 'exit');
 console.log(process.version + ' ' + addonFile.split('prebuilds')[1]);
@@ -90,7 +106,7 @@ function pack() {
   const paths = files.map((file) => file.path);
   const strange = paths.filter(
     (path) =>
-      !/^(dist|prebuilds|docs)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md)$/.test(
+      !/^(dist|prebuilds|docs|examples)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md)$/.test(
         path,
       ),
   );

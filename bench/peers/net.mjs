@@ -38,16 +38,37 @@ export async function open() {
         waiting.push({ bytes: payload.length, resolve });
         socket.write(payload);
       }),
+    /** One way: what was sent is not answered, but counted by the server as it comes. */
+    pour: async (payload, seconds) => {
+      const sink = createConnection(`${path}-sink`);
+      await once(sink, 'connect');
+      const begun = performance.now();
+      let messages = 0;
+      for (let now = begun; now < begun + seconds * 1000; now = performance.now()) {
+        messages += 1;
+        if (!sink.write(payload)) await once(sink, 'drain');
+      }
+      sink.end();
+      await once(sink, 'data'); // the server has all of it
+      sink.destroy();
+      return messages;
+    },
     close: async () => {
       socket.destroy();
       server.kill();
       await once(server, 'exit');
       rmSync(path, { force: true });
+      rmSync(`${path}-sink`, { force: true });
     },
   };
 }
 
 if (process.argv[2] === 'serve') {
+  const path = process.argv[3];
   const server = createServer((socket) => socket.on('data', (chunk) => socket.write(chunk)));
-  server.listen(process.argv[3], () => process.send('ready'));
+  const sink = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.resume();
+    socket.on('end', () => socket.end('done'));
+  });
+  sink.listen(`${path}-sink`, () => server.listen(path, () => process.send('ready')));
 }

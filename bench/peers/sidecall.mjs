@@ -2,18 +2,27 @@
 import { fileURLToPath } from 'node:url';
 import {
   bytes,
+  clientStream,
   configure,
   connect,
   listen,
   parent,
+  serverStream,
   service,
   spawnHelper,
   unary,
 } from '../../dist/index.js';
+import { protobuf } from '../../dist/protobuf.js';
+import { messageType } from '../rows.mjs';
 
+const message = protobuf(messageType);
 const Echo = service('Echo', {
   echo: unary({ request: bytes, response: bytes }),
   echoJson: unary(),
+  echoProtobuf: unary({ request: message, response: message }),
+  drip: serverStream({ response: bytes }),
+  pour: clientStream({ request: bytes }),
+  upload: unary({ request: bytes }),
   hang: unary(),
   listen: unary(),
 });
@@ -35,6 +44,30 @@ export async function open({ lane, pollBudgetUs, size = 0 } = {}) {
     messageLimitBytes,
     echo: (payload) => client.echo(payload),
     echoJson: (value) => client.echoJson(value),
+    echoProtobuf: (value) => client.echoProtobuf(value),
+    drip: (request) => client.drip(request),
+    upload: (payload) => client.upload(payload),
+    pour: async (payload, seconds) => {
+      const call = client.pour();
+      const begun = performance.now();
+      let messages = 0;
+      for (let now = begun; now < begun + seconds * 1000; now = performance.now()) {
+        messages += 1;
+        await call.send(payload);
+      }
+      const { bytes: received } = await call.end();
+      if (received !== messages * payload.length) throw new Error('messages were lost');
+      return messages;
+    },
+    openClients: async (count) => {
+      const { path } = await client.listen();
+      const sessions = [];
+      for (let at = 0; at < count; at += 1) sessions.push(await connect({ path, lane }));
+      return {
+        echoes: sessions.map((session) => session.client(Echo).echo),
+        close: () => Promise.all(sessions.map((each) => each.close())),
+      };
+    },
     hang: () => client.hang(),
     currentPid: () => helper.pid,
     untilAnswered: async (payload) => {
@@ -62,22 +95,33 @@ if (process.argv[2] === 'serve') {
   if (pollBudgetUs !== undefined) configure({ pollBudgetUs });
   const session = await parent({ lane, limits });
   let listener;
-  session.serve(Echo, {
+  const handlers = {
     echo: (payload) => payload,
     echoJson: (value) => value,
+    echoProtobuf: (value) => value,
+    async *drip({ size, milliseconds }) {
+      const piece = Buffer.alloc(size, 7);
+      const until = performance.now() + milliseconds;
+      while (performance.now() < until) yield piece;
+    },
+    async pour(pieces) {
+      let received = 0;
+      for await (const piece of pieces) received += piece.length;
+      return { bytes: received };
+    },
+    upload: (payload) => ({ bytes: payload.length }),
     hang: (_request, { signal }) =>
       new Promise((_resolve, reject) =>
         signal.addEventListener('abort', () => reject(signal.reason)),
       ),
     listen: async () => {
-      listener ??= await listen({ lane });
-      if (listener.sessionCount === 0) void keepSessions(listener);
+      if (listener === undefined) {
+        listener = await listen({ lane });
+        listener.serve(Echo, handlers);
+        listener.unref();
+      }
       return { path: listener.path };
     },
-  });
-}
-
-/** They are only held. */
-async function keepSessions(listener) {
-  for await (const session of listener) session.unref();
+  };
+  session.serve(Echo, handlers);
 }

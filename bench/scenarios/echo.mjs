@@ -20,14 +20,16 @@ export const echo = {
     (codec === 'bytes' || (peer === 'sidecall' && size <= 1024)) &&
     (!peer.startsWith('c-') || inFlight === 1),
 
-  /** Runs in the client process, over an open peer. */
-  async run(peer, cell) {
-    const { codec, size, inFlight, seconds } = cell;
-    const call = codec === 'json' ? jsonCall(peer, size) : bytesCall(peer, size);
-    await load(call, inFlight, Math.min(1, seconds / 2)); // warm-up, not counted
-    return measured(peer, cell, () => load(call, inFlight, seconds));
-  },
+  run: runEcho,
 };
+
+/** Runs in the client process, over an open peer. */
+export async function runEcho(peer, cell) {
+  const { codec, size, inFlight, seconds } = cell;
+  const call = codec === 'bytes' ? bytesCall(peer, size) : objectCall(peer, codec, size);
+  await load(call, inFlight, Math.min(1, seconds / 2)); // warm-up, not counted
+  return measured(peer, cell, () => load(call, inFlight, seconds));
+}
 
 function bytesCall(peer, size) {
   const payload = payloadOf(size);
@@ -37,16 +39,17 @@ function bytesCall(peer, size) {
   };
 }
 
-function jsonCall(peer, size) {
+function objectCall(peer, codec, size) {
   const value = objectOf(size);
   const text = JSON.stringify(value);
+  const echo = codec === 'json' ? peer.echoJson : peer.echoProtobuf;
   return async (isSampled) => {
-    const answer = await peer.echoJson(value);
+    const answer = await echo(value);
     return answer.id === 7 && (!isSampled || JSON.stringify(answer) === text);
   };
 }
 
-async function load(call, inFlight, seconds) {
+export async function load(call, inFlight, seconds) {
   const until = performance.now() + seconds * 1000;
   const latencies = new Float64Array(samplesMax);
   let calls = 0;

@@ -1,7 +1,8 @@
-// The references without Node: `echo uds|ring SIZE SECONDS`. Two processes, one call in flight, every byte
-// copied in and out at both ends and looked at on a sample. Prints one row as JSON.
-//   uds:  blocking ping-pong over a socket pair
-//   ring: both directions a byte ring of 1 MiB in shared memory, spun on: what memory alone allows
+// The references without Node: `echo uds|ring|ring-oneway SIZE SECONDS`. Two processes, one call in flight,
+// every byte copied in and out at both ends and looked at on a sample. Prints one row as JSON.
+//   uds:         blocking ping-pong over a socket pair
+//   ring:        both directions a byte ring of 1 MiB in shared memory, spun on: what memory alone allows
+//   ring-oneway: one direction of it, messages as fast as they go; calls are messages
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdatomic.h>
@@ -106,8 +107,9 @@ static int by_number(const void *a, const void *b) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 4) return fprintf(stderr, "usage: echo uds|ring SIZE SECONDS\n"), 2;
-  const int is_ring = strcmp(argv[1], "ring") == 0;
+  if (argc != 4) return fprintf(stderr, "usage: echo uds|ring|ring-oneway SIZE SECONDS\n"), 2;
+  const int is_oneway = strcmp(argv[1], "ring-oneway") == 0;
+  const int is_ring = is_oneway || strcmp(argv[1], "ring") == 0;
   const size_t size = strtoul(argv[2], NULL, 10);
   const double seconds = strtod(argv[3], NULL);
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -119,7 +121,11 @@ int main(int argc, char **argv) {
   const pid_t server = fork();
   if (server == 0) {
     close(fds[0]);
-    if (is_ring)
+    if (is_oneway) {
+      uint64_t messages = 0;
+      while (take(&shared->there, in, size))
+        if (++messages % kSampleEvery == 0 && memcmp(in, out, size) != 0) _exit(1);
+    } else if (is_ring)
       while (take(&shared->there, in, size) && put(&shared->back, in, size)) continue;
     else
       while (receive_all(fds[1], in, size) && send_all(fds[1], in, size)) continue;
@@ -139,20 +145,22 @@ int main(int argc, char **argv) {
     }
     if (is_ring) {
       put(&shared->there, out, size);
-      take(&shared->back, in, size);
+      if (!is_oneway) take(&shared->back, in, size);
     } else {
       send_all(fds[0], out, size);
       receive_all(fds[0], in, size);
     }
     const double after = now();
     if (calls < kSamplesMax) latencies[calls] = (float)((after - then) * 1e6);
-    if (++calls % kSampleEvery == 0 && memcmp(in, out, size) != 0) ++errors;
+    if (++calls % kSampleEvery == 0 && !is_oneway && memcmp(in, out, size) != 0) ++errors;
     then = after;
   }
   const double elapsed = now() - begun, own_cpu = cpu(RUSAGE_SELF) - cpu_before;
   atomic_store(&shared->is_over, 1);
   close(fds[0]);
-  waitpid(server, NULL, 0);
+  int status = 0;
+  waitpid(server, &status, 0);
+  if (status != 0) ++errors;
   const size_t count = calls < kSamplesMax ? (size_t)calls : kSamplesMax;
   qsort(latencies, count, sizeof *latencies, by_number);
 #define AT(share) (double)latencies[(size_t)((share) * (double)(count - 1))]
@@ -160,7 +168,7 @@ int main(int argc, char **argv) {
          "\"p50Us\":%.2f,\"p90Us\":%.2f,\"p99Us\":%.2f,\"p999Us\":%.2f,\"maxUs\":%.1f,"
          "\"cpuClientSeconds\":%.3f,\"cpuServerSeconds\":%.3f,\"rssClientBytes\":0,\"rssServerBytes\":0,"
          "\"calls\":%llu,\"errors\":%llu,\"touched\":true,\"messageLimitBytes\":null}\n",
-         size, (double)calls / elapsed, 2.0 * (double)size * (double)calls / elapsed, AT(0.5), AT(0.9), AT(0.99),
+         size, (double)calls / elapsed, (is_oneway ? 1.0 : 2.0) * (double)size * (double)calls / elapsed, AT(0.5), AT(0.9), AT(0.99),
          AT(0.999), AT(1.0), own_cpu, cpu(RUSAGE_CHILDREN) * seconds / (1.5 * seconds),
          (unsigned long long)calls, (unsigned long long)errors);
   return 0;

@@ -1,0 +1,78 @@
+// Does it stay as fast (goal P12): with more calls in flight, with more sessions on one listener, after ten million calls.
+import { measured, payloadOf } from '../rows.mjs';
+import { load } from './echo.mjs';
+
+const manyCalls = 10_000_000;
+const window = 500_000;
+
+export const growth = {
+  name: 'growth',
+  about: 'more calls in flight, more sessions, and after ten million calls',
+  peers: ['sidecall'],
+  codecs: ['bytes'],
+
+  cells: ({ seconds }) => [
+    ...[1, 4, 16, 64, 256].map((inFlight) => cellOf({ what: 'in flight', inFlight, seconds })),
+    ...[10, 1000].map((sessions) =>
+      cellOf({ what: `${sessions} sessions`, inFlight: 16, sessions, seconds }),
+    ),
+    cellOf({ what: 'ten million calls', inFlight: 64, seconds }),
+  ],
+
+  takes: () => true,
+
+  async run(peer, cell) {
+    const payload = payloadOf(cell.size);
+    const call = async () => (await peer.echo(payload)).length === cell.size;
+    if (cell.sessions !== undefined) return manySessions(peer, cell, payload);
+    await load(call, cell.inFlight, Math.min(1, cell.seconds / 2));
+    // A short run asks whether it works, not how fast.
+    if (cell.what === 'ten million calls') {
+      return longRun(peer, cell, call, cell.seconds < 1 ? 10 * window : manyCalls);
+    }
+    const row = await measured(peer, cell, () => load(call, cell.inFlight, cell.seconds));
+    return { ...row, what: cell.what };
+  },
+};
+
+function cellOf(cell) {
+  return { codec: 'bytes', size: 64, ...cell };
+}
+
+/** The same number of calls in flight, spread over the sessions in turn. */
+async function manySessions(peer, cell, payload) {
+  const { echoes, close } = await peer.openClients(cell.sessions);
+  let at = 0;
+  const call = async () => {
+    at = (at + 1) % echoes.length;
+    return (await echoes[at](payload)).length === cell.size;
+  };
+  await load(call, cell.inFlight, Math.min(1, cell.seconds / 2));
+  const row = await measured(peer, cell, () => load(call, cell.inFlight, cell.seconds));
+  await close();
+  return { ...row, what: cell.what };
+}
+
+/** Calls per second of the first half million, and of the last. */
+async function longRun(peer, cell, call, total) {
+  const speeds = [];
+  const row = await measured(peer, cell, async () => {
+    let calls = 0;
+    let errors = 0;
+    let begun = performance.now();
+    const caller = async () => {
+      while (calls < total) {
+        calls += 1;
+        const own = calls;
+        if (!(await call())) errors += 1;
+        if (own % window !== 0) continue;
+        const now = performance.now();
+        speeds.push((window * 1000) / (now - begun));
+        begun = now;
+      }
+    };
+    await Promise.all(Array.from({ length: cell.inFlight }, caller));
+    return { calls, errors, latencies: new Float64Array(1) };
+  });
+  return { ...row, what: cell.what, firstPerSecond: speeds[1], lastPerSecond: speeds.at(-1) };
+}

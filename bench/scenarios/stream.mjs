@@ -1,0 +1,48 @@
+// Messages in one direction, as fast as they go: from the caller (`pour`) and to it (`drip`), goal P8. calls are messages.
+import { measured, payloadOf } from '../rows.mjs';
+
+export const stream = {
+  name: 'stream',
+  about: 'one-way streams of messages; calls are messages',
+  peers: ['sidecall', 'net', 'c-ring-oneway'],
+  codecs: ['bytes'],
+
+  cells: ({ seconds }) =>
+    [1024, 65_536].flatMap((size) =>
+      ['pour', 'drip'].map((what) => ({ codec: 'bytes', size, inFlight: 1, seconds, what })),
+    ),
+
+  takes: (peer, { what }) => peer === 'sidecall' || what === 'pour',
+
+  async run(peer, cell) {
+    const flow = cell.what === 'pour' ? pour : drip;
+    await flow(peer, cell.size, Math.min(1, cell.seconds / 2));
+    let rssAtHalf;
+    const row = await measured(peer, cell, async () => {
+      const first = await flow(peer, cell.size, cell.seconds / 2);
+      rssAtHalf = peer.rss();
+      const second = await flow(peer, cell.size, cell.seconds / 2);
+      return { calls: first + second, errors: 0, latencies: new Float64Array(1) };
+    });
+    const growth = row.rssClientBytes + row.rssServerBytes - rssAtHalf.client - rssAtHalf.server;
+    return {
+      ...row,
+      bytesPerSecond: row.callsPerSecond * cell.size,
+      what: cell.what,
+      growthBytes: growth,
+    };
+  },
+};
+
+function pour(peer, size, seconds) {
+  return peer.pour(payloadOf(size), seconds);
+}
+
+async function drip(peer, size, seconds) {
+  let messages = 0;
+  for await (const message of peer.drip({ size, milliseconds: seconds * 1000 })) {
+    messages += 1;
+    if (message.length !== size || message[size - 1] !== 7) throw new Error('a wrong message');
+  }
+  return messages;
+}
