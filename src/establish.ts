@@ -47,6 +47,11 @@ export interface SessionOptions {
    */
   readonly pollBudgetUs?: number | undefined;
   /**
+   * Milliseconds without a call in either direction after which the session is closed in order. Default: none;
+   * 1 to 2,147,483,647. Looked at once per so long, so it takes up to twice the time.
+   */
+  readonly idleTimeoutMs?: number | undefined;
+  /**
    * May the peer list what we serve (`ReflectionService`)? Default: if it runs under our own uid.
    */
   readonly introspection?: boolean | undefined;
@@ -60,6 +65,7 @@ export const sessionOptionNames = [
   'lane',
   'ringBytes',
   'pollBudgetUs',
+  'idleTimeoutMs',
   'introspection',
   'onEvent',
 ] as const;
@@ -71,6 +77,7 @@ export interface SessionSettings {
   readonly ringBytes: number;
   /** undefined: as the process has it. */
   readonly pollBudgetUs: number | undefined;
+  readonly idleTimeoutMs: number | undefined;
   /** undefined: for peers of our own uid. */
   readonly introspection: boolean | undefined;
   readonly onEvent: OnEvent | undefined;
@@ -102,7 +109,10 @@ export function checkSessionOptions(
     const words = `ringBytes must be a power of two, got ${ringBytes}`;
     throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
   }
-  const { pollBudgetUs } = options;
+  const { pollBudgetUs, idleTimeoutMs } = options;
+  if (idleTimeoutMs !== undefined) {
+    checkInteger('idleTimeoutMs', idleTimeoutMs, ranges.idleTimeoutMs);
+  }
   if (pollBudgetUs !== undefined) checkInteger('pollBudgetUs', pollBudgetUs, ranges.pollBudgetUs);
   if (lane === 'ring' && nativeState().addon === undefined) {
     throw unavailable(`there is no addon: ${addonReason()}`);
@@ -112,6 +122,7 @@ export function checkSessionOptions(
     lane,
     ringBytes,
     pollBudgetUs,
+    idleTimeoutMs,
     introspection: checkIntrospection(options.introspection),
     onEvent: options.onEvent,
     registry,
@@ -265,7 +276,7 @@ function makeSession(
   peer: Peer,
   hello: HelloResult,
   laneReason: string,
-  { limits, registry, introspection, onEvent }: SessionSettings,
+  { limits, registry, idleTimeoutMs, introspection, onEvent }: SessionSettings,
 ): Session {
   const remote = hello.peer.limits;
   return new Session({
@@ -275,6 +286,7 @@ function makeSession(
     remote,
     laneReason,
     registry,
+    idleTimeoutMs,
     introspection,
     onEvent,
   });

@@ -69,6 +69,7 @@ export const fixed = {
   waitingChannelsMax: 64,
   attachmentsMax: 64,
   copiedSendMaxBytes: 16 * KiB,
+  idleCloseMs: 5_000,
   cancelAheadMaxBytes: 256 * KiB,
   cancelsRefillPerSecond: 200,
   pingIntervalMs: 1_000,

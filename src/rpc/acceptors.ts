@@ -74,7 +74,9 @@ export class Acceptor<T> implements AsyncIterableIterator<T, undefined> {
     this.#onEnded = onEnded;
   }
 
+  /** Those that were given up while they waited take no place. */
   get isFull(): boolean {
+    while (this.#arrived.removeWhere(({ core }) => core.isFailed));
     return this.#arrived.length >= fixed.waitingChannelsMax;
   }
 

@@ -52,6 +52,8 @@ export class Callee implements ArrivalHost {
   #open = 0;
   #running = 0;
   isDraining = false;
+  /** Calls that were opened, ever. */
+  begun = 0;
 
   constructor(link: Link, registry: Registry, acceptors: Acceptors) {
     this.#link = link;
@@ -140,6 +142,7 @@ export class Callee implements ArrivalHost {
 
   add(call: IncomingCall): void {
     this.#open += 1;
+    this.begun += 1;
     if (call.opening.kind >= CallKind.channel) call.isBorrowed = true;
   }
 

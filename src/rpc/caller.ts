@@ -63,6 +63,8 @@ export class Caller implements CallOwner, OpenCalls {
     this.giveUp(call, reason, ResetReason.cancelled);
   });
   #refusal: SidecallError | undefined;
+  /** Calls that were sent, ever. */
+  begun = 0;
 
   constructor(link: Link) {
     this.#link = link;
@@ -348,6 +350,7 @@ export class Caller implements CallOwner, OpenCalls {
     this.#streams.add(call);
     call.isStarted = true;
     call.isOpen = true;
+    this.begun += 1;
     this.#creditFor(call).spend(chargeOf(request.bodyBytes));
     const header = schedule.header.open({
       kind: request.kind,

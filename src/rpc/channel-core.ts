@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What both ends of a channel have in common: two halves, each with an end that the other side answers. It
 // is over when both were answered.
+import { SidecallError } from '../errors.ts';
 import { FrameFlag, protocol } from '../frame.ts';
+import type { Watched } from './idle.ts';
 import type { Link } from './link.ts';
 import type { SendingStream } from './schedule.ts';
 import type { StreamReader } from './stream-reader.ts';
@@ -38,7 +40,7 @@ export function answerEnd(link: Link, stream: SendingStream, flags: number): voi
   schedule.sendControl(schedule.header.end(flags | FrameFlag.end, slot, generation, 0, noSizes));
 }
 
-export class ChannelCore {
+export class ChannelCore implements Watched {
   readonly reader: StreamReader;
   readonly writer: StreamWriter;
   /** Settles when the channel is over: rejects where it did not end on both sides. */
@@ -68,6 +70,11 @@ export class ChannelCore {
     });
   }
 
+  /** It was given up, by either side, or lost. */
+  get isFailed(): boolean {
+    return this.#failure !== undefined && !(this.#isEndTaken && this.#isPeerEnded);
+  }
+
   /** Gives the channel up at once. Once it is over there is nothing to give up. */
   abort(error: unknown): void {
     if (this.#failure === undefined) this.#parts.onAbort(error);
@@ -76,6 +83,13 @@ export class ChannelCore {
   /** Grows with every message that was admitted or taken. */
   get moved(): number {
     return this.reader.taken + this.writer.admitted;
+  }
+
+  readonly isBusy = false;
+
+  onIdle(timeoutMs: number): void {
+    const words = `nothing moved on the channel for ${timeoutMs} ms`;
+    this.abort(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words));
   }
 
   /** Sends our end behind the messages, and resolves when the peer has all of it. Twice is once. */

@@ -1,37 +1,46 @@
 // SPDX-License-Identifier: MIT
-// Ends a channel on which nothing moves.
-import { SidecallError } from '../errors.ts';
-import type { ChannelCore } from './channel-core.ts';
+// Ends what nobody uses: channels and sessions.
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 
-/** One timer per channel, which looks at its expiry whether something moved. Keeps no channel alive. */
+/** Something that can stand still. */
+export interface Watched {
+  /** Grows whenever something happens. */
+  readonly moved: number;
+  /** Something is under way, however long it takes. */
+  readonly isBusy: boolean;
+  /** Settles when there is nothing to watch any more. */
+  readonly closed: Promise<unknown>;
+  onIdle(timeoutMs: number): void;
+}
+
+/**
+ * One timer, which looks at its expiry whether something moved: so it ends what stood still for once to twice
+ * the time. It keeps no process alive.
+ */
 export class IdleWatch implements Timed {
   timer: NodeJS.Timeout | undefined;
-  readonly #core: ChannelCore;
+  readonly #watched: Watched;
   readonly #timeoutMs: number;
   #seen: number;
 
-  constructor(core: ChannelCore, timeoutMs: number) {
-    this.#core = core;
+  constructor(watched: Watched, timeoutMs: number) {
+    this.#watched = watched;
     this.#timeoutMs = timeoutMs;
-    this.#seen = core.moved;
+    this.#seen = watched.moved;
     this.#arm();
     const stop = (): void => cancelDeadline(this);
-    core.closed.then(stop, stop);
+    watched.closed.then(stop, stop);
   }
 
   onDeadline(): void {
-    const { moved } = this.#core;
-    if (moved === this.#seen) {
-      const words = `nothing moved on the channel for ${this.#timeoutMs} ms`;
-      this.#core.abort(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words));
-      return;
-    }
+    const { moved, isBusy } = this.#watched;
+    if (moved === this.#seen && !isBusy) return this.#watched.onIdle(this.#timeoutMs);
     this.#seen = moved;
     this.#arm();
   }
 
   #arm(): void {
     armDeadline(this, deadlineAfter(this.#timeoutMs));
+    this.timer?.unref();
   }
 }

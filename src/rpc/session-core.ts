@@ -18,6 +18,7 @@ import {
   sendCredits,
   Window,
 } from './credit.ts';
+import { IdleWatch, type Watched } from './idle.ts';
 import type { Link, RemoteLimits } from './link.ts';
 import { PingAllowance } from './rate.ts';
 import { Registry } from './registry.ts';
@@ -35,6 +36,8 @@ export interface SessionParts {
   readonly registry?: Registry | undefined;
   /** May the peer list what is served? undefined: if it runs under our own uid. */
   readonly introspection?: boolean | undefined;
+  /** Without a call for so long it is closed. */
+  readonly idleTimeoutMs?: number | undefined;
   readonly onEvent?: OnEvent | undefined;
 }
 
@@ -57,7 +60,7 @@ export interface SessionStats {
 const drained = new SidecallError('ERR_SIDECALL_GOING_AWAY');
 
 /** The inside of a session: what its two halves share, and what a transport reports to. */
-export class SessionCore implements Link, FrameReceiver {
+export class SessionCore implements Link, FrameReceiver, Watched {
   readonly transport: Transport;
   readonly schedule: Schedule;
   readonly own: SessionLimits;
@@ -106,6 +109,20 @@ export class SessionCore implements Link, FrameReceiver {
     });
     this.transport.start(this);
     this.#grantWhatTheHelloCouldNot();
+    if (parts.idleTimeoutMs !== undefined) new IdleWatch(this, parts.idleTimeoutMs);
+  }
+
+  /** Calls that were begun, ever. */
+  get moved(): number {
+    return this.caller.begun + this.callee.begun;
+  }
+
+  get isBusy(): boolean {
+    return this.caller.pending > 0 || this.callee.pending > 0;
+  }
+
+  onIdle(): void {
+    void this.close(fixed.idleCloseMs);
   }
 
   stats(): SessionStats {

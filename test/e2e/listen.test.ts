@@ -580,4 +580,20 @@ describe('a listener', () => {
     await closing;
     for (const session of sessions) expect(await session.closed).toBeUndefined();
   });
+
+  it('S16 a session that nobody uses is closed after its idleTimeoutMs', async () => {
+    await using listener = await listen({ idleTimeoutMs: 80 });
+    listener.serve(Desk, deskHandlers());
+    const session = await connect({ path: listener.path });
+    const desk = session.client(Desk);
+    for (let round = 0; round < 6; round += 1) {
+      await desk.add({ a: round, b: 1 });
+      await new Promise((resolve) => setTimeout(resolve, 30));
+    }
+    const hanging = desk.hang(undefined, { timeoutMs: 300 });
+    await expect(hanging).rejects.toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
+    expect(session.state).toBe('open'); // busy is not idle
+    expect(await session.closed).toBeUndefined();
+    await expect(desk.add({ a: 1, b: 1 })).rejects.toMatchObject({ delivered: 'no' });
+  });
 });

@@ -1,13 +1,21 @@
 // Compiled, never run: what the types accept and refuse. Each @ts-expect-error is a test.
 import {
+  bidi,
   bytes,
   type Client,
+  clientStream,
   connect,
   type Handlers,
+  json,
   notification,
+  type Session,
+  serverStream,
   service,
   unary,
+  validated,
 } from '../../src/index.ts';
+import { protobuf, protobufService } from '../../src/protobuf.ts';
+import { demo } from '../support/proto/demo.js';
 
 const Indexer = service('Indexer', {
   add: unary<{ path: string }, { words: number }>(),
@@ -65,4 +73,104 @@ export async function serving(): Promise<void> {
   session.peer.uid = 0;
   // @ts-expect-error no such lane
   await connect({ path: 'x', lane: 'fast' });
+}
+
+const Flow = service('Flow', {
+  list: serverStream<{ upTo: number }, { n: number }>(),
+  ticks: serverStream<void, number>(),
+  sum: clientStream<number, { sum: number }>(),
+  chat: bidi<string, { text: string }>(),
+});
+
+export async function streams(client: Client<typeof Flow.methods>): Promise<void> {
+  for await (const { n } of client.list({ upTo: 3 }, { windowBytes: 1 })) n satisfies number;
+  for await (const tick of client.ticks()) tick satisfies number;
+  (await client.sum([1, 2])).sum satisfies number;
+  const sum = client.sum({ timeoutMs: 5 });
+  await sum.send(1);
+  (await sum.end()).sum satisfies number;
+  const chat = client.chat();
+  await chat.send('x');
+  for await (const { text } of chat) text satisfies string;
+  for await (const { text } of client.chat(['a'])) text satisfies string;
+  // @ts-expect-error a request of the wrong type
+  client.list({ upTo: '3' });
+  // @ts-expect-error a message of the wrong type
+  await sum.send('1');
+  // @ts-expect-error messages of the wrong type
+  await client.sum(['1']);
+  // @ts-expect-error a message of the wrong type
+  await chat.send(1);
+  // @ts-expect-error a server stream is no promise of its messages
+  (await client.list({ upTo: 3 })).n satisfies number;
+}
+
+export const flowHandlers: Handlers<typeof Flow.methods> = {
+  async *list({ upTo }, ctx) {
+    ctx.cancelledNow() satisfies boolean | undefined;
+    for (let n = 0; n < upTo; n += 1) yield { n };
+  },
+  ticks: () => [1, 2, 3],
+  async sum(numbers) {
+    let sum = 0;
+    for await (const number of numbers) sum += number;
+    return { sum };
+  },
+  async *chat(texts) {
+    for await (const text of texts) yield { text };
+  },
+};
+
+export const wrongStream: Handlers<typeof Flow.methods> = {
+  ...flowHandlers,
+  // @ts-expect-error messages of the wrong type
+  async *ticks() {
+    yield 'tick';
+  },
+};
+
+export async function channels(session: Session): Promise<void> {
+  const channel = session.openChannel(json<{ text: string }>(), { name: 'c' });
+  await channel.send({ text: 'x' });
+  for await (const { text } of channel) text satisfies string;
+  for await (const other of session.channels(bytes, { name: 'b' })) {
+    (await other.next()).value satisfies Uint8Array | undefined;
+  }
+  // @ts-expect-error a message of the wrong type
+  await channel.send({ text: 1 });
+  // @ts-expect-error the name is missing
+  session.openChannel(bytes, {});
+}
+
+const Indexing = protobufService(demo.Indexer, demo);
+
+export async function protobufs(client: Client<typeof Indexing.methods>): Promise<void> {
+  (await client.addOne({ number: 1 })).number satisfies number;
+  for await (const { text } of client.listAll({ number: 2 })) text satisfies string;
+  (await client.upload([{ data: new Uint8Array(1) }])).number satisfies number;
+  const chat = client.chat();
+  await chat.send({ words: ['a'] });
+  // @ts-expect-error a field of the wrong type
+  await client.addOne({ number: '1' });
+  // @ts-expect-error no such method
+  client.add_one;
+  const One = service('One', { ask: unary({ request: protobuf(demo.Q) }) });
+  One.methods.ask.request.decode(new Uint8Array(0), true).text satisfies string;
+}
+
+const Age = {
+  '~standard': {
+    version: 1,
+    vendor: 'test',
+    validate: (value: unknown) => ({ value: Number(value) }),
+    types: undefined as { input: string; output: number } | undefined,
+  },
+} as const;
+
+export async function schemas(session: Session): Promise<void> {
+  const Checked = service('Checked', { set: unary({ request: validated<string, number>(Age) }) });
+  await session.client(Checked).set('3');
+  session.serve(Checked, { set: (age) => age satisfies number });
+  // @ts-expect-error the schema takes a text
+  await session.client(Checked).set(3);
 }
