@@ -48,6 +48,11 @@ export class Fifo<T> {
     return true;
   }
 
+  /** From the first to the last. Nothing may be taken out meanwhile. */
+  items(): readonly T[] {
+    return this.#items.slice(this.#head) as T[];
+  }
+
   clear(): void {
     this.#items = [];
     this.#head = 0;

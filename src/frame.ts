@@ -274,11 +274,18 @@ export class FrameDecoder {
   #payload: Uint8Array | undefined;
   #payloadFilled = 0;
   #scratch: Uint8Array | undefined;
+  #chunk: Uint8Array | undefined;
+  #next = 0;
 
   /** `isStopped`: asked after each frame, since a frame can end the session that it belongs to. */
   constructor(sink: FrameSink, isStopped: () => boolean) {
     this.#sink = sink;
     this.#isStopped = isStopped;
+  }
+
+  /** While a frame is handed out: what follows it in the same chunk. Whole frames, if the chunk is. */
+  get rest(): Uint8Array | undefined {
+    return this.#chunk?.subarray(this.#next);
   }
 
   /** True in the middle of a frame: an end here lost something. */
@@ -289,9 +296,11 @@ export class FrameDecoder {
   /** @throws {SidecallError} `PROTOCOL` or `FRAME_TOO_LARGE`; then the decoder is not to be used again. */
   push(chunk: Uint8Array): void {
     let at = 0;
+    this.#chunk = chunk;
     while (at < chunk.byteLength && !this.#isStopped()) {
       at = this.#headFilled > 0 ? this.#resume(chunk, at) : this.#begin(chunk, at);
     }
+    this.#chunk = undefined;
   }
 
   /** At a frame boundary: the common case is a whole frame, handed out without a copy. */
@@ -305,6 +314,7 @@ export class FrameDecoder {
         const header = chunk.subarray(start, start + size);
         const end = start + frameBytes;
         const payload = size === frameBytes ? nothing : chunk.subarray(start + size, end);
+        this.#next = end;
         this.#sink.onFrame(header, payload);
         return end;
       }

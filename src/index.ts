@@ -99,7 +99,7 @@ export {
   type UntypedMethod,
   unary,
 } from './rpc/service.ts';
-export type { Session } from './rpc/session.ts';
+export type { Accepted, Session } from './rpc/session.ts';
 export type { SessionState, SessionStats } from './rpc/session-core.ts';
 export type { Bidi, ClientStream, ServerStream } from './rpc/streams.ts';
 export type { WaitOptions } from './rpc/waiting.ts';

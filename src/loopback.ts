@@ -59,7 +59,8 @@ export class LoopbackTransport implements Transport {
       this.#isRefusing = true;
       return false;
     }
-    const bytes = typeof payload === 'string' ? Buffer.from(payload) : (payload ?? nothing).slice();
+    const bytes =
+      typeof payload === 'string' ? Buffer.from(payload) : new Uint8Array(payload ?? nothing);
     this.#peer.#arrived.push({ header: header.slice(), payload: bytes });
     this.#peer.#arrivedBytes += header.byteLength + bytes.byteLength;
     this.sentPosition += header.byteLength + bytes.byteLength;

@@ -58,7 +58,7 @@ export class Acceptors {
 }
 
 /** Channels of one name, in the order they came. Leaving the loop refuses those that follow. */
-export class Acceptor<T> implements AsyncIterableIterator<T, undefined> {
+export class Acceptor<T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
   readonly codec: Codec<unknown>;
   readonly isBulk: boolean;
   readonly #make: (arrived: ArrivedChannel) => T;
@@ -103,6 +103,10 @@ export class Acceptor<T> implements AsyncIterableIterator<T, undefined> {
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
   }
 
   /** Nothing more comes. */

@@ -12,7 +12,7 @@ export interface MessageSink<T> {
 
 /**
  * A Readable of objects. It reads one message ahead; destroying it leaves the iteration, which cancels the
- * call.
+ * call. Streams of Node cannot carry `null` or `undefined`: such a message is its error.
  */
 export function toReadable<T>(messages: AsyncIterable<T>): Readable {
   return Readable.from(messages, { objectMode: true, highWaterMark: 1 });
@@ -51,7 +51,7 @@ export function toWritable<T>(sink: MessageSink<T>): Writable {
       sink.end().then(() => then(), then);
     },
     destroy(error, then) {
-      if (error !== null) sink.cancel(error);
+      if (error !== null || !this.writableFinished) sink.cancel(error ?? undefined);
       then(error);
     },
   });

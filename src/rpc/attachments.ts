@@ -19,12 +19,13 @@ export interface Detached {
   readonly attachments: readonly Uint8Array[];
 }
 
-/** @throws {RangeError} above 64 attachments. */
+/** @throws {RangeError} above 64 attachments. @throws {TypeError} for a circle. */
 export function detach(value: unknown): Detached {
   // One look at each member. Nearly always there are none, and then nothing is copied.
-  if (!hasBytes(value, 0)) return { value, attachments: noAttachments };
+  const isObject = typeof value === 'object' && value !== null;
+  if (!isObject || !hasBytes(value, [])) return { value, attachments: noAttachments };
   const attachments: Uint8Array[] = [];
-  const without = replace(value, attachments, 0);
+  const without = replace(value, attachments, []);
   if (attachments.length <= fixed.attachmentsMax) return { value: without, attachments };
   const words = `a message carries ${fixed.attachmentsMax} attachments at most, this has ${attachments.length}`;
   throw new RangeError(words);
@@ -78,43 +79,65 @@ export function splitParts(view: Uint8Array): { text: Uint8Array; attachments: U
   return { text, attachments };
 }
 
-/** Where it stops, a value is deeper than the receiver takes, or runs in a circle: stringify says so. */
-function hasBytes(value: unknown, depth: number): boolean {
-  if (typeof value !== 'object' || value === null || depth > fixed.jsonDepthMax) return false;
+/** @throws {TypeError} for a circle, for what is too deep for the receiver, and for other binary things. */
+function hasBytes(value: object, ancestors: object[]): boolean {
   if (value instanceof Uint8Array) return true;
-  if (Array.isArray(value)) {
-    for (const member of value) {
-      if (typeof member === 'object' && hasBytes(member, depth + 1)) return true;
-    }
-    return false;
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) {
+    throw new TypeError(`JSON cannot carry a ${value.constructor.name}: give a Uint8Array of it`);
   }
-  const { toJSON } = value as { toJSON?: unknown };
-  if (typeof toJSON === 'function') {
-    return !(value instanceof Date) && hasBytes(toJSON.call(value), depth + 1);
+  if (ancestors.length >= fixed.jsonDepthMax) {
+    throw new TypeError(`JSON is nested at most ${fixed.jsonDepthMax} deep, and not in a circle`);
   }
-  for (const name in value) {
-    const member = (value as Record<string, unknown>)[name];
-    if (typeof member === 'object' && hasBytes(member, depth + 1)) return true;
+  enter(value, ancestors);
+  const members = membersOf(value);
+  for (const name in members) {
+    const member = members[name];
+    if (typeof member === 'object' && member !== null && hasBytes(member, ancestors)) return true;
   }
+  ancestors.pop();
   return false;
 }
 
-function replace(value: unknown, attachments: Uint8Array[], depth: number): unknown {
-  if (typeof value !== 'object' || value === null || depth > fixed.jsonDepthMax) return value;
-  if (value instanceof Uint8Array) return { [key]: attachments.push(value) - 1 };
-  if (Array.isArray(value)) return value.map((member) => replace(member, attachments, depth + 1));
-  // What turns itself into JSON does so now: its result may hold bytes.
+/** Paths through a graph with circles are without number: the first one ends the walk. */
+function enter(value: object, ancestors: object[]): void {
+  if (ancestors.includes(value)) throw new TypeError('JSON cannot carry a circle');
+  ancestors.push(value);
+}
+
+/** What turns itself into JSON does so now: its result may hold bytes. */
+function membersOf(value: object): Record<string, unknown> {
   const { toJSON } = value as { toJSON?: unknown };
-  if (typeof toJSON === 'function') return replace(toJSON.call(value), attachments, depth + 1);
+  if (typeof toJSON !== 'function') return value as Record<string, unknown>;
+  return value instanceof Date ? {} : { '': toJSON.call(value) };
+}
+
+function replace(value: unknown, attachments: Uint8Array[], ancestors: object[]): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (value instanceof Uint8Array) return { [key]: attachments.push(value) - 1 };
+  if (ancestors.length >= fixed.jsonDepthMax) throw new TypeError('too deep');
+  const { toJSON } = value as { toJSON?: unknown };
+  enter(value, ancestors);
+  const replaced =
+    typeof toJSON === 'function'
+      ? replace(toJSON.call(value), attachments, ancestors)
+      : replaceMembers(value, attachments, ancestors);
+  ancestors.pop();
+  return replaced;
+}
+
+function replaceMembers(value: object, attachments: Uint8Array[], ancestors: object[]): unknown {
+  if (Array.isArray(value)) {
+    return value.map((member) => replace(member, attachments, ancestors));
+  }
   const copy = Object.create(null) as Record<string, unknown>;
   for (const name of Object.keys(value)) {
-    const member = replace((value as Record<string, unknown>)[name], attachments, depth + 1);
+    const member = replace((value as Record<string, unknown>)[name], attachments, ancestors);
     copy[keyPattern.test(name) ? `$${name}` : name] = member;
   }
   return copy;
 }
 
-/** In place: the value was made by `JSON.parse`, and is nobody else's. */
+/** In place where no key has to change: the value was made by `JSON.parse`, and is nobody else's. */
 function restore(value: unknown, attachments: readonly Uint8Array[], isUsed: boolean[]): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
@@ -124,18 +147,17 @@ function restore(value: unknown, attachments: readonly Uint8Array[], isUsed: boo
     return value;
   }
   if (Object.hasOwn(value, key)) return attachmentOf(value, attachments, isUsed);
-  const object = value as Record<string, unknown>;
-  for (const name of Object.keys(object)) {
-    const member = restore(object[name], attachments, isUsed);
-    if (!keyPattern.test(name)) {
-      // Not by assignment: `__proto__` is a key like any other here.
-      if (member !== object[name]) setOwn(object, name, member);
-      continue;
-    }
-    delete object[name];
-    setOwn(object, name.slice(1), member);
+  const names = Object.keys(value);
+  const isEscaped = names.some((name) => keyPattern.test(name));
+  const restored: object = isEscaped ? {} : value;
+  for (const name of names) {
+    const member = (value as Record<string, unknown>)[name];
+    const attached = restore(member, attachments, isUsed);
+    const ownName = keyPattern.test(name) ? name.slice(1) : name;
+    // Not by assignment: `__proto__` is a key like any other here.
+    if (isEscaped || attached !== member) setOwn(restored, ownName, attached);
   }
-  return object;
+  return restored;
 }
 
 function setOwn(object: object, name: string, value: unknown): void {

@@ -59,6 +59,8 @@ class StreamByteReader implements ByteReader {
   constructor(stream: Readable) {
     this.#stream = stream;
     const wake = (): void => this.#wake();
+    this.#isEnded = stream.readableEnded || stream.destroyed;
+    this.#failure = stream.errored ?? undefined;
     stream.on('readable', wake);
     stream.once('end', () => {
       this.#isEnded = true;
@@ -203,6 +205,9 @@ class StreamByteWriter implements ByteWriter {
       });
     }
     if (options.end !== true) return;
+    if (this.#stream.destroyed) {
+      throw this.#stream.errored ?? new SidecallError('ERR_SIDECALL_END_OF_STREAM');
+    }
     await new Promise<void>((resolve, reject) => {
       // With an error where the stream failed before it had finished.
       this.#stream.end((error?: Error | null) => (error ? reject(error) : resolve()));

@@ -65,7 +65,7 @@ const none: CallOptions = Object.freeze({});
  */
 export function checkCallOptions(options: CallOptions | undefined): CallOptions {
   if (options === undefined) return none;
-  checkKeys('call', options, known);
+  checkKeys('the options of a call', options, known);
   if (options.timeoutMs !== undefined) {
     checkInteger('timeoutMs', options.timeoutMs, ranges.timeoutMs);
   }

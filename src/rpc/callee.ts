@@ -29,6 +29,7 @@ import { resetReasonFor } from './responses.ts';
 import { StreamReader } from './stream-reader.ts';
 import { AcceptedStreams } from './stream-table.ts';
 import { StreamWriter } from './stream-writer.ts';
+import { isIterable } from './streams.ts';
 
 interface Request {
   readonly served: Served;
@@ -51,6 +52,9 @@ export class Callee implements ArrivalHost {
   readonly #answers: AnswerQueue;
   #open = 0;
   #running = 0;
+  // Those of them that will give one answer, of a size that can be guessed.
+  #answering = 0;
+  #isStartingParked = false;
   isDraining = false;
   /** Calls that were opened, ever. */
   begun = 0;
@@ -82,6 +86,11 @@ export class Callee implements ArrivalHost {
   /** From now on new calls are refused; those that were opened before go on. */
   drain(): void {
     this.isDraining = true;
+    this.endWatches();
+  }
+
+  /** Calls that would last for ever are told that one side is about to close. */
+  endWatches(): void {
     for (const call of this.#streams.all()) {
       if (call.endsAtDrain) call.abort('ERR_SIDECALL_GOING_AWAY');
     }
@@ -174,8 +183,8 @@ export class Callee implements ArrivalHost {
 
   onCallDeadline(call: IncomingCall): void {
     if (call.isOver) return;
-    this.#sendReset(call, ResetReason.deadlineExceeded);
     this.#finish(call, 'ERR_SIDECALL_DEADLINE_EXCEEDED');
+    this.#sendReset(call, ResetReason.deadlineExceeded);
     this.#link.onCallEnded();
   }
 
@@ -184,8 +193,8 @@ export class Callee implements ArrivalHost {
     if (call.channel !== undefined) {
       if (error === undefined)
         return call.channel.abort(new SidecallError('ERR_SIDECALL_CANCELLED'));
-      refuseMessage(this.#link, call, 0);
       call.channel.fail(error, { now: true });
+      refuseMessage(this.#link, call, 0);
       return this.#close(call);
     }
     // A handler may stop reading and still answer; what it cannot do is to go on behind a gap.
@@ -260,8 +269,8 @@ export class Callee implements ArrivalHost {
     call.reader = reader;
     call.writer = writer;
     const onAbort = (error: unknown): void => {
-      this.#sendReset(call, resetReasonFor(error));
       call.channel?.fail(error, { now: true });
+      this.#sendReset(call, resetReasonFor(error));
       this.#close(call);
     };
     const onOver = (): void => this.#close(call);
@@ -293,7 +302,7 @@ export class Callee implements ArrivalHost {
     if (channel !== undefined) return channel.onEnd();
     if (reader.isMidMessage || reader.isEnded) throw protocol('end of a stream that is none');
     reader.end();
-    answerEnd(this.#link, call, 0);
+    if (call.opening.kind === CallKind.bidi) answerEnd(this.#link, call, 0);
   }
 
   /** Its opener could not decode what we had sent. */
@@ -312,10 +321,17 @@ export class Callee implements ArrivalHost {
   }
 
   #startParked(): void {
-    for (const [call, request] of this.#parked) {
-      if (this.#isBacklogged()) return;
-      this.#parked.delete(call);
-      this.#start(call, request);
+    // A handler that answers at once comes back here: the loop is under way already.
+    if (this.#parked.size === 0 || this.#isStartingParked) return;
+    this.#isStartingParked = true;
+    try {
+      for (const [call, request] of this.#parked) {
+        if (this.#isBacklogged()) return;
+        this.#parked.delete(call);
+        this.#start(call, request);
+      }
+    } finally {
+      this.#isStartingParked = false;
     }
   }
 
@@ -333,19 +349,21 @@ export class Callee implements ArrivalHost {
         this.#run(call, request);
         continue;
       }
-      this.#sendReset(call, ResetReason.limitStreams);
+      endHalves(call, new SidecallError('ERR_SIDECALL_LIMIT_STREAMS'), true);
       this.#over(call);
+      this.#sendReset(call, ResetReason.limitStreams);
       this.#link.onCallEnded();
     }
   }
 
   #isBacklogged(): boolean {
-    return this.#answers.isBacklogged(this.#running);
+    return this.#answers.isBacklogged(this.#answering);
   }
 
   /** Never throws: what a handler does is its call's affair. */
   #run(call: IncomingCall, request: Request): void {
     this.#running += 1;
+    if (!request.served.isStreaming) this.#answering += 1;
     call.isRunning = true;
     // The application has it now. A notification keeps its place until its handler settled, so that
     // whoever sends too many of them waits.
@@ -363,12 +381,12 @@ export class Callee implements ArrivalHost {
       // Through Promise.resolve: a thenable of the handler's own making may call back twice, or throw.
       else if (isThenable(result)) later = Promise.resolve(result);
     } catch (error) {
-      return this.#onThrown(call, error);
+      return this.#onThrown(call, served, error);
     }
     if (later === undefined) return this.#onReturned(call, served, result);
     later.then(
       (answer) => this.#onReturned(call, served, answer),
-      (error) => this.#onThrown(call, error),
+      (error) => this.#onThrown(call, served, error),
     );
   }
 
@@ -377,12 +395,13 @@ export class Callee implements ArrivalHost {
     const writer = this.#writerFor(call, served.response as Codec<unknown>);
     call.writer = writer;
     if (call.isOver) writer.fail(new SidecallError('ERR_SIDECALL_CANCELLED'));
-    const messages = (isThenable(result) ? await result : result) as AsyncIterable<unknown>;
+    const messages = isThenable(result) ? await result : result;
+    if (!isIterable(messages)) throw new TypeError('the handler gave nothing to iterate');
     for await (const message of messages) await writer.send(message);
   }
 
   #onReturned(call: IncomingCall, served: Served, value: unknown): void {
-    this.#noteSettled(call);
+    this.#noteSettled(call, served);
     if (call.isOver) return this.#onSettledLate();
     if (served.response === undefined) return this.#sendEnd(call, 0, nothing, nothing);
     let answer: Answer;
@@ -406,8 +425,8 @@ export class Callee implements ArrivalHost {
     this.#link.onCallEnded();
   }
 
-  #onThrown(call: IncomingCall, error: unknown): void {
-    this.#noteSettled(call);
+  #onThrown(call: IncomingCall, served: Served, error: unknown): void {
+    this.#noteSettled(call, served);
     // Over: the call was given up, and a handler that ends by throwing does as it was told.
     if (call.isOver) return this.#onSettledLate();
     if (!RpcError.is(error)) {
@@ -419,7 +438,9 @@ export class Callee implements ArrivalHost {
       return this.#sendFailure(call, 'internal', '');
     }
     try {
-      this.#sendRpcError(call, error);
+      // A peer that does not read what it is told is not told much.
+      if (this.#isBacklogged()) this.#sendFailure(call, error.status, '');
+      else this.#sendRpcError(call, error);
     } catch (refused) {
       this.#report(call, refused);
       this.#sendFailure(call, error.status, '');
@@ -442,7 +463,12 @@ export class Callee implements ArrivalHost {
   /** A request that its codec refuses. What a schema says of it is for its sender. */
   #refuseRequest(call: IncomingCall, error: unknown): void {
     const words = 'the request could not be decoded';
-    const details = refusalDetails(error);
+    const details = this.#isBacklogged() ? undefined : refusalDetails(error);
+    if (call.reader !== undefined) {
+      // Its handler runs: nothing of it is sent any more, what it half sent included.
+      endHalves(call, SidecallError.from(error), true);
+      this.#link.dropQueued(call);
+    }
     if (details === undefined) return this.#sendFailure(call, 'invalid_argument', words);
     try {
       this.#sendRpcError(call, new RpcError('invalid_argument', words, { details }));
@@ -478,13 +504,15 @@ export class Callee implements ArrivalHost {
       endHalves(call, new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was answered'), true);
     }
     if (call.isRunning) call.abort('ERR_SIDECALL_CANCELLED'); // answered over its handler's head
+    this.#startParked();
     this.#link.onCallEnded();
   }
 
   #onReset(call: IncomingCall, reason: number): void {
     const code = resetCodes[reason];
     if (code === undefined) throw protocol('reset without a known reason');
-    this.#cancels.take();
+    // Who leaves a stream that has begun to come is no flood: it waited for us.
+    if (!call.isWritten) this.#cancels.take();
     this.#finish(call, code);
     this.#link.onCallEnded();
   }
@@ -502,9 +530,9 @@ export class Callee implements ArrivalHost {
     error = new SidecallError(code),
     now = true,
   ): void {
-    this.#link.dropQueued(call);
     this.#over(call);
     endHalves(call, error, now);
+    this.#link.dropQueued(call);
     call.abort(code);
   }
 
@@ -522,8 +550,9 @@ export class Callee implements ArrivalHost {
   }
 
   /** The handler settled. */
-  #noteSettled(call: IncomingCall): void {
+  #noteSettled(call: IncomingCall, served: Served): void {
     this.#running -= 1;
+    if (!served.isStreaming) this.#answering -= 1;
     call.isRunning = false;
     this.#giveBack(call);
   }

@@ -163,8 +163,8 @@ export class Caller implements CallOwner, OpenCalls {
 
   onReaderStopped(call: OutgoingCall, error: SidecallError | undefined): void {
     if (call.channel !== undefined && error !== undefined && call.isOpen) {
-      refuseMessage(this.#link, call, FrameFlag.fromOpener);
       call.reject(error);
+      refuseMessage(this.#link, call, FrameFlag.fromOpener);
       this.remove(call, { endedByPeer: false });
       return this.#link.onCallEnded();
     }
@@ -174,6 +174,7 @@ export class Caller implements CallOwner, OpenCalls {
 
   /** Ends our half of a call's stream. Resolves when the peer has all of it, or the call has ended well. */
   endHalf(call: OutgoingCall): Promise<void> {
+    if (call.isSettled) return call.promise.then(() => undefined);
     const taken = new Promise<void>((resolve, reject) => {
       call.onEndTaken = (error) => (error === undefined ? resolve() : reject(error));
     });
@@ -301,7 +302,8 @@ export class Caller implements CallOwner, OpenCalls {
     const { reader, writer } = call;
     if (kind < CallKind.channel || reader === undefined || writer === undefined) return;
     const onOver = (): void => {
-      this.remove(call, { endedByPeer: true });
+      // The peer may not know yet that its end was answered, and give the channel up.
+      this.remove(call, { endedByPeer: false });
       call.resolve(undefined);
       link.onCallEnded();
     };
@@ -374,7 +376,8 @@ export class Caller implements CallOwner, OpenCalls {
   #sendReset(call: OutgoingCall, reason: number): void {
     const { schedule } = this.#link;
     const flags = FrameFlag.fromOpener;
-    schedule.sendControl(schedule.header.reset(flags, call.slot, call.generation, reason));
+    const header = schedule.header.reset(flags, call.slot, call.generation, reason);
+    schedule.sendControl(header, undefined, true);
   }
 }
 

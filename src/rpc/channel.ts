@@ -38,7 +38,7 @@ export interface ChannelSubscriber<T> {
  * One end of a channel: messages of one codec in both directions, each with its own flow control. Iterate
  * it once for what comes in; leaving the loop before the end cancels the channel.
  */
-export class Channel<T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
+export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
   /** What it was opened by. */
   readonly name: string;
   /** Key-values that the opening end sent. */
@@ -74,7 +74,7 @@ export class Channel<T> implements AsyncIterableIterator<T, undefined>, AsyncDis
    * @throws (as rejection) `END_OF_STREAM` after `end()`, `ENCODE`, `MESSAGE_TOO_LARGE`,
    * `DEADLINE_EXCEEDED` and `signal.reason` for this message alone, or why the channel is over.
    */
-  send(message: T, options?: WaitOptions): Promise<void> {
+  send(message: Input, options?: WaitOptions): Promise<void> {
     const { writer } = this.#core;
     if (options === undefined) return writer.send(message);
     checkWait('send()', options);
@@ -131,15 +131,19 @@ export class Channel<T> implements AsyncIterableIterator<T, undefined>, AsyncDis
     return this;
   }
 
-  /** Ends our half and waits for the peer's; what is not ended then is given up. */
+  /** Ends our half, and takes no interest in what the peer still sends: that is dropped until it ends, too. */
   async [Symbol.asyncDispose](): Promise<void> {
+    void this.#feed({ message: () => undefined });
     await this.end().catch(() => undefined);
-    await this.return();
   }
 
   async #feed({ message, end, error }: ChannelSubscriber<T>): Promise<void> {
     try {
-      for await (const arrived of this) await message(arrived);
+      for (;;) {
+        const step = await this.next();
+        if (step.done === true) break;
+        await message(step.value);
+      }
     } catch (reason) {
       this.cancel(reason);
       error?.(reason);

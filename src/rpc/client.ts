@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Methods of a contract as functions.
+import { nodeError } from '../errors.ts';
 import { ranges } from '../limits.ts';
 import { checkInteger, checkKeys } from '../options.ts';
 import type { CallOptions } from './call.ts';
@@ -20,7 +21,7 @@ import {
   type Methods,
   type Service,
 } from './service.ts';
-import { FailedCall, type StreamCall } from './stream-call.ts';
+import { checkLifted, FailedCall, LiftedCall, type StreamCall } from './stream-call.ts';
 import { Bidi, ClientStream, isIterable, pump, ServerStream } from './streams.ts';
 
 /** Options of `client()`. */
@@ -60,9 +61,9 @@ export function makeClient<M extends Methods>(
   const client = Object.create(null) as Record<string, unknown>;
   for (const [method, description] of Object.entries(service.methods)) {
     const callable = callableOf(service.wireName(method), description);
-    const plain = invoke(caller, callable, description.kind, timeoutMs);
+    const plain = invoke(caller, callable, description.kind);
     const called = intercepted(callable.name, description.kind, plain, interceptors);
-    client[method] = withArguments(description.kind, called);
+    client[method] = withArguments(callable.name, description.kind, called, timeoutMs);
   }
   return Object.freeze(client) as Client<M>;
 }
@@ -79,16 +80,9 @@ function callableOf(name: string, description: Method): Callable {
   };
 }
 
-function invoke(
-  target: CallTarget,
-  callable: Callable,
-  kind: MethodKind,
-  timeoutMs: number | undefined,
-): Invoke {
-  const complete = (options: CallOptions | undefined): CallOptions | undefined =>
-    timeoutMs === undefined ? options : { timeoutMs, ...options };
+function invoke(target: CallTarget, callable: Callable, kind: MethodKind): Invoke {
   const open = (request: unknown, options: CallOptions | undefined): StreamCall =>
-    target.openStream(callable, request, complete(options));
+    target.openStream(callable, request, options);
   switch (kind) {
     case 'serverStream':
       return (request, options) => new ServerStream(open(request, options));
@@ -107,18 +101,32 @@ function invoke(
         return new ServerStream(call);
       };
     default:
-      return (request, options) => target.call(callable, request, complete(options));
+      return (request, options) => target.call(callable, request, options);
   }
 }
 
 /** Streams of requests may be left out: then they are sent. */
-function withArguments(kind: MethodKind, called: Invoke): (...args: unknown[]) => unknown {
+function withArguments(
+  name: string,
+  kind: MethodKind,
+  called: Invoke,
+  timeoutMs: number | undefined,
+): (...args: unknown[]) => unknown {
+  const complete = (options: unknown): CallOptions | undefined => {
+    const given = options as CallOptions | undefined;
+    if (timeoutMs === undefined || given?.timeoutMs !== undefined) return given;
+    return { ...given, timeoutMs };
+  };
   if (kind !== 'clientStream' && kind !== 'bidi') {
-    return (request, options) => called(request, options as CallOptions | undefined);
+    return (request, options) => called(request, complete(options));
   }
   return (first, second) => {
-    if (isIterable(first)) return called(first, second as CallOptions | undefined);
-    return called(undefined, first as CallOptions | undefined);
+    if (isIterable(first)) return called(first, complete(second));
+    if (first === undefined) return called(undefined, complete(second));
+    if (typeof first === 'object' && first !== null) return called(undefined, complete(first));
+    const words = `${name}: requests must be something to iterate, and no text; got ${typeof first}`;
+    const error = nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+    return failed(kind, second === undefined ? undefined : first, error);
   };
 }
 
@@ -140,18 +148,38 @@ function intercepted(
       ctx: undefined,
     };
     try {
-      return composed(call);
+      return lifted(kind, request, composed(call));
     } catch (error) {
       return failed(kind, request, error);
     }
   };
 }
 
+/** An interceptor may be an async function: then its promise of a stream is made a stream. */
+function lifted(kind: MethodKind, request: unknown, result: unknown): unknown {
+  const isPromised = typeof (result as Partial<Promise<unknown>> | undefined)?.then === 'function';
+  const isAnswered = kind === 'unary' || kind === 'notification';
+  if (isAnswered || (kind === 'clientStream' && request !== undefined)) {
+    const answer = Promise.resolve(result);
+    answer.catch(() => undefined); // one that nobody awaits
+    return answer;
+  }
+  if (!isPromised) {
+    checkLifted(result);
+    return result;
+  }
+  return streamOf(kind, request, new LiftedCall(result as Promise<unknown>));
+}
+
 /** Calls never throw: what an interceptor throws comes as what the method gives. */
 function failed(kind: MethodKind, request: unknown, error: unknown): unknown {
-  const call = new FailedCall(error);
+  return streamOf(kind, request, new FailedCall(error)) ?? new FailedCall(error).promise;
+}
+
+/** What callers of the kind hold; undefined where that is a promise. */
+function streamOf(kind: MethodKind, request: unknown, call: StreamCall): unknown {
   if (kind === 'serverStream') return new ServerStream(call);
   if (kind === 'bidi') return request === undefined ? new Bidi(call) : new ServerStream(call);
   if (kind === 'clientStream' && request === undefined) return new ClientStream(call);
-  return call.promise;
+  return undefined;
 }

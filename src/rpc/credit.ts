@@ -76,6 +76,11 @@ export class ReceiveCredit {
     this.#used += charge;
   }
 
+  /** The peer would run dry before the next batch. */
+  get isDue(): boolean {
+    return this.#owed > 0 && this.#owed >= this.#granted - this.#used;
+  }
+
   /** The application took it. Returns what is to be granted now: 0, or a batch. */
   giveBack(charge: number): number {
     this.#owed += charge;

@@ -46,6 +46,7 @@ export class IncomingCall implements SendingStream, ReadStream, Timed {
   readonly generation: number;
   isBorrowed = false;
   isBulk = false;
+  readonly isAnswer = true;
   line: SendLine | undefined;
   queued = 0;
   isWritten = false;
@@ -77,10 +78,6 @@ export class IncomingCall implements SendingStream, ReadStream, Timed {
     this.slot = opening.slot;
     this.generation = opening.generation;
     if (opening.deadline !== undefined) armDeadline(this, opening.deadline);
-  }
-
-  get isAnswer(): boolean {
-    return this.writer === undefined;
   }
 
   get isOpen(): boolean {

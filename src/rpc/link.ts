@@ -51,6 +51,9 @@ export function takeMessage(link: Link, window: number, messageBytes: number): n
     throw new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', words);
   }
   const charge = chargeOf(messageBytes);
-  (link.receiveCredit[window] as ReceiveCredit).take(charge);
+  const credit = link.receiveCredit[window] as ReceiveCredit;
+  credit.take(charge);
+  // What is owed may be all that the peer could still send: whoever holds this message may hold it for ever.
+  if (credit.isDue) link.giveBack(window, 0);
   return charge;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Opening channels, and what both ends may say of them.
-import { ranges } from '../limits.ts';
+import { nodeError } from '../errors.ts';
+import { fixed, ranges } from '../limits.ts';
 import { checkInteger, checkKeys } from '../options.ts';
 import type { ArrivedChannel } from './acceptors.ts';
 import { checkCallOptions } from './call.ts';
@@ -9,7 +10,7 @@ import type { AcceptOptions, ChannelOptions } from './channel.ts';
 import type { ChannelCore } from './channel-core.ts';
 import type { Codec } from './codec.ts';
 import type { Link } from './link.ts';
-import { checkMethodName, checkPriority } from './service.ts';
+import { checkPriority } from './service.ts';
 
 const openNames = [
   'name',
@@ -28,7 +29,7 @@ export function openChannel(
   codec: Codec<unknown>,
   options: ChannelOptions,
 ): ArrivedChannel {
-  checkKeys('openChannel()', options, openNames);
+  checkKeys('the options of a channel', options, openNames);
   checkChannel(options);
   const { name, priority, idleTimeoutMs: _, ...callOptions } = options;
   checkCallOptions(callOptions);
@@ -52,7 +53,11 @@ export function checkAccept(what: string, options: AcceptOptions): void {
 }
 
 function checkChannel({ name, priority, idleTimeoutMs }: AcceptOptions): void {
-  checkMethodName(name);
+  const bytes = typeof name === 'string' ? Buffer.byteLength(name) : 0;
+  if (bytes === 0 || bytes > fixed.methodNameMaxBytes) {
+    const words = `a channel needs a name of 1 to ${fixed.methodNameMaxBytes} bytes in its options`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
   checkPriority('channel', priority);
   if (idleTimeoutMs !== undefined) {
     checkInteger('idleTimeoutMs', idleTimeoutMs, ranges.idleTimeoutMs);

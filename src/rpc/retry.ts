@@ -10,7 +10,7 @@ import { type CallOptions, checkCallOptions } from './call.ts';
 import type { Callable } from './caller.ts';
 import type { CallTarget } from './client.ts';
 import { deadlineAfter, timeLeftMs } from './deadline.ts';
-import type { StreamCall } from './stream-call.ts';
+import { FailedCall, type StreamCall } from './stream-call.ts';
 
 /**
  * When a call is repeated. Only what is `retryable`, and no handler has seen (`delivered: 'no'`); what one
@@ -81,7 +81,11 @@ export class Retrying implements CallTarget {
     const open = (given: CallOptions | undefined): StreamCall =>
       this.#target.openStream(callable, value, given);
     if (sendsMany(callable.kind)) return open(options);
-    return new RetryingStream(open, this.#plan(callable, options), options);
+    try {
+      return new RetryingStream(open, this.#plan(callable, options), options);
+    } catch (error) {
+      return new FailedCall(error); // wrong options
+    }
   }
 
   async #call(
@@ -202,6 +206,7 @@ class RetryingStream implements StreamCall {
     this.promise = new Promise((resolve) => {
       this.#resolve = resolve;
     });
+    this.promise.catch(() => undefined); // a failure that nobody awaits
   }
 
   get queuedBytes(): number {

@@ -15,7 +15,7 @@ export interface SendingStream {
   readonly isBorrowed: boolean;
   /** Everything of it goes behind what is not bulk, however short. */
   readonly isBulk: boolean;
-  /** What it sends is the answer to a call of the peer's. */
+  /** The peer opened it. */
   readonly isAnswer: boolean;
   /** Its place in the queue; several streams may share one, and then keep their order. */
   line: SendLine | undefined;
@@ -37,6 +37,8 @@ export interface OutgoingMessage {
   readonly bytes: Uint8Array;
   readonly flags: number;
   readonly isBulk: boolean;
+  /** It answers a call of the peer's: not a message of a stream, nor anything of our own calls. */
+  readonly isAnswer: boolean;
   /** Called when its last piece was handed over. */
   readonly onTaken: (() => void) | undefined;
   sentBytes: number;
@@ -46,6 +48,8 @@ export interface OutgoingMessage {
 interface ControlFrame {
   readonly header: Uint8Array;
   readonly payload: Uint8Array | string | undefined;
+  /** Our own doing, and not something that the peer makes us say. */
+  readonly isOwn: boolean;
 }
 
 const nothing = new Uint8Array(0);
@@ -57,6 +61,7 @@ export class Schedule {
   readonly #onDrained: () => void;
   readonly #fragmentBytes: number;
   readonly #control = new Fifo<ControlFrame>();
+  #ownControl = 0;
   // Streams whose next message is whole in one frame, and those in the middle of a long one. They take
   // turns, and only the long ones wait for the transport's bulk limit: a small call finds a short queue.
   readonly #ready = new Fifo<SendLine>();
@@ -103,13 +108,14 @@ export class Schedule {
     return this.#fragmentBytes;
   }
 
-  /** Frames and streams that wait: a peer that never reads makes it grow. */
+  /** Frames and streams that a peer which never reads makes wait. */
   get queuedCount(): number {
-    return this.#control.length + this.#ready.length + this.#bulk.length;
+    const control = this.#control.length - this.#ownControl;
+    return control + this.#ready.length + this.#bulk.length;
   }
 
   get isEmpty(): boolean {
-    return this.queuedCount === 0;
+    return this.#control.length + this.#ready.length + this.#bulk.length === 0;
   }
 
   /** A whole message may go at once: nothing of its kind waits. */
@@ -118,13 +124,17 @@ export class Schedule {
     return isBulk ? this.#bulk.length === 0 && !this.#isBulkFull : this.#ready.length === 0;
   }
 
-  /** A small frame that overtakes all data. The header may be the writer's own: it is copied. */
-  sendControl(header: Uint8Array, payload?: Uint8Array | string): void {
+  /**
+   * A small frame that overtakes all data. The header may be the writer's own: it is copied. `isOwn`: it
+   * is our own doing.
+   */
+  sendControl(header: Uint8Array, payload?: Uint8Array | string, isOwn = false): void {
     if (this.#control.length === 0 && !this.#isFull) {
       if (this.#transport.trySend(header, payload, false)) return;
       this.#isFull = true;
     }
-    this.#control.push({ header: header.slice(), payload });
+    this.#control.push({ header: header.slice(), payload, isOwn });
+    if (isOwn) this.#ownControl += 1;
   }
 
   /**
@@ -155,9 +165,10 @@ export class Schedule {
     const message: OutgoingMessage = {
       stream,
       header: header.slice(),
-      bytes: join(prefix, copies ? body.slice() : body),
+      bytes: join(prefix, copies ? new Uint8Array(body) : body), // a Buffer's slice() copies nothing
       flags: (header[1] as number) & FrameFlag.fromOpener,
       isBulk,
+      isAnswer: stream.isAnswer && ((header[1] as number) & FrameFlag.streamed) === 0,
       onTaken,
       sentBytes: 0,
       isBegun: false,
@@ -208,6 +219,7 @@ export class Schedule {
   /** The session ended: nothing here will ever be sent. */
   clear(): void {
     this.#control.clear();
+    this.#ownControl = 0;
     for (const queue of [this.#ready, this.#bulk]) {
       for (let line = queue.shift(); line; line = queue.shift()) line.clear();
     }
@@ -220,8 +232,10 @@ export class Schedule {
     while (!this.#isFull) {
       const control = this.#control.peek();
       if (control !== undefined) {
-        if (this.#transport.trySend(control.header, control.payload, false)) this.#control.shift();
-        else this.#isFull = true;
+        if (this.#transport.trySend(control.header, control.payload, false)) {
+          this.#control.shift();
+          if (control.isOwn) this.#ownControl -= 1;
+        } else this.#isFull = true;
         continue;
       }
       const queue = this.#nextQueue();
@@ -275,7 +289,7 @@ export class Schedule {
     const cost = sign * (message.bytes.byteLength - message.sentBytes + fixed.messageOverheadBytes);
     if (message.isBulk) this.#bulkBytes += cost;
     else this.#smallBytes += cost;
-    if (message.stream.isAnswer) this.#answerBytes += cost;
+    if (message.isAnswer) this.#answerBytes += cost;
   }
 
   #noteFull(isBulk: boolean): void {

@@ -4,6 +4,7 @@
 import { nodeError } from '../errors.ts';
 import { type Codec, RefusedValue } from './codec.ts';
 import { json } from './json.ts';
+import { checkCodec } from './service.ts';
 
 /** The part of Standard Schema (version 1) that is used here. */
 export interface StandardSchema<In, Out> {
@@ -46,6 +47,7 @@ export function validated<In, Out>(
     const words = 'validated() needs a schema that speaks Standard Schema, version 1';
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
   }
+  checkCodec('validated()', codec);
   const check = (value: unknown): Out => {
     const result = standard.validate(value);
     if (result instanceof Promise) {
@@ -55,7 +57,8 @@ export function validated<In, Out>(
     if (result.issues === undefined) return result.value;
     const issues = result.issues.slice(0, issuesMax).map(plainIssue);
     const first = issues[0];
-    throw new RefusedValue(`${first?.path}: ${first?.message}`, { issues });
+    const where = first?.path ? `${first.path}: ` : '';
+    throw new RefusedValue(`${where}${first?.message}`, { issues });
   };
   return {
     name: `${codec.name}, validated by ${standard.vendor}`,

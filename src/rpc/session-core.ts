@@ -76,6 +76,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   readonly callee: Callee;
   readonly registry: Registry;
   readonly closed: Promise<SidecallError | undefined>;
+  readonly draining: Promise<void>;
   state: SessionState = 'open';
   readonly #pings = new PingAllowance();
   readonly #header = emptyHeader();
@@ -88,6 +89,8 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   #isGoawayAnswered = false;
   #owesGoaway = false;
   #closing: Promise<void> | undefined;
+  #closeUntil = 0;
+  #resolveDraining!: () => void;
 
   constructor(parts: SessionParts) {
     this.transport = parts.transport;
@@ -104,6 +107,9 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     const isOurs = parts.peer.uid !== undefined && parts.peer.uid === process.geteuid?.();
     this.registry.isIntrospective = parts.introspection ?? isOurs;
     this.callee = new Callee(this, this.registry, this.acceptors);
+    this.draining = new Promise((resolve) => {
+      this.#resolveDraining = resolve;
+    });
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
     });
@@ -160,11 +166,16 @@ export class SessionCore implements Link, FrameReceiver, Watched {
 
   takeAhead(headerBytes: Uint8Array): boolean {
     if (this.state === 'closed') return false;
-    const header = this.#aheadHeader;
-    readHeader(headerBytes, header);
-    const isReset = header.type === FrameType.reset;
-    if (!isReset || (header.flags & FrameFlag.fromOpener) === 0) return false;
-    return this.callee.takeAhead(header);
+    try {
+      const header = this.#aheadHeader;
+      readHeader(headerBytes, header);
+      const isReset = header.type === FrameType.reset;
+      if (!isReset || (header.flags & FrameFlag.fromOpener) === 0) return false;
+      return this.callee.takeAhead(header);
+    } catch (error) {
+      this.fail(SidecallError.from(error)); // the handler that looked has done nothing wrong
+      return true;
+    }
   }
 
   onRoom(): void {
@@ -209,8 +220,21 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   }
 
   close(deadlineMs: number): Promise<void> {
-    this.#closing ??= this.#close(deadlineMs);
+    const until = performance.now() + deadlineMs;
+    if (this.#closing === undefined) {
+      this.#closeUntil = until;
+      this.#closing = this.#close(deadlineMs);
+    } else if (until < this.#closeUntil) {
+      this.#closeUntil = until;
+      void pause(deadlineMs, this.#done.signal).then(() => this.#done.abort());
+    }
     return this.#closing;
+  }
+
+  #drain(): void {
+    if (this.state === 'open') this.state = 'draining';
+    this.acceptors.end();
+    this.#resolveDraining();
   }
 
   async #close(deadlineMs: number): Promise<void> {
@@ -218,11 +242,10 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     const told = this.registry.shutDown();
     if (told !== undefined) await told;
     if (this.#isOver) return;
-    this.state = 'draining';
+    this.#drain();
     this.schedule.sendControl(this.schedule.header.goaway(0));
     this.callee.drain();
     this.caller.refuse(new SidecallError('ERR_SIDECALL_CLOSED'));
-    const until = performance.now() + deadlineMs;
     if (!this.#isDone) await pause(deadlineMs, this.#done.signal);
     if (this.#isOver) return; // the peer ended the session meanwhile
     const isCut = this.caller.pending > 0;
@@ -232,7 +255,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     this.#settle(reason);
     const closed = new AbortController();
     const handedOver = this.transport.close().finally(() => closed.abort());
-    await pause(Math.max(0, until - performance.now()), closed.signal);
+    await pause(Math.max(0, this.#closeUntil - performance.now()), closed.signal);
     if (!closed.signal.aborted) this.transport.destroy();
     await handedOver;
     this.#resolveClosed(reason);
@@ -285,7 +308,8 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     if (this.#isPeerLeaving) throw protocol('second goaway');
     this.#isPeerLeaving = true;
     this.#owesGoaway = true;
-    if (this.state === 'open') this.state = 'draining';
+    this.#drain();
+    this.callee.endWatches();
     this.caller.refuseUnsent(drained);
     this.#answerGoaway();
   }
@@ -336,6 +360,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     this.caller.end(reason);
     // Our close is no news to a handler's caller; the caller's own close is a cancel.
     const isTheirs = error === undefined && this.#closing === undefined;
+    this.#resolveDraining();
     this.callee.end(isTheirs ? 'ERR_SIDECALL_CANCELLED' : reason.code, reason);
     this.acceptors.end();
     this.#done.abort();

@@ -25,6 +25,9 @@ import {
 } from './session-core.ts';
 import { SessionTarget } from './session-target.ts';
 
+/** What a session accepts, as it comes. */
+export type Accepted<T> = AsyncIterableIterator<T, undefined> & AsyncDisposable;
+
 /**
  * Two processes that know each other, calling each other. Symmetric: which side listened does not
  * matter, both may {@link Session.call} and {@link Session.serve}.
@@ -36,6 +39,11 @@ export class Session implements AsyncDisposable {
   readonly lane: Lane;
   /** Why it is that lane. */
   readonly laneReason: string;
+  /**
+   * Resolves (never rejects) when either side begins to close: the time to end streams and channels that
+   * would last longer. Accepting ends then.
+   */
+  readonly draining: Promise<void>;
   /** Resolves (never rejects) when the session is over: undefined after an orderly close, else why. */
   readonly closed: Promise<SidecallError | undefined>;
   readonly #core: SessionCore;
@@ -47,6 +55,7 @@ export class Session implements AsyncDisposable {
     this.laneReason = parts.laneReason;
     this.#core = new SessionCore(parts);
     this.closed = this.#core.closed;
+    this.draining = this.#core.draining;
     this.target = new SessionTarget(this.#core.caller);
   }
 
@@ -102,7 +111,7 @@ export class Session implements AsyncDisposable {
    * taken; more are refused with `resource_exhausted`.
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where the name is accepted already.
    */
-  duplexes(options: AcceptOptions): AsyncIterableIterator<SessionDuplex, undefined> {
+  duplexes(options: AcceptOptions): Accepted<SessionDuplex> {
     checkAccept('duplexes()', options);
     return this.#core.acceptors.add({
       kind: CallKind.duplex,
@@ -117,17 +126,17 @@ export class Session implements AsyncDisposable {
    * Opens a channel of messages that the peer meets by `channels(codec, { name })`.
    * @throws {TypeError | RangeError} for misuse. What goes wrong later rejects what the channel is asked.
    */
-  openChannel<T>(codec: Codec<T>, options: ChannelOptions): Channel<T> {
+  openChannel<T, Input = T>(codec: Codec<T, Input>, options: ChannelOptions): Channel<T, Input> {
     checkCodec('openChannel()', codec);
     const arrived = openChannel(this.#core, CallKind.channel, codec as Codec<unknown>, options);
     return new Channel(arrived, options.idleTimeoutMs);
   }
 
   /** Channels of one name that the peer opens; as {@link Session.duplexes}. */
-  channels<T>(
-    codec: Codec<T>,
+  channels<T, Input = T>(
+    codec: Codec<T, Input>,
     options: AcceptOptions,
-  ): AsyncIterableIterator<Channel<T>, undefined> {
+  ): Accepted<Channel<T, Input>> {
     checkCodec('channels()', codec);
     checkAccept('channels()', options);
     return this.#core.acceptors.add({
@@ -135,7 +144,7 @@ export class Session implements AsyncDisposable {
       name: options.name,
       codec: codec as Codec<unknown>,
       isBulk: options.priority === 'bulk',
-      make: (arrived) => new Channel<T>(arrived, options.idleTimeoutMs),
+      make: (arrived) => new Channel<T, Input>(arrived, options.idleTimeoutMs),
     });
   }
 
@@ -155,7 +164,8 @@ export class Session implements AsyncDisposable {
   /**
    * Orderly end: the peer is told, new calls are refused on both sides, calls in flight finish. What
    * is left at the deadline is cut off: own calls reject with `CLOSED`. Twice is the same as once. A handler
-   * that awaits the close of the session it was called over waits for itself, until the deadline.
+   * that awaits the close of the session it was called over waits for itself, until the deadline. Called
+   * again with a shorter deadline it is over sooner.
    * @param options.deadlineMs default 5,000; 0 to 600,000.
    */
   async close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A call with streams as its public faces drive it: over a session, over the next session of a helper, or
 // failed before it began.
-import type { SidecallError } from '../errors.ts';
+import { SidecallError } from '../errors.ts';
 import { ResetReason } from '../frame.ts';
 import type { Caller } from './caller.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
@@ -73,6 +73,7 @@ export class LaterCall implements StreamCall {
   readonly #call: Promise<StreamCall>;
   readonly promise: Promise<unknown>;
   readonly #giveUp: (reason: unknown) => void;
+  #isStopped = false;
 
   /** `giveUp`: the caller does not wait for the session any more; `call` rejects then, or is cancelled. */
   constructor(call: Promise<StreamCall>, giveUp: (reason: unknown) => void) {
@@ -87,11 +88,14 @@ export class LaterCall implements StreamCall {
   }
 
   next(): Promise<Step> {
+    if (this.#isStopped) return Promise.resolve(done);
     return quietly(this.#call.then((call) => call.next()));
   }
 
   stop(): void {
-    this.cancel(new Error('nobody reads any more'));
+    this.#isStopped = true;
+    this.#giveUp(new SidecallError('ERR_SIDECALL_CANCELLED'));
+    this.#call.then((call) => call.stop(), ignore);
   }
 
   send(value: unknown): Promise<void> {
@@ -108,12 +112,67 @@ export class LaterCall implements StreamCall {
   }
 }
 
+/** What an interceptor that takes its time gives: a stream, once it has it. */
+export class LiftedCall implements StreamCall {
+  readonly promise: Promise<unknown>;
+  readonly queuedBytes = 0;
+  readonly #lifted: Promise<LiftedStream>;
+  #isStopped = false;
+
+  constructor(lifted: Promise<unknown>) {
+    this.#lifted = quietly(lifted.then(checkLifted));
+    this.promise = this.#lifted;
+  }
+
+  next(): Promise<Step> {
+    if (this.#isStopped) return Promise.resolve(done);
+    return quietly(this.#lifted.then((stream) => stream.next?.() ?? done));
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#lifted.then((stream) => stream.return?.(), ignore);
+  }
+
+  send(value: unknown): Promise<void> {
+    return quietly(this.#lifted.then((stream) => stream.send?.(value)));
+  }
+
+  end(): Promise<void> {
+    return quietly(this.#lifted.then((stream) => stream.end?.())) as Promise<void>;
+  }
+
+  cancel(reason: unknown): void {
+    this.#lifted.then((stream) => stream.cancel?.(reason), ignore);
+  }
+}
+
+/** Parts of what callers of streams hold. */
+interface LiftedStream {
+  next?(): Promise<Step>;
+  return?(): unknown;
+  send?(value: unknown): Promise<void>;
+  end?(): Promise<unknown>;
+  cancel?(reason: unknown): void;
+}
+
+/** @throws {TypeError} for what no interceptor may give for a stream. */
+export function checkLifted(result: unknown): LiftedStream {
+  if (typeof result === 'object' && result !== null) {
+    if ('next' in result || 'send' in result) return result as LiftedStream;
+    if (Symbol.asyncIterator in result) {
+      return (result as AsyncIterable<unknown>)[Symbol.asyncIterator]() as LiftedStream;
+    }
+  }
+  throw new TypeError('an interceptor of a stream must return what next() gave, or a stream');
+}
+
 /** A call that failed before it was one. */
 export class FailedCall implements StreamCall {
   readonly promise: Promise<never>;
   readonly queuedBytes = 0;
 
-  constructor(error: SidecallError | unknown) {
+  constructor(error: unknown) {
     this.promise = quietly(Promise.reject(error));
   }
 

@@ -191,6 +191,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   /** Ends reading, and tells the stream. What waits is dropped. */
   stop(error: SidecallError | undefined): void {
     const wasOver = this.#isEnded || this.#isStopped;
+    if (this.#isStopped && error === undefined) return;
     this.#isStopped = true;
     this.#skipping = this.#assembly?.missingBytes ?? 0;
     this.#dropPieces();

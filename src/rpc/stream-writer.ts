@@ -13,7 +13,7 @@ import type { SendingStream } from './schedule.ts';
 /** What a writer is made of. */
 export interface WriterParts {
   readonly link: Link;
-  readonly stream: SendingStream;
+  readonly stream: SendingStream & { readonly isOpen: boolean };
   readonly codec: Codec<unknown>;
   /** Wire name of the method or channel, for errors. */
   readonly name: string;
@@ -37,7 +37,7 @@ const ignore = (): void => undefined;
 
 export class StreamWriter {
   readonly #link: Link;
-  readonly #stream: SendingStream;
+  readonly #stream: WriterParts['stream'];
   readonly #codec: Codec<unknown>;
   readonly #name: string;
   readonly #flags: number;
@@ -174,6 +174,7 @@ export class StreamWriter {
     const isBulk = this.#stream.isBulk || schedule.isBulk(bodyBytes);
     return (
       this.#isStarted &&
+      this.#stream.isOpen &&
       this.#credit.hasCredit &&
       (sendCredit[Window.streams] as SendCredit).hasCredit &&
       schedule.hasRoom(isBulk, own.sendQueueMaxBytes)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What callers of streaming methods hold.
 import { SidecallError } from '../errors.ts';
-import type { StreamCall } from './stream-call.ts';
+import { LiftedCall, type StreamCall } from './stream-call.ts';
 
 const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
 
@@ -54,7 +54,7 @@ export class ServerStream<Res> implements AsyncIterableIterator<Res, undefined>,
 }
 
 /** Requests of a call with one response. */
-export class ClientStream<Req, Res> {
+export class ClientStream<Req, Res> implements AsyncDisposable {
   readonly #call: StreamCall;
   #answer: Promise<Res> | undefined;
 
@@ -80,8 +80,12 @@ export class ClientStream<Req, Res> {
   /** Ends the requests; resolves to the response. Twice is once. */
   end(): Promise<Res> {
     if (this.#answer === undefined) {
-      void this.#call.end().catch(() => undefined); // the answer says it better
-      this.#answer = this.#call.promise as Promise<Res>;
+      // What ended the requests may be the answer itself, where an interceptor has given the stream.
+      const ended = this.#call.end() as Promise<unknown>;
+      this.#answer = (
+        this.#call instanceof LiftedCall ? ended : this.#call.promise
+      ) as Promise<Res>;
+      ended.catch(() => undefined); // the answer says it better
     }
     return this.#answer;
   }
@@ -89,6 +93,11 @@ export class ClientStream<Req, Res> {
   /** Cancels the call: what waits rejects with `reason`. Default: `CANCELLED`. The handler sees its signal. */
   cancel(reason?: unknown): void {
     this.#call.cancel(reason ?? cancelled());
+  }
+
+  /** Cancels the call unless its requests were ended. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#answer === undefined) this.cancel();
   }
 }
 
@@ -120,25 +129,35 @@ export async function pump(
     wake(done);
   };
   call.promise.then(onOver, onOver);
-  const iterator = iteratorOf(requests);
+  let iterator: AsyncIterator<unknown> | Iterator<unknown> | undefined;
   try {
+    iterator = iteratorOf(requests);
+    const isSync = !(Symbol.asyncIterator in requests);
     for (;;) {
       // A promise of its own for each turn: one for all would remember every turn.
       const woken = new Promise<typeof done>((resolve) => {
         wake = resolve;
       });
       const step = isOver ? done : await Promise.race([iterator.next(), woken]);
-      if (isOver) {
-        await iterator.return?.();
-        return;
-      }
+      if (isOver) return await leave(iterator);
       if (step.done === true) break;
-      await call.send(step.value);
+      await call.send(isSync ? await step.value : step.value);
     }
     void call.end().catch(() => undefined);
   } catch (error) {
     call.cancel(error); // no news where the call itself had failed
-    if (isOver) await iterator.return?.();
+    await leave(iterator);
+  }
+}
+
+/** Lets an iteration clean up. What it throws then is nobody's: its call is over. */
+async function leave(
+  iterator: AsyncIterator<unknown> | Iterator<unknown> | undefined,
+): Promise<void> {
+  try {
+    await iterator?.return?.();
+  } catch {
+    // as said
   }
 }
 

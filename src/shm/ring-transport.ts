@@ -2,6 +2,7 @@
 // Transport over two outboxes in shared memory. The socket carries doorbells, and the news of death.
 import type { Socket } from 'node:net';
 import { SidecallError } from '../errors.ts';
+import { Fifo } from '../fifo.ts';
 import { FrameDecoder, FrameType, headerBytes, protocol, readU32 } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import type { FrameReceiver, Transport } from '../transport.ts';
@@ -61,8 +62,11 @@ export class RingTransport implements Transport, Polled {
   #endError: SidecallError | undefined;
   #isOver = false;
   // Frames that were copied out in the middle of a handler.
-  #ahead: Buffer[] = [];
+  readonly #ahead = new Fifo<Uint8Array>();
   #aheadBytes = 0;
+  // How much was looked through already: a handler asks again and again.
+  #offeredRest = -1;
+  #offeredAhead = -1;
 
   constructor(parts: RingParts) {
     this.#ring = parts.ring;
@@ -115,16 +119,13 @@ export class RingTransport implements Transport, Polled {
    */
   lookAhead(): boolean {
     if (this.#isOver) return false;
-    this.#wake(); // what is copied out has to be handed out
-    while (this.#aheadBytes < fixed.cancelAheadMaxBytes) {
-      const saved = dispatching > 0 ? this.#ring.slab.slice(0, dispatching) : undefined;
-      const left = this.#ring.drain(batchRecords);
-      const { filledBytes, largeBytes } = this.#ring;
-      if (left !== Left.corrupt) this.#keepAhead(filledBytes);
-      if (saved !== undefined) this.#ring.slab.set(saved);
+    this.#offerWaiting();
+    while (!this.#isOver && this.#aheadBytes < fixed.cancelAheadMaxBytes) {
+      this.#wake(); // what is copied out has to be handed out
+      const left = this.#drainAhead();
       // Corrupt: the next turn finds it again. A long frame stays where it is, and hides what follows.
-      if (left === Left.corrupt || largeBytes > 0) return false;
       if (left === Left.nothing) return true;
+      if (left !== Left.more) return false;
     }
     return false;
   }
@@ -264,28 +265,54 @@ export class RingTransport implements Transport, Polled {
     }
   }
 
-  #keepAhead(filledBytes: number): void {
+  /** One drain in the middle of a handler. One of {@link Left}. */
+  #drainAhead(): number {
     const { slab } = this.#ring;
-    let at = 0;
-    while (at < filledBytes) {
-      const end = at + 4 + readU32(slab, at);
-      const header = slab.subarray(at + 4, at + 4 + headerBytes(slab[at + 4] as number));
-      const isTaken = header[0] === FrameType.reset && this.#receiver.takeAhead(header);
-      if (!isTaken) {
-        this.#ahead.push(Buffer.from(slab.subarray(at, end)));
-        this.#aheadBytes += end - at;
-      }
+    const saved = dispatching > 0 ? slab.slice(0, dispatching) : undefined;
+    const left = this.#ring.drain(batchRecords);
+    const { filledBytes } = this.#ring;
+    // A copy: whoever is told of a cancel may look ahead himself.
+    const drained = left === Left.corrupt ? undefined : Buffer.from(slab.subarray(0, filledBytes));
+    if (saved !== undefined) slab.set(saved);
+    for (let at = 0; drained !== undefined && at < filledBytes; ) {
+      const end = at + 4 + readU32(drained, at);
+      const frame = drained.subarray(at, end);
       at = end;
+      if (this.#offer(frame)) continue;
+      this.#ahead.push(frame);
+      this.#aheadBytes += frame.byteLength;
+    }
+    return left;
+  }
+
+  /** Resets behind the frame that is being handed out. One that was taken is found to be late in its turn. */
+  #offerWaiting(): void {
+    const rest = this.#decoder.rest;
+    if (rest !== undefined && rest.byteLength !== this.#offeredRest) {
+      this.#offeredRest = rest.byteLength;
+      for (let at = 0; at + 4 < rest.byteLength; ) {
+        const end = at + 4 + readU32(rest, at);
+        this.#offer(rest.subarray(at, end));
+        at = end;
+      }
+    }
+    if (this.#ahead.length !== this.#offeredAhead) {
+      this.#offeredAhead = this.#ahead.length;
+      for (const frame of this.#ahead.items()) this.#offer(frame);
     }
   }
 
+  #offer(frame: Uint8Array): boolean {
+    if (frame[4] !== FrameType.reset) return false;
+    return this.#receiver.takeAhead(frame.subarray(4, 4 + headerBytes(FrameType.reset)));
+  }
+
   #handOutAhead(): void {
-    while (this.#ahead.length > 0 && !this.#isOver) {
-      const frames = this.#ahead;
-      this.#ahead = [];
-      this.#aheadBytes = 0;
+    for (let frame = this.#ahead.shift(); frame !== undefined; frame = this.#ahead.shift()) {
+      this.#aheadBytes -= frame.byteLength;
+      this.#offeredAhead = -1; // another handler looks for another cancel
       this.#hasRecords = true;
-      for (const frame of frames) if (!this.#isOver) this.#decoder.push(frame);
+      if (!this.#isOver) this.#decoder.push(frame);
     }
   }
 
