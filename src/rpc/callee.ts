@@ -500,7 +500,8 @@ export class Callee implements ArrivalHost {
     this.#cancels.refill();
     this.#over(call);
     // What a channel has received is still to be read; why it is over it knows itself.
-    if (call.channel === undefined) {
+    const isStream = call.reader !== undefined || call.writer !== undefined;
+    if (isStream && call.channel === undefined) {
       endHalves(call, new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was answered'), true);
     }
     if (call.isRunning) call.abort('ERR_SIDECALL_CANCELLED'); // answered over its handler's head
