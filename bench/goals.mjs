@@ -55,6 +55,69 @@ export function goalsOf(rows) {
       (v) => v >= 0.5,
     );
   }
+  for (const codec of ['json', 'protobuf']) {
+    const unary = { scenario: `unary-${codec}`, ...ring };
+    add(
+      'P6',
+      `${codec} of 1 kB, against bytes: at least 0.5`,
+      row({ ...unary, codec })?.callsPerSecond,
+      row({ ...unary, codec: 'bytes' })?.callsPerSecond,
+      (v) => v >= 0.5,
+    );
+  }
+  const flow = { scenario: 'stream', ...ring, size: 65_536 };
+  for (const what of ['pour', 'drip']) {
+    add(
+      'P8',
+      `stream of 64 kB messages (${what}), bytes/s against one way through the ring in C: at least 0.5`,
+      row({ ...flow, what })?.bytesPerSecond,
+      row({ scenario: 'stream', peer: 'c-ring-oneway', size: 65_536 })?.bytesPerSecond,
+      (v) => v >= 0.5,
+    );
+    add(
+      'P8',
+      `the same (${what}): MB of growth over its second half, at most 32`,
+      row({ ...flow, what })?.growthBytes,
+      1e6,
+      (v) => v <= 32,
+    );
+  }
+  const depths = rows.filter(
+    (each) => each.scenario === 'growth' && each.lane === 'ring' && each.what === 'in flight',
+  );
+  const peak = Math.max(...depths.map((each) => each.callsPerSecond));
+  add(
+    'P12',
+    '256 in flight against the best of 1 to 256: at least 0.8',
+    depths.find((each) => each.inFlight === 256)?.callsPerSecond,
+    depths.length === 0 ? undefined : peak,
+    (v) => v >= 0.8,
+  );
+  const grown = { scenario: 'growth', ...ring };
+  add(
+    'P12',
+    '1,000 sessions on one listener against 10: at least 0.8',
+    row({ ...grown, what: '1000 sessions' })?.callsPerSecond,
+    row({ ...grown, what: '10 sessions' })?.callsPerSecond,
+    (v) => v >= 0.8,
+  );
+  const long = row({ ...grown, what: 'many calls' });
+  add(
+    'P12',
+    `calls/s at the end of ${long?.calls.toLocaleString('en')} calls against their beginning: at least 0.8`,
+    long?.lastPerSecond,
+    long?.firstPerSecond,
+    (v) => v >= 0.8,
+  );
+  for (const what of ['upload', 'stream']) {
+    add(
+      'P13',
+      `100 B calls beside a 64 MiB ${what === 'upload' ? 'message' : 'stream'}, p99 against quiet: at most 5`,
+      row({ scenario: 'fairness', ...ring, what })?.p99Us,
+      row({ scenario: 'fairness', ...ring, what: 'quiet' })?.p99Us,
+      (v) => v <= 5,
+    );
+  }
   add(
     'P9',
     'socket lane, 1 kB, 16 in flight, against `child_process`: at least 1.5',

@@ -23,7 +23,9 @@ export interface Detached {
 export function detach(value: unknown): Detached {
   // One look at each member. Nearly always there are none, and then nothing is copied.
   const isObject = typeof value === 'object' && value !== null;
-  if (!isObject || !hasBytes(value, [])) return { value, attachments: noAttachments };
+  if (!isObject || isFlat(value) || !hasBytes(value, [])) {
+    return { value, attachments: noAttachments };
+  }
   const attachments: Uint8Array[] = [];
   const without = replace(value, attachments, []);
   if (attachments.length <= fixed.attachmentsMax) return { value: without, attachments };
@@ -77,6 +79,17 @@ export function splitParts(view: Uint8Array): { text: Uint8Array; attachments: U
   }
   if (at !== view.byteLength) throw new TypeError('bytes behind the attachments');
   return { text, attachments };
+}
+
+/** Nothing but texts, numbers and the like in a plain object: most messages. */
+function isFlat(value: object): boolean {
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+  for (const name in value) {
+    const member = (value as Record<string, unknown>)[name];
+    if ((typeof member === 'object' && member !== null) || typeof member === 'function')
+      return false;
+  }
+  return true;
 }
 
 /** @throws {TypeError} for a circle, for what is too deep for the receiver, and for other binary things. */
