@@ -13,6 +13,7 @@ import { encodeMetadata, type Metadata } from '../metadata.ts';
 import type { Peer } from '../peer.ts';
 import { wordsOf } from '../words.ts';
 import type { Acceptors } from './acceptors.ts';
+import { Admission, type Request } from './admission.ts';
 import { type Answer, AnswerQueue, encodeAnswer, refuseMessage, sendEnd } from './answers.ts';
 import { type ArrivalHost, Arrivals } from './arrivals.ts';
 import { answerEnd, ChannelCore } from './channel-core.ts';
@@ -31,11 +32,6 @@ import { AcceptedStreams } from './stream-table.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { isIterable } from './streams.ts';
 
-interface Request {
-  readonly served: Served;
-  readonly value: unknown;
-}
-
 const nothing = new Uint8Array(0);
 
 export class Callee implements ArrivalHost {
@@ -45,16 +41,9 @@ export class Callee implements ArrivalHost {
   readonly #streams: AcceptedStreams<IncomingCall>;
   readonly #arrivals: Arrivals;
   readonly #cancels: CancelAllowance;
-  // Requests that wait because our answers do: a peer that does not read gets no more work done.
-  readonly #parked = new Map<IncomingCall, Request>();
-  // Requests that found as many handlers running as we allow: a cancelled one may be about to settle.
-  readonly #crowded = new Map<IncomingCall, Request>();
+  readonly #admission: Admission;
   readonly #answers: AnswerQueue;
   #open = 0;
-  #running = 0;
-  // Those of them that will give one answer, of a size that can be guessed.
-  #answering = 0;
-  #isStartingParked = false;
   isDraining = false;
   /** Calls that were opened, ever. */
   begun = 0;
@@ -67,6 +56,11 @@ export class Callee implements ArrivalHost {
     this.#arrivals = new Arrivals(link, registry, this.#streams, this);
     this.#cancels = new CancelAllowance(link.own.streamsMax);
     this.#answers = new AnswerQueue(link, (call) => this.#close(call));
+    this.#admission = new Admission(link.own.streamsMax, {
+      isBacklogged: (answering) => this.#answers.isBacklogged(answering),
+      run: (call, request) => this.#run(call, request),
+      refuse: (call) => this.#refuseCrowded(call),
+    });
   }
 
   get peer(): Peer {
@@ -75,12 +69,12 @@ export class Callee implements ArrivalHost {
 
   /** Calls of the peer's that are not over: arriving, waiting, running, or waiting to be answered. */
   get pending(): number {
-    return Math.max(this.#open, this.#running);
+    return Math.max(this.#open, this.running);
   }
 
   /** Handlers at work, those of cancelled calls included. */
   get running(): number {
-    return this.#running;
+    return this.#admission.running;
   }
 
   /** From now on new calls are refused; those that were opened before go on. */
@@ -138,14 +132,13 @@ export class Callee implements ArrivalHost {
   /** Window, or room in the send queue, came back. */
   onProgress(): void {
     this.#answers.send();
-    this.#startParked();
+    this.#admission.startParked();
   }
 
   /** The session is over: every handler is told, nothing is sent any more. */
   end(code: SidecallErrorCode, error: SidecallError): void {
     for (const call of this.#streams.all()) this.#finish(call, code, error, false);
-    this.#parked.clear();
-    this.#crowded.clear();
+    this.#admission.clear();
     this.#answers.clear();
   }
 
@@ -170,7 +163,7 @@ export class Callee implements ArrivalHost {
     } finally {
       assembly?.release();
     }
-    this.#admit(call, { served, value });
+    this.#admission.admit(call, { served, value });
   }
 
   onStream(call: IncomingCall): void {
@@ -178,7 +171,7 @@ export class Callee implements ArrivalHost {
     const served = this.#servedFor(call);
     if (served === undefined) return;
     call.reader = this.#readerFor(call, served.request);
-    this.#admit(call, { served, value: call.reader });
+    this.#admission.admit(call, { served, value: call.reader });
   }
 
   onCallDeadline(call: IncomingCall): void {
@@ -315,55 +308,16 @@ export class Callee implements ArrivalHost {
     this.#link.onCallEnded();
   }
 
-  #admit(call: IncomingCall, request: Request): void {
-    if (this.#isBacklogged()) this.#parked.set(call, request);
-    else this.#start(call, request);
-  }
-
-  #startParked(): void {
-    // A handler that answers at once comes back here: the loop is under way already.
-    if (this.#parked.size === 0 || this.#isStartingParked) return;
-    this.#isStartingParked = true;
-    try {
-      for (const [call, request] of this.#parked) {
-        if (this.#isBacklogged()) return;
-        this.#parked.delete(call);
-        this.#start(call, request);
-      }
-    } finally {
-      this.#isStartingParked = false;
-    }
-  }
-
-  #start(call: IncomingCall, request: Request): void {
-    if (this.#running < this.#link.own.streamsMax) return this.#run(call, request);
-    this.#crowded.set(call, request);
-    if (this.#crowded.size === 1) setImmediate(() => this.#thinOut());
-  }
-
-  /** A turn later: what still finds no place is refused, so that its caller can try elsewhere. */
-  #thinOut(): void {
-    for (const [call, request] of this.#crowded) {
-      this.#crowded.delete(call);
-      if (this.#running < this.#link.own.streamsMax) {
-        this.#run(call, request);
-        continue;
-      }
-      endHalves(call, new SidecallError('ERR_SIDECALL_LIMIT_STREAMS'), true);
-      this.#over(call);
-      this.#sendReset(call, ResetReason.limitStreams);
-      this.#link.onCallEnded();
-    }
-  }
-
-  #isBacklogged(): boolean {
-    return this.#answers.isBacklogged(this.#answering);
+  #refuseCrowded(call: IncomingCall): void {
+    endHalves(call, new SidecallError('ERR_SIDECALL_LIMIT_STREAMS'), true);
+    this.#over(call);
+    this.#sendReset(call, ResetReason.limitStreams);
+    this.#link.onCallEnded();
   }
 
   /** Never throws: what a handler does is its call's affair. */
   #run(call: IncomingCall, request: Request): void {
-    this.#running += 1;
-    if (!request.served.isStreaming) this.#answering += 1;
+    this.#admission.noteStarted(request.served);
     call.isRunning = true;
     // The application has it now. A notification keeps its place until its handler settled, so that
     // whoever sends too many of them waits.
@@ -421,7 +375,7 @@ export class Callee implements ArrivalHost {
 
   /** A handler settled whose call was given up before. */
   #onSettledLate(): void {
-    this.#startParked();
+    this.#admission.startParked();
     this.#link.onCallEnded();
   }
 
@@ -439,7 +393,7 @@ export class Callee implements ArrivalHost {
     }
     try {
       // A peer that does not read what it is told is not told much.
-      if (this.#isBacklogged()) this.#sendFailure(call, error.status, '');
+      if (this.#admission.isBacklogged) this.#sendFailure(call, error.status, '');
       else this.#sendRpcError(call, error);
     } catch (refused) {
       this.#report(call, refused);
@@ -463,7 +417,7 @@ export class Callee implements ArrivalHost {
   /** A request that its codec refuses. What a schema says of it is for its sender. */
   #refuseRequest(call: IncomingCall, error: unknown): void {
     const words = 'the request could not be decoded';
-    const details = this.#isBacklogged() ? undefined : refusalDetails(error);
+    const details = this.#admission.isBacklogged ? undefined : refusalDetails(error);
     if (call.reader !== undefined) {
       // Its handler runs: nothing of it is sent any more, what it half sent included.
       endHalves(call, SidecallError.from(error), true);
@@ -505,7 +459,7 @@ export class Callee implements ArrivalHost {
       endHalves(call, new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was answered'), true);
     }
     if (call.isRunning) call.abort('ERR_SIDECALL_CANCELLED'); // answered over its handler's head
-    this.#startParked();
+    this.#admission.startParked();
     this.#link.onCallEnded();
   }
 
@@ -544,16 +498,14 @@ export class Callee implements ArrivalHost {
     cancelDeadline(call);
     this.#arrivals.drop(call);
     this.#streams.remove(call);
-    this.#parked.delete(call);
-    this.#crowded.delete(call);
+    this.#admission.drop(call);
     this.#answers.drop(call);
     if (!call.isRunning) this.#giveBack(call);
   }
 
   /** The handler settled. */
   #noteSettled(call: IncomingCall, served: Served): void {
-    this.#running -= 1;
-    if (!served.isStreaming) this.#answering -= 1;
+    this.#admission.noteSettled(served);
     call.isRunning = false;
     this.#giveBack(call);
   }

@@ -15,7 +15,7 @@ export interface MethodOptions<Req, Res, ReqIn = Req, ResIn = Res> {
   readonly response?: Codec<Res, ResIn> | undefined;
   /**
    * `bulk`: its messages, in both directions, go behind those of others, and never more than two fragments
-   * of them are on the way. Default `normal`; messages above 64 KiB (of streams: 16 KiB) are bulk in any case.
+   * of them are on the way. Default `normal`; messages above 64 KiB are bulk in any case.
    */
   readonly priority?: 'normal' | 'bulk' | undefined;
   /** Running it twice does the same as once: a client's `retry` may repeat it. Default: no. */

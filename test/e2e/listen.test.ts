@@ -15,6 +15,7 @@ import { connect } from '../../src/connect.ts';
 import type { SidecallEvent } from '../../src/events.ts';
 import { listen } from '../../src/listen.ts';
 import { requireNative } from '../../src/native.ts';
+import { HealthService } from '../../src/rpc/health.ts';
 import { Desk, defer, deskHandlers, until } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
@@ -595,5 +596,19 @@ describe('a listener', () => {
     expect(session.state).toBe('open'); // busy is not idle
     expect(await session.closed).toBeUndefined();
     await expect(desk.add({ a: 1, b: 1 })).rejects.toMatchObject({ delivered: 'no' });
+  });
+
+  it('G5 closing says not_serving to whoever watches, before its sessions drain', async () => {
+    const listener = await listen({});
+    listener.health.set('db', 'serving');
+    await using session = await connect({ path: listener.path });
+    const watch = session.client(HealthService).watch({ service: 'db' });
+    expect((await watch.next()).value).toEqual({ status: 'serving' });
+    const order: string[] = [];
+    void session.draining.then(() => order.push('draining'));
+    const next = watch.next().then(({ value }) => order.push(value?.status ?? 'done'));
+    await listener.close();
+    await next;
+    expect(order).toEqual(['not_serving', 'draining']);
   });
 });
