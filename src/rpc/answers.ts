@@ -4,7 +4,7 @@ import { statuses } from '../errors.ts';
 import { FrameFlag } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import { encodeMetadata, type Metadata } from '../metadata.ts';
-import { type Codec, encodeWith } from './codec.ts';
+import { type Codec, encodeWith, keepWaiting } from './codec.ts';
 import { chargeOf, type SendCredit, Window } from './credit.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import type { Link } from './link.ts';
@@ -12,7 +12,8 @@ import type { Schedule, SendingStream } from './schedule.ts';
 
 /** What a handler gave, encoded. */
 export interface Answer {
-  readonly body: Uint8Array | string;
+  readonly codec: Codec<unknown>;
+  body: Uint8Array | string;
   readonly bodyBytes: number;
   readonly trailers: Uint8Array;
 }
@@ -28,7 +29,7 @@ export function encodeAnswer(
 ): Answer {
   const body = encodeWith(codec, value);
   const bodyBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-  return { body, bodyBytes, trailers: encodeMetadata(trailers, metadataMaxBytes) };
+  return { codec, body, bodyBytes, trailers: encodeMetadata(trailers, metadataMaxBytes) };
 }
 
 /** The frame that ends our half of a stream, with a status. */
@@ -92,7 +93,9 @@ export class AnswerQueue {
     }
     this.#waiting.set(call, answer);
     this.#waitingBytes += bodyBytes;
+    call.isBorrowed = answer.codec.reusesBytes === true; // what the queue keeps is copied
     this.send();
+    if (this.#waiting.has(call)) answer.body = keepWaiting(answer.codec, answer.body);
     return undefined;
   }
 

@@ -17,7 +17,7 @@ import { AbortWatch } from './abort-watch.ts';
 import { refuseMessage } from './answers.ts';
 import { bindCallbacks, type CallOptions, checkCallOptions } from './call.ts';
 import { ChannelCore, sendHalfEnd } from './channel-core.ts';
-import { bytes, type Codec, encodeWith } from './codec.ts';
+import { bytes, type Codec, encodeWith, keepWaiting } from './codec.ts';
 import { chargeOf, type SendCredit, Window } from './credit.ts';
 import { inheritedDeadline, timeLeftMs } from './deadline.ts';
 import type { Link } from './link.ts';
@@ -130,8 +130,10 @@ export class Caller implements CallOwner, OpenCalls {
     }
     const waiting = this.#queueFor(call);
     if (waiting.length === 0 && this.#canStart(call)) this.#start(call);
-    else if (this.waiting < fixed.waitingCallsMax) waiting.push(call);
-    else call.reject(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingWords));
+    else if (this.waiting < fixed.waitingCallsMax) {
+      call.request.body = keepWaiting(callable.request, call.request.body);
+      waiting.push(call);
+    } else call.reject(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingWords));
     return call;
   }
 
@@ -276,6 +278,7 @@ export class Caller implements CallOwner, OpenCalls {
       metadata,
       response,
       isBulk,
+      isTransient: callable.request.reusesBytes === true,
       options: bindCallbacks(options),
     };
     const line = kind === CallKind.notification ? this.#notifications : undefined;

@@ -16,6 +16,10 @@ export interface Codec<T, Input = T> {
    */
   encode(value: Input): Uint8Array | string;
   /**
+   * What `encode` gave changes with the next `encode`: it is copied where it has to wait. Left out: it stays.
+   */
+  readonly reusesBytes?: boolean | undefined;
+  /**
    * `decode` may return a value that shares the memory it was given, where it owns it. Left out: it copies
    * what it keeps, and the memory is used again for the next long message.
    */
@@ -65,6 +69,11 @@ export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolea
     if (cause instanceof RefusedValue) refusals.set(error, cause.details);
     throw error;
   }
+}
+
+/** Bytes that have to wait, in memory of their own where their codec will use its memory again. */
+export function keepWaiting(codec: Codec<unknown>, body: Uint8Array | string): Uint8Array | string {
+  return codec.reusesBytes === true && typeof body !== 'string' ? new Uint8Array(body) : body;
 }
 
 /** What a schema says of a value. Only its sender is told. */

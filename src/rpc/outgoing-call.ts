@@ -24,12 +24,15 @@ export interface CallRequest {
   readonly method: string;
   /** One of `CallKind`. */
   readonly kind: number;
-  readonly body: Uint8Array | string;
+  /** In memory of the codec's while the call goes out at once; of its own where it waits. */
+  body: Uint8Array | string;
   readonly bodyBytes: number;
   readonly metadata: Uint8Array;
   /** The codec of one answer; undefined where nobody waits for one. */
   readonly response: Codec<unknown> | undefined;
   readonly isBulk: boolean;
+  /** The codec uses the body's memory again. */
+  readonly isTransient: boolean;
   readonly options: CallOptions;
 }
 
@@ -79,7 +82,8 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
     this.#owner = owner;
     this.line = line;
     // A promise of these resolves when the message was admitted, and not when the call has settled.
-    this.isBorrowed = request.kind === CallKind.notification || sendsMany(request.kind);
+    this.isBorrowed =
+      request.isTransient || request.kind === CallKind.notification || sendsMany(request.kind);
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;

@@ -63,6 +63,7 @@ export function validated<In, Out>(
   return {
     name: `${codec.name}, validated by ${standard.vendor}`,
     keepsBytes: codec.keepsBytes,
+    reusesBytes: codec.reusesBytes,
     encode: (value) => {
       check(value);
       return codec.encode(value);

@@ -5,7 +5,7 @@ import { SidecallError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { FrameFlag } from '../frame.ts';
 import { fixed } from '../limits.ts';
-import { type Codec, encodeWith } from './codec.ts';
+import { type Codec, encodeWith, keepWaiting } from './codec.ts';
 import { chargeOf, SendCredit, Window } from './credit.ts';
 import type { Link } from './link.ts';
 import type { SendingStream } from './schedule.ts';
@@ -183,7 +183,7 @@ export class StreamWriter {
 
   /** A short one is copied where it has to wait in the queue, a long one leaves before its promise resolves. */
   #admit(body: Uint8Array | string, bodyBytes: number): Promise<void> {
-    if (typeof body === 'string' || bodyBytes <= fixed.copiedSendMaxBytes) {
+    if (this.#isCopied(body, bodyBytes)) {
       this.#give(body, bodyBytes, undefined);
       return admitted;
     }
@@ -192,9 +192,14 @@ export class StreamWriter {
     return waiting.promise;
   }
 
+  #isCopied(body: Uint8Array | string, bodyBytes: number): boolean {
+    if (typeof body === 'string' || this.#codec.reusesBytes === true) return true;
+    return bodyBytes <= fixed.copiedSendMaxBytes;
+  }
+
   #admitWaiting(waiting: Waiting): void {
     const { body, bodyBytes } = waiting;
-    const isCopied = typeof body === 'string' || bodyBytes <= fixed.copiedSendMaxBytes;
+    const isCopied = this.#isCopied(body, bodyBytes);
     const onTaken = (): void => {
       if (this.#leaving.delete(waiting)) waiting.resolve();
     };
@@ -220,7 +225,7 @@ export class StreamWriter {
       const words = `${this.#name}: ${fixed.waitingSendsMax} messages already wait on this stream; await send()`;
       throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words);
     }
-    const waiting = makeWaiting(body, bodyBytes);
+    const waiting = makeWaiting(keepWaiting(this.#codec, body), bodyBytes);
     this.#waiting.push(waiting);
     this.#waitingBytes += bodyBytes;
     this.#noteBlocked();

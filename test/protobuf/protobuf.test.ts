@@ -150,3 +150,65 @@ describe('protobufService()', () => {
 function varint(value: number): number[] {
   return value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)];
 }
+
+describe('memory that the encoder uses again', () => {
+  it('is copied where a message waits: for a slot, for the window, for the transport', async () => {
+    const { openLoopback } = await import('../support/pairs.ts');
+    await using pair = openLoopback({
+      near: { streamWindowBytes: 16_384 },
+      far: { streamsMax: 3, streamWindowBytes: 16_384 },
+    });
+    pair.far.serve(Indexer, {
+      ...handlers,
+      addOne: async ({ number, data }) => {
+        await turns(1);
+        return { number, data };
+      },
+    });
+    const indexer = pair.near.client(Indexer);
+    const size = (at: number): number => (at % 7 === 0 ? 90_000 : 3000);
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, at) =>
+        indexer.addOne({ number: at, data: new Uint8Array(size(at)).fill(at) }),
+      ),
+    );
+    answers.forEach(({ number, data }, at) => {
+      expect(number).toBe(at);
+      expect(data).toHaveLength(size(at));
+      expect(data.every((byte) => byte === at)).toBe(true);
+    });
+    const call = indexer.upload();
+    const sends = Array.from({ length: 60 }, (_, at) =>
+      call.send({ number: at, data: new Uint8Array(size(at)) }),
+    );
+    const sum = sends.reduce((total, _send, at) => total + size(at), 0);
+    expect((await call.end()).number).toBe(sum);
+    const words = Array.from({ length: 2000 }, (_, at) => ({ number: at, text: `word ${at}` }));
+    const said = await collect(indexer.chat(words));
+    expect(said.map(({ text }) => text)).toEqual(words.map(({ text }) => `${text}!`));
+  });
+
+  it('is not kept where a message was long, and survives one that cannot be encoded', () => {
+    const codec = protobuf(demo.Q);
+    const long = codec.encode({ data: new Uint8Array(100_000) }) as Uint8Array;
+    const first = Buffer.from(codec.encode({ number: 1, text: 'a' }) as Uint8Array);
+    expect(long.byteLength).toBeGreaterThan(100_000);
+    const broken = {
+      number: 2,
+      inner: {
+        get number(): number {
+          throw new Error('a getter');
+        },
+      },
+    };
+    expect(() => codec.encode(broken)).toThrow('a getter');
+    const nested = {
+      get text(): string {
+        return Buffer.from(codec.encode({ number: 1, text: 'a' }) as Uint8Array).toString('hex');
+      },
+    };
+    const outer = codec.decode(codec.encode(nested) as Uint8Array, true);
+    expect(outer.text).toBe(first.toString('hex'));
+    expect(Buffer.from(codec.encode({ number: 1, text: 'a' }) as Uint8Array)).toEqual(first);
+  });
+});
