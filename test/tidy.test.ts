@@ -10,7 +10,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const layers: Record<string, { files: (path: string) => boolean; uses: readonly string[] }> = {
   floor: {
     files: (path) =>
-      /^(transport|frame|limits|errors|options|metadata|peer|events|fifo|pause|words|loopback)\.ts$/.test(
+      /^(transport|frame|limits|errors|options|metadata|peer|events|fifo|pause|words|loopback|back-off)\.ts$/.test(
         path,
       ),
     uses: [],

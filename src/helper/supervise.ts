@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which process a helper is at the moment: started again with back-off, up to a crash-loop limit.
+import { backOffMs } from '../back-off.ts';
 import { nodeError, SidecallError } from '../errors.ts';
 import { emitEvent } from '../events.ts';
 import { Fifo } from '../fifo.ts';
@@ -32,9 +33,6 @@ export interface RestartSettings {
   readonly windowMs: number;
 }
 
-const growth = 1.6;
-const jitter = 0.2;
-
 /** @throws {TypeError | RangeError} for misuse. */
 export function checkRestart(
   restart: boolean | RestartOptions | undefined,
@@ -51,12 +49,6 @@ export function checkRestart(
   if (settings.firstMs <= settings.maxMs) return settings;
   const words = `restart.firstMs ${settings.firstMs} exceeds restart.maxMs ${settings.maxMs}`;
   throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
-}
-
-/** Pause before the n-th restart (from 0) within the window. */
-export function backOffMs(restart: number, { firstMs, maxMs }: RestartSettings): number {
-  const ms = Math.min(maxMs, firstMs * growth ** restart);
-  return ms * (1 + jitter * (2 * Math.random() - 1));
 }
 
 interface Waiter {

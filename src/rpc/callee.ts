@@ -7,22 +7,20 @@ import {
   type SidecallErrorCode,
   statuses,
 } from '../errors.ts';
-import { emitEvent } from '../events.ts';
 import { CallKind, FrameFlag, FrameType, type Header, protocol, ResetReason } from '../frame.ts';
 import { encodeMetadata, type Metadata } from '../metadata.ts';
 import type { Peer } from '../peer.ts';
-import { wordsOf } from '../words.ts';
 import type { Acceptors } from './acceptors.ts';
 import { Admission, type Request } from './admission.ts';
 import { type Answer, AnswerQueue, encodeAnswer, refuseMessage, sendEnd } from './answers.ts';
 import { type ArrivalHost, Arrivals } from './arrivals.ts';
 import { answerEnd, ChannelCore } from './channel-core.ts';
-import { type Codec, decodeWith, encodeWith, refusalDetails } from './codec.ts';
+import { type Codec, decodeWith } from './codec.ts';
 import { Window } from './credit.ts';
 import { cancelDeadline, inheritingDeadline } from './deadline.ts';
+import { type End, endOf, plainEnd, refusalOf, reportFailure } from './failures.ts';
 import type { Assembly } from './fragment.ts';
 import { HandlerContext, type IncomingCall } from './incoming-call.ts';
-import { json } from './json.ts';
 import { type Link, takeMessage } from './link.ts';
 import { CancelAllowance } from './rate.ts';
 import type { Registry, Served } from './registry.ts';
@@ -357,16 +355,16 @@ export class Callee implements ArrivalHost {
   #onReturned(call: IncomingCall, served: Served, value: unknown): void {
     this.#noteSettled(call, served);
     if (call.isOver) return this.#onSettledLate();
-    if (served.response === undefined) return this.#sendEnd(call, 0, nothing, nothing);
+    if (served.response === undefined) return this.#end(call, plainEnd('ok', ''));
     let answer: Answer;
     try {
       if (served.isStreaming) {
         const trailers = encodeMetadata(call.trailers, this.#link.metadataMaxBytes);
-        return this.#sendEnd(call, 0, trailers, nothing);
+        return this.#end(call, plainEnd('ok', '', trailers));
       }
       answer = encodeAnswer(served.response, value, call.trailers, this.#link.metadataMaxBytes);
     } catch (error) {
-      this.#report(call, error);
+      reportFailure(this.#link, call, error);
       return this.#sendFailure(call, 'internal', '');
     }
     const refusal = this.#answers.add(call, answer);
@@ -383,69 +381,32 @@ export class Callee implements ArrivalHost {
     this.#noteSettled(call, served);
     // Over: the call was given up, and a handler that ends by throwing does as it was told.
     if (call.isOver) return this.#onSettledLate();
-    if (!RpcError.is(error)) {
-      this.#report(call, error);
-      const isTooLong = SidecallError.is(error) && error.code === 'ERR_SIDECALL_MESSAGE_TOO_LARGE';
-      if (isTooLong && call.writer !== undefined) {
-        return this.#sendFailure(call, 'resource_exhausted', error.message);
-      }
-      return this.#sendFailure(call, 'internal', '');
+    const { isBacklogged } = this.#admission;
+    if (RpcError.is(error)) return this.#end(call, endOf(this.#link, call, error, isBacklogged));
+    reportFailure(this.#link, call, error);
+    const isTooLong = SidecallError.is(error) && error.code === 'ERR_SIDECALL_MESSAGE_TOO_LARGE';
+    if (isTooLong && served.isStreaming) {
+      return this.#sendFailure(call, 'resource_exhausted', error.message);
     }
-    try {
-      // A peer that does not read what it is told is not told much.
-      if (this.#admission.isBacklogged) this.#sendFailure(call, error.status, '');
-      else this.#sendRpcError(call, error);
-    } catch (refused) {
-      this.#report(call, refused);
-      this.#sendFailure(call, error.status, '');
-    }
+    this.#sendFailure(call, 'internal', '');
   }
 
-  #sendRpcError(call: IncomingCall, error: RpcError): void {
-    const { metadataMaxBytes, schedule } = this.#link;
-    const metadata = encodeMetadata({ ...call.trailers, ...error.metadata }, metadataMaxBytes);
-    const words = Buffer.from(error.message);
-    const details = encodeWith(json<unknown>(), error.details);
-    const bytes = typeof details === 'string' ? Buffer.from(details) : details;
-    if (metadata.byteLength + words.byteLength + bytes.byteLength > schedule.fragmentBytes) {
-      const most = `an RpcError has ${schedule.fragmentBytes} bytes at most`;
-      throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', most);
-    }
-    this.#sendEnd(call, statuses.indexOf(error.status), metadata, words, bytes);
-  }
-
-  /** A request that its codec refuses. What a schema says of it is for its sender. */
+  /** A request that its codec refuses. */
   #refuseRequest(call: IncomingCall, error: unknown): void {
-    const words = 'the request could not be decoded';
-    const details = this.#admission.isBacklogged ? undefined : refusalDetails(error);
     if (call.reader !== undefined) {
       // Its handler runs: nothing of it is sent any more, what it half sent included.
       endHalves(call, SidecallError.from(error), true);
       this.#link.dropQueued(call);
     }
-    if (details === undefined) return this.#sendFailure(call, 'invalid_argument', words);
-    try {
-      this.#sendRpcError(call, new RpcError('invalid_argument', words, { details }));
-    } catch {
-      this.#sendFailure(call, 'invalid_argument', words);
-    }
-  }
-
-  /** What a handler threw and the caller must not see: for whoever runs this end. */
-  #report(call: IncomingCall, cause: unknown): void {
-    const { method } = call.opening;
-    const words = `${method}: the handler failed: ${wordsOf(cause)}`;
-    const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
-    const { onEvent, peer } = this.#link;
-    emitEvent(onEvent, { type: 'handler-failed', error, peer, method });
+    this.#end(call, refusalOf(this.#link, call, error, this.#admission.isBacklogged));
   }
 
   #sendFailure(call: IncomingCall, status: FailureStatus, words: string): void {
-    this.#sendEnd(call, statuses.indexOf(status), nothing, Buffer.from(words));
+    this.#end(call, plainEnd(status, words));
   }
 
-  #sendEnd(call: IncomingCall, ...end: [number, Uint8Array, Uint8Array, Uint8Array?]): void {
-    sendEnd(this.#link.schedule, call, ...end);
+  #end(call: IncomingCall, { status, metadata, text, details }: End): void {
+    sendEnd(this.#link.schedule, call, status, metadata, text, details);
     this.#close(call);
   }
 

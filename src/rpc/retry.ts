@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls again what may be called again: with growing pauses, and no more often than the successes pay for.
 // The budget is gRPC's retry throttling (proposal A6).
+import { backOffMs } from '../back-off.ts';
 import { SidecallError } from '../errors.ts';
 import { sendsMany } from '../frame.ts';
 import { ranges } from '../limits.ts';
@@ -40,8 +41,6 @@ export interface RetrySettings {
   readonly budget: number;
 }
 
-const growth = 1.6;
-const jitter = 0.2;
 const successPays = 0.1;
 
 /** @throws {TypeError | RangeError} for misuse. */
@@ -156,14 +155,13 @@ class Plan {
 
   /** False at once, or true when it is time to try again. */
   async mayRepeat(error: unknown): Promise<boolean> {
-    const { attempts, firstMs, maxMs } = this.#settings;
+    const { attempts } = this.#settings;
     const { signal } = this.#given;
     if (!SidecallError.is(error) || !error.retryable || isAborted(signal)) return false;
     this.#failures += 1;
     const hasBudget = this.purse.spend();
     if (!hasBudget || this.#failures >= attempts || !this.#isSafe(error)) return false;
-    const ms = Math.min(maxMs, firstMs * growth ** (this.#failures - 1));
-    const pauseMs = ms * (1 + jitter * (2 * Math.random() - 1));
+    const pauseMs = backOffMs(this.#failures - 1, this.#settings);
     if (this.#deadline !== undefined && timeLeftMs(this.#deadline) <= pauseMs) return false;
     await pause(pauseMs, signal ?? never);
     return !isAborted(signal);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// How long to wait before trying again: longer each time, and not all at the same moment.
+
+/** The first pause and the longest one. */
+export interface BackOff {
+  readonly firstMs: number;
+  readonly maxMs: number;
+}
+
+const growth = 1.6;
+const jitter = 0.2;
+
+/** Pause before the n-th repetition (from 0), in milliseconds. */
+export function backOffMs(repetition: number, { firstMs, maxMs }: BackOff): number {
+  const ms = Math.min(maxMs, firstMs * growth ** repetition);
+  return ms * (1 + jitter * (2 * Math.random() - 1));
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// What callers are told of a call that failed here, and what only we are told.
+import { type FailureStatus, RpcError, SidecallError, statuses } from '../errors.ts';
+import { emitEvent } from '../events.ts';
+import { encodeMetadata } from '../metadata.ts';
+import { wordsOf } from '../words.ts';
+import { encodeWith, refusalDetails } from './codec.ts';
+import type { IncomingCall } from './incoming-call.ts';
+import { json } from './json.ts';
+import type { Link } from './link.ts';
+
+/** What an `end` frame carries. */
+export interface End {
+  readonly status: number;
+  readonly metadata: Uint8Array;
+  readonly text: Uint8Array;
+  readonly details: Uint8Array;
+}
+
+const nothing = new Uint8Array(0);
+
+/** An end of a few words. */
+export function plainEnd(
+  status: FailureStatus | 'ok',
+  words: string,
+  metadata: Uint8Array = nothing,
+): End {
+  return { status: statuses.indexOf(status), metadata, text: Buffer.from(words), details: nothing };
+}
+
+/**
+ * What a handler said; the words alone are left where the rest cannot travel. `isBrief`: a peer that does not
+ * read what it is told is not told much.
+ */
+export function endOf(link: Link, call: IncomingCall, error: RpcError, isBrief: boolean): End {
+  if (isBrief) return plainEnd(error.status, '');
+  try {
+    return wholeEnd(link, call, error);
+  } catch (refused) {
+    reportFailure(link, call, refused);
+    return plainEnd(error.status, '');
+  }
+}
+
+/** What the sender of a request is told that its codec or schema refused. */
+export function refusalOf(link: Link, call: IncomingCall, error: unknown, isBrief: boolean): End {
+  const words = 'the request could not be decoded';
+  const details = isBrief ? undefined : refusalDetails(error);
+  if (details === undefined) return plainEnd('invalid_argument', words);
+  return endOf(link, call, new RpcError('invalid_argument', words, { details }), false);
+}
+
+/** What a handler threw and the caller must not see: for whoever runs this end. */
+export function reportFailure({ onEvent, peer }: Link, call: IncomingCall, cause: unknown): void {
+  const { method } = call.opening;
+  const words = `${method}: the handler failed: ${wordsOf(cause)}`;
+  const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
+  emitEvent(onEvent, { type: 'handler-failed', error, peer, method });
+}
+
+/** @throws {SidecallError | TypeError} for details or metadata that cannot travel. */
+function wholeEnd(link: Link, call: IncomingCall, error: RpcError): End {
+  const { metadataMaxBytes, schedule } = link;
+  const metadata = encodeMetadata({ ...call.trailers, ...error.metadata }, metadataMaxBytes);
+  const text = Buffer.from(error.message);
+  const encoded = encodeWith(json<unknown>(), error.details);
+  const details = typeof encoded === 'string' ? Buffer.from(encoded) : encoded;
+  if (metadata.byteLength + text.byteLength + details.byteLength > schedule.fragmentBytes) {
+    const most = `an RpcError has ${schedule.fragmentBytes} bytes at most`;
+    throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', most);
+  }
+  return { status: statuses.indexOf(error.status), metadata, text, details };
+}
