@@ -1,4 +1,5 @@
 // Channels of messages and byte streams over every lane.
+import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
@@ -18,6 +19,11 @@ import { lanes, type Pair } from '../support/pairs.ts';
 
 interface Text {
   readonly text: string;
+}
+
+function heapBytes(): number {
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed;
 }
 
 /** Both ends of a channel of JSON. */
@@ -103,7 +109,9 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
         } else await far.end();
       }
     })();
+    let heapBefore = 0;
     for (let round = 0; round < rounds; round += 1) {
+      if (round === 200) heapBefore = heapBytes(); // compiled and warm
       const order = round % 3;
       const near = pair.near.openChannel(json<number>(), { name: 'n' });
       await near.send(order);
@@ -115,6 +123,7 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
     await serving;
     expect(pair.near.stats().calls.open).toBe(0);
     await until(() => pair.far.stats().handlers.running === 0);
+    expect(heapBytes() - heapBefore).toBeLessThan(8 * 1024 * 1024); // S15: short streams leave nothing
   });
 
   it('a name that nobody accepts is refused; 64 wait; names are per kind', async () => {
@@ -380,6 +389,27 @@ describe.each(lanes)("byte streams over the '$lane'", ({ openPair }) => {
     await accepted.return?.();
     await accepting;
     server.close();
+  });
+
+  it('a terminal at the other end', async () => {
+    await using pair = await openPair();
+    const [near, far] = await openDuplex(pair);
+    // script(1) runs its command on a terminal of its own: what is typed is echoed, and cat says it again.
+    const terminal = spawn('script', ['-qfec', 'cat', '/dev/null'], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    far.pipe(terminal.stdin);
+    terminal.stdout.pipe(far);
+    let shown = '';
+    near.on('data', (chunk: Buffer) => {
+      shown += chunk;
+    });
+    near.write('typed\n');
+    await until(() => shown.split('typed').length === 3);
+    expect(shown).toBe('typed\r\ntyped\r\n');
+    near.end('\u0004');
+    await once(near, 'end');
+    await until(() => terminal.exitCode !== null);
   });
 
   it('destroy() gives both halves up; the other end gets an error', async () => {
