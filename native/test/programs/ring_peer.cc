@@ -3,7 +3,9 @@
 // listener whose tests watch what becomes of it. Its own half of the ring is the core's, so that it
 // lies only where it means to.
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -165,7 +167,12 @@ Connection Meet(const std::string& path, const std::string& act) {
   } else if (act == "hello-late-descriptor") {
     const Bytes answer = AnswerOf(0);
     SendAll(fd, Bytes(answer.begin(), answer.begin() + 4), {});
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    // Until it was read: the kernel may hand out both parts as one, and nobody can tell where it
+    // rode.
+    for (int unread = 1; unread > 0;) {
+      if (::ioctl(fd, SIOCOUTQ, &unread) != 0) Fail("ioctl");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     SendAll(fd, Bytes(answer.begin() + 4, answer.end()), {own});
   } else if (act == "hello-descriptor-behind") {
     Bytes both = AnswerOf(0);
