@@ -68,7 +68,8 @@ Napi::Value Open(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), State(info.Env()).rings.Open());
 }
 
-// Twice is once: whatever half of a connection was made, it is given back.
+// Twice is once: whatever half of a connection was made, it is given back. What leases are over
+// stays mapped until they were collected.
 Napi::Value Close(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const auto handle = static_cast<std::uint32_t>(arguments.Integer(0, 0, 0xffff'ffff));
@@ -85,15 +86,15 @@ Napi::Value Create(const Napi::CallbackInfo& info) {
   const auto share = static_cast<std::uint64_t>(
       arguments.Integer(4, 0, static_cast<std::int64_t>(kShareMaxBytes)));
   if (!arguments.ok() || entry == nullptr) return env.Undefined();
-  if (!IsShape(shape) || entry->mine.memory.is_mapped()) {
+  if (!IsShape(shape) || entry->mine->memory.is_mapped()) {
     return Throw(env, Error{EINVAL, "createOutbox"});
   }
   auto outbox = CreateOutbox(shape, share);
   if (!outbox.ok()) return Throw(env, outbox.error());
   if (!outbox.value().has_value()) return Napi::Number::New(env, -1);
-  entry->mine = std::move(*outbox.value());
+  *entry->mine = std::move(*outbox.value());
   entry->my_shape = shape;
-  return Napi::Number::New(env, State(env).Own(std::move(entry->mine.descriptor)));
+  return Napi::Number::New(env, State(env).Own(std::move(entry->mine->descriptor)));
 }
 
 // (ring, descriptor received, capacity, block area, nonce) => undefined, or { isViolation, what }.
@@ -105,15 +106,15 @@ Napi::Value Accept(const Napi::CallbackInfo& info) {
   const OutboxShape shape = Shape(arguments, 2);
   if (!arguments.ok() || entry == nullptr) return env.Undefined();
   auto node = State(env).received.extract(number);
-  if (node.empty() || !IsShape(shape) || entry->peer.ok()) {
+  if (node.empty() || !IsShape(shape) || entry->peer->ok()) {
     return Throw(env, Error{EINVAL, "acceptOutbox"});
   }
   UniqueFd descriptor = std::move(node.mapped());
-  entry->peer = AcceptOutbox(descriptor.get(), shape);
+  *entry->peer = AcceptOutbox(descriptor.get(), shape);
   entry->peer_shape = shape;
-  if (entry->peer.ok()) return env.Undefined();  // sealed memory: closing it here cannot block
+  if (entry->peer->ok()) return env.Undefined();  // sealed memory: closing it here cannot block
   State(env).CloseStranger(std::move(descriptor));
-  const OutboxRefusal& refusal = entry->peer.refusal;
+  const OutboxRefusal& refusal = entry->peer->refusal;
   Napi::Object object = Napi::Object::New(env);
   object.Set("isViolation", refusal.is_violation);
   std::string what = refusal.what;
@@ -146,27 +147,33 @@ Napi::Value HasCloserRoom(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), State(info.Env()).strangers.has_room());
 }
 
-// (ring, socket): both outboxes are there; from now on frames can go.
+// (ring, socket, may lend, may borrow): both outboxes are there; from now on frames can go. The
+// last two: are messages in the block area of ours, and of the peer's, agreed?
 Napi::Value Join(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
   RingEntry* const entry = Entry(info, arguments);
   const int socket = arguments.Descriptor(1);
+  const bool may_lend = info[2].IsBoolean() && info[2].As<Napi::Boolean>().Value();
+  const bool may_borrow = info[3].IsBoolean() && info[3].As<Napi::Boolean>().Value();
   if (!arguments.ok() || entry == nullptr) return env.Undefined();
-  const bool is_ready = entry->mine.memory.is_mapped() && entry->peer.ok() && !entry->ring;
+  const bool is_ready = entry->mine->memory.is_mapped() && entry->peer->ok() && !entry->ring;
   if (!is_ready || State(env).rings.exchange.slab.empty()) {
     return Throw(env, Error{EINVAL, "joinRing"});
   }
   auto duplicate = DuplicateDescriptor(socket);
   if (!duplicate.ok()) return Throw(env, duplicate.error());
   entry->bell.emplace(std::move(duplicate.value()));
-  entry->ring.emplace(Ring::Memory{.mine = entry->mine.control(),
-                                   .my_data = entry->mine.data(),
-                                   .my_capacity = entry->my_shape.capacity_bytes,
-                                   .peer = entry->peer.control(),
-                                   .peer_data = entry->peer.data(),
-                                   .peer_capacity = entry->peer_shape.capacity_bytes},
-                      *entry->bell);
+  entry->ring.emplace(
+      Ring::Memory{.mine = entry->mine->control(),
+                   .my_data = entry->mine->data(),
+                   .my_capacity = entry->my_shape.capacity_bytes,
+                   .peer = entry->peer->control(),
+                   .peer_data = entry->peer->data(),
+                   .peer_capacity = entry->peer_shape.capacity_bytes,
+                   .my_block_area = may_lend ? entry->my_shape.block_area_bytes : 0,
+                   .peer_block_area = may_borrow ? entry->peer_shape.block_area_bytes : 0},
+      *entry->bell);
   return env.Undefined();
 }
 

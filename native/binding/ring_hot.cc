@@ -1,87 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What happens per frame and per turn. Plain Node-API; numbers in and out, and the payload itself
-// where it is long or text; no object per call: the wrapper's conversions cost more than the work.
-#include <node_api.h>
-
-#include <array>
-#include <limits>
-
-#include "binding/environment.h"
+// What happens per frame and per turn.
+#include "binding/call.h"
 #include "binding/exports.h"
 
 namespace sidecall {
 namespace {
-
-// Results of the functions that write. src/shm/ring.ts has the same.
-constexpr std::int32_t kWritten = 1;
-constexpr std::int32_t kFull = 0;
-constexpr std::int32_t kCorrupt = -1;
-constexpr std::int32_t kRefused = -2;  // an argument that no caller of ours passes
-
-template <std::size_t kCount>
-class Call {
- public:
-  Call(napi_env env, napi_callback_info info) noexcept : env_(env) {
-    std::size_t count = kCount;
-    napi_get_cb_info(env, info, &count, values_.data(), nullptr, nullptr);
-    void* state = nullptr;
-    napi_get_instance_data(env, &state);
-    table_ = &static_cast<Environment*>(state)->rings;
-    RingEntry* const entry = table_->Find(Number(0));
-    ring_ = entry != nullptr && entry->ring.has_value() ? &*entry->ring : nullptr;
-  }
-
-  [[nodiscard]] Ring* ring() const noexcept { return ring_; }
-  [[nodiscard]] const Exchange& exchange() const noexcept { return table_->exchange; }
-  [[nodiscard]] napi_value value(std::size_t index) const noexcept { return values_[index]; }
-
-  // The largest number where it is none: no check lets it through.
-  [[nodiscard]] std::uint32_t Number(std::size_t index) const noexcept {
-    std::uint32_t number = 0;
-    const bool is_number = napi_get_value_uint32(env_, values_[index], &number) == napi_ok;
-    return is_number ? number : std::numeric_limits<std::uint32_t>::max();
-  }
-
-  // Empty where it is no Uint8Array.
-  [[nodiscard]] std::span<std::uint8_t> Bytes(std::size_t index) const noexcept {
-    napi_typedarray_type type = napi_int8_array;
-    std::size_t length = 0;
-    void* data = nullptr;
-    const napi_status status =
-        napi_get_typedarray_info(env_, values_[index], &type, &length, &data, nullptr, nullptr);
-    if (status != napi_ok || type != napi_uint8_array) return {};
-    return {static_cast<std::uint8_t*>(data), length};
-  }
-
-  void Set(Register which, double value) const noexcept {
-    table_->exchange.registers[static_cast<std::size_t>(which)] = value;
-  }
-  void Set(Register which, std::uint64_t value) const noexcept {
-    Set(which, static_cast<double>(value));
-  }
-
-  [[nodiscard]] napi_value Return(std::int32_t number) const noexcept {
-    napi_value result = nullptr;
-    napi_create_int32(env_, number, &result);
-    return result;
-  }
-
-  [[nodiscard]] napi_value ReturnWritten(Ring::Written written) const noexcept {
-    switch (written) {
-      case Ring::Written::kWritten: Set(Register::kWritten, ring_->producer().written()); break;
-      case Ring::Written::kFull: return Return(kFull);
-      case Ring::Written::kCorrupt: return Return(kCorrupt);
-      case Ring::Written::kTooLarge: return Return(kRefused);
-    }
-    return Return(kWritten);
-  }
-
- private:
-  napi_env env_;
-  std::array<napi_value, kCount> values_ = {};
-  RingTable* table_ = nullptr;
-  Ring* ring_ = nullptr;
-};
 
 // (ring, staged bytes, is bulk): a whole frame lies in the staging memory.
 napi_value WriteStaged(napi_env env, napi_callback_info info) {
@@ -105,16 +28,17 @@ napi_value WriteBytes(napi_env env, napi_callback_info info) {
   return call.ReturnWritten(call.ring()->Write(header, payload, call.Number(3) == 1));
 }
 
-// (ring) => is nothing owed? Else the kernel had no memory for a doorbell, and somebody has to try
-// again.
+// (ring) => is nothing owed? Else the kernel had no memory for a doorbell, or the ring no room for
+// leases that go back, and somebody has to try again.
 napi_value Publish(napi_env env, napi_callback_info info) {
   const Call<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   call.ring()->Publish();
-  return call.Return(call.ring()->owes_doorbell() ? kFull : kWritten);
+  const bool owes = call.ring()->owes_doorbell() || call.ring()->owes_releases();
+  return call.Return(owes ? kFull : kWritten);
 }
 
-// (ring, records at most) => kEmpty, kMore, kLarge as numbers, or corrupt.
+// (ring, records at most) => kEmpty, kMore, kLarge, kBlock as numbers, or corrupt.
 napi_value Drain(napi_env env, napi_callback_info info) {
   const Call<2> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
@@ -183,11 +107,7 @@ napi_value Freeze(napi_env env, napi_callback_info info) {
 }  // namespace
 
 void ExportRingHot(napi_env env, napi_value exports) {
-  const auto add = [&](const char* name, napi_callback function) {
-    napi_value value = nullptr;
-    napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &value);
-    napi_set_named_property(env, exports, name, value);
-  };
+  const Exporter add(env, exports);
   add("ringWriteStaged", WriteStaged);
   add("ringWriteBytes", WriteBytes);
   add("ringPublish", Publish);

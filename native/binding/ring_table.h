@@ -31,10 +31,16 @@ class SocketDoorbell final : public Doorbell {
 // Both outboxes of one connection, made and accepted one after the other, and then joined. Members
 // in the reverse order of their destruction: the ring goes before what it looks at.
 struct RingEntry {
-  Outbox mine;
-  PeerOutbox peer;
+  // Shared with the array buffers over their block areas, which may outlive the session.
+  std::shared_ptr<Outbox> mine = std::make_shared<Outbox>();
+  std::shared_ptr<PeerOutbox> peer = std::make_shared<PeerOutbox>();
   OutboxShape my_shape;
   OutboxShape peer_shape;
+  // Array buffers over either memory that were not collected yet. A detached one may still be read
+  // by a job of the thread pool, which keeps the object.
+  std::uint32_t my_objects = 0;
+  std::uint32_t peer_objects = 0;
+  bool is_closed = false;
   std::optional<SocketDoorbell> bell;
   std::optional<Ring> ring;
 };
@@ -54,7 +60,9 @@ enum class Register : std::size_t {
   kWritten = 3,       // our producer's position
   kSeen = 4,          // what the peer has certainly consumed of it
   kOwesDoorbell = 5,  // 1: the kernel had no memory for a doorbell
-  kCount = 6,
+  kBlock = 6,         // offset of a block of ours, or id of a lease
+  kBlockBytes = 7,    // of the message that lies in a block
+  kCount = 8,
 };
 
 class RingTable {
@@ -62,12 +70,17 @@ class RingTable {
   [[nodiscard]] std::uint32_t Open();
   // nullptr: no such ring.
   [[nodiscard]] RingEntry* Find(std::uint32_t handle) noexcept;
+  // Nothing moves any more. Its number and its memory stay taken until the last object was dropped.
   void Close(std::uint32_t handle) noexcept;
+  void DropObject(std::uint32_t handle, bool is_mine) noexcept;
 
   Exchange exchange;
   Napi::ObjectReference exchange_object;  // keeps that memory alive
 
  private:
+  // Of a closed entry, whatever nobody looks at any more.
+  void GiveBack(std::uint32_t handle) noexcept;
+
   std::vector<std::unique_ptr<RingEntry>> entries_;
   std::vector<std::uint32_t> free_;
 };

@@ -26,15 +26,23 @@ Consumer::Drained Consumer::Drain(std::span<std::uint8_t> slab,
   while (consumed_ != produced_ && result.records < records_max) {
     const std::uint64_t offset = consumed_ & (capacity_ - 1);
     const std::byte* const payload = data_ + offset + kRecordHeader;
+    if (block_record_bytes_ != 0) break;
     if (large_payload_bytes_ == 0) {
       const auto header = RecordHeader::Split(LoadHeader(data_ + offset));
       if (!IsValid(header, capacity_ - offset, produced_ - consumed_)) {
         return {.state = State::kCorrupt};
       }
       const std::uint64_t bytes = header.payload_bytes;
-      const bool is_padding = header.kind == static_cast<std::uint16_t>(RecordKind::kPadding);
-      if (is_padding || bytes <= kSmallMaxBytes) {
-        if (!is_padding) {
+      const auto kind = static_cast<RecordKind>(header.kind);
+      if (kind == RecordKind::kBlockFrame) {
+        block_record_bytes_ = bytes;
+        break;
+      }
+      if (kind != RecordKind::kFrame || bytes <= kSmallMaxBytes) {
+        if (kind == RecordKind::kBlockRelease && !TakeBack(payload, bytes)) {
+          return {.state = State::kCorrupt};
+        }
+        if (kind == RecordKind::kFrame) {
           if (slab.size() - result.filled < kLengthBytes + bytes) break;
           PutLength(slab.data() + result.filled, bytes);
           CopyPayload(slab.data() + result.filled + kLengthBytes, payload, bytes);
@@ -55,6 +63,8 @@ Consumer::Drained Consumer::Drain(std::span<std::uint8_t> slab,
   result.ring |= Release();
   if (result.large_payload_bytes != 0)
     result.state = State::kLarge;
+  else if (block_record_bytes_ != 0)
+    result.state = State::kBlock;
   else if (consumed_ != produced_)
     result.state = State::kMore;
   return result;
@@ -67,6 +77,20 @@ bool Consumer::Take(std::uint64_t skip, std::span<std::uint8_t> target) noexcept
   consumed_ += RecordBytes(large_payload_bytes_);
   large_payload_bytes_ = 0;
   return Release();
+}
+
+std::optional<Consumer::TakenBlock> Consumer::TakeBlock(std::span<std::uint8_t> slab) noexcept {
+  assert(block_record_bytes_ != 0 && slab.size() >= block_record_bytes_);
+  const std::uint64_t bytes = block_record_bytes_;
+  const std::uint64_t offset = consumed_ & (capacity_ - 1);
+  CopyPayload(slab.data(), data_ + offset + kRecordHeader, bytes);
+  TakenBlock taken = {.record_bytes = bytes, .reference = {}, .ring = false};
+  std::memcpy(&taken.reference, slab.data(), sizeof taken.reference);
+  if (!leases_.Accept(taken.reference)) return std::nullopt;
+  consumed_ += RecordBytes(bytes);
+  block_record_bytes_ = 0;
+  taken.ring = Release();
+  return taken;
 }
 
 bool Consumer::Freeze() noexcept {
@@ -103,6 +127,15 @@ bool Consumer::Release() noexcept {
   return true;
 }
 
+bool Consumer::TakeBack(const std::byte* payload, std::uint64_t bytes) noexcept {
+  std::uint64_t ids[kReleasesPerRecord];
+  CopyPayload(ids, payload, bytes);
+  for (std::uint64_t at = 0; at < bytes / sizeof(ids[0]); ++at) {
+    if (!blocks_.TakeBack(ids[at])) return false;
+  }
+  return true;
+}
+
 bool Consumer::IsValid(RecordHeader header, std::uint64_t until_end,
                        std::uint64_t available) const noexcept {
   const std::uint64_t size = RecordBytes(header.payload_bytes);
@@ -111,6 +144,13 @@ bool Consumer::IsValid(RecordHeader header, std::uint64_t until_end,
     case RecordKind::kPadding: return header.payload_bytes == until_end - kRecordHeader;
     case RecordKind::kFrame:
       return header.payload_bytes >= 1 && size <= RecordMaxBytes(capacity_);
+    case RecordKind::kBlockFrame:
+      return leases_.is_agreed() && header.payload_bytes <= kSmallMaxBytes &&
+             header.payload_bytes >= sizeof(BlockReference) + kFrameMinBytes;
+    case RecordKind::kBlockRelease:
+      return header.payload_bytes >= sizeof(std::uint64_t) &&
+             header.payload_bytes % sizeof(std::uint64_t) == 0 &&
+             header.payload_bytes <= kReleasesPerRecord * sizeof(std::uint64_t);
   }
   return false;
 }

@@ -2,8 +2,10 @@
 // Reads records out of the peer's outbox. It believes nothing that it reads.
 #pragma once
 
+#include <optional>
 #include <span>
 
+#include "ring/blocks.h"
 #include "ring/layout.h"
 
 namespace sidecall {
@@ -17,7 +19,10 @@ class Consumer {
   // The least that a slab has to hold: one small payload with its length, then a head.
   static constexpr std::uint64_t kSlabMinBytes = 4 + kSmallMaxBytes + kHeadBytes;
 
-  enum class State { kEmpty, kMore, kLarge, kCorrupt };
+  // The smallest header of a frame.
+  static constexpr std::uint64_t kFrameMinBytes = 12;
+
+  enum class State { kEmpty, kMore, kLarge, kBlock, kCorrupt };
   struct Drained {
     State state = State::kEmpty;
     std::uint64_t filled = 0;   // bytes in the slab: u32 length, payload, and again
@@ -26,19 +31,35 @@ class Consumer {
     bool ring = false;                      // the peer sleeps for space and was not rung for yet
   };
 
-  // `data` begins the data area of the peer's outbox; `mine` is our own control page.
-  Consumer(Control& mine, const Control& peer, const std::byte* data,
-           std::uint64_t capacity) noexcept
-      : mine_(mine), peer_(peer), data_(data), capacity_(capacity) {}
+  // `data` begins the data area of the peer's outbox; `mine` is our own control page; `blocks` is what
+  // we lend, `leases` what we are lent.
+  Consumer(Control& mine, const Control& peer, const std::byte* data, std::uint64_t capacity,
+           BlockAllocator& blocks, LeaseTable& leases) noexcept
+      : mine_(mine),
+        peer_(peer),
+        data_(data),
+        capacity_(capacity),
+        blocks_(blocks),
+        leases_(leases) {}
 
-  // Copies records out until there are none, a large one is next, the slab is full, or `records_max`
-  // were seen; then gives their space back.
+  // Copies records out until there are none, a large one or a block frame is next, the slab is full, or
+  // `records_max` were seen; then gives their space back. Releases take effect at once.
   [[nodiscard]] Drained Drain(std::span<std::uint8_t> slab, std::uint32_t records_max) noexcept;
 
   // The large record that Drain() stopped at, from byte `skip` on, which must leave exactly
   // `target.size()`. True: the peer sleeps for space and was not rung for yet.
   [[nodiscard]] bool Take(std::uint64_t skip, std::span<std::uint8_t> target) noexcept;
   [[nodiscard]] std::uint64_t large_payload_bytes() const noexcept { return large_payload_bytes_; }
+
+  // The block frame that Drain() stopped at: all of its record goes into the slab, and what it refers to
+  // is held from now on. Nothing: corrupt.
+  struct TakenBlock {
+    std::uint64_t record_bytes;  // in the slab: the reference, then the frame
+    BlockReference reference;
+    bool ring;  // as Take()
+  };
+  [[nodiscard]] std::optional<TakenBlock> TakeBlock(std::span<std::uint8_t> slab) noexcept;
+  [[nodiscard]] bool is_block_next() const noexcept { return block_record_bytes_ != 0; }
 
   // Nothing published from now on will be read: the peer is gone, and what it goes on writing is not
   // its word any more. False: corrupt.
@@ -53,6 +74,8 @@ class Consumer {
   // Loads the peer's producer cursor. False: it says what no correct peer says.
   [[nodiscard]] bool Peek() noexcept;
   [[nodiscard]] bool Release() noexcept;
+  // Blocks of ours that the peer gives back. False: it did not hold all of them.
+  [[nodiscard]] bool TakeBack(const std::byte* payload, std::uint64_t bytes) noexcept;
   [[nodiscard]] bool IsValid(RecordHeader header, std::uint64_t until_end,
                              std::uint64_t available) const noexcept;
 
@@ -60,12 +83,15 @@ class Consumer {
   const Control& peer_;
   const std::byte* const data_;
   const std::uint64_t capacity_;
+  BlockAllocator& blocks_;
+  LeaseTable& leases_;
   // Invariant: released <= consumed <= produced <= consumed + capacity.
   std::uint64_t released_ = 0;
   std::uint64_t consumed_ = 0;
   std::uint64_t produced_ = 0;  // the peer's producer cursor, as last accepted
   std::uint64_t answered_ = 0;  // the last odd epoch of the peer's that we rang for
   std::uint64_t large_payload_bytes_ = 0;  // by the one load of its header; 0: none is next
+  std::uint64_t block_record_bytes_ = 0;   // the same of a block frame
   bool is_frozen_ = false;
 };
 

@@ -29,6 +29,12 @@ inline constexpr std::uint64_t kRecordAlign = 8;
 inline constexpr std::uint64_t kRecordHeader = 8;
 inline constexpr std::uint64_t kRecordMaxBytes = 64 * 1024 + 128;
 
+// A block of the block area begins at a multiple of it.
+inline constexpr std::uint64_t kBlockAlign = 4096;
+// Blocks of one area that are in use at once. Both sides count, so that no correct peer sends more.
+inline constexpr std::uint32_t kLeasesMax = 1024;
+inline constexpr std::uint32_t kReleasesPerRecord = 128;
+
 inline constexpr std::uint8_t kDoorbell = 0x01;
 
 // 128: the cache line of Apple's cores, and the pair of lines that x86 prefetches together.
@@ -62,7 +68,20 @@ static_assert(offsetof(Control, space_sleep_epoch) == 512);
 static_assert(sizeof(Control) == 640 && sizeof(Control) <= kControlPageBytes);
 
 // A record header is one u64: payload_bytes in its lower half, then the kind, then zero.
-enum class RecordKind : std::uint16_t { kPadding = 1, kFrame = 2 };
+enum class RecordKind : std::uint16_t {
+  kPadding = 1,
+  kFrame = 2,
+  kBlockFrame = 3,    // a reference, then a frame whose message lies in the block area
+  kBlockRelease = 4,  // ids of leases, u64 each, that the sender of this record gives back
+};
+
+// Where a message lies in its sender's block area.
+struct BlockReference {
+  std::uint64_t offset;
+  std::uint64_t payload_bytes;
+  std::uint64_t lease_id;  // one more than the last
+};
+static_assert(sizeof(BlockReference) == 24 && std::is_trivially_copyable_v<BlockReference>);
 
 struct RecordHeader {
   std::uint32_t payload_bytes;

@@ -39,15 +39,86 @@ Ring::Written Ring::Reserve(std::uint64_t bytes, bool is_bulk) noexcept {
   return Written::kWritten;
 }
 
-void Ring::CommitReserved(std::uint64_t bytes) noexcept {
-  producer_.Commit(bytes, RecordKind::kFrame);
+void Ring::CommitReserved(std::uint64_t bytes) noexcept { Commit(bytes, RecordKind::kFrame); }
+
+void Ring::Commit(std::uint64_t bytes, RecordKind kind) noexcept {
+  producer_.Commit(bytes, kind);
   // Not all of a turn at once: the peer can start, or begin to wake up.
   const bool is_much = producer_.unpublished() >= producer_.record_max_bytes();
   if (is_much || producer_.IsPeerAsleep()) Publish();
 }
 
 void Ring::Publish() noexcept {
+  if (!releases_.empty()) WriteReleases();
   if (!is_corrupt_) RingIf(producer_.Publish());
+}
+
+std::optional<Ring::Block> Ring::AllocateBlock(std::uint64_t bytes) noexcept {
+  const auto offset = blocks_.Allocate(bytes);
+  if (is_corrupt_ || !offset.has_value()) return std::nullopt;
+  return Block{my_blocks_ + *offset, *offset};
+}
+
+Ring::Written Ring::WriteBlock(std::span<const std::uint8_t> frame, std::uint64_t offset,
+                               std::uint64_t bytes) noexcept {
+  BlockReference reference = {.offset = offset, .payload_bytes = bytes, .lease_id = 0};
+  const std::uint64_t record_bytes = sizeof reference + frame.size();
+  if (record_bytes > Consumer::kSmallMaxBytes) return Written::kTooLarge;
+  const Written written = Reserve(record_bytes, false);
+  if (written != Written::kWritten) return written;
+  const auto lease_id = blocks_.Lend(offset, bytes);
+  if (!lease_id.has_value()) return Written::kTooLarge;  // the claim is abandoned
+  reference.lease_id = *lease_id;
+  CopyPayload(reserved_, &reference, sizeof reference);
+  CopyPayload(reserved_ + sizeof reference, frame.data(), frame.size());
+  Commit(record_bytes, RecordKind::kBlockFrame);
+  return Written::kWritten;
+}
+
+std::optional<Consumer::TakenBlock> Ring::TakeBlock(std::span<std::uint8_t> slab) noexcept {
+  if (is_corrupt_ || !consumer_.is_block_next()) return std::nullopt;
+  const auto taken = consumer_.TakeBlock(slab);
+  is_corrupt_ = !taken.has_value();
+  if (!is_corrupt_) RingIf(taken->ring);
+  return taken;
+}
+
+std::span<const std::byte> Ring::Lease(std::uint64_t lease_id) const noexcept {
+  const BlockReference* const lease = leases_.Find(lease_id);
+  if (lease == nullptr) return {};
+  return {peer_blocks_ + lease->offset, lease->payload_bytes};
+}
+
+bool Ring::CopyLease(std::uint64_t lease_id, std::span<std::uint8_t> target) const noexcept {
+  const auto lease = Lease(lease_id);
+  if (lease.empty() || lease.size() != target.size()) return false;
+  CopyPayload(target.data(), lease.data(), lease.size());
+  return true;
+}
+
+bool Ring::ReleaseLease(std::uint64_t lease_id) noexcept {
+  if (!leases_.Release(lease_id)) return false;
+  releases_.push_back(lease_id);
+  return true;
+}
+
+void Ring::WriteReleases() noexcept {
+  while (!releases_.empty() && !is_corrupt_) {
+    const std::size_t count = std::min<std::size_t>(releases_.size(), kReleasesPerRecord);
+    const std::uint64_t bytes = count * sizeof releases_[0];
+    const Producer::Claimed claimed = producer_.Claim(bytes);
+    is_corrupt_ = claimed.space == Producer::Space::kCorrupt;
+    releases_wanted_ = claimed.wanted;
+    if (claimed.space != Producer::Space::kFree) return;
+    CopyPayload(claimed.place, releases_.data(), bytes);
+    producer_.Commit(bytes, RecordKind::kBlockRelease);
+    releases_.erase(releases_.begin(), releases_.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+}
+
+std::uint64_t Ring::Wanted() const noexcept {
+  if (wanted_ == 0 || releases_wanted_ == 0) return std::max(wanted_, releases_wanted_);
+  return std::min(wanted_, releases_wanted_);
 }
 
 Consumer::Drained Ring::Drain(std::span<std::uint8_t> slab, std::uint32_t records_max) noexcept {
@@ -77,15 +148,16 @@ bool Ring::PrepareToSleep() noexcept {
   // Before the cursors are looked at once more. Pairs with: producer.cc Publish().
   StoreWord(mine_.data_sleep_epoch, ++data_epoch_);
   sleeps_announced_ += 1;
-  if (wanted_ != 0) {
+  const std::uint64_t wanted = Wanted();
+  if (wanted != 0) {
     // Pairs with: consumer.cc Release().
     StoreWord(mine_.space_sleep_epoch, ++space_epoch_);
     sleeps_announced_ += 1;
   }
   bool is_needed = consumer_.HasNews();
-  if (!is_needed && wanted_ != 0) {
+  if (!is_needed && wanted != 0) {
     is_corrupt_ = !producer_.LookForSpace(std::memory_order_seq_cst);
-    is_needed = is_corrupt_ || wanted_ <= producer_.free();
+    is_needed = is_corrupt_ || wanted <= producer_.free();
   }
   if (is_needed) Wake();
   return !is_needed;

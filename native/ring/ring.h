@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
+#include "ring/blocks.h"
 #include "ring/consumer.h"
 #include "ring/producer.h"
 
@@ -32,14 +35,24 @@ class Ring {
     const Control& peer;
     const std::byte* peer_data;
     std::uint64_t peer_capacity;
+    // Bytes of the block areas that may be used; 0: there is none, or the side that reads it does not
+    // want to.
+    std::uint64_t my_block_area = 0;
+    std::uint64_t peer_block_area = 0;
   };
   enum class Written { kWritten, kFull, kTooLarge, kCorrupt };
 
   Ring(const Memory& memory, Doorbell& bell) noexcept
       : mine_(memory.mine),
+        my_blocks_(memory.my_data + memory.my_capacity),
+        peer_blocks_(memory.peer_data + memory.peer_capacity),
+        blocks_(memory.my_block_area),
+        leases_(memory.peer_block_area),
         producer_(memory.mine, memory.my_data, memory.peer, memory.my_capacity),
-        consumer_(memory.mine, memory.peer, memory.peer_data, memory.peer_capacity),
-        bell_(bell) {}
+        consumer_(memory.mine, memory.peer, memory.peer_data, memory.peer_capacity, blocks_, leases_),
+        bell_(bell) {
+    if (leases_.is_agreed()) releases_.reserve(kLeasesMax);
+  }
 
   // One frame, in two parts. `is_bulk`: a piece of a long message, of which few may be unread, so
   // that a small call finds a short queue. What was refused is remembered as the wish for room.
@@ -54,6 +67,30 @@ class Ring {
   [[nodiscard]] Consumer::Drained Drain(std::span<std::uint8_t> slab,
                                         std::uint32_t records_max) noexcept;
   void Take(std::uint64_t skip, std::span<std::uint8_t> target) noexcept;
+
+  // Memory of ours for a message, to be filled in place; its offset names it. Nothing: none is free.
+  struct Block {
+    std::byte* data;
+    std::uint64_t offset;
+  };
+  [[nodiscard]] std::optional<Block> AllocateBlock(std::uint64_t bytes) noexcept;
+  // It will not be sent. False: no such block is being filled.
+  [[nodiscard]] bool FreeBlock(std::uint64_t offset) noexcept { return blocks_.Free(offset); }
+  // A frame whose message is the first `bytes` of a block; kTooLarge: that cannot be.
+  [[nodiscard]] Written WriteBlock(std::span<const std::uint8_t> frame, std::uint64_t offset,
+                                   std::uint64_t bytes) noexcept;
+
+  // The block frame that Drain() stopped at. Nothing: corrupt. What it refers to is held until it is
+  // released, and the peer learns of that with the next publication that finds room.
+  [[nodiscard]] std::optional<Consumer::TakenBlock> TakeBlock(
+      std::span<std::uint8_t> slab) noexcept;
+  // Empty: not held.
+  [[nodiscard]] std::span<const std::byte> Lease(std::uint64_t lease_id) const noexcept;
+  // False: not held, or of another length.
+  [[nodiscard]] bool CopyLease(std::uint64_t lease_id,
+                               std::span<std::uint8_t> target) const noexcept;
+  [[nodiscard]] bool ReleaseLease(std::uint64_t lease_id) noexcept;
+  [[nodiscard]] bool owes_releases() const noexcept { return !releases_.empty(); }
 
   // Is there room now for what was refused last?
   [[nodiscard]] bool HasRoom() noexcept;
@@ -71,14 +108,26 @@ class Ring {
   [[nodiscard]] bool owes_doorbell() const noexcept { return owes_doorbell_; }
   [[nodiscard]] const Producer& producer() const noexcept { return producer_; }
   [[nodiscard]] const Consumer& consumer() const noexcept { return consumer_; }
+  [[nodiscard]] const BlockAllocator& blocks() const noexcept { return blocks_; }
+  [[nodiscard]] const LeaseTable& leases() const noexcept { return leases_; }
 
  private:
   static constexpr std::uint64_t kBulkRecordsUnread = 2;
 
   void RingIf(bool wants) noexcept;
+  void Commit(std::uint64_t bytes, RecordKind kind) noexcept;
+  void WriteReleases() noexcept;
+  // The least that anything waits for; 0: nothing waits.
+  [[nodiscard]] std::uint64_t Wanted() const noexcept;
   [[nodiscard]] Written Refuse(std::uint64_t wanted) noexcept;
 
   Control& mine_;
+  std::byte* const my_blocks_;
+  const std::byte* const peer_blocks_;
+  BlockAllocator blocks_;
+  LeaseTable leases_;
+  std::vector<std::uint64_t> releases_;  // ids that the peer was not told of yet
+  std::uint64_t releases_wanted_ = 0;    // as `wanted_`, for the record of those
   Producer producer_;
   Consumer consumer_;
   Doorbell& bell_;

@@ -16,11 +16,13 @@ namespace sidecall::test {
 // sanitizer sees each byte beyond it.
 class PlainOutbox {
  public:
-  explicit PlainOutbox(std::uint64_t capacity)
+  explicit PlainOutbox(std::uint64_t capacity, std::uint64_t block_area = 0)
       : capacity_(capacity),
+        block_area_(block_area),
         control_(std::make_unique<Control>()),
-        data_(static_cast<std::byte*>(::operator new (capacity, std::align_val_t{kLine}))) {
-    std::memset(data_, 0, capacity);
+        data_(static_cast<std::byte*>(
+            ::operator new (capacity + block_area, std::align_val_t{kLine}))) {
+    std::memset(data_, 0, capacity + block_area);
   }
   PlainOutbox(const PlainOutbox&) = delete;
   PlainOutbox& operator=(const PlainOutbox&) = delete;
@@ -29,6 +31,7 @@ class PlainOutbox {
   [[nodiscard]] Control& control() { return *control_; }
   [[nodiscard]] std::byte* data() { return data_; }
   [[nodiscard]] std::uint64_t capacity() const { return capacity_; }
+  [[nodiscard]] std::uint64_t block_area() const { return block_area_; }
 
   // What a liar does.
   void SetProducer(std::uint64_t cursor) { StoreWord(control_->producer_cursor, cursor); }
@@ -37,6 +40,7 @@ class PlainOutbox {
 
  private:
   std::uint64_t capacity_;
+  std::uint64_t block_area_;
   std::unique_ptr<Control> control_;
   std::byte* data_;
 };
@@ -55,14 +59,15 @@ class CountingBell final : public Doorbell {
 };
 
 struct Sides {
-  explicit Sides(std::uint64_t near_capacity, std::uint64_t far_capacity = 0)
-      : near_box(near_capacity),
-        far_box(far_capacity == 0 ? near_capacity : far_capacity),
+  explicit Sides(std::uint64_t near_capacity, std::uint64_t far_capacity = 0,
+                 std::uint64_t block_area = 0)
+      : near_box(near_capacity, block_area),
+        far_box(far_capacity == 0 ? near_capacity : far_capacity, block_area),
         near({near_box.control(), near_box.data(), near_box.capacity(), far_box.control(),
-              far_box.data(), far_box.capacity()},
+              far_box.data(), far_box.capacity(), block_area, block_area},
              near_bell),
         far({far_box.control(), far_box.data(), far_box.capacity(), near_box.control(),
-             near_box.data(), near_box.capacity()},
+             near_box.data(), near_box.capacity(), block_area, block_area},
             far_bell) {}
 
   PlainOutbox near_box;

@@ -40,7 +40,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   const std::uint64_t capacity = is_large ? 32 * 1024 : 256;
   // Made once per capacity: fresh memory for each of ten million runs is most of the time.
   static PlainOutbox tiny[2] = {PlainOutbox(256), PlainOutbox(256)};
-  static PlainOutbox large[2] = {PlainOutbox(32 * 1024), PlainOutbox(32 * 1024)};
+  constexpr std::uint64_t kArea = 16 * kBlockAlign;
+  static PlainOutbox large[2] = {PlainOutbox(32 * 1024, kArea), PlainOutbox(32 * 1024, kArea)};
   static std::vector<std::uint8_t> slab(Consumer::kSlabMinBytes);
   PlainOutbox* const boxes = is_large ? large : tiny;
   PlainOutbox& liar = boxes[0];
@@ -49,16 +50,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   new (&liar.control()) Control();
   for (std::uint64_t at = 0; at < 256; at += 8) liar.SetHeader(at, 0);
   CountingBell bell;
-  Ring ring({mine.control(), mine.data(), capacity, liar.control(), liar.data(), capacity}, bell);
+  Ring ring({mine.control(), mine.data(), capacity, liar.control(), liar.data(), capacity,
+             mine.block_area(), liar.block_area()},
+            bell);
+  std::uint64_t sum = 0;
   std::uint64_t cursor = 0;
   while (!script.is_over()) {
     const std::uint64_t consumed = ring.consumer().consumed();
-    switch (script.Byte() % 12) {
+    switch (script.Byte() % 15) {
       case 0: liar.SetHeader(script.Number(2) % capacity & ~std::uint64_t{7}, script.Number(8)); break;
       case 1: {  // a record that may be right, where the reader will look
         const std::uint64_t at = cursor % capacity & ~std::uint64_t{7};
         const std::uint64_t payload = script.Number(2) % capacity;
-        liar.SetHeader(at, payload | std::uint64_t{1u + script.Byte() % 2} << 32);
+        liar.SetHeader(at, payload | std::uint64_t{1u + script.Byte() % 4} << 32);
         cursor += RecordBytes(payload);
         liar.SetProducer(cursor);
         break;
@@ -81,6 +85,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
         if (drained.state == Consumer::State::kCorrupt) break;
         Require(drained.records <= records_max && drained.filled <= slab.size());
         Require(ring.consumer().consumed() - consumed <= capacity);
+        if (drained.state == Consumer::State::kBlock) {
+          const auto taken = ring.TakeBlock(slab);
+          if (!taken.has_value()) break;
+          const auto lease = ring.Lease(taken->reference.lease_id);
+          Require(lease.size() == taken->reference.payload_bytes && lease.size() <= kArea);
+          // Read, so that the sanitizer sees where they lie.
+          sum += std::to_integer<std::uint64_t>(lease.front() ^ lease.back());
+          break;
+        }
         if (drained.state != Consumer::State::kLarge) break;
         Require(drained.large_payload_bytes > Consumer::kSmallMaxBytes);
         const std::unique_ptr<std::uint8_t[]> exact(
@@ -101,10 +114,32 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
         (void)ring.OnDoorbell(script.Byte() % 4);
         ring.Wake();
         break;
+      case 11: {  // a reference that may be right, where the reader will look
+        const std::uint64_t at = cursor % capacity & ~std::uint64_t{7};
+        if (capacity - at < 48) break;
+        liar.SetHeader(at, 36 | std::uint64_t{3} << 32);
+        liar.SetHeader(at + 8, script.Number(3) % (2 * kArea));
+        liar.SetHeader(at + 16, script.Number(3) % (2 * kArea));
+        liar.SetHeader(at + 24, script.Byte() % 4);
+        cursor += 48;
+        liar.SetProducer(cursor);
+        break;
+      }
+      case 12: {
+        const auto block = ring.AllocateBlock(1 + script.Number(2));
+        if (!block.has_value()) break;
+        std::memset(block->data, 7, 1);
+        (void)ring.WriteBlock({slab.data(), 12}, block->offset, 1 + script.Byte());
+        (void)ring.FreeBlock(block->offset);
+        break;
+      }
+      case 13: (void)ring.ReleaseLease(script.Byte() % 4); break;
       default:
         if (script.Byte() == 0) ring.Freeze();
     }
     Require(ring.producer().unread() <= capacity);
   }
+  Require(sum != ~std::uint64_t{0});
+  Require(ring.blocks().in_use() <= kLeasesMax && ring.leases().held() <= kLeasesMax);
   return 0;
 }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// Blocks of ours that JavaScript fills, and blocks of the peer's that it reads in place. The only
+// file that makes external buffers: hosts that refuse them get undefined, and copy.
+#undef NODE_API_NO_EXTERNAL_BUFFERS_ALLOWED
+#include <node_api.h>
+
+#include <memory>
+
+#include "binding/call.h"
+#include "binding/exports.h"
+
+namespace sidecall {
+namespace {
+
+// What keeps a mapping while V8 may still look at it: a block belongs to one of the two outboxes.
+using Hold = std::shared_ptr<const void>;
+
+void LetGo(napi_env, void*, void* hint) { delete static_cast<Hold*>(hint); }
+
+// nullptr: the host wants no external buffers.
+napi_value External(napi_env env, const std::byte* data, std::size_t bytes, Hold hold) {
+  auto owned = std::make_unique<Hold>(std::move(hold));
+  napi_value buffer = nullptr;
+  const napi_status status = napi_create_external_buffer(env, bytes, const_cast<std::byte*>(data),
+                                                         LetGo, owned.get(), &buffer);
+  if (status != napi_ok) return nullptr;
+  (void)owned.release();
+  return buffer;
+}
+
+// (ring, bytes) => a Buffer over a block of ours, its offset in a register; undefined: ordinary
+// memory has to do.
+napi_value Allocate(napi_env env, napi_callback_info info) {
+  const Call<2> call(env, info);
+  if (call.ring() == nullptr) return nullptr;
+  const std::uint32_t bytes = call.Number(1);
+  const auto block = call.ring()->AllocateBlock(bytes);
+  if (!block.has_value()) return nullptr;
+  napi_value buffer = External(env, block->data, bytes, call.entry()->mine);
+  if (buffer == nullptr) {
+    (void)call.ring()->FreeBlock(block->offset);
+    return nullptr;
+  }
+  call.entry()->my_objects += 1;
+  call.Set(Register::kBlock, block->offset);
+  return buffer;
+}
+
+// (ring, offset): it will not be sent.
+napi_value Free(napi_env env, napi_callback_info info) {
+  const Call<2> call(env, info);
+  if (call.ring() == nullptr || !call.ring()->FreeBlock(call.Number(1))) {
+    return call.Return(kRefused);
+  }
+  return call.Return(kWritten);
+}
+
+// (ring, staged bytes, offset, message bytes): a frame lies in the staging memory, its message in a
+// block.
+napi_value WriteBlock(napi_env env, napi_callback_info info) {
+  const Call<4> call(env, info);
+  const std::uint32_t staged = call.Number(1);
+  if (call.ring() == nullptr || staged > call.exchange().staged.size()) {
+    return call.Return(kRefused);
+  }
+  const auto frame = call.exchange().staged.first(staged);
+  return call.ReturnWritten(call.ring()->WriteBlock(frame, call.Number(2), call.Number(3)));
+}
+
+// (ring): the block frame that is next. The slab then holds the reference and the frame.
+napi_value TakeBlock(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  if (call.ring() == nullptr) return call.Return(kRefused);
+  const auto taken = call.ring()->TakeBlock(call.exchange().slab);
+  if (!taken.has_value()) return call.Return(call.ring()->is_corrupt() ? kCorrupt : kRefused);
+  call.Set(Register::kFilled, taken->record_bytes);
+  call.Set(Register::kBlock, taken->reference.lease_id);
+  call.Set(Register::kBlockBytes, taken->reference.payload_bytes);
+  return call.Return(kWritten);
+}
+
+// (ring, lease, target): all of its bytes.
+napi_value CopyLease(napi_env env, napi_callback_info info) {
+  const Call<3> call(env, info);
+  if (call.ring() == nullptr) return call.Return(kRefused);
+  const bool is_copied = call.ring()->CopyLease(call.LongNumber(1), call.Bytes(2));
+  return call.Return(is_copied ? kWritten : kRefused);
+}
+
+// (ring, lease) => a Buffer over the peer's memory, which is mapped read-only; undefined: copy it.
+napi_value Lend(napi_env env, napi_callback_info info) {
+  const Call<2> call(env, info);
+  if (call.ring() == nullptr) return nullptr;
+  const auto lease = call.ring()->Lease(call.LongNumber(1));
+  if (lease.empty()) return nullptr;
+  napi_value buffer = External(env, lease.data(), lease.size(), call.entry()->peer);
+  if (buffer != nullptr) call.entry()->peer_objects += 1;
+  return buffer;
+}
+
+// (ring, lease): the peer may use it again, and is told with what is published next.
+napi_value ReleaseLease(napi_env env, napi_callback_info info) {
+  const Call<2> call(env, info);
+  const bool is_held = call.ring() != nullptr && call.ring()->ReleaseLease(call.LongNumber(1));
+  return call.Return(is_held ? kWritten : kRefused);
+}
+
+// (array buffer): late use of it fails in JavaScript from now on.
+napi_value Detach(napi_env env, napi_callback_info info) {
+  std::size_t count = 1;
+  napi_value buffer = nullptr;
+  napi_get_cb_info(env, info, &count, &buffer, nullptr, nullptr);
+  if (count == 1) napi_detach_arraybuffer(env, buffer);
+  return nullptr;
+}
+
+// (ring, 1: of ours, 0: of the peer's): an array buffer over a block was collected.
+napi_value DropObject(napi_env env, napi_callback_info info) {
+  const Call<2> call(env, info);
+  call.DropObject(call.Number(1) == 1);
+  return nullptr;
+}
+
+// (ring): how many blocks are in use, and how many leases are held, in registers.
+napi_value CountBlocks(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  if (call.ring() == nullptr) return call.Return(kRefused);
+  call.Set(Register::kBlock, std::uint64_t{call.ring()->blocks().in_use()});
+  call.Set(Register::kBlockBytes, std::uint64_t{call.ring()->leases().held()});
+  return call.Return(kWritten);
+}
+
+}  // namespace
+
+void ExportRingBlocks(napi_env env, napi_value exports) {
+  const Exporter add(env, exports);
+  add("ringAllocate", Allocate);
+  add("ringFreeBlock", Free);
+  add("ringWriteBlock", WriteBlock);
+  add("ringTakeBlock", TakeBlock);
+  add("ringCopyLease", CopyLease);
+  add("ringLend", Lend);
+  add("ringReleaseLease", ReleaseLease);
+  add("ringDropObject", DropObject);
+  add("ringCountBlocks", CountBlocks);
+  add("detach", Detach);
+}
+
+}  // namespace sidecall

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// The block area of our own outbox: who holds which piece of it. All bookkeeping is private memory; the
+// peer sees bytes and the references that we send.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ring/layout.h"
+
+namespace sidecall {
+
+// A buddy allocator: power-of-two multiples of kBlockAlign, the one given back last first, since its
+// memory is still in the cache. A block is free, being filled, or lent to the peer.
+class BlockAllocator {
+ public:
+  // NOTE: `area_bytes` was checked by IsBlockArea(); 0: there is no area.
+  explicit BlockAllocator(std::uint64_t area_bytes);
+
+  // Offset of a block of at least `bytes`, to be filled. Nothing: none is free, or as many are in use
+  // as may be lent.
+  [[nodiscard]] std::optional<std::uint64_t> Allocate(std::uint64_t bytes) noexcept;
+  // A block that was not lent is free again. False: no block that is being filled begins there.
+  [[nodiscard]] bool Free(std::uint64_t offset) noexcept;
+  // A block that was filled is lent: the id of the lease. Nothing: none that is being filled, or
+  // shorter.
+  [[nodiscard]] std::optional<std::uint64_t> Lend(std::uint64_t offset,
+                                                  std::uint64_t bytes) noexcept;
+  // The peer gave it back. False: it holds no such lease.
+  [[nodiscard]] bool TakeBack(std::uint64_t lease_id) noexcept;
+
+  [[nodiscard]] std::uint32_t in_use() const noexcept { return in_use_; }
+  [[nodiscard]] std::uint32_t lent() const noexcept {
+    return static_cast<std::uint32_t>(lent_.size());
+  }
+
+ private:
+  static constexpr std::uint32_t kOrders = 19;  // 2^18 pages of 4 KiB are 1 GiB
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static_assert((kBlockAreaMax / kBlockAlign) >> (kOrders - 1) == 1);
+
+  enum class State : std::uint8_t { kInside, kFree, kFilling, kLent };
+  // Of the page that a block begins with; of the others the state alone counts.
+  struct Page {
+    State state = State::kInside;
+    std::uint8_t order = 0;
+    std::uint32_t previous = kNone;
+    std::uint32_t next = kNone;
+  };
+  struct Lent {
+    std::uint64_t id;
+    std::uint32_t page;
+  };
+
+  [[nodiscard]] bool IsFilling(std::uint64_t offset) const noexcept;
+  [[nodiscard]] std::uint32_t PagesOf(std::uint32_t order) const noexcept { return 1U << order; }
+  void Push(std::uint32_t page, std::uint32_t order) noexcept;
+  void Remove(std::uint32_t page) noexcept;
+  // Back to the free ones, joined with its neighbours as far as that goes.
+  void Merge(std::uint32_t page) noexcept;
+
+  std::vector<Page> pages_;
+  std::uint32_t heads_[kOrders];
+  std::vector<Lent> lent_;  // by id: they only grow
+  std::uint64_t last_id_ = 0;
+  std::uint32_t in_use_ = 0;
+};
+
+// What the peer lent us of its block area, as references that were checked.
+class LeaseTable {
+ public:
+  // NOTE: `area_bytes` was agreed in the hello; 0: no references are taken.
+  explicit LeaseTable(std::uint64_t area_bytes);
+
+  // False: no correct peer sends it. Pages of a lease that is still held count among that: two objects
+  // of JavaScript at one address end the process.
+  [[nodiscard]] bool Accept(const BlockReference& reference) noexcept;
+  // nullptr: not held.
+  [[nodiscard]] const BlockReference* Find(std::uint64_t lease_id) const noexcept;
+  // False: not held.
+  [[nodiscard]] bool Release(std::uint64_t lease_id) noexcept;
+
+  [[nodiscard]] bool is_agreed() const noexcept { return area_bytes_ != 0; }
+  [[nodiscard]] std::uint32_t held() const noexcept {
+    return static_cast<std::uint32_t>(held_.size());
+  }
+
+ private:
+  // Word by word over the pages of a block: are any held, and notes that all are, or none.
+  [[nodiscard]] bool AnyHeld(std::uint64_t first, std::uint64_t count) const noexcept;
+  void Mark(std::uint64_t first, std::uint64_t count, bool is_held) noexcept;
+
+  std::uint64_t area_bytes_;
+  std::vector<std::uint64_t> pages_;  // a bit per page
+  std::vector<BlockReference> held_;  // by id: they only grow
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace sidecall
