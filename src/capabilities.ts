@@ -57,8 +57,12 @@ export function capabilities(): Capabilities {
 function whyNoRing(): string | undefined {
   const { addon, reason } = nativeState();
   if (addon === undefined) return `there is no addon: ${reason}`;
-  const ringBytes = ranges.ringBytes.min;
-  const memory = new RingMemory(addon, { ringBytes, shareMaxBytes: ringMemoryMaxBytes() });
+  const memory = new RingMemory(addon, {
+    ringBytes: ranges.ringBytes.min,
+    blockAreaBytes: 0,
+    takesBlocks: false,
+    shareMaxBytes: ringMemoryMaxBytes(),
+  });
   memory.create();
   memory.close();
   return memory.failure;

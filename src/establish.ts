@@ -3,7 +3,7 @@
 import type { Socket } from 'node:net';
 import { nodeError, SidecallError } from './errors.ts';
 import { emitEvent, type OnEvent } from './events.ts';
-import { checkLimits, ranges, type SessionLimits } from './limits.ts';
+import { checkLimits, fixed, ranges, type SessionLimits } from './limits.ts';
 import { type NativeAddon, nativeState } from './native.ts';
 import { checkInteger } from './options.ts';
 import type { Peer } from './peer.ts';
@@ -41,6 +41,19 @@ export interface SessionOptions {
    */
   readonly ringBytes?: number | undefined;
   /**
+   * What becomes of messages that the peer has put into its block area, and of what the codec `leased`
+   * receives. `copy` (the default): one copy, in memory that is used again. `in-place-trusted`: read where
+   * they lie, by a host that allows external buffers (plain Node; not Electron): only for a peer that you
+   * trust not to change them meanwhile, since code that reads twice, native decoders among it, can be led to
+   * read or write elsewhere. `off`: the peer sends them as any other.
+   */
+  readonly leases?: 'off' | 'copy' | 'in-place-trusted' | undefined;
+  /**
+   * Shared memory for blocks of `session.allocate()`, in bytes, taken at once for each session on the ring
+   * lane. Default 0: blocks are ordinary memory; up to 1 GiB, rounded up to 16 KiB.
+   */
+  readonly blockAreaBytes?: number | undefined;
+  /**
    * How long the event loop looks for more after a message before it sleeps, in microseconds. Default 50
    * (0 on one CPU and in Electron's main process, and see `configure()`); 0 to 1,000. Where looking does
    * not pay it stops by itself.
@@ -64,6 +77,8 @@ export const sessionOptionNames = [
   'limits',
   'lane',
   'ringBytes',
+  'leases',
+  'blockAreaBytes',
   'pollBudgetUs',
   'idleTimeoutMs',
   'introspection',
@@ -75,6 +90,8 @@ export interface SessionSettings {
   readonly limits: SessionLimits;
   readonly lane: 'auto' | 'ring' | 'socket';
   readonly ringBytes: number;
+  readonly leases: 'off' | 'copy' | 'in-place-trusted';
+  readonly blockAreaBytes: number;
   /** undefined: as the process has it. */
   readonly pollBudgetUs: number | undefined;
   readonly idleTimeoutMs: number | undefined;
@@ -109,6 +126,13 @@ export function checkSessionOptions(
     const words = `ringBytes must be a power of two, got ${ringBytes}`;
     throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
   }
+  const leases = options.leases ?? 'copy';
+  if (leases !== 'off' && leases !== 'copy' && leases !== 'in-place-trusted') {
+    const words = `leases must be off, copy or in-place-trusted, got '${String(leases)}'`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
+  const areaBytes = checkInteger('blockAreaBytes', options.blockAreaBytes, ranges.blockAreaBytes);
+  const { blockAreaUnitBytes } = fixed;
   const { pollBudgetUs, idleTimeoutMs } = options;
   if (idleTimeoutMs !== undefined) {
     checkInteger('idleTimeoutMs', idleTimeoutMs, ranges.idleTimeoutMs);
@@ -121,6 +145,8 @@ export function checkSessionOptions(
     limits: checkLimits(options.limits),
     lane,
     ringBytes,
+    leases,
+    blockAreaBytes: Math.ceil(areaBytes / blockAreaUnitBytes) * blockAreaUnitBytes,
     pollBudgetUs,
     idleTimeoutMs,
     introspection: checkIntrospection(options.introspection),
@@ -167,7 +193,8 @@ export async function establishOverDescriptor(
       return makeSession(new SocketTransport(open), peer, hello, laneReason, settings);
     }
     const transport = new RingTransport({
-      ring: memory.join(fd),
+      ring: memory.join(fd, hello.peer.features),
+      lendsInPlace: settings.leases === 'in-place-trusted',
       frameMaxBytes: memory.frameMaxBytes,
       open,
       pollBudgetUs: pollBudgetOf(settings.pollBudgetUs),
@@ -238,8 +265,11 @@ export function addonReason(): string {
   return nativeState().reason ?? 'it is loaded';
 }
 
-function memoryFor(native: NativeAddon, { ringBytes }: SessionSettings): RingMemory {
-  return new RingMemory(native, { ringBytes, shareMaxBytes: ringMemoryMaxBytes() });
+function memoryFor(native: NativeAddon, settings: SessionSettings): RingMemory {
+  const { ringBytes, blockAreaBytes, leases } = settings;
+  const shareMaxBytes = ringMemoryMaxBytes();
+  const takesBlocks = leases !== 'off';
+  return new RingMemory(native, { ringBytes, blockAreaBytes, takesBlocks, shareMaxBytes });
 }
 
 function sayHello(

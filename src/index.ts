@@ -60,6 +60,7 @@ export {
 } from './rpc/health.ts';
 export type { InterceptedCall, Interceptor } from './rpc/interceptor.ts';
 export { json } from './rpc/json.ts';
+export { type Block, type Lease, leased, type ReadonlyBytes } from './rpc/lease.ts';
 export {
   type MethodDescription,
   ReflectionService,

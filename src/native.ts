@@ -90,7 +90,7 @@ export interface NativeAddon {
   dropReceived(descriptor: number): void;
   /** As `closeDescriptor`, on a thread of its own: what is queued on the socket may block that. */
   closeStranger(fd: number): void;
-  joinRing(ring: number, fd: number): void;
+  joinRing(ring: number, fd: number, mayLend: boolean, mayBorrow: boolean): void;
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
   keepFreedBlocks(): void;
   /** Bytes of our own outboxes in all threads of this process. */
@@ -100,6 +100,19 @@ export interface NativeAddon {
   ringPublish(ring: number): number;
   ringDrain(ring: number, recordsMax: number): number;
   ringTake(ring: number, skip: number, target: Uint8Array): number;
+  /** Over a block of our outbox, its offset in a register. undefined: none is free, or may be given out. */
+  ringAllocate(ring: number, bytes: number): Buffer | undefined;
+  ringFreeBlock(ring: number, offset: number): number;
+  ringWriteBlock(ring: number, stagedBytes: number, offset: number, bytes: number): number;
+  ringTakeBlock(ring: number): number;
+  ringCopyLease(ring: number, lease: number, target: Uint8Array): number;
+  /** Over the peer's memory, mapped read-only. undefined: the host wants no external buffers. */
+  ringLend(ring: number, lease: number): Buffer | undefined;
+  ringReleaseLease(ring: number, lease: number): number;
+  /** Each once per array buffer of `ringAllocate` (1) and `ringLend` (0). */
+  ringDropObject(ring: number, ofOurs: number): void;
+  ringCountBlocks(ring: number): number;
+  detach(memory: ArrayBuffer): void;
   ringHasRoom(ring: number): number;
   ringPrepareToSleep(ring: number): number;
   ringWake(ring: number): number;

@@ -4,16 +4,17 @@ import { statuses } from '../errors.ts';
 import { FrameFlag } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import { encodeMetadata, type Metadata } from '../metadata.ts';
-import { type Codec, encodeWith, keepWaiting } from './codec.ts';
+import { type Codec, keepWaiting } from './codec.ts';
 import { chargeOf, type SendCredit, Window } from './credit.ts';
 import type { IncomingCall } from './incoming-call.ts';
+import { type Body, bodyBytesOf, discard, encodeBody } from './lease.ts';
 import type { Link } from './link.ts';
 import type { Schedule, SendingStream } from './schedule.ts';
 
 /** What a handler gave, encoded. */
 export interface Answer {
   readonly codec: Codec<unknown>;
-  body: Uint8Array | string;
+  body: Body;
   readonly bodyBytes: number;
   readonly trailers: Uint8Array;
 }
@@ -22,14 +23,14 @@ const nothing = new Uint8Array(0);
 
 /** @throws {SidecallError} `ENCODE`, or what the metadata's encoder throws. */
 export function encodeAnswer(
+  link: Link,
   codec: Codec<unknown>,
   value: unknown,
   trailers: Metadata,
-  metadataMaxBytes: number,
 ): Answer {
-  const body = encodeWith(codec, value);
-  const bodyBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-  return { codec, body, bodyBytes, trailers: encodeMetadata(trailers, metadataMaxBytes) };
+  const encodedTrailers = encodeMetadata(trailers, link.metadataMaxBytes);
+  const body = encodeBody(link, codec, value);
+  return { codec, body, bodyBytes: bodyBytesOf(body), trailers: encodedTrailers };
 }
 
 /** The frame that ends our half of a stream, with a status. */
@@ -81,7 +82,20 @@ export class AnswerQueue {
 
   /** Takes an answer and sends what may go. Returns why it may not be sent at all, or undefined. */
   add(call: IncomingCall, answer: Answer): string | undefined {
-    const { bodyBytes } = answer;
+    const refusal = this.#refusal(answer);
+    if (refusal !== undefined) {
+      discard(answer.body);
+      return refusal;
+    }
+    this.#waiting.set(call, answer);
+    this.#waitingBytes += answer.bodyBytes;
+    call.isBorrowed = answer.codec.reusesBytes === true; // what the queue keeps is copied
+    this.send();
+    if (this.#waiting.has(call)) answer.body = keepWaiting(answer.codec, answer.body);
+    return undefined;
+  }
+
+  #refusal({ bodyBytes }: Answer): string | undefined {
     this.#guessBytes += (bodyBytes - this.#guessBytes) / 8;
     const { receiveMaxBytes } = this.#link.remote;
     if (bodyBytes > receiveMaxBytes) {
@@ -91,11 +105,6 @@ export class AnswerQueue {
     if (before > 0 && before + bodyBytes > fixed.answersMaxBytes) {
       return `${before} bytes of answers wait for the caller to read them`;
     }
-    this.#waiting.set(call, answer);
-    this.#waitingBytes += bodyBytes;
-    call.isBorrowed = answer.codec.reusesBytes === true; // what the queue keeps is copied
-    this.send();
-    if (this.#waiting.has(call)) answer.body = keepWaiting(answer.codec, answer.body);
     return undefined;
   }
 
@@ -104,7 +113,7 @@ export class AnswerQueue {
     const answers = this.#link.sendCredit[Window.answers] as SendCredit;
     for (const [call, answer] of this.#waiting) {
       if (!answers.hasCredit) return;
-      this.drop(call);
+      this.#remove(call);
       answers.spend(chargeOf(answer.bodyBytes));
       this.#send(call, answer);
     }
@@ -112,15 +121,20 @@ export class AnswerQueue {
 
   /** Forgets an answer that nobody waits for any more. */
   drop(call: IncomingCall): void {
-    const answer = this.#waiting.get(call);
-    if (answer === undefined) return;
-    this.#waiting.delete(call);
-    this.#waitingBytes -= answer.bodyBytes;
+    discard(this.#remove(call)?.body);
   }
 
   clear(): void {
     this.#waiting.clear();
     this.#waitingBytes = 0;
+  }
+
+  #remove(call: IncomingCall): Answer | undefined {
+    const answer = this.#waiting.get(call);
+    if (answer === undefined) return undefined;
+    this.#waiting.delete(call);
+    this.#waitingBytes -= answer.bodyBytes;
+    return answer;
   }
 
   #send(call: IncomingCall, { body, bodyBytes, trailers }: Answer): void {

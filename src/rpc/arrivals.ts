@@ -13,15 +13,21 @@ import {
 } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import { decodeMetadata } from '../metadata.ts';
+import type { ArrivedBlock } from '../transport.ts';
+import { bytes as anyBytes, type Codec } from './codec.ts';
 import { Window } from './credit.ts';
 import { deadlineAfter } from './deadline.ts';
-import { Assembly } from './fragment.ts';
+import { Assembly, checkBlock } from './fragment.ts';
 import { type CallHost, type CallOpening, IncomingCall } from './incoming-call.ts';
 import { type Link, takeMessage } from './link.ts';
 import { LearntNames } from './method-names.ts';
 import { memoryBytesFor } from './receive-pool.ts';
 import type { Registry } from './registry.ts';
 import type { AcceptedStreams } from './stream-table.ts';
+
+const nothing = new Uint8Array(0);
+/** Of a request that no handler will see: its memory is used again. */
+const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), keepsBytes: false };
 
 /** Who is given the calls that have arrived. */
 export interface ArrivalHost extends CallHost {
@@ -77,7 +83,7 @@ export class Arrivals {
     if (!isPlain || !mayHold || !this.#hasMemoryFor(memoryBytesFor(messageBytes))) return undefined;
     const served = this.#registry.find(this.#names.nameOf(method));
     if (served === undefined) return undefined;
-    this.#placed = new Assembly(messageBytes, served.request.keepsBytes === true);
+    this.#placed = new Assembly(messageBytes, served.request);
     return this.#placed.place(bytes);
   }
 
@@ -88,7 +94,12 @@ export class Arrivals {
     return placed;
   }
 
-  onOpen(header: Header, payload: Uint8Array, placed: Assembly | undefined): void {
+  onOpen(
+    header: Header,
+    payload: Uint8Array,
+    placed: Assembly | undefined,
+    block: ArrivedBlock | undefined,
+  ): void {
     const { own, remote } = this.#link;
     const { aux: kind, a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
     this.#streams.open(header.slot, header.generation);
@@ -99,6 +110,7 @@ export class Arrivals {
     if (!isMetadata || payload.byteLength - metadataBytes > messageBytes) {
       throw protocol('call whose lengths do not agree');
     }
+    if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength - metadataBytes);
     const opening: CallOpening = {
       slot: header.slot,
       generation: header.generation,
@@ -116,7 +128,8 @@ export class Arrivals {
     this.#host.add(call);
     if (sendsMany(kind)) return this.#host.onStream(call);
     const body = metadataBytes === 0 ? payload : payload.subarray(metadataBytes);
-    this.#onFirst(call, body, messageBytes, placed);
+    if (block === undefined) this.#onFirst(call, body, messageBytes, placed);
+    else this.#onBlock(call, block);
   }
 
   onFragment(call: IncomingCall, payload: Uint8Array): void {
@@ -144,10 +157,20 @@ export class Arrivals {
       return this.#host.onRequest(call, body, undefined);
     }
     if (!this.#hasMemoryFor(memoryBytesFor(messageBytes))) return this.#host.onCrowded(call);
-    const keeps = this.#registry.find(call.opening.method)?.request.keepsBytes === true;
-    call.assembly = placed ?? new Assembly(messageBytes, keeps);
+    call.assembly = placed ?? new Assembly(messageBytes, this.#codecOf(call));
     this.#unfinishedBytes += call.assembly.memoryBytes;
     if (body.byteLength > 0) this.onFragment(call, body);
+  }
+
+  /** Whole at once. What nobody serves is not worth a copy. */
+  #onBlock(call: IncomingCall, block: ArrivedBlock): void {
+    const isServed = this.#registry.find(call.opening.method) !== undefined;
+    const assembly = isServed ? Assembly.ofBlock(block, this.#codecOf(call)) : undefined;
+    this.#host.onRequest(call, assembly?.bytes ?? nothing, assembly);
+  }
+
+  #codecOf(call: IncomingCall): Codec<unknown> {
+    return this.#registry.find(call.opening.method)?.request ?? discarded;
   }
 
   #refusal(timeoutMs: number): number | undefined {

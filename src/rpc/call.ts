@@ -6,6 +6,7 @@ import { ranges } from '../limits.ts';
 import type { Metadata } from '../metadata.ts';
 import { checkInteger, checkKeys, checkSignal } from '../options.ts';
 import type { Peer } from '../peer.ts';
+import type { Block } from './lease.ts';
 
 /** Options of one call. */
 export interface CallOptions {
@@ -47,6 +48,8 @@ export interface CallContext {
    * `undefined`: it cannot be known here (the socket lane, or more has arrived than is looked through).
    */
   cancelledNow(): boolean | undefined;
+  /** As {@link Session.allocate}: memory for an answer of the codec `leased`. */
+  allocate(bytes: number): Block;
   /** Key-values to go with the answer: assign an object before returning. */
   trailers: Metadata;
   /**

@@ -10,6 +10,7 @@ import {
 import { CallKind, FrameFlag, FrameType, type Header, protocol, ResetReason } from '../frame.ts';
 import { encodeMetadata, type Metadata } from '../metadata.ts';
 import type { Peer } from '../peer.ts';
+import type { ArrivedBlock } from '../transport.ts';
 import type { Acceptors } from './acceptors.ts';
 import { Admission, type Request } from './admission.ts';
 import { type Answer, AnswerQueue, encodeAnswer, refuseMessage, sendEnd } from './answers.ts';
@@ -19,8 +20,9 @@ import { type Codec, decodeWith } from './codec.ts';
 import { Window } from './credit.ts';
 import { cancelDeadline, inheritingDeadline } from './deadline.ts';
 import { type End, endOf, plainEnd, refusalOf, reportFailure } from './failures.ts';
-import type { Assembly } from './fragment.ts';
+import { type Assembly, checkBlock } from './fragment.ts';
 import { HandlerContext, type IncomingCall } from './incoming-call.ts';
+import { type Block, freeValue, Lease } from './lease.ts';
 import { type Link, takeMessage } from './link.ts';
 import { CancelAllowance } from './rate.ts';
 import type { Registry, Served } from './registry.ts';
@@ -97,11 +99,12 @@ export class Callee implements ArrivalHost {
   }
 
   /** A frame of a stream that the peer opened. */
-  onFrame(header: Header, payload: Uint8Array): void {
+  onFrame(header: Header, payload: Uint8Array, block: ArrivedBlock | undefined): void {
     const placed = this.#arrivals.takePlaced();
-    if (header.type === FrameType.open) return this.#arrivals.onOpen(header, payload, placed);
+    if (header.type === FrameType.open)
+      return this.#arrivals.onOpen(header, payload, placed, block);
     const call = this.#streams.find(header.slot, header.generation);
-    if (header.type === FrameType.message) return this.#onMessage(call, header, payload);
+    if (header.type === FrameType.message) return this.#onMessage(call, header, payload, block);
     if (call === undefined) return; // over, and its opener did not know
     switch (header.type) {
       case FrameType.fragment:
@@ -152,15 +155,15 @@ export class Callee implements ArrivalHost {
 
   onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void {
     const served = this.#servedFor(call);
-    if (served === undefined) return;
+    if (served === undefined) return assembly?.release();
     let value: unknown;
     try {
-      value = decodeWith(served.request, payload, assembly?.isOwned ?? false);
+      value =
+        assembly === undefined ? decodeWith(served.request, payload, false) : assembly.decode();
     } catch (error) {
       return this.#refuseRequest(call, error);
-    } finally {
-      assembly?.release();
     }
+    if (value instanceof Lease) call.lease = value;
     this.#admission.admit(call, { served, value });
   }
 
@@ -199,6 +202,10 @@ export class Callee implements ArrivalHost {
     const isKnown = this.#link.transport.lookAhead?.() ?? false;
     if (call.isOver) return true;
     return isKnown ? false : undefined;
+  }
+
+  allocate(bytes: number): Block {
+    return this.#link.allocate(bytes);
   }
 
   sendHeaders(call: IncomingCall, metadata: Metadata): void {
@@ -271,14 +278,20 @@ export class Callee implements ArrivalHost {
     acceptor.push({ core: call.channel, name, metadata, peer: this.peer });
   }
 
-  #onMessage(call: IncomingCall | undefined, header: Header, payload: Uint8Array): void {
+  #onMessage(
+    call: IncomingCall | undefined,
+    header: Header,
+    payload: Uint8Array,
+    block: ArrivedBlock | undefined,
+  ): void {
     if (header.flags !== (FrameFlag.fromOpener | FrameFlag.streamed)) {
       throw protocol('message of no stream');
     }
+    if (block !== undefined) checkBlock(block, header.a, payload.byteLength);
     const charge = takeMessage(this.#link, Window.streams, header.a);
     if (call === undefined) return this.#link.giveBack(Window.streams, charge);
     if (call.reader === undefined) throw protocol('message for a call that takes one');
-    call.reader.begin(header.a, payload);
+    call.reader.begin(header.a, payload, block);
   }
 
   #onEnd(call: IncomingCall, header: Header, payload: Uint8Array): void {
@@ -354,7 +367,10 @@ export class Callee implements ArrivalHost {
 
   #onReturned(call: IncomingCall, served: Served, value: unknown): void {
     this.#noteSettled(call, served);
-    if (call.isOver) return this.#onSettledLate();
+    if (call.isOver) {
+      freeValue(value);
+      return this.#onSettledLate();
+    }
     if (served.response === undefined) return this.#end(call, plainEnd('ok', ''));
     let answer: Answer;
     try {
@@ -362,7 +378,11 @@ export class Callee implements ArrivalHost {
         const trailers = encodeMetadata(call.trailers, this.#link.metadataMaxBytes);
         return this.#end(call, plainEnd('ok', '', trailers));
       }
-      answer = encodeAnswer(served.response, value, call.trailers, this.#link.metadataMaxBytes);
+      answer = encodeAnswer(this.#link, served.response, value, call.trailers);
+      // The lease goes back when the call is over, and the answer may still wait then.
+      if (answer.body instanceof Uint8Array && call.lease?.isUnder(answer.body) === true) {
+        answer.body = new Uint8Array(answer.body);
+      }
     } catch (error) {
       reportFailure(this.#link, call, error);
       return this.#sendFailure(call, 'internal', '');
@@ -461,7 +481,9 @@ export class Callee implements ArrivalHost {
     this.#streams.remove(call);
     this.#admission.drop(call);
     this.#answers.drop(call);
-    if (!call.isRunning) this.#giveBack(call);
+    if (call.isRunning) return;
+    this.#giveBack(call);
+    call.lease?.settle();
   }
 
   /** The handler settled. */
@@ -469,6 +491,7 @@ export class Callee implements ArrivalHost {
     this.#admission.noteSettled(served);
     call.isRunning = false;
     this.#giveBack(call);
+    if (call.isOver) call.lease?.settle();
   }
 
   #giveBack(call: IncomingCall): void {

@@ -13,13 +13,15 @@ import {
 } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import { encodeMetadata } from '../metadata.ts';
+import type { ArrivedBlock } from '../transport.ts';
 import { AbortWatch } from './abort-watch.ts';
 import { refuseMessage } from './answers.ts';
 import { bindCallbacks, type CallOptions, checkCallOptions } from './call.ts';
 import { ChannelCore, sendHalfEnd } from './channel-core.ts';
-import { bytes, type Codec, encodeWith, keepWaiting } from './codec.ts';
+import { bytes, type Codec, keepWaiting } from './codec.ts';
 import { chargeOf, type SendCredit, Window } from './credit.ts';
 import { inheritedDeadline, timeLeftMs } from './deadline.ts';
+import { type Body, bodyBytesOf, discard, encodeBody, freeValue, queuedBytesOf } from './lease.ts';
 import type { Link } from './link.ts';
 import { AnnouncedNames } from './method-names.ts';
 import { type CallOwner, OutgoingCall } from './outgoing-call.ts';
@@ -124,6 +126,7 @@ export class Caller implements CallOwner, OpenCalls {
     try {
       call = this.#prepare(callable, value, options);
     } catch (error) {
+      freeValue(value);
       call = this.#make(callable, noOptions, nothing, 0, nothing);
       call.reject(error);
       return call;
@@ -152,8 +155,8 @@ export class Caller implements CallOwner, OpenCalls {
   }
 
   /** A frame of a stream that we opened. */
-  onFrame(header: Header, payload: Uint8Array): void {
-    this.#responses.onFrame(header, payload);
+  onFrame(header: Header, payload: Uint8Array, block: ArrivedBlock | undefined): void {
+    this.#responses.onFrame(header, payload, block);
   }
 
   onCallDeadline(call: OutgoingCall): void {
@@ -250,13 +253,17 @@ export class Caller implements CallOwner, OpenCalls {
     }
     if (this.#names.numberOf(callable.name) === undefined) checkMethodName(callable.name);
     const { remote } = this.#link;
-    const body = sendsMany(callable.kind) ? nothing : encodeWith(callable.request, value);
-    const bodyBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+    const metadata = encodeMetadata(options.metadata, this.#link.metadataMaxBytes);
+    const mayLend = metadata.byteLength <= fixed.blockPrefixMaxBytes;
+    const body = sendsMany(callable.kind)
+      ? nothing
+      : encodeBody(this.#link, callable.request, value, mayLend);
+    const bodyBytes = bodyBytesOf(body);
     if (bodyBytes > remote.receiveMaxBytes) {
       const words = `${callable.name}: message of ${bodyBytes} bytes exceeds the peer's receiveMaxBytes ${remote.receiveMaxBytes}; raise limits.receiveMaxBytes there`;
+      discard(body);
       throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
     }
-    const metadata = encodeMetadata(options.metadata, this.#link.metadataMaxBytes);
     const call = this.#make(callable, options, body, bodyBytes, metadata);
     if (options.signal !== undefined) this.#aborts.add(options.signal, call);
     return call;
@@ -265,7 +272,7 @@ export class Caller implements CallOwner, OpenCalls {
   #make(
     callable: Callable,
     options: CallOptions,
-    body: Uint8Array | string,
+    body: Body,
     bodyBytes: number,
     metadata: Uint8Array,
   ): OutgoingCall {
@@ -321,8 +328,8 @@ export class Caller implements CallOwner, OpenCalls {
   }
 
   #isBulk(request: OutgoingCall['request']): boolean {
-    const queuedBytes = request.metadata.byteLength + request.bodyBytes;
-    return request.isBulk || this.#link.schedule.isBulk(queuedBytes);
+    const queuedBytes = queuedBytesOf(request.body, request.bodyBytes);
+    return request.isBulk || this.#link.schedule.isBulk(request.metadata.byteLength + queuedBytes);
   }
 
   #creditFor({ request }: OutgoingCall): SendCredit {

@@ -72,8 +72,8 @@ export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolea
 }
 
 /** Bytes that have to wait, in memory of their own where their codec will use its memory again. */
-export function keepWaiting(codec: Codec<unknown>, body: Uint8Array | string): Uint8Array | string {
-  return codec.reusesBytes === true && typeof body !== 'string' ? new Uint8Array(body) : body;
+export function keepWaiting<T>(codec: Codec<unknown>, body: T): T | Uint8Array {
+  return codec.reusesBytes === true && body instanceof Uint8Array ? new Uint8Array(body) : body;
 }
 
 /** What a schema says of a value. Only its sender is told. */

@@ -1,21 +1,44 @@
 // SPDX-License-Identifier: MIT
-// A message that came in pieces, joined in its final buffer.
+// A message on its way into its final buffer, and out of it: in pieces, or in a block of the peer's.
 import { protocol } from '../frame.ts';
+import type { ArrivedBlock, LentBytes } from '../transport.ts';
+import { type Codec, decodeWith } from './codec.ts';
+import { copiedLease, isLeased, lentLease } from './lease.ts';
 import { giveBuffer, takeBuffer } from './receive-pool.ts';
 
 /**
- * The memory of one message: its own where the codec keeps what it is given, else of the pool.
+ * The memory of one message: its own where the codec keeps what it is given, of the pool where it copies, and
+ * of the pool until it is given back where it is lent.
  * NOTE: the length was checked against the limits; here the memory is taken.
  */
 export class Assembly {
-  readonly bytes: Buffer;
-  readonly #pooled: Buffer | undefined;
+  readonly bytes: Uint8Array;
+  readonly #codec: Codec<unknown>;
+  #pooled: Buffer | undefined;
+  #lent: LentBytes | undefined;
   #filled = 0;
 
-  /** `isKept`: the decoded value will share the memory. */
-  constructor(totalBytes: number, isKept: boolean) {
-    this.#pooled = isKept ? undefined : takeBuffer(totalBytes);
-    this.bytes = this.#pooled?.subarray(0, totalBytes) ?? Buffer.allocUnsafeSlow(totalBytes);
+  constructor(totalBytes: number, codec: Codec<unknown>, lent?: LentBytes) {
+    this.#codec = codec;
+    this.#lent = lent;
+    if (lent !== undefined) {
+      this.bytes = lent.bytes;
+      this.#filled = totalBytes;
+    } else if (codec.keepsBytes === true) this.bytes = Buffer.allocUnsafeSlow(totalBytes);
+    else {
+      this.#pooled = takeBuffer(totalBytes);
+      this.bytes = this.#pooled.subarray(0, totalBytes);
+    }
+  }
+
+  /** A whole message: where it lies, if the codec is for that and the transport does it, else a copy. */
+  static ofBlock(block: ArrivedBlock, codec: Codec<unknown>): Assembly {
+    const lent = isLeased(codec) ? block.lend() : undefined;
+    const assembly = new Assembly(block.byteLength, codec, lent);
+    if (lent !== undefined) return assembly;
+    block.copyInto(assembly.bytes);
+    assembly.#filled = block.byteLength;
+    return assembly;
   }
 
   /** Memory that it holds. */
@@ -28,9 +51,9 @@ export class Assembly {
     return this.bytes.byteLength - this.#filled;
   }
 
-  /** The codec may keep the memory. */
-  get isOwned(): boolean {
-    return this.#pooled === undefined;
+  /** It lies in the peer's memory; who has decoded it gives that back. */
+  get lent(): LentBytes | undefined {
+    return this.#lent;
   }
 
   /** Where the next `bytes` bytes belong. @throws {SidecallError} `PROTOCOL` beyond the length. */
@@ -50,11 +73,37 @@ export class Assembly {
     return this.#filled === this.bytes.byteLength;
   }
 
+  /** The value of the whole message, once. @throws {SidecallError} `DECODE`. */
+  decode(): unknown {
+    const codec = this.#codec;
+    if (isLeased(codec)) {
+      const [lent, pooled] = [this.#lent, this.#pooled];
+      this.#lent = undefined;
+      this.#pooled = undefined;
+      return lent === undefined ? copiedLease(this.bytes, pooled) : lentLease(lent);
+    }
+    try {
+      return decodeWith(codec, this.bytes, this.#pooled === undefined);
+    } finally {
+      this.release();
+    }
+  }
+
   /**
-   * It was decoded: nothing looks at the memory any more. Once, and never for a message that is given up
-   * half-way, whose next piece may be on its way into a place that was handed out.
+   * Nothing looks at the memory any more. Never for a message that is given up half-way, whose next piece
+   * may be on its way into a place that was handed out.
    */
   release(): void {
     if (this.#pooled !== undefined) giveBuffer(this.#pooled);
+    this.#pooled = undefined;
+    this.#lent?.release();
+    this.#lent = undefined;
+  }
+}
+
+/** The block holds exactly the message, and the frame nothing of it. @throws {SidecallError} `PROTOCOL`. */
+export function checkBlock(block: ArrivedBlock, messageBytes: number, payloadBytes: number): void {
+  if (block.byteLength !== messageBytes || payloadBytes !== 0) {
+    throw protocol('block that does not fit its message');
   }
 }

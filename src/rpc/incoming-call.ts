@@ -7,6 +7,7 @@ import type { CallContext } from './call.ts';
 import type { ChannelCore } from './channel-core.ts';
 import { armDeadline, type Timed } from './deadline.ts';
 import type { Assembly } from './fragment.ts';
+import type { Block, Lease } from './lease.ts';
 import type { SendingStream, SendLine } from './schedule.ts';
 import type { ReadStream, StreamReader } from './stream-reader.ts';
 import type { StreamWriter } from './stream-writer.ts';
@@ -18,6 +19,8 @@ export interface CallHost {
   onCallDeadline(call: IncomingCall): void;
   /** The handler reads no more of its requests. */
   onReaderStopped(call: IncomingCall, error: SidecallError | undefined): void;
+  /** As `ctx.allocate()`. */
+  allocate(bytes: number): Block;
   /** As `ctx.cancelledNow()`. */
   isCancelledNow(call: IncomingCall): boolean | undefined;
 }
@@ -55,6 +58,8 @@ export class IncomingCall implements SendingStream, ReadStream, Timed {
 
   /** The request, while it comes in pieces. */
   assembly: Assembly | undefined;
+  /** The request, where it is one: given back with the call, unless it is kept. */
+  lease: Lease | undefined;
   // The halves of a stream, or the channel that it is.
   reader: StreamReader | undefined;
   writer: StreamWriter | undefined;
@@ -146,6 +151,10 @@ export class HandlerContext implements CallContext {
 
   cancelledNow(): boolean | undefined {
     return this.#call.host.isCancelledNow(this.#call);
+  }
+
+  allocate(bytes: number): Block {
+    return this.#call.host.allocate(bytes);
   }
 
   sendHeaders(metadata: Metadata): void {

@@ -7,6 +7,7 @@ import type { Peer } from '../peer.ts';
 import type { Transport } from '../transport.ts';
 import type { Blocked } from './blocked.ts';
 import { chargeOf, type ReceiveCredit, type SendCredit } from './credit.ts';
+import type { Block } from './lease.ts';
 import type { Schedule, SendingStream } from './schedule.ts';
 
 /** What the peer announced of itself in the hello. */
@@ -30,6 +31,8 @@ export interface Link {
   readonly metadataMaxBytes: number;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
+  /** Memory for one message, to be filled in place. @throws as `Session.allocate`. */
+  allocate(bytes: number): Block;
   /** Gives back to a window of the session; batched. */
   giveBack(window: number, charge: number): void;
   /** Forgets what is queued for a stream that is over. */

@@ -7,6 +7,7 @@ import type { ChannelCore } from './channel-core.ts';
 import type { Codec } from './codec.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 import type { Assembly } from './fragment.ts';
+import { type Body, discard } from './lease.ts';
 import type { SendingStream, SendLine } from './schedule.ts';
 import type { ReadStream, StreamReader } from './stream-reader.ts';
 import { ended, type StreamWriter } from './stream-writer.ts';
@@ -25,7 +26,7 @@ export interface CallRequest {
   /** One of `CallKind`. */
   readonly kind: number;
   /** In memory of the codec's while the call goes out at once; of its own where it waits. */
-  body: Uint8Array | string;
+  body: Body;
   readonly bodyBytes: number;
   readonly metadata: Uint8Array;
   /** The codec of one answer; undefined where nobody waits for one. */
@@ -112,6 +113,7 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
     this.#settle();
     // A failure that nobody awaits is not the end of the process. Costs nothing where none occurs.
     this.promise.catch(ignore);
+    discard(this.request.body);
     this.channel?.fail(reason, { now });
     this.reader?.fail(reason, { now });
     this.writer?.fail(reason);

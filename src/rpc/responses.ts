@@ -4,9 +4,10 @@ import { RpcError, SidecallError, statuses } from '../errors.ts';
 import { emitEvent } from '../events.ts';
 import { FrameFlag, FrameType, type Header, protocol, ResetReason } from '../frame.ts';
 import { decodeMetadata, type Metadata } from '../metadata.ts';
+import type { ArrivedBlock } from '../transport.ts';
 import { type Codec, decodeWith } from './codec.ts';
 import { Window } from './credit.ts';
-import { Assembly } from './fragment.ts';
+import { Assembly, checkBlock } from './fragment.ts';
 import { json } from './json.ts';
 import { type Link, takeMessage } from './link.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
@@ -42,14 +43,14 @@ export class Responses {
     const { response } = call.request;
     const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
     if (!mayHold || response === undefined) return undefined;
-    call.placed = new Assembly(messageBytes, response.keepsBytes === true);
+    call.placed = new Assembly(messageBytes, response);
     return call.placed.place(bytes);
   }
 
   /** A frame of a stream that we opened. */
-  onFrame(header: Header, payload: Uint8Array): void {
+  onFrame(header: Header, payload: Uint8Array, block: ArrivedBlock | undefined): void {
     const call = this.#calls.find(header.slot, header.generation);
-    if (header.type === FrameType.message) return this.#onMessage(call, header, payload);
+    if (header.type === FrameType.message) return this.#onMessage(call, header, payload, block);
     if (call === undefined) return; // given up meanwhile
     switch (header.type) {
       case FrameType.fragment:
@@ -77,8 +78,14 @@ export class Responses {
     emitEvent(onEvent, { type: 'notification-failed', error, peer, method });
   }
 
-  #onMessage(call: OutgoingCall | undefined, header: Header, payload: Uint8Array): void {
+  #onMessage(
+    call: OutgoingCall | undefined,
+    header: Header,
+    payload: Uint8Array,
+    block: ArrivedBlock | undefined,
+  ): void {
     const messageBytes = header.a;
+    if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength);
     const isStreamed = (header.flags & FrameFlag.streamed) !== 0;
     const isLast = (header.flags & FrameFlag.end) !== 0;
     const window = isStreamed ? Window.streams : Window.answers;
@@ -87,7 +94,7 @@ export class Responses {
     if (isStreamed !== (call.reader !== undefined) || (isStreamed && isLast)) {
       throw protocol('answer of another kind of call');
     }
-    if (call.reader !== undefined) return call.reader.begin(messageBytes, payload);
+    if (call.reader !== undefined) return call.reader.begin(messageBytes, payload, block);
     if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
     if (call.request.response === undefined || call.hasAnswer || call.assembly !== undefined) {
       throw protocol('second answer');
@@ -96,11 +103,14 @@ export class Responses {
     call.hasAnswer = isLast;
     const { placed } = call;
     call.placed = undefined;
-    if (placed === undefined && payload.byteLength === messageBytes) {
-      return this.#onAnswer(call, payload, false);
+    const { response } = call.request;
+    if (block !== undefined) {
+      return this.#onAnswer(call, payload, Assembly.ofBlock(block, response));
     }
-    const keeps = call.request.response.keepsBytes === true;
-    call.assembly = placed ?? new Assembly(messageBytes, keeps);
+    if (placed === undefined && payload.byteLength === messageBytes) {
+      return this.#onAnswer(call, payload, undefined);
+    }
+    call.assembly = placed ?? new Assembly(messageBytes, response);
     if (payload.byteLength > 0) this.#onFragment(call, payload);
   }
 
@@ -109,19 +119,18 @@ export class Responses {
     if (assembly === undefined) throw protocol('fragment of no message');
     if (!assembly.add(payload)) return;
     call.assembly = undefined;
-    this.#onAnswer(call, assembly.bytes, assembly.isOwned);
-    assembly.release();
+    this.#onAnswer(call, assembly.bytes, assembly);
   }
 
   /** The answer is whole. Where trailers follow, it waits for them. */
-  #onAnswer(call: OutgoingCall, payload: Uint8Array, isOwned: boolean): void {
+  #onAnswer(call: OutgoingCall, payload: Uint8Array, assembly: Assembly | undefined): void {
     const endsHere = call.hasAnswer;
     call.hasAnswer = true;
     this.#link.giveBack(Window.answers, call.answerCharge);
     call.answerCharge = 0;
     try {
       const codec = call.request.response as Codec<unknown>;
-      call.answer = decodeWith(codec, payload, isOwned);
+      call.answer = assembly === undefined ? decodeWith(codec, payload, false) : assembly.decode();
     } catch (error) {
       if (!endsHere) return this.#calls.giveUp(call, error, ResetReason.cancelled);
       this.#calls.remove(call, { endedByPeer: true });

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Which frame goes next: control first, then whole messages and pieces of long ones in turn. The only
 // send queue.
+import { SidecallError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { FrameFlag, HeaderWriter } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import type { Transport } from '../transport.ts';
 import { chargeOf } from './credit.ts';
+import { Block, type Body } from './lease.ts';
 
 /** What the queue keeps of a stream that sends. */
 export interface SendingStream {
@@ -34,7 +36,11 @@ export type SendLine = Fifo<OutgoingMessage>;
 export interface OutgoingMessage {
   readonly stream: SendingStream;
   readonly header: Uint8Array;
+  /** What goes through the lane: all of the message, or what stands before its block. */
   readonly bytes: Uint8Array;
+  /** What `bytes` had when it was queued: somebody may have detached them since. */
+  readonly totalBytes: number;
+  readonly block: Block | undefined;
   readonly flags: number;
   readonly isBulk: boolean;
   /** It answers a call of the peer's: not a message of a stream, nor anything of our own calls. */
@@ -59,6 +65,7 @@ export class Schedule {
   readonly header = new HeaderWriter();
   readonly #transport: Transport;
   readonly #onDrained: () => void;
+  readonly #onBroken: (error: SidecallError) => void;
   readonly #fragmentBytes: number;
   readonly #control = new Fifo<ControlFrame>();
   #ownControl = 0;
@@ -73,10 +80,17 @@ export class Schedule {
   #isFull = false;
   #isBulkFull = false;
 
-  /** `onDrained`: called after room came back and something was sent. */
-  constructor(transport: Transport, onDrained: () => void) {
+  /**
+   * `onDrained`: called after room came back and something was sent; `onBroken`: what was to be sent is gone.
+   */
+  constructor(
+    transport: Transport,
+    onDrained: () => void,
+    onBroken: (error: SidecallError) => void,
+  ) {
     this.#transport = transport;
     this.#onDrained = onDrained;
+    this.#onBroken = onBroken;
     this.#fragmentBytes = Math.min(
       fixed.fragmentBytes,
       transport.frameMaxBytes - fixed.frameHeaderMaxBytes,
@@ -147,25 +161,27 @@ export class Schedule {
     stream: SendingStream,
     header: Uint8Array,
     prefix: Uint8Array,
-    body: Uint8Array | string,
+    body: Body,
     bodyBytes: number,
     onTaken?: () => void,
   ): boolean {
-    const isLong = prefix.byteLength + bodyBytes > this.#fragmentBytes;
+    const block = body instanceof Block ? body : undefined;
+    const isLong = block === undefined && prefix.byteLength + bodyBytes > this.#fragmentBytes;
     const isBulk = isLong || stream.isBulk;
     if (!isLong && this.#isClear(isBulk) && !hasQueued(stream)) {
-      const payload = prefix.byteLength === 0 ? body : join(prefix, body);
-      if (this.#transport.trySend(header, bodyBytes === 0 ? prefix : payload, isBulk)) {
+      if (this.#trySendWhole(header, prefix, body, bodyBytes, isBulk)) {
         this.#noteSent(stream);
         return true;
       }
       this.#noteFull(isBulk);
     }
-    const copies = stream.isBorrowed && onTaken === undefined && typeof body !== 'string';
+    const bytes = this.#bytesToKeep(stream, prefix, body, onTaken === undefined);
     const message: OutgoingMessage = {
       stream,
       header: header.slice(),
-      bytes: join(prefix, copies ? new Uint8Array(body) : body), // a Buffer's slice() copies nothing
+      bytes,
+      totalBytes: bytes.byteLength,
+      block,
       flags: (header[1] as number) & FrameFlag.fromOpener,
       isBulk,
       isAnswer: stream.isAnswer && ((header[1] as number) & FrameFlag.streamed) === 0,
@@ -201,7 +217,9 @@ export class Schedule {
       }
       this.#count(message, -1);
       const isStreamed = ((message.header[1] as number) & FrameFlag.streamed) !== 0;
-      if (isStreamed && !message.isBegun) unseen += chargeOf(message.bytes.byteLength);
+      const { block, totalBytes } = message;
+      if (isStreamed && !message.isBegun) unseen += chargeOf(block?.byteLength ?? totalBytes);
+      block?.discard();
     }
     const first = line.peek();
     if (first !== undefined) this.#queueOf(first).push(line);
@@ -226,6 +244,35 @@ export class Schedule {
     this.#smallBytes = 0;
     this.#bulkBytes = 0;
     this.#answerBytes = 0;
+  }
+
+  #trySendWhole(
+    header: Uint8Array,
+    prefix: Uint8Array,
+    body: Body,
+    bodyBytes: number,
+    isBulk: boolean,
+  ): boolean {
+    if (body instanceof Block) return this.#trySendBlock(header, prefix, body);
+    const payload = prefix.byteLength === 0 ? body : join(prefix, body);
+    return this.#transport.trySend(header, bodyBytes === 0 ? prefix : payload, isBulk);
+  }
+
+  /** NOTE: blocks in place come from a transport that sends them. */
+  #trySendBlock(header: Uint8Array, prefix: Uint8Array, block: Block): boolean {
+    return this.#transport.trySendBlock?.(header, prefix, block.own) ?? false;
+  }
+
+  /** What has to wait: copied where its owner may change it meanwhile. */
+  #bytesToKeep(
+    stream: SendingStream,
+    prefix: Uint8Array,
+    body: Body,
+    isUnwatched: boolean,
+  ): Uint8Array {
+    if (body instanceof Block) return new Uint8Array(prefix);
+    const copies = stream.isBorrowed && isUnwatched && typeof body !== 'string';
+    return join(prefix, copies ? new Uint8Array(body) : body); // a Buffer's slice() copies nothing
   }
 
   #pump(): void {
@@ -256,14 +303,17 @@ export class Schedule {
   #sendNext(queue: Fifo<SendLine>): void {
     const line = queue.peek() as SendLine;
     const message = line.peek() as OutgoingMessage;
-    const { stream, bytes, sentBytes, isBulk } = message;
+    const { stream, bytes, sentBytes, isBulk, block } = message;
+    if (bytes.byteLength !== message.totalBytes) return this.#onDetached(message);
     const end = Math.min(sentBytes + this.#fragmentBytes, bytes.byteLength);
     const header = message.isBegun
       ? this.header.fragment(message.flags, stream.slot, stream.generation)
       : message.header;
-    if (!this.#transport.trySend(header, bytes.subarray(sentBytes, end), isBulk)) {
-      return this.#noteFull(isBulk);
-    }
+    const isSent =
+      block === undefined
+        ? this.#transport.trySend(header, bytes.subarray(sentBytes, end), isBulk)
+        : this.#trySendBlock(header, bytes, block);
+    if (!isSent) return this.#noteFull(isBulk);
     this.#noteSent(stream);
     this.#count(message, -1);
     message.isBegun = true;
@@ -280,13 +330,20 @@ export class Schedule {
     if (isWhole) message.onTaken?.();
   }
 
+  /** There is no way to take back a message that has begun: the peer waits for the rest of it. */
+  #onDetached({ totalBytes }: OutgoingMessage): void {
+    this.#isFull = true;
+    const words = `a message of ${totalBytes} bytes was detached before all of it was sent: a lease was released, or its memory transferred, too early`;
+    this.#onBroken(new SidecallError('ERR_SIDECALL_LEASE_RELEASED', words));
+  }
+
   /** A message stays in its queue to its last piece. */
   #queueOf(message: OutgoingMessage): Fifo<SendLine> {
     return message.isBulk ? this.#bulk : this.#ready;
   }
 
   #count(message: OutgoingMessage, sign: 1 | -1): void {
-    const cost = sign * (message.bytes.byteLength - message.sentBytes + fixed.messageOverheadBytes);
+    const cost = sign * (message.totalBytes - message.sentBytes + fixed.messageOverheadBytes);
     if (message.isBulk) this.#bulkBytes += cost;
     else this.#smallBytes += cost;
     if (message.isAnswer) this.#answerBytes += cost;

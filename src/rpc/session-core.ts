@@ -3,10 +3,11 @@
 import { SidecallError } from '../errors.ts';
 import { emitEvent, type OnEvent } from '../events.ts';
 import { emptyHeader, FrameFlag, FrameType, type Header, protocol, readHeader } from '../frame.ts';
-import { fixed, type SessionLimits } from '../limits.ts';
+import { fixed, ranges, type SessionLimits } from '../limits.ts';
+import { checkInteger } from '../options.ts';
 import { pause } from '../pause.ts';
 import type { Peer } from '../peer.ts';
-import type { FrameReceiver, Transport } from '../transport.ts';
+import type { ArrivedBlock, FrameReceiver, Transport } from '../transport.ts';
 import { Acceptors } from './acceptors.ts';
 import { Blocked } from './blocked.ts';
 import { Callee } from './callee.ts';
@@ -19,6 +20,7 @@ import {
   Window,
 } from './credit.ts';
 import { IdleWatch, type Watched } from './idle.ts';
+import { Block } from './lease.ts';
 import type { Link, RemoteLimits } from './link.ts';
 import { PingAllowance } from './rate.ts';
 import { Registry } from './registry.ts';
@@ -55,6 +57,13 @@ export interface SessionStats {
   readonly handlers: { readonly running: number };
   /** Bytes of our messages that the lane has not taken yet. */
   readonly queuedBytes: number;
+  /**
+   * Blocks in shared memory that are being filled or that the peer holds; and blocks, ever, that were ordinary
+   * memory, because there was none free or there is no area.
+   */
+  readonly blocks: { readonly inUse: number; readonly ordinary: number };
+  /** Leases in place that were not released yet. */
+  readonly leases: { readonly held: number };
 }
 
 const drained = new SidecallError('ERR_SIDECALL_GOING_AWAY');
@@ -90,6 +99,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   #owesGoaway = false;
   #closing: Promise<void> | undefined;
   #closeUntil = 0;
+  #ordinaryBlocks = 0;
   #resolveDraining!: () => void;
 
   constructor(parts: SessionParts) {
@@ -98,7 +108,11 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     this.remote = parts.remote;
     this.peer = parts.peer;
     this.onEvent = parts.onEvent;
-    this.schedule = new Schedule(parts.transport, () => this.#onDrained());
+    this.schedule = new Schedule(
+      parts.transport,
+      () => this.#onDrained(),
+      (error) => setImmediate(() => this.fail(error)), // in the middle of whatever sends
+    );
     this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.schedule.fragmentBytes);
     this.sendCredit = sendCredits(parts.remote);
     this.receiveCredit = receiveCredits(parts.own);
@@ -132,19 +146,23 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   }
 
   stats(): SessionStats {
+    const blocks = this.transport.blockCounts?.();
     return {
       calls: { open: this.caller.pending - this.caller.waiting, waiting: this.caller.waiting },
       handlers: { running: this.callee.running },
       queuedBytes: this.schedule.queuedBytes,
+      blocks: { inUse: blocks?.inUse ?? 0, ordinary: this.#ordinaryBlocks },
+      leases: { held: blocks?.held ?? 0 },
     };
   }
 
-  onFrame(headerBytes: Uint8Array, payload: Uint8Array): void {
+  onFrame(headerBytes: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void {
     if (this.state === 'closed') return;
     try {
       const header = this.#header;
       readHeader(headerBytes, header);
-      this.#dispatch(header, payload);
+      if (block === undefined) this.#dispatch(header, payload);
+      else this.#dispatchBlock(header, payload, block);
     } catch (error) {
       this.fail(SidecallError.from(error));
     }
@@ -189,6 +207,18 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     const reason = isClean ? undefined : (error ?? new SidecallError('ERR_SIDECALL_PEER_GONE'));
     this.#settle(reason);
     this.#resolveClosed(reason);
+  }
+
+  allocate(bytes: number): Block {
+    checkInteger('bytes', bytes, ranges.blockBytes);
+    const { receiveMaxBytes } = this.remote;
+    if (bytes > receiveMaxBytes) {
+      const words = `a block of ${bytes} bytes could not be sent: the peer's receiveMaxBytes is ${receiveMaxBytes}`;
+      throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
+    }
+    const own = this.transport.allocate?.(bytes);
+    if (own === undefined) this.#ordinaryBlocks += 1;
+    return new Block(this, own?.bytes ?? Buffer.allocUnsafeSlow(bytes), own);
   }
 
   giveBack(window: number, charge: number): void {
@@ -285,10 +315,16 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     }
   }
 
-  #onStreamFrame(header: Header, payload: Uint8Array): void {
+  #dispatchBlock(header: Header, payload: Uint8Array, block: ArrivedBlock): void {
+    const hasMessage = header.type === FrameType.open || header.type === FrameType.message;
+    if (!hasMessage) throw protocol('block with a frame that has no message');
+    this.#onStreamFrame(header, payload, block);
+  }
+
+  #onStreamFrame(header: Header, payload: Uint8Array, block?: ArrivedBlock): void {
     const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;
-    if (isTheirs) this.callee.onFrame(header, payload);
-    else this.caller.onFrame(header, payload);
+    if (isTheirs) this.callee.onFrame(header, payload, block);
+    else this.caller.onFrame(header, payload, block);
   }
 
   #onCredit(window: number, bytes: number): void {

@@ -14,6 +14,7 @@ import { bytes, type Codec } from './codec.ts';
 import { SessionDuplex } from './duplex.ts';
 import type { Health } from './health.ts';
 import { json } from './json.ts';
+import type { Block } from './lease.ts';
 import { checkAccept, openChannel } from './open-channel.ts';
 import type { ServeOptions } from './registry.ts';
 import { type Client, checkCodec, type Handlers, type Methods, type Service } from './service.ts';
@@ -146,6 +147,17 @@ export class Session implements AsyncDisposable {
       isBulk: options.priority === 'bulk',
       make: (arrived) => new Channel<T, Input>(arrived, options.idleTimeoutMs),
     });
+  }
+
+  /**
+   * Memory for one message of the codec `leased`, to be filled in place. On the ring lane with an area of
+   * `blockAreaBytes` it lies where the peer reads it; where none is free, or on another lane, it is ordinary
+   * memory: `block.inPlace` says which, `stats().blocks` counts. Never waits.
+   * @param bytes length of the message; 1 to 1 GiB.
+   * @throws {RangeError} `ERR_OUT_OF_RANGE`, {@link SidecallError} `MESSAGE_TOO_LARGE` beyond the peer's limit.
+   */
+  allocate(bytes: number): Block {
+    return this.#core.allocate(bytes);
   }
 
   /**

@@ -4,6 +4,7 @@
 import { SidecallError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { protocol } from '../frame.ts';
+import type { ArrivedBlock } from '../transport.ts';
 import { type Codec, decodeWith } from './codec.ts';
 import { chargeOf, ReceiveCredit, Window } from './credit.ts';
 import { Assembly } from './fragment.ts';
@@ -97,28 +98,32 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     if (!isFirst) return this.#assembly?.place(bytes);
     const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
     if (!mayHold || this.#assembly !== undefined) return undefined;
-    this.#placed = new Assembly(messageBytes, this.#codec.keepsBytes === true);
+    this.#placed = new Assembly(messageBytes, this.#codec);
     return this.#placed.place(bytes);
   }
 
   /** The first frame of a message, whose session credit was taken. @throws {SidecallError} `PROTOCOL`. */
-  begin(messageBytes: number, payload: Uint8Array): void {
+  begin(messageBytes: number, payload: Uint8Array, block?: ArrivedBlock): void {
     if (this.#isEnded) throw protocol('message behind the end of its stream');
     if (this.isMidMessage) throw protocol('message inside another');
     if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
     const charge = chargeOf(messageBytes);
     this.#credit.take(charge);
     if (this.#isStopped) {
-      this.#skipping = messageBytes - payload.byteLength;
+      this.#skipping = block === undefined ? messageBytes - payload.byteLength : 0;
       return this.#link.giveBack(Window.streams, charge);
     }
     this.#charge = charge;
     const placed = this.#placed;
     this.#placed = undefined;
+    if (block !== undefined) {
+      const assembly = Assembly.ofBlock(block, this.#codec);
+      return this.#onWhole(assembly.bytes, assembly);
+    }
     if (placed === undefined && payload.byteLength === messageBytes) {
       return this.#onWhole(payload, undefined);
     }
-    this.#assembly = placed ?? new Assembly(messageBytes, this.#codec.keepsBytes === true);
+    this.#assembly = placed ?? new Assembly(messageBytes, this.#codec);
     if (payload.byteLength > 0) this.add(payload);
   }
 
@@ -217,11 +222,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
       return;
     }
     try {
-      const value = this.#decode(bytes, assembly, assembly?.isOwned ?? false);
-      this.#giveBack(charge);
+      const value = this.#decode(bytes, assembly, charge, false);
       waiter.resolve({ done: false, value });
     } catch (error) {
-      this.#link.giveBack(Window.streams, charge);
       waiter.promise.catch(ignore);
       waiter.reject(error);
       this.#stopAfter(error);
@@ -231,11 +234,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   #take({ bytes, assembly, charge }: Arrived): Promise<IteratorResult<unknown, undefined>> {
     this.#arrivedBytes -= bytes.byteLength;
     try {
-      const value = this.#decode(bytes, assembly, assembly?.isOwned ?? true);
-      this.#giveBack(charge);
+      const value = this.#decode(bytes, assembly, charge, true);
       return Promise.resolve({ done: false, value });
     } catch (error) {
-      this.#link.giveBack(Window.streams, charge);
       this.#stopAfter(error);
       const failed = Promise.reject(error);
       failed.catch(ignore);
@@ -243,12 +244,21 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     }
   }
 
-  #decode(bytes: Uint8Array, assembly: Assembly | undefined, isOwned: boolean): unknown {
-    try {
-      return decodeWith(this.#codec, bytes, isOwned);
-    } finally {
-      assembly?.release();
-    }
+  /** What the application takes is given back; what it reads where it lies, to the stream, when it is released. */
+  #decode(
+    bytes: Uint8Array,
+    assembly: Assembly | undefined,
+    charge: number,
+    isOwned: boolean,
+  ): unknown {
+    this.#link.giveBack(Window.streams, charge);
+    const lent = assembly?.lent;
+    lent?.whenReleased(() => this.#giveBack(charge));
+    const value =
+      assembly === undefined ? decodeWith(this.#codec, bytes, isOwned) : assembly.decode();
+    this.taken += 1;
+    if (lent === undefined) this.#giveBack(charge);
+    return value;
   }
 
   #stopAfter(error: unknown): void {
@@ -256,11 +266,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#failure ??= { error };
   }
 
-  /** The application has a message. Where the peer's half is over nobody waits for stream credit. */
+  /** The application has done with a message. Where the peer's half is over nobody waits for stream credit. */
   #giveBack(charge: number): void {
     const stream = this.#stream;
-    this.taken += 1;
-    this.#link.giveBack(Window.streams, charge);
     const batch = this.#credit.giveBack(charge);
     if (batch > 0 && stream.isOpen && !this.#isEnded && !this.#isStopped) {
       const { schedule } = this.#link;

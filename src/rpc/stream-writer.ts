@@ -5,8 +5,17 @@ import { SidecallError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { FrameFlag } from '../frame.ts';
 import { fixed } from '../limits.ts';
-import { type Codec, encodeWith, keepWaiting } from './codec.ts';
+import { type Codec, keepWaiting } from './codec.ts';
 import { chargeOf, SendCredit, Window } from './credit.ts';
+import {
+  Block,
+  type Body,
+  bodyBytesOf,
+  discard,
+  encodeBody,
+  freeValue,
+  queuedBytesOf,
+} from './lease.ts';
 import type { Link } from './link.ts';
 import type { SendingStream } from './schedule.ts';
 
@@ -24,7 +33,7 @@ export interface WriterParts {
 }
 
 interface Waiting {
-  readonly body: Uint8Array | string;
+  readonly body: Body;
   readonly bodyBytes: number;
   readonly promise: Promise<void>;
   readonly resolve: () => void;
@@ -93,16 +102,19 @@ export class StreamWriter {
    * rejection that nobody awaits is dropped.
    */
   send(value: unknown): Promise<void> {
+    let body: Body | undefined;
     try {
       if (this.#failure !== undefined) throw this.#failure.error;
       if (this.#isEnding) throw ended(this.#name, 'after end()');
-      const body = encodeWith(this.#codec, value);
-      const bodyBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+      body = encodeBody(this.#link, this.#codec, value);
+      const bodyBytes = bodyBytesOf(body);
       this.#checkLength(bodyBytes);
-      if (this.#waiting.length === 0 && this.#canSend(bodyBytes))
+      if (this.#waiting.length === 0 && this.#canSend(body, bodyBytes))
         return this.#admit(body, bodyBytes);
       return this.#wait(body, bodyBytes);
     } catch (error) {
+      freeValue(value);
+      discard(body);
       const refused = Promise.reject(error);
       refused.catch(ignore);
       return refused;
@@ -151,7 +163,7 @@ export class StreamWriter {
     for (;;) {
       const first = this.#waiting.peek();
       if (first === undefined) break;
-      if (!this.#canSend(first.bodyBytes)) return this.#noteBlocked();
+      if (!this.#canSend(first.body, first.bodyBytes)) return this.#noteBlocked();
       this.#waiting.shift();
       this.#waitingBytes -= first.bodyBytes;
       this.#admitWaiting(first);
@@ -169,9 +181,9 @@ export class StreamWriter {
     throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
   }
 
-  #canSend(bodyBytes: number): boolean {
+  #canSend(body: Body, bodyBytes: number): boolean {
     const { schedule, sendCredit, own } = this.#link;
-    const isBulk = this.#stream.isBulk || schedule.isBulk(bodyBytes);
+    const isBulk = this.#stream.isBulk || schedule.isBulk(queuedBytesOf(body, bodyBytes));
     return (
       this.#isStarted &&
       this.#stream.isOpen &&
@@ -182,7 +194,7 @@ export class StreamWriter {
   }
 
   /** A short one is copied where it has to wait in the queue, a long one leaves before its promise resolves. */
-  #admit(body: Uint8Array | string, bodyBytes: number): Promise<void> {
+  #admit(body: Body, bodyBytes: number): Promise<void> {
     if (this.#isCopied(body, bodyBytes)) {
       this.#give(body, bodyBytes, undefined);
       return admitted;
@@ -192,8 +204,9 @@ export class StreamWriter {
     return waiting.promise;
   }
 
-  #isCopied(body: Uint8Array | string, bodyBytes: number): boolean {
-    if (typeof body === 'string' || this.#codec.reusesBytes === true) return true;
+  #isCopied(body: Body, bodyBytes: number): boolean {
+    if (typeof body === 'string' || body instanceof Block || this.#codec.reusesBytes === true)
+      return true;
     return bodyBytes <= fixed.copiedSendMaxBytes;
   }
 
@@ -209,7 +222,7 @@ export class StreamWriter {
     else if (isGone) onTaken();
   }
 
-  #give(body: Uint8Array | string, bodyBytes: number, onTaken: (() => void) | undefined): boolean {
+  #give(body: Body, bodyBytes: number, onTaken: (() => void) | undefined): boolean {
     const { schedule, sendCredit } = this.#link;
     const { slot, generation } = this.#stream;
     const charge = chargeOf(bodyBytes);
@@ -220,7 +233,7 @@ export class StreamWriter {
     return schedule.send(this.#stream, header, nothing, body, bodyBytes, onTaken);
   }
 
-  #wait(body: Uint8Array | string, bodyBytes: number): Promise<void> {
+  #wait(body: Body, bodyBytes: number): Promise<void> {
     if (this.#waiting.length >= fixed.waitingSendsMax) {
       const words = `${this.#name}: ${fixed.waitingSendsMax} messages already wait on this stream; await send()`;
       throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words);
@@ -238,7 +251,7 @@ export class StreamWriter {
   }
 }
 
-function makeWaiting(body: Uint8Array | string, bodyBytes: number): Waiting {
+function makeWaiting(body: Body, bodyBytes: number): Waiting {
   const waiting = { body, bodyBytes } as { -readonly [Key in keyof Waiting]: Waiting[Key] };
   waiting.promise = new Promise((resolve, reject) => {
     waiting.resolve = resolve;
@@ -247,7 +260,8 @@ function makeWaiting(body: Uint8Array | string, bodyBytes: number): Waiting {
   return waiting;
 }
 
-function refuse({ promise, reject }: Waiting, error: unknown): void {
+function refuse({ body, promise, reject }: Waiting, error: unknown): void {
+  discard(body);
   promise.catch(ignore);
   reject(error);
 }

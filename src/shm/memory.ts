@@ -4,9 +4,9 @@ import { randomBytes } from 'node:crypto';
 import { SidecallError } from '../errors.ts';
 import { frameMaxBytes } from '../frame.ts';
 import type { NativeAddon } from '../native.ts';
-import type { HelloMemory, MemoryShape } from '../uds/hello.ts';
+import { HelloFeature, type HelloMemory, type MemoryShape } from '../uds/hello.ts';
 import { wordsOf } from '../words.ts';
-import { Ring } from './ring.ts';
+import { type BlockAgreement, Ring } from './ring.ts';
 
 /** Of the header in front of each record. */
 const recordOverheadBytes = 8;
@@ -14,12 +14,17 @@ const recordOverheadBytes = 8;
 export interface MemorySettings {
   /** Capacity of our outbox: a power of two. */
   readonly ringBytes: number;
+  /** Bytes of our outbox for messages that are read where they lie: a multiple of 16 KiB. */
+  readonly blockAreaBytes: number;
+  /** Do we take messages that lie in the peer's? */
+  readonly takesBlocks: boolean;
   /** Bytes that all outboxes of this process may take together. */
   readonly shareMaxBytes: number;
 }
 
 export class RingMemory implements HelloMemory {
   readonly shape: MemoryShape;
+  readonly features: number;
   readonly #native: NativeAddon;
   readonly #settings: MemorySettings;
   readonly #handle: number;
@@ -31,7 +36,9 @@ export class RingMemory implements HelloMemory {
   constructor(native: NativeAddon, settings: MemorySettings) {
     this.#native = native;
     this.#settings = settings;
-    this.shape = { capacity: settings.ringBytes, blockArea: 0, nonce: randomBytes(16) };
+    const { ringBytes: capacity, blockAreaBytes: blockArea } = settings;
+    this.shape = { capacity, blockArea, nonce: randomBytes(16) };
+    this.features = settings.takesBlocks ? HelloFeature.takesBlocks : 0;
     this.#handle = native.openRing();
   }
 
@@ -69,11 +76,6 @@ export class RingMemory implements HelloMemory {
   }
 
   accept(descriptor: number, { capacity, blockArea, nonce }: MemoryShape): boolean {
-    if (blockArea > 0) {
-      this.drop(descriptor);
-      this.failure = 'the peer offers a block area, which this version has no use for';
-      return false;
-    }
     const refusal = this.#native.acceptOutbox(this.#handle, descriptor, capacity, blockArea, nonce);
     if (refusal === undefined) return true;
     if (refusal.isViolation) {
@@ -87,9 +89,13 @@ export class RingMemory implements HelloMemory {
     this.#native.dropReceived(descriptor);
   }
 
-  /** Both halves were accepted. @throws what duplicating the socket throws. */
-  join(fd: number): Ring {
-    const ring = new Ring(this.#native, this.#handle, fd);
+  /** Both halves were accepted by a peer of these features. @throws what duplicating the socket throws. */
+  join(fd: number, peerFeatures: number): Ring {
+    const agreement: BlockAgreement = {
+      mayLend: (peerFeatures & HelloFeature.takesBlocks) !== 0,
+      mayBorrow: this.#settings.takesBlocks,
+    };
+    const ring = new Ring(this.#native, this.#handle, fd, agreement);
     this.#isOpen = false;
     return ring;
   }

@@ -5,11 +5,12 @@ import { SidecallError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { FrameDecoder, FrameType, headerBytes, protocol, readU32 } from '../frame.ts';
 import { fixed } from '../limits.ts';
-import type { FrameReceiver, Transport } from '../transport.ts';
+import type { FrameReceiver, OwnBlock, Transport } from '../transport.ts';
 import type { SocketOpener } from '../uds/socket.ts';
+import { ArrivedRingBlock, LeaseReturns, RingBlock } from './blocks.ts';
 import { PollBudget } from './poll-budget.ts';
 import { activate, deactivate, type Polled } from './poller.ts';
-import { Left, type Ring, Written } from './ring.ts';
+import { blockReferenceBytes, Left, type Ring, Written } from './ring.ts';
 
 const doorbell = 1;
 // The peer works while we go on: frames become visible a few at a time, not all at the end of the turn.
@@ -30,6 +31,8 @@ export interface RingParts {
   readonly ring: Ring;
   /** Largest frame, header included: what a record of our own outbox holds. */
   readonly frameMaxBytes: number;
+  /** Messages in the peer's block area may be read there: it is trusted not to change them. */
+  readonly lendsInPlace: boolean;
   readonly open: SocketOpener;
   readonly pollBudgetUs: number;
 }
@@ -52,6 +55,10 @@ export class RingTransport implements Transport, Polled {
   /** Frames written now are published when what was drained has been dispatched. */
   #isServing = false;
   #isRefusing = false;
+  /** Leases went back of which the peer was not told yet. */
+  #hasReleases = false;
+  readonly #lendsInPlace: boolean;
+  readonly #returns: LeaseReturns;
   #hasRecords = false;
   #hasWritten = false;
   /** The last frame, in either direction, was a piece of a long message. */
@@ -72,6 +79,8 @@ export class RingTransport implements Transport, Polled {
     this.#ring = parts.ring;
     this.frameMaxBytes = parts.frameMaxBytes;
     this.#open = parts.open;
+    this.#lendsInPlace = parts.lendsInPlace;
+    this.#returns = new LeaseReturns(parts.ring, () => this.#onReturn());
     this.#budget = new PollBudget(parts.pollBudgetUs);
   }
 
@@ -99,18 +108,24 @@ export class RingTransport implements Transport, Polled {
 
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
     if (this.#isOver) return true; // the end is on its way to whoever waits
-    const written = this.#ring.write(header, payload, bulk);
-    if (written !== Written.written) return this.#refuse(written);
-    this.#sentPosition = this.#ring.writtenPosition;
-    this.#hasWritten = true;
-    this.#isMidway = bulk;
-    this.#unpublished += 1;
-    if (this.#unpublished >= publishEvery) this.publish();
-    else if (!this.#isPublishQueued && !this.#isServing) {
-      this.#isPublishQueued = true;
-      process.nextTick(publishLater, this);
-    }
-    return true;
+    return this.#onWritten(this.#ring.write(header, payload, bulk), bulk);
+  }
+
+  allocate(bytes: number): OwnBlock | undefined {
+    const block = this.#isOver ? undefined : this.#ring.allocate(bytes);
+    return block && new RingBlock(this.#ring, block.bytes, block.offset);
+  }
+
+  trySendBlock(header: Uint8Array, prefix: Uint8Array, block: OwnBlock): boolean {
+    if (this.#isOver) return true;
+    const { offset, byteLength } = block as RingBlock;
+    const written = this.#ring.writeBlock(header, prefix, offset, byteLength);
+    if (written === Written.written) (block as RingBlock).onLent();
+    return this.#onWritten(written, false);
+  }
+
+  blockCounts(): { inUse: number; held: number } {
+    return this.#ring.blockCounts;
   }
 
   /**
@@ -149,6 +164,7 @@ export class RingTransport implements Transport, Polled {
     if (this.#isOver) return;
     this.#isOver = true;
     deactivate(this);
+    this.#returns.close();
     this.#ring.close();
     this.#socket?.destroy();
   }
@@ -172,7 +188,7 @@ export class RingTransport implements Transport, Polled {
       this.#finish(SidecallError.from(error));
     } finally {
       this.#isServing = false;
-      if (this.#unpublished > 0) this.publish();
+      if (this.#unpublished > 0 || this.#hasReleases) this.publish();
       if (this.#isEnding && !this.#isBehind) this.#finish(this.#endError);
     }
   }
@@ -209,8 +225,9 @@ export class RingTransport implements Transport, Polled {
   /** @internal */
   publish(): void {
     this.#unpublished = 0;
-    if (this.#isOver || this.#ring.publish()) return;
-    this.#wake(); // the poller tries again: nobody else would
+    if (this.#isOver) return;
+    if (this.#ring.publish()) this.#hasReleases = false;
+    else this.#wake(); // the poller tries again: nobody else would
   }
 
   /** @internal */
@@ -245,6 +262,11 @@ export class RingTransport implements Transport, Polled {
         this.#isMidway = largeBytes >= longFrameBytes;
         if (this.#isMidway) this.#expectLong();
         this.#receiveLarge(filledBytes, largeBytes);
+      }
+      if (left === Left.block && !this.#isOver) {
+        this.#hasRecords = true;
+        records += 1;
+        this.#receiveBlock();
       }
       this.#handOutAhead();
       if (this.#isOver || left === Left.nothing) return;
@@ -337,6 +359,49 @@ export class RingTransport implements Transport, Polled {
     } finally {
       dispatching = 0;
     }
+  }
+
+  /** A frame whose message lies in the peer's block area. */
+  #receiveBlock(): void {
+    const ring = this.#ring;
+    if (ring.takeBlock() !== Written.written) throw corrupt();
+    const { slab, filledBytes, leaseId: id, leaseBytes: byteLength } = ring;
+    const headerAt = blockReferenceBytes;
+    const size = headerBytes(slab[headerAt] as number);
+    if (size === 0 || headerAt + size > filledBytes) throw protocol('frame of unknown type');
+    const mayLend = this.#lendsInPlace;
+    const block = new ArrivedRingBlock(ring, this.#returns, { id, byteLength, mayLend });
+    const header = slab.subarray(headerAt, headerAt + size);
+    dispatching = filledBytes;
+    try {
+      this.#receiver.onFrame(header, slab.subarray(headerAt + size, filledBytes), block);
+    } finally {
+      dispatching = 0;
+      block.drop();
+    }
+  }
+
+  #onWritten(written: number, isBulk: boolean): boolean {
+    if (written !== Written.written) return this.#refuse(written);
+    this.#sentPosition = this.#ring.writtenPosition;
+    this.#hasWritten = true;
+    this.#isMidway = isBulk;
+    this.#unpublished += 1;
+    if (this.#unpublished >= publishEvery) this.publish();
+    else this.#queuePublish();
+    return true;
+  }
+
+  #onReturn(): void {
+    this.#hasReleases = true;
+    this.#unpublished += 1;
+    this.#queuePublish();
+  }
+
+  #queuePublish(): void {
+    if (this.#isPublishQueued || this.#isServing) return;
+    this.#isPublishQueued = true;
+    process.nextTick(publishLater, this);
   }
 
   #lookForRoom(): void {

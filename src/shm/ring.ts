@@ -7,7 +7,7 @@ import type { NativeAddon } from '../native.ts';
 export const Written = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
 
 /** What a drain left behind. */
-export const Left = { nothing: 0, more: 1, large: 2, corrupt: -1 } as const;
+export const Left = { nothing: 0, more: 1, large: 2, block: 3, corrupt: -1 } as const;
 
 /** Indices into the registers; native/binding/ring_table.h has the same. */
 const Register = {
@@ -17,6 +17,8 @@ const Register = {
   written: 3,
   seen: 4,
   owesDoorbell: 5,
+  block: 6,
+  blockBytes: 7,
 } as const;
 
 /**
@@ -25,6 +27,17 @@ const Register = {
  */
 const stagedMaxBytes = 4096;
 const nothing = new Uint8Array(0);
+
+/** Of a reference to a block, in front of the frame in the slab. */
+export const blockReferenceBytes = 24;
+
+/** What the hello agreed of messages in block areas. */
+export interface BlockAgreement {
+  /** In ours. */
+  readonly mayLend: boolean;
+  /** In the peer's. */
+  readonly mayBorrow: boolean;
+}
 
 /** Both outboxes of one connection. NOTE: nothing may be called after `close()` but `close()`. */
 export class Ring {
@@ -37,9 +50,14 @@ export class Ring {
   #isClosed = false;
 
   /** NOTE: takes the handle over; both outboxes were accepted. @throws what duplicating `fd` throws. */
-  constructor(native: NativeAddon, handle: number, fd: number) {
+  constructor(
+    native: NativeAddon,
+    handle: number,
+    fd: number,
+    { mayLend, mayBorrow }: BlockAgreement,
+  ) {
     const { slab, staged, registers } = native.ringExchange();
-    native.joinRing(handle, fd);
+    native.joinRing(handle, fd, mayLend, mayBorrow);
     this.#native = native;
     this.#handle = handle;
     this.slab = slab;
@@ -95,7 +113,10 @@ export class Ring {
     return this.#native.ringWriteStaged(this.#handle, bytes, isBulk);
   }
 
-  /** Makes visible what was written, and rings where the peer sleeps. False: a doorbell is owed. */
+  /**
+   * Makes visible what was written, and rings where the peer sleeps. False: something is owed, a doorbell or
+   * leases that go back and found no room.
+   */
   publish(): boolean {
     return this.#native.ringPublish(this.#handle) === Written.written;
   }
@@ -114,6 +135,79 @@ export class Ring {
   take(skip: number, target: Uint8Array): void {
     if (this.#native.ringTake(this.#handle, skip, target) === Written.written) return;
     throw new Error('a record was taken that is not next'); // our own mistake
+  }
+
+  /** A block of ours; undefined: there is none, or the host wants no external buffers. */
+  allocate(bytes: number): { bytes: Buffer; offset: number } | undefined {
+    const block = this.#isClosed ? undefined : this.#native.ringAllocate(this.#handle, bytes);
+    if (block === undefined) return undefined;
+    return { bytes: block, offset: this.#registers[Register.block] as number };
+  }
+
+  /** It will not be sent. */
+  freeBlock(offset: number): void {
+    if (!this.#isClosed) this.#native.ringFreeBlock(this.#handle, offset);
+  }
+
+  /** As {@link Ring.write}; the message lies in a block. */
+  writeBlock(header: Uint8Array, prefix: Uint8Array, offset: number, bytes: number): number {
+    const staged = this.#staged;
+    staged.set(header, 0);
+    staged.set(prefix, header.byteLength);
+    const frameBytes = header.byteLength + prefix.byteLength;
+    return this.#native.ringWriteBlock(this.#handle, frameBytes, offset, bytes);
+  }
+
+  /**
+   * The block frame that the drain stopped at: the slab holds its reference, then the frame. `corrupt` where
+   * the reference is a lie. The lease is ours until it is released.
+   */
+  takeBlock(): number {
+    return this.#native.ringTakeBlock(this.#handle);
+  }
+
+  /** Of the block that was taken last. */
+  get leaseId(): number {
+    return this.#registers[Register.block] as number;
+  }
+
+  /** Of the block that was taken last. */
+  get leaseBytes(): number {
+    return this.#registers[Register.blockBytes] as number;
+  }
+
+  copyLease(id: number, target: Uint8Array): void {
+    if (this.#isClosed) return;
+    if (this.#native.ringCopyLease(this.#handle, id, target) === Written.written) return;
+    throw new Error('a lease was copied that is not held'); // our own mistake
+  }
+
+  /** undefined: the host wants no external buffers. */
+  lend(id: number): Buffer | undefined {
+    return this.#native.ringLend(this.#handle, id);
+  }
+
+  /** The peer learns of it with what is published next. */
+  releaseLease(id: number): void {
+    if (!this.#isClosed) this.#native.ringReleaseLease(this.#handle, id);
+  }
+
+  /** Views of it have length 0 from now on. */
+  detach(memory: ArrayBuffer): void {
+    this.#native.detach(memory);
+  }
+
+  /** An array buffer over a block was collected. NOTE: also after `close()`: it holds the mapping. */
+  dropObject(isOurs: boolean): void {
+    this.#native.ringDropObject(this.#handle, isOurs ? 1 : 0);
+  }
+
+  /** Blocks of ours in use, and leases held. */
+  get blockCounts(): { inUse: number; held: number } {
+    if (this.#isClosed) return { inUse: 0, held: 0 };
+    this.#native.ringCountBlocks(this.#handle);
+    const [inUse, held] = [this.#registers[Register.block], this.#registers[Register.blockBytes]];
+    return { inUse: inUse as number, held: held as number };
   }
 
   /** Is there room for what was refused last? One of {@link Written}. */

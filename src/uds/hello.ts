@@ -24,6 +24,14 @@ export const HelloFlag = {
   descriptorFollows: 2,
 } as const;
 
+/** What a hello says that its sender can do; bits that a reader does not know mean nothing to it. */
+export const HelloFeature = {
+  /** It takes messages that lie in the block area of the other side's memory. */
+  takesBlocks: 1,
+} as const;
+
+const knownFeatures = HelloFeature.takesBlocks;
+
 /** Limits that a hello carries. */
 export type HelloLimits = Pick<
   SessionLimits,
@@ -40,7 +48,7 @@ export interface MemoryShape {
 /** What the peer said. */
 export interface PeerHello {
   readonly version: number;
-  /** Features both sides know; none are defined yet. */
+  /** Of {@link HelloFeature}. */
   readonly features: number;
   readonly limits: HelloLimits;
   /** Memory that it announces; undefined: none. */
@@ -50,6 +58,8 @@ export interface PeerHello {
 /** Shared memory on our side of a hello; undefined where a session cannot or shall not have any. */
 export interface HelloMemory {
   readonly shape: MemoryShape;
+  /** What we can do with the peer's: of {@link HelloFeature}. */
+  readonly features: number;
   /** Makes our outbox; its descriptor to send, or undefined where it cannot be made. */
   create(): number | undefined;
   /** The descriptor went out; or `why` it did not. */
@@ -69,17 +79,21 @@ export interface HelloResult {
   readonly reason: string;
 }
 
-/** Our hello. `memory` undefined: capacity and block area are 0. */
-export function encodeHello(limits: HelloLimits, memory?: MemoryShape, flags = 0): Buffer {
+/** Our hello. `memory` undefined: capacity, block area and features are 0. */
+export function encodeHello(
+  limits: HelloLimits,
+  memory?: Pick<HelloMemory, 'shape' | 'features'>,
+  flags = 0,
+): Buffer {
   const bytes = Buffer.alloc(helloBytes);
   bytes.writeUInt32LE(helloMagic, 0);
   bytes.writeUInt16LE(versionMin, 4);
   bytes.writeUInt16LE(versionMax, 6);
-  bytes.writeUInt32LE(0, 8); // features
+  bytes.writeUInt32LE(memory?.features ?? 0, 8);
   bytes.writeUInt32LE(flags, 12);
-  bytes.writeBigUInt64LE(BigInt(memory?.capacity ?? 0), 16);
-  bytes.writeBigUInt64LE(BigInt(memory?.blockArea ?? 0), 24);
-  bytes.set(memory?.nonce ?? randomBytes(16), 32);
+  bytes.writeBigUInt64LE(BigInt(memory?.shape.capacity ?? 0), 16);
+  bytes.writeBigUInt64LE(BigInt(memory?.shape.blockArea ?? 0), 24);
+  bytes.set(memory?.shape.nonce ?? randomBytes(16), 32);
   bytes.writeUInt32LE(limits.receiveMaxBytes, 48);
   bytes.writeUInt32LE(limits.streamsMax, 52);
   bytes.writeUInt32LE(limits.metadataMaxBytes, 56);
@@ -108,7 +122,7 @@ export function decodeHello(bytes: Buffer): PeerHello & { flags: number } {
   }
   return {
     version: min <= versionMax && max >= versionMin ? Math.min(max, versionMax) : 0,
-    features: 0,
+    features: bytes.readUInt32LE(8) & knownFeatures,
     limits,
     memory,
     flags,
@@ -141,7 +155,7 @@ export async function helloAsConnecting(
 ): Promise<HelloResult> {
   if (memory !== undefined) wire.admitDescriptors();
   const flags = memory === undefined ? 0 : HelloFlag.descriptorFollows;
-  await wire.send(encodeHello(own, memory?.shape, flags));
+  await wire.send(encodeHello(own, memory, flags));
   const { hello, descriptor } = await receiveHello(wire, HelloFlag.descriptor, memory);
   if (hello.memory === undefined) {
     const verdict = await receiveAnswer(wire);
@@ -197,7 +211,7 @@ async function offerMemory(
   const descriptor = memory.create();
   if (descriptor === undefined) return false;
   wire.admitDescriptors(); // the peer's own comes with its answer
-  const hello = encodeHello(own, memory.shape, HelloFlag.descriptor);
+  const hello = encodeHello(own, memory, HelloFlag.descriptor);
   const why = await wire.sendWith(hello, descriptor);
   memory.noteSent(why);
   return why === undefined;

@@ -334,7 +334,7 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
       expect(isExpected, `${code} ${message}`).toBe(true);
     }
     await until(() => pair.far.stats().handlers.running === 0);
-    expect(pair.near.stats()).toEqual({
+    expect(pair.near.stats()).toMatchObject({
       calls: { open: 0, waiting: 0 },
       handlers: { running: 0 },
       queuedBytes: 0,

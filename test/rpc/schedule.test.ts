@@ -47,7 +47,11 @@ function scene(): {
   send: (slot: number, bytes: number, stream?: SendingStream) => SendingStream;
 } {
   const transport = new FakeTransport();
-  const schedule = new Schedule(transport, () => undefined);
+  const schedule = new Schedule(
+    transport,
+    () => undefined,
+    (error) => expect.fail(error.message),
+  );
   return {
     transport,
     schedule,

@@ -92,7 +92,7 @@ describe('the lane of a session', () => {
     const limits = checkLimits(undefined);
     const shape = { capacity: 65_536, blockArea: 0, nonce: new Uint8Array(16) };
     const said = [
-      encodeHello(limits, shape, HelloFlag.descriptor),
+      encodeHello(limits, { shape, features: 0 }, HelloFlag.descriptor),
       encodeAnswer(Verdict.socketLane, 1),
     ];
     const sent: number[] = [];
@@ -114,6 +114,7 @@ describe('the lane of a session', () => {
     };
     const memory: HelloMemory = {
       shape,
+      features: 0,
       create: () => expect.fail("made although the peer's cannot be had"),
       noteSent: () => undefined,
       accept: () => expect.fail('nothing came'),
@@ -152,7 +153,7 @@ describe('the lane of a session', () => {
     const shape = { capacity: 65_536, blockArea: 0, nonce: new Uint8Array(16) };
     native.send(
       far,
-      encodeHello(checkLimits(undefined), shape, HelloFlag.descriptorFollows),
+      encodeHello(checkLimits(undefined), { shape, features: 0 }, HelloFlag.descriptorFollows),
       0,
       -1,
     );
@@ -219,7 +220,11 @@ describe('memory', () => {
     await using strict = await listen({ authorize: () => false });
     const refused = native.connectSocket(strict.path);
     const shape = { capacity: 65_536, blockArea: 0, nonce: new Uint8Array(16) };
-    const hello = encodeHello(checkLimits(undefined), shape, HelloFlag.descriptorFollows);
+    const hello = encodeHello(
+      checkLimits(undefined),
+      { shape, features: 0 },
+      HelloFlag.descriptorFollows,
+    );
     native.send(refused, hello, 0, -1);
     await new Promise((done) => setTimeout(done, 30));
     expect(native.ringMemoryBytes()).toBe(before);

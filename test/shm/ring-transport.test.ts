@@ -43,6 +43,7 @@ function scene(overrides: Partial<Ring>): {
   const transport = new RingTransport({
     ring,
     frameMaxBytes: 1000,
+    lendsInPlace: false,
     pollBudgetUs: 0,
     open: (callback) => {
       onBytes = callback;

@@ -1,8 +1,10 @@
 // Two sessions that are each other's peer, over every transport there is.
 
+import { SidecallError } from '../../src/errors.ts';
 import {
   checkSessionOptions,
   establishOverDescriptor,
+  type SessionOptions,
   type SessionSettings,
 } from '../../src/establish.ts';
 import type { OnEvent } from '../../src/events.ts';
@@ -79,6 +81,36 @@ export function openLoopback(
   };
 }
 
+/** Over rings, with options of one's own; `native`: an addon that differs, for the near side. */
+export async function openRingPair(
+  nearOptions: SessionOptions,
+  farOptions: SessionOptions,
+  native = requireNative('the test'),
+): Promise<Pair> {
+  const addon = requireNative('the test');
+  const fds = addon.socketPair();
+  const { signal } = new AbortController();
+  const open = (side: 'accepting' | 'connecting', own: typeof addon, options: SessionOptions) =>
+    establishOverDescriptor(
+      own,
+      side === 'accepting' ? fds.near : fds.far,
+      loopbackPeer,
+      { side },
+      checkSessionOptions({ lane: 'ring', ...options }, undefined),
+      signal,
+    );
+  const [near, far] = await Promise.all([
+    open('accepting', native, nearOptions),
+    open('connecting', addon, farOptions),
+  ]);
+  return {
+    near,
+    far,
+    cut: () => far.terminate(new SidecallError('ERR_SIDECALL_PEER_GONE')),
+    [Symbol.asyncDispose]: () => closeBoth(near, far),
+  };
+}
+
 /** Over a pair of sockets, both ends in this process. */
 async function openSocketPair(
   options: PairOptions = {},
@@ -105,7 +137,6 @@ async function openSocketPair(
       signal,
     ),
   ]);
-  const { SidecallError } = await import('../../src/errors.ts');
   return {
     near,
     far,

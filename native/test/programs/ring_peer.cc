@@ -81,6 +81,8 @@ Bytes ReceiveExactly(int fd, std::size_t count, UniqueFd& descriptor) {
   return bytes;
 }
 
+constexpr std::uint64_t kBlockBytes = 256 * 1024;
+
 class FdBell final : public Doorbell {
  public:
   explicit FdBell(int fd) : fd_(fd) {}
@@ -144,6 +146,7 @@ Connection Meet(const std::string& path, const std::string& act) {
   const int fd = connection.socket.get();
   (void)AdmitDescriptors(fd);
   connection.my_shape = ShapeOf(kCapacityMin * 4);
+  if (act.starts_with("block-")) connection.my_shape.block_area_bytes = kBlockBytes;
   SendAll(fd, HelloOf(connection.my_shape, 2), {});
   UniqueFd descriptor;
   const Bytes hello = ReceiveExactly(fd, 64, descriptor);
@@ -217,6 +220,17 @@ Bytes NotificationFrame(std::uint32_t slot, const std::string& payload) {
   return frame;
 }
 
+// A call in slot 0, generation 1, of the first method announced, whose request lies elsewhere.
+Bytes CallFrame(std::uint32_t message_bytes) {
+  Bytes frame = Frame(2, 32, "");
+  frame[1] = 3;
+  frame[2] = 1;
+  PutU32(frame, 8, 1);
+  PutU32(frame, 16, 0xffff'ffff);
+  PutU32(frame, 24, message_bytes);
+  return frame;
+}
+
 // Credit of nothing: valid, and without any effect.
 Bytes IdleFrame() { return Frame(8, 16, ""); }
 
@@ -259,6 +273,40 @@ void Lie(Connection& connection, const std::string& act) {
     StoreHeader(connection.mine.data(), header);
     StoreWord(control.producer_cursor, capacity);
   }
+  if (act.starts_with("block-")) {
+    // References behind each other: offset, bytes, id.
+    std::vector<BlockReference> references = {{0, 100, 1}};
+    if (act == "block-outside") references = {{kBlockBytes - kBlockAlign, kBlockAlign + 1, 1}};
+    if (act == "block-misaligned") references = {{8, 100, 1}};
+    if (act == "block-id") references = {{0, 100, 7}};
+    if (act == "block-twice") references.push_back({0, 100, 2});
+    std::uint64_t at = 0;
+    const auto word = [&](std::uint64_t value) {
+      StoreHeader(connection.mine.data() + at, value);
+      at += 8;
+    };
+    word(RecordHeader::Join(8 + 12, RecordKind::kFrame));  // names method 0, "Flow.vat"
+    word(1);
+    word(0);
+    std::memcpy(connection.mine.data() + at - 4, "Flow.vat", 8);
+    at += 8;
+    for (std::uint32_t slot = 0; slot < references.size(); ++slot) {
+      const auto& [offset, bytes, id] = references[slot];
+      word(RecordHeader::Join(24 + 32, RecordKind::kBlockFrame));
+      word(offset);
+      word(bytes);
+      word(id);
+      Bytes frame = CallFrame(static_cast<std::uint32_t>(bytes));
+      PutU32(frame, 4, slot);
+      std::memcpy(connection.mine.data() + at, frame.data(), frame.size());
+      at += frame.size();
+    }
+    if (act == "block-release") {
+      word(RecordHeader::Join(8, RecordKind::kBlockRelease));
+      word(1);
+    }
+    StoreWord(control.producer_cursor, at);
+  }
   if (act == "consumer-ahead") StoreWord(control.consumer_cursor, 1 << 20);
   for (int look = 0; look < 1000 && !HasEnded(connection.socket.get()); ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -286,7 +334,8 @@ int main(int argc, char** argv) {
              .my_capacity = connection.my_shape.capacity_bytes,
              .peer = connection.peer.control(),
              .peer_data = connection.peer.data(),
-             .peer_capacity = connection.peer_shape.capacity_bytes},
+             .peer_capacity = connection.peer_shape.capacity_bytes,
+             .my_block_area = connection.my_shape.block_area_bytes},
             bell);
   const auto put = [&](const Bytes& frame) {
     return ring.Write(frame, {}, false) == Ring::Written::kWritten;
@@ -356,6 +405,26 @@ int main(int argc, char** argv) {
     ring.Publish();
     put(NotificationFrame(10, "\"never published\""));
     ::kill(::getpid(), SIGKILL);
+  } else if (act == "block-changes" || act == "block-dies" || act == "block-length" ||
+             act == "block-frame") {
+    put(MethodFrame("Flow.vat"));
+    const auto block = ring.AllocateBlock(kBlockBytes / 2);
+    if (!block.has_value()) Fail("allocate");
+    std::memset(block->data, 7, kBlockBytes / 2);
+    const std::uint32_t said = act == "block-length" ? 100 : kBlockBytes / 2;
+    const Bytes frame = act == "block-frame" ? IdleFrame() : CallFrame(said);
+    if (ring.WriteBlock(frame, block->offset, kBlockBytes / 2) != Ring::Written::kWritten) {
+      Fail("write");
+    }
+    ring.Publish();
+    if (act == "block-dies") {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      ::kill(::getpid(), SIGKILL);
+    }
+    std::uint8_t filling = 0;
+    for (const auto end = until(800); act == "block-changes" && Clock::now() < end;) {
+      std::memset(block->data, ++filling, kBlockBytes / 2);
+    }
   } else if (act == "idle") {
     std::this_thread::sleep_for(std::chrono::milliseconds(1000));
   } else {

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// Blocks of our outbox that are filled in place, and blocks of the peer's that are read in place. Whoever
+// holds a view keeps it alive; when the last one was collected, what was never given back goes back.
+import type { ArrivedBlock, LentBytes, OwnBlock } from '../transport.ts';
+import type { Ring } from './ring.ts';
+
+interface Ticket {
+  /** The array buffer is gone. Its mapping may go, too. */
+  onCollected(): void;
+}
+
+// Of array buffers, not of blocks and leases: a view may outlive those. The tickets hold no view.
+const collected = new FinalizationRegistry<Ticket>((ticket) => ticket.onCollected());
+
+/** What may happen to our own block: it is freed, or lent, once. */
+class OwnTicket implements Ticket {
+  readonly ring: Ring;
+  readonly offset: number;
+  isOurs = true;
+
+  constructor(ring: Ring, offset: number) {
+    this.ring = ring;
+    this.offset = offset;
+  }
+
+  free(): void {
+    if (!this.isOurs) return;
+    this.isOurs = false;
+    this.ring.freeBlock(this.offset);
+  }
+
+  onCollected(): void {
+    this.free();
+    this.ring.dropObject(true);
+  }
+}
+
+/** A block of ours, as the transport sends it. */
+export class RingBlock implements OwnBlock {
+  readonly bytes: Buffer;
+  readonly byteLength: number;
+  readonly #ticket: OwnTicket;
+
+  constructor(ring: Ring, bytes: Buffer, offset: number) {
+    this.bytes = bytes;
+    this.byteLength = bytes.byteLength;
+    this.#ticket = new OwnTicket(ring, offset);
+    collected.register(bytes.buffer, this.#ticket);
+  }
+
+  get offset(): number {
+    return this.#ticket.offset;
+  }
+
+  seal(): void {
+    this.#ticket.ring.detach(this.bytes.buffer as ArrayBuffer);
+  }
+
+  free(): void {
+    this.seal();
+    this.#ticket.free();
+  }
+
+  /** The peer has it. */
+  onLent(): void {
+    this.#ticket.isOurs = false;
+  }
+}
+
+/**
+ * Leases of one session on their way back. Tickets know it and not the session, or a lease that a handler's
+ * closure holds would keep itself alive.
+ */
+export class LeaseReturns {
+  readonly #ring: Ring;
+  /** Tells the peer, in a while. */
+  #onReturn: (() => void) | undefined;
+  readonly #waiting = new Map<number, () => void>();
+
+  constructor(ring: Ring, onReturn: () => void) {
+    this.#ring = ring;
+    this.#onReturn = onReturn;
+  }
+
+  release(id: number): void {
+    this.#ring.releaseLease(id);
+    this.#onReturn?.();
+    const then = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    then?.();
+  }
+
+  whenReleased(id: number, then: () => void): void {
+    if (this.#onReturn !== undefined) this.#waiting.set(id, then);
+  }
+
+  /** The session is over: nobody waits for anything. */
+  close(): void {
+    this.#onReturn = undefined;
+    this.#waiting.clear();
+  }
+}
+
+class LeaseTicket implements Ticket {
+  readonly ring: Ring;
+  readonly returns: LeaseReturns;
+  readonly id: number;
+  isHeld = true;
+
+  constructor(ring: Ring, returns: LeaseReturns, id: number) {
+    this.ring = ring;
+    this.returns = returns;
+    this.id = id;
+  }
+
+  release(): void {
+    if (!this.isHeld) return;
+    this.isHeld = false;
+    this.returns.release(this.id);
+  }
+
+  onCollected(): void {
+    this.release();
+    this.ring.dropObject(false);
+  }
+}
+
+class RingLease implements LentBytes {
+  readonly bytes: Buffer;
+  readonly #ticket: LeaseTicket;
+
+  constructor(bytes: Buffer, ticket: LeaseTicket) {
+    this.bytes = bytes;
+    this.#ticket = ticket;
+    collected.register(bytes.buffer, ticket);
+  }
+
+  release(): void {
+    const { ring, isHeld } = this.#ticket;
+    if (isHeld) ring.detach(this.bytes.buffer as ArrayBuffer);
+    this.#ticket.release();
+  }
+
+  whenReleased(then: () => void): void {
+    this.#ticket.returns.whenReleased(this.#ticket.id, then);
+  }
+}
+
+/** A message in the peer's block area. It is ours until it was copied, or its lease was released. */
+export class ArrivedRingBlock implements ArrivedBlock {
+  readonly byteLength: number;
+  readonly #ring: Ring;
+  readonly #returns: LeaseReturns;
+  readonly #id: number;
+  readonly #mayLend: boolean;
+  #isTaken = false;
+
+  /** `mayLend`: the peer is trusted not to change what it has sent. */
+  constructor(
+    ring: Ring,
+    returns: LeaseReturns,
+    of: { id: number; byteLength: number; mayLend: boolean },
+  ) {
+    this.#ring = ring;
+    this.#returns = returns;
+    this.#id = of.id;
+    this.byteLength = of.byteLength;
+    this.#mayLend = of.mayLend;
+  }
+
+  copyInto(target: Uint8Array): void {
+    this.#ring.copyLease(this.#id, target);
+    this.drop();
+  }
+
+  lend(): LentBytes | undefined {
+    if (!this.#mayLend || this.#isTaken) return undefined;
+    const bytes = this.#ring.lend(this.#id);
+    if (bytes === undefined) return undefined; // the host wants no external buffers
+    this.#isTaken = true;
+    return new RingLease(bytes, new LeaseTicket(this.#ring, this.#returns, this.#id));
+  }
+
+  drop(): void {
+    if (this.#isTaken) return;
+    this.#isTaken = true;
+    this.#returns.release(this.#id);
+  }
+}
