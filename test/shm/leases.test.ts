@@ -1,0 +1,503 @@
+// What shared memory makes of leases: who holds which block, what a peer can do with it, and when it goes.
+
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, open as openFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { describe, expect, it } from 'vitest';
+import type { SessionOptions } from '../../src/establish.ts';
+import type { SidecallEvent } from '../../src/events.ts';
+import { listen } from '../../src/listen.ts';
+import { type NativeAddon, requireNative } from '../../src/native.ts';
+import { bytes } from '../../src/rpc/codec.ts';
+import { type Lease, leased } from '../../src/rpc/lease.ts';
+import { clientStream, service, unary } from '../../src/rpc/service.ts';
+import type { Session } from '../../src/rpc/session.ts';
+import { canary } from '../support/canary.ts';
+import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { openRingPair, type Pair } from '../support/pairs.ts';
+import { ringPeerProgram, startProgram } from '../support/programs.ts';
+import { fill, sumOf, Vat, vatHandlers } from '../support/vat.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const native = requireNative('the test');
+const inPlace: SessionOptions = { leases: 'in-place-trusted', blockAreaBytes: MiB };
+
+/** The addon, some of its functions replaced. */
+function addonWith(overrides: Partial<NativeAddon>): NativeAddon {
+  return Object.assign(Object.create(native) as NativeAddon, overrides);
+}
+
+function countMaps(): number {
+  return readFileSync('/proc/self/maps', 'latin1').split('/memfd:').length - 1;
+}
+
+async function collectUntil(isDone: () => boolean): Promise<void> {
+  await until(() => {
+    globalThis.gc?.();
+    return isDone();
+  });
+}
+
+describe('blocks of the sender', () => {
+  it('S1 are sent without a copy: what goes through the ring does not grow with them', async () => {
+    const moved: number[] = [];
+    const count = (of: number): void => void moved.push(of);
+    const counting = addonWith({
+      ringWriteStaged: (ring, size, bulk) => {
+        count(size);
+        return native.ringWriteStaged(ring, size, bulk);
+      },
+      ringWriteBytes: (ring, header, payload, bulk) => {
+        count(header + payload.byteLength);
+        return native.ringWriteBytes(ring, header, payload, bulk);
+      },
+      ringWriteBlock: (ring, staged, offset, size) => {
+        count(staged);
+        return native.ringWriteBlock(ring, staged, offset, size);
+      },
+    });
+    const options = { ...inPlace, blockAreaBytes: 4 * MiB };
+    await using pair = await openRingPair(options, options, counting);
+    pair.far.serve(Vat, vatHandlers());
+    const { take } = pair.near.client(Vat);
+    await take(pair.near.allocate(1)); // announces the method
+    for (const size of [64, 64 * KiB, MiB, 4 * MiB]) {
+      moved.length = 0;
+      const block = pair.near.allocate(size);
+      expect(block.inPlace).toBe(true);
+      const sum = fill(block.bytes, size);
+      expect(await take(block)).toEqual({ sum, copied: false });
+      expect(moved.reduce((all, one) => all + one, 0)).toBeLessThan(200);
+    }
+  });
+
+  it('are ordinary memory where none is free, and counted; a peer that keeps them hurts nobody else', async () => {
+    await using pair = await openRingPair(inPlace, inPlace);
+    const held: Lease[] = [];
+    pair.far.serve(
+      Vat,
+      vatHandlers({
+        take: (lease) => {
+          held.push(lease.keep());
+          return { sum: sumOf(lease.bytes), copied: lease.copied };
+        },
+      }),
+    );
+    pair.far.serve(Desk, deskHandlers());
+    const { take } = pair.near.client(Vat);
+    const outcomes: boolean[] = [];
+    for (let at = 0; at < 24; at += 1) {
+      const block = pair.near.allocate(100 * KiB); // 128 KiB each, of 1 MiB
+      outcomes.push(block.inPlace);
+      const sum = fill(block.bytes, at);
+      expect(await take(block)).toEqual({ sum, copied: !block.inPlace });
+    }
+    expect(outcomes.filter(Boolean)).toHaveLength(8);
+    expect(pair.near.stats().blocks).toEqual({ inUse: 8, ordinary: 16 });
+    expect(pair.far.stats().leases).toEqual({ held: 8 });
+    const desk = pair.near.client(Desk);
+    const sums = await Promise.all(
+      Array.from({ length: 1000 }, (_, a) => desk.add({ a, b: 1 }).then(({ sum }) => sum - a)),
+    );
+    expect(sums.every((one) => one === 1)).toBe(true);
+    for (const lease of held) lease.release();
+    await until(() => pair.near.stats().blocks.inUse === 0);
+    expect(pair.near.allocate(900 * KiB).inPlace).toBe(true);
+  });
+
+  it('S18 as many as there may be go at once, and wait their turn in the queue', async () => {
+    const area = { ...inPlace, blockAreaBytes: 8 * MiB, ringBytes: 64 * KiB };
+    await using pair = await openRingPair(area, area);
+    pair.far.serve(Vat, vatHandlers());
+    const { take } = pair.near.client(Vat);
+    let inPlaceCount = 0;
+    const answers = await Promise.all(
+      Array.from({ length: 3000 }, async (_, at) => {
+        const block = pair.near.allocate(100 + at);
+        if (block.inPlace) inPlaceCount += 1;
+        const sum = fill(block.bytes, at);
+        return (await take(block)).sum === sum;
+      }),
+    );
+    expect(answers.every(Boolean)).toBe(true);
+    expect(inPlaceCount).toBe(1024);
+    await until(() => pair.near.stats().blocks.inUse === 0);
+  });
+
+  it('that nobody sends or frees are free again when they were collected', async () => {
+    await using pair = await openRingPair(inPlace, inPlace);
+    const view = (() => {
+      for (let at = 0; at < 7; at += 1) pair.near.allocate(128 * KiB);
+      return pair.near.allocate(128 * KiB).bytes;
+    })();
+    view.fill(9);
+    expect(pair.near.stats().blocks.inUse).toBe(8);
+    await collectUntil(() => pair.near.stats().blocks.inUse === 1);
+    expect(view[100]).toBe(9); // its block is gone, its view is not
+    expect(pair.near.allocate(128 * KiB).inPlace).toBe(true);
+  });
+
+  it('that wait to be sent are not free because nobody looks at them', async () => {
+    const small = { ...inPlace, ringBytes: 64 * KiB };
+    await using pair = await openRingPair(small, small);
+    pair.far.serve(Vat, vatHandlers());
+    pair.far.serve(Desk, deskHandlers());
+    // Long messages fill the ring; the blocks wait behind small ones.
+    const load = Array.from({ length: 20 }, () =>
+      pair.near.client(Desk).echo(new Uint8Array(60_000)),
+    );
+    const wanted: number[] = [];
+    const answers = Array.from({ length: 100 }, (_, at) => {
+      const block = pair.near.allocate(4096);
+      wanted.push(fill(block.bytes, at));
+      return pair.near.client(Vat).take(block);
+    });
+    for (let round = 0; round < 5; round += 1) {
+      globalThis.gc?.();
+      await sleep(1);
+    }
+    const sums = (await Promise.all(answers)).map(({ sum }) => sum);
+    expect(sums).toEqual(wanted);
+    await Promise.all(load);
+  });
+
+  it('of a cancelled call that was never written are freed', async () => {
+    const small = { ...inPlace, limits: { streamsMax: 1 } };
+    await using pair = await openRingPair(small, small);
+    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Vat, vatHandlers());
+    const first = new AbortController();
+    const hanging = pair.near.client(Desk).hang(undefined, { signal: first.signal });
+    const second = new AbortController();
+    const waiting = pair.near
+      .client(Vat)
+      .take(pair.near.allocate(5000), { signal: second.signal })
+      .catch((error: Error) => error.message);
+    expect(pair.near.stats().blocks.inUse).toBe(1);
+    second.abort(new Error('enough'));
+    expect(await waiting).toBe('enough');
+    expect(pair.near.stats().blocks.inUse).toBe(0);
+    first.abort(new Error('enough'));
+    await hanging.catch((error: Error) => error.stack);
+  });
+});
+
+describe('leases of the receiver', () => {
+  const Drain = service('Drain', {
+    pour: clientStream<Lease, { messages: number }, ReturnType<Session['allocate']> | Uint8Array>({
+      request: leased,
+    }),
+  });
+
+  it('count in the window of their stream until they go back', async () => {
+    const limits = { streamWindowBytes: 64 * KiB };
+    await using pair = await openRingPair({ ...inPlace, limits }, { ...inPlace, limits });
+    const held: Lease[] = [];
+    pair.far.serve(Drain, {
+      async pour(leases) {
+        let messages = 0;
+        for await (const lease of leases) {
+          held.push(lease);
+          messages += 1;
+        }
+        return { messages };
+      },
+    });
+    const call = pair.near.client(Drain).pour();
+    let sent = 0;
+    const sending = (async () => {
+      for (let at = 0; at < 12; at += 1) {
+        await call.send(pair.near.allocate(32 * KiB));
+        sent += 1;
+      }
+    })();
+    await until(() => held.length === 2);
+    await sleep(50);
+    expect(held).toHaveLength(2); // the window, and what goes beyond it of the last message
+    expect(sent).toBe(2);
+    for (let at = 0; at < 12; at += 1) {
+      await until(() => held.length > at);
+      held[at]?.release();
+    }
+    await sending;
+    expect(await call.end()).toEqual({ messages: 12 });
+  });
+
+  it('go back when they were collected; a view keeps them', async () => {
+    await using pair = await openRingPair(inPlace, inPlace);
+    pair.far.serve(Vat, vatHandlers());
+    const receive = async (): Promise<Lease['bytes']> => {
+      const lease = await pair.near.client(Vat).raise(pair.near.allocate(8192));
+      expect(lease.copied).toBe(false);
+      return lease.bytes;
+    };
+    let view: Lease['bytes'] | undefined = await receive();
+    const sum = sumOf(view);
+    await receive();
+    await collectUntil(() => pair.far.stats().blocks.inUse === 1);
+    expect(sumOf(view)).toBe(sum);
+    view = undefined;
+    await collectUntil(() => pair.far.stats().blocks.inUse === 0);
+  });
+
+  it('S32 row 99 outlive their session, and are unmapped when the last view was collected', async () => {
+    const before = countMaps();
+    const view = await (async () => {
+      await using pair = await openRingPair(inPlace, inPlace);
+      pair.far.serve(Vat, vatHandlers());
+      const block = pair.near.allocate(300_000);
+      const kept = pair.near.allocate(5000); // never sent
+      fill(block.bytes, 1);
+      const lease = await pair.near.client(Vat).raise(block);
+      return { lease, own: kept.bytes };
+    })();
+    globalThis.gc?.();
+    await sleep(20);
+    expect(countMaps() - before).toBe(2);
+    expect(sumOf(view.lease.bytes)).toBe(fill(new Uint8Array(300_000), 2));
+    view.own.fill(1);
+    view.lease.release();
+    expect(() => view.lease.bytes).toThrow();
+    Object.assign(view, { lease: undefined, own: undefined });
+    await collectUntil(() => countMaps() === before);
+  });
+
+  it('row 99 may be written to a file while they are released and the session ends', async () => {
+    const path = join(tmpdir(), 'written');
+    await writeFile(path, '');
+    const file = await openFile(path, 'w');
+    for (let round = 0; round < 50; round += 1) {
+      await using pair = await openRingPair(inPlace, inPlace);
+      pair.far.serve(Vat, vatHandlers());
+      const lease = await pair.near.client(Vat).raise(pair.near.allocate(500_000));
+      const writing = file.write(lease.bytes as never, 0, 500_000, 0);
+      lease.release();
+      await pair.near.close();
+      globalThis.gc?.();
+      expect((await writing).bytesWritten).toBe(500_000);
+    }
+    await file.close();
+    await rm(path);
+  });
+
+  it('are copies where the host refuses external buffers, and blocks are ordinary memory', async () => {
+    const refusing = addonWith({ ringAllocate: () => undefined, ringLend: () => undefined });
+    await using pair = await openRingPair(inPlace, inPlace, refusing);
+    pair.far.serve(Vat, vatHandlers());
+    for (let round = 0; round < 30; round += 1) {
+      const block = pair.near.allocate(100_000);
+      expect(block.inPlace).toBe(false);
+      const sum = fill(block.bytes, round);
+      using lease = await pair.near.client(Vat).raise(block);
+      expect(lease.copied).toBe(true);
+      expect(sumOf(lease.bytes)).not.toBe(sum);
+    }
+    await until(() => pair.far.stats().blocks.inUse === 0); // each went back as soon as it was copied
+  });
+
+  it('may be held for long while others go on', async () => {
+    await using pair = await openRingPair(inPlace, inPlace);
+    pair.far.serve(Vat, vatHandlers());
+    const held = await pair.near.client(Vat).raise(pair.near.allocate(4096));
+    const sum = sumOf(held.bytes);
+    for (let round = 0; round < 2000; round += 1) {
+      using lease = await pair.near.client(Vat).raise(pair.near.allocate(4096));
+      expect(lease.copied).toBe(false);
+    }
+    expect(sumOf(held.bytes)).toBe(sum);
+    held.release();
+    await until(() => pair.far.stats().blocks.inUse === 0);
+  });
+
+  it('row 100 a store through a cast is a fault of our own process, and of no other', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'store-'));
+    await using program = startProgram('lease-store.mjs', [join(directory, 'socket')]);
+    expect(await program.next()).toEqual({ copied: false, byte: 0 });
+    expect(await program.exited).toMatchObject({ code: null, signal: 'SIGSEGV' });
+    await rm(directory, { recursive: true });
+  });
+
+  it('S32 end with their worker', async () => {
+    await using listener = await listen(inPlace);
+    listener.serve(Vat, vatHandlers());
+    for (let round = 0; round < 20; round += 1) {
+      const worker = new Worker(
+        `const { parentPort, workerData } = require('node:worker_threads');
+         import(${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)}).then(async (all) => {
+           const { connect, leased, service, unary } = all;
+           const Vat = service('Vat', { raise: unary({ request: leased, response: leased }) });
+           const session = await connect({ path: workerData.path, ...workerData.options });
+           const kept = [];
+           for (;;) {
+             kept.push(await session.client(Vat).raise(session.allocate(5000)));
+             if (kept.length === 20) parentPort.postMessage(kept.some((lease) => lease.copied));
+           }
+         });`,
+        { eval: true, workerData: { path: listener.path, options: inPlace } },
+      );
+      const [isCopied] = await once(worker, 'message');
+      expect(isCopied).toBe(false);
+      await worker.terminate();
+    }
+    await until(() => listener.sessionCount === 0);
+    await collectUntil(() => native.ringMemoryBytes() === 0);
+  });
+});
+
+describe('bytes that go away while they wait', () => {
+  it('end the session, and not the process', async () => {
+    await using pair = await openRingPair({}, {});
+    pair.far.serve(Desk, deskHandlers());
+    const payload = new Uint8Array(3 * MiB);
+    const echo = pair.near.client(Desk).echo(payload);
+    structuredClone(payload.buffer, { transfer: [payload.buffer] });
+    expect(await echo.catch((error: unknown) => error)).toMatchObject({
+      code: 'ERR_SIDECALL_LEASE_RELEASED',
+      message: expect.stringContaining('detached'),
+    });
+    expect(await pair.near.closed).toMatchObject({ code: 'ERR_SIDECALL_LEASE_RELEASED' });
+  });
+});
+
+describe('a peer that lies about blocks', () => {
+  const Flow = service('Flow', {
+    vat: unary<Lease, { ok: boolean }, Uint8Array>({ request: leased }),
+  });
+
+  interface Scene extends AsyncDisposable {
+    readonly events: SidecallEvent[];
+    readonly leases: Lease[];
+    readonly attack: (act: string) => ReturnType<typeof startProgram>;
+    readonly neighbour: Pair;
+  }
+
+  async function scene(leases: 'off' | 'copy' | 'in-place-trusted'): Promise<Scene> {
+    const events: SidecallEvent[] = [];
+    const seen: Lease[] = [];
+    const listener = await listen({ leases, onEvent: (event) => events.push(event) });
+    listener.serve(Flow, {
+      vat: (lease) => {
+        seen.push(lease.keep());
+        return { ok: true };
+      },
+    });
+    const neighbour = await openRingPair(inPlace, inPlace);
+    neighbour.far.serve(Desk, deskHandlers());
+    return {
+      events,
+      leases: seen,
+      neighbour,
+      attack: (act) =>
+        startProgram('ring_peer', [listener.path, act], { command: ringPeerProgram }),
+      [Symbol.asyncDispose]: async () => {
+        await neighbour[Symbol.asyncDispose]();
+        await listener.close();
+      },
+    };
+  }
+
+  it.each([
+    ['block-outside', 'in-place-trusted'],
+    ['block-outside', 'copy'],
+    ['block-misaligned', 'in-place-trusted'],
+    ['block-id', 'in-place-trusted'],
+    ['block-twice', 'in-place-trusted'],
+    ['block-release', 'copy'],
+    ['block-honest', 'off'],
+  ] as const)('rows 96 98 %s (leases: %s) is RING_CORRUPT', async (act, mode) => {
+    await using at = await scene(mode);
+    const watch = canary(at.neighbour.near);
+    await using attacker = at.attack(act);
+    expect(await attacker.next()).toEqual({ verdict: 0 });
+    await until(() => at.events.length > 0);
+    expect(at.events).toMatchObject([
+      { type: 'session-failed', error: { code: 'ERR_SIDECALL_RING_CORRUPT' } },
+    ]);
+    await watch.stop();
+    expect(at.neighbour.near.state).toBe('open');
+    for (const lease of at.leases) lease.release();
+  });
+
+  it.each(['block-length', 'block-frame'])('row 96 %s is PROTOCOL', async (act) => {
+    await using at = await scene('in-place-trusted');
+    await using attacker = at.attack(act);
+    expect(await attacker.next()).toEqual({ verdict: 0 });
+    await until(() => at.events.length > 0);
+    expect(at.events).toMatchObject([
+      { type: 'session-failed', error: { code: 'ERR_SIDECALL_PROTOCOL' } },
+    ]);
+    expect(at.leases).toHaveLength(0);
+  });
+
+  it('row 44 row 97 can change what lies in its memory, and nothing that was copied', async () => {
+    await using at = await scene('copy');
+    await using attacker = at.attack('block-changes');
+    await attacker.next();
+    await until(() => at.leases.length === 1);
+    const [lease] = at.leases as [Lease];
+    expect(lease.copied).toBe(true);
+    const sum = sumOf(lease.bytes);
+    for (let look = 0; look < 20; look += 1) {
+      await sleep(10);
+      expect(sumOf(lease.bytes)).toBe(sum);
+    }
+    lease.release();
+  });
+
+  it('row 97 in place its changes are seen: that is what naming it trusted means', async () => {
+    await using at = await scene('in-place-trusted');
+    await using attacker = at.attack('block-changes');
+    await attacker.next();
+    await until(() => at.leases.length === 1);
+    const [lease] = at.leases as [Lease];
+    expect(lease.copied).toBe(false);
+    const first = sumOf(lease.bytes);
+    await until(() => sumOf(lease.bytes) !== first);
+    lease.release();
+  });
+
+  it('S2 row 99 its death leaves the lease readable', async () => {
+    await using at = await scene('in-place-trusted');
+    await using attacker = at.attack('block-dies');
+    await attacker.next();
+    await attacker.exited;
+    await until(() => at.events.length > 0);
+    const [lease] = at.leases as [Lease];
+    expect(lease.copied).toBe(false);
+    expect(lease.byteLength).toBe(128 * KiB);
+    expect(lease.bytes.every((byte: number) => byte === 7)).toBe(true);
+    lease.release();
+    at.leases.length = 0;
+  });
+});
+
+describe('options', () => {
+  it('are checked', async () => {
+    await expect(listen({ leases: 'on' as never })).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_VALUE',
+    });
+    for (const blockAreaBytes of [-1, 0.5, 2 ** 31]) {
+      await expect(listen({ blockAreaBytes })).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
+    }
+  });
+
+  it('an area that the process has no memory left for leaves the socket lane, and says why', async () => {
+    const Plain = service('Plain', { echo: unary({ request: bytes, response: bytes }) });
+    const wanted = { lane: 'auto' as const, blockAreaBytes: 1024 * MiB, leases: 'copy' as const };
+    const events: SidecallEvent[] = [];
+    await using pair = await openRingPair(
+      { ...wanted, onEvent: (event) => events.push(event) },
+      { lane: 'auto' },
+    );
+    expect(pair.near.lane).toBe('socket');
+    expect(pair.near.laneReason).toContain('ringMemoryMaxBytes');
+    expect(pair.near.allocate(100).inPlace).toBe(false);
+    pair.far.serve(Plain, { echo: (payload) => payload });
+    expect(await pair.near.client(Plain).echo(new Uint8Array(3))).toEqual(Buffer.alloc(3));
+  });
+});
