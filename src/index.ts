@@ -27,11 +27,12 @@ export { type ParentOptions, parent } from './helper/parent.ts';
 export type { HelperExit } from './helper/start.ts';
 export type { RestartOptions } from './helper/supervise.ts';
 export type { SessionLimits } from './limits.ts';
-export { type ListenOptions, listen } from './listen.ts';
+export { type DoorOptions, type ListenOptions, listen, type PlainListenOptions } from './listen.ts';
 export type { Listener } from './listener.ts';
 export type { Metadata } from './metadata.ts';
 export type { Identity } from './path-peer.ts';
 export type { Peer } from './peer.ts';
+export type { PlainConnection, PlainListener } from './plain-listener.ts';
 export { configure, type ProcessOptions } from './process-settings.ts';
 export {
   type MessageSink,

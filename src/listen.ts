@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// listen(): sessions with whoever connects to a path and passes the policy.
+// listen(): sessions, or plain connections, with whoever connects to a path and passes the policy.
 import { join } from 'node:path';
+import type { DoorSettings } from './door.ts';
 import { nodeError } from './errors.ts';
 import {
   addonReason,
@@ -8,18 +9,20 @@ import {
   type SessionOptions,
   sessionOptionNames,
 } from './establish.ts';
+import type { OnEvent } from './events.ts';
 import { ranges } from './limits.ts';
-import { Listener, type ListenerSettings } from './listener.ts';
+import { Listener } from './listener.ts';
 import { nativeState } from './native.ts';
 import { checkInteger, checkKeys, checkMode, checkText } from './options.ts';
 import { checkIdentity, type Identity, pathPeer } from './path-peer.ts';
+import { PlainListener } from './plain-listener.ts';
 import { Registry } from './rpc/registry.ts';
 import { standardMode } from './uds/bind.ts';
 import { checkPathLength, makePrivateDirectory, removePrivateDirectory } from './uds/directory.ts';
 import { checkPolicy, type PeerPolicy } from './uds/peer.ts';
 
-/** Options of {@link listen}. */
-export interface ListenOptions extends SessionOptions {
+/** Options of every {@link listen}, whatever is spoken there. */
+export interface DoorOptions {
   /** Path of the socket to make. Default: a private one, see {@link Listener.path}. */
   readonly path?: string | undefined;
   /** Whose connections become sessions. Default: processes of our own effective uid. */
@@ -44,6 +47,19 @@ export interface ListenOptions extends SessionOptions {
   readonly unsafeDirectory?: boolean | undefined;
   /** As for `connect()`: `path-permissions` works without the addon, and without its promise. */
   readonly identity?: Identity | undefined;
+  /** Told what happens to connections; what it throws is rethrown in a task of its own. */
+  readonly onEvent?: OnEvent | undefined;
+}
+
+/** Options of {@link listen}. */
+export interface ListenOptions extends SessionOptions, DoorOptions {
+  readonly protocol?: 'sidecall' | undefined;
+}
+
+/** Options of {@link listen} for connections that speak something else. */
+export interface PlainListenOptions extends DoorOptions {
+  /** No hello, no frames: whoever the policy accepts is a `net.Socket` with a `peer`. */
+  readonly protocol: 'plain';
 }
 
 const counts = [
@@ -54,8 +70,9 @@ const counts = [
   'sessionsPerUidMax',
 ] as const;
 const names = [
-  ...sessionOptionNames,
   ...counts,
+  'protocol',
+  'onEvent',
   'path',
   'authorize',
   'mode',
@@ -66,33 +83,70 @@ const names = [
 ];
 
 /**
- * Listens at a path. A live listener there is never displaced, a stale socket is replaced.
+ * Listens at a path. A live listener there is never displaced, a stale socket is replaced. With
+ * `protocol: 'plain'` the same policy lets in connections that speak a protocol of their own.
  * @throws (as rejection) {SidecallError} `PATH_IN_USE`, `PATH_UNSAFE`, `PATH_TOO_LONG`,
  * `ADDON_UNAVAILABLE`, `SHM_UNAVAILABLE`, `LIMIT_DESCRIPTORS`, `SYSTEM` (no such directory, for one);
  * `TypeError` or `RangeError` for misuse.
  */
-export async function listen(options: ListenOptions = {}): Promise<Listener> {
-  checkKeys('listen()', options, names);
-  const { authorize, gid } = options;
+export function listen(options: PlainListenOptions): Promise<PlainListener>;
+export function listen(options?: ListenOptions): Promise<Listener>;
+export async function listen(
+  options: ListenOptions | PlainListenOptions = {},
+): Promise<Listener | PlainListener> {
+  if (options.protocol === 'plain') {
+    checkKeys("listen() with protocol 'plain'", options, names);
+    return atPath(options, (settings) => PlainListener.open(settings));
+  }
+  checkKeys('listen()', options, [...sessionOptionNames, ...names]);
+  const { protocol } = options;
+  if (protocol !== undefined && protocol !== 'sidecall') {
+    const words = `protocol must be sidecall or plain, got '${String(protocol)}'`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
+  const registry = new Registry();
+  const session = checkSessionOptions(options, registry);
+  return atPath(options, (settings) => Listener.open({ ...settings, session, registry }));
+}
+
+/** Makes a private directory where no path was given, and takes it away where `open` fails. */
+async function atPath<T>(
+  options: DoorOptions,
+  open: (settings: DoorSettings) => Promise<T>,
+): Promise<T> {
+  const settings = checkDoor(options);
+  const given = checkText('path', options.path);
+  if (given !== undefined) checkPathLength(given);
+  const privateDirectory = given === undefined ? makePrivateDirectory('socket') : undefined;
+  const path = given ?? join(privateDirectory as string, 'socket');
+  try {
+    return await open({ ...settings, path, privateDirectory });
+  } catch (error) {
+    if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
+    throw error;
+  }
+}
+
+function checkDoor(options: DoorOptions): Omit<DoorSettings, 'path' | 'privateDirectory'> {
+  const { authorize, gid, onEvent } = options;
   const identity = checkIdentity(options.identity);
   checkPolicy('authorize', authorize);
   if (gid !== undefined && !(Number.isInteger(gid) && gid >= 0 && gid < 0xffff_ffff)) {
     throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', `gid must be a group id, got ${String(gid)}`);
   }
-  const given = checkText('path', options.path);
-  if (given !== undefined) checkPathLength(given);
+  if (onEvent !== undefined && typeof onEvent !== 'function') {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'onEvent must be a function');
+  }
   const number = (name: (typeof counts)[number]): number =>
     checkInteger(name, options[name], ranges[name]);
   if (identity === 'path-permissions' && options.unlinkOnClose === false) {
     const words = "unlinkOnClose: false needs identity 'kernel'";
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
   }
-  const registry = new Registry();
   const { addon } = nativeState();
   const isByPath = addon === undefined || identity === 'path-permissions';
-  const settings: Omit<ListenerSettings, 'path' | 'privateDirectory'> = {
-    session: checkSessionOptions(options, registry),
-    registry,
+  return {
+    onEvent,
     authorize,
     helloTimeoutMs: number('helloTimeoutMs'),
     hellosMax: number('hellosMax'),
@@ -108,12 +162,4 @@ export async function listen(options: ListenOptions = {}): Promise<Listener> {
     native: isByPath ? undefined : addon,
     pathPeer: isByPath ? pathPeer('listen()', identity, authorize, addonReason()) : undefined,
   };
-  const privateDirectory = given === undefined ? makePrivateDirectory('socket') : undefined;
-  const path = given ?? join(privateDirectory as string, 'socket');
-  try {
-    return await Listener.open({ ...settings, path, privateDirectory });
-  } catch (error) {
-    if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
-    throw error;
-  }
 }

@@ -85,7 +85,7 @@ std::optional<Consumer::TakenBlock> Consumer::TakeBlock(std::span<std::uint8_t> 
   const std::uint64_t offset = consumed_ & (capacity_ - 1);
   CopyPayload(slab.data(), data_ + offset + kRecordHeader, bytes);
   TakenBlock taken = {.record_bytes = bytes, .reference = {}, .ring = false};
-  std::memcpy(&taken.reference, slab.data(), sizeof taken.reference);
+  CopyPayload(&taken.reference, slab.data(), sizeof taken.reference);
   if (!leases_.Accept(taken.reference)) return std::nullopt;
   consumed_ += RecordBytes(bytes);
   block_record_bytes_ = 0;

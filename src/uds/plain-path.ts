@@ -16,7 +16,7 @@ export interface PlainOwner {
 }
 
 /** A listening path; `close` removes the socket. */
-export interface PlainListener {
+export interface PlainServer {
   readonly server: Server;
   close(): void;
 }
@@ -34,7 +34,7 @@ export async function listenAtPlainPath(
     readonly unsafeDirectory: boolean;
   },
   owner: PlainOwner,
-): Promise<PlainListener> {
+): Promise<PlainServer> {
   if (!options.unsafeDirectory) checkPlainDirectory(path, [ownUid(), 0]);
   await clearStale(path);
   const server = createServer({ pauseOnConnect: true }, (socket) => owner.onStream(socket));

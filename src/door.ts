@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+// The door of a listener: who may come in, how many at once, and what becomes of them when it closes.
+import type { Socket } from 'node:net';
+import { resolve } from 'node:path';
+import { SidecallError } from './errors.ts';
+import { withDeadline } from './establish.ts';
+import { emitEvent, type OnEvent } from './events.ts';
+import { GuestQueue } from './guest-queue.ts';
+import { ranges } from './limits.ts';
+import type { NativeAddon } from './native.ts';
+import { checkInteger, checkKeys } from './options.ts';
+import type { Peer } from './peer.ts';
+import type { BindOptions } from './uds/bind.ts';
+import { removePrivateDirectory, SocketDirectory } from './uds/directory.ts';
+import { atExit } from './uds/exit-cleanup.ts';
+import { HelloBook, type HelloTicket } from './uds/hello-book.ts';
+import { DescriptorWire } from './uds/hello-wire.ts';
+import { ListeningPath } from './uds/listening-path.ts';
+import { authorize, kernelPeer, ownUid, type PeerPolicy } from './uds/peer.ts';
+import { listenAtPlainPath, type PlainServer } from './uds/plain-path.ts';
+
+/** Checked options that every listener has. */
+export interface DoorSettings {
+  readonly path: string;
+  readonly privateDirectory: string | undefined;
+  readonly onEvent: OnEvent | undefined;
+  readonly authorize: PeerPolicy | undefined;
+  readonly helloTimeoutMs: number;
+  readonly hellosMax: number;
+  readonly sessionsMax: number;
+  readonly sessionsPerUidMax: number;
+  readonly bind: BindOptions & { readonly unlinkOnClose: boolean };
+  readonly unsafeDirectory: boolean;
+  /** undefined: identity is by path permissions. */
+  readonly native: NativeAddon | undefined;
+  readonly pathPeer: Peer | undefined;
+}
+
+const exhaustedPauseMs = 1_000;
+
+/** What a listener lets in: a session, or a plain connection. */
+export interface Guest {
+  readonly peer: Peer;
+  readonly closed: Promise<unknown>;
+  close(options: { readonly deadlineMs: number }): Promise<void>;
+}
+
+/** Asked once per guest, when it is known who it is: why there is no room, or undefined. */
+type Admit = () => SidecallError | undefined;
+
+/** What becomes of a connection whose peer the policy has accepted. */
+export interface DoorHost<G extends Guest> {
+  /** Owns the descriptor from here on, also where it throws. */
+  receive(arrival: {
+    readonly native: NativeAddon;
+    readonly fd: number;
+    readonly peer: Peer;
+    readonly admit: Admit;
+    readonly signal: AbortSignal;
+    readonly wire: DescriptorWire;
+  }): Promise<G>;
+  /** The same without the addon. */
+  receiveStream(arrival: {
+    readonly socket: Socket;
+    readonly peer: Peer;
+    readonly admit: Admit;
+    readonly signal: AbortSignal;
+  }): Promise<G>;
+  /** No more come; those that are in are about to be closed. */
+  onClosing(): Promise<void>;
+}
+
+/** One path, and whoever came in by it. */
+export class Door<G extends Guest> {
+  /** Absolute path of the socket. */
+  readonly path: string;
+  /** Resolves (never rejects) once {@link Door.close} is done. */
+  readonly closed: Promise<void>;
+  readonly #settings: DoorSettings;
+  readonly #host: DoorHost<G>;
+  readonly #hellos: HelloBook;
+  readonly #guests = new Set<G>();
+  readonly #perUid = new Map<number | undefined, number>();
+  readonly #queue = new GuestQueue<G>();
+  #admitted = 0;
+  #isServing = false;
+  #forgetDirectory: (() => void) | undefined;
+  #isClosing = false;
+  #listening: ListeningPath | undefined;
+  #plain: PlainServer | undefined;
+  #exhaustedAt = Number.NEGATIVE_INFINITY;
+  #closing: Promise<void> | undefined;
+  #resolveClosed!: () => void;
+
+  private constructor(settings: DoorSettings, host: DoorHost<G>) {
+    this.path = resolve(settings.path);
+    this.#settings = settings;
+    this.#host = host;
+    this.#hellos = new HelloBook(settings.hellosMax);
+    this.closed = new Promise((done) => {
+      this.#resolveClosed = done;
+    });
+  }
+
+  static async open<G extends Guest>(settings: DoorSettings, host: DoorHost<G>): Promise<Door<G>> {
+    const door = new Door(settings, host);
+    const { native } = settings;
+    if (native === undefined) await door.#listenByPath();
+    else door.#listenByKernel(native);
+    const { privateDirectory } = settings;
+    // Behind the cleanup of the socket: by then the directory is empty.
+    if (privateDirectory !== undefined) {
+      door.#forgetDirectory = atExit(() => removePrivateDirectory(privateDirectory));
+    }
+    return door;
+  }
+
+  /** Guests at this moment. */
+  get count(): number {
+    return this.#guests.size;
+  }
+
+  /** Guests are looked after, and need not be iterated. */
+  serve(): void {
+    this.#isServing = true;
+    if (!this.#queue.hasReader) this.#queue.clear();
+  }
+
+  reader(): AsyncIterator<G, undefined> {
+    return this.#queue.reader();
+  }
+
+  /** Twice is once. */
+  async close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {
+    checkKeys('close()', options, ['deadlineMs']);
+    const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
+    this.#closing ??= this.#close(deadlineMs);
+    await this.#closing;
+  }
+
+  ref(): void {
+    this.#listening?.ref();
+    this.#plain?.server.ref();
+  }
+
+  unref(): void {
+    this.#listening?.unref();
+    this.#plain?.server.unref();
+  }
+
+  /** @internal */
+  onConnection(fd: number): void {
+    const native = this.#settings.native as NativeAddon;
+    const ticket = this.#hellos.enter();
+    void this.#meet(ticket, async (meeting, signal) => {
+      const wire = new DescriptorWire(native, fd, signal);
+      ticket.silentSince = () => wire.lastByteAt;
+      const peer = await this.#authorize(native, fd, meeting, signal);
+      const admit = (): SidecallError | undefined => this.#admit(meeting, peer);
+      return this.#host.receive({ native, fd, peer, admit, signal, wire });
+    });
+  }
+
+  /** @internal */
+  onDescriptorsExhausted(cause: unknown): void {
+    const now = performance.now();
+    if (now - this.#exhaustedAt < exhaustedPauseMs) return;
+    this.#exhaustedAt = now;
+    const words = `${this.path}: no file descriptor is left to accept connections`;
+    const error = new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', words, { cause });
+    emitEvent(this.#settings.onEvent, { type: 'limit', error, peer: undefined });
+  }
+
+  /** @internal */
+  onPathLost(error: SidecallError): void {
+    emitEvent(this.#settings.onEvent, { type: 'path-lost', error, peer: undefined });
+  }
+
+  #listenByKernel(native: NativeAddon): void {
+    const { bind, unsafeDirectory } = this.#settings;
+    const trust = { owners: [ownUid(), 0], unsafeDirectory };
+    const directory = new SocketDirectory(native, this.path, trust);
+    this.#listening = new ListeningPath(native, directory, bind, this);
+  }
+
+  async #listenByPath(): Promise<void> {
+    const { bind, unsafeDirectory } = this.#settings;
+    this.#plain = await listenAtPlainPath(this.path, { ...bind, unsafeDirectory }, this);
+  }
+
+  /** @internal */
+  onStream(socket: Socket): void {
+    const ticket = this.#hellos.enter();
+    const { authorize: policy, pathPeer } = this.#settings;
+    const peer = pathPeer as Peer;
+    void this.#meet(ticket, async (meeting, signal) => {
+      meeting.peer = peer;
+      try {
+        signal.throwIfAborted();
+        if (policy !== undefined) await authorize(policy, { peer, isAlive: undefined }, signal);
+      } catch (error) {
+        socket.destroy();
+        throw error;
+      }
+      const admit = (): SidecallError | undefined => this.#admit(meeting, peer);
+      return this.#host.receiveStream({ socket, peer, admit, signal });
+    });
+  }
+
+  /** One connection from accept to guest. Never throws: what goes wrong is that connection's event. */
+  async #meet(
+    ticket: HelloTicket,
+    attempt: (meeting: Meeting, signal: AbortSignal) => Promise<G>,
+  ): Promise<void> {
+    const meeting: Meeting = { peer: undefined, isAdmitted: false };
+    try {
+      const what = `a connection to ${this.path}`;
+      const { helloTimeoutMs } = this.#settings;
+      const guest = await withDeadline(what, helloTimeoutMs, ticket.signal, (signal) =>
+        attempt(meeting, signal),
+      );
+      this.#adopt(guest);
+    } catch (error) {
+      if (meeting.isAdmitted) this.#dismiss(meeting.peer as Peer);
+      this.#report(SidecallError.from(error), meeting.peer);
+    } finally {
+      this.#hellos.leave(ticket);
+    }
+  }
+
+  /** The kernel's word and the policy's. Closes the descriptor where it throws. */
+  async #authorize(
+    native: NativeAddon,
+    fd: number,
+    meeting: Meeting,
+    signal: AbortSignal,
+  ): Promise<Peer> {
+    try {
+      signal.throwIfAborted();
+      const known = kernelPeer(native, fd, 'connect');
+      meeting.peer = known.peer;
+      await authorize(this.#settings.authorize, known, signal);
+      return known.peer;
+    } catch (error) {
+      native.closeDescriptor(fd);
+      throw error;
+    }
+  }
+
+  #admit(meeting: Meeting, peer: Peer): SidecallError | undefined {
+    const { sessionsMax, sessionsPerUidMax } = this.#settings;
+    const ofUid = this.#perUid.get(peer.uid) ?? 0;
+    if (this.#isClosing) return full('the listener is closing');
+    if (this.#admitted >= sessionsMax) return full(`${sessionsMax} sessions are open`);
+    if (ofUid >= sessionsPerUidMax) {
+      return full(`uid ${peer.uid} has ${sessionsPerUidMax} sessions open`);
+    }
+    this.#admitted += 1;
+    this.#perUid.set(peer.uid, ofUid + 1);
+    meeting.isAdmitted = true;
+    return undefined;
+  }
+
+  #dismiss(peer: Peer): void {
+    this.#admitted -= 1;
+    const left = (this.#perUid.get(peer.uid) ?? 1) - 1;
+    if (left > 0) this.#perUid.set(peer.uid, left);
+    else this.#perUid.delete(peer.uid);
+  }
+
+  #adopt(guest: G): void {
+    this.#guests.add(guest);
+    void guest.closed.then(() => {
+      this.#guests.delete(guest);
+      this.#queue.remove(guest);
+      this.#dismiss(guest.peer);
+    });
+    if (this.#isClosing) void guest.close({ deadlineMs: 0 });
+    else if (!this.#isServing || this.#queue.hasReader) this.#queue.push(guest);
+  }
+
+  #report(error: SidecallError, peer: Peer | undefined): void {
+    if (this.#isClosing) return;
+    const { onEvent } = this.#settings;
+    const type = error.code === 'ERR_SIDECALL_LIMIT_CONNECTIONS' ? 'limit' : 'refused';
+    emitEvent(onEvent, { type, error, peer });
+  }
+
+  async #close(deadlineMs: number): Promise<void> {
+    this.#isClosing = true;
+    this.#hellos.abort(new SidecallError('ERR_SIDECALL_CLOSED'));
+    try {
+      this.#listening?.close();
+      this.#plain?.close();
+      this.#queue.end();
+      const { privateDirectory } = this.#settings;
+      if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
+      this.#forgetDirectory?.();
+    } finally {
+      await this.#host.onClosing();
+      await Promise.all([...this.#guests].map((guest) => guest.close({ deadlineMs })));
+      this.#resolveClosed();
+    }
+  }
+}
+
+/** What is known of a connection that is not a session yet. */
+interface Meeting {
+  peer: Peer | undefined;
+  isAdmitted: boolean;
+}
+
+function full(words: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS', words);
+}
