@@ -24,3 +24,24 @@ function compile(name) {
   if (done.error) return { why: `no C compiler: ${done.error.message}` };
   return done.status === 0 ? { file } : { why: `cc: ${done.stderr}` };
 }
+
+/** Path of the program with the peers in Go, or why there is none. The first build fetches their modules. */
+export function builtGo() {
+  if (!built.has('go')) built.set('go', buildGo());
+  return built.get('go');
+}
+
+function buildGo() {
+  mkdirSync(output, { recursive: true });
+  const file = join(output, 'go-peers');
+  const cwd = join(here, 'peers', 'go');
+  const done = spawnSync('go', ['build', '-o', file, '.'], { cwd, encoding: 'utf8' });
+  if (done.error) return { why: `no Go toolchain: ${done.error.message}` };
+  return done.status === 0 ? { file } : { why: `go build: ${done.stderr.split('\n')[0]}` };
+}
+
+/** As `go version` says it; null without a toolchain. */
+export function goVersion() {
+  const done = spawnSync('go', ['env', 'GOVERSION'], { encoding: 'utf8' });
+  return done.status === 0 ? done.stdout.trim() : null;
+}

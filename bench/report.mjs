@@ -69,7 +69,13 @@ export function more(row) {
   if (row.lastPerSecond !== undefined) {
     return `${row.what}: ${Math.round(row.firstPerSecond)}/s, then ${Math.round(row.lastPerSecond)}/s`;
   }
+  if (row.windows !== undefined) {
+    return `${row.what}, windows ${Math.min(...row.windows)} to ${Math.max(...row.windows)}`;
+  }
   if (row.what !== undefined) return row.what;
+  if (row.mallocsPerCall !== undefined && row.scenario === 'allocs') {
+    return `${row.mallocsPerCall.toFixed(1)} mallocs, both sides`;
+  }
   if (row.heapBytesPerCall !== undefined) {
     return `${row.heapBytesPerCall.toFixed(0)} B heap, ${row.nativeBlocksPerCall.toFixed(2)} blocks, ${row.collections} GCs`;
   }

@@ -1,28 +1,44 @@
 // The comparison: every cell in a fresh pair of processes, the peers interleaved, medians of rounds.
-import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, release, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { compiled } from './native.mjs';
+import { isExternal, output, runExternal } from './external.mjs';
+import { goalRuns } from './goals.mjs';
+import { compiled, goVersion } from './native.mjs';
+import { placementOf } from './placement.mjs';
 import { printTable } from './report.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const peersWithLanes = ['sidecall', 'sidecall-nopoll'];
+/** Packages of bench/package.json that a peer needs. */
+const packagesOf = {
+  'grpc-js': '@grpc/grpc-js',
+  'connect-node': '@connectrpc/connect-node',
+  zeromq: 'zeromq',
+};
 
 const help = `npm run bench -- [options]
 
+Once before: npm ci --prefix bench (the other packages; without it their peers are skipped).
+
   --scenario A,…    which scenarios (default: echo); --list describes them
+  --goals           exactly the cells of the goals P1 to P14
+  --all             every scenario
   --peers A,…       which peers (default: all of the scenario)
   --lane A,…        lanes of sidecall (default: ring,socket)
-  --codec A,…       bytes, json (of echo and memory; default: bytes)
-  --size B,…        bytes of a message (default: 1024,102400)
-  --in-flight N,…   calls under way at once (default: 1,16)
+  --codec A,…       bytes, json (of echo and allocs; default: bytes)
+  --size B,…        bytes of a message (of echo; default: 1024,102400)
+  --in-flight N,…   calls under way at once (of echo; default: 1,16)
   --rate N          calls a second, for paced (default: 1000)
-  --seconds N       measured time of a cell (default: 2)
+  --seconds N       measured time of a cell (default: 1)
+  --requests N      calls of users16, allocs, health100k; connections per client of connect-rate
   --runs N          rounds; the median one is the row (default: 3)
+  --poll on|off     may sidecall look for more before it sleeps (default: on)
+  --numa WHERE      same, different or default: nodes of the processes of pingpong (default: default)
   --json FILE       write the rows as JSON
   --cpu-prof DIR    write CPU profiles of our processes there
   --smoke           one short round of small cells: does it run, not how fast
@@ -32,6 +48,8 @@ const help = `npm run bench -- [options]
 const { values } = parseArgs({
   options: {
     scenario: { type: 'string' },
+    goals: { type: 'boolean' },
+    all: { type: 'boolean' },
     peers: { type: 'string' },
     lane: { type: 'string' },
     codec: { type: 'string' },
@@ -39,7 +57,10 @@ const { values } = parseArgs({
     'in-flight': { type: 'string' },
     rate: { type: 'string' },
     seconds: { type: 'string' },
+    requests: { type: 'string' },
     runs: { type: 'string' },
+    poll: { type: 'string' },
+    numa: { type: 'string' },
     json: { type: 'string' },
     'cpu-prof': { type: 'string' },
     smoke: { type: 'boolean' },
@@ -59,8 +80,9 @@ if (values.list) {
 }
 
 const allScenarios = Object.keys(scenarios);
+const isEvery = values.smoke || values.all;
 const names = list(
-  values.scenario ?? (values.smoke ? allScenarios.join() : 'echo'),
+  values.scenario ?? (isEvery ? allScenarios.join() : 'echo'),
   allScenarios,
   'scenario',
 );
@@ -69,27 +91,40 @@ const lanes = list(
   ['ring', 'socket'],
   'lane',
 );
+const [poll] = list(values.poll ?? 'on', ['on', 'off'], 'poll');
+const [numa] = list(values.numa ?? 'default', ['same', 'different', 'default'], 'numa');
 const settings = {
   sizes: numbers(values.size, values.smoke ? [1024] : [1024, 102_400], '--size', 1, 67_108_864),
   depths: numbers(values['in-flight'], values.smoke ? [16] : [1, 16], '--in-flight', 1, 4096),
-  seconds: numbers(values.seconds, [values.smoke ? 0.2 : 2], '--seconds', 0.1, 60)[0],
+  seconds: numbers(values.seconds, [values.smoke ? 0.2 : 1], '--seconds', 0.1, 60)[0],
   rate: numbers(values.rate, [1000], '--rate', 1, 100_000)[0],
+  requests: values.requests && numbers(values.requests, [], '--requests', 1, 100_000_000)[0],
   codecs: list(values.codec ?? 'bytes', ['bytes', 'json'], 'codec'),
+  numa,
 };
 const runs = numbers(values.runs, [values.smoke ? 1 : 3], '--runs', 1, 20)[0];
+const placement = placementOf(numa);
 if (values['cpu-prof'] !== undefined) mkdirSync(values['cpu-prof'], { recursive: true });
 
-const allPeers = [...new Set(names.flatMap((name) => scenarios[name].peers))];
-const peers = list(values.peers, allPeers, `peer of ${names.join(', ')}`);
+const plans = values.goals
+  ? goalRuns.map(({ scenario, peers, ...own }) => ({ scenario, peers, own }))
+  : names.map((scenario) => ({ scenario, peers: undefined, own: {} }));
+const allPeers = [...new Set(plans.flatMap(({ scenario }) => scenarios[scenario].peers))];
+const chosenPeers = list(values.peers, allPeers, 'peer');
+const jobs = plans.flatMap(({ scenario, peers, own }) =>
+  jobsOf(
+    scenarios[scenario],
+    scenarios[scenario].peers.filter(
+      (peer) => chosenPeers.includes(peer) && (peers === undefined || peers.includes(peer)),
+    ),
+    { ...settings, ...own },
+  ),
+);
+const begunAt = performance.now();
+let done = 0;
 const rows = [];
-for (const name of names) {
-  const scenario = scenarios[name];
-  rows.push(
-    ...(await measure(
-      scenario,
-      scenario.peers.filter((peer) => peers.includes(peer)),
-    )),
-  );
+for (const name of new Set(jobs.map(({ scenario }) => scenario.name))) {
+  rows.push(...(await measure(jobs.filter(({ scenario }) => scenario.name === name))));
 }
 printTable(rows);
 if (values.json !== undefined) {
@@ -98,45 +133,61 @@ if (values.json !== undefined) {
 }
 process.exit(rows.some((row) => row.errors > 0) ? 1 : 0);
 
+function jobsOf(scenario, chosen, own) {
+  return scenario
+    .cells(own)
+    .flatMap((cell) =>
+      chosen
+        .filter((peer) => scenario.takes(peer, cell))
+        .flatMap((peer) => lanesOf(scenario, peer).map((lane) => ({ scenario, peer, lane, cell }))),
+    );
+}
+
+function lanesOf(scenario, peer) {
+  if (!peersWithLanes.includes(peer)) return [undefined];
+  return lanes.filter((lane) => scenario.lanes === undefined || scenario.lanes.includes(lane));
+}
+
 /** A B C A B C …: neither garbage nor a warm CPU is inherited. */
-async function measure(scenario, chosen) {
-  const jobs = scenario.cells(settings).flatMap((cell) =>
-    chosen
-      .filter((peer) => scenario.takes(peer, cell))
-      .flatMap((peer) =>
-        (peersWithLanes.includes(peer) ? lanes : [undefined]).map((lane) => ({
-          peer,
-          lane,
-          cell,
-        })),
-      ),
-  );
+async function measure(ofScenario) {
   const rounds = new Map();
-  let done = 0;
   for (let run = 0; run < runs; run += 1) {
-    for (const job of jobs) {
-      done += 1;
-      const what = `${scenario.name} ${job.peer} ${job.lane ?? ''} ${JSON.stringify(job.cell)}`;
-      if (process.stderr.isTTY)
-        process.stderr.write(`\r[${done}/${jobs.length * runs}] ${what}\x1b[K`);
-      const key = JSON.stringify(job);
-      rounds.set(key, [...(rounds.get(key) ?? []), await runCell(scenario, job)]);
+    for (const job of ofScenario) {
+      progress(job);
+      const key = JSON.stringify({ ...job, scenario: job.scenario.name });
+      rounds.set(key, [...(rounds.get(key) ?? []), await runCell(job)]);
     }
   }
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
   return [...rounds.values()].map(median);
 }
 
-async function runCell(scenario, { peer, lane, cell }) {
+function progress({ scenario, peer, lane, cell }) {
+  const total = jobs.length * runs;
+  const leftSeconds =
+    done === 0 ? 0 : ((performance.now() - begunAt) / 1000 / done) * (total - done);
+  done += 1;
+  if (!process.stderr.isTTY) return;
+  const what = `${scenario.name} ${peer} ${lane ?? ''} ${JSON.stringify(cell)}`;
+  const left = `${Math.floor(leftSeconds / 60)}:${String(Math.floor(leftSeconds % 60)).padStart(2, '0')}`;
+  process.stderr.write(`\r[${done}/${total}, ${left} left] ${what.slice(0, 120)}\x1b[K`);
+}
+
+async function runCell({ scenario, peer, lane, cell }) {
   const labels = { scenario: scenario.name, peer };
-  if (peer.startsWith('c-')) {
-    const { file, why } = compiled('echo');
-    if (why !== undefined) return { ...labels, skipped: why };
-    const said = await output(file, [peer.slice(2), String(cell.size), String(cell.seconds)], {});
-    return { ...labels, lane: null, ...JSON.parse(said) };
+  const skip = (skipped) => ({ ...labels, lane: lane ?? null, ...cell, skipped });
+  const missing = whyMissing(peer);
+  if (missing !== undefined) return skip(missing);
+  const placed = scenario.isPlaced ? placement : { client: [], server: [] };
+  if (placed.why !== undefined) return skip(placed.why);
+  if (scenario.runHere !== undefined) {
+    return orSkipped(labels, cell, await scenario.runHere(peer, cell));
+  }
+  if (isExternal(peer)) {
+    return orSkipped(labels, cell, await runExternal(scenario.name, peer, cell, placed));
   }
   const blocks = scenario.countsBlocks ? compiled('blocks') : {};
-  if (blocks.why !== undefined) return { ...labels, skipped: blocks.why };
+  if (blocks.why !== undefined) return skip(blocks.why);
   const scratch = mkdtempSync(join(tmpdir(), 'bench-'));
   const env = {};
   if (blocks.file !== undefined) {
@@ -150,32 +201,23 @@ async function runCell(scenario, { peer, lane, cell }) {
     ...(scenario.nodeOptions ?? []),
     ...(isProfiled ? ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`] : []),
   ];
-  const config = JSON.stringify({ ...labels, lane, ...cell });
+  const config = JSON.stringify({ ...labels, lane, poll, serverPrefix: placed.server, ...cell });
+  const [command, ...args] = [...placed.client, process.execPath, ...nodeOptions];
   try {
-    const args = [...nodeOptions, join(here, 'client.mjs'), config];
-    return JSON.parse(await output(process.execPath, args, env));
+    return JSON.parse(await output(command, [...args, join(here, 'client.mjs'), config], env));
   } finally {
     rmSync(scratch, { recursive: true });
   }
 }
 
-/** What a program prints; for us one client process, which starts its own server process. */
-function output(command, args, env) {
-  return new Promise((done, reject) => {
-    const child = spawn(command, args, {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: { ...process.env, ...env },
-    });
-    let said = '';
-    child.stdout.on('data', (chunk) => {
-      said += chunk;
-    });
-    child.on('error', reject);
-    child.on('close', (code) => {
-      if (code !== 0) reject(new Error(`${command} ${args.at(-1)} ended with ${code}`));
-      else done(said);
-    });
-  });
+function orSkipped(labels, cell, row) {
+  return row.skipped === undefined ? { ...labels, ...row } : { ...labels, ...cell, ...row };
+}
+
+function whyMissing(peer) {
+  const needed = packagesOf[peer];
+  if (needed === undefined || existsSync(join(here, 'node_modules', needed))) return undefined;
+  return `${needed} is not installed: npm ci --prefix bench`;
 }
 
 function median(rows) {
@@ -196,10 +238,31 @@ function environment() {
     kernel: release(),
     numaBalancing: readSetting('/proc/sys/kernel/numa_balancing'),
     node: process.version,
-    go: null,
+    go: goVersion(),
+    versions: versions(),
     date: new Date().toISOString(),
     args: process.argv.slice(2),
   };
+}
+
+/** Of the packages and modules that we are compared with. */
+function versions() {
+  const found = {};
+  for (const name of ['@grpc/grpc-js', '@connectrpc/connect-node', 'zeromq', 'vscode-jsonrpc']) {
+    const file = [join(here, 'node_modules', name), join(here, '..', 'node_modules', name)]
+      .map((folder) => join(folder, 'package.json'))
+      .find(existsSync);
+    if (file !== undefined) found[name] = JSON.parse(readFileSync(file, 'utf8')).version;
+  }
+  const modules = readFileSync(join(here, 'peers', 'go', 'go.mod'), 'utf8');
+  for (const name of [
+    'github.com/johnsiilver/golib',
+    'google.golang.org/grpc',
+    'github.com/cloudwego/shmipc-go',
+  ]) {
+    found[name] = new RegExp(`${name} (v\\S+)`).exec(modules)?.[1];
+  }
+  return found;
 }
 
 function readSetting(path) {

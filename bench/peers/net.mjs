@@ -1,16 +1,10 @@
 // Raw net.Socket over a Unix socket: no calls, no framing. Answers are matched by their order and size.
-import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { servedPath, startServer } from './server.mjs';
 
 export async function open() {
-  const path = join(tmpdir(), `bench-net-${process.pid}`);
-  const server = fork(fileURLToPath(import.meta.url), ['serve', path], { execArgv: [] });
-  await once(server, 'message');
+  const { path, pid, stop } = await startServer(import.meta.url);
   const socket = createConnection(path);
   await once(socket, 'connect');
   const waiting = [];
@@ -32,7 +26,7 @@ export async function open() {
     }
   });
   return {
-    serverPid: server.pid,
+    serverPid: pid,
     echo: (payload) =>
       new Promise((resolve) => {
         waiting.push({ bytes: payload.length, resolve });
@@ -53,22 +47,72 @@ export async function open() {
       sink.destroy();
       return messages;
     },
+    /** The server sends first; each side reads until it has a whole message. */
+    openPingPong: async (size) => {
+      const line = createConnection(`${path}-pingpong`);
+      await once(line, 'connect');
+      line.write(Buffer.from(Uint32Array.of(size).buffer));
+      const receive = reading(line, size);
+      return {
+        receive,
+        send: async (message) => void line.write(message),
+        close: () => line.destroy(),
+      };
+    },
     close: async () => {
       socket.destroy();
-      server.kill();
-      await once(server, 'exit');
-      rmSync(path, { force: true });
-      rmSync(`${path}-sink`, { force: true });
+      await stop();
     },
   };
 }
 
-if (process.argv[2] === 'serve') {
-  const path = process.argv[3];
+/** Returns a function that resolves with the next `size` bytes. */
+function reading(socket, size) {
+  let parts = [];
+  let filled = 0;
+  let waiting;
+  const give = () => {
+    if (waiting === undefined || filled < size) return;
+    const all = parts.length === 1 ? parts[0] : Buffer.concat(parts);
+    const resolve = waiting;
+    waiting = undefined;
+    parts = filled > size ? [all.subarray(size)] : [];
+    filled -= size;
+    resolve(all.subarray(0, size));
+  };
+  socket.on('data', (chunk) => {
+    parts.push(chunk);
+    filled += chunk.length;
+    give();
+  });
+  return () =>
+    new Promise((resolve) => {
+      waiting = resolve;
+      give();
+    });
+}
+
+async function playPingPong(socket) {
+  socket.on('error', () => undefined);
+  const size = (await reading(socket, 4)()).readUInt32LE(0);
+  socket.removeAllListeners('data');
+  const receive = reading(socket, size);
+  for (let count = 0; !socket.destroyed; count += 1) {
+    const own = Buffer.alloc(size, count & 0xff);
+    socket.write(own);
+    if (!own.equals(await receive())) throw new Error('a wrong answer');
+  }
+}
+
+const path = servedPath();
+if (path !== undefined) {
   const server = createServer((socket) => socket.on('data', (chunk) => socket.write(chunk)));
   const sink = createServer({ allowHalfOpen: true }, (socket) => {
     socket.resume();
     socket.on('end', () => socket.end('done'));
   });
-  sink.listen(`${path}-sink`, () => server.listen(path, () => process.send('ready')));
+  const game = createServer((socket) => void playPingPong(socket));
+  sink.listen(`${path}-sink`, () =>
+    game.listen(`${path}-pingpong`, () => server.listen(path, () => process.send('ready'))),
+  );
 }

@@ -5,6 +5,8 @@ import {
   clientStream,
   configure,
   connect,
+  HealthService,
+  leased,
   listen,
   parent,
   serverStream,
@@ -23,21 +25,30 @@ const Echo = service('Echo', {
   drip: serverStream({ response: bytes }),
   pour: clientStream({ request: bytes }),
   upload: unary({ request: bytes }),
+  lend: unary({ request: leased, response: leased }),
+  raise: unary({ request: leased, response: leased }),
+  pourLeased: clientStream({ request: leased }),
+  dripLeased: serverStream({ response: leased }),
   hang: unary(),
   listen: unary(),
 });
 
-export async function open({ lane, pollBudgetUs, size = 0 } = {}) {
+const blockAreaBytes = 64 * 1024 * 1024;
+
+export async function open({ lane, pollBudgetUs, size = 0, leases, serverPrefix = [] } = {}) {
   const standardBytes = 4 * 1024 * 1024;
   const messageLimitBytes = Math.max(standardBytes, size);
   if (pollBudgetUs !== undefined) configure({ pollBudgetUs });
-  const session = { lane, limits: { receiveMaxBytes: messageLimitBytes } };
+  const limits = { receiveMaxBytes: messageLimitBytes };
+  const session = { lane, limits, ...(leases && { leases, blockAreaBytes }) };
   const settings = JSON.stringify({ ...session, pollBudgetUs });
   const file = fileURLToPath(import.meta.url);
   const args = [...process.execArgv, file, 'serve', settings];
   const restart = { firstMs: 10, maxMs: 10, maxRestarts: 1000 };
-  const helper = await spawnHelper(process.execPath, args, { ...session, restart });
+  const [command, ...rest] = [...serverPrefix, process.execPath, ...args];
+  const helper = await spawnHelper(command, rest, { ...session, restart });
   const client = helper.client(Echo);
+  const health = helper.client(HealthService);
   return {
     lane: helper.session.lane,
     serverPid: helper.pid,
@@ -47,8 +58,22 @@ export async function open({ lane, pollBudgetUs, size = 0 } = {}) {
     echoProtobuf: (value) => client.echoProtobuf(value),
     drip: (request) => client.drip(request),
     upload: (payload) => client.upload(payload),
-    pour: async (payload, seconds) => {
-      const call = client.pour();
+    allocate: (bytes) => helper.session.allocate(bytes),
+    lend: (block) => client.lend(block),
+    raise: (block) => client.raise(block),
+    check: async () => (await health.check({ service: '' })).status,
+    dripLeased: (request) => client.dripLeased(request),
+    openPingPong: async (size) => {
+      const metadata = { size: String(size) };
+      const channel = helper.session.openChannel(bytes, { name: 'pingpong', metadata });
+      return {
+        receive: async () => (await channel.next()).value,
+        send: (message) => channel.send(message),
+        close: () => channel.end(),
+      };
+    },
+    pour: async (payload, seconds, isLeased = false) => {
+      const call = isLeased ? client.pourLeased() : client.pour();
       const begun = performance.now();
       let messages = 0;
       for (let now = begun; now < begun + seconds * 1000; now = performance.now()) {
@@ -89,11 +114,33 @@ export async function open({ lane, pollBudgetUs, size = 0 } = {}) {
   };
 }
 
+/** The server sends first, each message filled with its number, and wants the same back. */
+async function servePingPong(session) {
+  for await (const channel of session.channels(bytes, { name: 'pingpong' })) {
+    const { metadata } = channel;
+    const size = Number(metadata.size);
+    try {
+      for (let count = 0; ; count += 1) {
+        const own = Buffer.alloc(size, count & 0xff);
+        await channel.send(own);
+        const { done, value } = await channel.next();
+        if (done) break;
+        if (!own.equals(value)) throw new Error('a wrong answer');
+      }
+      await channel.end();
+    } catch {
+      // its client has gone
+    }
+  }
+}
+
 if (process.argv[2] === 'serve') {
   process.once('SIGTERM', () => process.exit(0)); // so that a profile is written
-  const { lane, limits, pollBudgetUs } = JSON.parse(process.argv[3]);
+  const { pollBudgetUs, ...options } = JSON.parse(process.argv[3]);
   if (pollBudgetUs !== undefined) configure({ pollBudgetUs });
-  const session = await parent({ lane, limits });
+  const session = await parent(options);
+  const { lane } = options;
+  void servePingPong(session);
   let listener;
   const handlers = {
     echo: (payload) => payload,
@@ -110,6 +157,25 @@ if (process.argv[2] === 'serve') {
       return { bytes: received };
     },
     upload: (payload) => ({ bytes: payload.length }),
+    lend: (lease, ctx) => ctx.allocate(lease.byteLength),
+    raise: (lease, ctx) => {
+      const block = ctx.allocate(lease.byteLength);
+      block.bytes.set(lease.bytes);
+      return block;
+    },
+    async pourLeased(leases) {
+      let received = 0;
+      for await (const lease of leases) {
+        received += lease.byteLength;
+        lease.release();
+      }
+      return { bytes: received };
+    },
+    async *dripLeased({ size, milliseconds }) {
+      const piece = Buffer.alloc(size, 7);
+      const until = performance.now() + milliseconds;
+      while (performance.now() < until) yield piece;
+    },
     hang: (_request, { signal }) =>
       new Promise((_resolve, reject) =>
         signal.addEventListener('abort', () => reject(signal.reason)),

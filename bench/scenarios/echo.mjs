@@ -7,7 +7,24 @@ const samplesMax = 2_000_000;
 export const echo = {
   name: 'echo',
   about: 'one call after the other, or several at once, as fast as they go',
-  peers: ['sidecall', 'net', 'child_process-advanced', 'vscode-jsonrpc', 'c-uds', 'c-ring'],
+  peers: [
+    'sidecall',
+    'net',
+    'child_process-json',
+    'child_process-advanced',
+    'messageport',
+    'vscode-jsonrpc',
+    'grpc-js',
+    'connect-node',
+    'zeromq',
+    'golib-uds',
+    'grpc-go-uds',
+    'grpc-go-tcp',
+    'shmipc-go',
+    'c-uds',
+    'c-tcp',
+    'c-ring',
+  ],
   codecs: ['bytes', 'json'],
 
   cells: ({ sizes, depths, seconds, codecs }) =>

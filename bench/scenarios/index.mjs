@@ -1,13 +1,18 @@
 // Every scenario by its name.
+import { allocs } from './allocs.mjs';
+import { connectRate } from './connect-rate.mjs';
 import { echo } from './echo.mjs';
 import { fairness } from './fairness.mjs';
 import { growth } from './growth.mjs';
+import { health100k } from './health100k.mjs';
 import { idle } from './idle.mjs';
-import { memory } from './memory.mjs';
+import { lease } from './lease.mjs';
 import { paced } from './paced.mjs';
+import { pingpong } from './pingpong.mjs';
 import { reliability } from './reliability.mjs';
 import { stream } from './stream.mjs';
 import { unaryJson, unaryProtobuf } from './unary.mjs';
+import { users16 } from './users16.mjs';
 import { wake } from './wake.mjs';
 
 export const scenarios = {
@@ -17,9 +22,14 @@ export const scenarios = {
   'unary-json': unaryJson,
   'unary-protobuf': unaryProtobuf,
   stream,
+  lease,
   fairness,
   growth,
-  memory,
+  allocs,
   idle,
   reliability,
+  users16,
+  health100k,
+  pingpong,
+  'connect-rate': connectRate,
 };

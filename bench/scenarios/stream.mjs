@@ -9,13 +9,19 @@ export const stream = {
 
   cells: ({ seconds }) =>
     [1024, 65_536].flatMap((size) =>
-      ['pour', 'drip'].map((what) => ({ codec: 'bytes', size, inFlight: 1, seconds, what })),
+      ['pour', 'drip', 'pour leased', 'drip leased'].map((what) => ({
+        codec: 'bytes',
+        size,
+        inFlight: 1,
+        seconds,
+        what,
+      })),
     ),
 
   takes: (peer, { what }) => peer === 'sidecall' || what === 'pour',
 
   async run(peer, cell) {
-    const flow = cell.what === 'pour' ? pour : drip;
+    const flow = flows[cell.what];
     await flow(peer, cell.size, Math.min(1, cell.seconds / 2));
     let rssAtHalf;
     const row = await measured(peer, cell, async () => {
@@ -33,6 +39,24 @@ export const stream = {
     };
   },
 };
+
+const flows = {
+  pour,
+  drip,
+  'pour leased': (peer, size, seconds) => peer.pour(payloadOf(size), seconds, true),
+  'drip leased': dripLeased,
+};
+
+async function dripLeased(peer, size, seconds) {
+  let messages = 0;
+  for await (const lease of peer.dripLeased({ size, milliseconds: seconds * 1000 })) {
+    messages += 1;
+    if (lease.byteLength !== size || lease.bytes[size - 1] !== 7)
+      throw new Error('a wrong message');
+    lease.release();
+  }
+  return messages;
+}
 
 function pour(peer, size, seconds) {
   return peer.pour(payloadOf(size), seconds);

@@ -1,4 +1,9 @@
 // Protobuf services and messages over every lane, by static modules and by reflection.
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
 import { protobuf, protobufService } from '../../src/protobuf.ts';
@@ -150,6 +155,31 @@ describe('protobufService()', () => {
 function varint(value: number): number[] {
   return value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)];
 }
+
+describe('another copy of protobufjs in the tree', () => {
+  it('reads and writes as ours does, and its bytes are its own', async () => {
+    const { root } = fileURLToPath(import.meta.resolve('protobufjs')).match(
+      /^(?<root>.*protobufjs)\//,
+    )?.groups as { root: string };
+    const copy = join(mkdtempSync(join(tmpdir(), 'copy-')), 'protobufjs');
+    cpSync(root, copy, { recursive: true });
+    const modules = dirname(root);
+    symlinkSync(join(modules, 'long'), join(dirname(copy), 'long'));
+    const other = createRequire(import.meta.url)(copy) as typeof protobufjs;
+    expect(other.Reader).not.toBe(protobufjs.Reader);
+    const type = new other.Type('Note')
+      .add(new other.Field('text', 1, 'string'))
+      .add(new other.Field('raw', 2, 'bytes'));
+    const codec = protobuf<Record<string, unknown>>(type as never);
+    const encoded = Buffer.from(
+      codec.encode({ text: 'é', raw: Buffer.from([1, 2]) }) as Uint8Array,
+    );
+    const decoded = codec.decode(encoded, false);
+    encoded.fill(0);
+    expect(decoded).toMatchObject({ text: 'é', raw: Buffer.from([1, 2]) });
+    rmSync(dirname(copy), { recursive: true });
+  });
+});
 
 describe('memory that the encoder uses again', () => {
   it('is copied where a message waits: for a slot, for the window, for the transport', async () => {

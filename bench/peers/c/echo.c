@@ -1,10 +1,13 @@
-// The references without Node: `echo uds|ring|ring-oneway SIZE SECONDS`. Two processes, one call in flight,
+// The references without Node: `echo uds|tcp|ring|ring-oneway SIZE SECONDS`. Two processes, one call in flight,
 // every byte copied in and out at both ends and looked at on a sample. Prints one row as JSON.
 //   uds:         blocking ping-pong over a socket pair
+//   tcp:         the same over loopback TCP, without Nagle's delay
 //   ring:        both directions a byte ring of 1 MiB in shared memory, spun on: what memory alone allows
 //   ring-oneway: one direction of it, messages as fast as they go; calls are messages
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -101,13 +104,29 @@ static int receive_all(int fd, uint8_t *bytes, size_t count) {
   return 1;
 }
 
+// Both ends of a loopback connection.
+static int tcp_pair(void) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t length = sizeof address;
+  const int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+  if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, 1) != 0) return -1;
+  if (getsockname(listener, (struct sockaddr *)&address, &length) != 0) return -1;
+  fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+  if (connect(fds[0], (struct sockaddr *)&address, length) != 0) return -1;
+  fds[1] = accept(listener, NULL, NULL);
+  close(listener);
+  for (int at = 0; at < 2; ++at) setsockopt(fds[at], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  return fds[1] == -1 ? -1 : 0;
+}
+
 static int by_number(const void *a, const void *b) {
   const float x = *(const float *)a, y = *(const float *)b;
   return (x > y) - (x < y);
 }
 
 int main(int argc, char **argv) {
-  if (argc != 4) return fprintf(stderr, "usage: echo uds|ring|ring-oneway SIZE SECONDS\n"), 2;
+  if (argc != 4) return fprintf(stderr, "usage: echo uds|tcp|ring|ring-oneway SIZE SECONDS\n"), 2;
+  const int is_tcp = strcmp(argv[1], "tcp") == 0;
   const int is_oneway = strcmp(argv[1], "ring-oneway") == 0;
   const int is_ring = is_oneway || strcmp(argv[1], "ring") == 0;
   const size_t size = strtoul(argv[2], NULL, 10);
@@ -115,7 +134,7 @@ int main(int argc, char **argv) {
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   uint8_t *out = malloc(size), *in = malloc(size);
   float *latencies = malloc(kSamplesMax * sizeof *latencies);
-  if (shared == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0 || !out || !in || !latencies)
+  if (shared == MAP_FAILED || (is_tcp ? tcp_pair() : socketpair(AF_UNIX, SOCK_STREAM, 0, fds)) != 0 || !out || !in || !latencies)
     return perror("echo"), 1;
   for (size_t at = 0; at < size; ++at) out[at] = (uint8_t)(at * 31 % 251);
   const pid_t server = fork();

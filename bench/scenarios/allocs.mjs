@@ -3,26 +3,33 @@
 import { PerformanceObserver } from 'node:perf_hooks';
 import { measured, objectOf, payloadOf } from '../rows.mjs';
 
-const calls = 40_000;
 const inFlight = 16;
 
-export const memory = {
-  name: 'memory',
-  about: 'heap bytes and native blocks per call',
-  peers: ['sidecall', 'net', 'child_process-advanced'],
+export const allocs = {
+  name: 'allocs',
+  about:
+    'memory per call (10,000 calls): bytes of heap and blocks of the C library at the caller; mallocs of both sides in Go',
+  peers: ['sidecall', 'net', 'child_process-advanced', 'golib-uds', 'grpc-go-uds'],
   codecs: ['bytes', 'json'],
   nodeOptions: ['--max-semi-space-size=512', '--min-semi-space-size=512', '--expose-gc'],
   countsBlocks: true,
 
-  cells: ({ codecs }) => codecs.map((codec) => ({ codec, size: 1024, inFlight })),
+  cells: ({ codecs, requests, seconds }) =>
+    codecs.map((codec) => ({
+      codec,
+      size: 1024,
+      inFlight,
+      requests: requests ?? (seconds < 0.5 ? 500 : 10_000),
+    })),
 
   takes: (peer, { codec }) => codec === 'bytes' || peer === 'sidecall',
 
   async run(peer, cell) {
     const payload = payloadOf(cell.size);
     const value = objectOf(cell.size);
+    const { requests: calls } = cell;
     const call = cell.codec === 'json' ? () => peer.echoJson(value) : () => peer.echo(payload);
-    await repeat(call, calls);
+    await repeat(call, 40_000); // compiled by then
     let collections = 0;
     const observer = new PerformanceObserver((list) => {
       collections += list.getEntries().length;

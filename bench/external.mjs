@@ -1,0 +1,86 @@
+// Peers that are programs without Node: in C, compiled on first use, and in Go, built by its toolchain from modules of
+// pinned versions. A missing compiler skips them, and says so.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { builtGo, compiled } from './native.mjs';
+import { cpuOf } from './processes.mjs';
+
+const goKinds = {
+  'golib-uds': 'golib',
+  'grpc-go-uds': 'grpc-uds',
+  'grpc-go-tcp': 'grpc-tcp',
+  'shmipc-go': 'shmipc',
+  'shmipc-go-notouch': 'shmipc-notouch',
+};
+const healthKinds = { 'grpc-go-uds': 'health-uds', 'grpc-go-tcp': 'health-tcp' };
+
+/** Is it a program of its own? */
+export function isExternal(peer) {
+  return peer.startsWith('c-') || goKinds[peer] !== undefined;
+}
+
+/** The row of one cell, or `{ skipped: why }`. `placed`: what stands before a command to place it. */
+export async function runExternal(scenario, peer, cell, placed) {
+  if (scenario === 'pingpong') return pingPong(cell, placed);
+  if (peer.startsWith('c-')) {
+    const { file, why } = compiled('echo');
+    if (why !== undefined) return { skipped: why };
+    const args = [peer.slice(2), String(cell.size), String(cell.seconds)];
+    return { lane: null, ...JSON.parse(await output(file, args)) };
+  }
+  const { file, why } = builtGo();
+  if (why !== undefined) return { skipped: why };
+  const kind = scenario === 'health100k' ? healthKinds[peer] : goKinds[peer];
+  const args = [kind, String(cell.size), String(cell.inFlight), String(cell.seconds ?? 1)];
+  if (cell.requests !== undefined) args.push(String(cell.requests));
+  const said = await output(file, args);
+  return { lane: null, ...JSON.parse(said), ...(cell.what && { what: cell.what }) };
+}
+
+/** What a program prints on its output. */
+export function output(command, args, env = {}) {
+  return new Promise((done, reject) => {
+    const child = spawn(command, args, {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, ...env },
+    });
+    let said = '';
+    child.stdout.on('data', (chunk) => {
+      said += chunk;
+    });
+    child.on('error', reject);
+    child.on('close', (code) => {
+      if (code !== 0) reject(new Error(`${command} ${args.at(-1)} ended with ${code}`));
+      else done(said);
+    });
+  });
+}
+
+async function pingPong(cell, placed) {
+  const { file, why } = compiled('pingpong');
+  if (why !== undefined) return { skipped: why };
+  const scratch = mkdtempSync(join(tmpdir(), 'bench-c-'));
+  const rest = [join(scratch, 'socket'), String(cell.size), String(Math.ceil(cell.seconds))];
+  const [command, ...before] = [...placed.server, file];
+  const server = spawn(command, [...before, 'server', ...rest], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  try {
+    await once(createInterface({ input: server.stdout }), 'line');
+    const [own, ...args] = [...placed.client, file, 'client', ...rest];
+    let cpuServerSeconds = 0;
+    const watch = setInterval(() => {
+      cpuServerSeconds = Math.max(cpuServerSeconds, cpuOf(server.pid));
+    }, 100);
+    const row = JSON.parse(await output(own, args));
+    clearInterval(watch);
+    return { lane: null, ...row, cpuServerSeconds };
+  } finally {
+    server.kill();
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}

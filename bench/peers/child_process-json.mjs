@@ -1,0 +1,20 @@
+// child_process IPC as it is by default: JSON. It carries no bytes, so they travel as base64.
+import { correlated } from './correlate.mjs';
+import { servedPath, startServer } from './server.mjs';
+
+export async function open() {
+  const { server, pid, stop } = await startServer(import.meta.url);
+  const { settle, echo } = correlated((id, payload) =>
+    server.send({ id, payload: payload.toString('base64') }),
+  );
+  server.on('message', ({ id, payload }) => settle(id, Buffer.from(payload, 'base64')));
+  return { serverPid: pid, echo, close: stop };
+}
+
+if (servedPath() !== undefined) {
+  // The bytes are decoded and encoded again: whoever serves has to look at them.
+  process.on('message', ({ id, payload }) =>
+    process.send({ id, payload: Buffer.from(payload, 'base64').toString('base64') }),
+  );
+  process.send('ready');
+}

@@ -1,0 +1,32 @@
+// The server process of a peer: the peer's own file, started again with `serve`.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Starts it, and waits until it says that it is ready. `path`: for a socket, in a directory of its own. */
+export async function startServer(url, options = {}) {
+  const scratch = mkdtempSync(join(tmpdir(), 'bench-peer-'));
+  const path = join(scratch, 'socket');
+  const server = fork(fileURLToPath(url), ['serve', path], { execArgv: [], ...options });
+  const [said] = await once(server, 'message');
+  return {
+    server,
+    path,
+    pid: server.pid,
+    /** What the server sent when it was ready. */
+    said,
+    stop: async () => {
+      server.kill();
+      await once(server, 'exit');
+      rmSync(scratch, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The path that the server process listens at; undefined in the client. */
+export function servedPath() {
+  return process.argv[2] === 'serve' ? process.argv[3] : undefined;
+}

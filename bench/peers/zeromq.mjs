@@ -1,0 +1,48 @@
+// zeromq.js: DEALER and ROUTER over ipc://, no high-water mark in the way, and a number per call.
+import { Dealer, Router } from 'zeromq';
+import { correlated } from './correlate.mjs';
+import { servedPath, startServer } from './server.mjs';
+
+const roomy = { sendHighWaterMark: 10_000, receiveHighWaterMark: 10_000 };
+
+export async function open() {
+  const { path, pid, stop } = await startServer(import.meta.url);
+  const dealer = new Dealer({ ...roomy, linger: 0 });
+  dealer.connect(`ipc://${path}`);
+  // One send at a time: the library allows no other.
+  const outgoing = [];
+  let isSending = false;
+  const { settle, echo } = correlated((id, payload) => {
+    const name = Buffer.allocUnsafe(4);
+    name.writeUInt32LE(id);
+    outgoing.push([name, payload]);
+    void send();
+  });
+  async function send() {
+    if (isSending) return;
+    isSending = true;
+    for (let next = outgoing.shift(); next !== undefined; next = outgoing.shift()) {
+      await dealer.send(next);
+    }
+    isSending = false;
+  }
+  void (async () => {
+    for await (const [name, payload] of dealer) settle(name.readUInt32LE(), payload);
+  })();
+  return {
+    serverPid: pid,
+    echo,
+    close: async () => {
+      dealer.close();
+      await stop();
+    },
+  };
+}
+
+const path = servedPath();
+if (path !== undefined) {
+  const router = new Router(roomy);
+  await router.bind(`ipc://${path}`);
+  process.send('ready');
+  for await (const parts of router) await router.send(parts);
+}

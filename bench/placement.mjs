@@ -1,0 +1,22 @@
+// On which NUMA node the processes of a cell run, by numactl.
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+
+/** `{ client, server }`: what stands before their commands; or `{ why }` there is no such placement. */
+export function placementOf(numa) {
+  if (numa === 'default') return { client: [], server: [] };
+  const nodes = readNodes();
+  if (nodes < 2) return { why: `not available: ${nodes} node` };
+  if (spawnSync('numactl', ['--hardware']).error) return { why: 'numactl is not installed' };
+  const on = (node) => ['numactl', `--cpunodebind=${node}`, `--membind=${node}`];
+  return { client: on(1), server: on(numa === 'same' ? 1 : 0) };
+}
+
+function readNodes() {
+  try {
+    const names = readdirSync('/sys/devices/system/node');
+    return names.filter((name) => /^node\d+$/.test(name)).length;
+  } catch {
+    return 1;
+  }
+}
