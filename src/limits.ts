@@ -73,7 +73,6 @@ export const fixed = {
   copiedSendMaxBytes: 16 * KiB,
   blockAreaUnitBytes: 16 * KiB,
   blockPrefixMaxBytes: 4 * KiB,
-  leasesMax: 1024,
   idleCloseMs: 5_000,
   cancelAheadMaxBytes: 256 * KiB,
   cancelsRefillPerSecond: 200,

@@ -35,7 +35,7 @@ class Call {
   // nullptr: there is no such ring, or it was closed.
   [[nodiscard]] Ring* ring() const noexcept { return ring_; }
   [[nodiscard]] RingEntry* entry() const noexcept { return entry_; }
-  void DropObject(bool is_mine) const noexcept { table_->DropObject(handle_, is_mine); }
+  void DropObject(bool is_mine) const noexcept { table_->DropObject(env_, handle_, is_mine); }
   [[nodiscard]] const Exchange& exchange() const noexcept { return table_->exchange; }
   [[nodiscard]] napi_value value(std::size_t index) const noexcept { return values_[index]; }
 

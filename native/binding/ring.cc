@@ -73,7 +73,7 @@ Napi::Value Open(const Napi::CallbackInfo& info) {
 Napi::Value Close(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const auto handle = static_cast<std::uint32_t>(arguments.Integer(0, 0, 0xffff'ffff));
-  if (arguments.ok()) State(info.Env()).rings.Close(handle);
+  if (arguments.ok()) State(info.Env()).rings.Close(info.Env(), handle);
   return info.Env().Undefined();
 }
 

@@ -18,29 +18,39 @@ RingEntry* RingTable::Find(std::uint32_t handle) noexcept {
   return handle < entries_.size() ? entries_[handle].get() : nullptr;
 }
 
-void RingTable::Close(std::uint32_t handle) noexcept {
+void RingTable::Close(napi_env env, std::uint32_t handle) noexcept {
   RingEntry* const entry = Find(handle);
   if (entry == nullptr || entry->is_closed) return;
   entry->is_closed = true;
   entry->ring.reset();
   entry->bell.reset();
-  GiveBack(handle);
+  // From here on it is memory that JavaScript keeps, like any other, and no ring of the process.
+  entry->mine->share.Reset();
+  GiveBack(env, handle);
 }
 
-void RingTable::DropObject(std::uint32_t handle, bool is_mine) noexcept {
+void RingTable::DropObject(napi_env env, std::uint32_t handle, bool is_mine) noexcept {
   RingEntry* const entry = Find(handle);
   if (entry == nullptr) return;
   std::uint32_t& objects = is_mine ? entry->my_objects : entry->peer_objects;
   if (objects == 0) return;
   objects -= 1;
-  if (entry->is_closed) GiveBack(handle);
+  if (entry->is_closed) GiveBack(env, handle);
 }
 
-void RingTable::GiveBack(std::uint32_t handle) noexcept {
+void RingTable::GiveBack(napi_env env, std::uint32_t handle) noexcept {
   RingEntry& entry = *entries_[handle];
   if (entry.my_objects == 0) entry.mine.reset();
   if (entry.peer_objects == 0) entry.peer.reset();
-  if (entry.my_objects != 0 || entry.peer_objects != 0) return;
+  std::int64_t kept = 0;
+  if (entry.mine != nullptr) kept += static_cast<std::int64_t>(entry.mine->memory.size());
+  if (entry.peer != nullptr) kept += static_cast<std::int64_t>(entry.peer->memory.size());
+  if (kept != entry.external_bytes) {
+    std::int64_t all = 0;
+    napi_adjust_external_memory(env, kept - entry.external_bytes, &all);
+    entry.external_bytes = kept;
+  }
+  if (kept != 0) return;
   entries_[handle].reset();
   free_.push_back(handle);
 }

@@ -41,6 +41,7 @@ struct RingEntry {
   std::uint32_t my_objects = 0;
   std::uint32_t peer_objects = 0;
   bool is_closed = false;
+  std::int64_t external_bytes = 0;  // told V8, so that it collects what keeps them
   std::optional<SocketDoorbell> bell;
   std::optional<Ring> ring;
 };
@@ -71,15 +72,15 @@ class RingTable {
   // nullptr: no such ring.
   [[nodiscard]] RingEntry* Find(std::uint32_t handle) noexcept;
   // Nothing moves any more. Its number and its memory stay taken until the last object was dropped.
-  void Close(std::uint32_t handle) noexcept;
-  void DropObject(std::uint32_t handle, bool is_mine) noexcept;
+  void Close(napi_env env, std::uint32_t handle) noexcept;
+  void DropObject(napi_env env, std::uint32_t handle, bool is_mine) noexcept;
 
   Exchange exchange;
   Napi::ObjectReference exchange_object;  // keeps that memory alive
 
  private:
   // Of a closed entry, whatever nobody looks at any more.
-  void GiveBack(std::uint32_t handle) noexcept;
+  void GiveBack(napi_env env, std::uint32_t handle) noexcept;
 
   std::vector<std::unique_ptr<RingEntry>> entries_;
   std::vector<std::uint32_t> free_;

@@ -73,8 +73,8 @@ class LeaseTable {
   // NOTE: `area_bytes` was agreed in the hello; 0: no references are taken.
   explicit LeaseTable(std::uint64_t area_bytes);
 
-  // False: no correct peer sends it. Pages of a lease that is still held count among that: two objects
-  // of JavaScript at one address end the process.
+  // False: no correct peer sends it. Pages of a lease that is still held count among that: V8 wants
+  // one backing store per address.
   [[nodiscard]] bool Accept(const BlockReference& reference) noexcept;
   // nullptr: not held.
   [[nodiscard]] const BlockReference* Find(std::uint64_t lease_id) const noexcept;

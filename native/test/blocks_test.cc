@@ -271,6 +271,39 @@ TEST_CASE("row 96 more leases than there may be") {
   CHECK_EQ(Offer(sides, kLeasesMax * kBlockAlign, 1, kLeasesMax + 1), State::kCorrupt);
 }
 
+TEST_CASE("row 96 a peer that never reads cannot make us remember releases without end") {
+  Sides sides(kSmall, 0, kArea);
+  // Our ring to it is full: it hears of nothing.
+  while (Put(sides.far, FrameOf(30'000, 1)) == Written::kWritten) {
+  }
+  while (Put(sides.far, FrameOf(1, 1)) == Written::kWritten) {
+  }
+  std::uint32_t accepted = 0;
+  for (std::uint64_t id = 1; id <= 3 * kLeasesMax; ++id) {
+    const std::uint64_t at = sides.far.consumer().consumed();
+    if (kSmall - at % kSmall < 64) {
+      const std::uint64_t rest = kSmall - at % kSmall;
+      sides.near_box.SetHeader(at % kSmall, (rest - 8) | std::uint64_t{1} << 32);
+      sides.near_box.SetProducer(at + rest);
+      REQUIRE_EQ(DrainOnce(sides.far).state, State::kEmpty);
+    }
+    const std::uint64_t place = sides.far.consumer().consumed() % kSmall;
+    sides.near_box.SetHeader(place, 36 | std::uint64_t{3} << 32);
+    sides.near_box.SetHeader(place + 8, 0);
+    sides.near_box.SetHeader(place + 16, 1);
+    sides.near_box.SetHeader(place + 24, id);
+    sides.near_box.SetProducer(sides.far.consumer().consumed() + 48);
+    std::vector<std::uint8_t> slab(Consumer::kSlabMinBytes);
+    if (sides.far.Drain(slab, 1).state != State::kBlock) break;
+    if (!sides.far.TakeBlock(slab).has_value()) break;
+    accepted += 1;
+    REQUIRE(sides.far.ReleaseLease(id));
+    sides.far.Publish();
+  }
+  CHECK_EQ(accepted, kLeasesMax);
+  CHECK(sides.far.is_corrupt());
+}
+
 TEST_CASE("row 98 releases of what is not lent") {
   struct Lie {
     const char* what;

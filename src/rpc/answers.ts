@@ -7,7 +7,7 @@ import { encodeMetadata, type Metadata } from '../metadata.ts';
 import { type Codec, keepWaiting } from './codec.ts';
 import { chargeOf, type SendCredit, Window } from './credit.ts';
 import type { IncomingCall } from './incoming-call.ts';
-import { type Body, bodyBytesOf, discard, encodeBody } from './lease.ts';
+import { type Body, bodyBytesOf, discard, encodeBody, isDetached } from './lease.ts';
 import type { Link } from './link.ts';
 import type { Schedule, SendingStream } from './schedule.ts';
 
@@ -62,15 +62,24 @@ export function refuseMessage(link: Link, stream: SendingStream, flags: number):
 export class AnswerQueue {
   readonly #link: Link;
   readonly #onSent: (call: IncomingCall) => void;
+  readonly #onLost: (call: IncomingCall) => void;
   readonly #waiting = new Map<IncomingCall, Answer>();
   #waitingBytes = 0;
   // What an answer of this session weighs, by those before: a guess at what running handlers will give.
   #guessBytes = 0;
 
-  /** `onSent`: the answer was given to the send queue, so its call is over. */
-  constructor(link: Link, onSent: (call: IncomingCall) => void) {
+  /**
+   * `onSent`: the answer was given to the send queue, so its call is over. `onLost`: its bytes were detached
+   * while it waited.
+   */
+  constructor(
+    link: Link,
+    onSent: (call: IncomingCall) => void,
+    onLost: (call: IncomingCall) => void,
+  ) {
     this.#link = link;
     this.#onSent = onSent;
+    this.#onLost = onLost;
   }
 
   /** More answers wait, or are to be expected, than a peer that keeps up would let stand. */
@@ -114,6 +123,10 @@ export class AnswerQueue {
     for (const [call, answer] of this.#waiting) {
       if (!answers.hasCredit) return;
       this.#remove(call);
+      if (isDetached(answer.body, answer.bodyBytes)) {
+        this.#onLost(call);
+        continue;
+      }
       answers.spend(chargeOf(answer.bodyBytes));
       this.#send(call, answer);
     }

@@ -22,7 +22,7 @@ import { cancelDeadline, inheritingDeadline } from './deadline.ts';
 import { type End, endOf, plainEnd, refusalOf, reportFailure } from './failures.ts';
 import { type Assembly, checkBlock } from './fragment.ts';
 import { HandlerContext, type IncomingCall } from './incoming-call.ts';
-import { type Block, freeValue, Lease } from './lease.ts';
+import { type Block, detachedError, freeValue, Lease } from './lease.ts';
 import { type Link, takeMessage } from './link.ts';
 import { CancelAllowance } from './rate.ts';
 import type { Registry, Served } from './registry.ts';
@@ -55,7 +55,11 @@ export class Callee implements ArrivalHost {
     this.#streams = new AcceptedStreams(link.own.streamsMax);
     this.#arrivals = new Arrivals(link, registry, this.#streams, this);
     this.#cancels = new CancelAllowance(link.own.streamsMax);
-    this.#answers = new AnswerQueue(link, (call) => this.#close(call));
+    this.#answers = new AnswerQueue(
+      link,
+      (call) => this.#close(call),
+      (call) => this.#onThrownAway(call, detachedError(call.opening.method)),
+    );
     this.#admission = new Admission(link.own.streamsMax, {
       isBacklogged: (answering) => this.#answers.isBacklogged(answering),
       run: (call, request) => this.#run(call, request),
@@ -371,7 +375,10 @@ export class Callee implements ArrivalHost {
       freeValue(value);
       return this.#onSettledLate();
     }
-    if (served.response === undefined) return this.#end(call, plainEnd('ok', ''));
+    if (served.response === undefined) {
+      freeValue(value);
+      return this.#end(call, plainEnd('ok', ''));
+    }
     let answer: Answer;
     try {
       if (served.isStreaming) {
@@ -384,11 +391,17 @@ export class Callee implements ArrivalHost {
         answer.body = new Uint8Array(answer.body);
       }
     } catch (error) {
-      reportFailure(this.#link, call, error);
-      return this.#sendFailure(call, 'internal', '');
+      freeValue(value);
+      return this.#onThrownAway(call, error);
     }
     const refusal = this.#answers.add(call, answer);
     if (refusal !== undefined) this.#sendFailure(call, 'resource_exhausted', refusal);
+  }
+
+  /** There is no answer to be sent: the caller is told that, and we ourselves why. */
+  #onThrownAway(call: IncomingCall, error: unknown): void {
+    reportFailure(this.#link, call, error);
+    this.#sendFailure(call, 'internal', '');
   }
 
   /** A handler settled whose call was given up before. */

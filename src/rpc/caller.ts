@@ -21,7 +21,16 @@ import { ChannelCore, sendHalfEnd } from './channel-core.ts';
 import { bytes, type Codec, keepWaiting } from './codec.ts';
 import { chargeOf, type SendCredit, Window } from './credit.ts';
 import { inheritedDeadline, timeLeftMs } from './deadline.ts';
-import { type Body, bodyBytesOf, discard, encodeBody, freeValue, queuedBytesOf } from './lease.ts';
+import {
+  type Body,
+  bodyBytesOf,
+  detachedError,
+  discard,
+  encodeBody,
+  freeValue,
+  isDetached,
+  queuedBytesOf,
+} from './lease.ts';
 import type { Link } from './link.ts';
 import { AnnouncedNames } from './method-names.ts';
 import { type CallOwner, OutgoingCall } from './outgoing-call.ts';
@@ -350,6 +359,9 @@ export class Caller implements CallOwner, OpenCalls {
   #start(call: OutgoingCall): void {
     const { schedule } = this.#link;
     const { request } = call;
+    if (isDetached(request.body, request.bodyBytes)) {
+      return call.reject(detachedError(request.method));
+    }
     let method = this.#names.numberOf(request.method);
     if (method === undefined) {
       try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Methods of a contract as functions.
+
 import { nodeError } from '../errors.ts';
 import { ranges } from '../limits.ts';
 import { checkInteger, checkKeys } from '../options.ts';
@@ -11,6 +12,7 @@ import {
   type InterceptedCall,
   type Interceptor,
 } from './interceptor.ts';
+import { Block, freeValue } from './lease.ts';
 import { checkRetry, Retrying, type RetryOptions } from './retry.ts';
 import {
   type Client,
@@ -148,11 +150,20 @@ function intercepted(
       ctx: undefined,
     };
     try {
-      return lifted(kind, request, composed(call));
+      const result = lifted(kind, request, composed(call));
+      if (request instanceof Block) freeBehind(request, result);
+      return result;
     } catch (error) {
+      freeValue(request);
       return failed(kind, request, error);
     }
   };
+}
+
+/** An interceptor may have answered without the call: then nobody has taken the block. */
+function freeBehind(block: Block, result: unknown): void {
+  const free = (): void => block.free();
+  if (result instanceof Promise) result.then(free, free);
 }
 
 /** An interceptor may be an async function: then its promise of a stream is made a stream. */

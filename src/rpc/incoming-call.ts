@@ -53,6 +53,7 @@ export class IncomingCall implements SendingStream, ReadStream, Timed {
   line: SendLine | undefined;
   queued = 0;
   isWritten = false;
+  readonly beginsAtOnce = true;
   sentPosition = 0;
   timer: NodeJS.Timeout | undefined;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Messages in memory that is lent: a block that the sender fills in place, a lease that the receiver gives
 // back. The idea is that of shmipc-go's Reserve and ReadBytes, with an owner for each end.
-import { SidecallError } from '../errors.ts';
+import { nodeError, SidecallError } from '../errors.ts';
 import type { LentBytes, OwnBlock } from '../transport.ts';
 import { type Codec, encodeWith } from './codec.ts';
 import { giveBuffer } from './receive-pool.ts';
@@ -11,8 +11,8 @@ type Mutator = 'set' | 'fill' | 'copyWithin' | 'reverse' | 'sort';
 
 /**
  * Bytes to be read: a `Uint8Array` whose elements are read-only and whose storing methods are not callable.
- * It goes wherever a `Uint8Array` goes. NOTE: where `lease.copied` is false, a store through a cast ends the
- * process (SIGSEGV): the memory is mapped read-only.
+ * It goes wherever a `Uint8Array` goes. NOTE: where `lease.copied` is false, a store by other ways (a cast, a
+ * `subarray()`, a function that writes what it is given) ends the process: the memory is mapped read-only.
  */
 export type ReadonlyBytes = Readonly<Omit<Uint8Array, Mutator>> & {
   readonly [Name in Mutator]: never;
@@ -41,8 +41,8 @@ export class Block implements Disposable {
   }
 
   /**
-   * The memory, of which every byte is sent; what it holds before it is filled is left over from others of
-   * this session. @throws {SidecallError} `LEASE_RELEASED` once it was sent or freed.
+   * The memory, of which every byte is sent. In place, what it holds before it is filled is left over from
+   * others of this session; else it is zero. @throws {SidecallError} `LEASE_RELEASED` once it was sent or freed.
    */
   get bytes(): Buffer {
     if (this.#memory === undefined) {
@@ -59,6 +59,7 @@ export class Block implements Disposable {
   /** Gives it back unsent. Twice is once; nothing once it was sent. */
   free(): void {
     if (this.#memory === undefined) return;
+    if (this.#own !== undefined) released.add(this.#memory.buffer);
     this.#memory = undefined;
     this.#own?.free();
   }
@@ -67,11 +68,18 @@ export class Block implements Disposable {
     this.free();
   }
 
+  /** @throws {TypeError} always: a block is a message of the codec `leased`, and no value in another. */
+  toJSON(): never {
+    const words = 'a Block is a message of the codec leased; it cannot be a value in JSON';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+  }
+
   /** @internal It is sent: nobody writes from here on. @throws {SidecallError} `LEASE_RELEASED`. */
   take(): Block | Buffer {
     const memory = this.bytes;
     this.#memory = undefined;
     if (this.#own === undefined) return memory;
+    released.add(memory.buffer);
     this.#own.seal();
     return this;
   }
@@ -113,7 +121,11 @@ export function encodeBody(
   value: unknown,
   mayLend = true,
 ): Body {
-  if (!isLeased(codec) || !(value instanceof Block)) return encodeWith(codec, value);
+  if (!isLeased(codec) || !(value instanceof Block)) {
+    const body = encodeWith(codec, value);
+    if (typeof body !== 'string' && isReleased(body)) throw detachedError(`codec '${codec.name}'`);
+    return body;
+  }
   if (!value.isOf(owner)) {
     const words = 'the block belongs to another session; send a copy of its bytes';
     throw new SidecallError('ERR_SIDECALL_ENCODE', words);
@@ -230,20 +242,59 @@ export function isLeased(codec: Codec<unknown> | undefined): boolean {
 /** Over bytes of our own; `pooled`: the memory under them, which goes back to the pool. */
 export function copiedLease(bytes: Uint8Array, pooled: Buffer | undefined): Lease {
   return new Lease(bytes, true, (view) => {
-    const moved = detach(view.buffer as ArrayBuffer);
-    if (pooled !== undefined) giveBuffer(Buffer.from(moved));
+    const memory = view.buffer as ArrayBuffer;
+    const moved = detach(memory);
+    if (moved === undefined) return;
+    if (pooled !== undefined && giveBuffer(Buffer.from(moved))) return;
+    // A job of the thread pool may still read it, and keeps the object that it was given.
+    outlived.register(memory, moved);
   });
 }
 
 /** Over the peer's memory. */
 export function lentLease(lent: LentBytes): Lease {
-  return new Lease(lent.bytes, false, () => lent.release());
+  return new Lease(lent.bytes, false, ({ buffer }) => {
+    released.add(buffer);
+    lent.release();
+  });
 }
 
-/** The memory under another name; the old one has length 0. */
-function detach(memory: ArrayBuffer): ArrayBuffer {
+/** Gives back a value that nobody will get, if it is a lease. */
+export function releaseValue(value: unknown): void {
+  if (value instanceof Lease) value.release();
+}
+
+// Memory that lives as long as the array buffer that it was moved out of.
+const outlived = new FinalizationRegistry<ArrayBuffer>(() => undefined);
+// Array buffers of leases and blocks that were given back: an empty view of one is no empty message.
+const released = new WeakSet<ArrayBufferLike>();
+
+/** The memory under another name; the old one has length 0. undefined: somebody else has it. */
+function detach(memory: ArrayBuffer): ArrayBuffer | undefined {
+  released.add(memory);
+  if (memory.byteLength === 0) return undefined;
   const { transfer } = memory as ArrayBuffer & { transfer?: () => ArrayBuffer };
-  return transfer?.call(memory) ?? structuredClone(memory, { transfer: [memory] });
+  try {
+    return transfer?.call(memory) ?? structuredClone(memory, { transfer: [memory] });
+  } catch {
+    return undefined; // marked as not to be transferred: it stays readable until it is collected
+  }
+}
+
+/** Bytes that were given back before they were sent. */
+function isReleased(view: Uint8Array): boolean {
+  return view.byteLength === 0 && released.has(view.buffer);
+}
+
+/** The bytes of a message have gone since it was encoded. */
+export function isDetached(body: Body, bodyBytes: number): boolean {
+  return body instanceof Uint8Array && body.byteLength !== bodyBytes;
+}
+
+/** @param what the method or channel. */
+export function detachedError(what: string): SidecallError {
+  const words = `${what}: the bytes of the message were released, or transferred, before they were sent`;
+  return new SidecallError('ERR_SIDECALL_LEASE_RELEASED', words, { delivered: 'no' });
 }
 
 function kindOf(value: unknown): string {

@@ -7,7 +7,7 @@ import type { ChannelCore } from './channel-core.ts';
 import type { Codec } from './codec.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 import type { Assembly } from './fragment.ts';
-import { type Body, discard } from './lease.ts';
+import { type Body, discard, releaseValue } from './lease.ts';
 import type { SendingStream, SendLine } from './schedule.ts';
 import type { ReadStream, StreamReader } from './stream-reader.ts';
 import { ended, type StreamWriter } from './stream-writer.ts';
@@ -56,6 +56,7 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
   isOpen = false;
   isSettled = false;
   isWritten = false;
+  readonly beginsAtOnce: boolean;
   sentPosition = 0;
   line: SendLine | undefined;
   queued = 0;
@@ -83,6 +84,7 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
     this.#owner = owner;
     this.line = line;
     // A promise of these resolves when the message was admitted, and not when the call has settled.
+    this.beginsAtOnce = sendsMany(request.kind);
     this.isBorrowed =
       request.isTransient || request.kind === CallKind.notification || sendsMany(request.kind);
     this.promise = new Promise((resolve, reject) => {
@@ -114,6 +116,7 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
     // A failure that nobody awaits is not the end of the process. Costs nothing where none occurs.
     this.promise.catch(ignore);
     discard(this.request.body);
+    releaseValue(this.answer); // it waited for trailers
     this.channel?.fail(reason, { now });
     this.reader?.fail(reason, { now });
     this.writer?.fail(reason);

@@ -16,14 +16,15 @@ export function takeBuffer(bytes: number): Buffer {
   return spare;
 }
 
-/** Nobody holds a view of it any more. */
-export function giveBuffer(buffer: Buffer): void {
+/** Nobody holds a view of it any more. False: it is not kept. */
+export function giveBuffer(buffer: Buffer): boolean {
   const size = buffer.byteLength;
-  if (size < smallestBytes || spareBytes + size > fixed.receivePoolMaxBytes) return;
+  if (size < smallestBytes || spareBytes + size > fixed.receivePoolMaxBytes) return false;
   const list = spares.get(size);
   if (list === undefined) spares.set(size, [buffer]);
   else list.push(buffer);
   spareBytes += size;
+  return true;
 }
 
 /** What a message of `bytes` bytes takes at most: powers of two, so that what was given back fits. */

@@ -11,6 +11,7 @@ import { type CallOptions, checkCallOptions } from './call.ts';
 import type { Callable } from './caller.ts';
 import type { CallTarget } from './client.ts';
 import { deadlineAfter, timeLeftMs } from './deadline.ts';
+import { Block } from './lease.ts';
 import { FailedCall, type StreamCall } from './stream-call.ts';
 
 /**
@@ -71,6 +72,8 @@ export class Retrying implements CallTarget {
   }
 
   call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+    // A block can be sent once.
+    if (value instanceof Block) return this.#target.call(callable, value, options);
     const answer = this.#call(callable, value, options);
     answer.catch(() => undefined);
     return answer;
@@ -79,7 +82,7 @@ export class Retrying implements CallTarget {
   openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall {
     const open = (given: CallOptions | undefined): StreamCall =>
       this.#target.openStream(callable, value, given);
-    if (sendsMany(callable.kind)) return open(options);
+    if (sendsMany(callable.kind) || value instanceof Block) return open(options);
     try {
       return new RetryingStream(open, this.#plan(callable, options), options);
     } catch (error) {

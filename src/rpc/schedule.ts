@@ -25,7 +25,9 @@ export interface SendingStream {
   queued: number;
   /** Something of the stream was handed to the transport. */
   isWritten: boolean;
-  /** The transport's `sentPosition` behind the last frame of the stream. */
+  /** The other side begins with its first frame; else with its last one. */
+  readonly beginsAtOnce: boolean;
+  /** The transport's `sentPosition` behind the frame that the other side begins with, as far as that was sent. */
   sentPosition: number;
 }
 
@@ -355,8 +357,9 @@ export class Schedule {
   }
 
   #noteSent(stream: SendingStream): void {
+    const isBegun = stream.isWritten && stream.beginsAtOnce;
     stream.isWritten = true;
-    stream.sentPosition = this.#transport.sentPosition;
+    if (!isBegun) stream.sentPosition = this.#transport.sentPosition;
   }
 }
 

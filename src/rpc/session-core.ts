@@ -210,7 +210,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   }
 
   allocate(bytes: number): Block {
-    checkInteger('bytes', bytes, ranges.blockBytes);
+    checkInteger('bytes', bytes ?? Number.NaN, ranges.blockBytes);
     const { receiveMaxBytes } = this.remote;
     if (bytes > receiveMaxBytes) {
       const words = `a block of ${bytes} bytes could not be sent: the peer's receiveMaxBytes is ${receiveMaxBytes}`;
@@ -218,7 +218,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     }
     const own = this.transport.allocate?.(bytes);
     if (own === undefined) this.#ordinaryBlocks += 1;
-    return new Block(this, own?.bytes ?? Buffer.allocUnsafeSlow(bytes), own);
+    return new Block(this, own?.bytes ?? Buffer.alloc(bytes), own);
   }
 
   giveBack(window: number, charge: number): void {

@@ -11,9 +11,11 @@ import {
   Block,
   type Body,
   bodyBytesOf,
+  detachedError,
   discard,
   encodeBody,
   freeValue,
+  isDetached,
   queuedBytesOf,
 } from './lease.ts';
 import type { Link } from './link.ts';
@@ -212,6 +214,7 @@ export class StreamWriter {
 
   #admitWaiting(waiting: Waiting): void {
     const { body, bodyBytes } = waiting;
+    if (isDetached(body, bodyBytes)) return refuse(waiting, detachedError(this.#name));
     const isCopied = this.#isCopied(body, bodyBytes);
     const onTaken = (): void => {
       if (this.#leaving.delete(waiting)) waiting.resolve();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What callers of streaming methods hold.
+
 import { SidecallError } from '../errors.ts';
+import { freeValue } from './lease.ts';
 import { LiftedCall, type StreamCall } from './stream-call.ts';
 
 const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
@@ -138,8 +140,15 @@ export async function pump(
       const woken = new Promise<typeof done>((resolve) => {
         wake = resolve;
       });
-      const step = isOver ? done : await Promise.race([iterator.next(), woken]);
-      if (isOver) return await leave(iterator);
+      const next: unknown = isOver ? done : iterator.next();
+      const step = await Promise.race([next as typeof done | IteratorResult<unknown>, woken]);
+      if (isOver) {
+        Promise.resolve(next as IteratorResult<unknown>).then(
+          (late) => freeValue(late.value), // a block that comes too late
+          () => undefined,
+        );
+        return await leave(iterator);
+      }
       if (step.done === true) break;
       await call.send(isSync ? await step.value : step.value);
     }

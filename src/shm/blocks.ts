@@ -68,8 +68,8 @@ export class RingBlock implements OwnBlock {
 }
 
 /**
- * Leases of one session on their way back. Tickets know it and not the session, or a lease that a handler's
- * closure holds would keep itself alive.
+ * Leases of one session on their way back. Tickets know it, and it forgets the session when that ends: else a
+ * lease that a handler's closure holds would keep itself alive.
  */
 export class LeaseReturns {
   readonly #ring: Ring;

@@ -20,9 +20,9 @@ const batchRecords = 16;
 // Where the payload of a large record goes that has no final place of its own. One per thread: it is
 // filled and handed out in one go.
 let scratch: Uint8Array | undefined;
-// Whoever moves frames of this size moves long messages, and has a while between them.
 // Bytes of the thread's slab that are being handed out.
 let dispatching = 0;
+// Whoever moves frames of this size moves long messages, and has a while between them.
 const longFrameBytes = 32 * 1024;
 let isExpectingLong = false;
 

@@ -177,14 +177,13 @@ export class Ring {
   }
 
   copyLease(id: number, target: Uint8Array): void {
-    if (this.#isClosed) return;
     if (this.#native.ringCopyLease(this.#handle, id, target) === Written.written) return;
     throw new Error('a lease was copied that is not held'); // our own mistake
   }
 
   /** undefined: the host wants no external buffers. */
   lend(id: number): Buffer | undefined {
-    return this.#native.ringLend(this.#handle, id);
+    return this.#isClosed ? undefined : this.#native.ringLend(this.#handle, id);
   }
 
   /** The peer learns of it with what is published next. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { SessionOptions } from '../../src/establish.ts';
 import { bytes } from '../../src/rpc/codec.ts';
 import { type Lease, leased } from '../../src/rpc/lease.ts';
-import { service, unary } from '../../src/rpc/service.ts';
+import { clientStream, notification, service, unary } from '../../src/rpc/service.ts';
 import { until } from '../support/contract.ts';
 import { lanes, openRingPair, type Pair } from '../support/pairs.ts';
 import { fill, sumOf, Vat, vatHandlers } from '../support/vat.ts';
@@ -320,6 +320,170 @@ describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
         expect(sumOf(lease.bytes)).toBe(sum);
       }),
     );
+    await expectQuiet(pair);
+  });
+
+  it('bytes that are released while their message waits fail that message, and nothing else', async () => {
+    await using pair = await open();
+    const held: Lease[] = [];
+    pair.far.serve(Vat, vatHandlers({ drop: () => new Promise(() => undefined) }));
+    pair.near.serve(
+      Vat,
+      vatHandlers({
+        raise: (lease, ctx) => {
+          held.push(lease.keep());
+          return ctx.allocate(1);
+        },
+      }),
+    );
+    const vat = pair.near.client(Vat);
+    for (const size of [5000, 300_000]) {
+      (await pair.far.client(Vat).raise(new Uint8Array(size))).release();
+      const lease = held.pop() as Lease;
+      // Until the stream has credit again the message waits where it was made.
+      const pouring = vat.stir();
+      const filler = pair.near.allocate(400_000);
+      await pouring.send(filler);
+      const waiting = pouring.send(lease.bytes as unknown as Uint8Array);
+      const after = pouring.send(new Uint8Array([7]));
+      lease.release();
+      const first = await pouring.next();
+      first.value?.release();
+      expect(await failureOf(waiting)).toMatchObject({ code: 'ERR_SIDECALL_LEASE_RELEASED' });
+      await after;
+      const second = await pouring.next();
+      expect(second.value?.bytes[0]).toBe(8);
+      second.value?.release();
+      await pouring.end();
+      expect(pair.near.state).toBe('open');
+    }
+    await expectQuiet(pair);
+  });
+
+  it('bytes of a released lease are no empty message', async () => {
+    await using pair = await open();
+    const both = { request: leased, response: leased };
+    const Echo = service('Echo', { late: unary(both), nothing: unary(both) });
+    pair.far.serve(Vat, vatHandlers());
+    pair.far.serve(Echo, {
+      nothing: () => new Uint8Array(0),
+      late: (lease) => {
+        const { bytes: view } = lease;
+        lease.release();
+        return view as unknown as Uint8Array;
+      },
+    });
+    const lease = await pair.near.client(Vat).raise(new Uint8Array(100));
+    const view = lease.bytes as unknown as Uint8Array;
+    lease.release();
+    expect(await failureOf(pair.near.client(Vat).take(view))).toMatchObject({
+      code: 'ERR_SIDECALL_LEASE_RELEASED',
+    });
+    expect(await failureOf(pair.near.client(Echo).late(new Uint8Array(50)))).toMatchObject({
+      status: 'internal',
+    });
+    using empty = await pair.near.client(Echo).nothing(new Uint8Array(0));
+    expect(empty.byteLength).toBe(0);
+    await expectQuiet(pair);
+  });
+
+  it('a request whose memory was transferred is nobody else’s trouble', async () => {
+    await using pair = await open();
+    pair.far.serve(
+      Vat,
+      vatHandlers({
+        take: async (lease) => {
+          const { buffer } = lease.bytes as unknown as { buffer: ArrayBuffer };
+          try {
+            structuredClone(buffer, { transfer: [buffer] });
+          } catch {
+            // what lies in the peer's memory is not to be transferred
+          }
+          return { sum: 0, copied: lease.copied };
+        },
+      }),
+    );
+    for (const size of [10, 100_000]) {
+      await pair.near.client(Vat).take(pair.near.allocate(size));
+    }
+    await expectQuiet(pair);
+  });
+
+  it('blocks and leases of calls that end otherwise go back', async () => {
+    await using pair = await open();
+    const K = service('K', {
+      json: unary<unknown, unknown>(),
+      trailers: unary({ request: leased, response: leased }),
+      foreign: unary({ request: leased, response: leased }),
+      wrong: unary({ request: bytes, response: bytes }),
+      note: notification({ request: leased }),
+      read: clientStream<Lease, number, Uint8Array | ReturnType<typeof pair.near.allocate>>({
+        request: leased,
+      }),
+    });
+    pair.far.serve(K, {
+      json: (_request, ctx) => ctx.allocate(100),
+      trailers: (_lease, ctx) => {
+        ctx.trailers = { long: 'x'.repeat(100_000) };
+        return ctx.allocate(100);
+      },
+      foreign: () => pair.near.allocate(100),
+      wrong: (_request, ctx) => ctx.allocate(100) as never,
+      note: (_lease, ctx) => ctx.allocate(100) as never,
+      read: () => 1,
+    });
+    pair.far.serve(
+      Vat,
+      vatHandlers({
+        raise: (lease, ctx) => {
+          ctx.trailers = { some: 'thing' };
+          return ctx.allocate(lease.byteLength);
+        },
+      }),
+    );
+    const k = pair.near.client(K);
+    const block = (): ReturnType<typeof pair.near.allocate> => pair.near.allocate(100);
+    expect(await failureOf(k.json(block()))).toMatchObject({ code: 'ERR_SIDECALL_ENCODE' });
+    expect(await failureOf(k.json(1))).toMatchObject({ status: 'internal' });
+    for (const method of ['trailers', 'foreign'] as const) {
+      expect(await failureOf(k[method](block()))).toMatchObject({ status: 'internal' });
+    }
+    expect(await failureOf(k.wrong(new Uint8Array(1)))).toMatchObject({ status: 'internal' });
+    await k.note(block());
+    const controller = new AbortController();
+    const given = {
+      signal: controller.signal,
+      onTrailers: () => controller.abort(new Error('enough')),
+    };
+    expect(await failureOf(pair.near.client(Vat).raise(block(), given))).toMatchObject({
+      message: 'enough',
+    });
+    const intercepted = pair.near.client(Vat, {
+      interceptors: [async () => ({ sum: 1, copied: true })],
+    });
+    expect(await intercepted.take(block())).toEqual({ sum: 1, copied: true });
+    const throwing = pair.near.client(Vat, {
+      interceptors: [
+        () => {
+          throw new Error('no');
+        },
+      ],
+    });
+    expect(await failureOf(throwing.take(block()))).toMatchObject({ message: 'no' });
+    const retrying = pair.near.client(Vat, { retry: true });
+    expect(await failureOf(retrying.take(block(), { wrong: 1 } as never))).toBeInstanceOf(
+      TypeError,
+    );
+    let release: () => void = () => undefined;
+    async function* late(): AsyncGenerator<ReturnType<typeof block>> {
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      yield block();
+    }
+    expect(await k.read(late())).toBe(1);
+    release();
+    await new Promise((resolve) => setTimeout(resolve, 20)); // it is made only now
     await expectQuiet(pair);
   });
 

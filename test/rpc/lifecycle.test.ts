@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/events.ts';
 import type { Session } from '../../src/rpc/session.ts';
-import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
+import {
+  Desk,
+  defer,
+  deskHandlers,
+  Flow,
+  flowHandlers,
+  turns,
+  until,
+} from '../support/contract.ts';
 import { lanes, openLoopback } from '../support/pairs.ts';
 
 const operations: readonly { operation: string; run: (session: Session) => Promise<unknown> }[] = [
@@ -420,6 +428,25 @@ describe('what is known of the delivery', () => {
       { code: 'ERR_SIDECALL_PEER_GONE', delivered: 'no' },
       { code: 'ERR_SIDECALL_PEER_GONE', delivered: 'no' },
     ]);
+    pair.transports[1].release();
+    await pair.far.closed;
+  });
+
+  it('is unknown of a stream that was begun, whatever was sent on it last', async () => {
+    const pair = openLoopback();
+    pair.far.serve(Flow, flowHandlers());
+    const call = pair.near.client(Flow).sum();
+    await call.send(1);
+    await until(() => pair.far.stats().handlers.running === 1);
+    pair.transports[1].isHeld = true;
+    await call.send(2); // the peer never takes this one
+    const late = pair.near.client(Flow).sum();
+    await turns(5);
+    const outcomes = Promise.allSettled([call.end(), late.end()]);
+    pair.cut();
+    expect(
+      (await outcomes).map((outcome) => (outcome as PromiseRejectedResult).reason),
+    ).toMatchObject([{ delivered: 'unknown' }, { delivered: 'no' }]);
     pair.transports[1].release();
     await pair.far.closed;
   });

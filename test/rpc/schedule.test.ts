@@ -37,6 +37,7 @@ function streamAt(slot: number): SendingStream {
     line: undefined,
     queued: 0,
     isWritten: false,
+    beginsAtOnce: false,
     sentPosition: 0,
   };
 }

@@ -300,6 +300,36 @@ describe('leases of the receiver', () => {
     await until(() => pair.far.stats().blocks.inUse === 0); // each went back as soon as it was copied
   });
 
+  it('that were copies may be written to a file while they are released, however long', async () => {
+    const limits = { receiveMaxBytes: 33 * MiB };
+    const directory = await mkdtemp(join(tmpdir(), 'copies-'));
+    const file = await openFile(join(directory, 'written'), 'w');
+    await using pair = await openRingPair({ limits }, { limits });
+    pair.far.serve(Vat, vatHandlers({ raise: () => new Uint8Array(32 * MiB).fill(3) }));
+    const lease = await pair.near.client(Vat).raise(new Uint8Array(1));
+    expect(lease.copied).toBe(true);
+    const writing = file.write(lease.bytes as never, 0, 32 * MiB, 0);
+    lease.release();
+    globalThis.gc?.();
+    expect((await writing).bytesWritten).toBe(32 * MiB);
+    await file.close();
+    await rm(directory, { recursive: true });
+  });
+
+  it('of sessions that ended take no ring from those that follow', async () => {
+    const options: SessionOptions = { leases: 'copy', blockAreaBytes: 64 * MiB, lane: 'auto' };
+    const kept: unknown[] = [];
+    for (let round = 0; round < 20; round += 1) {
+      await using pair = await openRingPair(options, {});
+      expect(pair.near.lane, pair.near.laneReason).toBe('ring');
+      pair.far.serve(Vat, vatHandlers());
+      const block = pair.near.allocate(1000);
+      kept.push(block, block.bytes);
+      await pair.near.client(Vat).take(block);
+    }
+    kept.length = 0;
+  });
+
   it('may be held for long while others go on', async () => {
     await using pair = await openRingPair(inPlace, inPlace);
     pair.far.serve(Vat, vatHandlers());
