@@ -98,7 +98,7 @@ export interface NativeAddon {
   ringWriteStaged(ring: number, bytes: number, bulk: number): number;
   ringWriteBytes(ring: number, headerBytes: number, payload: Uint8Array, bulk: number): number;
   ringPublish(ring: number): number;
-  ringDrain(ring: number, recordsMax: number): number;
+  ringDrain(ring: number, recordsMax: number, looks: number): number;
   ringTake(ring: number, skip: number, target: Uint8Array): number;
   /** Over a block of our outbox, its offset in a register. undefined: none is free, or may be given out. */
   ringAllocate(ring: number, bytes: number): Buffer | undefined;

@@ -38,10 +38,11 @@ napi_value Publish(napi_env env, napi_callback_info info) {
   return call.Return(owes ? kFull : kWritten);
 }
 
-// (ring, records at most) => kEmpty, kMore, kLarge, kBlock as numbers, or corrupt.
+// (ring, records at most, looks before it gives up) => kEmpty, kMore, kLarge, kBlock as numbers, or corrupt.
 napi_value Drain(napi_env env, napi_callback_info info) {
-  const Call<2> call(env, info);
+  const Call<3> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
+  call.ring()->Linger(call.Number(2));
   const Consumer::Drained drained = call.ring()->Drain(call.exchange().slab, call.Number(1));
   if (drained.state == Consumer::State::kCorrupt) return call.Return(kCorrupt);
   call.Set(Register::kFilled, drained.filled);

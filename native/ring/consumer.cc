@@ -93,6 +93,13 @@ std::optional<Consumer::TakenBlock> Consumer::TakeBlock(std::span<std::uint8_t> 
   return taken;
 }
 
+void Consumer::Linger(std::uint32_t looks) const noexcept {
+  for (; looks > 0; --looks) {
+    if (LoadCursor(peer_.producer_cursor, std::memory_order_relaxed) != consumed_) return;
+    Relax();
+  }
+}
+
 bool Consumer::Freeze() noexcept {
   const bool is_fine = Peek();
   is_frozen_ = true;

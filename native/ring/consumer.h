@@ -61,6 +61,9 @@ class Consumer {
   [[nodiscard]] std::optional<TakenBlock> TakeBlock(std::span<std::uint8_t> slab) noexcept;
   [[nodiscard]] bool is_block_next() const noexcept { return block_record_bytes_ != 0; }
 
+  // Looks up to `looks` times for something beyond what was consumed. A hint: Drain() looks for itself.
+  void Linger(std::uint32_t looks) const noexcept;
+
   // Nothing published from now on will be read: the peer is gone, and what it goes on writing is not
   // its word any more. False: corrupt.
   [[nodiscard]] bool Freeze() noexcept;

@@ -66,6 +66,10 @@ class Ring {
 
   [[nodiscard]] Consumer::Drained Drain(std::span<std::uint8_t> slab,
                                         std::uint32_t records_max) noexcept;
+  // Waits for records, as long as so many looks take.
+  void Linger(std::uint32_t looks) const noexcept {
+    if (!is_corrupt_) consumer_.Linger(looks);
+  }
   void Take(std::uint64_t skip, std::span<std::uint8_t> target) noexcept;
 
   // Memory of ours for a message, to be filled in place; its offset names it. Nothing: none is free.

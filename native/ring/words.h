@@ -32,6 +32,15 @@ inline void StoreHeader(std::byte* at, std::uint64_t header) noexcept {
   reinterpret_cast<Word*>(at)->store(header, std::memory_order_relaxed);
 }
 
+// Between two looks at a word: leaves the core to whoever shares it.
+inline void Relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb");
+#endif
+}
+
 // Out of line and with a barrier behind it, so that no compiler reads the bytes a second time.
 [[gnu::noinline]] inline void CopyPayload(void* to, const void* from, std::size_t bytes) noexcept {
   if (bytes != 0) std::memcpy(to, from, bytes);

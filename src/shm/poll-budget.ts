@@ -4,6 +4,10 @@
 import { fixed } from '../limits.ts';
 
 const midwayBudgets = 4;
+// Traffic that has come so often without a sleep between is worth more waiting: the pauses of such a peer are
+// its garbage collections, and a sleep costs both sides more than they do.
+const denseLooks = 32;
+const denseBudgets = 8;
 
 /** Decides for one session; instants in milliseconds, on any clock. */
 export class PollBudget {
@@ -16,6 +20,8 @@ export class PollBudget {
   #lastRecordAt = Number.NEGATIVE_INFINITY;
   #lastActiveAt = Number.NEGATIVE_INFINITY;
   #isProbing = false;
+  // Times that looking found something, since the last sleep.
+  #finds = 0;
 
   /** `budgetUs` 0: never polls. */
   constructor(budgetUs: number) {
@@ -34,6 +40,7 @@ export class PollBudget {
     this.#lastRecordAt = now;
     this.#lastActiveAt = now;
     if (this.#budgetMs === 0) return;
+    this.#finds = isPolled ? this.#finds + 1 : 0;
     if (isPolled || gapMs < this.#budgetMs) {
       this.#failures = 0;
       this.#isOff = false;
@@ -55,12 +62,14 @@ export class PollBudget {
 
   /** May it sleep now? `isMidway`: in long messages, of which each piece takes the peer a while. */
   isSpent(now: number, isMidway = false): boolean {
-    const budgetMs = isMidway ? midwayBudgets * this.#budgetMs : this.#budgetMs;
-    return !this.isOn || now - this.#lastActiveAt >= budgetMs;
+    const isDense = this.#finds >= denseLooks;
+    const budgets = isDense ? denseBudgets : isMidway ? midwayBudgets : 1;
+    return !this.isOn || now - this.#lastActiveAt >= budgets * this.#budgetMs;
   }
 
   /** It goes to sleep: the budget ended without another record. */
   onSleep(): void {
+    this.#finds = 0;
     if (this.#budgetMs === 0) return;
     if (this.#isProbing) {
       this.#isProbing = false;

@@ -8,8 +8,8 @@ import { fixed } from '../limits.ts';
 export interface Polled {
   /** The poller's own note: it is looked at. */
   isAwake: boolean;
-  /** Takes what is there and sends what waits. Never throws. */
-  serve(): void;
+  /** Takes what is there and sends what waits. Never throws. `isAlone`: no other ring is looked at. */
+  serve(isAlone: boolean): void;
   /** After all were served: may it sleep, and does it? `now`: `performance.now()`. Never throws. */
   rest(now: number): boolean;
 }
@@ -55,7 +55,7 @@ function turn(): void {
   try {
     // Many busy rings share what one turn of the loop may take; the next turn goes on behind them.
     while (served < count && (served === 0 || performance.now() - begun < fixed.pollTurnMaxMs)) {
-      (serving[served] as Polled).serve();
+      (serving[served] as Polled).serve(count === 1);
       served += 1;
     }
     if (served < count) first += served - 1;

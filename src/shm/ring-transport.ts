@@ -15,6 +15,8 @@ import { blockReferenceBytes, Left, type Ring, Written } from './ring.ts';
 const doorbell = 1;
 // The peer works while we go on: frames become visible a few at a time, not all at the end of the turn.
 const publishEvery = 4;
+// Looks of a ring that is polled alone, before the loop goes on: a turn of it costs as much as some of them.
+const polledLooks = 200;
 // Between two looks at the clock: handlers may take long.
 const batchRecords = 16;
 // Where the payload of a large record goes that has no final place of its own. One per thread: it is
@@ -178,11 +180,11 @@ export class RingTransport implements Transport, Polled {
   }
 
   /** @internal */
-  serve(): void {
+  serve(isAlone = false): void {
     if (this.#isOver) return;
     this.#isServing = true;
     try {
-      this.#receive();
+      this.#receive(isAlone && this.#budget.isOn ? polledLooks : 0);
       if (this.#isRefusing && !this.#isOver) this.#lookForRoom();
     } catch (error) {
       this.#finish(SidecallError.from(error));
@@ -237,14 +239,16 @@ export class RingTransport implements Transport, Polled {
   }
 
   /** One turn's worth of records: copied out, released, and only then dispatched. */
-  #receive(): void {
+  #receive(firstLooks: number): void {
+    let looks = firstLooks;
     let bytes = 0;
     let records = 0;
     let begun = 0;
     for (;;) {
       this.#handOutAhead();
       if (this.#isOver) return;
-      const left = this.#ring.drain(batchRecords);
+      const left = this.#ring.drain(batchRecords, looks);
+      looks = 0;
       if (left === Left.corrupt) throw corrupt();
       this.#isBehind = left !== Left.nothing;
       const { filledBytes, largeBytes } = this.#ring;

@@ -122,8 +122,8 @@ export class Ring {
   }
 
   /** One of {@link Left}. */
-  drain(recordsMax: number): number {
-    return this.#native.ringDrain(this.#handle, recordsMax);
+  drain(recordsMax: number, looks = 0): number {
+    return this.#native.ringDrain(this.#handle, recordsMax, looks);
   }
 
   /** Long messages are on their way: their memory shall be used again. Once per thread is enough. */
