@@ -59,7 +59,7 @@ export class Block implements Disposable {
   /** Gives it back unsent. Twice is once; nothing once it was sent. */
   free(): void {
     if (this.#memory === undefined) return;
-    if (this.#own !== undefined) released.add(this.#memory.buffer);
+    if (this.#own !== undefined) mark(this.#memory.buffer);
     this.#memory = undefined;
     this.#own?.free();
   }
@@ -79,7 +79,7 @@ export class Block implements Disposable {
     const memory = this.bytes;
     this.#memory = undefined;
     if (this.#own === undefined) return memory;
-    released.add(memory.buffer);
+    mark(memory.buffer);
     this.#own.seal();
     return this;
   }
@@ -254,7 +254,7 @@ export function copiedLease(bytes: Uint8Array, pooled: Buffer | undefined): Leas
 /** Over the peer's memory. */
 export function lentLease(lent: LentBytes): Lease {
   return new Lease(lent.bytes, false, ({ buffer }) => {
-    released.add(buffer);
+    mark(buffer);
     lent.release();
   });
 }
@@ -267,11 +267,13 @@ export function releaseValue(value: unknown): void {
 // Memory that lives as long as the array buffer that it was moved out of.
 const outlived = new FinalizationRegistry<ArrayBuffer>(() => undefined);
 // Array buffers of leases and blocks that were given back: an empty view of one is no empty message.
-const released = new WeakSet<ArrayBufferLike>();
+// A mark on the object: a WeakSet costs collections more than all leases do.
+const released = Symbol('released');
+type Marked = ArrayBufferLike & { [released]?: true };
 
 /** The memory under another name; the old one has length 0. undefined: somebody else has it. */
 function detach(memory: ArrayBuffer): ArrayBuffer | undefined {
-  released.add(memory);
+  mark(memory);
   if (memory.byteLength === 0) return undefined;
   const { transfer } = memory as ArrayBuffer & { transfer?: () => ArrayBuffer };
   try {
@@ -281,9 +283,13 @@ function detach(memory: ArrayBuffer): ArrayBuffer | undefined {
   }
 }
 
+function mark(memory: Marked): void {
+  memory[released] = true;
+}
+
 /** Bytes that were given back before they were sent. */
 function isReleased(view: Uint8Array): boolean {
-  return view.byteLength === 0 && released.has(view.buffer);
+  return view.byteLength === 0 && (view.buffer as Marked)[released] === true;
 }
 
 /** The bytes of a message have gone since it was encoded. */
