@@ -78,7 +78,7 @@ async function pingPong(cell, placed) {
     }, 100);
     const row = JSON.parse(await output(own, args));
     clearInterval(watch);
-    return { lane: null, ...row, cpuServerSeconds };
+    return { lane: null, ...row, cpuServerSeconds, what: cell.what };
   } finally {
     server.kill();
     rmSync(scratch, { recursive: true, force: true });

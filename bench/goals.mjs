@@ -203,10 +203,10 @@ export function goalsOf(rows) {
     long?.firstPerSecond,
     (v) => v >= 0.8,
   );
-  for (const what of ['upload', 'stream']) {
+  for (const what of ['upload', 'stream', 'stream leased']) {
     add(
       'P13',
-      `100 B calls beside a 64 MiB ${what === 'upload' ? 'message' : 'stream'}, p99 against quiet: at most 5`,
+      `100 B calls beside ${what === 'upload' ? 'a 64 MiB message' : `a ${what} of 64 kB messages`}, p99 against quiet: at most 5`,
       row({ scenario: 'fairness', ...ring, what })?.p99Us,
       row({ scenario: 'fairness', ...ring, what: 'quiet' })?.p99Us,
       (v) => v <= 5,

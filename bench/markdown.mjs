@@ -1,17 +1,27 @@
-// Writes the rows of a result into docs/performance.md: figures are generated, never typed.
-// node bench/markdown.mjs bench/results/NAME.json
-import { readFileSync, writeFileSync } from 'node:fs';
+// Writes the rows of a result into docs/performance.md, and draws its charts: figures are generated, never typed.
+// npm run bench:report -- bench/results/NAME.json [bench/results/OTHER.json …]; the goals are judged by the first alone.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { chartOf } from './charts.mjs';
 import { goalsOf } from './goals.mjs';
 import { cpuPerCall, more } from './report.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
-const file = process.argv[2];
-const result = JSON.parse(readFileSync(file, 'utf8'));
+const results = process.argv.slice(2).map((file) => ({
+  file,
+  ...JSON.parse(readFileSync(file, 'utf8')),
+}));
+if (results.length === 0) {
+  console.error('usage: npm run bench:report -- bench/results/NAME.json …');
+  process.exit(2);
+}
 const document = join(dirname(fileURLToPath(import.meta.url)), '..', 'docs', 'performance.md');
 const begin = '<!-- begin of generated -->';
 const end = '<!-- end of generated -->';
+
+const charts = join(dirname(document), 'charts');
+mkdirSync(charts, { recursive: true });
 
 const number = (value) => Math.round(value).toLocaleString('en');
 const header = [
@@ -28,7 +38,7 @@ const header = [
   'more',
 ];
 
-function tableOf(name) {
+function tableOf(result, name) {
   const rows = result.rows.filter((row) => row.scenario === name);
   if (rows.length === 0) return [];
   const lines = rows.map((row) => {
@@ -52,6 +62,7 @@ function tableOf(name) {
   return [
     `### ${name}: ${scenarios[name].about}`,
     '',
+    ...pictureOf(result, name, rows),
     `| ${header.join(' | ')} |`,
     `|${'---|'.repeat(header.length)}`,
     ...lines,
@@ -59,21 +70,45 @@ function tableOf(name) {
   ];
 }
 
+function pictureOf(result, name, rows) {
+  const svg = chartOf(name, rows);
+  if (svg === undefined) return [];
+  const isFirst = results.find((each) => each.rows.some((row) => row.scenario === name)) === result;
+  const picture = isFirst ? `${name}.svg` : `${name}-${results.indexOf(result) + 1}.svg`;
+  writeFileSync(join(charts, picture), `${svg}\n`);
+  return [`![${name}](charts/${picture})`, ''];
+}
+
+function versions(result) {
+  const all = { go: result.go, ...result.versions };
+  const words = Object.entries(all).map(([name, version]) => `${name} ${version}`);
+  return words.length === 0 ? '' : ` Compared with ${words.join(', ')}.`;
+}
+
 function goals() {
-  const lines = goalsOf(result.rows).map(
+  const lines = goalsOf(results[0].rows).map(
     ({ name, what, value, isReached }) =>
       `| ${name} | ${what} | ${value} | ${isReached ? 'reached' : '**missed**'} |`,
   );
   return ['| goal | what | measured | |', '|---|---|---|---|', ...lines, ''];
 }
 
+function headingOf(result) {
+  const name = basename(result.file);
+  const changes = result.dirty ? ' (with changes)' : '';
+  return `From [results/${name}](../bench/results/${name}) (\`npm run bench -- ${result.args.join(' ')}\`): commit ${result.commit.slice(0, 12)}${changes}, ${result.cpu}, ${result.cores} cores, Linux ${result.kernel}, Node ${result.node}, ${result.date.slice(0, 10)}.${versions(result)}`;
+}
+
 const generated = [
   begin,
   '',
-  `From [results/${basename(file)}](../bench/results/${basename(file)}): commit ${result.commit.slice(0, 12)}${result.dirty ? ' (with changes)' : ''}, ${result.cpu}, ${result.cores} cores, Linux ${result.kernel}, Node ${result.node}, ${result.date.slice(0, 10)}.`,
+  headingOf(results[0]),
   '',
   ...goals(),
-  ...Object.keys(scenarios).flatMap(tableOf),
+  ...results.flatMap((result, at) => [
+    ...(at === 0 ? [] : [headingOf(result), '']),
+    ...Object.keys(scenarios).flatMap((name) => tableOf(result, name)),
+  ]),
   end,
 ].join('\n');
 

@@ -1,5 +1,5 @@
 // A small call while something large goes the same way (goal P13): 100 bytes, one after the other, beside nothing, beside
-// uploads of 64 MiB in one message each, and beside a stream of 64 kB messages.
+// uploads of 64 MiB in one message each, and beside a stream of 64 kB messages, in fresh memory and in leases.
 import { measured, payloadOf } from '../rows.mjs';
 import { load } from './echo.mjs';
 
@@ -12,7 +12,7 @@ export const fairness = {
   codecs: ['bytes'],
 
   cells: ({ seconds }) =>
-    ['quiet', 'upload', 'stream'].map((what) => ({
+    ['quiet', 'upload', 'stream', 'stream leased'].map((what) => ({
       codec: 'bytes',
       size: 100,
       inFlight: 1,
@@ -49,10 +49,13 @@ const besides = {
     return moved;
   },
 
-  async stream(peer, isOver) {
-    const payload = payloadOf(65_536);
-    let moved = 0;
-    while (!isOver()) moved += payload.length * (await peer.pour(payload, 0.2));
-    return moved;
-  },
+  stream: (peer, isOver) => pour(peer, isOver, false),
+  'stream leased': (peer, isOver) => pour(peer, isOver, true),
 };
+
+async function pour(peer, isOver, isLeased) {
+  const payload = payloadOf(65_536);
+  let moved = 0;
+  while (!isOver()) moved += payload.length * (await peer.pour(payload, 0.2, isLeased));
+  return moved;
+}

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { pause } from '../rows.mjs';
 
-const sessions = 200;
+const manySessions = 200;
 
 export const idle = {
   name: 'idle',
@@ -10,11 +10,19 @@ export const idle = {
   peers: ['sidecall'],
   codecs: ['bytes'],
 
-  cells: ({ seconds }) => [{ codec: 'bytes', size: 0, inFlight: 0, seconds: Math.max(seconds, 2) }],
+  cells: ({ seconds }) => [
+    {
+      codec: 'bytes',
+      size: 0,
+      inFlight: 0,
+      seconds: seconds < 0.5 ? seconds : Math.max(seconds, 2),
+      sessions: seconds < 0.5 ? 20 : manySessions,
+    },
+  ],
 
   takes: () => true,
 
-  async run(peer, { seconds }) {
+  async run(peer, { seconds, sessions }) {
     const pid = peer.serverPid;
     const closeWarm = await peer.openIdle(sessions); // what the first ones load, and the heap's growth
     await closeWarm();

@@ -15,7 +15,7 @@ export const lease = {
   lanes: ['ring'],
 
   cells: ({ seconds }) =>
-    (seconds < 0.5 ? [64, 1_048_576] : sizes).flatMap((size) =>
+    (seconds < 0.5 ? [65_536] : sizes).flatMap((size) =>
       ['untouched', 'in place', 'copied', 'bytes'].map((what) => ({
         codec: 'bytes',
         size,

@@ -9,7 +9,13 @@ export const paced = {
   codecs: ['bytes'],
 
   cells: ({ seconds, rate }) => [
-    { codec: 'bytes', size: 64, inFlight: 1, rate, seconds: Math.max(seconds, 2) },
+    {
+      codec: 'bytes',
+      size: 64,
+      inFlight: 1,
+      rate,
+      seconds: seconds < 0.5 ? seconds : Math.max(seconds, 2),
+    },
   ],
 
   takes: () => true,

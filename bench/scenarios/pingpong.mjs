@@ -17,7 +17,7 @@ export const pingpong = {
       codec: 'bytes',
       size,
       inFlight: 1,
-      seconds: Math.max(1, Math.round(seconds)),
+      seconds: Math.max(1, Math.round(seconds)), // windows of a second
       what: `--numa ${numa}`,
     })),
 

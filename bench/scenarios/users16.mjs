@@ -7,7 +7,7 @@ const sizes = [1024, 10_240, 102_400, 1_024_000];
 export const users16 = {
   name: 'users16',
   about: "golib's table: 16 callers, a fixed number of requests (10,000), echoed",
-  peers: ['sidecall', 'golib-uds', 'grpc-go-uds', 'net', 'grpc-js'],
+  peers: ['sidecall', 'golib-uds', 'grpc-go-uds', 'net'],
   codecs: ['bytes'],
 
   cells: ({ seconds, requests }) =>

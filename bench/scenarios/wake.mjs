@@ -2,7 +2,7 @@
 import { measured, pause, payloadOf } from '../rows.mjs';
 
 const pauseMs = 3;
-const warmUpMs = 1500;
+const longWarmUpMs = 1500;
 
 export const wake = {
   name: 'wake',
@@ -17,9 +17,9 @@ export const wake = {
   async run(peer, cell) {
     const payload = payloadOf(cell.size);
     // The code is warm (compiled), the processes are not awake.
-    const warmUntil = performance.now() + warmUpMs;
+    const warmUntil = performance.now() + Math.min(longWarmUpMs, cell.seconds * 1000);
     while (performance.now() < warmUntil) await peer.echo(payload);
-    for (let count = 0; count < 100; count += 1) {
+    for (let count = 0; count < Math.min(100, cell.seconds * 100); count += 1) {
       await pause(pauseMs);
       await peer.echo(payload);
     }

@@ -1,0 +1,82 @@
+// Two native rings that are each other's peer in one process, without sockets' events or sessions on top.
+import { randomBytes } from 'node:crypto';
+
+const capacity = 1024 * 1024;
+const blockArea = 1024 * 1024;
+const written = 1;
+
+export class RingPair {
+  #native;
+  #near;
+  #far;
+  #sockets;
+  #staged;
+  #registers;
+
+  constructor(native) {
+    this.#native = native;
+    const { staged, registers } = native.ringExchange();
+    this.#staged = staged;
+    this.#registers = registers;
+    this.#sockets = native.socketPair();
+    this.#near = native.openRing();
+    this.#far = native.openRing();
+    this.#meet(this.#near, this.#far);
+    this.#meet(this.#far, this.#near);
+    native.joinRing(this.#near, this.#sockets.near, true, true);
+    native.joinRing(this.#far, this.#sockets.far, true, true);
+  }
+
+  /** One frame of 16 + `payload` bytes there, and out into the slab or its final place. */
+  roundTrip(payload) {
+    const native = this.#native;
+    if (payload.length > 4096) native.ringWriteBytes(this.#near, 16, payload, 0);
+    else {
+      this.#staged.set(payload, 16);
+      native.ringWriteStaged(this.#near, 16 + payload.length, 0);
+    }
+    native.ringPublish(this.#near);
+    if (native.ringDrain(this.#far, 16, 0) === 2) native.ringTake(this.#far, 16, payload);
+  }
+
+  drainNothing() {
+    this.#native.ringDrain(this.#far, 16, 0);
+  }
+
+  lend() {
+    const native = this.#native;
+    const block = native.ringAllocate(this.#near, 4096);
+    const offset = this.#registers[6];
+    native.detach(block.buffer);
+    native.ringWriteBlock(this.#near, 16, offset, 4096);
+    native.ringPublish(this.#near);
+    native.ringDrain(this.#far, 16, 0);
+    if (native.ringTakeBlock(this.#far) !== written) throw new Error('no block came');
+    const id = this.#registers[6];
+    const lease = native.ringLend(this.#far, id);
+    native.detach(lease.buffer);
+    native.ringReleaseLease(this.#far, id);
+    native.ringPublish(this.#far);
+    native.ringDrain(this.#near, 16, 0);
+  }
+
+  close() {
+    for (const ring of [this.#near, this.#far]) this.#native.closeRing(ring);
+    for (const fd of Object.values(this.#sockets)) this.#native.closeDescriptor(fd);
+  }
+
+  /** `one` makes its outbox, `other` accepts it: the descriptor travels as it does between processes. */
+  #meet(one, other) {
+    const native = this.#native;
+    const nonce = randomBytes(16);
+    const fd = native.createOutbox(one, capacity, blockArea, nonce, 1 << 30);
+    const { near, far } = this.#sockets;
+    const [from, to] = one === this.#near ? [near, far] : [far, near];
+    native.admitDescriptors(to);
+    native.send(from, Buffer.from([1]), 0, fd);
+    const { descriptor } = native.receive(to, Buffer.alloc(1), 0, true, true);
+    const refusal = native.acceptOutbox(other, descriptor, capacity, blockArea, nonce);
+    if (refusal !== undefined) throw new Error(refusal.what);
+    native.closeDescriptor(fd);
+  }
+}
