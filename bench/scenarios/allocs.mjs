@@ -10,7 +10,7 @@ export const allocs = {
   about:
     'memory per call (10,000 calls): bytes of heap and blocks of the C library at the caller; mallocs of both sides in Go',
   peers: ['sidecall', 'net', 'child_process-advanced', 'golib-uds', 'grpc-go-uds'],
-  codecs: ['bytes', 'json'],
+  codecs: ['bytes', 'json', 'protobuf'],
   nodeOptions: ['--max-semi-space-size=512', '--min-semi-space-size=512', '--expose-gc'],
   countsBlocks: true,
 
@@ -28,7 +28,12 @@ export const allocs = {
     const payload = payloadOf(cell.size);
     const value = objectOf(cell.size);
     const { requests: calls } = cell;
-    const call = cell.codec === 'json' ? () => peer.echoJson(value) : () => peer.echo(payload);
+    const byCodec = {
+      bytes: () => peer.echo(payload),
+      json: () => peer.echoJson(value),
+      protobuf: () => peer.echoProtobuf(value),
+    };
+    const call = byCodec[cell.codec];
     await repeat(call, 40_000); // compiled by then
     let collections = 0;
     const observer = new PerformanceObserver((list) => {

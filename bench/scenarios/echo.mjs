@@ -25,7 +25,7 @@ export const echo = {
     'c-tcp',
     'c-ring',
   ],
-  codecs: ['bytes', 'json'],
+  codecs: ['bytes', 'json', 'protobuf'],
 
   cells: ({ sizes, depths, seconds, codecs }) =>
     codecs.flatMap((codec) =>

@@ -38,7 +38,8 @@ napi_value Publish(napi_env env, napi_callback_info info) {
   return call.Return(owes ? kFull : kWritten);
 }
 
-// (ring, records at most, looks before it gives up) => kEmpty, kMore, kLarge, kBlock as numbers, or corrupt.
+// (ring, records at most, looks before it gives up) => kEmpty, kMore, kLarge, kBlock as numbers, or
+// corrupt.
 napi_value Drain(napi_env env, napi_callback_info info) {
   const Call<3> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);

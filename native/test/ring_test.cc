@@ -346,5 +346,14 @@ TEST_CASE("both directions do not disturb each other, whatever their capacities"
   }
 }
 
+TEST_CASE("lingering ends with its looks, or with a record, and takes nothing") {
+  Sides sides(64 * 1024);
+  sides.far.Linger(1000);  // nothing comes
+  REQUIRE_EQ(Put(sides.near, FrameOf(10, 1)), Written::kWritten);
+  sides.near.Publish();
+  sides.far.Linger(~std::uint32_t{0});  // it would take a minute if it did not see it
+  CHECK_EQ(DrainAll(sides.far).size(), 1);
+}
+
 }  // namespace
 }  // namespace sidecall

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
 import type { SessionOptions } from '../../src/establish.ts';
 import type { SidecallEvent } from '../../src/events.ts';
@@ -314,6 +315,28 @@ describe('leases of the receiver', () => {
     expect((await writing).bytesWritten).toBe(32 * MiB);
     await file.close();
     await rm(directory, { recursive: true });
+  });
+
+  it('a protobuf message is written straight into its block', async () => {
+    const Point = new protobufjs.Type('Point').add(new protobufjs.Field('text', 1, 'string'));
+    await using pair = await openRingPair(inPlace, inPlace);
+    const seen: unknown[] = [];
+    pair.far.serve(
+      Vat,
+      vatHandlers({
+        take: ({ bytes: view, copied }) => {
+          seen.push(Point.decode(Buffer.from(view)).toJSON());
+          return { sum: 0, copied };
+        },
+      }),
+    );
+    const text = 'é'.repeat(5000);
+    const writer = Point.encode({ text });
+    const block = pair.near.allocate(writer.len);
+    expect(block.inPlace).toBe(true);
+    writer.finishInto(block.bytes, 0);
+    expect(await pair.near.client(Vat).take(block)).toEqual({ sum: 0, copied: false });
+    expect(seen).toEqual([{ text }]);
   });
 
   it('of sessions that ended take no ring from those that follow', async () => {

@@ -31,6 +31,19 @@ describe('a poll budget', () => {
     expect(budget.isSpent(1000.21, true)).toBe(true);
   });
 
+  it('lasts eight times as long after dense traffic, until the next sleep', () => {
+    const budget = new PollBudget(50);
+    let now = 1000;
+    for (let count = 0; count < 31; count += 1) budget.onRecords((now += 0.01), true);
+    expect(budget.isSpent(now + 0.06)).toBe(true); // not yet
+    budget.onRecords((now += 0.01), true);
+    expect(budget.isSpent(now + 0.39)).toBe(false);
+    expect(budget.isSpent(now + 0.41)).toBe(true);
+    budget.onSleep();
+    budget.onRecords((now += 0.01), true);
+    expect(budget.isSpent(now + 0.06)).toBe(true);
+  });
+
   it('0 never polls, whatever comes', () => {
     const budget = new PollBudget(0);
     for (let now = 1; now < 1.1; now += 0.001) budget.onRecords(now, false);

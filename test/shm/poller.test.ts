@@ -7,6 +7,7 @@ import { turns } from '../support/contract.ts';
 class FakeRing implements Polled {
   isAwake = false;
   served = 0;
+  readonly wasAlone: boolean[] = [];
   readonly #turns: number;
   readonly #onServe: (ring: FakeRing) => void;
 
@@ -15,8 +16,9 @@ class FakeRing implements Polled {
     this.#onServe = onServe;
   }
 
-  serve(): void {
+  serve(isAlone: boolean): void {
     this.served += 1;
+    this.wasAlone.push(isAlone);
     this.#onServe(this);
   }
 
@@ -40,6 +42,15 @@ describe('the poller', () => {
     expect(ring.served).toBe(3);
     expect(ring.isAwake).toBe(false);
     expect(process.getActiveResourcesInfo()).not.toContain('Immediate');
+  });
+
+  it('says who is alone: only that one may take its time', async () => {
+    const long = new FakeRing(4);
+    const short = new FakeRing(2);
+    [long, short].forEach(activate);
+    await turns(10);
+    expect(short.wasAlone).toEqual([false, false]);
+    expect(long.wasAlone).toEqual([false, false, true, true]);
   });
 
   it('serves all that are awake, each as often', async () => {
