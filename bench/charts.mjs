@@ -8,18 +8,18 @@ const ours = ['#2f81f7', '#79b8ff', '#1158a7', '#a5d0ff', '#0b3d73', '#56a4ff'];
 const theirs = [
   '#d29922',
   '#8b949e',
-  '#bf8700',
+  '#fabed4',
   '#db6d28',
   '#a371f7',
   '#3fb950',
   '#f778ba',
-  '#6e7681',
+  '#9a6324',
   '#e3b341',
   '#57ab5a',
   '#ec6547',
   '#b083f0',
-  '#768390',
-  '#c69026',
+  '#469990',
+  '#808000',
   '#39c5cf',
   '#e275ad',
 ];
@@ -124,7 +124,7 @@ export function chartOf(scenario, rows) {
     shown.find((row) => (series?.(row) ?? '') === name && category(row) === one);
   const bars = Math.max(categories.length * Math.max(names.length, 1), 3);
   const legendRows = names.length > 1 ? Math.ceil(names.length / 4) : 0;
-  const top = 40 + legendRows * 24;
+  const top = 44 + legendRows * 40;
   const height = top + 60 + bars * 13 + categories.length * 8;
   const chart = init(null, null, { renderer: 'svg', ssr: true, width: 900, height });
   chart.setOption({
@@ -133,7 +133,7 @@ export function chartOf(scenario, rows) {
     title: { text: title ?? scenario, left: 0, textStyle: { color: ink, fontSize: 14 } },
     legend: {
       show: names.length > 1,
-      top: 28,
+      top: 34,
       left: 0,
       type: 'plain',
       itemGap: 40, // more than is needed: how wide a text is depends on who draws it
