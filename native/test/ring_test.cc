@@ -2,6 +2,9 @@
 // Records, space and sleep, by the shape of the ring. Lies are in ring_corrupt_test.cc.
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "ring_fixture.h"
 
 namespace sidecall {
@@ -346,13 +349,18 @@ TEST_CASE("both directions do not disturb each other, whatever their capacities"
   }
 }
 
-TEST_CASE("lingering ends with its looks, or with a record, and takes nothing") {
+TEST_CASE(
+    "lingering ends with its looks, or with a record that comes meanwhile, and takes nothing") {
   Sides sides(64 * 1024);
   sides.far.Linger(1000);  // nothing comes
   REQUIRE_EQ(Put(sides.near, FrameOf(10, 1)), Written::kWritten);
-  sides.near.Publish();
-  sides.far.Linger(~std::uint32_t{0});  // it would take a minute if it did not see it
+  std::thread later([&sides] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    sides.near.Publish();
+  });
+  sides.far.Linger(~std::uint32_t{0});  // whoever did not wait would find nothing now
   CHECK_EQ(DrainAll(sides.far).size(), 1);
+  later.join();
 }
 
 }  // namespace

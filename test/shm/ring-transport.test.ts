@@ -7,7 +7,10 @@ import { Left, type Ring, Written } from '../../src/shm/ring.ts';
 import { RingTransport } from '../../src/shm/ring-transport.ts';
 import { turns, until } from '../support/contract.ts';
 
-function scene(overrides: Partial<Ring>): {
+function scene(
+  overrides: Partial<Ring>,
+  pollBudgetUs = 0,
+): {
   transport: RingTransport;
   ends: (SidecallError | undefined)[];
   calls: string[];
@@ -44,7 +47,7 @@ function scene(overrides: Partial<Ring>): {
     ring,
     frameMaxBytes: 1000,
     lendsInPlace: false,
-    pollBudgetUs: 0,
+    pollBudgetUs,
     open: (callback) => {
       onBytes = callback;
       return { socket: new Socket(), drain: undefined };
@@ -135,6 +138,22 @@ describe('a ring transport', () => {
       expect(calls).toEqual(['close']);
       expect(transport.trySend(header, undefined, false)).toBe(true);
     }
+  });
+
+  it('looks long where it is polled alone, and only then', () => {
+    const looked: (number | undefined)[] = [];
+    const drain = (_max: number, looks?: number): number => {
+      looked.push(looks);
+      return Left.nothing;
+    };
+    const { transport } = scene({ drain }, 50);
+    transport.serve(true);
+    transport.serve(false);
+    transport.destroy();
+    const { transport: unpolled } = scene({ drain }, 0);
+    unpolled.serve(true);
+    unpolled.destroy();
+    expect(looked).toEqual([200, 0, 0]);
   });
 
   it('publishes a few frames at once, and the rest before the loop goes on', async () => {
