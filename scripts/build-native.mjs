@@ -1,9 +1,8 @@
-// Builds the addon with cmake-js and puts it where the loader and the tarball expect it.
+// Builds the addon with cmake-js for this machine, where the loader looks first in a checkout.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { fail, prebuildFolder, root } from './lib.mjs';
+import { fail, root } from './lib.mjs';
 
 function has(program) {
   return spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0;
@@ -20,7 +19,4 @@ const args = ['compile', '--directory', root, '--out', join(root, 'build')];
 const build = spawnSync(process.execPath, [cmakeJs, ...args], { cwd: root, encoding: 'utf8' });
 if (build.status !== 0) fail(`${build.stdout}${build.stderr}sidecall: the addon did not build.`);
 
-const folder = join(root, 'prebuilds', prebuildFolder());
-mkdirSync(folder, { recursive: true });
-copyFileSync(join(root, 'build', 'Release', 'sidecall.node'), join(folder, 'sidecall.node'));
-console.log(`sidecall: built prebuilds/${prebuildFolder()}/sidecall.node`);
+console.log('sidecall: built build/Release/sidecall.node');

@@ -1,5 +1,5 @@
 // Compiles src/ to dist/, from nothing: a file that was renamed must not live on.
-import { rmSync } from 'node:fs';
+import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run } from './lib.mjs';
 
@@ -9,3 +9,6 @@ run(process.execPath, [
   '-p',
   'tsconfig.build.json',
 ]);
+for (const name of ['load.cjs', 'load.d.cts']) {
+  copyFileSync(join(root, 'src', name), join(root, 'dist', name));
+}

@@ -18,14 +18,3 @@ export function run(command, args, options = {}) {
   if (step.status !== 0)
     fail(`${[command, ...args].join(' ')} ended with ${step.status ?? step.signal}`);
 }
-
-/** The folder under prebuilds/ for this machine; src/native.ts chooses by the same rule. */
-export function prebuildFolder() {
-  const libc = process.platform === 'linux' && !hasGlibc() ? '-musl' : '';
-  return `${process.platform}-${process.arch}${libc}`;
-}
-
-function hasGlibc() {
-  process.report.excludeNetwork = true;
-  return process.report.getReport().header.glibcVersionRuntime !== undefined;
-}

@@ -132,7 +132,7 @@ export const errorTable = {
     'unavailable',
     true,
     'unknown',
-    'the peer did not answer the keepalive',
+    'the peer did not answer a ping in time',
   ),
   ERR_SIDECALL_CLOSED: row('unavailable', false, 'no', 'used after our own close'),
   ERR_SIDECALL_GOING_AWAY: row(

@@ -25,6 +25,7 @@ export type { OnEvent, SidecallEvent } from './events.ts';
 export { type Helper, type SpawnOptions, spawnHelper } from './helper/helper.ts';
 export { type ParentOptions, parent } from './helper/parent.ts';
 export type { HelperExit } from './helper/start.ts';
+export type { HelperState } from './helper/states.ts';
 export type { RestartOptions } from './helper/supervise.ts';
 export type { SessionLimits } from './limits.ts';
 export { type DoorOptions, type ListenOptions, listen, type PlainListenOptions } from './listen.ts';
@@ -62,6 +63,7 @@ export {
 export type { InterceptedCall, Interceptor } from './rpc/interceptor.ts';
 export { json } from './rpc/json.ts';
 export { type Block, type Lease, leased, type ReadonlyBytes } from './rpc/lease.ts';
+export type { Liveness } from './rpc/liveness.ts';
 export {
   type MethodDescription,
   ReflectionService,

@@ -33,6 +33,7 @@ export const ranges = {
   idleTimeoutMs: { standard: 0, min: 1, max: 2_147_483_647 },
   windowBytes: { standard: 256 * KiB, min: 1, max: GiB },
   closeDeadlineMs: { standard: 5_000, min: 0, max: 600_000 },
+  livenessWaitMs: { standard: 250, min: 0, max: 600_000 },
   killGraceMs: { standard: 2_000, min: 0, max: 600_000 },
   backlog: { standard: 511, min: 1, max: 65_535 },
   hellosMax: { standard: 1_024, min: 1, max: 16_384 },

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The only file that loads the addon. It loads on first use, never at import, and never throws there:
 // without it, helpers still work, and what needs the kernel's word fails closed.
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { SidecallError } from './errors.ts';
+import * as load from './load.cjs';
+import { version } from './version.ts';
 
 /** What the kernel says of the peer of a connected Unix socket. */
 interface NativePeer {
@@ -129,16 +131,35 @@ interface NativeReceived {
   readonly descriptor?: number;
 }
 
+/** One file that was tried. */
+export interface NativeAttempt {
+  /** What named it: the variable, a build in a checkout of this project, or the file that the package carries. */
+  readonly source: 'SIDECALL_NATIVE' | 'checkout' | 'package';
+  readonly file: string;
+  /** Why it is not used; undefined: it is. */
+  readonly failure: string | undefined;
+}
+
 /** The addon, or why there is none. */
 export type NativeState =
-  | { readonly addon: NativeAddon; readonly file: string; readonly reason: undefined }
-  | { readonly addon: undefined; readonly file: undefined; readonly reason: string };
+  | {
+      readonly addon: NativeAddon;
+      readonly file: string;
+      readonly reason: undefined;
+      readonly attempts: readonly NativeAttempt[];
+    }
+  | {
+      readonly addon: undefined;
+      readonly file: undefined;
+      readonly reason: string;
+      readonly attempts: readonly NativeAttempt[];
+    };
 
 let state: NativeState | undefined;
 
 /** Loads the addon once per environment. */
 export function nativeState(): NativeState {
-  state ??= load();
+  state ??= loadFirst();
   return state;
 }
 
@@ -149,50 +170,104 @@ export function requireNative(wanted: string): NativeAddon {
   throw new SidecallError('ERR_SIDECALL_ADDON_UNAVAILABLE', `${wanted} needs the addon: ${reason}`);
 }
 
-/** Folder under prebuilds/ for this machine. A glibc file loaded on musl fails late and strangely. */
-function prebuildFolder(): string {
+interface Candidate {
+  readonly source: NativeAttempt['source'];
+  readonly file: string;
+  readonly open: () => unknown;
+}
+
+/** What a Node must be for the addon and for us; an Electron app sees no `engines`. */
+const nodeMin = [20, 19] as const;
+
+function loadFirst(): NativeState {
+  const override = process.env.SIDECALL_NATIVE || undefined;
+  if (override === 'off') return missing('SIDECALL_NATIVE=off switches it off', []);
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  if (major < nodeMin[0] || (major === nodeMin[0] && minor < nodeMin[1])) {
+    return missing(
+      `this is Node ${process.versions.node}, at least ${nodeMin.join('.')} is needed`,
+      [],
+    );
+  }
+  const attempts: NativeAttempt[] = [];
+  for (const { source, file, open } of candidates(override)) {
+    const { addon, failure } = tryOpen(open);
+    const used = (addon === undefined ? undefined : load.fileOf(addon)) ?? file;
+    attempts.push({ source, file: used, failure });
+    if (addon !== undefined) return { addon, file: used, reason: undefined, attempts };
+  }
+  return missing(attempts.map(({ file, failure }) => `${file}: ${failure}`).join('; '), attempts);
+}
+
+function candidates(override: string | undefined): readonly Candidate[] {
+  if (override !== undefined) {
+    const file = resolve(override);
+    return [{ source: 'SIDECALL_NATIVE', file, open: () => load.fromFile(file) }];
+  }
+  const platform = platformName();
+  const file = `prebuilds/${platform}/sidecall.node`;
+  const prebuilt: Candidate = { source: 'package', file, open: () => openPrebuilt(platform) };
+  const built = checkoutFile();
+  if (built === undefined) return [prebuilt];
+  return [{ source: 'checkout', file: built, open: () => load.fromFile(built) }, prebuilt];
+}
+
+function openPrebuilt(platform: string): unknown {
+  const open = load.prebuilt[platform];
+  if (open !== undefined) return open();
+  const carried = Object.keys(load.prebuilt).join(', ');
+  throw new Error(`the package carries none for ${platform}, only for ${carried}`);
+}
+
+/** undefined: there is none, as in a package that was installed, or in a bundle. */
+function checkoutFile(): string | undefined {
+  try {
+    const file = load.checkoutFile();
+    return existsSync(file) ? file : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function tryOpen(open: () => unknown): {
+  addon: NativeAddon | undefined;
+  failure: string | undefined;
+} {
+  try {
+    const addon = open() as NativeAddon;
+    if (addon.version === version) return { addon, failure: undefined };
+    return {
+      addon: undefined,
+      failure: `it is of version ${addon.version}, this package is ${version}`,
+    };
+  } catch (error) {
+    return { addon: undefined, failure: whyNot(error) };
+  }
+}
+
+function missing(reason: string, attempts: readonly NativeAttempt[]): NativeState {
+  return { addon: undefined, file: undefined, reason, attempts };
+}
+
+function whyNot(error: unknown): string {
+  const { code, message } = error as { code?: string; message: string };
+  if (code === 'ERR_DLOPEN_DISABLED') return 'Node was started without --allow-addons';
+  if (code === 'MODULE_NOT_FOUND') return 'there is no such file';
+  return message.split('\n')[0] as string;
+}
+
+/** Platform, architecture and C library. A glibc file loaded on musl fails late and strangely. */
+export function platformName(): string {
   const libc = process.platform === 'linux' && !hasGlibc() ? '-musl' : '';
   return `${process.platform}-${process.arch}${libc}`;
 }
 
-function load(): NativeState {
-  const override = process.env.SIDECALL_NATIVE || undefined;
-  if (override === 'off') return missing('SIDECALL_NATIVE=off switches it off');
-  const require = createRequire(import.meta.url);
-  let file = override ?? `../prebuilds/${prebuildFolder()}/sidecall.node`;
-  let addon: NativeAddon;
-  try {
-    file = require.resolve(file);
-    addon = require(file) as NativeAddon;
-  } catch (error) {
-    return missing(whyNot(file, error));
-  }
-  const expected = packageVersion();
-  if (addon.version !== expected) {
-    return missing(`${file} is of version ${addon.version}, this package is ${expected}`);
-  }
-  return { addon, file, reason: undefined };
-}
-
-function missing(reason: string): NativeState {
-  return { addon: undefined, file: undefined, reason };
-}
-
-function whyNot(file: string, error: unknown): string {
-  const { code, message } = error as { code?: string; message: string };
-  if (code === 'ERR_DLOPEN_DISABLED') return 'Node was started without --allow-addons';
-  if (code === 'MODULE_NOT_FOUND') return `there is no ${file}`;
-  return `${file} did not load: ${message.split('\n')[0]}`;
-}
-
-function packageVersion(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
-}
-
 function hasGlibc(): boolean {
-  // Without this the report may wait for DNS.
-  const report = process.report as typeof process.report & { excludeNetwork?: boolean };
+  // Without this the report may wait for DNS. Other hosts than Node may have no report.
+  const report = process.report as
+    | (typeof process.report & { excludeNetwork?: boolean })
+    | undefined;
+  if (report === undefined) return true;
   const before = report.excludeNetwork ?? false;
   report.excludeNetwork = true;
   const { header } = report.getReport() as { header: { glibcVersionRuntime?: string } };

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { version } from '../src/version.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -10,24 +11,33 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const layers: Record<string, { files: (path: string) => boolean; uses: readonly string[] }> = {
   floor: {
     files: (path) =>
-      /^(transport|frame|limits|errors|options|metadata|peer|events|fifo|pause|words|loopback|back-off)\.ts$/.test(
+      /^(transport|frame|limits|errors|options|metadata|peer|events|fifo|pause|words|loopback|back-off|version)\.ts$/.test(
         path,
       ),
     uses: [],
   },
-  native: { files: (path) => path === 'native.ts', uses: ['floor'] },
+  native: { files: (path) => /^(native\.ts|load\.cjs)$/.test(path), uses: ['floor'] },
   rpc: { files: (path) => path.startsWith('rpc/'), uses: ['floor'] },
   uds: { files: (path) => path.startsWith('uds/'), uses: ['floor', 'native'] },
   shm: { files: (path) => path.startsWith('shm/'), uses: ['floor', 'native', 'uds'] },
   composition: {
-    files: (path) => path.startsWith('helper/') || !path.includes('/'),
+    files: (path) => path.startsWith('helper/') || /^[^/]+\.ts$/.test(path),
     uses: ['floor', 'native', 'rpc', 'uds', 'shm'],
+  },
+  // Other people's protocols and programs, on what everybody can use.
+  adapters: {
+    files: (path) => path.startsWith('adapters/'),
+    uses: ['floor', 'rpc', 'composition'],
+  },
+  cli: {
+    files: (path) => path.startsWith('cli/'),
+    uses: ['floor', 'native', 'uds', 'composition'],
   },
 };
 
 /** Only these reach the addon. */
 const nativeUsers =
-  /^(uds\/|shm\/|helper\/|native\.ts|establish\.ts|connect\.ts|listen\.ts|door\.ts|plain-listener\.ts|capabilities\.ts)/;
+  /^(uds\/|shm\/|helper\/|native\.ts|establish\.ts|connect\.ts|listen\.ts|door\.ts|plain-listener\.ts|capabilities\.ts|cli\/)/;
 
 function filesBelow(folder: string, ending: RegExp): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -161,6 +171,10 @@ describe('package.json', () => {
   it('names the Node-API version that the addon is built for', () => {
     const cmake = readFileSync(join(root, 'native', 'CMakeLists.txt'), 'utf8');
     expect(manifest.binary.napi_versions).toEqual([Number(/NAPI_VERSION=(\d+)/.exec(cmake)?.[1])]);
+  });
+
+  it('has the version that the sources have', () => {
+    expect(version).toBe(manifest.version);
   });
 
   it('is what CI calls: the two commands of the README', () => {

@@ -13,6 +13,7 @@ import { Registry, type ServeOptions } from '../rpc/registry.ts';
 import type { Client, Handlers, Methods, Service } from '../rpc/service.ts';
 import type { Session } from '../rpc/session.ts';
 import { type HelperExit, HelperProcess, type StartSettings } from './start.ts';
+import type { HelperState } from './states.ts';
 import { checkRestart, type RestartOptions, Supervisor } from './supervise.ts';
 
 /** Options of {@link spawnHelper}. */
@@ -132,6 +133,19 @@ export class Helper implements AsyncDisposable {
   /** Resolves when the helper has ended for good: it was stopped, or is not started again. */
   get exited(): Promise<HelperExit> {
     return this.#supervisor.exited;
+  }
+
+  /** What the helper is at now. */
+  get state(): HelperState {
+    return this.#supervisor.states.latest;
+  }
+
+  /**
+   * What the helper is at: the present state at once, then each change, until it has ended for good. A slow
+   * reader sees the latest state only. Leaving the loop changes nothing for the helper.
+   */
+  states(): AsyncIterableIterator<HelperState, undefined> {
+    return this.#supervisor.states.follow();
   }
 
   /** Typed functions of a service that the helper serves. Between two processes they wait for the next. */

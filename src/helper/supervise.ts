@@ -12,6 +12,7 @@ import type { Callable } from '../rpc/caller.ts';
 import type { CallTarget } from '../rpc/client.ts';
 import { LaterCall, type StreamCall } from '../rpc/stream-call.ts';
 import { exitWords, type HelperExit, HelperProcess, type StartSettings } from './start.ts';
+import { type HelperState, StateFeed } from './states.ts';
 
 /** When and how often a helper that died is started again. */
 export interface RestartOptions {
@@ -60,6 +61,7 @@ export class Supervisor implements CallTarget {
   readonly outlivesSessions = true;
   current: HelperProcess;
   readonly exited: Promise<HelperExit>;
+  readonly states: StateFeed;
   readonly #settings: StartSettings;
   readonly #restart: RestartSettings | undefined;
   readonly #retired = new AbortController();
@@ -67,6 +69,7 @@ export class Supervisor implements CallTarget {
   readonly #waiters = new Fifo<Waiter>();
   #isRunning = true;
   #isReferenced = true;
+  #restarts = 0;
   // Set once no process will follow: what calls reject with from then on.
   #final: SidecallError | undefined;
   #restarting: Promise<void> | undefined;
@@ -76,6 +79,7 @@ export class Supervisor implements CallTarget {
     this.#settings = settings;
     this.#restart = restart;
     this.current = first;
+    this.states = new StateFeed(runningState(first, 0));
     this.exited = new Promise((resolve) => {
       this.#resolveExited = resolve;
     });
@@ -123,7 +127,10 @@ export class Supervisor implements CallTarget {
 
   /** No process follows from now on. Resolves to the one that may still run. */
   async retire(): Promise<HelperProcess | undefined> {
-    this.#final ??= new SidecallError('ERR_SIDECALL_CLOSED', 'the helper was stopped');
+    if (this.#final === undefined) {
+      this.#final = new SidecallError('ERR_SIDECALL_CLOSED', 'the helper was stopped');
+      this.states.set({ state: 'stopping', restarts: this.#restarts });
+    }
     this.#retired.abort();
     await this.#restarting;
     this.#releaseWaiters();
@@ -148,10 +155,15 @@ export class Supervisor implements CallTarget {
       this.#final = cause;
       return this.#end(exit);
     }
-    this.#restarting = this.#startAgain(this.#restart, exit);
+    this.#restarting = this.#startAgain(this.#restart, exit, cause);
   }
 
-  async #startAgain(restart: RestartSettings, last: HelperExit): Promise<void> {
+  async #startAgain(
+    restart: RestartSettings,
+    last: HelperExit,
+    cause: SidecallError,
+  ): Promise<void> {
+    let why = cause;
     for (;;) {
       const now = performance.now();
       while ((this.#restartedAt[0] ?? now) < now - restart.windowMs) this.#restartedAt.shift();
@@ -165,29 +177,40 @@ export class Supervisor implements CallTarget {
         return this.#end(last);
       }
       this.#restartedAt.push(now);
-      await pause(backOffMs(count, restart), this.#retired.signal);
+      const pauseMs = backOffMs(count, restart);
+      this.states.set({ state: 'restarting', error: why, pauseMs, restarts: this.#restarts });
+      await pause(pauseMs, this.#retired.signal);
       if (this.#retired.signal.aborted) return this.#end(last);
-      if (await this.#tryStart()) return;
+      const failure = await this.#tryStart();
+      if (failure === undefined) return;
+      why = failure;
     }
   }
 
-  async #tryStart(): Promise<boolean> {
+  /** undefined: a process runs. Else why none does. */
+  async #tryStart(): Promise<SidecallError | undefined> {
     try {
       this.current = await HelperProcess.start(this.#settings, this.#retired.signal);
     } catch (error) {
-      if (!this.#retired.signal.aborted) this.#report(SidecallError.from(error));
-      return false;
+      const failure = SidecallError.from(error);
+      if (!this.#retired.signal.aborted) this.#report(failure);
+      return failure;
     }
     this.#isRunning = true;
+    this.#restarts += 1;
     this.#restarting = undefined;
     this.#follow(this.current);
+    if (this.#final === undefined) this.states.set(runningState(this.current, this.#restarts));
     this.#releaseWaiters();
-    return true;
+    return undefined;
   }
 
   #end(exit: HelperExit): void {
     this.#restarting = undefined;
     this.#releaseWaiters();
+    const isStopped = this.#final?.code === 'ERR_SIDECALL_CLOSED';
+    const error = isStopped ? undefined : this.#final;
+    this.states.set({ state: 'ended', exit, error, restarts: this.#restarts });
     this.#resolveExited(exit);
   }
 
@@ -257,4 +280,8 @@ export class Supervisor implements CallTarget {
     const { onEvent } = this.#settings.session;
     emitEvent(onEvent, { type: 'helper-exited', error, peer: this.current.session.peer });
   }
+}
+
+function runningState({ pid, session }: HelperProcess, restarts: number): HelperState {
+  return { state: 'running', pid, session, restarts };
 }

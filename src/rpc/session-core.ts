@@ -22,6 +22,7 @@ import {
 import { IdleWatch, type Watched } from './idle.ts';
 import { Block } from './lease.ts';
 import type { Link, RemoteLimits } from './link.ts';
+import { Pings } from './liveness.ts';
 import { PingAllowance } from './rate.ts';
 import { Registry } from './registry.ts';
 import { Schedule, type SendingStream } from './schedule.ts';
@@ -87,7 +88,8 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   readonly closed: Promise<SidecallError | undefined>;
   readonly draining: Promise<void>;
   state: SessionState = 'open';
-  readonly #pings = new PingAllowance();
+  readonly pings: Pings;
+  readonly #pingAllowance = new PingAllowance();
   readonly #header = emptyHeader();
   // A handler may look ahead while the frame that started it is being looked at.
   readonly #aheadHeader = emptyHeader();
@@ -108,6 +110,9 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     this.remote = parts.remote;
     this.peer = parts.peer;
     this.onEvent = parts.onEvent;
+    this.pings = new Pings(parts.peer, (token) =>
+      this.schedule.sendControl(this.schedule.header.ping(token)),
+    );
     this.schedule = new Schedule(
       parts.transport,
       () => this.#onDrained(),
@@ -306,9 +311,10 @@ export class SessionCore implements Link, FrameReceiver, Watched {
       case FrameType.goaway:
         return this.#onGoaway((header.flags & FrameFlag.end) !== 0);
       case FrameType.ping:
-        this.#pings.take();
+        this.#pingAllowance.take();
         return this.schedule.sendControl(this.schedule.header.pong(header.slot));
       case FrameType.pong:
+        if (this.pings.onPong(header.slot)) return;
         throw protocol('pong without a ping');
       default:
         return this.#onStreamFrame(header, payload);
@@ -393,6 +399,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     this.state = 'closed';
     const reason = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
     this.schedule.clear();
+    this.pings.end(reason);
     this.caller.end(reason);
     // Our close is no news to a handler's caller; the caller's own close is a cancel.
     const isTheirs = error === undefined && this.#closing === undefined;

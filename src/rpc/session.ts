@@ -15,6 +15,7 @@ import { SessionDuplex } from './duplex.ts';
 import type { Health } from './health.ts';
 import { json } from './json.ts';
 import type { Block } from './lease.ts';
+import type { Liveness } from './liveness.ts';
 import { checkAccept, openChannel } from './open-channel.ts';
 import type { ServeOptions } from './registry.ts';
 import { type Client, checkCodec, type Handlers, type Methods, type Service } from './service.ts';
@@ -171,6 +172,31 @@ export class Session implements AsyncDisposable {
   /** Sends a notification by its wire name, in JSON. Resolves when it was admitted. */
   async notify(method: string, request?: unknown, options?: CallOptions): Promise<void> {
     await this.target.call(untyped(method, CallKind.notification), request, options);
+  }
+
+  /**
+   * One round trip to the peer's event loop and back, in milliseconds: it turns, whatever its handlers do. Within a
+   * second of an answer that answer is given again, since more pings than one a second are a flood. Never
+   * ends the session, and no call of it.
+   * @param options.timeoutMs default: no limit; 0 to 2,147,483,647.
+   * @throws (as rejection) {SidecallError} `PEER_UNRESPONSIVE` where the time passed; why the session is over.
+   */
+  async ping(options: { readonly timeoutMs?: number | undefined } = {}): Promise<number> {
+    checkKeys('ping()', options, ['timeoutMs']);
+    const { timeoutMs } = options;
+    if (timeoutMs !== undefined) checkInteger('timeoutMs', timeoutMs, ranges.timeoutMs);
+    return this.#core.pings.ping(timeoutMs);
+  }
+
+  /**
+   * Three facts that a time-out mixes up: does the peer's process live, does its event loop turn, and since when
+   * does it not. By a ping where no answer is fresh (a second); it costs nothing unless asked. Rejects only for
+   * misuse, ends nothing: whether a busy peer is too busy is yours to say, by a call's `timeoutMs` or `helper.stop()`.
+   * @param options.waitMs how long the answer to the ping is waited for. Default 250; 0 to 600,000.
+   */
+  async liveness(options: { readonly waitMs?: number | undefined } = {}): Promise<Liveness> {
+    checkKeys('liveness()', options, ['waitMs']);
+    return this.#core.pings.liveness(checkInteger('waitMs', options.waitMs, ranges.livenessWaitMs));
   }
 
   /**

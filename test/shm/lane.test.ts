@@ -325,7 +325,7 @@ describe('a ring session', () => {
   it('D4 row 78 two copies of the package in one process meet as two processes do', async () => {
     using scratch = scratchDirectory();
     const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-    for (const part of ['dist', 'prebuilds', 'package.json']) {
+    for (const part of ['dist', 'build/Release/sidecall.node', 'package.json']) {
       cpSync(join(root, part), scratch.file(part), { recursive: true });
     }
     mkdirSync(scratch.file('node_modules'));

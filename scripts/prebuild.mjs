@@ -1,0 +1,139 @@
+// npm run prebuild [-- target …]: builds the addon for every platform that the package carries, with the clang
+// and the libraries in PyPI's "ziglang", into prebuilds/, and looks at what came out.
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { fail, root } from './lib.mjs';
+
+const targets = {
+  'linux-x64': 'x86_64-linux-gnu.2.28',
+  'linux-arm64': 'aarch64-linux-gnu.2.28',
+  'linux-x64-musl': 'x86_64-linux-musl',
+  'linux-arm64-musl': 'aarch64-linux-musl',
+  'darwin-x64': 'x86_64-macos.11.0',
+  'darwin-arm64': 'aarch64-macos.11.0',
+};
+const usage = `npm run prebuild [-- TARGET …]: builds prebuilds/TARGET/sidecall.node. Without one: all.
+Targets: ${Object.keys(targets).join(', ')}
+Needs Python 3 with ziglang ("python3 -m pip install ziglang"; in a folder of its own: PYTHONPATH names it).`;
+
+const wanted = process.argv.slice(2);
+if (wanted.includes('--help')) {
+  console.log(usage);
+  process.exit();
+}
+const unknown = wanted.filter((name) => !(name in targets));
+if (unknown.length > 0) fail(`prebuild: there is no target ${unknown.join(', ')}\n${usage}`);
+const zig = spawnSync('python3', ['-m', 'ziglang', 'version'], { encoding: 'utf8' });
+if (zig.status !== 0) fail(`prebuild: python3 with ziglang is missing\n${usage}`);
+
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const sources = ['os', 'ring', 'binding'].flatMap((folder) =>
+  readdirSync(join(root, 'native', folder))
+    .filter((name) => name.endsWith('.cc'))
+    .map((name) => join(root, 'native', folder, name)),
+);
+const names = wanted.length > 0 ? wanted : Object.keys(targets);
+const waiting = [...names];
+const failed = [];
+let done = 0;
+console.log(`prebuild: ${names.length} targets with zig ${zig.stdout.trim()}`);
+await Promise.all(Array.from({ length: availableParallelism() }, work));
+if (failed.length > 0) fail(`prebuild: failed for ${failed.join(', ')}`);
+
+async function work() {
+  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+    const since = performance.now();
+    const problem = await build(name);
+    done += 1;
+    const seconds = ((performance.now() - since) / 1000).toFixed(0);
+    const file = join(root, 'prebuilds', name, 'sidecall.node');
+    const outcome = problem ?? `${Math.round(statSync(file).size / 1024)} kB`;
+    console.log(`prebuild: ${done}/${names.length} ${name}: ${outcome} (${seconds} s)`);
+    if (problem !== undefined) failed.push(name);
+  }
+}
+
+/** Compiles, links and checks one; undefined, or what is wrong with it. */
+async function build(name) {
+  const folder = join(root, 'prebuilds', name);
+  const file = join(folder, 'sidecall.node');
+  const fresh = `${file}.new`;
+  mkdirSync(folder, { recursive: true });
+  const { status, words } = await compile(name, fresh);
+  const problem = status === 0 ? lookAt(name, fresh) : `FAILED\n${words}`;
+  if (problem === undefined) renameSync(fresh, file);
+  else rmSync(fresh, { force: true });
+  return problem;
+}
+
+function compile(name, output) {
+  const args = [
+    // The linker strips: it leaves the ad-hoc signature that macOS on arm64 asks for.
+    ...[
+      '-m',
+      'ziglang',
+      'c++',
+      '-target',
+      targets[name],
+      '-std=c++20',
+      '-O2',
+      '-fPIC',
+      '-shared',
+      '-s',
+    ],
+    ...['-fno-exceptions', '-fno-rtti', '-fvisibility=hidden', '-fvisibility-inlines-hidden'],
+    ...['-Wall', '-Wextra', '-Wconversion', '-Wshadow', '-Werror'],
+    ...[
+      '-DNAPI_VERSION=8',
+      '-DNAPI_DISABLE_CPP_EXCEPTIONS',
+      '-DNODE_API_NO_EXTERNAL_BUFFERS_ALLOWED',
+      '-DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS',
+    ],
+    `-DSIDECALL_VERSION="${version}"`,
+    ...['-I', join(root, 'native')],
+    ...['-isystem', join(root, 'node_modules', 'node-api-headers', 'include')],
+    ...['-isystem', join(root, 'node_modules', 'node-addon-api')],
+    ...(name.startsWith('darwin') ? ['-Wl,-undefined,dynamic_lookup'] : ['-Wl,--gc-sections']),
+    ...sources,
+    ...['-o', output],
+  ];
+  return new Promise((resolve) => {
+    const child = spawn('python3', args, { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] });
+    let words = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      words += text;
+    });
+    child.on('close', (status) => resolve({ status, words }));
+  });
+}
+
+/** What must hold of every file that is shipped; undefined, or what does not. */
+function lookAt(name, file) {
+  if (name.startsWith('darwin')) return isSigned(file, name) ? undefined : 'has no signature';
+  const { stdout, error } = spawnSync('nm', ['-D', '--undefined-only', file], { encoding: 'utf8' });
+  if (error !== undefined) return `cannot be looked at: nm: ${error.message}`;
+  const symbols = stdout.split('\n').map((line) => line.trim().split(' ').at(-1) ?? '');
+  // Bun has stubs of libuv's names that abort, and Node promises nothing about them.
+  const strange = symbols.filter((symbol) => /^_?uv_|^_ZN2v8|^_ZN4node/.test(symbol));
+  if (strange.length > 0) return `uses ${strange.join(', ')}`;
+  const newest = symbols
+    .map((symbol) => /@GLIBC_2\.(\d+)/.exec(symbol)?.[1])
+    .reduce((most, minor) => Math.max(most, Number(minor ?? 0)), 0);
+  if (name.endsWith('musl') ? newest > 0 : newest > 28) return `needs glibc 2.${newest}`;
+  return symbols.some((symbol) => symbol.startsWith('napi_')) ? undefined : 'is no addon';
+}
+
+/** Has a Mach-O file an LC_CODE_SIGNATURE? macOS on arm64 loads none without; on x64 it is not asked for. */
+function isSigned(file, name) {
+  if (name !== 'darwin-arm64') return true;
+  const bytes = readFileSync(file);
+  const commands = bytes.readUInt32LE(16);
+  let at = 32;
+  for (let index = 0; index < commands; index += 1) {
+    if (bytes.readUInt32LE(at) === 0x1d) return true;
+    at += bytes.readUInt32LE(at + 4);
+  }
+  return false;
+}

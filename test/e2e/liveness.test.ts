@@ -1,0 +1,219 @@
+// Alive, turning, busy, gone: told apart, and no call fails because of the asking.
+import { describe, expect, it } from 'vitest';
+import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/helper.ts';
+import type { HelperState } from '../../src/helper/states.ts';
+import { notification, service, unary } from '../../src/rpc/service.ts';
+import { createSessionPair } from '../../src/testing.ts';
+import { until } from '../support/contract.ts';
+import { lanes } from '../support/pairs.ts';
+import { programPath } from '../support/programs.ts';
+
+const Busy = service('Busy', {
+  block: notification<number>(),
+  ping: unary<void, string>(),
+  exit: notification<number>(),
+});
+
+function startBusy(options: SpawnOptions = {}): Promise<Helper> {
+  return spawnHelper(process.execPath, [programPath('busy.mjs')], options);
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<Record<string, unknown>> {
+  try {
+    await promise;
+  } catch (error) {
+    return { ...(error as object), message: (error as Error).message };
+  }
+  throw new Error('it did not fail');
+}
+
+/** Kinds of states until the helper has ended, or `enough` says so. */
+async function follow(
+  helper: Helper,
+  enough: (states: HelperState[]) => boolean = () => false,
+): Promise<HelperState[]> {
+  const seen: HelperState[] = [];
+  for await (const state of helper.states()) {
+    seen.push(state);
+    if (enough(seen)) break;
+  }
+  return seen;
+}
+
+describe.each(lanes)('ping() over $lane', ({ openPair }) => {
+  it('is a round trip, and within a second the same one', async () => {
+    await using pair = await openPair();
+    const took = await pair.near.ping();
+    expect(took).toBeGreaterThan(0);
+    expect(await pair.near.ping({ timeoutMs: 0 })).toBe(took);
+    expect(await pair.far.ping()).toBeGreaterThan(0);
+    expect(await pair.near.liveness()).toEqual({ process: 'alive', loop: 'turning', busyForMs: 0 });
+  });
+
+  it('of a session that is over says why', async () => {
+    const pair = await openPair();
+    await pair.near.close();
+    expect((await failureOf(pair.near.ping())).code).toBe('ERR_SIDECALL_CLOSED');
+    await pair.far.closed;
+    expect(await pair.far.liveness({ waitMs: 0 })).toMatchObject({ loop: 'busy' });
+  });
+
+  it('that waits is ended by the end of the session', async () => {
+    const pair = await openPair();
+    const waiting = failureOf(pair.near.ping());
+    const asked = pair.near.liveness({ waitMs: 600_000 });
+    pair.cut();
+    expect((await waiting).code).toBe('ERR_SIDECALL_PEER_GONE');
+    expect(await asked).toMatchObject({ process: 'gone', loop: 'busy' });
+  });
+});
+
+describe('ping() and liveness()', () => {
+  it('refuse what they do not know', async () => {
+    const { near, close } = createSessionPair();
+    await expect(near.ping({ timeoutMs: -1 })).rejects.toThrow(RangeError);
+    await expect(near.ping({ timeout: 1 } as never)).rejects.toThrow(TypeError);
+    await expect(near.liveness({ waitMs: 600_001 })).rejects.toThrow(RangeError);
+    await expect(near.liveness({ wait: 1 } as never)).rejects.toThrow(TypeError);
+    await close();
+  });
+
+  it('ask 29 a peer whose loop stands still is busy, alive, and fails no call', async () => {
+    await using helper = await startBusy();
+    const busy = helper.client(Busy);
+    expect(await helper.session.liveness()).toEqual({
+      process: 'alive',
+      loop: 'turning',
+      busyForMs: 0,
+    });
+    await busy.block(2_500);
+    const call = busy.ping();
+    // The answer to the first question is good for a second: after it, the loop is asked again.
+    await until(async () => (await helper.session.liveness({ waitMs: 20 })).loop === 'busy');
+    const first = await helper.session.liveness({ waitMs: 20 });
+    const second = await helper.session.liveness({ waitMs: 20 });
+    expect(first).toMatchObject({ process: 'alive', loop: 'busy' });
+    expect(second.busyForMs).toBeGreaterThan(first.busyForMs);
+    const late = await failureOf(helper.session.ping({ timeoutMs: 10 }));
+    expect(late).toMatchObject({ code: 'ERR_SIDECALL_PEER_UNRESPONSIVE', retryable: true });
+    expect(late.message).toContain('timeoutMs 10');
+    expect(await call).toBe('pong');
+    expect(await helper.session.ping()).toBeGreaterThan(0);
+    expect(await helper.session.liveness()).toMatchObject({ loop: 'turning', busyForMs: 0 });
+  });
+
+  it('a process that is stopped by a signal is busy, not gone', async () => {
+    await using helper = await startBusy();
+    process.kill(helper.pid, 'SIGSTOP');
+    expect(await helper.session.liveness({ waitMs: 50 })).toMatchObject({
+      process: 'alive',
+      loop: 'busy',
+    });
+    process.kill(helper.pid, 'SIGCONT');
+    expect(await helper.session.ping()).toBeGreaterThan(0);
+  });
+
+  it('a process that was killed is gone', async () => {
+    const helper = await startBusy();
+    const { session } = helper;
+    process.kill(helper.pid, 'SIGKILL');
+    await helper.exited;
+    expect(await session.liveness()).toMatchObject({ process: 'gone', loop: 'busy' });
+  });
+
+  it('after an orderly end the process is looked for by its number', async () => {
+    await using helper = await startBusy();
+    const { session } = helper;
+    const other = createSessionPair({ near: { peer: { pid: helper.pid } } });
+    await other.close();
+    expect((await other.near.liveness()).process).toBe('alive');
+    await helper.stop();
+    expect((await other.near.liveness()).process).toBe('gone');
+    expect((await session.liveness()).process).toBe('gone');
+  });
+
+  it('many that ask a busy peer cost it one ping', async () => {
+    await using helper = await startBusy();
+    await helper.client(Busy).block(1_200);
+    const asked = Array.from({ length: 200 }, () => helper.session.ping());
+    const told = new Set(await Promise.all(asked));
+    expect(told.size).toBe(1);
+    expect(helper.session.state).toBe('open');
+  });
+});
+
+describe('helper.states()', () => {
+  it('runs, stops, has ended, and the loop ends with it', async () => {
+    const helper = await startBusy();
+    expect(helper.state).toMatchObject({ state: 'running', pid: helper.pid, restarts: 0 });
+    const following = follow(helper);
+    const late = helper.states();
+    await helper.stop();
+    const seen = await following;
+    expect(seen.map(({ state }) => state)).toEqual(['running', 'stopping', 'ended']);
+    expect(seen[0]).toMatchObject({ session: helper.session });
+    expect(seen.at(-1)).toMatchObject({ error: undefined, exit: { signal: 'SIGTERM' } });
+    const told = [];
+    for await (const { state } of late) told.push(state);
+    expect(told).toEqual(['ended']); // a slow reader sees the latest
+    expect(await late.next()).toEqual({ done: true, value: undefined });
+  });
+
+  it('tells of each restart with its pause and cause, and of the crash loop', async () => {
+    const helper = await startBusy({ restart: { firstMs: 5, maxMs: 40, maxRestarts: 2 } });
+    const following = follow(helper);
+    const pids = new Set<number>();
+    const busy = helper.client(Busy);
+    for await (const state of helper.states()) {
+      if (state.state !== 'running') continue;
+      pids.add(state.pid);
+      await busy.exit(3);
+    }
+    const seen = await following;
+    expect(pids.size).toBe(3);
+    expect(seen.map(({ state }) => state)).toEqual([
+      ...['running', 'restarting', 'running', 'restarting', 'running', 'ended'],
+    ]);
+    expect(seen.map(({ restarts }) => restarts)).toEqual([0, 0, 1, 1, 2, 2]);
+    for (const state of seen) {
+      if (state.state !== 'restarting') continue;
+      expect(state.error.code).toBe('ERR_SIDECALL_PEER_GONE');
+      expect(state.error.message).toContain('exit code 3');
+      expect(state.pauseMs).toBeGreaterThan(0);
+      expect(state.pauseMs).toBeLessThanOrEqual(40 * 1.2);
+    }
+    const last = seen.at(-1) as Extract<HelperState, { state: 'ended' }>;
+    expect(last.error?.message).toContain('crash loop');
+    expect(last.exit).toEqual({ code: 3, signal: null });
+    await helper.close();
+    expect(helper.state).toBe(last);
+  });
+
+  it('without restart the first end is the last, with its cause', async () => {
+    const helper = await startBusy();
+    await helper.client(Busy).exit(7);
+    const seen = await follow(helper);
+    expect(seen.at(-1)).toMatchObject({ state: 'ended', exit: { code: 7 }, restarts: 0 });
+    expect((seen.at(-1) as { error: Error }).error.message).toContain('exit code 7');
+    await helper.close();
+  });
+
+  it('leaving ends a next() that waits, and nothing else', async () => {
+    await using helper = await startBusy();
+    const states = helper.states();
+    expect((await states.next()).value).toMatchObject({ state: 'running' });
+    const waiting = states.next();
+    await states.return?.();
+    expect(await waiting).toEqual({ done: true, value: undefined });
+    expect(await helper.client(Busy).ping()).toBe('pong');
+  });
+
+  it('a stop while it is being restarted is an end, too', async () => {
+    const helper = await startBusy({ restart: { firstMs: 60_000, maxMs: 60_000 } });
+    await helper.client(Busy).exit(1);
+    const seen = await follow(helper, (states) => states.at(-1)?.state === 'restarting');
+    expect(seen.at(-1)).toMatchObject({ state: 'restarting' });
+    await helper.stop();
+    expect(helper.state).toMatchObject({ state: 'ended', error: undefined });
+  });
+});
