@@ -119,7 +119,8 @@ describe('style', () => {
     ];
     for (const path of all) {
       const text = readFileSync(join(root, path), 'utf8');
-      expect(text.split('\n')[0], path).toBe('// SPDX-License-Identifier: MIT');
+      const [first] = text.replace(/^#!.*\n/, '').split('\n');
+      expect(first, path).toBe('// SPDX-License-Identifier: MIT');
       expect(text, path).not.toMatch(/\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))/);
     }
   });

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+// What works on this machine, found out by doing it.
+import { statSync } from 'node:fs';
+import { release } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Capabilities, capabilities } from '../capabilities.ts';
+import { spawnHelper } from '../helper/helper.ts';
+import { listen } from '../listen.ts';
+import { type NativeAttempt, nativeState, platformName } from '../native.ts';
+import type { Peer } from '../peer.ts';
+import { version } from '../version.ts';
+import { wordsOf } from '../words.ts';
+import { DoctorService, runSelfTest, type SelfTest } from './self-test.ts';
+
+/** A question that has the answer yes, or a reason why not. */
+export interface Finding {
+  readonly ok: boolean;
+  readonly reason: string | undefined;
+}
+
+/** A session that two processes of this machine got. */
+export interface LaneFinding extends Finding {
+  readonly lane: string | undefined;
+  readonly laneReason: string | undefined;
+  /** Who vouches for the other side. */
+  readonly origin: Peer['origin'] | undefined;
+}
+
+/** What `sidecall doctor --json` prints. */
+export interface DoctorReport {
+  /** All that this platform should be able to do works. */
+  readonly ok: boolean;
+  readonly sidecall: string;
+  readonly node: string;
+  readonly platform: string;
+  readonly kernel: string;
+  readonly addon: {
+    readonly loaded: boolean;
+    readonly file: string | undefined;
+    readonly reason: string | undefined;
+    readonly tried: readonly NativeAttempt[];
+  };
+  readonly features: {
+    /** Shared memory that can be sealed, for the ring lane. */
+    readonly sealedMemory: Finding;
+    /** Does the kernel give a handle of the peer's process, which no other process can be taken for? */
+    readonly peerPidfd: Finding;
+    /** Does it tell the peer's supplementary groups? */
+    readonly peerGroups: Finding;
+    readonly helpersDieWithParent: Finding;
+  };
+  readonly limits: {
+    readonly openFiles: { readonly soft: string; readonly hard: string } | undefined;
+    readonly socketPathMaxBytes: number;
+  };
+  readonly socketDirectory: Finding & {
+    readonly path: string | undefined;
+    readonly mode: string | undefined;
+    readonly uid: number | undefined;
+    /** Of a path that `listen()` makes by itself. */
+    readonly pathBytes: number | undefined;
+  };
+  readonly lanes: { readonly helper: LaneFinding; readonly path: LaneFinding };
+  readonly selfTest: SelfTest | { readonly ok: false; readonly reason: string };
+  /** What to do about what does not work. */
+  readonly advice: readonly string[];
+}
+
+const good: Finding = { ok: true, reason: undefined };
+const bad = (reason: string): Finding => ({ ok: false, reason });
+
+/** Never throws: what fails is part of the report. */
+export async function examine(onStep: (step: string) => void): Promise<DoctorReport> {
+  onStep('loading the addon');
+  const told = capabilities();
+  const { attempts } = nativeState();
+  onStep('asking the kernel');
+  const features = featuresOf(told);
+  onStep('meeting at a path');
+  const { directory, path } = await meetAtPath(told);
+  onStep('starting a helper and calling it for a second');
+  const { helper, selfTest } = await callHelper();
+  const report = {
+    sidecall: version,
+    node: told.node,
+    platform: platformName(),
+    kernel: release(),
+    addon: {
+      loaded: told.addon,
+      file: told.addonFile,
+      reason: told.addonReason,
+      tried: attempts,
+    },
+    features,
+    limits: { openFiles: openFiles(), socketPathMaxBytes: told.socketPathMaxBytes },
+    socketDirectory: directory,
+    lanes: { helper, path },
+    selfTest,
+  };
+  const ok = told.addon && directory.ok && helper.ok && path.ok && selfTest.ok;
+  return { ok, ...report, advice: adviceOn(told, report) };
+}
+
+function featuresOf(told: Capabilities): DoctorReport['features'] {
+  const { addon, reason } = nativeState();
+  const sealedMemory = told.ringReason === undefined ? good : bad(told.ringReason);
+  const dies = told.helpersDieWithParent;
+  const helpersDieWithParent = dies
+    ? good
+    : bad(addon === undefined ? `no addon: ${reason}` : 'only Linux kills them; they see the end');
+  if (addon === undefined) {
+    const none = bad(`no addon: ${reason}`);
+    return { sealedMemory, peerPidfd: none, peerGroups: none, helpersDieWithParent };
+  }
+  const { near, far } = addon.socketPair();
+  try {
+    const { isAlive, groups } = addon.peerCredentials(near);
+    const peerPidfd =
+      isAlive === undefined ? bad('this kernel has no SO_PEERPIDFD (Linux 6.5 has)') : good;
+    const peerGroups = groups === undefined ? bad('this kernel has no SO_PEERGROUPS') : good;
+    return { sealedMemory, peerPidfd, peerGroups, helpersDieWithParent };
+  } catch (error) {
+    const failed = bad(wordsOf(error));
+    return { sealedMemory, peerPidfd: failed, peerGroups: failed, helpersDieWithParent };
+  } finally {
+    addon.closeDescriptor(near);
+    addon.closeDescriptor(far);
+  }
+}
+
+function openFiles(): { soft: string; hard: string } | undefined {
+  const report = process.report?.getReport() as
+    | { userLimits?: { open_files?: { soft: unknown; hard: unknown } } }
+    | undefined;
+  const found = report?.userLimits?.open_files;
+  return found === undefined ? undefined : { soft: String(found.soft), hard: String(found.hard) };
+}
+
+const noLane = { lane: undefined, laneReason: undefined, origin: undefined };
+const helperFile = join(dirname(fileURLToPath(import.meta.url)), 'self-test-helper.js');
+
+/** Listens where `listen()` does by itself, and has a second process come there. */
+async function meetAtPath(
+  told: Capabilities,
+): Promise<{ directory: DoctorReport['socketDirectory']; path: LaneFinding }> {
+  const unknown = { path: undefined, mode: undefined, uid: undefined, pathBytes: undefined };
+  if (!told.peerCredentials) {
+    const refused = bad(`listen() and connect() ask the kernel, by the addon: ${told.addonReason}`);
+    return { directory: { ...refused, ...unknown }, path: { ...refused, ...noLane } };
+  }
+  try {
+    const listener = await listen();
+    try {
+      const folder = dirname(listener.path);
+      const { mode, uid } = statSync(folder);
+      const directory = {
+        ...good,
+        path: folder,
+        mode: (mode & 0o7777).toString(8).padStart(4, '0'),
+        uid,
+        pathBytes: Buffer.byteLength(listener.path),
+      };
+      return { directory, path: await connectFromHelper(listener.path) };
+    } finally {
+      await listener.close({ deadlineMs: 1_000 });
+    }
+  } catch (error) {
+    const failed = bad(wordsOf(error));
+    return { directory: { ...failed, ...unknown }, path: { ...failed, ...noLane } };
+  }
+}
+
+async function connectFromHelper(path: string): Promise<LaneFinding> {
+  try {
+    const helper = await spawnHelper(process.execPath, [helperFile]);
+    try {
+      const found = await helper.client(DoctorService).connect({ path }, { timeoutMs: 10_000 });
+      return { ...good, ...found };
+    } finally {
+      await helper.stop({ deadlineMs: 1_000 });
+    }
+  } catch (error) {
+    return { ...bad(wordsOf(error)), ...noLane };
+  }
+}
+
+async function callHelper(): Promise<{ helper: LaneFinding; selfTest: DoctorReport['selfTest'] }> {
+  try {
+    const helper = await spawnHelper(process.execPath, [helperFile]);
+    try {
+      const { lane, laneReason, peer } = helper.session;
+      const selfTest = await runSelfTest(helper);
+      return { helper: { ...good, lane, laneReason, origin: peer.origin }, selfTest };
+    } finally {
+      await helper.stop({ deadlineMs: 1_000 });
+    }
+  } catch (error) {
+    const reason = wordsOf(error);
+    return { helper: { ...bad(reason), ...noLane }, selfTest: { ok: false, reason } };
+  }
+}
+
+function adviceOn(
+  told: Capabilities,
+  report: Pick<DoctorReport, 'lanes' | 'selfTest' | 'limits' | 'socketDirectory'>,
+): string[] {
+  const advice: string[] = [];
+  if (!told.addon) {
+    advice.push(
+      'Without the addon helpers still work, over an inherited pipe; listen() and connect() need identity: "path-permissions". If a packager left the file out, unpack "**/*.node" (docs/electron.md); SIDECALL_NATIVE names a file of your own.',
+    );
+  } else if (told.ringReason !== undefined) {
+    advice.push('Sessions take the socket lane: all works, and long messages cost more.');
+  }
+  if (told.addon && !report.socketDirectory.ok) {
+    advice.push(
+      'Set XDG_RUNTIME_DIR to a directory of yours with mode 0700, or give listen() a path.',
+    );
+  }
+  if (!report.lanes.helper.ok || !report.selfTest.ok) {
+    advice.push(
+      'A helper could not be called: the reason stands beside it; docs/errors.md has each code.',
+    );
+  }
+  const soft = Number(report.limits.openFiles?.soft);
+  if (soft < 1024) {
+    advice.push(
+      `Only ${soft} files may be open: a session takes up to 3. "ulimit -n 4096" raises that.`,
+    );
+  }
+  return advice;
+}
