@@ -31,7 +31,7 @@ const layers: Record<string, { files: (path: string) => boolean; uses: readonly 
   },
   cli: {
     files: (path) => path.startsWith('cli/'),
-    uses: ['floor', 'native', 'uds', 'composition'],
+    uses: ['floor', 'native', 'rpc', 'composition'],
   },
 };
 

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+// `sidecall/jsonrpc`: transports for vscode-jsonrpc (8.2 or later, which the application brings).
+import type { Readable, Writable } from 'node:stream';
+import {
+  AbstractMessageReader,
+  AbstractMessageWriter,
+  type DataCallback,
+  type Disposable,
+  type Message,
+  type MessageReader,
+  type MessageWriter,
+  StreamMessageReader,
+  StreamMessageWriter,
+} from 'vscode-jsonrpc/node';
+import { nodeError, RpcError, SidecallError } from '../errors.ts';
+import { fixed, ranges } from '../limits.ts';
+import { checkInteger, checkKeys, checkText } from '../options.ts';
+import { pause } from '../pause.ts';
+import type { Peer } from '../peer.ts';
+import type { Channel } from '../rpc/channel.ts';
+import type { Codec } from '../rpc/codec.ts';
+import type { Session } from '../rpc/session.ts';
+
+/** What `createMessageConnection()` of vscode-jsonrpc and `createConnection()` of vscode-languageserver take. */
+export interface JsonRpcTransport {
+  readonly reader: MessageReader;
+  readonly writer: MessageWriter;
+}
+
+/** Options of {@link jsonrpcTransport}. */
+export interface JsonRpcTransportOptions {
+  /** Name of the channel; another one for each further connection over the same session. Default `vscode-jsonrpc`. */
+  readonly name?: string | undefined;
+  /**
+   * Does this end open the channel? The other end accepts it. Default: whoever connected or spawned opens. A
+   * pair of `createSessionPair()` has to say.
+   */
+  readonly opens?: boolean | undefined;
+  /**
+   * How long the opening end tries again while the other end does not accept the name yet. Default 5,000; 10
+   * to 60,000.
+   */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** What the accepting end sends first: the other end may send. A notification that JSON-RPC peers may ignore. */
+const ready = Object.freeze({ jsonrpc: '2.0', method: '$/sidecall/ready' });
+const retryFirstMs = 2;
+const retryMaxMs = 100;
+
+/** Plain JSON: what depth a message of JSON-RPC has is its protocol's business. */
+const messages: Codec<Message> = {
+  name: 'json-rpc',
+  encode: (message) => JSON.stringify(message),
+  decode: (bytes) =>
+    JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()),
+};
+
+/**
+ * Reader and writer of a JSON-RPC connection over a session, on either lane. Both ends call it. Messages have
+ * the flow control of a channel: `writer.write()` resolves when the message was admitted, and what the connection
+ * has not taken waits in the window, not in its queue. Disposing the connection ends the channel, as does
+ * `session.close()` on either side; the session goes on without it. A message may be as long as the other
+ * end's `limits.receiveMaxBytes`: language servers want 64 MiB.
+ * @throws {TypeError | RangeError} for misuse, and where the name is used already.
+ */
+export function jsonrpcTransport(
+  session: Session,
+  options: JsonRpcTransportOptions = {},
+): JsonRpcTransport {
+  checkKeys('jsonrpcTransport()', options, ['name', 'opens', 'timeoutMs']);
+  const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
+  const name = options.name ?? 'vscode-jsonrpc';
+  const opens = options.opens ?? opensFor(session.peer);
+  checkText('name', name);
+  const meet = opens ? opening(session, name, timeoutMs) : accepting(session, name);
+  const line = new Line(session, meet);
+  return { reader: new LineReader(line), writer: new LineWriter(line) };
+}
+
+/** A child with pipes for its standard input and output. */
+export interface StdioChild {
+  readonly stdin: Writable | null;
+  readonly stdout: Readable | null;
+}
+
+/**
+ * Reader and writer of a JSON-RPC connection with a plain server, over its standard input and output, in the
+ * framing of the Language Server Protocol: what a client needs to have both kinds of servers behind one interface.
+ * A child that dies closes the connection; nothing is thrown from its pipes.
+ * @throws {TypeError} where the child was not spawned with `stdio: ['pipe', 'pipe', …]`.
+ */
+export function stdioTransport(child: StdioChild): JsonRpcTransport {
+  const { stdin, stdout } = child ?? {};
+  if (!stdin || !stdout) {
+    throw wrong(
+      "stdioTransport() needs a child with pipes: spawn(…, { stdio: ['pipe', 'pipe', 'inherit'] })",
+    );
+  }
+  // A dead child's pipe: the writer reports it once it is written to, and before that it is nobody's.
+  stdin.on('error', () => undefined);
+  stdout.on('error', () => undefined);
+  return { reader: new StreamMessageReader(stdout), writer: new StreamMessageWriter(stdin) };
+}
+
+function opensFor({ origin, capturedAt }: Peer): boolean {
+  if (origin === 'loopback') {
+    throw wrong('jsonrpcTransport(): say `opens: true` at one end and false at the other');
+  }
+  return capturedAt === 'spawn' ? origin === 'spawned' : capturedAt === 'listen';
+}
+
+/** Brings the channel about; `left` is aborted when nobody wants it any more. */
+type Meet = (left: AbortSignal) => Promise<Channel<Message>>;
+
+/** A channel that is there already, or will be, and the two that use it. */
+class Line {
+  /** The channel, once messages may be sent on it. */
+  readonly channel: Promise<Channel<Message>>;
+  readonly #left = new AbortController();
+  #users = 2;
+  #waiting = 0;
+
+  constructor(session: Session, meet: Meet) {
+    this.channel = meet(this.#left.signal);
+    this.channel.catch(() => undefined);
+    void session.draining.then(() => this.#leave());
+  }
+
+  /** In the order of the calls. Resolves when it was admitted. */
+  async send(message: Message): Promise<void> {
+    if (this.#waiting >= fixed.waitingSendsMax) {
+      const words = 'too many JSON-RPC messages wait to be sent';
+      throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words);
+    }
+    this.#waiting += 1;
+    try {
+      const channel = await this.channel;
+      await channel.send(message);
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  /** Ends our half behind what was sent. */
+  end(): void {
+    void this.channel.then((channel) => channel.end()).catch(() => undefined);
+  }
+
+  /** One of the two users needs it no more. */
+  dispose(): void {
+    this.#users -= 1;
+    if (this.#users === 0) this.#leave();
+  }
+
+  #leave(): void {
+    this.#left.abort();
+    this.end();
+  }
+}
+
+/** Tries again while the other end does not know the name yet: its program may still be starting. */
+function opening(session: Session, name: string, timeoutMs: number): Meet {
+  return async (left) => {
+    const until = performance.now() + timeoutMs;
+    for (let pauseMs = retryFirstMs; ; pauseMs = Math.min(2 * pauseMs, retryMaxMs)) {
+      try {
+        return await openOnce(session, name, left);
+      } catch (error) {
+        const isEarly = RpcError.is(error) && error.status === 'unimplemented';
+        if (!isEarly || left.aborted || performance.now() + pauseMs > until) throw error;
+      }
+      await pause(pauseMs, left);
+    }
+  };
+}
+
+async function openOnce(
+  session: Session,
+  name: string,
+  left: AbortSignal,
+): Promise<Channel<Message>> {
+  const channel = session.openChannel(messages, { name });
+  const cancel = (): void => channel.cancel();
+  left.addEventListener('abort', cancel);
+  try {
+    const { done, value } = await channel.next();
+    if (done !== true && (value as { method?: unknown } | null)?.method === ready.method) {
+      return channel;
+    }
+    channel.cancel();
+    const words = `the other end of the channel '${name}' did not begin with ${ready.method}`;
+    throw new SidecallError('ERR_SIDECALL_PROTOCOL', words);
+  } finally {
+    left.removeEventListener('abort', cancel);
+  }
+}
+
+/** @throws {TypeError} where the name is accepted already. */
+function accepting(session: Session, name: string): Meet {
+  const arrivals = session.channels(messages, { name });
+  return async (left) => {
+    const stop = (): void => void arrivals.return?.();
+    left.addEventListener('abort', stop);
+    const { done, value: channel } = await arrivals.next();
+    left.removeEventListener('abort', stop);
+    void arrivals.return?.(); // one connection: whoever comes next is told so
+    if (done === true) throw new SidecallError('ERR_SIDECALL_CLOSED', 'nobody opened the channel');
+    await channel.send(ready);
+    return channel;
+  };
+}
+
+class LineReader extends AbstractMessageReader {
+  readonly #line: Line;
+  #isListening = false;
+  #isDisposed = false;
+
+  constructor(line: Line) {
+    super();
+    this.#line = line;
+  }
+
+  listen(callback: DataCallback): Disposable {
+    if (this.#isListening) throw wrong('listen() was called before');
+    this.#isListening = true;
+    void this.#read(callback);
+    return { dispose: () => this.dispose() };
+  }
+
+  override dispose(): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    super.dispose();
+    this.#line.dispose();
+  }
+
+  async #read(callback: DataCallback): Promise<void> {
+    try {
+      const channel = await this.#line.channel;
+      for await (const message of channel) {
+        if (this.#isDisposed) continue; // taken, so that the end behind it arrives
+        callback(message);
+        // The connection takes one message per turn of the event loop: more would pile up in its queue.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      this.#line.end(); // as a socket does: who has ended hears no more
+    } catch (error) {
+      if (!this.#isDisposed) this.fireError(error);
+    }
+    if (!this.#isDisposed) this.fireClose();
+  }
+}
+
+class LineWriter extends AbstractMessageWriter implements MessageWriter {
+  readonly #line: Line;
+  #isDisposed = false;
+  #failures = 0;
+
+  constructor(line: Line) {
+    super();
+    this.#line = line;
+    const onOver = (): void => {
+      if (!this.#isDisposed) this.fireClose();
+    };
+    line.channel.then((channel) => channel.closed).then(onOver, onOver);
+  }
+
+  async write(message: Message): Promise<void> {
+    try {
+      await this.#line.send(message);
+    } catch (error) {
+      this.#failures += 1;
+      if (!this.#isDisposed) this.fireError(error, message, this.#failures);
+      throw error;
+    }
+  }
+
+  end(): void {
+    this.#line.end();
+  }
+
+  override dispose(): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    super.dispose();
+    this.#line.dispose();
+  }
+}
+
+function wrong(words: string): TypeError {
+  return nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+}
