@@ -5,9 +5,10 @@ export interface Peer {
   /**
    * Who vouches. `kernel`: it named whoever connected or listened. `spawned`: we started that process.
    * `parent`: the kernel named the creator of the pair that we inherited. `path`: nobody; only the
-   * permissions of the socket file stood in between. `loopback`: the same process, in tests.
+   * permissions of the socket file stood in between. `loopback`: the same process, in tests. `tls`, `secret`:
+   * off this machine, by `serveGrpc()`: a certificate, or what its `authenticate` was shown.
    */
-  readonly origin: 'kernel' | 'spawned' | 'parent' | 'path' | 'loopback';
+  readonly origin: 'kernel' | 'spawned' | 'parent' | 'path' | 'loopback' | 'tls' | 'secret';
   /** The moment that the ids below describe. A descriptor can be handed on later; ids do not follow. */
   readonly capturedAt: 'connect' | 'listen' | 'spawn';
   /** Process id; undefined where nobody vouched, 0 where the peer lives in another pid namespace. */
@@ -20,4 +21,6 @@ export interface Peer {
   readonly gid: number | undefined;
   /** Supplementary groups; undefined where the system does not tell. */
   readonly groups: readonly number[] | undefined;
+  /** What `authenticate` of `serveGrpc()` called it; undefined for all others. */
+  readonly name?: string | undefined;
 }

@@ -68,7 +68,14 @@ export const missing: Handlers<Methods> = { add: handlers.add };
 export async function serving(): Promise<void> {
   await using session = await connect({ path: 'x', expect: { uid: 0, modes: ['0600'] } });
   session.serve(Indexer, handlers);
-  session.peer.origin satisfies 'kernel' | 'spawned' | 'parent' | 'path' | 'loopback';
+  session.peer.origin satisfies
+    | 'kernel'
+    | 'spawned'
+    | 'parent'
+    | 'path'
+    | 'loopback'
+    | 'tls'
+    | 'secret';
   // @ts-expect-error the peer cannot be changed
   session.peer.uid = 0;
   // @ts-expect-error no such lane

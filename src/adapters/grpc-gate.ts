@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// Who calls from off this machine, as the application decides, within what can be believed.
+import type { PeerCertificate } from 'node:tls';
+import { RpcError, SidecallError } from '../errors.ts';
+import { emitEvent, type OnEvent } from '../events.ts';
+import type { Metadata } from '../metadata.ts';
+import type { Peer } from '../peer.ts';
+import { wordsOf } from '../words.ts';
+
+/** What is known of a caller before it is let in. */
+export interface GrpcCaller {
+  /** As gRPC names it: `/demo.Indexer/AddOne`. */
+  readonly method: string;
+  /** What it sent with the call: a token, in `authorization` for instance. */
+  readonly metadata: Metadata;
+  /** Address and port, or `unknown`. */
+  readonly address: string;
+  /** Is the connection encrypted? */
+  readonly isEncrypted: boolean;
+  /** Its certificate, verified by TLS against the roots of `ServerCredentials.createSsl`; undefined: it showed none. */
+  readonly certificate: PeerCertificate | undefined;
+}
+
+/** Whom a caller was found to be. */
+export interface GrpcIdentity {
+  /**
+   * `tls`: by its certificate; refused where it showed none. `secret`: by something that it knows; refused where that
+   * came unencrypted from another machine, since then others know it too.
+   */
+  readonly origin: 'tls' | 'secret';
+  /** What to call it: `ctx.peer.name`. */
+  readonly name?: string | undefined;
+}
+
+/** Decides who a caller is. Returning nothing, or throwing, refuses it. */
+export type Authenticate = (
+  caller: GrpcCaller,
+) => GrpcIdentity | undefined | Promise<GrpcIdentity | undefined>;
+
+const unknownIds = {
+  pid: undefined,
+  pidIsHint: false,
+  uid: undefined,
+  gid: undefined,
+  groups: undefined,
+} as const;
+
+/** Asks `authenticate`, and believes it no further than the connection bears out. */
+export class GrpcGate {
+  readonly #authenticate: Authenticate;
+  readonly #onEvent: OnEvent | undefined;
+
+  constructor(authenticate: Authenticate, onEvent: OnEvent | undefined) {
+    this.#authenticate = authenticate;
+    this.#onEvent = onEvent;
+  }
+
+  /** @throws {RpcError} what the caller is told; the rest is an event. */
+  async admit(caller: GrpcCaller): Promise<Peer> {
+    let identity: GrpcIdentity | undefined;
+    try {
+      identity = await this.#authenticate(caller);
+    } catch (error) {
+      if (RpcError.is(error)) throw error;
+      throw this.#refuse(caller, `authenticate failed: ${wordsOf(error)}`, error);
+    }
+    const refusal = whyNot(identity, caller);
+    if (refusal !== undefined) throw this.#refuse(caller, refusal, undefined);
+    const { origin, name } = identity as GrpcIdentity;
+    return Object.freeze({ origin, capturedAt: 'connect', ...unknownIds, name });
+  }
+
+  /** The caller learns nothing of why. */
+  #refuse({ method, address }: GrpcCaller, why: string, cause: unknown): RpcError {
+    const words = `${method} from ${address}: ${why}`;
+    const error = new SidecallError('ERR_SIDECALL_PEER_DENIED', words, { cause });
+    emitEvent(this.#onEvent, { type: 'refused', error, peer: undefined });
+    return new RpcError('unauthenticated', 'who are you?');
+  }
+}
+
+function whyNot(
+  identity: GrpcIdentity | undefined,
+  { certificate, isEncrypted, address }: GrpcCaller,
+): string | undefined {
+  if (identity === undefined || identity === null) return 'authenticate knows no such caller';
+  const { origin, name } = identity;
+  if (name !== undefined && typeof name !== 'string')
+    return 'authenticate gave a name that is no string';
+  if (origin === 'tls') {
+    return certificate === undefined ? "it showed no certificate, so it is not 'tls'" : undefined;
+  }
+  if (origin !== 'secret') return `authenticate gave the origin '${String(origin)}'`;
+  if (isEncrypted || isLoopback(address)) return undefined;
+  return 'its secret came unencrypted over a network';
+}
+
+/** Of the form that grpc-js gives: `127.0.0.1:5000`, `::1:5000`. */
+function isLoopback(address: string): boolean {
+  return /^(127\.\d+\.\d+\.\d+|::ffff:127\.\d+\.\d+\.\d+|::1):\d+$/.test(address);
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+// A contract as a service of grpc-js. Each call becomes a call over a session within the process, so that handlers
+// run exactly as for a peer on this machine: one place decodes, times out, cancels, paces and reports.
+
+import { type EventEmitter, once } from 'node:events';
+import type { PeerCertificate } from 'node:tls';
+import {
+  type Metadata as GrpcMetadata,
+  Metadata,
+  type ServerDuplexStream,
+  type ServerReadableStream,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type ServiceDefinition,
+  type sendUnaryData,
+  status as statusNumbers,
+  type UntypedServiceImplementation,
+} from '@grpc/grpc-js';
+import { nodeError, RpcError, SidecallError, statuses } from '../errors.ts';
+import type { OnEvent } from '../events.ts';
+import { checkLimits, ranges, sessionRanges } from '../limits.ts';
+import { loopbackPair } from '../loopback.ts';
+import type { Metadata as OwnMetadata } from '../metadata.ts';
+import type { Peer } from '../peer.ts';
+import type { CallOptions } from '../rpc/call.ts';
+import { bytes } from '../rpc/codec.ts';
+import type { Registry } from '../rpc/registry.ts';
+import {
+  bidi,
+  clientStream,
+  type Method,
+  type MethodKind,
+  type Service,
+  serverStream,
+  unary,
+} from '../rpc/service.ts';
+import { Session } from '../rpc/session.ts';
+import type { GrpcGate } from './grpc-gate.ts';
+import { peerOfCall } from './grpc-peers.ts';
+
+/** What a contract is served with. */
+export interface GrpcServiceParts {
+  readonly service: Service;
+  readonly registry: Registry;
+  readonly gate: GrpcGate;
+  readonly onEvent: OnEvent | undefined;
+}
+
+type AnyCall =
+  | ServerUnaryCall<Uint8Array, Uint8Array>
+  | ServerReadableStream<Uint8Array, Uint8Array>
+  | ServerWritableStream<Uint8Array, Uint8Array>
+  | ServerDuplexStream<Uint8Array, Uint8Array>;
+
+/** A failed call as grpc-js takes it. */
+interface GrpcFailure {
+  readonly code: number;
+  readonly details: string;
+  readonly metadata: GrpcMetadata;
+}
+
+const gigabyte = ranges.blockBytes.max;
+// grpc-js has bounded the message before we see it.
+const limits = checkLimits({
+  receiveMaxBytes: gigabyte,
+  sendQueueMaxBytes: gigabyte,
+  metadataMaxBytes: sessionRanges.metadataMaxBytes.max,
+});
+const detailsKey = 'sidecall-details-bin';
+const pass = (value: Uint8Array): Buffer =>
+  Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+
+const rawMethods: { readonly [Kind in Exclude<MethodKind, 'notification'>]: () => Method } = {
+  unary: () => unary({ request: bytes, response: bytes }),
+  serverStream: () => serverStream({ request: bytes, response: bytes }),
+  clientStream: () => clientStream({ request: bytes, response: bytes }),
+  bidi: () => bidi({ request: bytes, response: bytes }),
+};
+
+/** @throws {TypeError} for a contract that gRPC cannot carry. */
+export function definitionOf(service: Service): ServiceDefinition {
+  const entries = Object.entries(service.methods).map(([member, { kind }]) => {
+    const wireName = service.wireName(member);
+    if (kind === 'notification' || !/^[\w.]+\/\w+$/.test(wireName)) {
+      const words = `serveGrpc(): '${wireName}' is no method of gRPC; contracts come from protobufService()`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    }
+    const definition = {
+      path: `/${wireName}`,
+      requestStream: kind === 'clientStream' || kind === 'bidi',
+      responseStream: kind === 'serverStream' || kind === 'bidi',
+      requestSerialize: pass,
+      requestDeserialize: pass,
+      responseSerialize: pass,
+      responseDeserialize: pass,
+    };
+    return [member, definition];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Handlers for grpc-js, of {@link definitionOf}. */
+export function implementationOf(parts: GrpcServiceParts): UntypedServiceImplementation {
+  const raw = rawService(parts.service);
+  const entries = Object.entries(parts.service.methods).map(([member, { kind }]) => {
+    const isStream = kind === 'serverStream' || kind === 'bidi';
+    const handler = (call: AnyCall, callback: sendUnaryData<Uint8Array>): void => {
+      const bridge = new CallBridge(parts, call);
+      if (isStream) void bridge.stream(raw, member);
+      else void bridge.single(raw, member, callback);
+    };
+    return [member, handler];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The same methods under the same names, of bytes: the serving end decodes them. */
+function rawService({ name, methods, wireName }: Service): Service {
+  const raw = Object.entries(methods).map(([member, { kind }]) => [
+    member,
+    rawMethods[kind as keyof typeof rawMethods](),
+  ]);
+  return { name, methods: Object.fromEntries(raw), wireName };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the kinds of methods differ
+type RawClient = { readonly [member: string]: (...args: any[]) => any };
+
+/** One call of gRPC, made again within this process. */
+class CallBridge {
+  readonly #parts: GrpcServiceParts;
+  readonly #call: AnyCall;
+  readonly #cancelled = new AbortController();
+  #trailers: OwnMetadata | undefined;
+
+  constructor(parts: GrpcServiceParts, call: AnyCall) {
+    this.#parts = parts;
+    this.#call = call;
+    const emitter: EventEmitter = call;
+    emitter.on('cancelled', () => this.#cancelled.abort());
+    emitter.on('error', () => undefined); // a connection that broke is a cancel
+  }
+
+  /** One response. */
+  async single(raw: Service, member: string, callback: sendUnaryData<Uint8Array>): Promise<void> {
+    try {
+      const response = await this.#onSession(raw, (client, options) => {
+        const method = client[member] as RawClient[string];
+        return 'request' in this.#call
+          ? method(this.#call.request, options)
+          : method(requestsOf(this.#call), options);
+      });
+      callback(null, response as Uint8Array, toGrpc(this.#trailers));
+    } catch (error) {
+      callback(this.#failureOf(error));
+    }
+  }
+
+  /** A stream of responses, at the pace of whoever takes them. */
+  async stream(raw: Service, member: string): Promise<void> {
+    const call = this.#call as ServerWritableStream<Uint8Array, Uint8Array>;
+    try {
+      await this.#onSession(raw, async (client, options) => {
+        const method = client[member] as RawClient[string];
+        const request = 'request' in this.#call ? this.#call.request : requestsOf(this.#call);
+        const responses: AsyncIterable<Uint8Array> = method(request, options);
+        for await (const response of responses) {
+          if (!call.write(response)) await this.#drained(call);
+        }
+      });
+      call.end(toGrpc(this.#trailers));
+    } catch (error) {
+      call.emit('error', this.#failureOf(error));
+    }
+  }
+
+  /** Runs a call between two ends of a session of its own: its peer is this caller and no other. */
+  async #onSession<T>(
+    raw: Service,
+    run: (client: RawClient, options: CallOptions) => Promise<T>,
+  ): Promise<T> {
+    const { registry, onEvent } = this.#parts;
+    const peer = await this.#peer();
+    const [nearEnd, farEnd] = loopbackPair();
+    const common = { own: limits, remote: limits, laneReason: 'a call of gRPC' };
+    const near = new Session({ ...common, transport: nearEnd, peer });
+    const far = new Session({
+      ...common,
+      transport: farEnd,
+      peer,
+      registry,
+      introspection: false,
+      onEvent,
+    });
+    try {
+      return await run(near.client(raw) as RawClient, this.#options());
+    } finally {
+      void near.close();
+      void far.close();
+    }
+  }
+
+  /** @throws {RpcError} where it is refused. */
+  async #peer(): Promise<Peer> {
+    const known = peerOfCall(this.#call);
+    if (known !== undefined) return known;
+    const { transportSecurityType, sslPeerCertificate } = this.#call.getAuthContext() as {
+      transportSecurityType?: string;
+      sslPeerCertificate?: PeerCertificate;
+    };
+    return this.#parts.gate.admit({
+      method: this.#call.getPath(),
+      metadata: fromGrpc(this.#call.metadata),
+      address: this.#call.getPeer(),
+      isEncrypted: transportSecurityType === 'ssl',
+      certificate: isCertificate(sslPeerCertificate) ? sslPeerCertificate : undefined,
+    });
+  }
+
+  #options(): CallOptions {
+    const deadline = Number(this.#call.getDeadline());
+    const leftMs = Math.max(0, Math.ceil(deadline - Date.now()));
+    return {
+      signal: this.#cancelled.signal,
+      timeoutMs: leftMs <= ranges.timeoutMs.max ? leftMs : undefined,
+      metadata: fromGrpc(this.#call.metadata),
+      onHeaders: (headers) => this.#call.sendMetadata(toGrpc(headers)),
+      onTrailers: (trailers) => {
+        this.#trailers = trailers;
+      },
+    };
+  }
+
+  async #drained(call: ServerWritableStream<Uint8Array, Uint8Array>): Promise<void> {
+    const { signal } = this.#cancelled;
+    await once(call, 'drain', { signal });
+  }
+
+  #failureOf(error: unknown): GrpcFailure {
+    const metadata = toGrpc(this.#trailers);
+    if (this.#cancelled.signal.aborted) {
+      return { code: statusNumbers.CANCELLED, details: 'the caller gave up', metadata };
+    }
+    if (!SidecallError.is(error)) {
+      return { code: statusNumbers.INTERNAL, details: '', metadata };
+    }
+    const code = statuses.indexOf(error.status);
+    // Our caller's half names the method; the caller of gRPC knows it.
+    const prefix = `${this.#call.getPath().slice(1)}: `;
+    const { message } = error;
+    const details = message.startsWith(prefix) ? message.slice(prefix.length) : message;
+    if (!RpcError.is(error)) return { code, details, metadata };
+    for (const [key, value] of metadataEntries(error.metadata)) metadata.set(key, value);
+    if (error.details !== undefined) {
+      metadata.set(detailsKey, Buffer.from(JSON.stringify(error.details)));
+    }
+    return { code, details, metadata };
+  }
+}
+
+/** A handler that has heard enough leaves the loop, and the call goes on. */
+function requestsOf(
+  call: ServerReadableStream<Uint8Array, Uint8Array> | ServerDuplexStream<Uint8Array, Uint8Array>,
+): AsyncIterable<Uint8Array> {
+  return { [Symbol.asyncIterator]: () => call.iterator({ destroyOnReturn: false }) };
+}
+
+function isCertificate(found: PeerCertificate | undefined): boolean {
+  return found !== undefined && Object.keys(found).length > 0;
+}
+
+function metadataEntries(metadata: OwnMetadata | undefined): [string, string | Buffer][] {
+  return Object.entries(metadata ?? {}).map(([key, value]) => [
+    key,
+    typeof value === 'string' ? value : Buffer.from(value),
+  ]);
+}
+
+function toGrpc(metadata: OwnMetadata | undefined): GrpcMetadata {
+  const grpc = new Metadata();
+  for (const [key, value] of metadataEntries(metadata)) grpc.set(key, value);
+  return grpc;
+}
+
+/** Several values of one key are joined, as HTTP does; of bytes the last is taken. */
+function fromGrpc(metadata: GrpcMetadata): OwnMetadata {
+  const own: Record<string, string | Uint8Array> = Object.create(null);
+  for (const key of Object.keys(metadata.getMap())) {
+    const values = metadata.get(key);
+    own[key] = key.endsWith('-bin') ? (values.at(-1) as Buffer) : values.join(', ');
+  }
+  return own;
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// `sidecall/grpc`: gRPC servers of @grpc/grpc-js (1.10 or later, which the application brings) with callers that
+// the kernel vouches for; and contracts of ours served by gRPC to who is not on this machine.
+import {
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerReadableStream,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+} from '@grpc/grpc-js';
+import { nodeError } from '../errors.ts';
+import type { OnEvent } from '../events.ts';
+import { checkKeys } from '../options.ts';
+import type { Peer } from '../peer.ts';
+import { PlainListener } from '../plain-listener.ts';
+import type { Interceptor } from '../rpc/interceptor.ts';
+import { Registry } from '../rpc/registry.ts';
+import type { Handlers, Methods, Service } from '../rpc/service.ts';
+import { type Authenticate, GrpcGate } from './grpc-gate.ts';
+import { forgetPeer, introduce, type PeerCarrier, peerOfCall } from './grpc-peers.ts';
+import { definitionOf, implementationOf } from './grpc-service.ts';
+
+export type { Authenticate, GrpcCaller, GrpcIdentity } from './grpc-gate.ts';
+
+/** A call as a handler of grpc-js is given it. */
+export type GrpcCall =
+  // biome-ignore-start lint/suspicious/noExplicitAny: of any messages
+  | ServerUnaryCall<any, any>
+  | ServerReadableStream<any, any>
+  | ServerWritableStream<any, any>
+  | ServerDuplexStream<any, any>;
+// biome-ignore-end lint/suspicious/noExplicitAny: of any messages
+
+/**
+ * Feeds the connections of a plain listener to a gRPC server: its services are reached at the path as at any
+ * `unix:` address, by whomever the listener's policy accepts, and {@link peerOf} says who calls. Further ports of
+ * the server stay as they are. Resolves when the listener has closed, whose connections drain within its
+ * `close()`'s deadline.
+ * @param listener of `listen({ protocol: 'plain' })`; nobody else may iterate it.
+ * @throws (as rejection) {TypeError} for other arguments.
+ */
+export async function attachListener(server: Server, listener: PlainListener): Promise<void> {
+  if (
+    !(listener instanceof PlainListener) ||
+    typeof server?.createConnectionInjector !== 'function'
+  ) {
+    const words =
+      "attachListener(server, listener) needs a grpc.Server and a listener of listen({ protocol: 'plain' })";
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+  }
+  // The door has authenticated them: nothing more is asked on the connection itself.
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  try {
+    for await (const connection of listener) {
+      introduce(connection);
+      connection.once('close', () => forgetPeer(connection));
+      injector.injectConnection(connection);
+      connection.resume(); // HTTP/2 reads an injected socket only where it flows
+    }
+    await listener.closed;
+  } finally {
+    injector.destroy();
+  }
+}
+
+/**
+ * Who makes a call, where it came by {@link attachListener}; undefined where it came another way. Ask at the beginning
+ * of the handler: once the connection is gone nobody knows any more.
+ */
+export function peerOf(call: GrpcCall): Peer | undefined {
+  return peerOfCall(call as unknown as PeerCarrier);
+}
+
+/** Options of {@link serveGrpc}. */
+export interface ServeGrpcOptions {
+  /**
+   * Says who calls, for each call that did not come by {@link attachListener}, before a handler or a codec sees it. Required:
+   * off this machine no kernel vouches. What it throws refuses the call: an `RpcError` as it is, anything else
+   * as `unauthenticated`.
+   */
+  readonly authenticate: Authenticate;
+  /** As of `serve()`. */
+  readonly interceptors?: readonly Interceptor[] | undefined;
+  /** As of `listen()`: refusals and failing handlers. */
+  readonly onEvent?: OnEvent | undefined;
+}
+
+/**
+ * Serves a contract of `protobufService()` by gRPC, with the handlers that serve it on this machine: for those who
+ * outgrow one. Deadlines, cancelling, metadata, trailers, status codes and the pace of streams are those of the gRPC call;
+ * `ctx.peer` is what `authenticate` said, with `origin` `'tls'` or `'secret'` and no uid. Messages are bounded by
+ * grpc-js (`grpc.max_receive_message_length`). Listening, certificates and the end are the server's.
+ * @throws {TypeError} where `authenticate` or a handler is missing, or the names of the service are none of gRPC.
+ */
+export function serveGrpc<M extends Methods>(
+  server: Server,
+  service: Service<M>,
+  handlers: Handlers<M>,
+  options: ServeGrpcOptions,
+): void {
+  checkKeys('serveGrpc()', options ?? {}, ['authenticate', 'interceptors', 'onEvent']);
+  if (typeof options?.authenticate !== 'function') {
+    const words =
+      'serveGrpc() needs options.authenticate: off this machine no kernel says who calls';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+  }
+  if (!(server instanceof Server) && typeof (server as Server)?.addService !== 'function') {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'serveGrpc() needs a grpc.Server');
+  }
+  const registry = new Registry();
+  registry.add(service, handlers, { interceptors: options.interceptors });
+  const gate = new GrpcGate(options.authenticate, options.onEvent);
+  const parts = {
+    service: service as unknown as Service,
+    registry,
+    gate,
+    onEvent: options.onEvent,
+  };
+  server.addService(definitionOf(parts.service), implementationOf(parts));
+}
