@@ -9,6 +9,6 @@ run(process.execPath, [
   '-p',
   'tsconfig.build.json',
 ]);
-for (const name of ['load.cjs', 'load.d.cts']) {
+for (const name of ['load.cjs', 'load.d.cts', 'adapters/electron/preload.cjs']) {
   copyFileSync(join(root, 'src', name), join(root, 'dist', name));
 }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// `sidecall/electron/renderer`, for a page: typed clients over the port that main gives. Knows neither Node nor Electron, and of
+// the DOM what stands below.
+import { RpcError, SidecallError } from '../../errors.ts';
+import type { Methods, Service } from '../../rpc/service.ts';
+import { type MainMessage, type PageMessage, type PortError, portVersion } from './port.ts';
+import {
+  clientOver,
+  type PageCall,
+  type PageClient,
+  type PageClientOptions,
+  type PageLine,
+} from './renderer-call.ts';
+
+export type {
+  PageBidi,
+  PageCallOptions,
+  PageClient,
+  PageClientOptions,
+  PageClientStream,
+  PageStream,
+} from './renderer-call.ts';
+
+interface PagePort {
+  onmessage: ((event: { data: MainMessage }) => void) | null;
+  addEventListener(type: 'close', listener: () => void): void;
+  postMessage(message: PageMessage): void;
+  close(): void;
+}
+
+interface PortEvent {
+  readonly source: unknown;
+  readonly data: { readonly type?: unknown; readonly token?: unknown } | null;
+  readonly ports: readonly PagePort[];
+}
+
+interface PageWindow {
+  readonly sidecall?: { connect(name: string, token: string): void };
+  addEventListener(type: 'message', listener: (event: PortEvent) => void): void;
+  removeEventListener(type: 'message', listener: (event: PortEvent) => void): void;
+  readonly crypto: { randomUUID(): string };
+}
+
+/** Options of {@link connectMain}. */
+export interface ConnectMainOptions {
+  /** Which of several `exposeToRenderer({ name })` is meant. Default: `main`. */
+  readonly name?: string | undefined;
+  /** How long main may take to give a port. Default 5,000. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/**
+ * Connects the page to main. Main must have called `exposeToRenderer()`, and the window needs our preload script. The
+ * connection belongs to this document: it ends with it.
+ * @throws (as rejection) {SidecallError} `NO_LISTENER` where there is no preload script, or main gave no port in time, which it
+ * does for pages of an origin that it does not allow; `VERSION_MISMATCH` where main has another version of this package.
+ */
+export async function connectMain(options: ConnectMainOptions = {}): Promise<MainConnection> {
+  const { name = 'main', timeoutMs = 5_000 } = options;
+  const page = globalThis as unknown as PageWindow;
+  if (typeof page.sidecall?.connect !== 'function') {
+    const words =
+      "there is no preload script: set webPreferences.preload to that of 'sidecall/electron/preload'";
+    throw new SidecallError('ERR_SIDECALL_NO_LISTENER', words, { retryable: false });
+  }
+  const port = await askForPort(page, name, timeoutMs);
+  return new Promise((resolve, reject) => {
+    new MainConnection(port, resolve, reject);
+  });
+}
+
+function askForPort(page: PageWindow, name: string, timeoutMs: number): Promise<PagePort> {
+  const token = page.crypto.randomUUID();
+  return new Promise((resolve, reject) => {
+    const onMessage = ({ source, data, ports }: PortEvent): void => {
+      if (source !== page || data?.type !== 'sidecall:port' || data.token !== token) return;
+      stop();
+      const [port] = ports;
+      if (port !== undefined) resolve(port);
+    };
+    const timer = setTimeout(() => {
+      stop();
+      const words = `main gave no port for '${name}' within ${timeoutMs} ms: is exposeToRenderer() called with this name, and is this page's origin allowed?`;
+      reject(new SidecallError('ERR_SIDECALL_NO_LISTENER', words));
+    }, timeoutMs);
+    const stop = (): void => {
+      clearTimeout(timer);
+      page.removeEventListener('message', onMessage);
+    };
+    page.addEventListener('message', onMessage);
+    page.sidecall?.connect(name, token);
+  });
+}
+
+/** A page's connection to main. */
+export class MainConnection implements PageLine {
+  /** Resolves (never rejects) when the connection is over: undefined after our own `close()`, else why. */
+  readonly closed: Promise<SidecallError | undefined>;
+  readonly #port: PagePort;
+  readonly #calls = new Map<number, PageCall>();
+  #nextId = 0;
+  #maxInFlight = 0;
+  #failure: SidecallError | undefined;
+  #isOver = false;
+  #resolveClosed: (error: SidecallError | undefined) => void = () => undefined;
+  #isReady: (connection: MainConnection) => void;
+  #isRefused: (error: SidecallError) => void;
+
+  /** @internal Use `connectMain()`. */
+  constructor(
+    port: PagePort,
+    isReady: (connection: MainConnection) => void,
+    isRefused: (error: SidecallError) => void,
+  ) {
+    this.#port = port;
+    this.#isReady = isReady;
+    this.#isRefused = isRefused;
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
+    const gone = 'main has closed the port, or has ended';
+    port.addEventListener('close', () =>
+      this.#end(new SidecallError('ERR_SIDECALL_PEER_GONE', gone)),
+    );
+    port.onmessage = ({ data }) => this.#onMessage(data);
+  }
+
+  /** How many calls main lets this connection have under way. */
+  get maxInFlight(): number {
+    return this.#maxInFlight;
+  }
+
+  /**
+   * The typed functions of a service that main allows. They reject with `RpcError` for what a handler said, `SidecallError`
+   * for what happened on the way, `signal.reason` for an abort of your own.
+   */
+  client<M extends Methods>(service: Service<M>, options?: PageClientOptions): PageClient<M> {
+    return clientOver(this, service, options);
+  }
+
+  /** Cancels what is under way, and closes the port. Twice is once. */
+  close(): void {
+    this.#end(undefined);
+  }
+
+  /** @internal */
+  begin(call: PageCall): number {
+    if (this.#failure !== undefined) throw this.#failure;
+    const id = this.#nextId;
+    this.#nextId += 1;
+    this.#calls.set(id, call);
+    return id;
+  }
+
+  /** @internal */
+  post(message: PageMessage): void {
+    if (!this.#isOver) this.#port.postMessage(message);
+  }
+
+  /** @internal */
+  forget(id: number): void {
+    this.#calls.delete(id);
+  }
+
+  #onMessage(message: MainMessage): void {
+    if (message.t === 'ready') {
+      this.#maxInFlight = message.maxInFlight;
+      if (message.version === portVersion) return this.#isReady(this);
+      const words = `main speaks version ${message.version} of the port, this page ${portVersion}`;
+      return this.#end(new SidecallError('ERR_SIDECALL_VERSION_MISMATCH', words));
+    }
+    if (message.t === 'bye') return this.#end(fromPort(message.error));
+    const call = this.#calls.get(message.id);
+    if (call === undefined) return; // given up meanwhile
+    if (message.t === 'message') call.onResponse(message.value);
+    else if (message.t === 'credit') call.onCredit(message.count);
+    else if (message.t === 'headers') call.onHeaders(message.metadata);
+    else if (message.t === 'trailers') call.onTrailers(message.metadata);
+    else if (message.t === 'result') call.onResult(message.value);
+    else call.onFailure(fromPort(message.error));
+  }
+
+  #end(error: SidecallError | undefined): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#failure = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
+    for (const call of [...this.#calls.values()]) call.onFailure(this.#failure);
+    this.#calls.clear();
+    this.#port.close();
+    this.#isRefused(this.#failure);
+    this.#resolveClosed(error);
+  }
+}
+
+function fromPort(error: PortError): SidecallError {
+  const { code, status, message, delivered, retryable, details, metadata } = error;
+  if (error.rpc) return new RpcError(status, message, { details, metadata });
+  return new SidecallError(code, message, { delivered, retryable });
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// `sidecall` where a bundler builds for a browser (the condition `browser`): contracts and errors, so that a page and a
+// helper import the same contract. Nothing here or below knows Node.
+import type { Codec } from './rpc/codec.ts';
+import type * as contract from './rpc/service.ts';
+
+export { RpcError, SidecallError } from './errors.ts';
+
+type Contract = typeof contract;
+
+function elsewhere(): never {
+  throw new TypeError('a page sends structured clones: codecs are used between processes');
+}
+
+function codec(name: string): Codec<never> {
+  return { name, encode: elsewhere, decode: elsewhere };
+}
+
+/** As in a process: messages of this codec are `Uint8Array`s. */
+export const bytes = codec('bytes') as unknown as Codec<Uint8Array>;
+
+const anyJson = codec('json');
+
+/** As in a process. */
+export function json<T>(): Codec<T> {
+  return anyJson;
+}
+
+function method(kind: string) {
+  return (options: object = {}): object => ({
+    kind,
+    request: anyJson,
+    response: anyJson,
+    priority: 'normal',
+    idempotent: false,
+    ...options,
+  });
+}
+
+/** As in a process. */
+export const unary = method('unary') as unknown as Contract['unary'];
+/** As in a process. */
+export const serverStream = method('serverStream') as unknown as Contract['serverStream'];
+/** As in a process. */
+export const clientStream = method('clientStream') as unknown as Contract['clientStream'];
+/** As in a process. */
+export const bidi = method('bidi') as unknown as Contract['bidi'];
+/** As in a process. */
+export const notification = method('notification') as unknown as Contract['notification'];
+
+/** As in a process. */
+export const service: Contract['service'] = (name, methods) =>
+  Object.freeze({ name, methods, wireName: (member: string) => `${name}.${member}` });
