@@ -55,7 +55,7 @@ const outputs = ['inherit', 'pipe', 'ignore'] as const;
 /**
  * Starts a helper over an inherited socket pair: nothing on disk, nothing to squat, and its identity is
  * the spawn handle. A Node helper calls `parent()`; docs/protocol.md says what any other must do.
- * Its standard input is closed.
+ * Its standard input is closed. In Electron `process.execPath` is run as Node (`ELECTRON_RUN_AS_NODE`).
  * @throws (as rejection) {SidecallError} `HELPER_FAILED` saying why, `SHM_UNAVAILABLE`; `signal.reason`;
  * `TypeError`/`RangeError` for misuse.
  */

@@ -44,6 +44,8 @@ export interface StartSettings {
   readonly session: SessionSettings;
 }
 
+const asNodeVariable = 'ELECTRON_RUN_AS_NODE';
+
 const accepting = { side: 'accepting' } as const;
 const exitPauseMs = 500;
 const reapPauseMs = 2_000;
@@ -178,11 +180,23 @@ function makePair(native: NativeAddon): { near: number; far: number } {
 function spawnChild(settings: StartSettings, channel: number | 'pipe'): ChildProcess {
   const { command, args, cwd, uid, gid, stdout, stderr } = settings;
   const env: NodeJS.ProcessEnv = { ...settings.env, [fdVariable]: String(helperFd) };
+  // Without it the executable of an Electron app is the app, once more.
+  if (isElectronItself(command)) env[asNodeVariable] ??= '1';
   // PR_SET_PDEATHSIG follows the thread that spawned: from a worker it would kill the helper early.
   if (isMainThread) env[parentVariable] = String(process.pid);
   else delete env[parentVariable];
   const stdio: StdioOptions = ['ignore', stdout, stderr, channel];
   return spawn(command, args, { cwd, env, uid, gid, stdio, windowsHide: true });
+}
+
+function isElectronItself(command: string): boolean {
+  return process.versions.electron !== undefined && command === process.execPath;
+}
+
+/** A second copy of the app never says hello, or ends at once. */
+function fuseHint(command: string): string {
+  if (!isElectronItself(command)) return '';
+  return ' (where the runAsNode fuse of the app is off, use a utilityProcess: docs/electron.md)';
 }
 
 function watchExit(
@@ -198,7 +212,8 @@ function watchExit(
       resolve({ code: null, signal: null });
     });
     child.once('exit', (code, signal) => {
-      const words = `${settings.command}: ${exitWords(child.pid, { code, signal })} before its hello`;
+      const { command } = settings;
+      const words = `${command}: ${exitWords(child.pid, { code, signal })} before its hello${fuseHint(command)}`;
       early.abort(new SidecallError('ERR_SIDECALL_HELPER_FAILED', words));
       resolve({ code, signal });
     });
@@ -240,7 +255,7 @@ function isGone(error: unknown): boolean {
 function failed({ command, cwd }: StartSettings, cause: unknown): SidecallError {
   if (SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_HELPER_FAILED') return cause;
   const where = cwd === undefined ? '' : ` in ${cwd}`;
-  const words = `helper ${command} did not start${where}: ${wordsOf(cause)}`;
+  const words = `helper ${command} did not start${where}: ${wordsOf(cause)}${fuseHint(command)}`;
   // A program that is not there will not be there the next time.
   const { syscall } = (cause ?? {}) as { syscall?: unknown };
   const retryable = !(typeof syscall === 'string' && syscall.startsWith('spawn'));

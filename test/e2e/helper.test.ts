@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createConnection, createServer, type Socket } from 'node:net';
@@ -74,6 +74,26 @@ describe('a helper', () => {
     helper.serve(Callback, { add: () => ({ sum: 5 }) });
     expect(() => helper.serve(Callback, { add: () => ({ sum: 5 }) })).toThrow(TypeError);
     expect(await helper.client(Desk).callBack({ a: 0, b: 0 })).toEqual({ sum: 5 });
+  });
+
+  it('in Electron its own executable is run as Node, and what the fuse does is said', () => {
+    const script = (command: string): string => `
+      Object.defineProperty(process.versions, 'electron', { value: '45.0.0' });
+      const { spawnHelper } = await import(${JSON.stringify(programPath('../../../dist/index.js'))});
+      const show = "console.log(String(process.env.ELECTRON_RUN_AS_NODE)); process.exit(7)";
+      const { message } = await spawnHelper(${command}, ['-e', show]).catch((error) => error);
+      console.log(message);`;
+    const outputOf = (command: string): string =>
+      execFileSync(process.execPath, ['--input-type=module', '-e', script(command)], {
+        encoding: 'utf8',
+      });
+    const own = outputOf('process.execPath');
+    expect(own).toMatch(/^1\n/);
+    expect(own).toContain('exit code 7');
+    expect(own).toContain('runAsNode fuse');
+    const other = outputOf("'node'");
+    expect(other).toMatch(/^undefined\n/);
+    expect(other).not.toContain('fuse');
   });
 
   it('gives its output, and closes its input', async () => {

@@ -1,44 +1,9 @@
-// What Electron does between main and a page, as far as sidecall/electron uses it: the ports are those of Node, whose
-// structured clone is V8's, as Electron's is.
+// What Electron does between main and a page, as far as sidecall/electron uses it.
 import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { type MessagePort, MessageChannel as NodeChannel } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
 
-/** `MessagePortMain`. */
-class StubPort extends EventEmitter {
-  readonly #port: MessagePort;
-
-  constructor(port: MessagePort) {
-    super();
-    this.#port = port;
-    port.on('message', (data) => this.emit('message', { data, ports: [] }));
-    port.on('close', () => this.emit('close'));
-  }
-
-  postMessage(message: unknown): void {
-    this.#port.postMessage(message);
-  }
-
-  start(): void {
-    this.#port.start();
-  }
-
-  close(): void {
-    this.#port.close();
-  }
-}
-
-/** `MessageChannelMain`. The second port is the page's. */
-export class MessageChannelMain {
-  readonly port1: StubPort;
-  readonly port2: MessagePort;
-
-  constructor() {
-    const { port1, port2 } = new NodeChannel();
-    this.port1 = new StubPort(port1);
-    this.port2 = port2;
-  }
-}
+export { MessageChannelMain } from './electron-ports.mjs';
 
 let frames = 0;
 

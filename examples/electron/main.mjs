@@ -1,0 +1,21 @@
+// What Electron starts: npm start
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { app, BrowserWindow, MessageChannelMain } from 'electron';
+import { start } from './app.mjs';
+
+const preload = createRequire(import.meta.url).resolve('sidecall/electron/preload');
+const file = join(mkdtempSync(join(tmpdir(), 'sidecall-example-')), 'large.bin');
+writeFileSync(file, Buffer.alloc(512 * 1024 * 1024, 'sidecall'));
+
+await app.whenReady();
+const running = await start(
+  { BrowserWindow, MessageChannelMain },
+  { folder: homedir(), file, preload },
+);
+app.on('window-all-closed', async () => {
+  await running.stop();
+  app.quit();
+});

@@ -1,0 +1,14 @@
+import type { Page } from 'playwright-core';
+import type { Helper } from '../../src/helper/helper.ts';
+
+export declare function startElectronExample(options: {
+  folder: string;
+  file: string;
+  viewport?: { width: number; height: number };
+}): Promise<{
+  page: Page;
+  running: { helpers: { library: Helper; probe: Helper } };
+  /** What the page logged as an error, or threw. */
+  errors: string[];
+  stop: () => Promise<void>;
+}>;
