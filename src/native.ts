@@ -235,6 +235,9 @@ function tryOpen(open: () => unknown): {
 } {
   try {
     const addon = open() as NativeAddon;
+    if (typeof addon?.peerCredentials !== 'function' || typeof addon.openRing !== 'function') {
+      return { addon: undefined, failure: 'it is no addon of sidecall' };
+    }
     if (addon.version === version) return { addon, failure: undefined };
     return {
       addon: undefined,
@@ -251,7 +254,8 @@ function missing(reason: string, attempts: readonly NativeAttempt[]): NativeStat
 
 function whyNot(error: unknown): string {
   const { code, message } = error as { code?: string; message: string };
-  if (code === 'ERR_DLOPEN_DISABLED') return 'Node was started without --allow-addons';
+  if (code === 'ERR_DLOPEN_DISABLED')
+    return 'Node was told to load no addons: by --no-addons, or by --permission without --allow-addons';
   if (code === 'MODULE_NOT_FOUND') return 'there is no such file';
   return message.split('\n')[0] as string;
 }
@@ -262,15 +266,21 @@ export function platformName(): string {
   return `${process.platform}-${process.arch}${libc}`;
 }
 
-function hasGlibc(): boolean {
-  // Without this the report may wait for DNS. Other hosts than Node may have no report.
+/** Other hosts than Node may have none. */
+export function processReport(): { readonly [part: string]: unknown } | undefined {
   const report = process.report as
     | (typeof process.report & { excludeNetwork?: boolean })
     | undefined;
-  if (report === undefined) return true;
+  if (report === undefined) return undefined;
+  // Without this it may wait for DNS.
   const before = report.excludeNetwork ?? false;
   report.excludeNetwork = true;
-  const { header } = report.getReport() as { header: { glibcVersionRuntime?: string } };
+  const told = report.getReport() as { readonly [part: string]: unknown };
   report.excludeNetwork = before;
-  return header.glibcVersionRuntime !== undefined;
+  return told;
+}
+
+function hasGlibc(): boolean {
+  const report = processReport() as { header: { glibcVersionRuntime?: string } } | undefined;
+  return report === undefined || report.header.glibcVersionRuntime !== undefined;
 }

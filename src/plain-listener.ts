@@ -7,10 +7,15 @@ import type { NativeAddon } from './native.ts';
 import { pause } from './pause.ts';
 import type { Peer } from './peer.ts';
 
+/** @internal How whoever speaks on a connection ends it in order; without it, our half is ended. */
+export const endGently: unique symbol = Symbol('sidecall.endGently');
+
 /** A connection that the policy accepted, of which nothing was read yet. */
 export type PlainConnection = Socket & {
   /** Who is at the other end. */
   readonly peer: Peer;
+  /** @internal */
+  [endGently]?: ((deadlineMs: number) => void) | undefined;
 };
 
 /** Listens at a path, for connections that speak a protocol of their own. Iterate it. */
@@ -109,7 +114,9 @@ class PlainGuest implements Guest {
   async close({ deadlineMs }: { readonly deadlineMs: number }): Promise<void> {
     const closed = new AbortController();
     void this.closed.then(() => closed.abort());
-    this.connection.end();
+    const gently = this.connection[endGently];
+    if (gently === undefined) this.connection.end();
+    else gently(deadlineMs);
     if (deadlineMs > 0) await pause(deadlineMs, closed.signal);
     this.connection.destroy();
     await this.closed;

@@ -122,10 +122,16 @@ describe('SIDECALL_NATIVE', () => {
   it('of another version is refused with both versions', () => {
     using scratch = scratchDirectory();
     const other = scratch.file('other.cjs');
-    writeFileSync(other, "exports.version = '9.8.7';");
+    const parts = 'exports.peerCredentials = exports.openRing = () => {}';
+    writeFileSync(other, `${parts}; exports.version = '9.8.7';`);
     expect(ask({ native: other }).addonReason).toMatch(
       /of version 9\.8\.7, this package is \d+\.\d+\.\d+$/,
     );
+  });
+
+  it('that names something else is refused', () => {
+    const file = join(root, 'package.json');
+    expect(ask({ native: file }).addonReason).toBe(`${file}: it is no addon of sidecall`);
   });
 
   it('off is off', () => {

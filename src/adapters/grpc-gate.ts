@@ -15,8 +15,10 @@ export interface GrpcCaller {
   readonly metadata: Metadata;
   /** Address and port, or `unknown`. */
   readonly address: string;
-  /** Is the connection encrypted? */
+  /** Is the connection encrypted: did it show a certificate, or was `serveGrpc()` told so? */
   readonly isEncrypted: boolean;
+  /** Aborted when the caller has given up: nobody waits for the answer then. */
+  readonly signal: AbortSignal;
   /** Its certificate, verified by TLS against the roots of `ServerCredentials.createSsl`; undefined: it showed none. */
   readonly certificate: PeerCertificate | undefined;
 }
@@ -56,15 +58,17 @@ export class GrpcGate {
   }
 
   /** @throws {RpcError} what the caller is told; the rest is an event. */
-  async admit(caller: GrpcCaller): Promise<Peer> {
+  async admit(known: Omit<GrpcCaller, 'signal'>, signal: AbortSignal): Promise<Peer> {
+    const caller = { ...known, signal };
     let identity: GrpcIdentity | undefined;
+    let refusal: string | undefined;
     try {
-      identity = await this.#authenticate(caller);
+      identity = await untilGivenUp(this.#authenticate(caller), signal);
+      refusal = whyNot(identity, caller);
     } catch (error) {
       if (RpcError.is(error)) throw error;
       throw this.#refuse(caller, `authenticate failed: ${wordsOf(error)}`, error);
     }
-    const refusal = whyNot(identity, caller);
     if (refusal !== undefined) throw this.#refuse(caller, refusal, undefined);
     const { origin, name } = identity as GrpcIdentity;
     return Object.freeze({ origin, capturedAt: 'connect', ...unknownIds, name });
@@ -77,6 +81,19 @@ export class GrpcGate {
     emitEvent(this.#onEvent, { type: 'refused', error, peer: undefined });
     return new RpcError('unauthenticated', 'who are you?');
   }
+}
+
+/** A promise that may never settle holds no call that nobody waits for. */
+function untilGivenUp<T>(promise: T | Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => reject(new RpcError('cancelled', 'the caller gave up'));
+    if (signal.aborted) return giveUp();
+    signal.addEventListener('abort', giveUp);
+    const settled = Promise.resolve(promise).finally(() =>
+      signal.removeEventListener('abort', giveUp),
+    );
+    settled.then(resolve, reject);
+  });
 }
 
 function whyNot(
@@ -92,7 +109,7 @@ function whyNot(
   }
   if (origin !== 'secret') return `authenticate gave the origin '${String(origin)}'`;
   if (isEncrypted || isLoopback(address)) return undefined;
-  return 'its secret came unencrypted over a network';
+  return `its secret came unencrypted, from '${address}', which is not known to be this machine`;
 }
 
 /** Of the form that grpc-js gives: `127.0.0.1:5000`, `::1:5000`. */

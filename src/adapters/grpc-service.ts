@@ -17,7 +17,7 @@ import {
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { nodeError, RpcError, SidecallError, statuses } from '../errors.ts';
-import type { OnEvent } from '../events.ts';
+import { emitEvent, type OnEvent } from '../events.ts';
 import { checkLimits, ranges, sessionRanges } from '../limits.ts';
 import { loopbackPair } from '../loopback.ts';
 import type { Metadata as OwnMetadata } from '../metadata.ts';
@@ -35,6 +35,7 @@ import {
   unary,
 } from '../rpc/service.ts';
 import { Session } from '../rpc/session.ts';
+import { wordsOf } from '../words.ts';
 import type { GrpcGate } from './grpc-gate.ts';
 import { peerOfCall } from './grpc-peers.ts';
 
@@ -43,6 +44,8 @@ export interface GrpcServiceParts {
   readonly service: Service;
   readonly registry: Registry;
   readonly gate: GrpcGate;
+  /** The application says that strangers come by TLS only. */
+  readonly isEncrypted: boolean;
   readonly onEvent: OnEvent | undefined;
 }
 
@@ -131,7 +134,9 @@ class CallBridge {
   readonly #parts: GrpcServiceParts;
   readonly #call: AnyCall;
   readonly #cancelled = new AbortController();
-  #trailers: OwnMetadata | undefined;
+  #trailers: GrpcMetadata = new Metadata();
+  // What a handler gave that gRPC cannot carry: it fails the call, whatever else it said.
+  #fault: unknown;
 
   constructor(parts: GrpcServiceParts, call: AnyCall) {
     this.#parts = parts;
@@ -150,7 +155,7 @@ class CallBridge {
           ? method(this.#call.request, options)
           : method(requestsOf(this.#call), options);
       });
-      callback(null, response as Uint8Array, toGrpc(this.#trailers));
+      callback(null, response as Uint8Array, this.#trailers);
     } catch (error) {
       callback(this.#failureOf(error));
     }
@@ -168,7 +173,7 @@ class CallBridge {
           if (!call.write(response)) await this.#drained(call);
         }
       });
-      call.end(toGrpc(this.#trailers));
+      call.end(this.#trailers);
     } catch (error) {
       call.emit('error', this.#failureOf(error));
     }
@@ -208,13 +213,16 @@ class CallBridge {
       transportSecurityType?: string;
       sslPeerCertificate?: PeerCertificate;
     };
-    return this.#parts.gate.admit({
-      method: this.#call.getPath(),
-      metadata: fromGrpc(this.#call.metadata),
-      address: this.#call.getPeer(),
-      isEncrypted: transportSecurityType === 'ssl',
-      certificate: isCertificate(sslPeerCertificate) ? sslPeerCertificate : undefined,
-    });
+    return this.#parts.gate.admit(
+      {
+        method: this.#call.getPath(),
+        metadata: fromGrpc(this.#call.metadata),
+        address: this.#call.getPeer(),
+        isEncrypted: transportSecurityType === 'ssl' || this.#parts.isEncrypted,
+        certificate: isCertificate(sslPeerCertificate) ? sslPeerCertificate : undefined,
+      },
+      this.#cancelled.signal,
+    );
   }
 
   #options(): CallOptions {
@@ -224,11 +232,22 @@ class CallBridge {
       signal: this.#cancelled.signal,
       timeoutMs: leftMs <= ranges.timeoutMs.max ? leftMs : undefined,
       metadata: fromGrpc(this.#call.metadata),
-      onHeaders: (headers) => this.#call.sendMetadata(toGrpc(headers)),
-      onTrailers: (trailers) => {
-        this.#trailers = trailers;
-      },
+      onHeaders: (headers) => this.#guarded(() => this.#call.sendMetadata(toGrpc(headers))),
+      onTrailers: (trailers) =>
+        this.#guarded(() => {
+          this.#trailers = toGrpc(trailers);
+        }),
     };
+  }
+
+  /** Nothing that a handler gave may be thrown where nobody catches it. */
+  #guarded(send: () => void): void {
+    try {
+      send();
+    } catch (error) {
+      this.#fault = error;
+      this.#cancelled.abort(error);
+    }
   }
 
   async #drained(call: ServerWritableStream<Uint8Array, Uint8Array>): Promise<void> {
@@ -236,21 +255,47 @@ class CallBridge {
     await once(call, 'drain', { signal });
   }
 
+  /** Never throws: nobody would answer the call. */
   #failureOf(error: unknown): GrpcFailure {
-    const metadata = toGrpc(this.#trailers);
+    const fault = this.#fault;
+    if (fault !== undefined) return this.#unsayable(fault);
+    try {
+      return this.#sayable(error);
+    } catch (cause) {
+      return this.#unsayable(cause);
+    }
+  }
+
+  /** The caller learns that it failed, and whoever runs this why. */
+  #unsayable(cause: unknown): GrpcFailure {
+    const words = `${this.#call.getPath().slice(1)}: gRPC cannot carry what the handler said: ${wordsOf(cause)}`;
+    const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
+    const method = this.#call.getPath().slice(1);
+    emitEvent(this.#parts.onEvent, { type: 'handler-failed', error, peer: undefined, method });
+    return { code: statusNumbers.INTERNAL, details: '', metadata: new Metadata() };
+  }
+
+  #sayable(error: unknown): GrpcFailure {
+    const metadata = this.#trailers;
     if (this.#cancelled.signal.aborted) {
       return { code: statusNumbers.CANCELLED, details: 'the caller gave up', metadata };
     }
+    // Our own checks of what the caller sent: metadata that is too long, for instance.
     if (!SidecallError.is(error)) {
-      return { code: statusNumbers.INTERNAL, details: '', metadata };
+      return {
+        code: statusNumbers.INVALID_ARGUMENT,
+        details: sayableText(wordsOf(error)),
+        metadata,
+      };
     }
     const code = statuses.indexOf(error.status);
     // Our caller's half names the method; the caller of gRPC knows it.
     const prefix = `${this.#call.getPath().slice(1)}: `;
-    const { message } = error;
+    const message = sayableText(error.message);
     const details = message.startsWith(prefix) ? message.slice(prefix.length) : message;
     if (!RpcError.is(error)) return { code, details, metadata };
-    for (const [key, value] of metadataEntries(error.metadata)) metadata.set(key, value);
+    const own = toGrpc(error.metadata).getMap();
+    for (const [key, value] of Object.entries(own)) metadata.set(key, value);
     if (error.details !== undefined) {
       metadata.set(detailsKey, Buffer.from(JSON.stringify(error.details)));
     }
@@ -258,11 +303,56 @@ class CallBridge {
   }
 }
 
-/** A handler that has heard enough leaves the loop, and the call goes on. */
-function requestsOf(
-  call: ServerReadableStream<Uint8Array, Uint8Array> | ServerDuplexStream<Uint8Array, Uint8Array>,
-): AsyncIterable<Uint8Array> {
-  return { [Symbol.asyncIterator]: () => call.iterator({ destroyOnReturn: false }) };
+/** Without half characters, which cannot be encoded for a header. */
+function sayableText(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+type RequestCall =
+  | ServerReadableStream<Uint8Array, Uint8Array>
+  | ServerDuplexStream<Uint8Array, Uint8Array>;
+
+/**
+ * Requests as they come, one at a time. Not by the stream's own iterator, which destroys the call with the first error,
+ * before its status has left.
+ */
+function requestsOf(call: RequestCall): AsyncIterable<Uint8Array> {
+  const emitter: EventEmitter = call;
+  const waiting: Uint8Array[] = [];
+  let isEnded = false;
+  let wake: () => void = () => undefined;
+  const end = (): void => {
+    isEnded = true;
+    wake();
+  };
+  call.pause();
+  emitter.on('data', (request: Uint8Array) => {
+    if (isEnded) return; // the handler has heard enough
+    waiting.push(request);
+    call.pause();
+    wake();
+  });
+  for (const event of ['end', 'cancelled', 'error', 'close']) emitter.once(event, end);
+  const iterator: AsyncIterator<Uint8Array, undefined> = {
+    async next() {
+      while (waiting.length === 0) {
+        if (isEnded) return { done: true, value: undefined };
+        const more = new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        call.resume();
+        await more;
+      }
+      return { done: false, value: waiting.shift() as Uint8Array };
+    },
+    async return() {
+      end();
+      waiting.length = 0;
+      call.resume(); // what still comes is dropped, so that its end arrives
+      return { done: true, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
 }
 
 function isCertificate(found: PeerCertificate | undefined): boolean {
@@ -276,9 +366,17 @@ function metadataEntries(metadata: OwnMetadata | undefined): [string, string | B
   ]);
 }
 
+// Of HTTP/2 and gRPC themselves.
+const reservedKeys =
+  /^(grpc-.*|te|content-type|content-length|connection|keep-alive|proxy-connection|transfer-encoding|upgrade|host|http2-settings)$/;
+
+/** @throws {TypeError} for what gRPC does not carry: text beyond ASCII, names that are taken. */
 function toGrpc(metadata: OwnMetadata | undefined): GrpcMetadata {
   const grpc = new Metadata();
-  for (const [key, value] of metadataEntries(metadata)) grpc.set(key, value);
+  for (const [key, value] of metadataEntries(metadata)) {
+    if (reservedKeys.test(key)) throw new TypeError(`metadata '${key}' is gRPC's own`);
+    grpc.set(key, value);
+  }
   return grpc;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/grpc`: gRPC servers of @grpc/grpc-js (1.10 or later, which the application brings) with callers that
+// `sidecall/grpc`: gRPC servers of @grpc/grpc-js (1.14 or later, which the application brings) with callers that
 // the kernel vouches for; and contracts of ours served by gRPC to who is not on this machine.
 import {
   Server,
@@ -13,7 +13,7 @@ import { nodeError } from '../errors.ts';
 import type { OnEvent } from '../events.ts';
 import { checkKeys } from '../options.ts';
 import type { Peer } from '../peer.ts';
-import { PlainListener } from '../plain-listener.ts';
+import { endGently, PlainListener } from '../plain-listener.ts';
 import type { Interceptor } from '../rpc/interceptor.ts';
 import { Registry } from '../rpc/registry.ts';
 import type { Handlers, Methods, Service } from '../rpc/service.ts';
@@ -35,8 +35,8 @@ export type GrpcCall =
 /**
  * Feeds the connections of a plain listener to a gRPC server: its services are reached at the path as at any
  * `unix:` address, by whomever the listener's policy accepts, and {@link peerOf} says who calls. Further ports of
- * the server stay as they are. Resolves when the listener has closed, whose connections drain within its
- * `close()`'s deadline.
+ * the server stay as they are. `listener.close()` ends them in order: calls under way finish, within its deadline. The
+ * server's own shutdown knows nothing of the listener: close that as well. Resolves when the listener has closed.
  * @param listener of `listen({ protocol: 'plain' })`; nobody else may iterate it.
  * @throws (as rejection) {TypeError} for other arguments.
  */
@@ -46,15 +46,23 @@ export async function attachListener(server: Server, listener: PlainListener): P
     typeof server?.createConnectionInjector !== 'function'
   ) {
     const words =
-      "attachListener(server, listener) needs a grpc.Server and a listener of listen({ protocol: 'plain' })";
+      "attachListener(server, listener) needs a grpc.Server of @grpc/grpc-js 1.14 and a listener of listen({ protocol: 'plain' })";
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
   }
   // The door has authenticated them: nothing more is asked on the connection itself.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  let isDraining = false;
+  const drain = (deadlineMs: number): void => {
+    if (isDraining) return;
+    isDraining = true;
+    injector.drain(deadlineMs); // of all connections
+  };
   try {
     for await (const connection of listener) {
+      if (connection.destroyed) continue;
       introduce(connection);
       connection.once('close', () => forgetPeer(connection));
+      connection[endGently] = drain;
       injector.injectConnection(connection);
       connection.resume(); // HTTP/2 reads an injected socket only where it flows
     }
@@ -80,6 +88,11 @@ export interface ServeGrpcOptions {
    * as `unauthenticated`.
    */
   readonly authenticate: Authenticate;
+  /**
+   * Whoever comes from another machine comes by TLS: all such ports of the server were bound with `createSsl()`. Then a
+   * `secret` from there is believed. Default: no; grpc-js itself tells of TLS only where the caller showed a certificate.
+   */
+  readonly isEncrypted?: boolean | undefined;
   /** As of `serve()`. */
   readonly interceptors?: readonly Interceptor[] | undefined;
   /** As of `listen()`: refusals and failing handlers. */
@@ -99,7 +112,12 @@ export function serveGrpc<M extends Methods>(
   handlers: Handlers<M>,
   options: ServeGrpcOptions,
 ): void {
-  checkKeys('serveGrpc()', options ?? {}, ['authenticate', 'interceptors', 'onEvent']);
+  checkKeys('serveGrpc()', options ?? {}, [
+    'authenticate',
+    'isEncrypted',
+    'interceptors',
+    'onEvent',
+  ]);
   if (typeof options?.authenticate !== 'function') {
     const words =
       'serveGrpc() needs options.authenticate: off this machine no kernel says who calls';
@@ -111,7 +129,9 @@ export function serveGrpc<M extends Methods>(
   const registry = new Registry();
   registry.add(service, handlers, { interceptors: options.interceptors });
   const gate = new GrpcGate(options.authenticate, options.onEvent);
+  const isEncrypted = options.isEncrypted === true;
   const parts = {
+    isEncrypted,
     service: service as unknown as Service,
     registry,
     gate,

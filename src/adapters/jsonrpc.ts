@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/jsonrpc`: transports for vscode-jsonrpc (8.2 or later, which the application brings).
+// `sidecall/jsonrpc`: transports for vscode-jsonrpc (9 or later, which the application brings).
 import type { Readable, Writable } from 'node:stream';
 import {
   AbstractMessageReader,
@@ -14,7 +14,7 @@ import {
 } from 'vscode-jsonrpc/node';
 import { nodeError, RpcError, SidecallError } from '../errors.ts';
 import { fixed, ranges } from '../limits.ts';
-import { checkInteger, checkKeys, checkText } from '../options.ts';
+import { checkInteger, checkKeys } from '../options.ts';
 import { pause } from '../pause.ts';
 import type { Peer } from '../peer.ts';
 import type { Channel } from '../rpc/channel.ts';
@@ -37,8 +37,8 @@ export interface JsonRpcTransportOptions {
    */
   readonly opens?: boolean | undefined;
   /**
-   * How long the opening end tries again while the other end does not accept the name yet. Default 5,000; 10
-   * to 60,000.
+   * How long the opening end waits for the other end to accept, which may not know the name yet. Default 5,000;
+   * 10 to 60,000.
    */
   readonly timeoutMs?: number | undefined;
 }
@@ -47,6 +47,8 @@ export interface JsonRpcTransportOptions {
 const ready = Object.freeze({ jsonrpc: '2.0', method: '$/sidecall/ready' });
 const retryFirstMs = 2;
 const retryMaxMs = 100;
+// Until the other end has ended its half, too.
+const leaveMs = 1_000;
 
 /** Plain JSON: what depth a message of JSON-RPC has is its protocol's business. */
 const messages: Codec<Message> = {
@@ -71,8 +73,8 @@ export function jsonrpcTransport(
   checkKeys('jsonrpcTransport()', options, ['name', 'opens', 'timeoutMs']);
   const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
   const name = options.name ?? 'vscode-jsonrpc';
+  checkTransport(session, name, options.opens);
   const opens = options.opens ?? opensFor(session.peer);
-  checkText('name', name);
   const meet = opens ? opening(session, name, timeoutMs) : accepting(session, name);
   const line = new Line(session, meet);
   return { reader: new LineReader(line), writer: new LineWriter(line) };
@@ -103,6 +105,18 @@ export function stdioTransport(child: StdioChild): JsonRpcTransport {
   return { reader: new StreamMessageReader(stdout), writer: new StreamMessageWriter(stdin) };
 }
 
+function checkTransport(session: Session, name: unknown, opens: unknown): void {
+  if (typeof session?.openChannel !== 'function') {
+    throw wrong('jsonrpcTransport() needs a session');
+  }
+  const bytes = typeof name === 'string' ? Buffer.byteLength(name) : 0;
+  if (bytes === 0 || bytes > fixed.methodNameMaxBytes) {
+    throw wrong(`jsonrpcTransport(): name must have 1 to ${fixed.methodNameMaxBytes} bytes`);
+  }
+  if (opens === undefined || typeof opens === 'boolean') return;
+  throw wrong('jsonrpcTransport(): opens must be true or false');
+}
+
 function opensFor({ origin, capturedAt }: Peer): boolean {
   if (origin === 'loopback') {
     throw wrong('jsonrpcTransport(): say `opens: true` at one end and false at the other');
@@ -113,33 +127,56 @@ function opensFor({ origin, capturedAt }: Peer): boolean {
 /** Brings the channel about; `left` is aborted when nobody wants it any more. */
 type Meet = (left: AbortSignal) => Promise<Channel<Message>>;
 
+/** Lines by session, which are left when it drains: one wait for all of them. */
+const linesOf = new WeakMap<Session, Set<Line>>();
+
+function linesOn(session: Session): Set<Line> {
+  const known = linesOf.get(session);
+  if (known !== undefined) return known;
+  const lines = new Set<Line>();
+  linesOf.set(session, lines);
+  void session.draining.then(() => {
+    for (const line of lines) line.leave();
+  });
+  return lines;
+}
+
 /** A channel that is there already, or will be, and the two that use it. */
 class Line {
   /** The channel, once messages may be sent on it. */
   readonly channel: Promise<Channel<Message>>;
+  readonly #lines: Set<Line>;
   readonly #left = new AbortController();
   #users = 2;
   #waiting = 0;
+  #isRead = false;
 
   constructor(session: Session, meet: Meet) {
     this.channel = meet(this.#left.signal);
-    this.channel.catch(() => undefined);
-    void session.draining.then(() => this.#leave());
+    this.#lines = linesOn(session);
+    this.#lines.add(this);
+    const forget = (): void => void this.#lines.delete(this);
+    this.channel.then((channel) => channel.closed).then(forget, forget);
   }
 
   /** In the order of the calls. Resolves when it was admitted. */
   async send(message: Message): Promise<void> {
-    if (this.#waiting >= fixed.waitingSendsMax) {
-      const words = 'too many JSON-RPC messages wait to be sent';
-      throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words);
-    }
+    if (this.#waiting >= fixed.waitingSendsMax) throw unread();
     this.#waiting += 1;
     try {
       const channel = await this.channel;
+      // Whoever asks and does not read the answers must not make us keep them.
+      if (channel.queuedBytes > fixed.answersMaxBytes) throw unread();
       await channel.send(message);
     } finally {
       this.#waiting -= 1;
     }
+  }
+
+  /** What comes in, once. */
+  async *messages(): AsyncGenerator<Message> {
+    this.#isRead = true;
+    yield* await this.channel;
   }
 
   /** Ends our half behind what was sent. */
@@ -150,13 +187,32 @@ class Line {
   /** One of the two users needs it no more. */
   dispose(): void {
     this.#users -= 1;
-    if (this.#users === 0) this.#leave();
+    if (this.#users === 0) this.leave();
   }
 
-  #leave(): void {
+  /** Ends it in order, or without where the other end does not follow. */
+  leave(): void {
+    if (this.#left.signal.aborted) return;
     this.#left.abort();
-    this.end();
+    void this.channel.then((channel) => this.#close(channel)).catch(() => undefined);
   }
+
+  async #close(channel: Channel<Message>): Promise<void> {
+    const over = new AbortController();
+    const stop = (): void => over.abort();
+    channel.closed.then(stop, stop);
+    // Dropped, so that the end behind it arrives.
+    if (!this.#isRead) channel.subscribe({ message: () => undefined });
+    void channel.end().catch(() => undefined);
+    await pause(leaveMs, over.signal);
+    channel.cancel();
+  }
+}
+
+function unread(): SidecallError {
+  const words =
+    'too much of this JSON-RPC connection waits to be sent: the other end does not read';
+  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words);
 }
 
 /** Tries again while the other end does not know the name yet: its program may still be starting. */
@@ -165,7 +221,12 @@ function opening(session: Session, name: string, timeoutMs: number): Meet {
     const until = performance.now() + timeoutMs;
     for (let pauseMs = retryFirstMs; ; pauseMs = Math.min(2 * pauseMs, retryMaxMs)) {
       try {
-        return await openOnce(session, name, left);
+        return await openOnce(
+          session,
+          name,
+          Math.max(1, Math.ceil(until - performance.now())),
+          left,
+        );
       } catch (error) {
         const isEarly = RpcError.is(error) && error.status === 'unimplemented';
         if (!isEarly || left.aborted || performance.now() + pauseMs > until) throw error;
@@ -178,19 +239,22 @@ function opening(session: Session, name: string, timeoutMs: number): Meet {
 async function openOnce(
   session: Session,
   name: string,
+  timeoutMs: number,
   left: AbortSignal,
 ): Promise<Channel<Message>> {
   const channel = session.openChannel(messages, { name });
   const cancel = (): void => channel.cancel();
   left.addEventListener('abort', cancel);
   try {
-    const { done, value } = await channel.next();
+    const { done, value } = await channel.next({ timeoutMs });
     if (done !== true && (value as { method?: unknown } | null)?.method === ready.method) {
       return channel;
     }
-    channel.cancel();
     const words = `the other end of the channel '${name}' did not begin with ${ready.method}`;
     throw new SidecallError('ERR_SIDECALL_PROTOCOL', words);
+  } catch (error) {
+    channel.cancel(error);
+    throw error;
   } finally {
     left.removeEventListener('abort', cancel);
   }
@@ -206,7 +270,10 @@ function accepting(session: Session, name: string): Meet {
     left.removeEventListener('abort', stop);
     void arrivals.return?.(); // one connection: whoever comes next is told so
     if (done === true) throw new SidecallError('ERR_SIDECALL_CLOSED', 'nobody opened the channel');
+    const cancel = (): void => channel.cancel();
+    left.addEventListener('abort', cancel);
     await channel.send(ready);
+    left.removeEventListener('abort', cancel);
     return channel;
   };
 }
@@ -237,10 +304,9 @@ class LineReader extends AbstractMessageReader {
 
   async #read(callback: DataCallback): Promise<void> {
     try {
-      const channel = await this.#line.channel;
-      for await (const message of channel) {
+      for await (const message of this.#line.messages()) {
         if (this.#isDisposed) continue; // taken, so that the end behind it arrives
-        callback(message);
+        this.#deliver(message, callback);
         // The connection takes one message per turn of the event loop: more would pile up in its queue.
         await new Promise((resolve) => setImmediate(resolve));
       }
@@ -249,6 +315,15 @@ class LineReader extends AbstractMessageReader {
       if (!this.#isDisposed) this.fireError(error);
     }
     if (!this.#isDisposed) this.fireClose();
+  }
+
+  /** A message that the connection stumbles over costs that message. */
+  #deliver(message: Message, callback: DataCallback): void {
+    try {
+      callback(message);
+    } catch (error) {
+      this.fireError(error);
+    }
   }
 }
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { type Capabilities, capabilities } from '../capabilities.ts';
 import { spawnHelper } from '../helper/helper.ts';
 import { listen } from '../listen.ts';
-import { type NativeAttempt, nativeState, platformName } from '../native.ts';
+import { type NativeAttempt, nativeState, platformName, processReport } from '../native.ts';
 import type { Peer } from '../peer.ts';
 import { version } from '../version.ts';
 import { wordsOf } from '../words.ts';
@@ -130,10 +130,9 @@ function featuresOf(told: Capabilities): DoctorReport['features'] {
 }
 
 function openFiles(): { soft: string; hard: string } | undefined {
-  const report = process.report?.getReport() as
-    | { userLimits?: { open_files?: { soft: unknown; hard: unknown } } }
-    | undefined;
-  const found = report?.userLimits?.open_files;
+  const { open_files: found } = (processReport()?.userLimits ?? {}) as {
+    open_files?: { soft: unknown; hard: unknown };
+  };
   return found === undefined ? undefined : { soft: String(found.soft), hard: String(found.hard) };
 }
 
@@ -215,7 +214,7 @@ function adviceOn(
   }
   if (told.addon && !report.socketDirectory.ok) {
     advice.push(
-      'Set XDG_RUNTIME_DIR to a directory of yours with mode 0700, or give listen() a path.',
+      'listen() failed, for the reason beside it. Where that is the directory: set XDG_RUNTIME_DIR to one of yours with mode 0700, or give listen() a path.',
     );
   }
   if (!report.lanes.helper.ok || !report.selfTest.ok) {

@@ -13,6 +13,8 @@ export type HelperState =
       readonly session: Session;
       readonly restarts: number;
     }
+  /** Its session is over, for `error`, and it is given a moment to end; then it is ended. */
+  | { readonly state: 'ending'; readonly error: SidecallError; readonly restarts: number }
   /** The process ended, or did not start, for `error`; the next is started once `pauseMs` have passed. */
   | {
       readonly state: 'restarting';

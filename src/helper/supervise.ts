@@ -139,6 +139,11 @@ export class Supervisor implements CallTarget {
 
   #follow(helper: HelperProcess): void {
     if (!this.#isReferenced) helper.unref();
+    void helper.session.closed.then((error) => {
+      if (helper.exit !== undefined || this.#final !== undefined) return;
+      const why = error ?? new SidecallError('ERR_SIDECALL_CLOSED', 'its session was closed');
+      this.states.set({ state: 'ending', error: why, restarts: this.#restarts });
+    });
     // In this order: what the process had sent is delivered, its session ends, and then it is followed.
     void helper.exited.then(async (exit) => {
       await helper.session.closed;
@@ -183,6 +188,7 @@ export class Supervisor implements CallTarget {
       if (this.#retired.signal.aborted) return this.#end(last);
       const failure = await this.#tryStart();
       if (failure === undefined) return;
+      if (this.#retired.signal.aborted) return this.#end(last);
       why = failure;
     }
   }

@@ -181,7 +181,13 @@ export class Session implements AsyncDisposable {
    * @param options.timeoutMs default: no limit; 0 to 2,147,483,647.
    * @throws (as rejection) {SidecallError} `PEER_UNRESPONSIVE` where the time passed; why the session is over.
    */
-  async ping(options: { readonly timeoutMs?: number | undefined } = {}): Promise<number> {
+  ping(options: { readonly timeoutMs?: number | undefined } = {}): Promise<number> {
+    const answer = this.#ping(options);
+    answer.catch(() => undefined); // as with calls: nobody has to await it
+    return answer;
+  }
+
+  async #ping(options: { readonly timeoutMs?: number | undefined }): Promise<number> {
     checkKeys('ping()', options, ['timeoutMs']);
     const { timeoutMs } = options;
     if (timeoutMs !== undefined) checkInteger('timeoutMs', timeoutMs, ranges.timeoutMs);

@@ -243,6 +243,23 @@ describe('U2 attachListener()', () => {
     for (const client of clients) client.close();
   });
 
+  it('a close of the listener lets calls under way finish', async () => {
+    const server = new grpc.Server();
+    const slow = async (): Promise<object> => {
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      return { number: 5 };
+    };
+    serveGrpc(server, Indexer, { ...handlers, addOne: slow }, { authenticate: () => undefined });
+    const { client, close } = await attached(server);
+    let isStarted = false;
+    const calling = addOne(client, {}, { onCall: () => void (isStarted = true) });
+    await until(() => isStarted);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const closing = close();
+    expect((await calling).value?.number).toBe(5);
+    await closing;
+  });
+
   it('refuses other arguments', async () => {
     await expect(attachListener({} as never, {} as never)).rejects.toThrow(TypeError);
     await using sessions = await listen();
@@ -433,6 +450,69 @@ describe('serveGrpc()', () => {
     raw.close();
   });
 
+  it('what gRPC cannot carry fails its call, and nothing else', async () => {
+    const uncaught: unknown[] = [];
+    const note = (error: unknown): void => void uncaught.push(error);
+    process.on('unhandledRejection', note);
+    const says: Record<string, (ctx: CallContext) => unknown> = {
+      'metadata of an error': () => {
+        throw new RpcError('not_found', 'x', { metadata: { page: 'é' } });
+      },
+      trailers: (ctx) => {
+        ctx.trailers = { note: 'é' };
+      },
+      headers: (ctx) => ctx.sendHeaders({ note: 'a\nb' }),
+      'a header of HTTP': (ctx) => ctx.sendHeaders({ connection: 'close' }),
+      'a status of its own': (ctx) => {
+        ctx.trailers = { 'grpc-status': '5', 'grpc-message': 'a lie' };
+      },
+    };
+    await using server = await served({
+      addOne: ({ text }, ctx) => {
+        says[text]?.(ctx);
+        return {};
+      },
+    });
+    for (const text of Object.keys(says)) {
+      const { status } = await addOne(server.client, { text }, { metadata: right });
+      expect(status.code, text).toBe(grpc.status.INTERNAL);
+    }
+    expect(server.events.map(({ type }) => type)).toEqual(Array(5).fill('handler-failed'));
+    expect((await addOne(server.client, { text: '' }, { metadata: right })).status.code).toBe(0);
+    const half = await served(
+      {},
+      {
+        authenticate: () => {
+          throw new RpcError('aborted', 'half \ud800', { details: { n: 1n } });
+        },
+      },
+    );
+    expect((await addOne(half.client, {})).status.code).toBe(grpc.status.INTERNAL);
+    await half[Symbol.asyncDispose]();
+    const long = right.clone();
+    long.set('x'.repeat(300), 'y');
+    const refused = await addOne(server.client, { text: '' }, { metadata: long });
+    expect(refused.status.code).toBe(grpc.status.INVALID_ARGUMENT);
+    process.off('unhandledRejection', note);
+    expect(uncaught).toEqual([]);
+  });
+
+  it('a handler of both streams that fails early is heard, though the caller goes on', async () => {
+    await using server = await served({
+      async *chat(words) {
+        for await (const { number } of words) {
+          yield { number };
+          throw new RpcError('not_found', 'enough');
+        }
+      },
+    });
+    const chat = server.client.chat?.(right);
+    const failed = new Promise<grpc.ServiceError>((resolve) => chat.on('error', resolve));
+    chat.on('data', () => undefined);
+    chat.write({ number: 1 });
+    expect(await failed).toMatchObject({ code: grpc.status.NOT_FOUND, details: 'enough' });
+  });
+
   it('a deadline and a cancel reach the handler', async () => {
     const reasons: string[] = [];
     const hang = (_: unknown, { signal }: CallContext): Promise<demo.IA> =>
@@ -559,6 +639,23 @@ describe('authenticate', () => {
     expect(server.events[0]?.error.message).toContain(why);
   });
 
+  it('that never answers holds no call that was given up', async () => {
+    const signals: AbortSignal[] = [];
+    await using server = await served(
+      {},
+      {
+        authenticate: ({ signal }) => {
+          signals.push(signal);
+          return new Promise(() => undefined);
+        },
+      },
+    );
+    const options = { deadline: Date.now() + 50 };
+    const { status } = await addOne(server.client, {}, { options });
+    expect(status.code).toBe(grpc.status.DEADLINE_EXCEEDED);
+    await until(() => signals[0]?.aborted === true);
+  });
+
   it('may say what the caller hears', async () => {
     const authenticate = (): never => {
       throw new RpcError('permission_denied', 'the trial is over');
@@ -575,7 +672,7 @@ describe('authenticate', () => {
     const gate = new GrpcGate(() => ({ origin: 'secret' }), undefined);
     const caller = { method: '/x', metadata: {}, certificate: undefined };
     const admit = (address: string, isEncrypted: boolean): Promise<Peer> =>
-      gate.admit({ ...caller, address, isEncrypted });
+      gate.admit({ ...caller, address, isEncrypted }, new AbortController().signal);
     for (const address of ['127.0.0.1:5000', '127.9.9.9:1', '::1:5000', '::ffff:127.0.0.1:80']) {
       expect((await admit(address, false)).origin).toBe('secret');
     }

@@ -284,6 +284,90 @@ describe('jsonrpcTransport()', () => {
     await pair.close();
   });
 
+  it('gives up where the other end accepts and never says that it is ready', async () => {
+    const pair = createSessionPair();
+    const accepted = pair.far.channels(json(), { name: 'vscode-jsonrpc' });
+    const { reader } = jsonrpcTransport(pair.near, { opens: true, timeoutMs: 30 });
+    const failed = new Promise<unknown>((resolve) => reader.onError(resolve));
+    reader.listen(() => undefined);
+    expect(await failed).toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
+    await until(() => pair.near.stats().calls.open === 0);
+    await accepted.return?.();
+    await pair.close();
+  });
+
+  it('ends without an end that does not follow', async () => {
+    const pair = createSessionPair();
+    const accepted = pair.far.channels(json(), { name: 'vscode-jsonrpc' });
+    const { reader, writer } = jsonrpcTransport(pair.near, { opens: true });
+    reader.listen(() => undefined);
+    const { value: channel } = await accepted.next();
+    await channel?.send({ jsonrpc: '2.0', method: '$/sidecall/ready' });
+    await writer.write({ jsonrpc: '2.0' });
+    reader.dispose();
+    writer.dispose();
+    // It goes on sending and never ends: what it says is dropped, and then the channel is given up.
+    const sending = (async () => {
+      for (;;) await channel?.send({ jsonrpc: '2.0', method: 'more' });
+    })();
+    await expect(sending).rejects.toMatchObject({ code: 'ERR_SIDECALL_CANCELLED' });
+    await accepted.return?.();
+    await pair.close();
+  });
+
+  it('keeps no connection that was disposed of', async () => {
+    const pair = createSessionPair();
+    const refs: WeakRef<object>[] = [];
+    for (let round = 0; round < 20; round += 1) {
+      const client = jsonrpcTransport(pair.near, { opens: true });
+      const server = jsonrpcTransport(pair.far, { opens: false });
+      await client.writer.write({ jsonrpc: '2.0' });
+      for (const { reader, writer } of [client, server]) {
+        refs.push(new WeakRef(reader));
+        reader.dispose();
+        writer.dispose();
+      }
+      await until(() => pair.near.stats().calls.open === 0);
+    }
+    await until(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      globalThis.gc?.();
+      return refs.filter((ref) => ref.deref() !== undefined).length < 4;
+    });
+    await pair.close();
+  });
+
+  it('keeps no more for a peer that does not read than answers may be', async () => {
+    const pair = createSessionPair({ far: { limits: { receiveMaxBytes: 64 * 1024 * 1024 } } });
+    jsonrpcTransport(pair.far, { opens: false });
+    const { writer } = jsonrpcTransport(pair.near, { opens: true });
+    const codes = new Set<unknown>();
+    const long = { jsonrpc: '2.0', text: 'x'.repeat(4_000_000) };
+    await until(async () => {
+      void writer.write(long).catch(({ code }) => codes.add(code));
+      await new Promise((resolve) => setImmediate(resolve));
+      return codes.size > 0;
+    });
+    expect([...codes]).toEqual(['ERR_SIDECALL_LIMIT_BYTES']);
+    pair.cut();
+  });
+
+  it('a message that the connection stumbles over costs that message', async () => {
+    const pair = createSessionPair();
+    const server = connectionOver(jsonrpcTransport(pair.far, { opens: false }));
+    const errors: unknown[] = [];
+    server.onError(([error]) => void errors.push(error));
+    server.onRequest(add, ({ a, b }) => a + b);
+    server.listen();
+    const { writer } = jsonrpcTransport(pair.near, { opens: true });
+    await writer.write({ jsonrpc: '2.0', method: '$/cancelRequest' } as never);
+    await writer.write({ jsonrpc: '2.0', id: 1, method: 'add', params: { a: 1, b: 1 } } as never);
+    await until(() => errors.length === 1);
+    expect(pair.far.state).toBe('open');
+    server.dispose();
+    pair.cut();
+  });
+
   it('refuses an end that does not begin as it should', async () => {
     const pair = createSessionPair();
     const accepted = pair.far.channels(json(), { name: 'vscode-jsonrpc' });
@@ -330,7 +414,11 @@ describe('jsonrpcTransport()', () => {
   it('refuses misuse', async () => {
     const { near, close } = createSessionPair();
     expect(() => jsonrpcTransport(near)).toThrow('opens: true');
-    expect(() => jsonrpcTransport(near, { opens: true, name: '' })).toThrow(TypeError);
+    for (const name of ['', 'x'.repeat(257), 7 as never]) {
+      expect(() => jsonrpcTransport(near, { opens: true, name })).toThrow(TypeError);
+    }
+    expect(() => jsonrpcTransport(undefined as never)).toThrow('needs a session');
+    expect(() => jsonrpcTransport(near, { opens: 'yes' as never })).toThrow('true or false');
     expect(() => jsonrpcTransport(near, { open: true } as never)).toThrow(TypeError);
     expect(() => jsonrpcTransport(near, { opens: true, timeoutMs: 1 })).toThrow(RangeError);
     expect(() => stdioTransport({ stdin: null, stdout: null })).toThrow("stdio: ['pipe', 'pipe'");

@@ -6,7 +6,7 @@ import { notification, service, unary } from '../../src/rpc/service.ts';
 import { createSessionPair } from '../../src/testing.ts';
 import { until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
-import { programPath } from '../support/programs.ts';
+import { programPath, scratchDirectory } from '../support/programs.ts';
 
 const Busy = service('Busy', {
   block: notification<number>(),
@@ -34,6 +34,7 @@ async function follow(
 ): Promise<HelperState[]> {
   const seen: HelperState[] = [];
   for await (const state of helper.states()) {
+    if (state.state === 'ending') continue; // seen where its end of the session is, before that of the process
     seen.push(state);
     if (enough(seen)) break;
   }
@@ -196,6 +197,42 @@ describe('helper.states()', () => {
     expect(seen.at(-1)).toMatchObject({ state: 'ended', exit: { code: 7 }, restarts: 0 });
     expect((seen.at(-1) as { error: Error }).error.message).toContain('exit code 7');
     await helper.close();
+  });
+
+  it('a helper whose session is over is ending, though its process lives', async () => {
+    const helper = await startBusy();
+    const states = helper.states();
+    await states.next();
+    const { pid } = helper;
+    await helper.session.close();
+    expect((await states.next()).value).toMatchObject({
+      state: 'ending',
+      error: { code: 'ERR_SIDECALL_CLOSED' },
+    });
+    expect(() => process.kill(pid, 0)).not.toThrow();
+    expect((await states.next()).value).toMatchObject({ state: 'ended' });
+    await helper.close();
+  });
+
+  it('a stop while the next process is starting says no more of restarting', async () => {
+    using scratch = scratchDirectory();
+    const marker = scratch.file('started');
+    // The second start sleeps before its hello.
+    const script = `
+      import { existsSync, writeFileSync } from 'node:fs';
+      if (existsSync(${JSON.stringify(marker)})) await new Promise((r) => setTimeout(r, 60_000));
+      writeFileSync(${JSON.stringify(marker)}, '');
+      await import(${JSON.stringify(programPath('busy.mjs'))});`;
+    const helper = await spawnHelper(process.execPath, ['--input-type=module', '-e', script], {
+      restart: { firstMs: 1, maxMs: 1 },
+    });
+    const following = follow(helper);
+    await helper.client(Busy).exit(1);
+    await until(() => helper.state.state === 'restarting');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await helper.stop();
+    const seen = (await following).map(({ state }) => state);
+    expect(seen).toEqual(['running', 'restarting', 'stopping', 'ended']);
   });
 
   it('leaving ends a next() that waits, and nothing else', async () => {

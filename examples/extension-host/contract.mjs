@@ -1,0 +1,24 @@
+// What the host and the processes of its extensions say to each other. Both call.
+import { notification, service, unary } from 'sidecall';
+
+/** Served by runner.mjs: the process that extensions run in. */
+export const Runner = service('Runner', {
+  /** { name, entry, state } → { commands: string[] }: loads an extension and calls its activate(). */
+  activate: unary(),
+  /** { name, command, args } → what the command returned. */
+  run: unary(),
+});
+
+/** Served by the host: what extensions may ask of it. Every request says for which extension. */
+export const Host = service('Host', {
+  /** { name, text } */
+  log: notification(),
+  /** { name, id, title, done, total }; done === total ends it. */
+  progress: notification(),
+  /** { name, key } → the value that was stored, or undefined. */
+  read: unary(),
+  /** { name, key, value } */
+  write: unary(),
+  /** { name, command, args }: runs a command of another extension. */
+  execute: unary(),
+});

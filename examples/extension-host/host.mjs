@@ -1,0 +1,225 @@
+// The host: finds extensions, runs them in processes of their own, and is troubled by none of them.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { RpcError, spawnHelper } from 'sidecall';
+import { Host, Runner } from './contract.mjs';
+import { HostServices } from './services.mjs';
+
+const runner = join(dirname(fileURLToPath(import.meta.url)), 'runner.mjs');
+
+/** What one process of extensions may hold of the host. */
+const limits = { receiveMaxBytes: 1024 * 1024, streamsMax: 64 };
+const standard = {
+  restart: { firstMs: 100, maxMs: 2_000, maxRestarts: 3, windowMs: 60_000 },
+  activateTimeoutMs: 5_000,
+  commandTimeoutMs: 10_000,
+  livenessEveryMs: 500,
+  heapMegabytes: 256,
+};
+
+/**
+ * Extensions of a folder: each has a folder of its own with `extension.json`: { main, commands, process }. Those with the same
+ * `process` share one, and its fate; without it each has its own.
+ */
+export class ExtensionHost {
+  #extensions = new Map();
+  #processes = new Map();
+  #options;
+  #services;
+  #closed = new AbortController();
+
+  constructor(folder, options = {}) {
+    this.#options = { ...standard, ...options };
+    this.#services = new HostServices((caller, command, args) =>
+      this.#execute(caller, command, args),
+    );
+    for (const name of readdirSync(folder).sort()) {
+      const extension = readExtension(resolve(folder, name), name);
+      this.#extensions.set(name, extension);
+      this.#services.add(name);
+    }
+  }
+
+  /** Everything that can be shown: one row per extension. */
+  get rows() {
+    return [...this.#extensions.values()].map((extension) => {
+      const { name, state, why, commands, running } = extension;
+      const process = this.#processes.get(extension.process);
+      return {
+        ...{ name, state, why, commands, running },
+        process: extension.process,
+        pid: process?.helper?.pid,
+        loop: process?.liveness?.loop,
+        busyForMs: process?.liveness?.busyForMs ?? 0,
+        restarts: process?.helper?.state.restarts ?? 0,
+        lane: process?.helper?.session.lane,
+        ...this.#services.of(name),
+      };
+    });
+  }
+
+  /** All commands that can be run, and the extension of each. */
+  get commands() {
+    return [...this.#extensions.values()].flatMap(({ name, commands }) =>
+      commands.map((command) => ({ name, command })),
+    );
+  }
+
+  /** Runs a command; its extension is activated on demand. Rejects with what went wrong. */
+  async run(command, args, options = {}) {
+    const extension = [...this.#extensions.values()].find(({ commands }) =>
+      commands.includes(command),
+    );
+    if (extension === undefined) throw new RpcError('not_found', `there is no command ${command}`);
+    const process = await this.#activate(extension);
+    extension.running += 1;
+    try {
+      const { timeoutMs = this.#options.commandTimeoutMs, signal } = options;
+      return await process.runner.run(
+        { name: extension.name, command, args },
+        { timeoutMs, signal },
+      );
+    } finally {
+      extension.running -= 1;
+    }
+  }
+
+  /** Enables an extension that was disabled: with the next command it is started again. */
+  enable(name) {
+    const extension = this.#extensions.get(name);
+    if (extension?.state !== 'disabled') return;
+    extension.state = 'idle';
+    extension.why = undefined;
+  }
+
+  /** Ends the process of an extension, however busy it is. It is started again, as after a crash. */
+  kill(name) {
+    const extension = this.#extensions.get(name);
+    const { helper } = this.#processes.get(extension?.process) ?? {};
+    if (helper?.state.state === 'running') process.kill(helper.pid, 'SIGKILL');
+  }
+
+  async close() {
+    this.#closed.abort();
+    const helpers = [...this.#processes.values()].map(({ helper }) => helper).filter(Boolean);
+    await Promise.all(helpers.map((helper) => helper.stop({ deadlineMs: 500, killGraceMs: 200 })));
+  }
+
+  #execute(caller, command, args) {
+    const target = this.commands.find((each) => each.command === command);
+    if (target?.name === caller) throw new RpcError('invalid_argument', 'call your own functions');
+    return this.run(command, args);
+  }
+
+  /** The process of an extension, with the extension active in it. */
+  async #activate(extension) {
+    if (extension.state === 'disabled') {
+      throw new RpcError('failed_precondition', `${extension.name} is disabled: ${extension.why}`);
+    }
+    const process = this.#processOf(extension);
+    await process.started;
+    // After a restart a process knows nothing of before.
+    const session = await runningSession(process.helper);
+    if (extension.session !== session) {
+      extension.session = session;
+      extension.activation = this.#activateOn(process, extension);
+      extension.activation.catch(() => undefined);
+    }
+    await extension.activation;
+    return process;
+  }
+
+  async #activateOn(process, extension) {
+    extension.state = 'activating';
+    const { name, entry } = extension;
+    try {
+      await process.runner.activate(
+        { name, entry },
+        { timeoutMs: this.#options.activateTimeoutMs },
+      );
+      extension.state = 'active';
+    } catch (error) {
+      extension.session = undefined; // the next command tries again
+      if (extension.state === 'activating') extension.state = 'failed';
+      extension.why = error.message;
+      throw error;
+    }
+  }
+
+  #processOf({ process: name }) {
+    const known = this.#processes.get(name);
+    if (known !== undefined) return known;
+    const created = { name, helper: undefined, runner: undefined, liveness: undefined };
+    created.started = this.#start(created);
+    created.started.catch(() => this.#processes.delete(name));
+    this.#processes.set(name, created);
+    return created;
+  }
+
+  async #start(created) {
+    const { restart, heapMegabytes } = this.#options;
+    const args = [`--max-old-space-size=${heapMegabytes}`, runner];
+    created.helper = await spawnHelper(process.execPath, args, {
+      ...{ restart, limits, stdout: 'ignore', stderr: 'ignore' },
+    });
+    created.helper.serve(
+      Host,
+      this.#services.handlers((name) => this.#extensions.get(name)?.process === created.name),
+    );
+    created.runner = created.helper.client(Runner);
+    void this.#follow(created);
+    void this.#watch(created);
+  }
+
+  /** Shows what the process is at; a crash loop disables its extensions. */
+  async #follow(created) {
+    for await (const { state, error } of created.helper.states()) {
+      const tenants = [...this.#extensions.values()].filter(
+        (each) => each.process === created.name,
+      );
+      for (const extension of tenants) {
+        if (state === 'restarting' || state === 'ending') {
+          extension.state = 'crashed';
+          extension.why = error.message;
+          this.#services.clear(extension.name);
+        } else if (state === 'running' && extension.state === 'crashed') extension.state = 'idle';
+        else if (state === 'ended' && error !== undefined) {
+          extension.state = 'disabled';
+          extension.why = error.message;
+        }
+      }
+    }
+    this.#processes.delete(created.name);
+  }
+
+  /** A busy extension is shown as busy; nothing of it fails because of that. */
+  async #watch(created) {
+    const { signal } = this.#closed;
+    while (!signal.aborted && this.#processes.get(created.name) === created) {
+      created.liveness = await created.helper.session.liveness({ waitMs: 200 });
+      await sleep(this.#options.livenessEveryMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+}
+
+/** The session of the process that runs, or of the next one. */
+async function runningSession(helper) {
+  for await (const { state, session, error } of helper.states()) {
+    if (state === 'running' && session.state === 'open') return session;
+    if (state === 'ended') throw error ?? new RpcError('unavailable', 'the host is closing');
+  }
+}
+
+function readExtension(folder, name) {
+  const {
+    main,
+    commands,
+    process = name,
+  } = JSON.parse(readFileSync(join(folder, 'extension.json'), 'utf8'));
+  return {
+    ...{ name, process, commands, entry: join(folder, main) },
+    ...{ state: 'idle', why: undefined, running: 0, session: undefined, activation: undefined },
+  };
+}

@@ -1,0 +1,106 @@
+// What the host does for extensions. Whatever they say is checked, and whatever they may keep here has a bound.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RpcError } from 'sidecall';
+
+const logLinesMax = 50;
+const logTextMax = 300;
+const logLinesPerSecond = 200;
+const progressMax = 8;
+const storageMaxBytes = 64 * 1024;
+
+export class HostServices {
+  #byName = new Map();
+  #execute;
+
+  constructor(execute) {
+    this.#execute = execute;
+  }
+
+  add(name) {
+    this.#byName.set(name, {
+      log: [],
+      logged: 0,
+      progress: new Map(),
+      storage: new Map(),
+      stored: 0,
+    });
+  }
+
+  /** For the screen. */
+  of(name) {
+    const { log, logged, progress, stored } = this.#byName.get(name);
+    return { log: [...log], logged, progress: [...progress.values()], stored };
+  }
+
+  /** Its process has ended, and with it what it was doing. */
+  clear(name) {
+    this.#byName.get(name).progress.clear();
+  }
+
+  /** Handlers for one process. `owns` says which extensions are its own: it may speak for no other. */
+  handlers(owns) {
+    const find = (request) => {
+      const known = typeof request?.name === 'string' ? this.#byName.get(request.name) : undefined;
+      if (known === undefined || !owns(request.name)) {
+        throw new RpcError('permission_denied', 'that is not an extension of this process');
+      }
+      return known;
+    };
+    const pace = new Pace(logLinesPerSecond);
+    return {
+      // A notification holds its place in the window until this has settled: whoever floods waits, at no cost to others.
+      log: async (request) => {
+        const known = find(request);
+        await pace.next();
+        known.logged += 1;
+        known.log.push(String(request.text).slice(0, logTextMax));
+        if (known.log.length > logLinesMax) known.log.shift();
+      },
+      progress: (request) => {
+        const { progress } = find(request);
+        const { id, title, done, total } = request;
+        if (![id, done, total].every(Number.isFinite))
+          throw new RpcError('invalid_argument', 'figures');
+        progress.delete(id);
+        if (done < total) progress.set(id, { title: String(title).slice(0, 40), done, total });
+        if (progress.size > progressMax) progress.delete(progress.keys().next().value);
+      },
+      read: (request) => find(request).storage.get(String(request.key)),
+      write: (request) => {
+        const known = find(request);
+        const key = String(request.key);
+        const bytes = key.length + (JSON.stringify(request.value ?? null)?.length ?? 0);
+        const before = known.storage.get(key);
+        const freed = before === undefined ? 0 : key.length + JSON.stringify(before).length;
+        if (known.stored - freed + bytes > storageMaxBytes) {
+          throw new RpcError(
+            'resource_exhausted',
+            `an extension may store ${storageMaxBytes} bytes`,
+          );
+        }
+        known.storage.set(key, request.value ?? null);
+        known.stored += bytes - freed;
+      },
+      execute: (request) => {
+        find(request);
+        return this.#execute(request.name, String(request.command), request.args);
+      },
+    };
+  }
+}
+
+/** So many a second; whoever comes early waits. */
+class Pace {
+  #intervalMs;
+  #next = 0;
+
+  constructor(perSecond) {
+    this.#intervalMs = 1_000 / perSecond;
+  }
+
+  async next() {
+    const now = performance.now();
+    this.#next = Math.max(this.#next + this.#intervalMs, now - 1_000); // a second's worth may come at once
+    if (this.#next > now) await sleep(this.#next - now);
+  }
+}

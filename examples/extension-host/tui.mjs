@@ -1,0 +1,64 @@
+// The screen: one row per extension, as text. Pure: rows in, lines out.
+import { styleText } from 'node:util';
+
+const colors = {
+  ...{ active: 'green', idle: 'gray', activating: 'cyan' },
+  ...{ busy: 'yellow', crashed: 'red', failed: 'red', disabled: 'magenta' },
+};
+const barWidth = 16;
+
+/** What an extension is at, in one word: a process that lives and whose loop stands still is busy, not dead. */
+export function stateOf({ state, loop, busyForMs }) {
+  return state === 'active' && loop === 'busy' && busyForMs > 0 ? 'busy' : state;
+}
+
+export function bar(done, total, width = barWidth) {
+  const filled = Math.max(0, Math.min(width, Math.round((width * done) / total)));
+  return `${'█'.repeat(filled)}${'░'.repeat(width - filled)} ${Math.floor((100 * done) / total)} %`;
+}
+
+function cut(text, width) {
+  const plain = text.replaceAll(/\p{Cc}/gu, ' '); // nobody else writes to the terminal
+  return plain.length > width ? `${plain.slice(0, width - 1)}…` : plain.padEnd(width);
+}
+
+/** The whole screen. `message` is the outcome of the last command. */
+export function render(rows, { columns = 100, message = '', color = true } = {}) {
+  const paint = (name, text) => (color ? styleText(name, text) : text);
+  const wide = Math.max(20, columns - 62);
+  const lines = [
+    paint('bold', 'Extension host') +
+      paint(
+        'gray',
+        '   a–z run a command · K kill what is busy · E enable what is disabled · Q quit',
+      ),
+    '',
+    paint(
+      'gray',
+      `${cut('extension', 11)} ${cut('process', 13)} ${cut('state', 18)} ${cut('restarts', 8)} ${cut('lane', 6)} doing`,
+    ),
+  ];
+  for (const row of rows) {
+    const state = stateOf(row);
+    const since = state === 'busy' ? ` ${(row.busyForMs / 1_000).toFixed(1)} s` : '';
+    const [progress] = row.progress;
+    const doing =
+      progress !== undefined
+        ? `${progress.title} ${bar(progress.done, progress.total)}`
+        : (row.why ?? row.log.at(-1) ?? '');
+    const process = row.pid === undefined ? '–' : `${row.process} ${row.pid}`;
+    const cells = [cut(row.name, 11), cut(process, 13)];
+    const rest = [cut(String(row.restarts), 8), cut(row.lane ?? '–', 6), cut(doing, wide)];
+    lines.push(
+      [...cells, paint(colors[state] ?? 'white', cut(state + since, 18)), ...rest]
+        .join(' ')
+        .trimEnd(),
+    );
+  }
+  return [...lines, '', cut(message, columns - 1).trimEnd()].join('\n');
+}
+
+/** Letters for commands, in the order they are shown. */
+export function keysOf(commands) {
+  return commands.slice(0, 26).map((each, at) => ({ key: String.fromCharCode(97 + at), ...each }));
+}

@@ -1,0 +1,239 @@
+// The example of an extension host: killed, blocked, flooded and lied to, by its own extensions.
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/contract.ts';
+import { scratchDirectory } from '../support/programs.ts';
+
+const home = resolve(import.meta.dirname, '../../examples/extension-host');
+const folder = join(home, 'extensions');
+
+interface Row {
+  readonly name: string;
+  readonly state: string;
+  readonly why: string | undefined;
+  readonly pid: number | undefined;
+  readonly loop: string | undefined;
+  readonly busyForMs: number;
+  readonly restarts: number;
+  readonly log: string[];
+  readonly logged: number;
+  readonly stored: number;
+  readonly progress: { title: string; done: number; total: number }[];
+}
+
+interface Host {
+  readonly rows: Row[];
+  run(command: string, args?: unknown, options?: object): Promise<unknown>;
+  enable(name: string): void;
+  kill(name: string): void;
+  close(): Promise<void>;
+}
+
+const { ExtensionHost } = (await import(join(home, 'host.mjs'))) as {
+  ExtensionHost: new (folder: string, options?: object) => Host;
+};
+const { render, stateOf, bar } = await import(join(home, 'tui.mjs'));
+
+const restart = { firstMs: 5, maxMs: 20, maxRestarts: 2, windowMs: 60_000 };
+
+async function hosting(
+  run: (host: Host, row: (name: string) => Row) => Promise<void>,
+  options: object = {},
+  from = folder,
+): Promise<void> {
+  const host = new ExtensionHost(from, { restart, livenessEveryMs: 50, ...options });
+  const row = (name: string): Row => host.rows.find((each) => each.name === name) as Row;
+  try {
+    await run(host, row);
+  } finally {
+    await host.close();
+  }
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<Error & { code?: string }> {
+  try {
+    await promise;
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error('it did not fail');
+}
+
+describe('extensions', () => {
+  it('are activated on demand, in a process of their own or in one that they share', () =>
+    hosting(async (host, row) => {
+      expect(host.rows.every(({ state, pid }) => state === 'idle' && pid === undefined)).toBe(true);
+      expect(await host.run('hello.greet', { name: 'you' })).toBe('hello, you');
+      expect(row('hello')).toMatchObject({ state: 'active', log: ['hello, you'] });
+      expect(row('notes')).toMatchObject({ state: 'idle', pid: row('hello').pid });
+      await host.run('indexer.build', undefined, { timeoutMs: 30 }).catch(() => undefined);
+      expect(row('indexer').pid).not.toBe(row('hello').pid);
+      expect(row('busy').pid).toBeUndefined();
+      expect((await failureOf(host.run('no.such'))).message).toContain('no command no.such');
+    }));
+
+  it('store, call each other, and show progress', () =>
+    hosting(async (host, row) => {
+      expect(await host.run('notes.add')).toBe(1);
+      expect(await host.run('notes.add')).toBe(2);
+      expect(await host.run('notes.greet')).toBe('hello, notes');
+      const building = host.run('indexer.build', undefined, { timeoutMs: 60_000 });
+      await until(() => (row('indexer').progress[0]?.done ?? 0) > 10);
+      expect(row('indexer').progress).toMatchObject([{ title: 'indexing', total: 200 }]);
+      expect(await building).toBe(200);
+      expect(row('indexer').progress).toEqual([]);
+    }));
+
+  it('that compute without end are busy, not dead, and can be killed', () =>
+    hosting(async (host, row) => {
+      await host.run('busy.compute', { ms: 1 });
+      const { pid } = row('busy');
+      const computing = failureOf(
+        host.run('busy.compute', { ms: 600_000 }, { timeoutMs: 600_000 }),
+      );
+      await until(() => stateOf(row('busy')) === 'busy');
+      expect(row('busy')).toMatchObject({ state: 'active', loop: 'busy', pid });
+      expect(await host.run('hello.greet')).toBe('hello, world');
+      host.kill('busy');
+      expect((await computing).code).toBe('ERR_SIDECALL_PEER_GONE');
+      expect(await host.run('busy.compute', { ms: 1 })).toBeGreaterThan(0);
+      expect(row('busy').pid).not.toBe(pid);
+      expect(row('busy').restarts).toBe(1);
+    }));
+
+  it('that crash are started again, and disabled when they go on; the others notice nothing', () =>
+    hosting(async (host, row) => {
+      await host.run('hello.greet');
+      const { pid } = row('hello');
+      for (let crash = 0; crash < 3; crash += 1) {
+        const failure = await failureOf(host.run('crasher.crash'));
+        expect(failure.code).toBe('ERR_SIDECALL_PEER_GONE');
+        await until(() => row('crasher').state !== 'active');
+        expect(row('crasher').restarts).toBeLessThanOrEqual(2);
+      }
+      await until(() => row('crasher').state === 'disabled');
+      expect(row('crasher').why).toContain('crash loop');
+      expect((await failureOf(host.run('crasher.crash'))).message).toContain('disabled');
+      host.enable('crasher');
+      expect((await failureOf(host.run('crasher.crash'))).code).toBe('ERR_SIDECALL_PEER_GONE');
+      expect(row('hello')).toMatchObject({ state: 'active', pid, restarts: 0 });
+    }));
+
+  it('that flood are slowed down, may keep so much, and hold nobody up', () =>
+    hosting(async (host, row) => {
+      expect(await host.run('flood.start')).toBe('flooding');
+      for (let at = 0; at < 20; at += 1) expect(await host.run('hello.greet')).toBe('hello, world');
+      await until(() => row('flood').logged > 200 || row('flood').state !== 'active');
+      expect(row('flood').log.length).toBeLessThanOrEqual(50);
+      expect(row('flood').stored).toBeLessThanOrEqual(64 * 1024);
+      expect(row('flood').stored).toBeGreaterThan(0);
+      expect(row('flood').progress.length).toBeLessThanOrEqual(8);
+    }));
+
+  it('that never answer are given up on, and cancelled', () =>
+    hosting(async (host, row) => {
+      for (const command of ['hang.wait', 'hang.deaf']) {
+        const failure = await failureOf(host.run(command, undefined, { timeoutMs: 50 }));
+        expect(failure.code).toBe('ERR_SIDECALL_DEADLINE_EXCEEDED');
+      }
+      expect(row('hang')).toMatchObject({ state: 'active', loop: 'turning' });
+    }));
+
+  it('that write garbage lose their session, and nobody else anything', () =>
+    hosting(async (host, row) => {
+      await host.run('hello.greet');
+      await failureOf(host.run('liar.garbage'));
+      await until(() => row('liar').restarts === 1);
+      expect(await host.run('hello.greet')).toBe('hello, world');
+      expect(row('hello').restarts).toBe(0);
+    }));
+
+  it('that want more than they may get it refused, and do not write to the screen', () =>
+    hosting(async (host, row) => {
+      const failure = await failureOf(host.run('liar.greedy'));
+      expect(failure.message).toContain('call your own functions');
+      expect(row('liar').log.join()).toContain('may store 65536 bytes');
+      expect(row('liar').stored).toBe(0);
+      const screen: string = render(host.rows, { color: false });
+      expect(screen).not.toContain('\u001b');
+    }));
+
+  it('may speak for themselves only', async () => {
+    const { HostServices } = await import(join(home, 'services.mjs'));
+    const services = new HostServices(() => undefined);
+    services.add('mine');
+    services.add('other');
+    const handlers = services.handlers((name: string) => name === 'mine');
+    handlers.write({ name: 'mine', key: 'a', value: 1 });
+    for (const name of ['other', 'nobody', '__proto__', undefined, 7]) {
+      expect(() => handlers.write({ name, key: 'a', value: 1 })).toThrow(
+        'not an extension of this',
+      );
+    }
+    expect(() => handlers.progress({ name: 'mine', id: 1, done: 'x', total: 1 })).toThrow(
+      'figures',
+    );
+  });
+
+  it('that fail to activate, or never finish it, fail their command and can be tried again', async () => {
+    using scratch = scratchDirectory();
+    cpSync(join(folder, 'hello'), scratch.file('hello'), { recursive: true });
+    const broken = { throws: 'throw new Error("no luck")', waits: 'await new Promise(() => {})' };
+    for (const [name, body] of Object.entries(broken)) {
+      mkdirSync(scratch.file(name));
+      const manifest = { main: 'index.mjs', commands: [`${name}.x`] };
+      writeFileSync(scratch.file(`${name}/extension.json`), JSON.stringify(manifest));
+      writeFileSync(
+        scratch.file(`${name}/index.mjs`),
+        `export async function activate() { ${body} }`,
+      );
+    }
+    const run = async (host: Host, row: (name: string) => Row): Promise<void> => {
+      for (let round = 0; round < 2; round += 1) {
+        expect((await failureOf(host.run('throws.x'))).message).toContain('no luck');
+        expect((await failureOf(host.run('waits.x'))).code).toBe('ERR_SIDECALL_DEADLINE_EXCEEDED');
+      }
+      expect(row('throws')).toMatchObject({ state: 'failed' });
+      expect(await host.run('hello.greet')).toBe('hello, world');
+    };
+    await hosting(run, { activateTimeoutMs: 100 }, scratch.path);
+  });
+});
+
+describe('the host', () => {
+  it('ends with all of its processes, however busy', async () => {
+    const host = new ExtensionHost(folder, { restart, livenessEveryMs: 50 });
+    await host.run('busy.compute', { ms: 1 });
+    void host.run('busy.compute', { ms: 600_000 }).catch(() => undefined);
+    await host.run('hello.greet');
+    const pids = host.rows.flatMap(({ pid }) => (pid === undefined ? [] : [pid]));
+    await host.close();
+    for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  });
+
+  it('is a program with a screen, or with JSON', () => {
+    const run = (...args: string[]): string =>
+      execFileSync(process.execPath, [join(home, 'main.mjs'), ...args], { encoding: 'utf8' });
+    expect(run('--help')).toContain('--seconds N');
+    const rows: Row[] = JSON.parse(run('--json', '--seconds', '2', '--run', 'hello.greet'));
+    expect(rows.find(({ name }) => name === 'hello')).toMatchObject({ state: 'active' });
+    const screen = run('--seconds', '2', '--run', 'notes.add');
+    expect(screen).toContain('Extension host');
+    expect(screen).toMatch(/notes +shared \d+ +active +0 +ring +1 notes/);
+    expect(screen).toContain('notes.add: 1');
+  });
+
+  it('shows each state in a word', () => {
+    const row = {
+      ...{ name: 'x', process: 'x', pid: 5, state: 'active', loop: 'busy', busyForMs: 2_340 },
+      ...{ restarts: 1, lane: 'ring', log: [], progress: [], why: undefined },
+    };
+    expect(render([row], { color: false })).toContain('busy 2.3 s');
+    expect(stateOf({ ...row, loop: 'turning' })).toBe('active');
+    expect(stateOf({ ...row, state: 'disabled' })).toBe('disabled');
+    expect(bar(1, 2, 4)).toBe('██░░ 50 %');
+    expect(render([{ ...row, log: ['\u001b[2Jgone'] }], { color: false })).not.toContain('\u001b');
+  });
+});
