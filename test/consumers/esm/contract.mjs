@@ -1,0 +1,3 @@
+import { serverStream, service, unary } from 'sidecall';
+
+export const Sum = service('Sum', { add: unary(), to: serverStream() });
