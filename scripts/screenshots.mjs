@@ -1,7 +1,9 @@
 // npm run screenshots: takes the pictures in docs/images/ anew, of the examples as they run.
+import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { chromium } from 'playwright-core';
 import { startElectronExample } from '../test/support/chromium.mjs';
 import { root } from './lib.mjs';
 
@@ -10,6 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'screenshots-'));
 mkdirSync(images, { recursive: true });
 try {
   await electronPage();
+  await extensionHost();
 } finally {
   rmSync(folder, { recursive: true });
 }
@@ -54,4 +57,54 @@ async function electronPage() {
   await page.screenshot({ path: join(images, 'electron-page.png') });
   if (errors.length > 0) throw new Error(errors.join('\n'));
   await stop();
+}
+
+/** In a terminal of its own, shown by xterm in Chromium. */
+async function extensionHost() {
+  const [columns, rows] = [116, 16];
+  const main = join(root, 'examples', 'extension-host', 'main.mjs');
+  const commands =
+    'hello.greet,notes.add,indexer.build,busy.compute,flood.start,hang.wait,crasher.crash';
+  const program = `stty cols ${columns} rows ${rows}; exec ${process.execPath} ${main} --seconds 60 --run ${commands}`;
+  const terminal = spawn('script', ['-qefc', program, '/dev/null'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let said = '';
+  terminal.stdout.setEncoding('utf8').on('data', (text) => {
+    said += text;
+  });
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  await pause(1_200);
+  for (let crash = 0; crash < 4; crash += 1) {
+    terminal.stdin.write('j'); // loop.start: a crash loop
+    await pause(700);
+  }
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: ['--no-sandbox'],
+  });
+  const page = await browser.newPage({ viewport: { width: 1000, height: 320 } });
+  const xterm = join(root, 'node_modules', '@xterm', 'xterm');
+  await page.setContent(
+    '<body style="margin:8px;background:#1e1e1e"><div id="terminal"></div></body>',
+  );
+  await page.addStyleTag({ path: join(xterm, 'css', 'xterm.css') });
+  await page.addScriptTag({ path: join(xterm, 'lib', 'xterm.js') });
+  await page.evaluate(
+    ([text, cols, lines]) => {
+      const screen = new window.Terminal({
+        cols,
+        rows: lines,
+        fontSize: 14,
+        theme: { background: '#1e1e1e' },
+      });
+      screen.open(document.getElementById('terminal'));
+      return new Promise((resolve) => screen.write(text, () => setTimeout(resolve, 300)));
+    },
+    [said, columns, rows],
+  );
+  await page.screenshot({ path: join(images, 'extension-host.png') });
+  await browser.close();
+  terminal.stdin.write('Q');
+  await new Promise((resolve) => terminal.once('exit', resolve));
 }

@@ -1,92 +1,20 @@
 // What the guides and the README show is run, and what it prints is what they say.
 import { spawnSync } from 'node:child_process';
-import {
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { moduleOf, project, promised, type Snippets, snippetsOf } from './support/snippets.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const guides = readdirSync(join(root, 'docs', 'guide'))
   .filter((name) => name !== 'README.md')
   .map((name) => join('docs', 'guide', name));
 
-interface Snippets {
-  /** Blocks that begin with the name of a file. */
-  readonly files: Map<string, string>;
-  /** All others, in order: one program. */
-  readonly program: string[];
-}
-
-function snippetsOf(text: string): Snippets {
-  const files = new Map<string, string>();
-  const program: string[] = [];
-  for (const [, code] of text.matchAll(/```js\n([\s\S]*?)```/g)) {
-    const name = /^\/\/ (\w+\.mjs)\n/.exec(code as string)?.[1];
-    if (name === undefined) program.push(code as string);
-    else files.set(name, code as string);
-  }
-  return { files, program };
-}
-
-/** One module: imports first, then the rest, around a pair of sessions that are called as in the texts. */
-function moduleOf(program: readonly string[]): string {
-  const imports = new Set<string>();
-  const names = new Set<string>();
-  const body = program
-    .join('\n')
-    .replace(/^import \{([^}]*)\} from ('[^']+');\n/gm, (_whole, list: string, from: string) => {
-      for (const name of list.split(',').map((each) => each.trim())) {
-        if (names.has(name)) continue;
-        names.add(name);
-        imports.add(`import { ${name} } from ${from};`);
-      }
-      return '';
-    })
-    .replace(/^import .*\n/gm, (line) => {
-      imports.add(line.trim());
-      return '';
-    });
-  const pair = names.has('createSessionPair')
-    ? ''
-    : "import { createSessionPair } from 'sidecall/testing';";
-  return `${[...imports].join('\n')}\n${pair}
-const { near: session, far: server, close } = createSessionPair();
-${body}
-await close();
-`;
-}
-
-/** What the comments promise, in order. */
-function promised(program: readonly string[]): string {
-  return [...program.join('\n').matchAll(/\/\/ prints (.*)$/gm)]
-    .map(([, words]) => `${words}\n`)
-    .join('');
-}
-
 function run(snippets: Snippets): { stdout: string; stderr: string; status: number | null } {
-  const folder = mkdtempSync(join(tmpdir(), 'guide-'));
-  try {
-    writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-    const built = (code: string): string =>
-      code
-        .replaceAll("'sidecall'", JSON.stringify(join(root, 'dist', 'index.js')))
-        .replace(/'sidecall\/(\w+)'/g, (_whole, name: string) =>
-          JSON.stringify(join(root, 'dist', `${name}.js`)),
-        );
-    for (const [name, code] of snippets.files) writeFileSync(join(folder, name), built(code));
-    writeFileSync(join(folder, 'page.mjs'), built(moduleOf(snippets.program)));
-    return spawnSync(process.execPath, ['page.mjs'], { cwd: folder, encoding: 'utf8' });
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  using folder = project();
+  for (const [name, code] of snippets.files) folder.write(name, code);
+  folder.write('page.mjs', moduleOf(snippets.program));
+  return spawnSync(process.execPath, ['page.mjs'], { cwd: folder.path, encoding: 'utf8' });
 }
 
 describe('guides', () => {
@@ -121,3 +49,60 @@ describe('guides', () => {
     }
   });
 });
+
+describe('types', () => {
+  const documents = [
+    'README.md',
+    ...guides,
+    ...readdirSync(join(root, 'docs')).map((name) => join('docs', name)),
+  ].filter((name) => name.endsWith('.md'));
+
+  it('every block of code in README and docs compiles', () => {
+    using folder = project();
+    let blocks = 0;
+    for (const [at, document] of documents.entries()) {
+      const text = readFileSync(join(root, document), 'utf8');
+      const { files, program } = snippetsOf(text);
+      blocks += files.size + program.length;
+      const home = join(folder.path, `${at}`);
+      mkdirSync(home);
+      for (const [name, code] of files) {
+        writeFileSync(join(home, name.replace(/\.(c?m?)js$/, '.$1ts')), asTyped(code));
+      }
+      if (program.length > 0) writeFileSync(join(home, 'page.mts'), asTyped(moduleOf(program)));
+    }
+    // What the documents import and is not installed here.
+    const foreign = [
+      'electron',
+      'vscode-languageserver/node',
+      'vscode-json-languageserver/out/jsonServer',
+    ];
+    folder.write('foreign.d.ts', foreign.map((name) => `declare module '${name}';\n`).join(''));
+    const compilerOptions = {
+      ...{ module: 'nodenext', target: 'es2022', lib: ['es2023', 'esnext.disposable', 'dom'] },
+      ...{ strict: false, noEmit: true, skipLibCheck: true, types: ['node'] },
+    };
+    folder.write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['**/*'] }));
+    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+    const { stdout, status } = spawnSync(process.execPath, [tsc, '-p', '.', '--pretty', 'false'], {
+      cwd: folder.path,
+      encoding: 'utf8',
+    });
+    const named = stdout.replaceAll(
+      /^(\d+)\//gm,
+      (_whole, at: string) => `${documents[Number(at)]}: `,
+    );
+    expect(named).toBe('');
+    expect(status).toBe(0);
+    expect(blocks).toBeGreaterThan(40);
+  });
+});
+
+/** Contracts without types are of any: in JavaScript nobody says more. */
+function asTyped(code: string): string {
+  return code
+    .replaceAll(/\b(unary|serverStream|clientStream|bidi)\((?!\))/g, '$1<any, any, any, any>(')
+    .replaceAll(/\b(unary|serverStream|clientStream|bidi)\(\)/g, '$1<any, any>()')
+    .replaceAll(/\bnotification\(/g, 'notification<any>(')
+    .replaceAll(/\bnew Promise\(/g, 'new Promise<any>(');
+}
