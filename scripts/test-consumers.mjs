@@ -42,6 +42,7 @@ try {
     check(`CommonJS on Node ${major}`, node, ['cjs/client.cjs']);
   }
   check('npx sidecall doctor', 'npx', ['sidecall', 'doctor']);
+  firstDay();
   typescript();
   for (const [major, node] of binaries.filter(([each]) => each !== 22)) bundles(major, node);
   await electron();
@@ -110,6 +111,25 @@ function install(tarball) {
       if (error.code !== 'EEXIST') throw error;
     }
   }
+}
+
+/** What the README shows and what the extension-host guide says to run, in an empty folder with the tarball. */
+function firstDay() {
+  const home = join(folder, 'first-day');
+  mkdirSync(home);
+  writeFileSync(join(home, 'package.json'), '{"type":"module"}');
+  const readme = readFileSync(join(folder, 'node_modules/sidecall/README.md'), 'utf8');
+  for (const [, name, code] of readme.matchAll(/```js\n\/\/ (\w+\.mjs)\n([^`]+)```/g)) {
+    writeFileSync(join(home, name), code);
+  }
+  check('the example of the README', process.execPath, ['main.mjs'], {
+    cwd: home,
+    says: 'words: 4',
+  });
+  npm(['install', '--ignore-scripts', 'log-update'], folder);
+  const host = 'node_modules/sidecall/examples/extension-host/main.mjs';
+  const args = [host, '--json', '--seconds', '3', '--run', 'hello.greet'];
+  check('the extension host', process.execPath, args, { says: '"hello, world"' });
 }
 
 /** The published types under both compilers; and the tests of types of the project under the older one. */

@@ -2,6 +2,8 @@
 // `sidecall` where a bundler builds for a browser (the condition `browser`): contracts and errors, so that a page and a
 // helper import the same contract. Nothing here or below knows Node.
 import type { Codec } from './rpc/codec.ts';
+import type * as lease from './rpc/lease.ts';
+import type * as schema from './rpc/schema.ts';
 import type * as contract from './rpc/service.ts';
 
 export { RpcError, SidecallError } from './errors.ts';
@@ -19,12 +21,18 @@ function codec(name: string): Codec<never> {
 /** As in a process: messages of this codec are `Uint8Array`s. */
 export const bytes = codec('bytes') as unknown as Codec<Uint8Array>;
 
+/** As in a process, for contracts that have methods a page does not call: no page can hold a lease. */
+export const leased = codec('leased') as unknown as typeof lease.leased;
+
 const anyJson = codec('json');
 
 /** As in a process. */
 export function json<T>(): Codec<T> {
   return anyJson;
 }
+
+/** As in a process: the schema is asked there, not in the page. */
+export const validated: typeof schema.validated = () => anyJson;
 
 function method(kind: string) {
   return (options: object = {}): object => ({

@@ -20,6 +20,7 @@ export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number)
   checkPlain(metadata);
   const keys = Object.keys(metadata);
   if (keys.length === 0) return none;
+  if (keys.length > fixed.metadataEntriesMax) throw tooLarge(keys.length, undefined, maxBytes);
   const parts: Buffer[] = [];
   let bytes = 0;
   for (const key of keys) {
@@ -31,9 +32,14 @@ export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number)
     parts.push(head, value);
     bytes += head.byteLength + value.byteLength;
   }
-  if (bytes <= maxBytes && keys.length <= fixed.metadataEntriesMax) return Buffer.concat(parts);
-  const words = `metadata of ${keys.length} entries and ${bytes} bytes exceeds what the peer takes: ${fixed.metadataEntriesMax} entries, ${maxBytes} bytes`;
-  throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
+  if (bytes <= maxBytes) return Buffer.concat(parts);
+  throw tooLarge(keys.length, bytes, maxBytes);
+}
+
+function tooLarge(entries: number, bytes: number | undefined, maxBytes: number): SidecallError {
+  const size = bytes === undefined ? '' : ` and ${bytes} bytes`;
+  const words = `metadata of ${entries} entries${size} exceeds what the peer takes: ${fixed.metadataEntriesMax} entries, ${maxBytes} bytes`;
+  return new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
 }
 
 /**

@@ -50,6 +50,85 @@ describe('guides', () => {
   });
 });
 
+describe('docs/electron.md', () => {
+  it('the four files of the first five minutes make a call, under a stub of Electron', () => {
+    using folder = project();
+    const text = readFileSync(join(root, 'docs', 'electron.md'), 'utf8');
+    for (const [name, code] of snippetsOf(text).files) folder.write(name, code);
+    const ports = join(root, 'test', 'support', 'electron-ports.mjs');
+    mkdirSync(join(folder.path, 'node_modules', 'electron'));
+    folder.write('node_modules/electron/package.json', '{"type":"module","exports":"./index.js"}');
+    // A window whose page is loaded into this very process: its preload script and its module find a window in globalThis.
+    folder.write(
+      'node_modules/electron/index.js',
+      `import { EventEmitter } from 'node:events';
+      import { readFileSync } from 'node:fs';
+      export { MessageChannelMain } from ${JSON.stringify(ports)};
+      const quitting = new EventEmitter();
+      export const app = {
+        whenReady: async () => undefined,
+        on: (event, listener) => quitting.on(event, listener),
+        quit: () => process.exit(),
+      };
+      export class BrowserWindow {
+        constructor({ webPreferences }) {
+          this.preload = webPreferences.preload;
+          this.webContents = Object.assign(new EventEmitter(), { ipc: new EventEmitter() });
+        }
+        async loadFile() {
+          const { webContents } = this;
+          const page = new EventEmitter();
+          const ipc = new EventEmitter();
+          const frame = { origin: 'file://', parent: null, processId: 1, routingId: 1 };
+          frame.postMessage = (channel, message, ports) => setImmediate(() => ipc.emit(channel, { ports }, message));
+          webContents.mainFrame = frame;
+          const electron = {
+            ipcRenderer: { on: (...all) => ipc.on(...all), send: (channel, ...args) => webContents.ipc.emit(channel, { senderFrame: frame }, ...args) },
+            contextBridge: { exposeInMainWorld: (name, value) => { globalThis[name] = value; } },
+          };
+          const postMessage = (data, target, ports) => page.emit('message', { source: globalThis, data, ports });
+          Object.assign(globalThis, { addEventListener: page.on.bind(page), removeEventListener: page.off.bind(page) });
+          new Function('require', 'window', readFileSync(this.preload, 'utf8'))(() => electron, { postMessage });
+          await import(${JSON.stringify(join(folder.path, 'page.mjs'))});
+          setImmediate(() => quitting.emit('window-all-closed'));
+        }
+      }`,
+    );
+    const { stdout, stderr, status } = spawnSync(process.execPath, ['main.mjs'], {
+      cwd: folder.path,
+      encoding: 'utf8',
+    });
+    expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
+    expect(stdout).toBe('{ hits: 4 }\nline 1\nline 2\nline 3\n');
+  });
+
+  it('shows the preload script that the package has', () => {
+    const own = snippetsOf(readFileSync(join(root, 'docs', 'electron.md'), 'utf8')).files.get(
+      'preload.cjs',
+    );
+    const shipped = readFileSync(join(root, 'src/adapters/electron/preload.cjs'), 'utf8');
+    const bare = (code: string): string =>
+      code
+        .replaceAll(/\/\/.*|'use strict';/g, '')
+        .replaceAll(/\s+/g, ' ')
+        .trim();
+    expect(bare(own ?? '')).toBe(bare(shipped));
+  });
+
+  it('and the example have the same configurations of the packagers', () => {
+    const text = readFileSync(join(root, 'docs', 'electron.md'), 'utf8');
+    const forge = readFileSync(join(root, 'examples/electron/forge.config.cjs'), 'utf8');
+    expect(forge).toContain(
+      snippetsOf(text).files.get('forge.config.cjs')?.split('\n').slice(1).join('\n').trim(),
+    );
+    const json = /```json\n([\s\S]*?)```/.exec(text)?.[1] ?? '';
+    const { appId: _, ...builder } = JSON.parse(
+      readFileSync(join(root, 'examples/electron/electron-builder.json'), 'utf8'),
+    );
+    expect(JSON.parse(json)).toEqual(builder);
+  });
+});
+
 describe('types', () => {
   const documents = [
     'README.md',

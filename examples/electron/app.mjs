@@ -21,7 +21,9 @@ export async function start({ BrowserWindow, MessageChannelMain }, options) {
   const restart = { firstMs: 50, maxMs: 1_000 };
   // In Electron process.execPath is the app; spawnHelper() has it run as Node.
   const helpers = {
-    library: await spawnHelper(process.execPath, [join(here, 'helper.mjs')], { restart }),
+    library: await spawnHelper(process.execPath, [join(here, 'helper.mjs'), folder, file], {
+      restart,
+    }),
   };
   if (existsSync(probe)) helpers.probe = await spawnHelper(probe, [], { restart });
 
@@ -72,7 +74,8 @@ function shellHandlers(helpers, places) {
       }
     },
     kill({ name }) {
-      process.kill(helpers[name].pid, 'SIGKILL');
+      const helper = Object.hasOwn(helpers, name) ? helpers[name] : undefined;
+      if (helper?.state.state === 'running') process.kill(helper.pid, 'SIGKILL');
     },
   };
 }

@@ -2,11 +2,11 @@
 // browser's build of 'sidecall', which has just these functions.
 import { serverStream, service, unary } from 'sidecall';
 
-/** Served by helper.mjs, in a process of Node. */
+/** Served by helper.mjs, in a process of Node. Main says which folder and which file; a page has no say in it. */
 export const Library = service('Library', {
-  /** { folder } → { event: 'added' | 'changed' | 'removed', name, bytes }, as long as somebody listens. */
+  /** → { event: 'added' | 'changed' | 'removed', name, bytes }, as long as somebody listens. */
   watch: serverStream(),
-  /** { file } → { done, total } …, the last with `sha256`. */
+  /** → { done, total } …, the last with `sha256`. */
   hash: serverStream(),
 });
 
@@ -18,7 +18,7 @@ export const Probe = service('Probe', {
 
 /** Served by main itself. */
 export const Shell = service('Shell', {
-  /** → { folder, file }: what to look at. */
+  /** → { folder, file }: what is looked at. */
   places: unary(),
   /** → { name, state, pid, restarts, origin, uid, lane, loop }, whenever one of the helpers changes. */
   helpers: serverStream(),

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { parent, RpcError } from 'sidecall';
 import { Library } from './contract.mjs';
 
+// What it may look at comes from main, which started it.
+const [folder, file] = process.argv.slice(2);
 const reportEveryBytes = 4 * 1024 * 1024;
 
 async function sizesIn(folder) {
@@ -31,9 +33,10 @@ function differences(before, after) {
 
 const session = await parent();
 session.serve(Library, {
-  async *watch({ folder }, { signal }) {
+  async *watch(_request, { signal }) {
     let wake = () => {};
     const watcher = watch(folder, () => wake());
+    watcher.on('error', () => wake()); // the folder has gone: the next look says so
     const stop = () => wake();
     signal.addEventListener('abort', stop);
     try {
@@ -51,10 +54,12 @@ session.serve(Library, {
       signal.removeEventListener('abort', stop);
     }
   },
-  async *hash({ file }, { signal }) {
+  async *hash(_request, { signal }) {
     let total;
     try {
-      total = statSync(file).size;
+      const status = statSync(file);
+      if (!status.isFile()) throw Object.assign(new Error(), { code: 'no regular file' });
+      total = status.size;
     } catch (error) {
       throw new RpcError('not_found', `${file}: ${error.code}`);
     }

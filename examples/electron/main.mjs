@@ -1,5 +1,5 @@
 // What Electron starts: npm start
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,8 @@ import { app, BrowserWindow, MessageChannelMain } from 'electron';
 import { start } from './app.mjs';
 
 const preload = createRequire(import.meta.url).resolve('sidecall/electron/preload');
-const file = join(mkdtempSync(join(tmpdir(), 'sidecall-example-')), 'large.bin');
+const temporary = mkdtempSync(join(tmpdir(), 'sidecall-example-'));
+const file = join(temporary, 'large.bin');
 writeFileSync(file, Buffer.alloc(512 * 1024 * 1024, 'sidecall'));
 
 await app.whenReady();
@@ -17,5 +18,6 @@ const running = await start(
 );
 app.on('window-all-closed', async () => {
   await running.stop();
+  rmSync(temporary, { recursive: true });
   app.quit();
 });

@@ -14,9 +14,9 @@
 #include <sys/prctl.h>
 #endif
 
-enum { MAGIC = 0x6c616373, REQUEST_MAX = 4096, FRAME_MAX = 65656, METHODS_MAX = 16, NAME_MAX_BYTES = 256 };
+enum { MAGIC = 0x6c616373, REQUEST_MAX = 4096, FRAME_MAX = 65656, METHODS_MAX = 4096, NAME_MAX_BYTES = 256 };
 enum { METHOD = 1, OPEN = 2, MESSAGE = 3, END = 6, CREDIT = 8, GOAWAY = 9, PING = 10, PONG = 11 };
-enum { UNARY = 1, UNIMPLEMENTED = 12, HALF_END = 2 };
+enum { UNARY = 1, NOTIFICATION = 2, UNIMPLEMENTED = 12, HALF_END = 2 };
 
 static int channel;
 
@@ -106,9 +106,9 @@ static int describe(char *json, size_t size) {
 }
 
 static void answer_call(const uint8_t *frame, uint32_t bytes, int is_known) {
-  const uint32_t slot = get(frame + 4, 4), generation = get(frame + 8, 4);
+  const uint32_t slot = get(frame + 4, 4), generation = get(frame + 8, 4), kind = get(frame + 2, 2);
   uint8_t rest[8 + 256];
-  if (is_known && get(frame + 2, 2) == UNARY) {
+  if (is_known && kind == UNARY) {
     const int length = describe((char *)rest + 4, sizeof rest - 4);
     put(rest, (uint32_t)length, 4);
     send_frame(MESSAGE, HALF_END, 0, slot, generation, rest, 4 + (uint32_t)length);
@@ -119,9 +119,9 @@ static void answer_call(const uint8_t *frame, uint32_t bytes, int is_known) {
     memcpy(rest + 8, words, sizeof words - 1);
     send_frame(END, 0, UNIMPLEMENTED, slot, generation, rest, 8 + sizeof words - 1);
   }
-  /* The request was taken: its bytes may be used again, in window 0, which counts 64 for each. */
+  /* The request was taken: its bytes, and 64 for each, may be used again in their window (section 4): 3 holds notifications. */
   put(rest, bytes + 64, 4);
-  send_frame(CREDIT, 0, 0, 0, 0, rest, 4);
+  send_frame(CREDIT, 0, 0, kind == NOTIFICATION ? 3 : 0, 0, rest, 4);
 }
 
 static void serve(void) {

@@ -5,7 +5,7 @@ import { notification, service, unary } from 'sidecall';
 export const Runner = service('Runner', {
   /** { name, entry, state } → { commands: string[] }: loads an extension and calls its activate(). */
   activate: unary(),
-  /** { name, command, args } → what the command returned. */
+  /** { name, command, args, depth } → what the command returned. */
   run: unary(),
 });
 
@@ -19,6 +19,6 @@ export const Host = service('Host', {
   read: unary(),
   /** { name, key, value } */
   write: unary(),
-  /** { name, command, args }: runs a command of another extension. */
+  /** { name, command, args, depth }: runs a command of another extension, which ends with its caller. */
   execute: unary(),
 });

@@ -17,6 +17,7 @@ const standard = {
   commandTimeoutMs: 10_000,
   livenessEveryMs: 500,
   heapMegabytes: 256,
+  executeDepthMax: 4,
 };
 
 /**
@@ -32,13 +33,12 @@ export class ExtensionHost {
 
   constructor(folder, options = {}) {
     this.#options = { ...standard, ...options };
-    this.#services = new HostServices((caller, command, args) =>
-      this.#execute(caller, command, args),
-    );
-    for (const name of readdirSync(folder).sort()) {
-      const extension = readExtension(resolve(folder, name), name);
-      this.#extensions.set(name, extension);
-      this.#services.add(name);
+    this.#services = new HostServices((...asked) => this.#execute(...asked));
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      if (!entry.isDirectory()) continue;
+      const extension = readExtension(resolve(folder, entry.name), entry.name);
+      this.#extensions.set(entry.name, extension);
+      this.#services.add(entry.name);
     }
   }
 
@@ -73,14 +73,13 @@ export class ExtensionHost {
       commands.includes(command),
     );
     if (extension === undefined) throw new RpcError('not_found', `there is no command ${command}`);
+    this.#closed.signal.throwIfAborted();
     const process = await this.#activate(extension);
     extension.running += 1;
     try {
-      const { timeoutMs = this.#options.commandTimeoutMs, signal } = options;
-      return await process.runner.run(
-        { name: extension.name, command, args },
-        { timeoutMs, signal },
-      );
+      const { timeoutMs = this.#options.commandTimeoutMs, signal, depth = 0 } = options;
+      const request = { name: extension.name, command, args, depth };
+      return await process.runner.run(request, { timeoutMs, signal });
     } finally {
       extension.running -= 1;
     }
@@ -102,15 +101,21 @@ export class ExtensionHost {
   }
 
   async close() {
-    this.#closed.abort();
+    this.#closed.abort(new RpcError('unavailable', 'the host is closed'));
+    // Those that are starting are given up by the signal; what did start is stopped.
+    await Promise.allSettled([...this.#processes.values()].map(({ started }) => started));
     const helpers = [...this.#processes.values()].map(({ helper }) => helper).filter(Boolean);
     await Promise.all(helpers.map((helper) => helper.stop({ deadlineMs: 500, killGraceMs: 200 })));
   }
 
-  #execute(caller, command, args) {
+  /** A command that another extension asked for: it ends with whoever asked, and goes so deep. */
+  #execute(caller, command, args, { signal, depth }) {
     const target = this.commands.find((each) => each.command === command);
     if (target?.name === caller) throw new RpcError('invalid_argument', 'call your own functions');
-    return this.run(command, args);
+    if (depth >= this.#options.executeDepthMax) {
+      throw new RpcError('resource_exhausted', `commands may call commands ${depth} deep`);
+    }
+    return this.run(command, args, { signal, depth: depth + 1 });
   }
 
   /** The process of an extension, with the extension active in it. */
@@ -140,6 +145,7 @@ export class ExtensionHost {
         { timeoutMs: this.#options.activateTimeoutMs },
       );
       extension.state = 'active';
+      extension.why = undefined;
     } catch (error) {
       extension.session = undefined; // the next command tries again
       if (extension.state === 'activating') extension.state = 'failed';
@@ -163,6 +169,7 @@ export class ExtensionHost {
     const args = [`--max-old-space-size=${heapMegabytes}`, runner];
     created.helper = await spawnHelper(process.execPath, args, {
       ...{ restart, limits, stdout: 'ignore', stderr: 'ignore' },
+      signal: this.#closed.signal,
     });
     created.helper.serve(
       Host,
@@ -212,14 +219,29 @@ async function runningSession(helper) {
   }
 }
 
+/** One that cannot be read is shown as failed, with why; nobody else suffers. */
 function readExtension(folder, name) {
-  const {
-    main,
-    commands,
-    process = name,
-  } = JSON.parse(readFileSync(join(folder, 'extension.json'), 'utf8'));
-  return {
-    ...{ name, process, commands, entry: join(folder, main) },
-    ...{ state: 'idle', why: undefined, running: 0, session: undefined, activation: undefined },
+  const idle = {
+    state: 'idle',
+    why: undefined,
+    running: 0,
+    session: undefined,
+    activation: undefined,
   };
+  const extension = { ...idle, name, process: name, commands: [], entry: undefined };
+  try {
+    const manifest = JSON.parse(readFileSync(join(folder, 'extension.json'), 'utf8'));
+    const { main, commands, process = name } = manifest ?? {};
+    const isList = Array.isArray(commands) && commands.every((each) => typeof each === 'string');
+    if (typeof main !== 'string' || typeof process !== 'string' || !isList) {
+      throw new TypeError('extension.json needs main, a text, and commands, a list of texts');
+    }
+    // Nobody takes over what belongs to another.
+    const foreign = commands.filter((each) => !each.startsWith(`${name}.`));
+    if (foreign.length > 0)
+      throw new TypeError(`commands of ${name} begin with '${name}.': ${foreign}`);
+    return { ...extension, process, commands, entry: join(folder, main) };
+  } catch (error) {
+    return { ...extension, state: 'failed', why: error.message };
+  }
 }

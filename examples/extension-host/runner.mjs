@@ -1,4 +1,5 @@
 // The process that extensions run in. It loads them on demand and gives each its API.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { pathToFileURL } from 'node:url';
 import { parent, RpcError } from 'sidecall';
 import { Host, Runner } from './contract.mjs';
@@ -6,6 +7,8 @@ import { Host, Runner } from './contract.mjs';
 const session = await parent();
 const host = session.client(Host);
 const extensions = new Map();
+// How many commands of others led to the one that runs.
+const depths = new AsyncLocalStorage();
 let progressIds = 0;
 
 session.serve(Runner, {
@@ -20,11 +23,11 @@ session.serve(Runner, {
     }
     return { commands: [...commands.keys()] };
   },
-  async run({ name, command, args }, ctx) {
+  async run({ name, command, args, depth }, ctx) {
     const run = extensions.get(name)?.commands.get(command);
     if (run === undefined) throw new RpcError('not_found', `${name} has no command ${command}`);
     try {
-      return await run(args, ctx);
+      return await depths.run(depth, () => run(args, ctx));
     } catch (error) {
       if (RpcError.is(error)) throw error;
       throw new RpcError('unknown', `${command}: ${error.message}`);
@@ -45,7 +48,7 @@ function apiFor(name, commands) {
   return Object.freeze({
     commands: {
       register: (command, run) => void commands.set(command, run),
-      execute: (command, args) => host.execute({ name, command, args }),
+      execute: (command, args) => host.execute({ name, command, args, depth: depths.getStore() }),
     },
     /** Runs work(report), where report(done, total) moves a progress bar. */
     async withProgress(title, work) {

@@ -53,7 +53,7 @@ export class HostServices {
         const known = find(request);
         await pace.next();
         known.logged += 1;
-        known.log.push(String(request.text).slice(0, logTextMax));
+        known.log.push(shortened(request.text, logTextMax));
         if (known.log.length > logLinesMax) known.log.shift();
       },
       progress: (request) => {
@@ -62,7 +62,7 @@ export class HostServices {
         if (![id, done, total].every(Number.isFinite))
           throw new RpcError('invalid_argument', 'figures');
         progress.delete(id);
-        if (done < total) progress.set(id, { title: String(title).slice(0, 40), done, total });
+        if (done < total) progress.set(id, { title: shortened(title, 40), done, total });
         if (progress.size > progressMax) progress.delete(progress.keys().next().value);
       },
       read: (request) => find(request).storage.get(String(request.key)),
@@ -81,12 +81,21 @@ export class HostServices {
         known.storage.set(key, request.value ?? null);
         known.stored += bytes - freed;
       },
-      execute: (request) => {
+      execute: (request, { signal }) => {
         find(request);
-        return this.#execute(request.name, String(request.command), request.args);
+        const depth = Number.isInteger(request.depth) ? request.depth : 0;
+        return this.#execute(request.name, String(request.command), request.args, {
+          signal,
+          depth,
+        });
       },
     };
   }
+}
+
+/** A copy: a part of a long text would keep all of it in memory. */
+function shortened(text, length) {
+  return Buffer.from(String(text).slice(0, length)).toString();
 }
 
 /** So many a second; whoever comes early waits. */

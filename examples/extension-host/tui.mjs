@@ -13,12 +13,13 @@ export function stateOf({ state, loop, busyForMs }) {
 }
 
 export function bar(done, total, width = barWidth) {
-  const filled = Math.max(0, Math.min(width, Math.round((width * done) / total)));
-  return `${'█'.repeat(filled)}${'░'.repeat(width - filled)} ${Math.floor((100 * done) / total)} %`;
+  const share = total > 0 ? Math.max(0, Math.min(1, done / total)) : 0;
+  const filled = Math.round(width * share);
+  return `${'█'.repeat(filled)}${'░'.repeat(width - filled)} ${Math.floor(100 * share)} %`;
 }
 
 function cut(text, width) {
-  const plain = text.replaceAll(/\p{Cc}/gu, ' '); // nobody else writes to the terminal
+  const plain = text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '); // nobody else writes to the terminal
   return plain.length > width ? `${plain.slice(0, width - 1)}…` : plain.padEnd(width);
 }
 

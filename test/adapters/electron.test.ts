@@ -11,6 +11,7 @@ import { RpcError, type SidecallError } from '../../src/errors.ts';
 import type { SidecallEvent } from '../../src/events.ts';
 import { spawnHelper } from '../../src/helper/helper.ts';
 import { bytes } from '../../src/rpc/codec.ts';
+import { leased } from '../../src/rpc/lease.ts';
 import {
   bidi,
   clientStream,
@@ -318,8 +319,10 @@ describe('a page', () => {
     const search = (await connected(main.page)).client(Search);
     const local = await failureOf(search.query({ text: (() => 1) as never }));
     expect(local.code).toBe('ERR_SIDECALL_ENCODE');
-    const big = await failureOf(search.query({ text: 1n as never }));
-    expect(big.code).toBe('ERR_SIDECALL_ENCODE');
+    for (const value of [1n, new Map(), /x/, new Error('x'), new ArrayBuffer(8)]) {
+      const strange = await failureOf(search.query({ text: value as never }));
+      expect(strange.status).toBe('invalid_argument');
+    }
     const metadata = { 'Upper Case': 'x' };
     const strange = await failureOf(search.query({ text: '' }, { metadata }));
     expect(strange.status).toBe('invalid_argument');
@@ -334,6 +337,92 @@ describe('a page', () => {
       failureOf(connectMain({ name: 'nobody', timeoutMs: 30 })),
     );
     expect(failure.message).toContain("'nobody' within 30 ms");
+  });
+});
+
+describe('a page that is careless', () => {
+  it('is refused what main would take for a lie, and keeps its connection', async () => {
+    await using main = bench();
+    const connection = await connected(main.page);
+    const search = connection.client(Search);
+    const hanging = failureOf(search.hang());
+    for (const options of [
+      ...[12.5, Number.POSITIVE_INFINITY, Number.NaN, -1, '5'].map((timeoutMs) => ({ timeoutMs })),
+      ...[{ metadata: 'x' }, { metadata: null }, { signal: {} }, { onHeaders: 1 }, { timeout: 1 }],
+    ]) {
+      const refused = await failureOf(search.query({ text: '' }, options as never));
+      expect(refused, JSON.stringify(options)).toBeInstanceOf(Error);
+      expect(refused.code).toMatch(/^ERR_(OUT_OF_RANGE|INVALID_ARG)/);
+    }
+    expect(await search.query({ text: 'ok' })).toEqual({ hits: 2 });
+    expect(main.events).toEqual([]);
+    connection.close();
+    await hanging;
+  });
+
+  it('may end before what it sent has left', async () => {
+    await using main = bench();
+    const search = (await connected(main.page)).client(Search);
+    const sum = search.sum();
+    const sends = Array.from({ length: 100 }, () => sum.send(1));
+    expect(await sum.end()).toBe(100);
+    await Promise.all(sends);
+    const late = await failureOf(sum.send(1));
+    expect(late.code).toBe('ERR_SIDECALL_END_OF_STREAM');
+  });
+
+  it('may leave a stream quietly, and is left by a call that ends', async () => {
+    await using main = bench();
+    const search = (await connected(main.page)).client(Search);
+    const stream = search.list({ to: 1_000_000 });
+    await stream.next();
+    await stream.return?.();
+    expect(await stream.next()).toEqual({ done: true, value: undefined });
+    const aborter = new AbortController();
+    const chat = search.chat({ signal: aborter.signal });
+    const pending = chat.next();
+    await chat.return?.();
+    expect(await pending).toEqual({ done: true, value: undefined });
+    let isLeft = false;
+    const endless = {
+      next: () => new Promise<IteratorResult<number>>(() => undefined),
+      return: async () => {
+        isLeft = true;
+        return { done: true as const, value: 0 };
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+    const summed = failureOf(search.sum(endless as never, { signal: aborter.signal }));
+    aborter.abort();
+    await summed;
+    await until(() => isLeft);
+  });
+
+  it('may go on sending while a handler that has heard enough answers', async () => {
+    const Brief = service('Brief', { talk: bidi<number, number>() });
+    const other = bench({ allow: [Brief] });
+    other.pair.far.serve(Brief, {
+      async *talk() {
+        for (let at = 0; at < 100; at += 1) yield at;
+      },
+    });
+    const talk = (await connected(other.page)).client(Brief).talk();
+    const stopped = failureOf(
+      (async () => {
+        for (;;) await talk.send(1);
+      })(),
+    );
+    const heard: number[] = [];
+    for await (const number of talk) {
+      heard.push(number);
+      if (heard.length % 10 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    expect(heard).toHaveLength(100);
+    expect((await stopped).code).toBe('ERR_SIDECALL_END_OF_STREAM');
+    expect(other.events).toEqual([]);
+    await other[Symbol.asyncDispose]();
   });
 });
 
@@ -385,6 +474,17 @@ describe('ports', () => {
     main.contents.emit(event);
     await hanging;
     await until(() => main.noted.reasons.length === 1);
+    expect(main.exposure.connections).toBe(0);
+  });
+
+  it('for a page that goes in this very moment are closed', async () => {
+    await using main = bench();
+    const frame = Object.assign(main.contents.mainFrame, {
+      postMessage: () => {
+        throw new Error('Render frame was disposed');
+      },
+    });
+    main.contents.ipc.emit('sidecall:connect', { senderFrame: frame }, 'main', 'token');
     expect(main.exposure.connections).toBe(0);
   });
 
@@ -506,6 +606,65 @@ describe('a page that lies', () => {
     await until(() => main.pair.near.stats().calls.open === 0);
   });
 
+  it('by values that unfold to more than there is memory is refused, at once', async () => {
+    await using main = bench();
+    const { post, heard } = await rawPort(main.page);
+    let shared: unknown = ['x'];
+    for (let at = 0; at < 60; at += 1) shared = [shared, shared];
+    const sparse: unknown[] = [];
+    sparse.length = 100_000_000;
+    let deep: unknown = {};
+    for (let at = 0; at < 100; at += 1) deep = { deep };
+    const metadata = Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`k${at}`, '']));
+    for (const [id, value] of [shared, sparse, deep, 'x'.repeat(70_000_000)].entries()) {
+      post({ t: 'open', id, method: 'Search.query', kind: 'unary', value: { text: value } });
+    }
+    await until(() => heard.filter(({ t }) => t === 'error').length === 4);
+    expect(heard.slice(1).map(({ error }) => (error as { status: string }).status)).toEqual([
+      ...['resource_exhausted', 'resource_exhausted', 'invalid_argument', 'resource_exhausted'],
+    ]);
+    post({ ...open, id: 50, metadata });
+    await until(() => heard.at(-1)?.t === 'bye');
+  });
+
+  it('by sending what nobody takes holds no more than so much', async () => {
+    await using main = bench({ allow: ['Slow.sum'] });
+    const Slow = service('Slow', { sum: clientStream<string, number>() });
+    main.pair.far.serve(Slow, { sum: () => new Promise(() => undefined) });
+    const { post, heard } = await rawPort(main.page);
+    for (let id = 0; id < 8; id += 1) {
+      post({ t: 'open', id, method: 'Slow.sum', kind: 'clientStream' });
+      for (let at = 0; at < 10; at += 1) {
+        post({ t: 'message', id, value: 'x'.repeat(3_000_000) });
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+    }
+    await until(() => heard.some(({ t }) => t === 'error'));
+    expect(heard.find(({ t }) => t === 'error')).toMatchObject({
+      error: { code: 'ERR_SIDECALL_LIMIT_BYTES' },
+    });
+    main.pair.cut();
+  });
+
+  it('by giving calls up in a flood is slowed down; the session that others share lives', async () => {
+    await using main = bench();
+    const other = (await connected(main.page)).client(Search);
+    const { post, heard } = await rawPort(main.page);
+    const limited = (): number =>
+      heard.filter(
+        ({ error }) => (error as { code?: string })?.code === 'ERR_SIDECALL_LIMIT_STREAMS',
+      ).length;
+    for (let id = 0; id < 20_000; id += 1) {
+      post({ ...open, id });
+      post({ t: 'cancel', id });
+      if (id % 16 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    await until(() => limited() > 15_000);
+    expect(await other.query({ text: 'still here' })).toEqual({ hits: 10 });
+    expect(main.pair.near.state).toBe('open');
+    expect(main.events).toEqual([]);
+  });
+
   it('about calls that have ended says nothing', async () => {
     await using main = bench();
     const { post, heard } = await rawPort(main.page);
@@ -529,6 +688,11 @@ describe('exposeToRenderer()', () => {
     ['a range', { MessageChannelMain, allow: ['a.b'], maxInFlight: 0 }],
     ['a wild card', { MessageChannelMain, allow: ['a.b'], origins: ['*'] }],
     ['the origin of anything', { MessageChannelMain, allow: ['a.b'], origins: ['null'] }],
+    ['no name', { MessageChannelMain, allow: ['a.b'], name: '' }],
+    [
+      'leases',
+      { MessageChannelMain, allow: [service('Vat', { take: unary({ response: leased }) })] },
+    ],
     ['an unknown option', { MessageChannelMain, allow: ['a.b'], sandbox: false }],
   ])('refuses %s', async (_what, options) => {
     const pair = createSessionPair();

@@ -1,6 +1,6 @@
 // The example of an extension host: killed, blocked, flooded and lied to, by its own extensions.
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/contract.ts';
@@ -203,6 +203,103 @@ describe('extensions', () => {
 });
 
 describe('the host', () => {
+  it('shows extensions that it cannot read, and those that claim what is not theirs, as failed', async () => {
+    using scratch = scratchDirectory();
+    cpSync(join(folder, 'hello'), scratch.file('hello'), { recursive: true });
+    writeFileSync(scratch.file('stray.txt'), 'no folder');
+    const manifests: Record<string, string> = {
+      broken: '{',
+      nothing: 'null',
+      listless: '{ "main": "x.mjs", "commands": "a" }',
+      thief: '{ "main": "x.mjs", "commands": ["hello.greet"] }',
+      empty: '{}',
+    };
+    for (const [name, text] of Object.entries(manifests)) {
+      mkdirSync(scratch.file(name));
+      writeFileSync(scratch.file(`${name}/extension.json`), text);
+    }
+    await hosting(
+      async (host, row) => {
+        expect(await host.run('hello.greet')).toBe('hello, world');
+        for (const name of Object.keys(manifests)) {
+          expect(row(name)).toMatchObject({ state: 'failed', pid: undefined });
+          expect(row(name).why).toBeTruthy();
+        }
+        expect(host.rows).toHaveLength(6);
+      },
+      {},
+      scratch.path,
+    );
+  });
+
+  it('that is closed starts nothing more, and what was starting is gone', async () => {
+    const host = new ExtensionHost(folder, { restart });
+    const starting = failureOf(host.run('hello.greet'));
+    await host.close();
+    await starting;
+    expect((await failureOf(host.run('notes.add'))).message).toContain('the host is closed');
+    const isRunner = (pid: string): boolean => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('runner.mjs');
+      } catch {
+        return false; // gone meanwhile
+      }
+    };
+    const children = (): string[] =>
+      readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ');
+    await until(() => !children().some(isRunner));
+  });
+
+  it('ends a command with the extension that asked for it, and lets none call in circles', async () => {
+    using scratch = scratchDirectory();
+    for (const [name, other] of [
+      ['ping', 'pong'],
+      ['pong', 'ping'],
+    ] as const) {
+      mkdirSync(scratch.file(name));
+      const manifest = {
+        main: 'index.mjs',
+        commands: [`${name}.go`, `${name}.wait`, `${name}.ask`],
+      };
+      writeFileSync(scratch.file(`${name}/extension.json`), JSON.stringify(manifest));
+      const code = `export function activate({ commands, log }) {
+        commands.register('${name}.go', () => commands.execute('${other}.go'));
+        commands.register('${name}.ask', () => commands.execute('${other}.wait'));
+        commands.register('${name}.wait', (_args, { signal }) => new Promise((resolve) =>
+          signal.addEventListener('abort', () => { log('told'); resolve(); })));
+      }`;
+      writeFileSync(scratch.file(`${name}/index.mjs`), code);
+    }
+    const run = async (
+      host: Host,
+      row: (name: string) => Row & { running?: number },
+    ): Promise<void> => {
+      expect((await failureOf(host.run('ping.go'))).message).toContain('4 deep');
+      const aborter = new AbortController();
+      const asked = failureOf(host.run('ping.ask', undefined, { signal: aborter.signal }));
+      await until(() => row('pong').running === 1);
+      aborter.abort();
+      await asked;
+      await until(() => row('pong').log.includes('told'));
+      expect(row('pong').running).toBe(0);
+    };
+    await hosting(run, {}, scratch.path);
+  });
+
+  it('keeps no more of a long text than it shows', async () => {
+    const { HostServices } = await import(join(home, 'services.mjs'));
+    const services = new HostServices(() => undefined);
+    services.add('mine');
+    const handlers = services.handlers(() => true);
+    globalThis.gc?.();
+    const before = process.memoryUsage().heapUsed;
+    for (let at = 0; at < 50; at += 1) {
+      await handlers.log({ name: 'mine', text: String(at).repeat(1_000_000) });
+    }
+    globalThis.gc?.();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000);
+  });
+
   it('ends with all of its processes, however busy', async () => {
     const host = new ExtensionHost(folder, { restart, livenessEveryMs: 50 });
     await host.run('busy.compute', { ms: 1 });
@@ -234,6 +331,8 @@ describe('the host', () => {
     expect(stateOf({ ...row, loop: 'turning' })).toBe('active');
     expect(stateOf({ ...row, state: 'disabled' })).toBe('disabled');
     expect(bar(1, 2, 4)).toBe('██░░ 50 %');
+    expect(bar(-1, 0, 4)).toBe('░░░░ 0 %');
+    expect(render([{ ...row, log: ['a\u202eb\u2028c'] }], { color: false })).toContain('a b c');
     expect(render([{ ...row, log: ['\u001b[2Jgone'] }], { color: false })).not.toContain('\u001b');
   });
 });

@@ -15,7 +15,7 @@ export function snippetsOf(text: string): Snippets {
   const files = new Map<string, string>();
   const program: string[] = [];
   for (const [, code] of text.matchAll(/```js\n([\s\S]*?)```/g)) {
-    const name = /^\/\/ ([\w-]+\.c?m?js)\n/.exec(code as string)?.[1];
+    const name = /^\/\/ ([\w.-]+\.c?m?js)\n/.exec(code as string)?.[1];
     if (name === undefined) program.push(code as string);
     else files.set(name, code as string);
   }

@@ -54,7 +54,7 @@ async function showFolder() {
   const names = new Map();
   for (;;) {
     try {
-      for await (const { event, name, bytes } of library.watch({ folder: places.folder })) {
+      for await (const { event, name, bytes } of library.watch()) {
         if (event === 'removed') names.delete(name);
         else names.set(name, bytes);
         draw(names);
@@ -110,7 +110,7 @@ async function hash() {
   element('outcome').textContent = '';
   try {
     const { signal } = aborter;
-    for await (const { done, total, sha256 } of library.hash({ file: places.file }, { signal })) {
+    for await (const { done, total, sha256 } of library.hash(undefined, { signal })) {
       const share = total === 0 ? 1 : done / total;
       element('progress').value = share;
       element('percent').textContent = `${Math.floor(100 * share)} %`;

@@ -5,6 +5,7 @@ import { nodeError, SidecallError } from '../../errors.ts';
 import { emitEvent, type OnEvent } from '../../events.ts';
 import { checkInteger, checkKeys } from '../../options.ts';
 import type { ClientOptions } from '../../rpc/client.ts';
+import { leased } from '../../rpc/lease.ts';
 import { type Client, checkService, type Methods, type Service } from '../../rpc/service.ts';
 import { channels } from './port.ts';
 import { type Allowed, PortServer } from './port-server.ts';
@@ -110,7 +111,7 @@ export function exposeToRenderer(
     allowed: checkAllow(options.allow),
     maxInFlight: checkInteger('maxInFlight', options.maxInFlight, inFlightRange),
     origins: checkOrigins(options.origins),
-    name: options.name ?? 'main',
+    name: checkName(options.name),
     MessageChannelMain: options.MessageChannelMain,
     onEvent: options.onEvent,
   };
@@ -183,7 +184,12 @@ class RendererExposure implements Exposure {
       onClosed: () => this.#ports.delete(server),
     });
     this.#ports.add(server);
-    frame.postMessage(channels.port, token, [port2]);
+    try {
+      frame.postMessage(channels.port, token, [port2]);
+    } catch {
+      // It was disposed of in this very moment.
+      server.close(new SidecallError('ERR_SIDECALL_PEER_GONE', 'the page has gone'));
+    }
   };
 
   #whyNot(frame: MainFrame | null, token: unknown): string | undefined {
@@ -226,11 +232,24 @@ function checkAllow(allow: ExposeOptions['allow']): Map<string, Allowed> {
       checkService('exposeToRenderer().allow', entry);
       for (const [member, method] of Object.entries((entry as Service).methods)) {
         const name = (entry as Service).wireName(member);
+        if (
+          [method.request, 'response' in method ? method.response : undefined].includes(
+            leased as never,
+          )
+        ) {
+          throw wrong(`exposeToRenderer(): ${name} takes or gives leases, which no page can hold`);
+        }
         allowed.set(name, { name, method });
       }
     }
   }
   return allowed;
+}
+
+function checkName(name: string | undefined): string {
+  if (name === undefined) return 'main';
+  if (typeof name === 'string' && name !== '') return name;
+  throw wrong('exposeToRenderer(): name must be a text');
 }
 
 function checkOrigins(origins: readonly string[] | undefined): readonly string[] {

@@ -4,7 +4,6 @@
 import { RpcError, SidecallError } from '../../errors.ts';
 import { emitEvent, type OnEvent } from '../../events.ts';
 import { fixed, ranges } from '../../limits.ts';
-import type { CallOptions } from '../../rpc/call.ts';
 import {
   bidi,
   clientStream,
@@ -16,14 +15,16 @@ import {
   unary,
 } from '../../rpc/service.ts';
 import type { Callable, MainPort } from './main.ts';
+import { type MainMessage, type PageMessage, portVersion } from './port.ts';
+import { costOf } from './port-values.ts';
 import {
-  type MainMessage,
-  type PageMessage,
-  type PortError,
-  portVersion,
-  requestWindow,
-  responseWindow,
-} from './port.ts';
+  type AnyFunction,
+  broken,
+  type CallPort,
+  type OpenMessage,
+  portError,
+  RelayedCall,
+} from './relayed-call.ts';
 
 /** A method that the page may call. Without a description: in JSON, of any kind. */
 export interface Allowed {
@@ -48,17 +49,24 @@ const kinds: { readonly [Kind in MethodKind]: () => Method } = {
 };
 const creditMax = 1_024;
 
-type OpenMessage = Extract<PageMessage, { t: 'open' }>;
-// biome-ignore lint/suspicious/noExplicitAny: the kinds of methods differ
-type AnyFunction = (...args: any[]) => any;
+// What a page has sent and nobody has taken yet, in all calls of a port.
+const heldMaxBytes = 64 * 1024 * 1024;
+// Calls that are given up cost the session's peer more than the page, and a session bounds them (200 a second): eight ports
+// at this rate stay below. Beyond it a call keeps its place among those in flight for a while.
+const givenUpPerSecond = 20;
+const givenUpAtOnce = 64;
 
-export class PortServer {
+export class PortServer implements CallPort {
   readonly #port: MainPort;
   readonly #session: Callable;
   readonly #settings: PortSettings;
   readonly #calls = new Map<number, RelayedCall>();
   readonly #functions = new Map<string, AnyFunction>();
   #isClosed = false;
+  #heldBytes = 0;
+  #cooling = 0;
+  #tokens = givenUpAtOnce;
+  #filledAt = performance.now();
 
   constructor(port: MainPort, session: Callable, settings: PortSettings) {
     this.#port = port;
@@ -92,8 +100,25 @@ export class PortServer {
     }
   }
 
-  onCallEnded(id: number): void {
+  release(cost: number): void {
+    this.#heldBytes -= cost;
+  }
+
+  onCallEnded(id: number, isGivenUp: boolean): void {
     this.#calls.delete(id);
+    if (isGivenUp) this.#cooling += 1;
+  }
+
+  /** Calls that take a place: those under way, and those given up too quickly. */
+  get #inFlight(): number {
+    const now = performance.now();
+    const refilled = ((now - this.#filledAt) / 1_000) * givenUpPerSecond;
+    this.#tokens = Math.min(givenUpAtOnce, this.#tokens + refilled);
+    this.#filledAt = now;
+    const cooled = Math.min(this.#cooling, Math.floor(this.#tokens));
+    this.#cooling -= cooled;
+    this.#tokens -= cooled;
+    return this.#calls.size + this.#cooling;
   }
 
   #onMessage(data: unknown): void {
@@ -115,7 +140,7 @@ export class PortServer {
       return this.#open(message);
     }
     if (call === undefined) return; // it has ended meanwhile
-    if (message.t === 'message') call.requests.push(message.value);
+    if (message.t === 'message') this.#take(call, message.value);
     else if (message.t === 'end') call.requests.end();
     else if (message.t === 'credit') call.responses.grant(message.count);
     else call.cancel(new SidecallError('ERR_SIDECALL_CANCELLED'));
@@ -123,8 +148,9 @@ export class PortServer {
 
   #open(message: OpenMessage): void {
     const { id, method, kind } = message;
-    if (this.#calls.size >= this.#settings.maxInFlight) {
-      const words = `${method}: the page has ${this.#calls.size} calls under way, as many as main allows`;
+    const { maxInFlight } = this.#settings;
+    if (this.#inFlight >= maxInFlight) {
+      const words = `${method}: the page has ${maxInFlight} calls under way or just given up, as many as main allows`;
       return this.#refuse(id, new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', words));
     }
     const allowed = this.#settings.allowed.get(method);
@@ -135,9 +161,36 @@ export class PortServer {
       const words = `${method} is of kind ${allowed.method.kind}, not ${kind}`;
       return this.#refuse(id, new RpcError('unimplemented', words));
     }
+    let cost: number;
+    try {
+      cost = costOf(message.value);
+      this.#hold(cost);
+    } catch (error) {
+      return this.#refuse(id, SidecallError.from(error));
+    }
     const call = new RelayedCall(this, message);
     this.#calls.set(id, call);
-    void call.run(this.#functionOf(allowed, kind));
+    void call.run(this.#functionOf(allowed, kind)).then(() => this.release(cost));
+  }
+
+  /** A request of a stream. */
+  #take(call: RelayedCall, value: unknown): void {
+    let cost: number;
+    try {
+      cost = costOf(value);
+      this.#hold(cost);
+    } catch (error) {
+      return call.fail(SidecallError.from(error));
+    }
+    call.requests.push(value, cost);
+  }
+
+  #hold(cost: number): void {
+    if (this.#heldBytes + cost > heldMaxBytes) {
+      const words = `the page has sent ${this.#heldBytes} bytes that nobody has taken yet`;
+      throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words);
+    }
+    this.#heldBytes += cost;
   }
 
   #refuse(id: number, error: SidecallError): void {
@@ -153,146 +206,6 @@ export class PortServer {
     const { call } = this.#session.client(service) as unknown as { call: AnyFunction };
     this.#functions.set(key, call);
     return call;
-  }
-}
-
-class RelayedCall {
-  readonly requests: RequestQueue;
-  readonly responses = new ResponseCredit();
-  readonly #port: PortServer;
-  readonly #opening: OpenMessage;
-  readonly #given = new AbortController();
-
-  constructor(port: PortServer, opening: OpenMessage) {
-    this.#port = port;
-    this.#opening = opening;
-    const { id } = opening;
-    this.requests = new RequestQueue(() => port.post({ t: 'credit', id, count: 1 }));
-  }
-
-  cancel(reason: SidecallError): void {
-    this.#given.abort(reason);
-    this.requests.end();
-    this.responses.stop();
-  }
-
-  async run(call: AnyFunction): Promise<void> {
-    const { id, method } = this.#opening;
-    try {
-      const value = await this.#make(call);
-      this.#post({ t: 'result', id, value: tight(value) });
-    } catch (error) {
-      if (!this.#given.signal.aborted) {
-        this.#port.post({ t: 'error', id, error: portError(asSidecall(error, method)) });
-      }
-    } finally {
-      this.#port.onCallEnded(id);
-    }
-  }
-
-  async #make(call: AnyFunction): Promise<unknown> {
-    const { kind, value } = this.#opening;
-    const takesStream = kind === 'clientStream' || kind === 'bidi';
-    const given = call(takesStream ? this.requests : value, this.#options());
-    if (kind !== 'serverStream' && kind !== 'bidi') return given;
-    for await (const response of given) {
-      await this.responses.take();
-      if (this.#given.signal.aborted) break;
-      this.#post({ t: 'message', id: this.#opening.id, value: tight(response) });
-    }
-    return undefined;
-  }
-
-  #options(): CallOptions {
-    const { id, timeoutMs, metadata } = this.#opening;
-    return {
-      signal: this.#given.signal,
-      timeoutMs,
-      metadata,
-      onHeaders: (headers) => this.#post({ t: 'headers', id, metadata: tight(headers) }),
-      onTrailers: (trailers) => this.#post({ t: 'trailers', id, metadata: tight(trailers) }),
-    };
-  }
-
-  #post(message: MainMessage): void {
-    if (this.#port.post(message)) return;
-    const words = `${this.#opening.method}: the answer cannot be cloned for the page`;
-    throw new SidecallError('ERR_SIDECALL_ENCODE', words, { delivered: 'yes' });
-  }
-}
-
-/** Requests of a stream, as they come. What was taken makes room for one more. */
-class RequestQueue implements AsyncIterableIterator<unknown, undefined> {
-  readonly #onTaken: () => void;
-  readonly #waiting: unknown[] = [];
-  #wake: () => void = () => undefined;
-  #isEnded = false;
-
-  constructor(onTaken: () => void) {
-    this.#onTaken = onTaken;
-  }
-
-  /** @throws {SidecallError} `PROTOCOL` beyond the window, or behind the end. */
-  push(value: unknown): void {
-    if (this.#isEnded) throw broken('a request behind the last one');
-    if (this.#waiting.length >= requestWindow)
-      throw broken('more requests than there is credit for');
-    this.#waiting.push(value);
-    this.#wake();
-  }
-
-  end(): void {
-    this.#isEnded = true;
-    this.#wake();
-  }
-
-  async next(): Promise<IteratorResult<unknown, undefined>> {
-    while (this.#waiting.length === 0) {
-      if (this.#isEnded) return { done: true, value: undefined };
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-    const value = this.#waiting.shift();
-    this.#onTaken();
-    return { done: false, value };
-  }
-
-  async return(): Promise<IteratorResult<unknown, undefined>> {
-    this.#waiting.length = 0;
-    this.end();
-    return { done: true, value: undefined };
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-}
-
-/** How many responses the page will take. */
-class ResponseCredit {
-  #left = responseWindow;
-  #wake: () => void = () => undefined;
-  #isStopped = false;
-
-  grant(count: number): void {
-    if (this.#left + count > responseWindow) throw broken('credit for more than was sent');
-    this.#left += count;
-    this.#wake();
-  }
-
-  stop(): void {
-    this.#isStopped = true;
-    this.#wake();
-  }
-
-  async take(): Promise<void> {
-    while (this.#left === 0 && !this.#isStopped) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-    this.#left -= 1;
   }
 }
 
@@ -313,7 +226,9 @@ function checkMessage(data: unknown): PageMessage {
         (timeoutMs as number) >= 0 &&
         (timeoutMs as number) <= ranges.timeoutMs.max);
     if (!isTime) throw broken('a time-out');
-    if (metadata !== undefined && (typeof metadata !== 'object' || metadata === null)) {
+    const isMetadata = typeof metadata === 'object' && metadata !== null;
+    if (metadata !== undefined && !isMetadata) throw broken('metadata');
+    if (isMetadata && Object.keys(metadata).length > fixed.metadataEntriesMax) {
       throw broken('metadata');
     }
   } else if (t === 'credit') {
@@ -321,37 +236,4 @@ function checkMessage(data: unknown): PageMessage {
     if (!isCount || (count as number) > creditMax) throw broken('credit');
   } else if (t !== 'message' && t !== 'end' && t !== 'cancel') throw broken('a message');
   return message as unknown as PageMessage;
-}
-
-/** Bytes in memory of their own: a clone of a part would show the page all that the memory holds. */
-function tight<T>(value: T, depth = 0): T {
-  if (typeof value !== 'object' || value === null) return value;
-  if (depth > fixed.jsonDepthMax) {
-    const words = `an answer is nested deeper than ${fixed.jsonDepthMax}`;
-    throw new SidecallError('ERR_SIDECALL_ENCODE', words, { delivered: 'yes' });
-  }
-  const inner = <Inner>(each: Inner): Inner => tight(each, depth + 1);
-  if (value instanceof Uint8Array) return new Uint8Array(value) as T & Uint8Array;
-  if (Array.isArray(value)) return value.map(inner) as T;
-  if (value instanceof Date) return value;
-  // A copy of whatever else has fields: no codec of ours gives more.
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, inner(each)])) as T;
-}
-
-function asSidecall(error: unknown, method: string): SidecallError {
-  if (SidecallError.is(error)) return error;
-  // Misuse by the page: metadata that is none, a value that JSON cannot carry.
-  const words = `${method}: ${(error as Error | undefined)?.message ?? 'the call was refused'}`;
-  return new RpcError('invalid_argument', words);
-}
-
-function portError(error: SidecallError): PortError {
-  const { code, status, message, delivered, retryable } = error;
-  const common = { code, status, message, delivered, retryable };
-  if (!RpcError.is(error)) return { rpc: false, ...common };
-  return { rpc: true, ...common, details: tight(error.details), metadata: tight(error.metadata) };
-}
-
-function broken(what: string): SidecallError {
-  return new SidecallError('ERR_SIDECALL_PROTOCOL', `the page sent ${what} that is none`);
 }

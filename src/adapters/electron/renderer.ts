@@ -3,23 +3,18 @@
 // the DOM what stands below.
 import { RpcError, SidecallError } from '../../errors.ts';
 import type { Methods, Service } from '../../rpc/service.ts';
+import type { PageCall, PageLine } from './page-call.ts';
+import { clientOver, type PageClient, type PageClientOptions } from './page-client.ts';
 import { type MainMessage, type PageMessage, type PortError, portVersion } from './port.ts';
-import {
-  clientOver,
-  type PageCall,
-  type PageClient,
-  type PageClientOptions,
-  type PageLine,
-} from './renderer-call.ts';
 
+export type { PageCallOptions } from './page-call.ts';
 export type {
   PageBidi,
-  PageCallOptions,
   PageClient,
   PageClientOptions,
   PageClientStream,
   PageStream,
-} from './renderer-call.ts';
+} from './page-client.ts';
 
 interface PagePort {
   onmessage: ((event: { data: MainMessage }) => void) | null;
@@ -63,10 +58,29 @@ export async function connectMain(options: ConnectMainOptions = {}): Promise<Mai
       "there is no preload script: set webPreferences.preload to that of 'sidecall/electron/preload'";
     throw new SidecallError('ERR_SIDECALL_NO_LISTENER', words, { retryable: false });
   }
+  const until = performance.now() + timeoutMs;
   const port = await askForPort(page, name, timeoutMs);
   return new Promise((resolve, reject) => {
-    new MainConnection(port, resolve, reject);
+    const connection = new MainConnection(port, settle(resolve), settle(reject));
+    const timer = setTimeout(
+      () => {
+        reject(noPort(name, timeoutMs));
+        connection.close();
+      },
+      Math.max(0, until - performance.now()),
+    );
+    function settle<T>(then: (value: T) => void): (value: T) => void {
+      return (value) => {
+        clearTimeout(timer);
+        then(value);
+      };
+    }
   });
+}
+
+function noPort(name: string, timeoutMs: number): SidecallError {
+  const words = `main gave no port for '${name}' within ${timeoutMs} ms: is exposeToRenderer() called with this name, and is this page's origin allowed?`;
+  return new SidecallError('ERR_SIDECALL_NO_LISTENER', words);
 }
 
 function askForPort(page: PageWindow, name: string, timeoutMs: number): Promise<PagePort> {
@@ -74,14 +88,14 @@ function askForPort(page: PageWindow, name: string, timeoutMs: number): Promise<
   return new Promise((resolve, reject) => {
     const onMessage = ({ source, data, ports }: PortEvent): void => {
       if (source !== page || data?.type !== 'sidecall:port' || data.token !== token) return;
-      stop();
       const [port] = ports;
-      if (port !== undefined) resolve(port);
+      if (port === undefined) return;
+      stop();
+      resolve(port);
     };
     const timer = setTimeout(() => {
       stop();
-      const words = `main gave no port for '${name}' within ${timeoutMs} ms: is exposeToRenderer() called with this name, and is this page's origin allowed?`;
-      reject(new SidecallError('ERR_SIDECALL_NO_LISTENER', words));
+      reject(noPort(name, timeoutMs));
     }, timeoutMs);
     const stop = (): void => {
       clearTimeout(timer);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Values that cross a port. What a page sends may be anything that structured clone knows, a few hundred bytes that unfold to
+// more than there is memory among it; what a page is given must hold nothing but itself.
+import { RpcError, SidecallError } from '../../errors.ts';
+import { fixed } from '../../limits.ts';
+
+// As JSON would write it: what is shared counts each time, and so does each hole of an array.
+const costMax = 64 * 1024 * 1024;
+const nodeCost = 32; // so that no value is walked for longer than some hundredths of a second
+
+/**
+ * About how many bytes a page's value takes, once it is written out.
+ * @throws {RpcError} `invalid_argument` for what JSON with bytes does not carry, `resource_exhausted` where it is too much.
+ */
+export function costOf(value: unknown): number {
+  const budget = { left: costMax };
+  spend(value, budget, 0);
+  return costMax - budget.left;
+}
+
+function spend(value: unknown, budget: { left: number }, depth: number): void {
+  take(budget, nodeCost);
+  if (typeof value === 'string') return take(budget, value.length);
+  if (value instanceof Uint8Array) return take(budget, value.byteLength);
+  if (typeof value === 'bigint') throw refused('a bigint');
+  if (typeof value !== 'object' || value === null || value instanceof Date) return;
+  if (depth >= fixed.jsonDepthMax)
+    throw refused(`what is nested deeper than ${fixed.jsonDepthMax}`);
+  if (Array.isArray(value)) {
+    take(budget, nodeCost * value.length); // before it is walked: holes are cheap to send
+    for (const each of value) spend(each, budget, depth + 1);
+    return;
+  }
+  // A clone of a page's object has this prototype, whatever the page had.
+  if (Object.getPrototypeOf(value) !== Object.prototype)
+    throw refused(`a ${value.constructor?.name}`);
+  for (const key of Object.keys(value)) {
+    take(budget, key.length);
+    spend((value as Record<string, unknown>)[key], budget, depth + 1);
+  }
+}
+
+function take(budget: { left: number }, cost: number): void {
+  budget.left -= cost;
+  if (budget.left >= 0) return;
+  const words = `a value of a page takes more than ${costMax} bytes once it is written out`;
+  throw new RpcError('resource_exhausted', words);
+}
+
+function refused(what: string): RpcError {
+  return new RpcError('invalid_argument', `${what} is nothing that a page can send`);
+}
+
+/** Bytes in memory of their own: a clone of a part would show the page all that the memory holds. */
+export function tight<T>(value: T, depth = 0): T {
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth > fixed.jsonDepthMax) {
+    const words = `an answer is nested deeper than ${fixed.jsonDepthMax}`;
+    throw new SidecallError('ERR_SIDECALL_ENCODE', words, { delivered: 'yes' });
+  }
+  const inner = <Inner>(each: Inner): Inner => tight(each, depth + 1);
+  if (value instanceof Uint8Array) return new Uint8Array(value) as T & Uint8Array;
+  if (Array.isArray(value)) return value.map(inner) as T;
+  if (value instanceof Date) return value;
+  // A copy of whatever else has fields: no codec of ours gives more.
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, inner(each)])) as T;
+}

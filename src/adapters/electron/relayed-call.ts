@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// One call of a page, made again on a session: its requests as they come, its responses as the page takes them.
+import { RpcError, SidecallError } from '../../errors.ts';
+import type { CallOptions } from '../../rpc/call.ts';
+import {
+  type MainMessage,
+  type PageMessage,
+  type PortError,
+  requestWindow,
+  responseWindow,
+} from './port.ts';
+import { tight } from './port-values.ts';
+
+/** How a page begins a call. */
+export type OpenMessage = Extract<PageMessage, { t: 'open' }>;
+
+// biome-ignore lint/suspicious/noExplicitAny: the kinds of methods differ
+export type AnyFunction = (...args: any[]) => any;
+
+/** What carries a call. */
+export interface CallPort {
+  /** False: it cannot be cloned. */
+  post(message: MainMessage): boolean;
+  /** So much of what the page sent is not held any more. */
+  release(cost: number): void;
+  /** `isGivenUp`: the session's peer was told that nobody waits for the answer. */
+  onCallEnded(id: number, isGivenUp: boolean): void;
+}
+
+/** One call of a page. */
+export class RelayedCall {
+  readonly requests: RequestQueue;
+  readonly responses = new ResponseCredit();
+  readonly #port: CallPort;
+  readonly #opening: OpenMessage;
+  readonly #given = new AbortController();
+
+  constructor(port: CallPort, opening: OpenMessage) {
+    this.#port = port;
+    this.#opening = opening;
+    const { id } = opening;
+    this.requests = new RequestQueue((cost) => {
+      port.release(cost);
+      port.post({ t: 'credit', id, count: 1 });
+    });
+  }
+
+  cancel(reason: SidecallError): void {
+    this.#given.abort(reason);
+    this.requests.stop();
+    this.responses.stop();
+  }
+
+  /** Fails it for the page; the handler is cancelled. */
+  fail(error: SidecallError): void {
+    this.#port.post({ t: 'error', id: this.#opening.id, error: portError(error) });
+    this.cancel(error);
+  }
+
+  async run(call: AnyFunction): Promise<void> {
+    const { id, method } = this.#opening;
+    let isGivenUp = false;
+    try {
+      const value = await this.#make(call);
+      this.#post({ t: 'result', id, value: tight(value) });
+    } catch (error) {
+      const failure = asSidecall(error, method);
+      isGivenUp = this.#given.signal.aborted || failure.code === 'ERR_SIDECALL_DEADLINE_EXCEEDED';
+      if (!this.#given.signal.aborted) this.fail(failure);
+    } finally {
+      this.requests.stop();
+      this.#port.onCallEnded(id, isGivenUp);
+    }
+  }
+
+  async #make(call: AnyFunction): Promise<unknown> {
+    const { kind, value } = this.#opening;
+    const takesStream = kind === 'clientStream' || kind === 'bidi';
+    const given = call(takesStream ? this.requests : value, this.#options());
+    if (kind !== 'serverStream' && kind !== 'bidi') return given;
+    for await (const response of given) {
+      await this.responses.take();
+      if (this.#given.signal.aborted) break;
+      this.#post({ t: 'message', id: this.#opening.id, value: tight(response) });
+    }
+    return undefined;
+  }
+
+  #options(): CallOptions {
+    const { id, timeoutMs, metadata } = this.#opening;
+    return {
+      signal: this.#given.signal,
+      timeoutMs,
+      metadata,
+      onHeaders: (headers) => this.#post({ t: 'headers', id, metadata: tight(headers) }),
+      onTrailers: (trailers) => this.#post({ t: 'trailers', id, metadata: tight(trailers) }),
+    };
+  }
+
+  #post(message: MainMessage): void {
+    if (this.#port.post(message)) return;
+    const words = `${this.#opening.method}: the answer cannot be cloned for the page`;
+    throw new SidecallError('ERR_SIDECALL_ENCODE', words, { delivered: 'yes' });
+  }
+}
+
+/** Requests of a stream, as they come. What was taken makes room for one more. */
+class RequestQueue implements AsyncIterableIterator<unknown, undefined> {
+  readonly #onTaken: (cost: number) => void;
+  readonly #waiting: { readonly value: unknown; readonly cost: number }[] = [];
+  #wake: () => void = () => undefined;
+  // The page has said its last, and must keep to it; we have heard enough, and what it still says is dropped.
+  #isEnded = false;
+  #isStopped = false;
+
+  constructor(onTaken: (cost: number) => void) {
+    this.#onTaken = onTaken;
+  }
+
+  /** @throws {SidecallError} `PROTOCOL` beyond the window, or behind the end. */
+  push(value: unknown, cost: number): void {
+    if (this.#isEnded) throw broken('a request behind the last one');
+    if (this.#isStopped) return this.#onTaken(cost);
+    if (this.#waiting.length >= requestWindow) {
+      throw broken('more requests than there is credit for');
+    }
+    this.#waiting.push({ value, cost });
+    this.#wake();
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    this.#wake();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const { cost } of this.#waiting.splice(0)) this.#onTaken(cost);
+    this.#wake();
+  }
+
+  async next(): Promise<IteratorResult<unknown, undefined>> {
+    while (this.#waiting.length === 0) {
+      if (this.#isEnded || this.#isStopped) return { done: true, value: undefined };
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    const { value, cost } = this.#waiting.shift() as { value: unknown; cost: number };
+    this.#onTaken(cost);
+    return { done: false, value };
+  }
+
+  async return(): Promise<IteratorResult<unknown, undefined>> {
+    this.stop();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}
+
+/** How many responses the page will take. */
+class ResponseCredit {
+  #left = responseWindow;
+  #wake: () => void = () => undefined;
+  #isStopped = false;
+
+  grant(count: number): void {
+    if (this.#left + count > responseWindow) throw broken('credit for more than was sent');
+    this.#left += count;
+    this.#wake();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#wake();
+  }
+
+  async take(): Promise<void> {
+    while (this.#left === 0 && !this.#isStopped) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    this.#left -= 1;
+  }
+}
+
+function asSidecall(error: unknown, method: string): SidecallError {
+  if (SidecallError.is(error)) return error;
+  // Misuse by the page: metadata that is none, a value that JSON cannot carry.
+  const words = `${method}: ${(error as Error | undefined)?.message ?? 'the call was refused'}`;
+  return new RpcError('invalid_argument', words);
+}
+
+/** A failure for the page. Never throws. */
+export function portError(error: SidecallError): PortError {
+  const { code, status, message, delivered, retryable } = error;
+  const common = { code, status, message, delivered, retryable };
+  if (!RpcError.is(error)) return { rpc: false, ...common };
+  try {
+    return { rpc: true, ...common, details: tight(error.details), metadata: tight(error.metadata) };
+  } catch {
+    return { rpc: true, ...common };
+  }
+}
+
+/** The page broke the rules. */
+export function broken(what: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_PROTOCOL', `the page sent ${what} that is none`);
+}
