@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which gRPC call came over which connection. grpc-js shows a handler one thing of its connection, the address of
 // the peer: those we inject have a name of their own there, which no address looks like.
-import { Fifo } from '../fifo.ts';
 import type { Peer } from '../peer.ts';
 import type { PlainConnection } from '../plain-listener.ts';
 
@@ -10,11 +9,7 @@ export interface PeerCarrier {
   getPeer(): string;
 }
 
-// A handler may ask when its connection has just closed.
-const keptClosed = 1_024;
-
 const byAddress = new Map<string, Peer>();
-const closed = new Fifo<string>();
 const byCall = new WeakMap<PeerCarrier, Peer>();
 const addresses = new WeakMap<PlainConnection, string>();
 let counter = 0;
@@ -28,11 +23,12 @@ export function introduce(connection: PlainConnection): void {
   Object.defineProperty(connection, 'remoteAddress', { value: address, configurable: true });
 }
 
+/** It has closed: grpc-js tells nobody its address any more. */
 export function forgetPeer(connection: PlainConnection): void {
-  closed.push(addresses.get(connection) as string);
-  if (closed.length > keptClosed) byAddress.delete(closed.shift() as string);
+  byAddress.delete(addresses.get(connection) as string);
 }
 
+/** Whose call it is; known for good once it was asked for. */
 export function peerOfCall(call: PeerCarrier): Peer | undefined {
   const known = byCall.get(call) ?? byAddress.get(call.getPeer());
   if (known !== undefined) byCall.set(call, known);

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+// One call of gRPC, made again over a session within the process, so that handlers run exactly as for a peer on this machine: one
+// place decodes, times out, cancels, paces and reports.
+import { type EventEmitter, once } from 'node:events';
+import type { PeerCertificate } from 'node:tls';
+import {
+  type Metadata as GrpcMetadata,
+  Metadata,
+  type ServerDuplexStream,
+  type ServerReadableStream,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type sendUnaryData,
+  status as statusNumbers,
+} from '@grpc/grpc-js';
+import { RpcError, SidecallError, statuses } from '../errors.ts';
+import { emitEvent, type OnEvent } from '../events.ts';
+import { checkLimits, ranges, sessionRanges } from '../limits.ts';
+import { loopbackPair } from '../loopback.ts';
+import type { Metadata as OwnMetadata } from '../metadata.ts';
+import type { Peer } from '../peer.ts';
+import type { CallOptions } from '../rpc/call.ts';
+import type { Registry } from '../rpc/registry.ts';
+import type { Service } from '../rpc/service.ts';
+import { Session } from '../rpc/session.ts';
+import { wordsOf } from '../words.ts';
+import type { GrpcGate } from './grpc-gate.ts';
+import { peerOfCall } from './grpc-peers.ts';
+
+/** What a contract is served with. */
+export interface GrpcServiceParts {
+  readonly service: Service;
+  readonly registry: Registry;
+  readonly gate: GrpcGate;
+  /** The application says that strangers come by TLS only. */
+  readonly isEncrypted: boolean;
+  readonly onEvent: OnEvent | undefined;
+}
+
+/** Of any kind. */
+export type AnyCall =
+  | ServerUnaryCall<Uint8Array, Uint8Array>
+  | ServerReadableStream<Uint8Array, Uint8Array>
+  | ServerWritableStream<Uint8Array, Uint8Array>
+  | ServerDuplexStream<Uint8Array, Uint8Array>;
+
+/** A failed call as grpc-js takes it. */
+interface GrpcFailure {
+  readonly code: number;
+  readonly details: string;
+  readonly metadata: GrpcMetadata;
+}
+
+const gigabyte = ranges.blockBytes.max;
+// grpc-js has bounded the message before we see it.
+const limits = checkLimits({
+  receiveMaxBytes: gigabyte,
+  sendQueueMaxBytes: gigabyte,
+  metadataMaxBytes: sessionRanges.metadataMaxBytes.max,
+});
+const detailsKey = 'sidecall-details-bin';
+
+// biome-ignore lint/suspicious/noExplicitAny: the kinds of methods differ
+type RawClient = { readonly [member: string]: (...args: any[]) => any };
+
+/** One call of gRPC, made again within this process. */
+export class CallBridge {
+  readonly #parts: GrpcServiceParts;
+  readonly #call: AnyCall;
+  readonly #cancelled = new AbortController();
+  #trailers: GrpcMetadata = new Metadata();
+  // What a handler gave that gRPC cannot carry: it fails the call, whatever else it said.
+  #fault: unknown;
+
+  constructor(parts: GrpcServiceParts, call: AnyCall) {
+    this.#parts = parts;
+    this.#call = call;
+    const emitter: EventEmitter = call;
+    emitter.on('cancelled', () => this.#cancelled.abort());
+    emitter.on('error', () => undefined); // a connection that broke is a cancel
+  }
+
+  /** One response. */
+  async single(raw: Service, member: string, callback: sendUnaryData<Uint8Array>): Promise<void> {
+    try {
+      const response = await this.#onSession(raw, (client, options) => {
+        const method = client[member] as RawClient[string];
+        return 'request' in this.#call
+          ? method(this.#call.request, options)
+          : method(requestsOf(this.#call), options);
+      });
+      callback(null, response as Uint8Array, this.#trailers);
+    } catch (error) {
+      callback(this.#failureOf(error));
+    }
+  }
+
+  /** A stream of responses, at the pace of whoever takes them. */
+  async stream(raw: Service, member: string): Promise<void> {
+    const call = this.#call as ServerWritableStream<Uint8Array, Uint8Array>;
+    try {
+      await this.#onSession(raw, async (client, options) => {
+        const method = client[member] as RawClient[string];
+        const request = 'request' in this.#call ? this.#call.request : requestsOf(this.#call);
+        const responses: AsyncIterable<Uint8Array> = method(request, options);
+        for await (const response of responses) {
+          if (!call.write(response)) await this.#drained(call);
+        }
+      });
+      call.end(this.#trailers);
+    } catch (error) {
+      call.emit('error', this.#failureOf(error));
+    }
+  }
+
+  /** Runs a call between two ends of a session of its own: its peer is this caller and no other. */
+  async #onSession<T>(
+    raw: Service,
+    run: (client: RawClient, options: CallOptions) => Promise<T>,
+  ): Promise<T> {
+    const { registry, onEvent } = this.#parts;
+    const peer = await this.#peer();
+    const [nearEnd, farEnd] = loopbackPair();
+    const common = { own: limits, remote: limits, laneReason: 'a call of gRPC' };
+    const near = new Session({ ...common, transport: nearEnd, peer });
+    const far = new Session({
+      ...common,
+      transport: farEnd,
+      peer,
+      registry,
+      introspection: false,
+      onEvent,
+    });
+    try {
+      return await run(near.client(raw) as RawClient, this.#options());
+    } finally {
+      void near.close();
+      void far.close();
+    }
+  }
+
+  /** @throws {RpcError} where it is refused. */
+  async #peer(): Promise<Peer> {
+    const known = peerOfCall(this.#call);
+    if (known !== undefined) return known;
+    const { transportSecurityType, sslPeerCertificate } = this.#call.getAuthContext() as {
+      transportSecurityType?: string;
+      sslPeerCertificate?: PeerCertificate;
+    };
+    return this.#parts.gate.admit(
+      {
+        method: this.#call.getPath(),
+        metadata: fromGrpc(this.#call.metadata),
+        address: this.#call.getPeer(),
+        isEncrypted: transportSecurityType === 'ssl' || this.#parts.isEncrypted,
+        certificate: isCertificate(sslPeerCertificate) ? sslPeerCertificate : undefined,
+      },
+      this.#cancelled.signal,
+    );
+  }
+
+  #options(): CallOptions {
+    const deadline = Number(this.#call.getDeadline());
+    const leftMs = Math.max(0, Math.ceil(deadline - Date.now()));
+    return {
+      signal: this.#cancelled.signal,
+      timeoutMs: leftMs <= ranges.timeoutMs.max ? leftMs : undefined,
+      metadata: fromGrpc(this.#call.metadata),
+      onHeaders: (headers) => this.#guarded(() => this.#call.sendMetadata(toGrpc(headers))),
+      onTrailers: (trailers) =>
+        this.#guarded(() => {
+          this.#trailers = toGrpc(trailers);
+        }),
+    };
+  }
+
+  /** Nothing that a handler gave may be thrown where nobody catches it. */
+  #guarded(send: () => void): void {
+    try {
+      send();
+    } catch (error) {
+      this.#fault = error;
+      this.#cancelled.abort(error);
+    }
+  }
+
+  async #drained(call: ServerWritableStream<Uint8Array, Uint8Array>): Promise<void> {
+    const { signal } = this.#cancelled;
+    await once(call, 'drain', { signal });
+  }
+
+  /** Never throws: nobody would answer the call. */
+  #failureOf(error: unknown): GrpcFailure {
+    const fault = this.#fault;
+    if (fault !== undefined) return this.#unsayable(fault);
+    try {
+      return this.#sayable(error);
+    } catch (cause) {
+      return this.#unsayable(cause);
+    }
+  }
+
+  /** The caller learns that it failed, and whoever runs this why. */
+  #unsayable(cause: unknown): GrpcFailure {
+    const words = `${this.#call.getPath().slice(1)}: gRPC cannot carry what the handler said: ${wordsOf(cause)}`;
+    const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
+    const method = this.#call.getPath().slice(1);
+    emitEvent(this.#parts.onEvent, { type: 'handler-failed', error, peer: undefined, method });
+    return { code: statusNumbers.INTERNAL, details: '', metadata: new Metadata() };
+  }
+
+  #sayable(error: unknown): GrpcFailure {
+    const metadata = this.#trailers;
+    if (this.#cancelled.signal.aborted) {
+      return { code: statusNumbers.CANCELLED, details: 'the caller gave up', metadata };
+    }
+    // Our own checks of what the caller sent: metadata that is too long, for instance.
+    if (!SidecallError.is(error)) {
+      return {
+        code: statusNumbers.INVALID_ARGUMENT,
+        details: sayableText(wordsOf(error)),
+        metadata,
+      };
+    }
+    const code = statuses.indexOf(error.status);
+    // Our caller's half names the method; the caller of gRPC knows it.
+    const prefix = `${this.#call.getPath().slice(1)}: `;
+    const message = sayableText(error.message);
+    const details = message.startsWith(prefix) ? message.slice(prefix.length) : message;
+    if (!RpcError.is(error)) return { code, details, metadata };
+    const own = toGrpc(error.metadata).getMap();
+    for (const [key, value] of Object.entries(own)) metadata.set(key, value);
+    if (error.details !== undefined) {
+      metadata.set(detailsKey, Buffer.from(JSON.stringify(error.details)));
+    }
+    return { code, details, metadata };
+  }
+}
+
+/** Without half characters, which cannot be encoded for a header. */
+function sayableText(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+type RequestCall =
+  | ServerReadableStream<Uint8Array, Uint8Array>
+  | ServerDuplexStream<Uint8Array, Uint8Array>;
+
+/**
+ * Requests as they come, one at a time. Not by the stream's own iterator, which destroys the call with the first error,
+ * before its status has left.
+ */
+function requestsOf(call: RequestCall): AsyncIterable<Uint8Array> {
+  const emitter: EventEmitter = call;
+  const waiting: Uint8Array[] = [];
+  let isEnded = false;
+  let wake: () => void = () => undefined;
+  const end = (): void => {
+    isEnded = true;
+    wake();
+  };
+  call.pause();
+  emitter.on('data', (request: Uint8Array) => {
+    if (isEnded) return; // the handler has heard enough
+    waiting.push(request);
+    call.pause();
+    wake();
+  });
+  for (const event of ['end', 'cancelled', 'error', 'close']) emitter.once(event, end);
+  const iterator: AsyncIterator<Uint8Array, undefined> = {
+    async next() {
+      while (waiting.length === 0) {
+        if (isEnded) return { done: true, value: undefined };
+        const more = new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        call.resume();
+        await more;
+      }
+      return { done: false, value: waiting.shift() as Uint8Array };
+    },
+    async return() {
+      end();
+      waiting.length = 0;
+      call.resume(); // what still comes is dropped, so that its end arrives
+      return { done: true, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
+}
+
+function isCertificate(found: PeerCertificate | undefined): boolean {
+  return found !== undefined && Object.keys(found).length > 0;
+}
+
+function metadataEntries(metadata: OwnMetadata | undefined): [string, string | Buffer][] {
+  return Object.entries(metadata ?? {}).map(([key, value]) => [
+    key,
+    typeof value === 'string' ? value : Buffer.from(value),
+  ]);
+}
+
+// Of HTTP/2 and gRPC themselves.
+const reservedKeys =
+  /^(grpc-.*|te|content-type|content-length|connection|keep-alive|proxy-connection|transfer-encoding|upgrade|host|http2-settings)$/;
+
+/** @throws {TypeError} for what gRPC does not carry: text beyond ASCII, names that are taken. */
+function toGrpc(metadata: OwnMetadata | undefined): GrpcMetadata {
+  const grpc = new Metadata();
+  for (const [key, value] of metadataEntries(metadata)) {
+    if (reservedKeys.test(key)) throw new TypeError(`metadata '${key}' is gRPC's own`);
+    grpc.set(key, value);
+  }
+  return grpc;
+}
+
+/** Several values of one key are joined, as HTTP does; of bytes the last is taken. */
+function fromGrpc(metadata: GrpcMetadata): OwnMetadata {
+  const own: Record<string, string | Uint8Array> = Object.create(null);
+  for (const key of Object.keys(metadata.getMap())) {
+    const values = metadata.get(key);
+    own[key] = key.endsWith('-bin') ? (values.at(-1) as Buffer) : values.join(', ');
+  }
+  return own;
+}
