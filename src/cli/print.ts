@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The doctor's report for people.
+// Reports for people.
+import type { ServiceDescription } from '../rpc/reflection.ts';
 import type { DoctorReport, Finding, LaneFinding } from './doctor.ts';
+import type { PathReport } from './remote.ts';
 
 type Mark = 'ok' | 'no' | 'bad' | '';
 
@@ -58,4 +60,30 @@ function selfTestWords({ selfTest }: DoctorReport): string {
   const { calls, medianUs, slowestUs, megabytes, streamed, pingMs, reason } = selfTest;
   const words = `${calls} calls, median ${medianUs} µs, slowest ${slowestUs} µs; ${megabytes} MB echoed; ${streamed} streamed; cancelled one; ping ${pingMs.toFixed(2)} ms`;
   return reason === undefined ? words : `${reason} (${words})`;
+}
+
+/** What is at a path. */
+export function printPath(path: string, report: PathReport): string {
+  const { verdict, reason, file, listener, lane, laneReason, pingMs } = report;
+  const lines = [`${path}: ${verdict}${reason === undefined ? '' : `: ${reason}`}`];
+  if (file !== undefined) lines.push(`file      ${file.type}, mode ${file.mode}, uid ${file.uid}`);
+  if (listener !== undefined) {
+    const { pid, uid, gid, origin } = listener;
+    lines.push(`listener  pid ${pid}, uid ${uid}, gid ${gid}; vouched for by: ${origin}`);
+  }
+  if (lane !== undefined) lines.push(`lane      ${lane}: ${laneReason}`);
+  if (pingMs !== undefined) lines.push(`ping      ${pingMs.toFixed(2)} ms`);
+  return lines.join('\n');
+}
+
+/** One line per method. */
+export function printServices(services: readonly ServiceDescription[]): string {
+  if (services.length === 0) return 'It serves nothing.';
+  const lines = services.flatMap(({ methods }) =>
+    methods.map(
+      ({ name, kind, request, response }) =>
+        `${name.padEnd(32)} ${kind.padEnd(13)} ${request}${response === undefined ? '' : ` → ${response}`}`,
+    ),
+  );
+  return lines.join('\n');
 }

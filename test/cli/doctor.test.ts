@@ -101,14 +101,18 @@ describe('sidecall doctor', () => {
 describe('sidecall', () => {
   it('helps, and says its version', () => {
     expect(sidecall(['--help'])).toMatchObject({ status: 0, stderr: '' });
-    expect(sidecall(['--help']).stdout).toContain('Usage: sidecall doctor [--json]');
+    expect(sidecall(['--help']).stdout).toContain('Usage: sidecall doctor [PATH] [--json]');
     expect(sidecall(['-v']).stdout).toBe(`${version}\n`);
   });
 
   it.each([
     [[], 'which command?'],
     [['doctr'], "there is no command 'doctr'"],
-    [['doctor', 'me'], "doctor takes no 'me'"],
+    [['doctor', '/path', 'me'], "doctor takes no 'me'"],
+    [['list'], 'list needs the PATH'],
+    [['call', '/path'], 'call needs the PATH of a listener and a METHOD'],
+    [['call', '/path', 'Desk.add', '{'], 'JSON'],
+    [['call', '/path', 'Desk.add', '{}', '--timeout', 'soon'], '--timeout'],
     [['doctor', '--jsn'], '--jsn'],
   ])('refuses %j with status 2', (args, words) => {
     const { status, stderr, stdout } = sidecall(args);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// What can be asked of a program that listens at a path: who it is, what it serves, and its answers.
+import { lstatSync } from 'node:fs';
+import { connect } from '../connect.ts';
+import { RpcError, SidecallError } from '../errors.ts';
+import type { Peer } from '../peer.ts';
+import { json } from '../rpc/json.ts';
+import { ReflectionService, type ServiceDescription } from '../rpc/reflection.ts';
+import {
+  type Method,
+  type Methods,
+  notification,
+  type Service,
+  serverStream,
+  unary,
+} from '../rpc/service.ts';
+import type { Session } from '../rpc/session.ts';
+import { wordsOf } from '../words.ts';
+
+/** What `sidecall doctor PATH --json` prints. */
+export interface PathReport {
+  /**
+   * `live`: a listener of our own user answers. `dead`: a socket that nobody listens on. `absent`: nothing is there. `foreign`: who
+   * listens is not our user, or the place is not safe. `failed`: otherwise, `reason` says how.
+   */
+  readonly verdict: 'live' | 'dead' | 'absent' | 'foreign' | 'failed';
+  readonly reason: string | undefined;
+  readonly file: { readonly type: string; readonly mode: string; readonly uid: number } | undefined;
+  readonly listener: Pick<Peer, 'origin' | 'pid' | 'uid' | 'gid'> | undefined;
+  readonly lane: string | undefined;
+  readonly laneReason: string | undefined;
+  readonly pingMs: number | undefined;
+}
+
+const timeoutMs = 3_000;
+const unknown = { listener: undefined, lane: undefined, laneReason: undefined, pingMs: undefined };
+
+/** Never throws: what fails is part of the report. */
+export async function examinePath(path: string): Promise<PathReport> {
+  const file = fileAt(path);
+  if (file === undefined) {
+    return { verdict: 'absent', reason: 'nothing is there', file, ...unknown };
+  }
+  try {
+    await using session = await connect({ path, timeoutMs });
+    const { origin, pid, uid, gid } = session.peer;
+    const { lane, laneReason } = session;
+    const pingMs = await session.ping({ timeoutMs }).catch(() => undefined);
+    const listener = { origin, pid, uid, gid };
+    return { verdict: 'live', reason: undefined, file, listener, lane, laneReason, pingMs };
+  } catch (error) {
+    return { verdict: verdictOn(error), reason: wordsOf(error), file, ...unknown };
+  }
+}
+
+function fileAt(path: string): PathReport['file'] {
+  try {
+    const status = lstatSync(path);
+    const type = status.isSocket() ? 'socket' : status.isSymbolicLink() ? 'link' : 'other';
+    return { type, mode: (status.mode & 0o7777).toString(8).padStart(4, '0'), uid: status.uid };
+  } catch {
+    return undefined;
+  }
+}
+
+function verdictOn(error: unknown): PathReport['verdict'] {
+  if (!SidecallError.is(error)) return 'failed';
+  if (error.code === 'ERR_SIDECALL_NO_LISTENER') return 'dead';
+  const isForeign = /PEER_DENIED|PATH_UNSAFE|CREDENTIALS_UNAVAILABLE/.test(error.code);
+  return isForeign ? 'foreign' : 'failed';
+}
+
+/** What a program serves. @throws what `connect()` and the call throw. */
+export async function list(path: string): Promise<readonly ServiceDescription[]> {
+  await using session = await connect({ path, timeoutMs });
+  const { services } = await session.client(ReflectionService).list(undefined, { timeoutMs });
+  return services;
+}
+
+/** Calls a method of a program with JSON, and gives each response to `onResponse`. @throws what the call throws. */
+export async function call(
+  path: string,
+  wireName: string,
+  request: unknown,
+  options: { readonly timeoutMs: number | undefined },
+  onResponse: (value: unknown) => void,
+): Promise<void> {
+  await using session = await connect({ path, timeoutMs });
+  const { services } = await session.client(ReflectionService).list(undefined, { timeoutMs });
+  const described = services.find(({ methods }) => methods.some(({ name }) => name === wireName));
+  const method = described?.methods.find(({ name }) => name === wireName);
+  if (described === undefined || method === undefined) {
+    throw new RpcError(
+      'unimplemented',
+      `${wireName} is not served there; 'sidecall list' shows what is`,
+    );
+  }
+  const { kind } = method;
+  if (kind === 'clientStream' || kind === 'bidi') {
+    throw new RpcError('invalid_argument', `${wireName} takes a stream: that needs a program`);
+  }
+  const invoke =
+    method.request === 'protobuf'
+      ? await protobufFunction(session, described, wireName)
+      : jsonFunction(session, wireName, kind, [method.request, method.response]);
+  const answer = invoke(request, options);
+  if (kind === 'serverStream')
+    for await (const each of answer as AsyncIterable<unknown>) onResponse(each);
+  else {
+    const value = await (answer as Promise<unknown>);
+    if (kind === 'unary') onResponse(value);
+  }
+}
+
+type Invoke = (request: unknown, options: object) => unknown;
+
+function jsonFunction(
+  session: Session,
+  wireName: string,
+  kind: 'unary' | 'serverStream' | 'notification',
+  codecs: readonly (string | undefined)[],
+): Invoke {
+  const strange = codecs.find((codec) => codec !== undefined && codec !== 'json');
+  if (strange !== undefined) {
+    const words = `${wireName} has messages of the codec '${strange}': that needs a program`;
+    throw new RpcError('invalid_argument', words);
+  }
+  const codec = json<unknown>();
+  const kinds = { unary, serverStream, notification } as const;
+  const make = kinds[kind] as (options: object) => Method;
+  const methods = { call: make({ request: codec }) };
+  const service: Service<Methods> = { name: wireName, methods, wireName: () => wireName };
+  return (session.client(service) as unknown as { call: Invoke }).call;
+}
+
+/** By the descriptor that the program hands out, and the protobufjs of whoever asks. */
+async function protobufFunction(
+  session: Session,
+  { name, descriptor }: ServiceDescription,
+  wireName: string,
+): Promise<Invoke> {
+  if (descriptor === undefined) {
+    const words = `${wireName} is protobuf, and the program hands out no descriptor: it has a static module`;
+    throw new RpcError('invalid_argument', words);
+  }
+  const [{ default: protobufjs }, { protobufService }] = await Promise.all([
+    import('protobufjs'),
+    import('../protobuf.ts'),
+  ]).catch((cause) => {
+    throw new RpcError('failed_precondition', 'this needs protobufjs: npm install protobufjs', {
+      cause,
+    });
+  });
+  const root = protobufjs.Root.fromJSON(
+    descriptor as Parameters<typeof protobufjs.Root.fromJSON>[0],
+  );
+  const service = protobufService(root.lookupService(name));
+  const member = Object.keys(service.methods).find((each) => service.wireName(each) === wireName);
+  return (session.client(service) as unknown as Record<string, Invoke>)[member as string] as Invoke;
+}
