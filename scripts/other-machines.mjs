@@ -16,7 +16,7 @@ const loader = 'ld-musl-x86_64.so.1';
 
 /**
  * A root with Debian trixie's musl (bookworm's crashes), the Node of PyPI's musllinux wheels, and what the folder holds of
- * consumers. Needs root and user namespaces are not enough: it mounts.
+ * consumers. Needs root: it mounts.
  * @returns {{ run: (args: string[]) => object, libc: string }}
  */
 export function prepareMusl(folder) {
@@ -85,7 +85,7 @@ function downloadFromTrixie(home, name) {
     mkdirSync(join(apt, each), { recursive: true });
   const sources = join(apt, 'sources.list');
   const keys = '/usr/share/keyrings/debian-archive-keyring.gpg';
-  writeFileSync(sources, `deb [signed-by=${keys}] http://deb.debian.org/debian trixie main\n`);
+  writeFileSync(sources, `deb [signed-by=${keys}] ${debianUri()} trixie main\n`);
   const options = [
     `Dir::Etc::SourceList=${sources}`,
     'Dir::Etc::SourceParts=/dev/null',
@@ -97,6 +97,18 @@ function downloadFromTrixie(home, name) {
   step('apt-get', ['-qq', ...options, 'download', name], { cwd: home });
   const [deb] = readdirSync(home).filter((each) => each.endsWith('.deb'));
   return join(home, deb);
+}
+
+/** Where this machine has its own packages from. */
+function debianUri() {
+  const format = ['--format', '$(REPO_URI) $(CODENAME) $(COMPONENT)', 'Created-By: Packages'];
+  const { stdout } = spawnSync('apt-get', ['indextargets', ...format], { encoding: 'utf8' });
+  const [uri] =
+    (stdout ?? '')
+      .split('\n')
+      .find((line) => /debian\/? bookworm main$/.test(line))
+      ?.split(' ') ?? [];
+  return uri ?? fail('consumers: this needs Debian bookworm, with its packages configured');
 }
 
 /** A program that runs npm's Node for arm64 under qemu-user, with the libraries of Debian's cross packages. */
