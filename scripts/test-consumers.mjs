@@ -8,7 +8,6 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -94,7 +93,7 @@ function install(tarball) {
   }
   writeFileSync(join(folder, 'package.json'), '{"name":"consumer","private":true}\n');
   npm(['install', '--ignore-scripts=false', tarball], folder); // scripts are allowed: there must be none
-  npm(['install', '--ignore-scripts', '@electron/asar@3'], folder);
+  npm(['install', '--ignore-scripts', '@electron/asar@3', 'log-update'], folder);
   unpackPackage('electron', 'latest'); // for its types: the binary is not fetched
   const { scripts = {} } = JSON.parse(
     readFileSync(join(folder, 'node_modules/sidecall/package.json'), 'utf8'),
@@ -102,14 +101,10 @@ function install(tarball) {
   for (const name of ['preinstall', 'install', 'postinstall']) {
     if (name in scripts) fail(`consumers: the package has a script ${name}`);
   }
-  // Peers that an application would bring.
+  // Peers that an application would bring: those that we are tested with. Nothing is installed after this.
   for (const name of ['@grpc', '@js-sdsl', '@protobufjs', 'protobufjs', 'long', 'vscode-jsonrpc']) {
-    const target = join(root, 'node_modules', name);
-    try {
-      symlinkSync(target, join(folder, 'node_modules', name));
-    } catch (error) {
-      if (error.code !== 'EEXIST') throw error;
-    }
+    const target = join(folder, 'node_modules', name);
+    cpSync(join(root, 'node_modules', name), target, { recursive: true, dereference: true });
   }
 }
 
@@ -126,7 +121,6 @@ function firstDay() {
     cwd: home,
     says: 'words: 4',
   });
-  npm(['install', '--ignore-scripts', 'log-update'], folder);
   const host = 'node_modules/sidecall/examples/extension-host/main.mjs';
   const args = [host, '--json', '--seconds', '3', '--run', 'hello.greet'];
   check('the extension host', process.execPath, args, { says: '"hello, world"' });
@@ -153,6 +147,8 @@ function typescript() {
   for (const name of ['typescript', 'typescript-5.9']) {
     const tsc = join(root, 'node_modules', name, 'bin', 'tsc');
     check(`types by ${name}`, process.execPath, [tsc, ...options, ...own, 'typescript/typed.ts']);
+    const page = [...options, ...own, 'typescript/page.ts'];
+    check(`types of a page by ${name}`, process.execPath, [tsc, ...page]);
     const electronTypes = [...options, ...own, '--skipLibCheck', 'electron/main.ts'];
     check(`types of Electron by ${name}`, process.execPath, [tsc, ...electronTypes]);
     check(`tests of types by ${name}`, process.execPath, [tsc, '-p', '.', '--noEmit'], {
@@ -172,7 +168,7 @@ function bundles(major, node) {
     '--log-level=warning',
   ];
   const banner =
-    "--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
+    "--banner:js=import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);";
   check(`bundle ESM for Node ${major}`, bin('esbuild'), [
     ...common,
     '--format=esm',
@@ -296,7 +292,7 @@ function arm64() {
   for (const major of arm64Nodes) {
     const node = prepareArm64(folder, major, (args, cwd) => npm(args, cwd));
     check(`ESM on arm64, Node ${major}`, node, ['esm/client.mjs'], {
-      env: { NODE: node },
+      env: { CONSUMER_NODE: node },
       says: 'linux-arm64/',
     });
   }

@@ -32,6 +32,11 @@ if (values.help) {
   process.exit();
 }
 
+if (!process.stdin.isTTY && values.seconds === undefined) {
+  console.error(`There is no terminal to be asked from: say --seconds N.\n\n${usage}`);
+  process.exit(2);
+}
+
 const host = new ExtensionHost(values.folder);
 const keys = keysOf(host.commands);
 let message = `Commands: ${keys.map(({ key, command }) => `${key} ${command}`).join(' · ')}`;

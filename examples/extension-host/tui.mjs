@@ -29,10 +29,7 @@ export function render(rows, { columns = 100, message = '', color = true } = {})
   const wide = Math.max(20, columns - 62);
   const lines = [
     paint('bold', 'Extension host') +
-      paint(
-        'gray',
-        '   a–z run a command · K kill what is busy · E enable what is disabled · Q quit',
-      ),
+      paint('gray', '  a–z run · K kill busy · E enable disabled · Q quit'),
     '',
     paint(
       'gray',

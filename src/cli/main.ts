@@ -107,9 +107,13 @@ async function callMethod([path, method, text]: string[], values: Values): Promi
   let request: unknown;
   try {
     checkInteger('--timeout', timeoutMs, timeoutRange);
-    request = text === undefined ? undefined : JSON.parse(text);
   } catch (error) {
     throw new Misuse(wordsOf(error));
+  }
+  try {
+    request = text === undefined ? undefined : JSON.parse(text);
+  } catch (error) {
+    throw new Misuse(`the request '${text}' is no JSON: ${wordsOf(error)}`);
   }
   const options = { timeoutMs: timeoutMs ?? timeoutRange.standard };
   await call(path as string, method as string, request, options, (value) => {

@@ -111,7 +111,7 @@ describe('sidecall', () => {
     [['doctor', '/path', 'me'], "doctor takes no 'me'"],
     [['list'], 'list needs the PATH'],
     [['call', '/path'], 'call needs the PATH of a listener and a METHOD'],
-    [['call', '/path', 'Desk.add', '{'], 'JSON'],
+    [['call', '/path', 'Desk.add', '{'], "the request '{' is no JSON"],
     [['call', '/path', 'Desk.add', '{}', '--timeout', 'soon'], '--timeout'],
     [['doctor', '--jsn'], '--jsn'],
   ])('refuses %j with status 2', (args, words) => {

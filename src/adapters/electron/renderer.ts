@@ -107,11 +107,24 @@ function askForPort(page: PageWindow, name: string, timeoutMs: number): Promise<
 }
 
 /** A page's connection to main. */
-export class MainConnection implements PageLine {
+export class MainConnection {
   /** Resolves (never rejects) when the connection is over: undefined after our own `close()`, else why. */
   readonly closed: Promise<SidecallError | undefined>;
   readonly #port: PagePort;
   readonly #calls = new Map<number, PageCall>();
+  readonly #line: PageLine = {
+    begin: (call) => {
+      if (this.#failure !== undefined) throw this.#failure;
+      const id = this.#nextId;
+      this.#nextId += 1;
+      this.#calls.set(id, call);
+      return id;
+    },
+    post: (message) => {
+      if (!this.#isOver) this.#port.postMessage(message);
+    },
+    forget: (id) => void this.#calls.delete(id),
+  };
   #nextId = 0;
   #maxInFlight = 0;
   #failure: SidecallError | undefined;
@@ -149,31 +162,12 @@ export class MainConnection implements PageLine {
    * for what happened on the way, `signal.reason` for an abort of your own.
    */
   client<M extends Methods>(service: Service<M>, options?: PageClientOptions): PageClient<M> {
-    return clientOver(this, service, options);
+    return clientOver(this.#line, service, options);
   }
 
   /** Cancels what is under way, and closes the port. Twice is once. */
   close(): void {
     this.#end(undefined);
-  }
-
-  /** @internal */
-  begin(call: PageCall): number {
-    if (this.#failure !== undefined) throw this.#failure;
-    const id = this.#nextId;
-    this.#nextId += 1;
-    this.#calls.set(id, call);
-    return id;
-  }
-
-  /** @internal */
-  post(message: PageMessage): void {
-    if (!this.#isOver) this.#port.postMessage(message);
-  }
-
-  /** @internal */
-  forget(id: number): void {
-    this.#calls.delete(id);
   }
 
   #onMessage(message: MainMessage): void {

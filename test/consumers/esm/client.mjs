@@ -1,5 +1,5 @@
-// Calls a helper, and the same program at a path; prints which addon it had. NODE names the program to start, where that is
-// not this very one.
+// Calls a helper, and the same program at a path; prints which addon it had. CONSUMER_NODE names the program to start, where
+// that is not this very one.
 import assert from 'node:assert/strict';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,7 @@ const { addon, addonFile, addonReason } = capabilities();
 assert.ok(addon, `no addon: ${addonReason}`);
 assert.ok(addonFile.includes(join('node_modules', 'sidecall', 'prebuilds')), addonFile);
 const path = join(here, `socket-${process.pid}`);
-const node = process.env.NODE ?? process.execPath;
+const node = process.env.CONSUMER_NODE ?? process.execPath;
 const helper = await spawnHelper(node, [join(here, 'server.mjs'), path], {
   startTimeoutMs: 60_000,
 });
