@@ -75,9 +75,9 @@ async function extensionHost() {
   });
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
   await pause(1_200);
-  for (let crash = 0; crash < 4; crash += 1) {
+  for (let crash = 0; crash < 20 && !said.includes('disabled          '); crash += 1) {
     terminal.stdin.write('j'); // loop.start: a crash loop
-    await pause(700);
+    await pause(300);
   }
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',

@@ -1,6 +1,6 @@
 // What the guides and the README show is run, and what it prints is what they say.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { moduleOf, project, promised, type Snippets, snippetsOf } from './support/snippets.ts';
@@ -149,6 +149,14 @@ describe('types', () => {
         writeFileSync(join(home, name.replace(/\.(c?m?)js$/, '.$1ts')), asTyped(code));
       }
       if (program.length > 0) writeFileSync(join(home, 'page.mts'), asTyped(moduleOf(program)));
+      for (const [number, block] of [...text.matchAll(/```ts\n([\s\S]*?)```/g)].entries()) {
+        writeFileSync(join(home, `block-${number}.mts`), block[1] as string);
+        blocks += 1;
+      }
+      // The static module that the text on protobuf has made.
+      for (const file of ['demo.js', 'demo.d.ts']) {
+        cpSync(join(root, 'test', 'support', 'proto', file), join(home, file));
+      }
     }
     // What the documents import and is not installed here.
     const foreign = [

@@ -20,6 +20,10 @@ describe('examples/electron', () => {
       const text = async (id: string): Promise<string> => (await page.textContent(`#${id}`)) ?? '';
       const open = (): number => running.helpers.library.session.stats().calls.open;
 
+      expect(running.window.webPreferences).toMatchObject({
+        ...{ contextIsolation: true, sandbox: true, nodeIntegration: false },
+      });
+
       // Who they are: main's word, by the spawn handle.
       await page.waitForSelector('#helper-library[data-state="running"]');
       await page.waitForSelector('#helper-probe[data-state="running"]');

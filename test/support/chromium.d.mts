@@ -7,7 +7,10 @@ export declare function startElectronExample(options: {
   viewport?: { width: number; height: number };
 }): Promise<{
   page: Page;
-  running: { helpers: { library: Helper; probe: Helper } };
+  running: {
+    helpers: { library: Helper; probe: Helper };
+    window: { webPreferences: object };
+  };
   /** What the page logged as an error, or threw. */
   errors: string[];
   stop: () => Promise<void>;
