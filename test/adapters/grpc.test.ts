@@ -668,6 +668,19 @@ describe('authenticate', () => {
     });
   });
 
+  it('is told of encryption where the application vouches for it', async () => {
+    const told: boolean[] = [];
+    for (const isEncrypted of [undefined, true]) {
+      const authenticate: ServeGrpcOptions['authenticate'] = (caller) => {
+        told.push(caller.isEncrypted);
+        return { origin: 'secret' };
+      };
+      await using server = await served({}, { authenticate, isEncrypted });
+      await addOne(server.client, {});
+    }
+    expect(told).toEqual([false, true]);
+  });
+
   it('G2 a secret counts where others cannot have read it', async () => {
     const gate = new GrpcGate(() => ({ origin: 'secret' }), undefined);
     const caller = { method: '/x', metadata: {}, certificate: undefined };
