@@ -616,12 +616,15 @@ describe('a page that lies', () => {
     let deep: unknown = {};
     for (let at = 0; at < 100; at += 1) deep = { deep };
     const metadata = Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`k${at}`, '']));
-    for (const [id, value] of [shared, sparse, deep, 'x'.repeat(70_000_000)].entries()) {
+    const part = new Uint8Array(new ArrayBuffer(70_000_000), 0, 1); // its clone has all of it
+    const values = [shared, sparse, deep, 'x'.repeat(70_000_000), part];
+    for (const [id, value] of values.entries()) {
       post({ t: 'open', id, method: 'Search.query', kind: 'unary', value: { text: value } });
     }
-    await until(() => heard.filter(({ t }) => t === 'error').length === 4);
+    await until(() => heard.filter(({ t }) => t === 'error').length === 5);
     expect(heard.slice(1).map(({ error }) => (error as { status: string }).status)).toEqual([
-      ...['resource_exhausted', 'resource_exhausted', 'invalid_argument', 'resource_exhausted'],
+      ...['resource_exhausted', 'resource_exhausted', 'invalid_argument'],
+      ...['resource_exhausted', 'resource_exhausted'],
     ]);
     post({ ...open, id: 50, metadata });
     await until(() => heard.at(-1)?.t === 'bye');
@@ -654,8 +657,9 @@ describe('a page that lies', () => {
       heard.filter(
         ({ error }) => (error as { code?: string })?.code === 'ERR_SIDECALL_LIMIT_STREAMS',
       ).length;
+    const listing = { t: 'open', method: 'Search.list', kind: 'serverStream', value: { to: 1e6 } };
     for (let id = 0; id < 20_000; id += 1) {
-      post({ ...open, id });
+      post({ ...(id % 2 === 0 ? open : listing), id });
       post({ t: 'cancel', id });
       if (id % 16 === 0) await new Promise((resolve) => setImmediate(resolve));
     }

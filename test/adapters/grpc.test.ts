@@ -513,6 +513,41 @@ describe('serveGrpc()', () => {
     expect(await failed).toMatchObject({ code: grpc.status.NOT_FOUND, details: 'enough' });
   });
 
+  it('half an upload does not look whole', async () => {
+    const seen: string[] = [];
+    await using server = await served({
+      async upload(pieces) {
+        try {
+          for await (const { number } of pieces) seen.push(`piece ${number}`);
+          seen.push('whole');
+        } catch {
+          seen.push('lost');
+        }
+        return {};
+      },
+    });
+    for (let round = 0; round < 20; round += 1) {
+      const client = new IndexerClient(server.address, grpc.credentials.createInsecure());
+      const call = client.upload?.(right, () => undefined);
+      call.on('error', () => undefined);
+      call.write({ number: 1 });
+      await until(() => seen.includes('piece 1'));
+      call.cancel();
+      await until(() => seen.length === 2);
+      expect(seen.splice(0)).toEqual(['piece 1', 'lost']);
+      client.close();
+    }
+    const whole = new IndexerClient(server.address, grpc.credentials.createInsecure());
+    const answered = new Promise((resolve) => {
+      const call = whole.upload?.(right, resolve);
+      call.write({ number: 1 });
+      call.end();
+    });
+    await answered;
+    expect(seen).toEqual(['piece 1', 'whole']);
+    whole.close();
+  });
+
   it('a deadline and a cancel reach the handler', async () => {
     const reasons: string[] = [];
     const hang = (_: unknown, { signal }: CallContext): Promise<demo.IA> =>

@@ -21,7 +21,8 @@ export function costOf(value: unknown): number {
 function spend(value: unknown, budget: { left: number }, depth: number): void {
   take(budget, nodeCost);
   if (typeof value === 'string') return take(budget, value.length);
-  if (value instanceof Uint8Array) return take(budget, value.byteLength);
+  // A clone has all of the memory that it is a part of.
+  if (value instanceof Uint8Array) return take(budget, value.buffer.byteLength);
   if (typeof value === 'bigint') throw refused('a bigint');
   if (typeof value !== 'object' || value === null || value instanceof Date) return;
   if (depth >= fixed.jsonDepthMax)

@@ -62,7 +62,8 @@ export class RelayedCall {
     let isGivenUp = false;
     try {
       const value = await this.#make(call);
-      this.#post({ t: 'result', id, value: tight(value) });
+      isGivenUp = this.#given.signal.aborted; // in the middle of a stream
+      if (!isGivenUp) this.#post({ t: 'result', id, value: tight(value) });
     } catch (error) {
       const failure = asSidecall(error, method);
       isGivenUp = this.#given.signal.aborted || failure.code === 'ERR_SIDECALL_DEADLINE_EXCEEDED';
