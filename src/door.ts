@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The door of a listener: who may come in, how many at once, and what becomes of them when it closes.
+
 import type { Socket } from 'node:net';
 import { resolve } from 'node:path';
+import { nowMs } from './clock.ts';
 import { SidecallError } from './errors.ts';
 import { withDeadline } from './establish.ts';
 import { emitEvent, type OnEvent } from './events.ts';
@@ -163,7 +165,7 @@ export class Door<G extends Guest> {
 
   /** @internal */
   onDescriptorsExhausted(cause: unknown): void {
-    const now = performance.now();
+    const now = nowMs();
     if (now - this.#exhaustedAt < exhaustedPauseMs) return;
     this.#exhaustedAt = now;
     const words = `${this.path}: no file descriptor is left to accept connections`;

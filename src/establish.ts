@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // From a connected, authorized socket to a session: hello, lane, transport. The same from either side.
+
 import type { Socket } from 'node:net';
+import { clearTimeout, setTimeout } from './clock.ts';
 import { nodeError, SidecallError } from './errors.ts';
 import { emitEvent, type OnEvent } from './events.ts';
 import { checkLimits, fixed, ranges, type SessionLimits } from './limits.ts';

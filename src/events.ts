@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What happens outside a call: given to `onEvent`, and to the diagnostics channel `sidecall`.
+
 import { channel } from 'node:diagnostics_channel';
+import { setImmediate } from './clock.ts';
 import type { SidecallError } from './errors.ts';
 import type { Peer } from './peer.ts';
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A transport within one process: the RPC layer is tested over it, and so can programs be.
+import { setImmediate } from './clock.ts';
 import { Fifo } from './fifo.ts';
 import { FrameType, frameMaxBytes } from './frame.ts';
 import { fixed } from './limits.ts';

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import { clearTimeout, setTimeout } from './clock.ts';
 
 /** Resolves after `ms`, or as soon as `signal` is aborted. Never rejects, leaves no timer or listener. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -11,7 +11,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const layers: Record<string, { files: (path: string) => boolean; uses: readonly string[] }> = {
   floor: {
     files: (path) =>
-      /^(transport|frame|limits|errors|options|metadata|peer|events|fifo|pause|words|loopback|back-off|version)\.ts$/.test(
+      /^(transport|frame|clock|limits|errors|options|metadata|peer|events|fifo|pause|words|loopback|back-off|version)\.ts$/.test(
         path,
       ),
     uses: [],
@@ -130,6 +130,23 @@ describe('style', () => {
       const text = readFileSync(join(root, 'test', path), 'utf8');
       expect(text, path).not.toMatch(/\b(it|test|describe)\.(skip|only|todo)\b/);
       expect(text, path).not.toMatch(/retry: [1-9]/);
+    }
+  });
+
+  it('time and turns come from clock.ts, which no faked timer reaches', () => {
+    const ofPages = /^(clock\.ts|cli\/.*|adapters\/electron\/(renderer|page-call)\.ts)$/;
+    for (const path of sources.filter((name) => !ofPages.test(name))) {
+      const text = readFileSync(join(root, 'src', path), 'utf8').replace(
+        /^\s*(\/\/|\/?\*).*$/gm,
+        '',
+      );
+      expect(text, path).not.toMatch(/performance\.now|process\.nextTick\(|Date\.now\(\);/);
+      for (const name of ['setTimeout', 'clearTimeout', 'setImmediate']) {
+        if (!new RegExp(`\\b${name}\\(`).test(text)) continue;
+        expect(text, path).toMatch(
+          new RegExp(`import \\{[^}]*\\b${name}\\b[^}]*\\} from '[./]*clock\\.ts'`),
+        );
+      }
     }
   });
 

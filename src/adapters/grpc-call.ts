@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One call of gRPC, made again over a session within the process, so that handlers run exactly as for a peer on this machine: one
 // place decodes, times out, cancels, paces and reports.
+
 import { type EventEmitter, once } from 'node:events';
 import type { PeerCertificate } from 'node:tls';
 import {
@@ -13,6 +14,7 @@ import {
   type sendUnaryData,
   status as statusNumbers,
 } from '@grpc/grpc-js';
+import { setImmediate } from '../clock.ts';
 import { RpcError, SidecallError, statuses } from '../errors.ts';
 import { emitEvent, type OnEvent } from '../events.ts';
 import { checkLimits, ranges, sessionRanges } from '../limits.ts';

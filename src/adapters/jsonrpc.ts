@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `sidecall/jsonrpc`: transports for vscode-jsonrpc (9 or later, which the application brings).
+
 import type { Readable, Writable } from 'node:stream';
 import {
   AbstractMessageReader,
@@ -12,6 +13,7 @@ import {
   StreamMessageReader,
   StreamMessageWriter,
 } from 'vscode-jsonrpc/node';
+import { nowMs, setImmediate } from '../clock.ts';
 import { nodeError, RpcError, SidecallError } from '../errors.ts';
 import { fixed, ranges } from '../limits.ts';
 import { checkInteger, checkKeys } from '../options.ts';
@@ -218,18 +220,13 @@ function unread(): SidecallError {
 /** Tries again while the other end does not know the name yet: its program may still be starting. */
 function opening(session: Session, name: string, timeoutMs: number): Meet {
   return async (left) => {
-    const until = performance.now() + timeoutMs;
+    const until = nowMs() + timeoutMs;
     for (let pauseMs = retryFirstMs; ; pauseMs = Math.min(2 * pauseMs, retryMaxMs)) {
       try {
-        return await openOnce(
-          session,
-          name,
-          Math.max(1, Math.ceil(until - performance.now())),
-          left,
-        );
+        return await openOnce(session, name, Math.max(1, Math.ceil(until - nowMs())), left);
       } catch (error) {
         const isEarly = RpcError.is(error) && error.status === 'unimplemented';
-        if (!isEarly || left.aborted || performance.now() + pauseMs > until) throw error;
+        if (!isEarly || left.aborted || nowMs() + pauseMs > until) throw error;
       }
       await pause(pauseMs, left);
     }

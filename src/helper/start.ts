@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // One helper process from spawn to open session, and its end.
+
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isMainThread } from 'node:worker_threads';
+import { setImmediate } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import {
   establishOverDescriptor,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Which process a helper is at the moment: started again with back-off, up to a crash-loop limit.
+
 import { backOffMs } from '../back-off.ts';
+import { nowMs } from '../clock.ts';
 import { nodeError, SidecallError } from '../errors.ts';
 import { emitEvent } from '../events.ts';
 import { Fifo } from '../fifo.ts';
@@ -170,7 +172,7 @@ export class Supervisor implements CallTarget {
   ): Promise<void> {
     let why = cause;
     for (;;) {
-      const now = performance.now();
+      const now = nowMs();
       while ((this.#restartedAt[0] ?? now) < now - restart.windowMs) this.#restartedAt.shift();
       const count = this.#restartedAt.length;
       if (count >= restart.maxRestarts) {
@@ -236,10 +238,10 @@ export class Supervisor implements CallTarget {
     const options = checkCallOptions(given);
     options.signal?.throwIfAborted();
     const { timeoutMs, signal } = options;
-    const since = performance.now();
+    const since = nowMs();
     const helper = await this.#nextProcess(method, timeoutMs, signal);
     if (timeoutMs === undefined) return begin(helper.session.target, options);
-    const leftMs = Math.max(0, Math.ceil(timeoutMs - (performance.now() - since)));
+    const leftMs = Math.max(0, Math.ceil(timeoutMs - (nowMs() - since)));
     return begin(helper.session.target, { ...options, timeoutMs: leftMs });
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // When a request of the peer's is started: at once, or when our answers have left and a handler's place is free.
+import { setImmediate } from '../clock.ts';
 import { CallKind } from '../frame.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import type { Served } from './registry.ts';

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The half of a session that serves: runs handlers for what the peer opens, and sends their answers.
+import { nowMs } from '../clock.ts';
 import {
   type FailureStatus,
   RpcError,
@@ -202,7 +203,7 @@ export class Callee implements ArrivalHost {
   isCancelledNow(call: IncomingCall): boolean | undefined {
     const { deadline } = call.opening;
     if (call.isOver) return true;
-    if (deadline !== undefined && deadline <= performance.now()) return true;
+    if (deadline !== undefined && deadline <= nowMs()) return true;
     const isKnown = this.#link.transport.lookAhead?.() ?? false;
     if (call.isOver) return true;
     return isKnown ? false : undefined;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Duration, instant, time left. The only file in rpc/ that sets timers.
+
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { clearTimeout, nowMs, setTimeout } from '../clock.ts';
 import { ranges } from '../limits.ts';
 
 /** Something that a deadline can end. It keeps its timer, so that {@link cancelDeadline} finds it. */
@@ -11,12 +13,12 @@ export interface Timed {
 
 /** Instants are on the clock of `performance.now()`: no step of the wall clock moves them. */
 export function deadlineAfter(timeoutMs: number): number {
-  return performance.now() + timeoutMs;
+  return nowMs() + timeoutMs;
 }
 
 /** Whole milliseconds left, for the wire; 0 once it has passed. */
 export function timeLeftMs(deadline: number): number {
-  return Math.max(0, Math.ceil(deadline - performance.now()));
+  return Math.max(0, Math.ceil(deadline - nowMs()));
 }
 
 /** Calls `of.onDeadline()` once the instant has come, never before. */
@@ -35,7 +37,7 @@ export function cancelDeadline(of: Timed): void {
 function fire(of: Timed, deadline: number): void {
   of.timer = undefined;
   // Node counts from the beginning of the loop's turn, so a timer set late in one comes early.
-  if (deadline > performance.now()) armDeadline(of, deadline);
+  if (deadline > nowMs()) armDeadline(of, deadline);
   else of.onDeadline();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Whether the peer's event loop turns, by the protocol's ping: asked for, never a timer of its own, and nothing
 // fails because of an answer that does not come.
+import { nowMs } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { fixed } from '../limits.ts';
 import { pause } from '../pause.ts';
@@ -50,11 +51,11 @@ export class Pings {
 
   /** Milliseconds of a round trip. @throws {SidecallError} `PEER_UNRESPONSIVE`, or why the session is over. */
   async ping(timeoutMs: number | undefined): Promise<number> {
-    const since = performance.now();
+    const since = nowMs();
     await this.#ask(timeoutMs);
     if (this.#reason !== undefined) throw this.#reason;
     if (!this.#isOut) return this.#roundTripMs;
-    const waited = Math.round(performance.now() - since);
+    const waited = Math.round(nowMs() - since);
     const words = `no answer to a ping within ${waited} ms (timeoutMs ${timeoutMs}): the peer's event loop is busy; the session goes on`;
     throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', words, { delivered: 'no' });
   }
@@ -66,14 +67,14 @@ export class Pings {
       return { process, loop: 'turning', busyForMs: 0 };
     }
     const since = this.#reason === undefined ? this.#sentAt : this.#endedAt;
-    return { process, loop: 'busy', busyForMs: performance.now() - since };
+    return { process, loop: 'busy', busyForMs: nowMs() - since };
   }
 
   /** False: no ping of ours has this token. */
   onPong(token: number): boolean {
     if (!this.#isOut || token !== this.#token) return false;
     this.#isOut = false;
-    this.#answeredAt = performance.now();
+    this.#answeredAt = nowMs();
     this.#roundTripMs = this.#answeredAt - this.#sentAt;
     this.#wake();
     return true;
@@ -81,7 +82,7 @@ export class Pings {
 
   /** The session is over. */
   end(reason: SidecallError): void {
-    this.#endedAt = performance.now();
+    this.#endedAt = nowMs();
     this.#reason = reason;
     this.#wake();
   }
@@ -101,7 +102,7 @@ export class Pings {
 
   /** Waits for the ping that is out, or sends one; not where an answer is fresh, since more would be a flood. */
   async #ask(timeoutMs: number | undefined): Promise<void> {
-    const isFresh = performance.now() - this.#answeredAt < fixed.pingIntervalMs;
+    const isFresh = nowMs() - this.#answeredAt < fixed.pingIntervalMs;
     if (this.#reason !== undefined || (!this.#isOut && isFresh)) return;
     if (timeoutMs === undefined) {
       const answered = new Promise<void>((resolve) => this.#waiting.add(resolve));
@@ -120,7 +121,7 @@ export class Pings {
     if (this.#isOut) return;
     this.#isOut = true;
     this.#token = (this.#token + 1) >>> 0;
-    this.#sentAt = performance.now();
+    this.#sentAt = nowMs();
     this.#send(this.#token);
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How often a peer may do what costs us more than it. Time is that of `performance.now()`.
+import { nowMs } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { fixed } from '../limits.ts';
 
@@ -7,9 +8,10 @@ import { fixed } from '../limits.ts';
 export class CancelAllowance {
   readonly #capacity: number;
   #tokens: number;
-  #filledAt = performance.now();
+  #filledAt: number;
 
-  constructor(streamsMax: number) {
+  constructor(streamsMax: number, now = nowMs()) {
+    this.#filledAt = now;
     this.#capacity = 2 * streamsMax;
     this.#tokens = this.#capacity;
   }
@@ -20,8 +22,7 @@ export class CancelAllowance {
   }
 
   /** @throws {SidecallError} `LIMIT_RATE` where the bucket is empty. */
-  take(): void {
-    const now = performance.now();
+  take(now = nowMs()): void {
     const refilled = ((now - this.#filledAt) / 1000) * fixed.cancelsRefillPerSecond;
     this.#tokens = Math.min(this.#capacity, this.#tokens + refilled);
     this.#filledAt = now;
@@ -38,8 +39,7 @@ export class PingAllowance {
   #strikes = 0;
 
   /** @throws {SidecallError} `LIMIT_RATE` at the third ping that came too early. */
-  take(): void {
-    const now = performance.now();
+  take(now = nowMs()): void {
     const isEarly = now - this.#lastAt < 0.9 * fixed.pingIntervalMs;
     this.#lastAt = now;
     this.#strikes = isEarly ? this.#strikes + 1 : 0;

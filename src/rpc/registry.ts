@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Methods that are served, by wire name. A Map: a method called `toString` is unknown like any other.
+
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate } from '../clock.ts';
 import { nodeError } from '../errors.ts';
 import { checkKeys } from '../options.ts';
 import type { CallContext } from './call.ts';

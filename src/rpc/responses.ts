@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What comes back for calls of ours: answers, whole or in streams, headers, trailers, the end.
+import { setImmediate } from '../clock.ts';
 import { RpcError, SidecallError, statuses } from '../errors.ts';
 import { emitEvent } from '../events.ts';
 import { FrameFlag, FrameType, type Header, protocol, ResetReason } from '../frame.ts';

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Joins the two halves over one transport: dispatch of frames, windows, GOAWAY, the end.
+import { nowMs, setImmediate } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { emitEvent, type OnEvent } from '../events.ts';
 import { emptyHeader, FrameFlag, FrameType, type Header, protocol, readHeader } from '../frame.ts';
@@ -255,7 +256,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   }
 
   close(deadlineMs: number): Promise<void> {
-    const until = performance.now() + deadlineMs;
+    const until = nowMs() + deadlineMs;
     if (this.#closing === undefined) {
       this.#closeUntil = until;
       this.#closing = this.#close(deadlineMs);
@@ -290,7 +291,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     this.#settle(reason);
     const closed = new AbortController();
     const handedOver = this.transport.close().finally(() => closed.abort());
-    await pause(Math.max(0, this.#closeUntil - performance.now()), closed.signal);
+    await pause(Math.max(0, this.#closeUntil - nowMs()), closed.signal);
     if (!closed.signal.aborted) this.transport.destroy();
     await handedOver;
     this.#resolveClosed(reason);

@@ -2,6 +2,7 @@
 // Looks at the rings of this thread while they are awake, once per turn of the event loop. A ring that
 // sleeps is not in here and costs nothing.
 
+import { nowMs, setImmediate } from '../clock.ts';
 import { fixed } from '../limits.ts';
 
 /** What the poller serves. */
@@ -50,16 +51,16 @@ function turn(): void {
   const count = awake.length;
   first = first + 1 < count ? first + 1 : 0;
   for (let at = 0; at < count; at += 1) serving[at] = awake[(first + at) % count] as Polled;
-  const begun = count > 1 ? performance.now() : 0;
+  const begun = count > 1 ? nowMs() : 0;
   let served = 0;
   try {
     // Many busy rings share what one turn of the loop may take; the next turn goes on behind them.
-    while (served < count && (served === 0 || performance.now() - begun < fixed.pollTurnMaxMs)) {
+    while (served < count && (served === 0 || nowMs() - begun < fixed.pollTurnMaxMs)) {
       (serving[served] as Polled).serve(count === 1);
       served += 1;
     }
     if (served < count) first += served - 1;
-    const now = performance.now();
+    const now = nowMs();
     for (let at = 0; at < served; at += 1) {
       const ring = serving[at] as Polled;
       if (ring.rest(now)) deactivate(ring);

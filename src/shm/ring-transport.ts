@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Transport over two outboxes in shared memory. The socket carries doorbells, and the news of death.
+
 import type { Socket } from 'node:net';
+import { nextTick, nowMs, setImmediate } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { FrameDecoder, FrameType, headerBytes, protocol, readU32 } from '../frame.ts';
@@ -275,7 +277,7 @@ export class RingTransport implements Transport, Polled {
       this.#handOutAhead();
       if (this.#isOver || left === Left.nothing) return;
       if (bytes >= fixed.drainBytesMax || records >= fixed.drainRecordsMax) return;
-      const now = performance.now();
+      const now = nowMs();
       if (begun === 0) begun = now;
       else if (now - begun >= fixed.drainMaxMs) return;
     }
@@ -405,7 +407,7 @@ export class RingTransport implements Transport, Polled {
   #queuePublish(): void {
     if (this.#isPublishQueued || this.#isServing) return;
     this.#isPublishQueued = true;
-    process.nextTick(publishLater, this);
+    nextTick(publishLater, this);
   }
 
   #lookForRoom(): void {
@@ -446,7 +448,7 @@ export class RingTransport implements Transport, Polled {
     if (!this.#isOver) activate(this);
     if (!this.#hasRecords || this.#isOver) return;
     this.#hasRecords = false;
-    this.#budget.onRecords(performance.now(), false);
+    this.#budget.onRecords(nowMs(), false);
   }
 
   #onPeerGone(): void {

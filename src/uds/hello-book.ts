@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Connections that are not sessions yet: bounded, and the silent ones go first.
+import { nowMs } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { fixed } from '../limits.ts';
 
@@ -26,7 +27,7 @@ export class HelloBook {
   /** Enters a connection. Where there is no room, the oldest silent one goes, else the newcomer. */
   enter(): HelloTicket {
     const controller = new AbortController();
-    const now = performance.now();
+    const now = nowMs();
     const ticket = { signal: controller.signal, silentSince: () => now };
     if (this.#open.size >= this.#max && !this.#dropSilent(now)) {
       controller.abort(full(this.#max));

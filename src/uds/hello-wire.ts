@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How the hello's bytes travel: natively before net.Socket reads, or, without the addon, over a stream.
+
 import type { Socket } from 'node:net';
+import { nowMs, setImmediate } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { protocol } from '../frame.ts';
 import type { NativeAddon } from '../native.ts';
@@ -40,7 +42,7 @@ export class DescriptorWire implements HelloWire {
   readonly #signal: AbortSignal;
   #isAdmitted = false;
   /** Instant of the last byte, to tell the silent from the slow. */
-  lastByteAt = performance.now();
+  lastByteAt = nowMs();
 
   constructor(native: NativeAddon, fd: number, signal: AbortSignal) {
     this.#native = native;
@@ -121,7 +123,7 @@ export class DescriptorWire implements HelloWire {
       notes.isTruncated ||= got.isTruncated;
       notes.hasOtherControl ||= got.hasOtherControl;
       at += got.bytes;
-      this.lastByteAt = performance.now();
+      this.lastByteAt = nowMs();
     }
   }
 
@@ -192,7 +194,7 @@ export class StreamWire implements HelloWire {
 /** Turns of the loop for 2 ms, then timers of 1, 2, 4 … 32 ms. */
 class Waiter {
   readonly #signal: AbortSignal;
-  readonly #since = performance.now();
+  readonly #since = nowMs();
   #delayMs = firstDelayMs;
 
   constructor(signal: AbortSignal) {
@@ -200,7 +202,7 @@ class Waiter {
   }
 
   next(): Promise<void> {
-    if (performance.now() - this.#since < immediateMs) {
+    if (nowMs() - this.#since < immediateMs) {
       return new Promise((resolve) => setImmediate(resolve));
     }
     const delayMs = this.#delayMs;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A path that is listened on and watched: if its socket file is lost, it is bound again.
+
 import { type FSWatcher, watch } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
+import { clearTimeout, setTimeout } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import type { NativeAddon } from '../native.ts';
 import { type BindOptions, BoundPath } from './bind.ts';

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Transport over a net.Socket: frames of one turn leave in one write, whole frames come out of reads.
+
 import type { Socket } from 'node:net';
+import { nextTick } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { FrameDecoder, frameMaxBytes, writeU32 } from '../frame.ts';
 import { fixed } from '../limits.ts';
@@ -121,7 +123,7 @@ export class SocketTransport implements Transport {
   #slabWith(bytes: number): Buffer {
     if (this.#slab !== undefined && this.#filled + bytes <= this.#slab.byteLength)
       return this.#slab;
-    if (this.#slab === undefined) process.nextTick(flushLater, this);
+    if (this.#slab === undefined) nextTick(flushLater, this);
     else this.#flush();
     this.#slab = bytes <= slabBytes ? (spareSlabs.pop() ?? newSlab(slabBytes)) : newSlab(bytes);
     this.#filled = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The one place that touches the descriptor behind a net.Socket.
+
 import { Socket } from 'node:net';
+import { nextTick } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { protocol } from '../frame.ts';
 import type { NativeAddon } from '../native.ts';
@@ -67,7 +69,7 @@ export function descriptorOpener(
     const options = { fd, readable: true, writable: true, onread: { buffer, callback } };
     const socket = new Socket(options as ConstructorParameters<typeof Socket>[0]);
     native.disownDescriptor(fd);
-    for (const bytes of early) process.nextTick(onBytes, bytes);
+    for (const bytes of early) nextTick(onBytes, bytes);
     const drain = (): void => {
       // After a failed read the number is closed already, and may be another connection's.
       if (socket.destroyed) return;

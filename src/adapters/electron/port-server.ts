@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One page's calls, made again on a session. The page may be anybody's code by now: everything it says is checked, and
 // everything it may hold here has a bound.
+import { nowMs } from '../../clock.ts';
 import { RpcError, SidecallError } from '../../errors.ts';
 import { emitEvent, type OnEvent } from '../../events.ts';
 import { fixed, ranges } from '../../limits.ts';
@@ -66,7 +67,7 @@ export class PortServer implements CallPort {
   #heldBytes = 0;
   #cooling = 0;
   #tokens = givenUpAtOnce;
-  #filledAt = performance.now();
+  #filledAt = nowMs();
 
   constructor(port: MainPort, session: Callable, settings: PortSettings) {
     this.#port = port;
@@ -111,7 +112,7 @@ export class PortServer implements CallPort {
 
   /** Calls that take a place: those under way, and those given up too quickly. */
   get #inFlight(): number {
-    const now = performance.now();
+    const now = nowMs();
     const refilled = ((now - this.#filledAt) / 1_000) * givenUpPerSecond;
     this.#tokens = Math.min(givenUpAtOnce, this.#tokens + refilled);
     this.#filledAt = now;
