@@ -12,6 +12,7 @@ import { ranges } from './limits.ts';
 import type { NativeAddon } from './native.ts';
 import { checkInteger, checkKeys } from './options.ts';
 import type { Peer } from './peer.ts';
+import { quiet } from './quiet.ts';
 import type { BindOptions } from './uds/bind.ts';
 import { removePrivateDirectory, SocketDirectory } from './uds/directory.ts';
 import { atExit } from './uds/exit-cleanup.ts';
@@ -44,6 +45,8 @@ const exhaustedPauseMs = 1_000;
 export interface Guest {
   readonly peer: Peer;
   readonly closed: Promise<unknown>;
+  /** Somebody holds it, or nobody ever will. */
+  onTaken?(): void;
   close(options: { readonly deadlineMs: number }): Promise<void>;
 }
 
@@ -125,7 +128,9 @@ export class Door<G extends Guest> {
   /** Guests are looked after, and need not be iterated. */
   serve(): void {
     this.#isServing = true;
-    if (!this.#queue.hasReader) this.#queue.clear();
+    if (this.#queue.hasReader) return;
+    for (const guest of this.#guests) guest.onTaken?.();
+    this.#queue.clear();
   }
 
   reader(): AsyncIterator<G, undefined> {
@@ -133,7 +138,11 @@ export class Door<G extends Guest> {
   }
 
   /** Twice is once. */
-  async close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {
+  close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {
+    return quiet(this.#checkAndClose(options));
+  }
+
+  async #checkAndClose(options: { readonly deadlineMs?: number | undefined }): Promise<void> {
     checkKeys('close()', options, ['deadlineMs']);
     const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
     this.#closing ??= this.#close(deadlineMs);
@@ -279,6 +288,7 @@ export class Door<G extends Guest> {
     });
     if (this.#isClosing) void guest.close({ deadlineMs: 0 });
     else if (!this.#isServing || this.#queue.hasReader) this.#queue.push(guest);
+    else guest.onTaken?.();
   }
 
   #report(error: SidecallError, peer: Peer | undefined): void {

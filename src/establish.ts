@@ -10,7 +10,7 @@ import { type NativeAddon, nativeState } from './native.ts';
 import { checkInteger } from './options.ts';
 import type { Peer } from './peer.ts';
 import { pollBudgetOf, ringMemoryMaxBytes } from './process-settings.ts';
-import type { Registry } from './rpc/registry.ts';
+import { type Implementation, Registry } from './rpc/registry.ts';
 import { Session } from './rpc/session.ts';
 import { RingMemory } from './shm/memory.ts';
 import { RingTransport } from './shm/ring-transport.ts';
@@ -70,6 +70,17 @@ export interface SessionOptions {
    * May the peer list what we serve (`ReflectionService`)? Default: if it runs under our own uid.
    */
   readonly introspection?: boolean | undefined;
+  /**
+   * What is served from the first call on: `[implement(Contract, handlers)]`. Left out: calls that come before the first
+   * `serve()` wait for it, in their window and until their deadlines. With a list, an empty one too, they are refused with
+   * `unimplemented`.
+   */
+  readonly services?: readonly Implementation[] | undefined;
+  /**
+   * Milliseconds that something of a session may wait without any progress before `onEvent` is told (`stalled`). Default
+   * 10,000; 10 to 600,000.
+   */
+  readonly stalledAfterMs?: number | undefined;
   /** Told what happens outside a call; what it throws is rethrown in a task of its own. */
   readonly onEvent?: OnEvent | undefined;
 }
@@ -84,6 +95,8 @@ export const sessionOptionNames = [
   'pollBudgetUs',
   'idleTimeoutMs',
   'introspection',
+  'services',
+  'stalledAfterMs',
   'onEvent',
 ] as const;
 
@@ -100,7 +113,13 @@ export interface SessionSettings {
   /** undefined: for peers of our own uid. */
   readonly introspection: boolean | undefined;
   readonly onEvent: OnEvent | undefined;
+  readonly stalledAfterMs: number;
+  /** Of a listener or helper, for all of its sessions. */
   readonly registry: Registry | undefined;
+  /** Of the session alone. */
+  readonly services: readonly Implementation[] | undefined;
+  /** Sessions wait to be taken from their listener. */
+  readonly isUntaken?: boolean;
 }
 
 const asked = 'the socket lane was asked for';
@@ -153,8 +172,19 @@ export function checkSessionOptions(
     idleTimeoutMs,
     introspection: checkIntrospection(options.introspection),
     onEvent: options.onEvent,
+    stalledAfterMs: checkInteger('stalledAfterMs', options.stalledAfterMs, ranges.stalledAfterMs),
     registry,
+    services: checkServices(options.services, registry),
   };
+}
+
+/** Those of a listener or helper are served by its registry; others by each session that is made. */
+function checkServices(
+  services: readonly Implementation[] | undefined,
+  registry: Registry | undefined,
+): readonly Implementation[] | undefined {
+  (registry ?? new Registry()).addAll(services);
+  return registry === undefined ? services : undefined;
 }
 
 function checkIntrospection(introspection: boolean | undefined): boolean | undefined {
@@ -308,18 +338,15 @@ function makeSession(
   peer: Peer,
   hello: HelloResult,
   laneReason: string,
-  { limits, registry, idleTimeoutMs, introspection, onEvent }: SessionSettings,
+  settings: SessionSettings,
 ): Session {
   const remote = hello.peer.limits;
   return new Session({
+    ...settings,
     transport,
     peer,
-    own: limits,
+    own: settings.limits,
     remote,
     laneReason,
-    registry,
-    idleTimeoutMs,
-    introspection,
-    onEvent,
   });
 }

@@ -36,6 +36,17 @@ export type SidecallEvent =
       readonly peer: Peer | undefined;
       readonly method: string;
     }
+  /** Something of the session waits for `stalledAfterMs` without any progress. Told once, until it has moved again. */
+  | {
+      readonly type: 'stalled';
+      readonly error: SidecallError;
+      readonly peer: Peer | undefined;
+      /** Why the first one waits: a key of `session.stats().waits`. */
+      readonly reason: string;
+      /** How many wait in that place. */
+      readonly waiting: number;
+      readonly waitedMs: number;
+    }
   /** A session ended for another reason than an orderly close. */
   | {
       readonly type: 'session-failed';

@@ -16,6 +16,7 @@ export const FrameType = {
   goaway: 9,
   ping: 10,
   pong: 11,
+  clock: 12,
 } as const;
 
 /** Second byte, a set of bits. */
@@ -26,6 +27,8 @@ export const FrameFlag = {
   end: 2,
   /** A message of a stream: it counts in the stream's window and in that of all streams. */
   streamed: 4,
+  /** A message of a stream that counts in the stream's window only: the window of all streams is used up. */
+  beyond: 8,
 } as const;
 
 /** What an opened stream is. */
@@ -60,13 +63,16 @@ export const ResetReason = {
 /** `timeoutMs` of a call that has none. */
 export const noTimeout = 0xffff_ffff;
 
+/** Added to the bytes of a name that stands in its `open`, in place of a number. */
+export const inlineName = 0x8000_0000;
+
 /** Windows that a session has in each direction. */
 const sessionWindows = 4;
 
 const baseBytes = 12;
 /** Header bytes by type; 0: no such type. */
-const headerBytesOf = [0, 12, 32, 16, 12, 12, 20, 12, 16, 12, 12, 12] as const;
-const flagsOf = [0, 0, 3, 7, 1, 1, 3, 1, 1, 2, 0, 0] as const;
+const headerBytesOf = [0, 12, 36, 16, 12, 12, 20, 12, 16, 12, 12, 12, 16] as const;
+const flagsOf = [0, 0, 3, 15, 1, 1, 3, 1, 1, 2, 0, 0, 0] as const;
 
 /** Largest frame on any lane. */
 export const frameMaxBytes = fixed.fragmentBytes + fixed.frameHeaderMaxBytes;
@@ -112,6 +118,7 @@ export class HeaderWriter {
     metadataBytes: number;
     messageBytes: number;
     windowBytes: number;
+    sentAt: number;
   }): Uint8Array {
     const flags = sendsMany(open.kind)
       ? FrameFlag.fromOpener
@@ -122,6 +129,7 @@ export class HeaderWriter {
     writeU32(bytes, 20, open.metadataBytes);
     writeU32(bytes, 24, open.messageBytes);
     writeU32(bytes, 28, open.windowBytes);
+    writeU32(bytes, 32, open.sentAt);
     return bytes;
   }
 
@@ -177,6 +185,13 @@ export class HeaderWriter {
     return this.#base(FrameType.pong, 0, 0, token, 0);
   }
 
+  /** `milliseconds`: the sender's monotonic clock, its low 32 bits. */
+  clock(milliseconds: number): Uint8Array {
+    const bytes = this.#base(FrameType.clock, 0, 0, 0, 0);
+    writeU32(bytes, 12, milliseconds);
+    return bytes;
+  }
+
   #base(type: number, flags: number, aux: number, slot: number, generation: number): Uint8Array {
     const bytes = this.#views[type] as Uint8Array;
     bytes[0] = type;
@@ -204,11 +219,12 @@ export interface Header {
   c: number;
   d: number;
   e: number;
+  f: number;
 }
 
 /** For {@link readHeader}. */
 export function emptyHeader(): Header {
-  return { type: 0, flags: 0, aux: 0, slot: 0, generation: 0, a: 0, b: 0, c: 0, d: 0, e: 0 };
+  return { type: 0, flags: 0, aux: 0, slot: 0, generation: 0, a: 0, b: 0, c: 0, d: 0, e: 0, f: 0 };
 }
 
 /**
@@ -230,6 +246,7 @@ export function readHeader(bytes: Uint8Array, into: Header): void {
   into.c = size > 20 ? readU32(bytes, 20) : 0;
   into.d = size > 24 ? readU32(bytes, 24) : 0;
   into.e = size > 28 ? readU32(bytes, 28) : 0;
+  into.f = size > 32 ? readU32(bytes, 32) : 0;
   if ((into.flags & ~(flagsOf[type] as number)) !== 0) throw protocol('frame with unknown flags');
   const hasAux = type === FrameType.open || type === FrameType.end || type === FrameType.reset;
   if (!hasAux && into.aux !== 0) throw protocol('frame with a reserved field set');
@@ -239,7 +256,8 @@ export function readHeader(bytes: Uint8Array, into: Header): void {
       throw protocol('credit for no window');
     }
   } else if (type > FrameType.credit || type === FrameType.method) {
-    const slotMax = type === FrameType.goaway ? 0 : 0xffff_ffff;
+    const hasSlot = type !== FrameType.goaway && type !== FrameType.clock;
+    const slotMax = hasSlot ? 0xffff_ffff : 0;
     if (into.generation !== 0 || into.slot > slotMax) {
       throw protocol('frame with a reserved field set');
     }

@@ -2,7 +2,7 @@
 // Sessions, or plain connections, that wait for whoever iterates; bounded by the limit of their listener.
 
 /** What a listener lets in. */
-export class GuestQueue<G> {
+export class GuestQueue<G extends { onTaken?(): void }> {
   #waiting: G[] = [];
   readonly #readers: ((next: IteratorResult<G, undefined>) => void)[] = [];
   #isEnded = false;
@@ -15,8 +15,10 @@ export class GuestQueue<G> {
 
   push(guest: G): void {
     const reader = this.#readers.shift();
-    if (reader !== undefined) reader({ done: false, value: guest });
-    else this.#waiting.push(guest);
+    if (reader !== undefined) {
+      guest.onTaken?.();
+      reader({ done: false, value: guest });
+    } else this.#waiting.push(guest);
   }
 
   /** A guest that left before anybody took it. */
@@ -40,8 +42,10 @@ export class GuestQueue<G> {
       next: () =>
         new Promise<IteratorResult<G, undefined>>((resolve) => {
           const guest = this.#waiting.shift();
-          if (guest !== undefined) resolve({ done: false, value: guest });
-          else if (this.#isEnded) resolve({ done: true, value: undefined });
+          if (guest !== undefined) {
+            guest.onTaken?.();
+            resolve({ done: false, value: guest });
+          } else if (this.#isEnded) resolve({ done: true, value: undefined });
           else this.#readers.push(resolve);
         }),
       return: async () => ({ done: true, value: undefined }),

@@ -69,7 +69,7 @@ export {
   ReflectionService,
   type ServiceDescription,
 } from './rpc/reflection.ts';
-export type { ServeOptions } from './rpc/registry.ts';
+export { type Implementation, implement, type ServeOptions } from './rpc/registry.ts';
 export type { RetryOptions } from './rpc/retry.ts';
 export {
   type SchemaIssue,
@@ -107,6 +107,7 @@ export type { Accepted, Session } from './rpc/session.ts';
 export type { SessionState, SessionStats } from './rpc/session-core.ts';
 export type { Bidi, ClientStream, ServerStream } from './rpc/streams.ts';
 export type { WaitOptions } from './rpc/waiting.ts';
+export type { WaitReason } from './rpc/waits.ts';
 export type { Lane } from './transport.ts';
 export type { PeerPolicy, PeerRules } from './uds/peer.ts';
 export type { ServerRules } from './uds/rendezvous.ts';

@@ -105,7 +105,7 @@ export async function listen(
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
   }
   const registry = new Registry();
-  const session = checkSessionOptions(options, registry);
+  const session = { ...checkSessionOptions(options, registry), isUntaken: true };
   return atPath(options, (settings) => Listener.open({ ...settings, session, registry }));
 }
 

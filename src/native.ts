@@ -64,6 +64,8 @@ export interface NativeAddon {
     keep: boolean,
     isAdmitted?: boolean,
   ): NativeReceived | undefined;
+  /** Bytes that the kernel holds for us at this moment. */
+  queuedBytes(fd: number): number;
   /** False: as many closes of strangers' descriptors hang as there may be threads for it. */
   hasCloserRoom(): boolean;
   refuseDescriptors(fd: number): boolean;

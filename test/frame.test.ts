@@ -45,6 +45,7 @@ const script = Buffer.concat([
       metadataBytes: 0,
       messageBytes: 300,
       windowBytes: 0,
+      sentAt: 0,
     }),
     Buffer.alloc(200, 1),
   ),
@@ -118,7 +119,7 @@ describe('the frame decoder', () => {
   });
 
   it('refuses an unknown type at its first byte', () => {
-    for (const type of [0, 12, 99, 255]) {
+    for (const type of [0, 13, 99, 255]) {
       const { decoder } = collect();
       expect(() => decoder.push(Uint8Array.of(20, 0, 0, 0, type))).toThrow(
         expect.objectContaining({ code: 'ERR_SIDECALL_PROTOCOL' }) as Error,
@@ -153,6 +154,7 @@ describe('headers', () => {
       metadataBytes: 65_536,
       messageBytes: 1_073_741_824,
       windowBytes: 0xffff_fffd,
+      sentAt: 0xffff_fffc,
     };
     readHeader(write.open(open), header);
     expect(header).toEqual({
@@ -166,6 +168,7 @@ describe('headers', () => {
       c: open.metadataBytes,
       d: open.messageBytes,
       e: open.windowBytes,
+      f: open.sentAt,
     });
     readHeader(write.credit(0, 0, 0, 0xffff_ffff), header);
     expect(header).toMatchObject({ type: FrameType.credit, a: 0xffff_ffff, b: 0 });

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #endif
 
+#define INLINE_NAME 0x80000000u
 enum { MAGIC = 0x6c616373, REQUEST_MAX = 4096, FRAME_MAX = 65656, METHODS_MAX = 4096, NAME_MAX_BYTES = 256 };
 enum { METHOD = 1, OPEN = 2, MESSAGE = 3, END = 6, CREDIT = 8, GOAWAY = 9, PING = 10, PONG = 11 };
 enum { UNARY = 1, NOTIFICATION = 2, UNIMPLEMENTED = 12, HALF_END = 2 };
@@ -137,15 +138,16 @@ static void serve(void) {
     if (frame[0] == METHOD && slot < METHODS_MAX) {
       is_probe[slot] = length == 12 + 10 && memcmp(frame + 12, "Probe.read", 10) == 0;
     } else if (frame[0] == OPEN) {
-      if (length < 32) leave(1);
+      if (length < 36) leave(1);
       const uint32_t method = get(frame + 12, 4), bytes = get(frame + 24, 4);
-      if (length != 32 + get(frame + 20, 4) + bytes) leave(1); /* longer ones would come in pieces */
+      const uint32_t name = method < INLINE_NAME ? 0 : method - INLINE_NAME; /* in front of the metadata */
+      if (length != 36 + name + get(frame + 20, 4) + bytes) leave(1); /* longer ones would come in pieces */
       answer_call(frame, bytes, method < METHODS_MAX && is_probe[method]);
     } else if (frame[0] == PING) {
       send_frame(PONG, 0, 0, slot, 0, "", 0);
     } else if (frame[0] == GOAWAY && frame[1] == 0) {
       send_frame(GOAWAY, 2, 0, 0, 0, "", 0);
-    } /* credit for what we send and cancels of what was answered: nothing to do */
+    } /* clocks, credit for what we send, cancels of what was answered: nothing to do */
   }
 }
 

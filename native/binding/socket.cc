@@ -129,6 +129,15 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   return object;
 }
 
+Napi::Value Queued(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  const auto queued = QueuedBytes(fd);
+  if (!queued.ok()) return Throw(info.Env(), queued.error());
+  return Napi::Number::New(info.Env(), static_cast<double>(queued.value()));
+}
+
 Napi::Value Refuse(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int fd = arguments.Descriptor(0);
@@ -158,6 +167,7 @@ void ExportSocket(Napi::Env env, Napi::Object exports) {
   exports.Set("connectSocket", Napi::Function::New<Connect>(env));
   exports.Set("send", Napi::Function::New<Send>(env));
   exports.Set("receive", Napi::Function::New<Receive>(env));
+  exports.Set("queuedBytes", Napi::Function::New<Queued>(env));
   exports.Set("refuseDescriptors", Napi::Function::New<Refuse>(env));
   exports.Set("admitDescriptors", Napi::Function::New<Admit>(env));
 }

@@ -2,6 +2,7 @@
 #include "os/unix_socket.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -196,6 +197,12 @@ Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> tar
   }
 #endif
   return std::optional(std::move(received));
+}
+
+Result<std::size_t> QueuedBytes(int fd) noexcept {
+  int queued = 0;
+  if (::ioctl(fd, FIONREAD, &queued) != 0) return Error::FromErrno("ioctl");
+  return static_cast<std::size_t>(queued);
 }
 
 Result<bool> RefuseDescriptors(int fd) noexcept { return LetDescriptorsPass(fd, 0); }

@@ -48,6 +48,9 @@ struct Received {
 Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> target,
                                              bool take_descriptors);
 
+// Bytes that the kernel holds for us at this moment.
+Result<std::size_t> QueuedBytes(int fd) noexcept;
+
 // Senders of descriptors get EPERM from now on, or no longer. False: this kernel knows no such
 // switch (before Linux 6.16), and descriptors can always come.
 Result<bool> RefuseDescriptors(int fd) noexcept;

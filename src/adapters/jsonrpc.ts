@@ -19,9 +19,8 @@ import { fixed, ranges } from '../limits.ts';
 import { checkInteger, checkKeys } from '../options.ts';
 import { pause } from '../pause.ts';
 import type { Peer } from '../peer.ts';
-import type { Channel } from '../rpc/channel.ts';
-import type { Codec } from '../rpc/codec.ts';
 import type { Session } from '../rpc/session.ts';
+import { type JsonRpcChannel, Line, type Meet, messages } from './jsonrpc-line.ts';
 
 /** What `createMessageConnection()` of vscode-jsonrpc and `createConnection()` of vscode-languageserver take. */
 export interface JsonRpcTransport {
@@ -49,22 +48,12 @@ export interface JsonRpcTransportOptions {
 const ready = Object.freeze({ jsonrpc: '2.0', method: '$/sidecall/ready' });
 const retryFirstMs = 2;
 const retryMaxMs = 100;
-// Until the other end has ended its half, too.
-const leaveMs = 1_000;
-
-/** Plain JSON: what depth a message of JSON-RPC has is its protocol's business. */
-const messages: Codec<Message> = {
-  name: 'json-rpc',
-  encode: (message) => JSON.stringify(message),
-  decode: (bytes) =>
-    JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()),
-};
-
 /**
  * Reader and writer of a JSON-RPC connection over a session, on either lane. Both ends call it. Messages have
  * the flow control of a channel: `writer.write()` resolves when the message was admitted, and what the connection
- * has not taken waits in the window, not in its queue. Disposing the connection ends the channel, as does
- * `session.close()` on either side; the session goes on without it. A message may be as long as the other
+ * has not taken waits in the window, not in its queue. Where the callback of `reader.listen()` returns a promise, the next message
+ * comes when it has settled: a relay that returns what `write()` gave passes the back-pressure on. Disposing the connection
+ * ends the channel behind what was written, as does `session.close()` on either side; the session goes on without it. A message may be as long as the other
  * end's `limits.receiveMaxBytes`: language servers want 64 MiB.
  * @throws {TypeError | RangeError} for misuse, and where the name is used already.
  */
@@ -126,97 +115,6 @@ function opensFor({ origin, capturedAt }: Peer): boolean {
   return capturedAt === 'spawn' ? origin === 'spawned' : capturedAt === 'listen';
 }
 
-/** Brings the channel about; `left` is aborted when nobody wants it any more. */
-type Meet = (left: AbortSignal) => Promise<Channel<Message>>;
-
-/** Lines by session, which are left when it drains: one wait for all of them. */
-const linesOf = new WeakMap<Session, Set<Line>>();
-
-function linesOn(session: Session): Set<Line> {
-  const known = linesOf.get(session);
-  if (known !== undefined) return known;
-  const lines = new Set<Line>();
-  linesOf.set(session, lines);
-  void session.draining.then(() => {
-    for (const line of lines) line.leave();
-  });
-  return lines;
-}
-
-/** A channel that is there already, or will be, and the two that use it. */
-class Line {
-  /** The channel, once messages may be sent on it. */
-  readonly channel: Promise<Channel<Message>>;
-  readonly #lines: Set<Line>;
-  readonly #left = new AbortController();
-  #users = 2;
-  #waiting = 0;
-  #isRead = false;
-
-  constructor(session: Session, meet: Meet) {
-    this.channel = meet(this.#left.signal);
-    this.#lines = linesOn(session);
-    this.#lines.add(this);
-    const forget = (): void => void this.#lines.delete(this);
-    this.channel.then((channel) => channel.closed).then(forget, forget);
-  }
-
-  /** In the order of the calls. Resolves when it was admitted. */
-  async send(message: Message): Promise<void> {
-    if (this.#waiting >= fixed.waitingSendsMax) throw unread();
-    this.#waiting += 1;
-    try {
-      const channel = await this.channel;
-      // Whoever asks and does not read the answers must not make us keep them.
-      if (channel.queuedBytes > fixed.answersMaxBytes) throw unread();
-      await channel.send(message);
-    } finally {
-      this.#waiting -= 1;
-    }
-  }
-
-  /** What comes in, once. */
-  async *messages(): AsyncGenerator<Message> {
-    this.#isRead = true;
-    yield* await this.channel;
-  }
-
-  /** Ends our half behind what was sent. */
-  end(): void {
-    void this.channel.then((channel) => channel.end()).catch(() => undefined);
-  }
-
-  /** One of the two users needs it no more. */
-  dispose(): void {
-    this.#users -= 1;
-    if (this.#users === 0) this.leave();
-  }
-
-  /** Ends it in order, or without where the other end does not follow. */
-  leave(): void {
-    if (this.#left.signal.aborted) return;
-    this.#left.abort();
-    void this.channel.then((channel) => this.#close(channel)).catch(() => undefined);
-  }
-
-  async #close(channel: Channel<Message>): Promise<void> {
-    const over = new AbortController();
-    const stop = (): void => over.abort();
-    channel.closed.then(stop, stop);
-    // Dropped, so that the end behind it arrives.
-    if (!this.#isRead) channel.subscribe({ message: () => undefined });
-    void channel.end().catch(() => undefined);
-    await pause(leaveMs, over.signal);
-    channel.cancel();
-  }
-}
-
-function unread(): SidecallError {
-  const words =
-    'too much of this JSON-RPC connection waits to be sent: the other end does not read';
-  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words);
-}
-
 /** Tries again while the other end does not know the name yet: its program may still be starting. */
 function opening(session: Session, name: string, timeoutMs: number): Meet {
   return async (left) => {
@@ -238,7 +136,7 @@ async function openOnce(
   name: string,
   timeoutMs: number,
   left: AbortSignal,
-): Promise<Channel<Message>> {
+): Promise<JsonRpcChannel> {
   const channel = session.openChannel(messages, { name });
   const cancel = (): void => channel.cancel();
   left.addEventListener('abort', cancel);
@@ -303,7 +201,7 @@ class LineReader extends AbstractMessageReader {
     try {
       for await (const message of this.#line.messages()) {
         if (this.#isDisposed) continue; // taken, so that the end behind it arrives
-        this.#deliver(message, callback);
+        await this.#deliver(message, callback);
         // The connection takes one message per turn of the event loop: more would pile up in its queue.
         await new Promise((resolve) => setImmediate(resolve));
       }
@@ -314,10 +212,10 @@ class LineReader extends AbstractMessageReader {
     if (!this.#isDisposed) this.fireClose();
   }
 
-  /** A message that the connection stumbles over costs that message. */
-  #deliver(message: Message, callback: DataCallback): void {
+  /** A message that the connection stumbles over costs that message. One that takes its time holds back the next. */
+  async #deliver(message: Message, callback: (message: Message) => unknown): Promise<void> {
     try {
-      callback(message);
+      await callback(message);
     } catch (error) {
       this.fireError(error);
     }

@@ -7,6 +7,7 @@ import { ranges } from '../limits.ts';
 import { checkInteger, checkKeys, checkSignal, checkText } from '../options.ts';
 import { pause } from '../pause.ts';
 import type { Peer } from '../peer.ts';
+import { quiet } from '../quiet.ts';
 import { type ClientOptions, makeClient } from '../rpc/client.ts';
 import type { Health } from '../rpc/health.ts';
 import { Registry, type ServeOptions } from '../rpc/registry.ts';
@@ -175,12 +176,19 @@ export class Helper implements AsyncDisposable {
    * @param options.deadlineMs for calls in flight: default 5,000; 0 to 600,000.
    * @param options.killGraceMs from SIGTERM to SIGKILL: default 2,000; 0 to 600,000.
    */
-  async stop(
+  stop(
     options: {
       readonly deadlineMs?: number | undefined;
       readonly killGraceMs?: number | undefined;
     } = {},
   ): Promise<HelperExit> {
+    return quiet(this.#checkAndStop(options));
+  }
+
+  async #checkAndStop(options: {
+    readonly deadlineMs?: number | undefined;
+    readonly killGraceMs?: number | undefined;
+  }): Promise<HelperExit> {
     checkKeys('stop()', options, ['deadlineMs', 'killGraceMs']);
     const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
     const graceMs = checkInteger('killGraceMs', options.killGraceMs, ranges.killGraceMs);

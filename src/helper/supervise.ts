@@ -9,7 +9,12 @@ import { Fifo } from '../fifo.ts';
 import { fixed, ranges } from '../limits.ts';
 import { checkInteger, checkKeys } from '../options.ts';
 import { pause } from '../pause.ts';
-import { type CallOptions, checkCallOptions } from '../rpc/call.ts';
+import {
+  type CallOptions,
+  checkCallOptions,
+  timeoutOf,
+  withInheritedDeadline,
+} from '../rpc/call.ts';
 import type { Callable } from '../rpc/caller.ts';
 import type { CallTarget } from '../rpc/client.ts';
 import { LaterCall, type StreamCall } from '../rpc/stream-call.ts';
@@ -235,9 +240,10 @@ export class Supervisor implements CallTarget {
     given: CallOptions | undefined,
     begin: (target: CallTarget, options: CallOptions) => Promise<T>,
   ): Promise<T> {
-    const options = checkCallOptions(given);
+    const options = withInheritedDeadline(checkCallOptions(given));
     options.signal?.throwIfAborted();
-    const { timeoutMs, signal } = options;
+    const { signal } = options;
+    const timeoutMs = timeoutOf(options);
     const since = nowMs();
     const helper = await this.#nextProcess(method, timeoutMs, signal);
     if (timeoutMs === undefined) return begin(helper.session.target, options);

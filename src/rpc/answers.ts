@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Answers of our handlers on their way: bounded in bytes, and sent as the peer's window allows.
+// Answers of our handlers on their way: each is sent, as soon as the peer's window allows. Their memory is bounded where
+// handlers are started (admission.ts).
 import { statuses } from '../errors.ts';
 import { FrameFlag } from '../frame.ts';
-import { fixed } from '../limits.ts';
 import { encodeMetadata, type Metadata } from '../metadata.ts';
 import { type Codec, keepWaiting } from './codec.ts';
 import { chargeOf, type SendCredit, Window } from './credit.ts';
@@ -10,6 +10,7 @@ import type { IncomingCall } from './incoming-call.ts';
 import { type Body, bodyBytesOf, discard, encodeBody, isDetached } from './lease.ts';
 import type { Link } from './link.ts';
 import type { Schedule, SendingStream } from './schedule.ts';
+import type { WaitingPlace } from './waits.ts';
 
 /** What a handler gave, encoded. */
 export interface Answer {
@@ -59,14 +60,14 @@ export function refuseMessage(link: Link, stream: SendingStream, flags: number):
   schedule.sendControl(schedule.header.end(flags, slot, generation, status, sizes), text);
 }
 
-export class AnswerQueue {
+export class AnswerQueue implements WaitingPlace {
+  readonly waitReason = 'answer-window';
+  departed = 0;
   readonly #link: Link;
   readonly #onSent: (call: IncomingCall) => void;
   readonly #onLost: (call: IncomingCall) => void;
   readonly #waiting = new Map<IncomingCall, Answer>();
   #waitingBytes = 0;
-  // What an answer of this session weighs, by those before: a guess at what running handlers will give.
-  #guessBytes = 0;
 
   /**
    * `onSent`: the answer was given to the send queue, so its call is over. `onLost`: its bytes were detached
@@ -82,11 +83,20 @@ export class AnswerQueue {
     this.#onLost = onLost;
   }
 
-  /** More answers wait, or are to be expected, than a peer that keeps up would let stand. */
-  isBacklogged(running: number): boolean {
+  /** Answers that wait for the window. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** More answers wait than a peer that keeps up would let stand. */
+  get isUnread(): boolean {
     const { schedule, own } = this.#link;
-    if (schedule.answerBytes >= own.sendQueueMaxBytes || this.#waiting.size > 0) return true;
-    return running > 0 && running * this.#guessBytes >= fixed.answersMaxBytes;
+    return this.#waiting.size > 0 || schedule.answerBytes >= own.sendQueueMaxBytes;
+  }
+
+  /** Bytes of all answers that wait, for the window or in the send queue. */
+  get bytes(): number {
+    return this.#waitingBytes + this.#link.schedule.answerBytes;
   }
 
   /** Takes an answer and sends what may go. Returns why it may not be sent at all, or undefined. */
@@ -100,21 +110,16 @@ export class AnswerQueue {
     this.#waitingBytes += answer.bodyBytes;
     call.isBorrowed = answer.codec.reusesBytes === true; // what the queue keeps is copied
     this.send();
-    if (this.#waiting.has(call)) answer.body = keepWaiting(answer.codec, answer.body);
+    if (!this.#waiting.has(call)) return undefined;
+    answer.body = keepWaiting(answer.codec, answer.body);
+    this.#link.waits.add(this);
     return undefined;
   }
 
   #refusal({ bodyBytes }: Answer): string | undefined {
-    this.#guessBytes += (bodyBytes - this.#guessBytes) / 8;
     const { receiveMaxBytes } = this.#link.remote;
-    if (bodyBytes > receiveMaxBytes) {
-      return `the answer of ${bodyBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
-    }
-    const before = this.#waitingBytes + this.#link.schedule.answerBytes;
-    if (before > 0 && before + bodyBytes > fixed.answersMaxBytes) {
-      return `${before} bytes of answers wait for the caller to read them`;
-    }
-    return undefined;
+    if (bodyBytes <= receiveMaxBytes) return undefined;
+    return `the answer of ${bodyBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
   }
 
   /** Sends while there is window. */
@@ -146,6 +151,7 @@ export class AnswerQueue {
     const answer = this.#waiting.get(call);
     if (answer === undefined) return undefined;
     this.#waiting.delete(call);
+    this.departed += 1;
     this.#waitingBytes -= answer.bodyBytes;
     return answer;
   }

@@ -6,12 +6,12 @@ import {
   FrameFlag,
   FrameType,
   type Header,
+  inlineName,
   noTimeout,
   protocol,
   ResetReason,
   sendsMany,
 } from '../frame.ts';
-import { fixed } from '../limits.ts';
 import { decodeMetadata } from '../metadata.ts';
 import type { ArrivedBlock } from '../transport.ts';
 import { bytes as anyBytes, type Codec } from './codec.ts';
@@ -20,8 +20,8 @@ import { deadlineAfter } from './deadline.ts';
 import { Assembly, checkBlock } from './fragment.ts';
 import { type CallHost, type CallOpening, IncomingCall } from './incoming-call.ts';
 import { type Link, takeMessage } from './link.ts';
-import { LearntNames } from './method-names.ts';
-import { memoryBytesFor } from './receive-pool.ts';
+import { LearntNames, methodName } from './method-names.ts';
+import type { PeerClock } from './peer-clock.ts';
 import type { Registry } from './registry.ts';
 import type { AcceptedStreams } from './stream-table.ts';
 
@@ -38,8 +38,8 @@ export interface ArrivalHost extends CallHost {
   onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void;
   /** It has no request: messages follow. */
   onStream(call: IncomingCall): void;
-  /** There is no memory for its request. */
-  onCrowded(call: IncomingCall): void;
+  /** The method may still be served, and its requests wait for that. */
+  mustWait(method: string): boolean;
 }
 
 export class Arrivals {
@@ -48,7 +48,11 @@ export class Arrivals {
   readonly #streams: AcceptedStreams<IncomingCall>;
   readonly #host: ArrivalHost;
   readonly #names = new LearntNames();
-  #unfinishedBytes = 0;
+  readonly #clock: PeerClock;
+  /** Requests of which a part has arrived. */
+  unfinished = 0;
+  /** Pieces of requests that have arrived, ever. */
+  pieces = 0;
   // Memory handed out for the first piece of a request, which is about to arrive.
   #placed: Assembly | undefined;
 
@@ -57,11 +61,13 @@ export class Arrivals {
     registry: Registry,
     streams: AcceptedStreams<IncomingCall>,
     host: ArrivalHost,
+    clock: PeerClock,
   ) {
     this.#link = link;
     this.#registry = registry;
     this.#streams = streams;
     this.#host = host;
+    this.#clock = clock;
   }
 
   learn(header: Header, payload: Uint8Array): void {
@@ -78,11 +84,12 @@ export class Arrivals {
       return header.type === FrameType.fragment ? call?.assembly?.place(bytes) : undefined;
     }
     const { a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
-    const isPlain = metadataBytes === 0 && this.#refusal(timeoutMs) === undefined;
+    const isPlain = metadataBytes === 0 && timeoutMs !== 0 && !this.#host.isDraining;
     const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
-    if (!isPlain || !mayHold || !this.#hasMemoryFor(memoryBytesFor(messageBytes))) return undefined;
-    const served = this.#registry.find(this.#names.nameOf(method));
-    if (served === undefined) return undefined;
+    if (!isPlain || method >= inlineName || !mayHold) return undefined;
+    const name = this.#names.nameOf(method);
+    const served = this.#registry.find(name);
+    if (served === undefined || this.#host.mustWait(name)) return undefined;
     this.#placed = new Assembly(messageBytes, served.request);
     return this.#placed.place(bytes);
   }
@@ -101,33 +108,36 @@ export class Arrivals {
     block: ArrivedBlock | undefined,
   ): void {
     const { own, remote } = this.#link;
-    const { aux: kind, a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
+    const { aux: kind, c: metadataBytes, d: messageBytes } = header;
     this.#streams.open(header.slot, header.generation);
     checkKind(kind, header.flags, messageBytes);
     const window = kind === CallKind.notification ? Window.notifications : Window.requests;
     const charge = takeMessage(this.#link, window, messageBytes);
-    const isMetadata = metadataBytes <= own.metadataMaxBytes && metadataBytes <= payload.byteLength;
-    if (!isMetadata || payload.byteLength - metadataBytes > messageBytes) {
+    const { method, nameBytes } = this.#nameOf(header, payload);
+    const bodyAt = nameBytes + metadataBytes;
+    const isMetadata = metadataBytes <= own.metadataMaxBytes && bodyAt <= payload.byteLength;
+    if (!isMetadata || payload.byteLength - bodyAt > messageBytes) {
       throw protocol('call whose lengths do not agree');
     }
-    if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength - metadataBytes);
+    if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength - bodyAt);
+    const timeoutMs = this.#timeLeftMs(header);
     const opening: CallOpening = {
       slot: header.slot,
       generation: header.generation,
       kind,
-      method: this.#names.nameOf(method),
-      metadata: decodeMetadata(payload.subarray(0, metadataBytes)),
+      method,
+      metadata: decodeMetadata(payload.subarray(nameBytes, bodyAt)),
       deadline: timeoutMs === noTimeout ? undefined : deadlineAfter(timeoutMs),
       charge,
       windowBytes: header.e === 0 ? remote.streamWindowBytes : header.e,
     };
-    const refusal = this.#refusal(timeoutMs);
+    const refusal = this.#refusal(kind, timeoutMs);
     if (refusal !== undefined) return this.#refuse(opening, refusal, window);
     const call = new IncomingCall(opening, this.#host);
     this.#streams.add(call);
     this.#host.add(call);
     if (sendsMany(kind)) return this.#host.onStream(call);
-    const body = metadataBytes === 0 ? payload : payload.subarray(metadataBytes);
+    const body = bodyAt === 0 ? payload : payload.subarray(bodyAt);
     if (block === undefined) this.#onFirst(call, body, messageBytes, placed);
     else this.#onBlock(call, block);
   }
@@ -135,6 +145,7 @@ export class Arrivals {
   onFragment(call: IncomingCall, payload: Uint8Array): void {
     const { assembly } = call;
     if (assembly === undefined) throw protocol('fragment of no message');
+    this.pieces += 1;
     if (!assembly.add(payload)) return;
     this.drop(call);
     this.#host.onRequest(call, assembly.bytes, assembly);
@@ -143,7 +154,7 @@ export class Arrivals {
   /** Forgets the request of a call that is over. */
   drop(call: IncomingCall): void {
     if (call.assembly === undefined) return;
-    this.#unfinishedBytes -= call.assembly.memoryBytes;
+    this.unfinished -= 1;
     call.assembly = undefined;
   }
 
@@ -156,25 +167,41 @@ export class Arrivals {
     if (placed === undefined && body.byteLength === messageBytes) {
       return this.#host.onRequest(call, body, undefined);
     }
-    if (!this.#hasMemoryFor(memoryBytesFor(messageBytes))) return this.#host.onCrowded(call);
     call.assembly = placed ?? new Assembly(messageBytes, this.#codecOf(call));
-    this.#unfinishedBytes += call.assembly.memoryBytes;
+    this.unfinished += 1;
     if (body.byteLength > 0) this.onFragment(call, body);
   }
 
   /** Whole at once. What nobody serves is not worth a copy. */
   #onBlock(call: IncomingCall, block: ArrivedBlock): void {
-    const isServed = this.#registry.find(call.opening.method) !== undefined;
-    const assembly = isServed ? Assembly.ofBlock(block, this.#codecOf(call)) : undefined;
+    const { method } = call.opening;
+    const isWanted = this.#registry.find(method) !== undefined || this.#host.mustWait(method);
+    const assembly = isWanted ? Assembly.ofBlock(block, this.#codecOf(call)) : undefined;
     this.#host.onRequest(call, assembly?.bytes ?? nothing, assembly);
   }
 
   #codecOf(call: IncomingCall): Codec<unknown> {
-    return this.#registry.find(call.opening.method)?.request ?? discarded;
+    const { method } = call.opening;
+    if (this.#host.mustWait(method)) return anyBytes as Codec<unknown>;
+    return this.#registry.find(method)?.request ?? discarded;
   }
 
-  #refusal(timeoutMs: number): number | undefined {
-    if (this.#host.isDraining) return ResetReason.goingAway;
+  /** The number of a name that was announced, or the name itself, in front of the metadata. */
+  #nameOf({ a: method }: Header, payload: Uint8Array): { method: string; nameBytes: number } {
+    if (method < inlineName) return { method: this.#names.nameOf(method), nameBytes: 0 };
+    const nameBytes = method - inlineName;
+    return { method: methodName(payload.subarray(0, nameBytes), nameBytes), nameBytes };
+  }
+
+  /** What is left of a call's time: it ran while the call was under way, too. */
+  #timeLeftMs({ b: timeoutMs, f: sentAt }: Header): number {
+    if (timeoutMs === noTimeout) return noTimeout;
+    return Math.max(0, timeoutMs - this.#clock.underWayMs(sentAt));
+  }
+
+  /** Notifications that were sent before the peer knew are taken. */
+  #refusal(kind: number, timeoutMs: number): number | undefined {
+    if (this.#host.isDraining && kind !== CallKind.notification) return ResetReason.goingAway;
     return timeoutMs === 0 ? ResetReason.deadlineExceeded : undefined;
   }
 
@@ -183,12 +210,6 @@ export class Arrivals {
     const { schedule } = this.#link;
     schedule.sendControl(schedule.header.reset(0, slot, generation, reason));
     this.#link.giveBack(window, charge);
-  }
-
-  /** Before memory is taken: all unfinished messages of the session count. */
-  #hasMemoryFor(bytes: number): boolean {
-    const one = memoryBytesFor(this.#link.own.receiveMaxBytes);
-    return this.#unfinishedBytes + bytes <= Math.max(fixed.unfinishedMaxBytes, one);
   }
 }
 

@@ -2,6 +2,7 @@
 // Bytes of a stream by count: what protocols of their own are written with.
 import type { Readable, Writable } from 'node:stream';
 import { nodeError, SidecallError } from '../errors.ts';
+import { quiet, rejected } from '../quiet.ts';
 
 /** Reads a byte stream by count. Each method waits for as many bytes as it was asked for. */
 export interface ByteReader {
@@ -83,12 +84,12 @@ class StreamByteReader implements ByteReader {
     return this.#inTurn(count, () => this.#take(count));
   }
 
-  async readByte(): Promise<number> {
-    return (await this.read(1))[0] as number;
+  readByte(): Promise<number> {
+    return quiet(this.read(1).then((bytes) => bytes[0] as number));
   }
 
-  async readString(count: number): Promise<string> {
-    return (await this.read(count)).toString('utf8');
+  readString(count: number): Promise<string> {
+    return quiet(this.read(count).then((bytes) => bytes.toString('utf8')));
   }
 
   peek(count: number): Promise<Buffer> {
@@ -100,14 +101,14 @@ class StreamByteReader implements ByteReader {
     });
   }
 
-  async discard(count: number): Promise<void> {
-    await this.read(count);
+  discard(count: number): Promise<void> {
+    return quiet(this.read(count).then(() => undefined));
   }
 
   #inTurn<T>(count: number, act: () => T): Promise<T> {
     if (!Number.isSafeInteger(count) || count < 0) {
       const words = `a number of bytes must be 0 or more, got ${count}`;
-      return Promise.reject(nodeError(RangeError, 'ERR_OUT_OF_RANGE', words));
+      return rejected(nodeError(RangeError, 'ERR_OUT_OF_RANGE', words));
     }
     const acted = this.#turn.then(async () => {
       await this.#fill(count);
@@ -195,7 +196,11 @@ class StreamByteWriter implements ByteWriter {
     return place;
   }
 
-  async flush(options: { readonly end?: boolean | undefined } = {}): Promise<void> {
+  flush(options: { readonly end?: boolean | undefined } = {}): Promise<void> {
+    return quiet(this.#flush(options));
+  }
+
+  async #flush(options: { readonly end?: boolean | undefined }): Promise<void> {
     const bytes = Buffer.concat(this.#parts, this.#bytes);
     this.#parts = [];
     this.#bytes = 0;

@@ -6,15 +6,17 @@ import { ranges } from '../limits.ts';
 import type { Metadata } from '../metadata.ts';
 import { checkInteger, checkKeys, checkSignal } from '../options.ts';
 import type { Peer } from '../peer.ts';
+import { inheritedDeadline, timeLeftMs } from './deadline.ts';
 import type { Block } from './lease.ts';
 
 /** Options of one call. */
 export interface CallOptions {
   /**
    * Milliseconds until the call fails with `DEADLINE_EXCEEDED`; sent as remaining time, so that the
-   * handler sees it too. Default: none. 0 to 2,147,483,647; 0 fails at once.
+   * handler sees it too. 0 to 2,147,483,647; 0 fails at once. Default: none, but a call that a running handler makes
+   * ends when the handler's own time does, whatever is given here. `'none'`: not even then.
    */
-  readonly timeoutMs?: number | undefined;
+  readonly timeoutMs?: number | 'none' | undefined;
   /** Aborting it rejects the call with `signal.reason` and aborts `ctx.signal` of the handler. */
   readonly signal?: AbortSignal | undefined;
   /** Key-values for the handler. Default: none. */
@@ -69,8 +71,9 @@ const none: CallOptions = Object.freeze({});
 export function checkCallOptions(options: CallOptions | undefined): CallOptions {
   if (options === undefined) return none;
   checkKeys('the options of a call', options, known);
-  if (options.timeoutMs !== undefined) {
-    checkInteger('timeoutMs', options.timeoutMs, ranges.timeoutMs);
+  const { timeoutMs } = options;
+  if (timeoutMs !== undefined && timeoutMs !== 'none') {
+    checkInteger('timeoutMs', timeoutMs, ranges.timeoutMs);
   }
   if (options.windowBytes !== undefined) {
     checkInteger('windowBytes', options.windowBytes, ranges.windowBytes);
@@ -82,6 +85,21 @@ export function checkCallOptions(options: CallOptions | undefined): CallOptions 
   }
   checkSignal(signal);
   return options;
+}
+
+/** The time of a call in milliseconds, or undefined where it has no end. */
+export function timeoutOf({ timeoutMs }: CallOptions): number | undefined {
+  return timeoutMs === 'none' ? undefined : timeoutMs;
+}
+
+/** A call that a running handler makes has no more time than the handler's own call. */
+export function withInheritedDeadline(options: CallOptions): CallOptions {
+  if (options.timeoutMs === 'none') return options;
+  const deadline = inheritedDeadline();
+  if (deadline === undefined) return options;
+  const leftMs = timeLeftMs(deadline);
+  const isEarlier = options.timeoutMs === undefined || leftMs < options.timeoutMs;
+  return isEarlier ? { ...options, timeoutMs: leftMs } : options;
 }
 
 /** The callbacks run in the asynchronous context of whoever made the call. */

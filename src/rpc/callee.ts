@@ -13,59 +13,94 @@ import { encodeMetadata, type Metadata } from '../metadata.ts';
 import type { Peer } from '../peer.ts';
 import type { ArrivedBlock } from '../transport.ts';
 import type { Acceptors } from './acceptors.ts';
-import { Admission, type Request } from './admission.ts';
+import { Admission, type AdmissionHost, type Request } from './admission.ts';
 import { type Answer, AnswerQueue, encodeAnswer, refuseMessage, sendEnd } from './answers.ts';
 import { type ArrivalHost, Arrivals } from './arrivals.ts';
 import { answerEnd, ChannelCore } from './channel-core.ts';
-import { type Codec, decodeWith } from './codec.ts';
+import { bytes, type Codec, decodeWith } from './codec.ts';
 import { Window } from './credit.ts';
-import { cancelDeadline, inheritingDeadline } from './deadline.ts';
+import { cancelDeadline, inScope } from './deadline.ts';
 import { type End, endOf, plainEnd, refusalOf, reportFailure } from './failures.ts';
 import { type Assembly, checkBlock } from './fragment.ts';
 import { HandlerContext, type IncomingCall } from './incoming-call.ts';
 import { type Block, detachedError, freeValue, Lease } from './lease.ts';
-import { type Link, takeMessage } from './link.ts';
-import { CancelAllowance } from './rate.ts';
-import type { Registry, Served } from './registry.ts';
+import { type Link, takeStreamed } from './link.ts';
+import type { PeerClock } from './peer-clock.ts';
+import { builtInPrefix, type Registry, type Served } from './registry.ts';
 import { resetReasonFor } from './responses.ts';
 import { StreamReader } from './stream-reader.ts';
 import { AcceptedStreams } from './stream-table.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { isIterable } from './streams.ts';
+import { Unserved, type UnservedRequest } from './unserved.ts';
 
 const nothing = new Uint8Array(0);
 
-export class Callee implements ArrivalHost {
+/** What the half that serves is made of. */
+export interface CalleeParts {
+  readonly registry: Registry;
+  readonly acceptors: Acceptors;
+  readonly clock: PeerClock;
+  /** A session of a listener that waits to be taken from it. */
+  readonly isUntaken: boolean;
+}
+
+export class Callee implements ArrivalHost, AdmissionHost {
   readonly #link: Link;
   readonly #registry: Registry;
   readonly #acceptors: Acceptors;
   readonly #streams: AcceptedStreams<IncomingCall>;
   readonly #arrivals: Arrivals;
-  readonly #cancels: CancelAllowance;
   readonly #admission: Admission;
   readonly #answers: AnswerQueue;
+  readonly #unserved: Unserved;
+  readonly #unwatch: () => void;
+  // A session of a listener that nobody has taken yet: its services may still come.
+  #isUntaken: boolean;
   #open = 0;
+  // Nothing that is not served now will be.
+  #isSettled: boolean;
   isDraining = false;
   /** Calls that were opened, ever. */
   begun = 0;
 
-  constructor(link: Link, registry: Registry, acceptors: Acceptors) {
+  constructor(link: Link, { registry, acceptors, clock, isUntaken }: CalleeParts) {
     this.#link = link;
     this.#registry = registry;
     this.#acceptors = acceptors;
     this.#streams = new AcceptedStreams(link.own.streamsMax);
-    this.#arrivals = new Arrivals(link, registry, this.#streams, this);
-    this.#cancels = new CancelAllowance(link.own.streamsMax);
+    this.#arrivals = new Arrivals(link, registry, this.#streams, this, clock);
     this.#answers = new AnswerQueue(
       link,
       (call) => this.#close(call),
       (call) => this.#onThrownAway(call, detachedError(call.opening.method)),
     );
-    this.#admission = new Admission(link.own.streamsMax, {
-      isBacklogged: (answering) => this.#answers.isBacklogged(answering),
-      run: (call, request) => this.#run(call, request),
-      refuse: (call) => this.#refuseCrowded(call),
-    });
+    this.#admission = new Admission(link.own.streamsMax, this, link.waits);
+    this.#isUntaken = isUntaken;
+    this.#isSettled = registry.hasServed && !isUntaken;
+    this.#unserved = new Unserved(link.waits, (request) => this.#takeUnserved(request));
+    this.#unwatch = registry.watch(() => this.#onServed());
+  }
+
+  get session(): object {
+    return this.#link;
+  }
+
+  /** More of our answers waits than a peer that keeps up would let stand. */
+  get isUnread(): boolean {
+    return this.#answers.isUnread;
+  }
+
+  /** Bytes of our answers that wait to be sent. */
+  get answerBytes(): number {
+    return this.#answers.bytes;
+  }
+
+  /** Somebody holds the session: what it does not serve from now on is refused, once something is served. */
+  onTaken(): void {
+    if (!this.#isUntaken) return;
+    this.#isUntaken = false;
+    this.#onServed();
   }
 
   get peer(): Peer {
@@ -77,14 +112,25 @@ export class Callee implements ArrivalHost {
     return Math.max(this.#open, this.running);
   }
 
+  /** Those of them that have arrived: their handlers run, or will. */
+  get working(): number {
+    return this.pending - this.#arrivals.unfinished;
+  }
+
+  /** Grows whenever a call is opened, or more of its request arrives. */
+  get moved(): number {
+    return this.begun + this.#arrivals.pieces;
+  }
+
   /** Handlers at work, those of cancelled calls included. */
   get running(): number {
     return this.#admission.running;
   }
 
-  /** From now on new calls are refused; those that were opened before go on. */
+  /** From now on new calls are refused; those that were opened before go on, and notifications are still taken. */
   drain(): void {
     this.isDraining = true;
+    this.#unserved.takeAll();
     this.endWatches();
   }
 
@@ -110,7 +156,7 @@ export class Callee implements ArrivalHost {
       return this.#arrivals.onOpen(header, payload, placed, block);
     const call = this.#streams.find(header.slot, header.generation);
     if (header.type === FrameType.message) return this.#onMessage(call, header, payload, block);
-    if (call === undefined) return; // over, and its opener did not know
+    if (call === undefined || call.isOver) return; // and its opener did not know
     switch (header.type) {
       case FrameType.fragment:
         if (call.reader !== undefined) return call.reader.add(payload);
@@ -130,7 +176,7 @@ export class Callee implements ArrivalHost {
   /** A cancel that is seen ahead of what came before it. True: it was taken. */
   takeAhead(header: Header): boolean {
     const call = this.#streams.peek(header.slot, header.generation);
-    if (call === undefined || header.aux !== ResetReason.cancelled) return false;
+    if (call === undefined || call.isOver || header.aux !== ResetReason.cancelled) return false;
     this.#onReset(call, header.aux);
     return true;
   }
@@ -144,7 +190,9 @@ export class Callee implements ArrivalHost {
   /** The session is over: every handler is told, nothing is sent any more. */
   end(code: SidecallErrorCode, error: SidecallError): void {
     for (const call of this.#streams.all()) this.#finish(call, code, error, false);
+    this.#unwatch();
     this.#admission.clear();
+    this.#unserved.clear();
     this.#answers.clear();
   }
 
@@ -154,17 +202,26 @@ export class Callee implements ArrivalHost {
     if (call.opening.kind >= CallKind.channel) call.isBorrowed = true;
   }
 
-  onCrowded(call: IncomingCall): void {
-    this.#sendFailure(call, 'resource_exhausted', 'too many unfinished messages');
+  onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void {
+    if (this.mustWait(call.opening.method)) {
+      const own = assembly === undefined ? Buffer.from(payload) : payload;
+      return this.#unserved.push({ call, bytes: own });
+    }
+    this.#onRequest(call, payload, assembly, false);
   }
 
-  onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void {
+  #onRequest(
+    call: IncomingCall,
+    payload: Uint8Array,
+    assembly: Assembly | undefined,
+    isOwned: boolean,
+  ): void {
     const served = this.#servedFor(call);
     if (served === undefined) return assembly?.release();
     let value: unknown;
     try {
       value =
-        assembly === undefined ? decodeWith(served.request, payload, false) : assembly.decode();
+        assembly === undefined ? decodeWith(served.request, payload, isOwned) : assembly.decode();
     } catch (error) {
       return this.#refuseRequest(call, error);
     }
@@ -174,17 +231,48 @@ export class Callee implements ArrivalHost {
 
   onStream(call: IncomingCall): void {
     if (call.opening.kind >= CallKind.channel) return this.#onChannel(call);
+    if (this.mustWait(call.opening.method)) {
+      call.reader = this.#readerFor(call, bytes as Codec<unknown>);
+      return this.#unserved.push({ call, bytes: undefined });
+    }
+    this.#onStream(call);
+  }
+
+  #onStream(call: IncomingCall): void {
     const served = this.#servedFor(call);
     if (served === undefined) return;
-    call.reader = this.#readerFor(call, served.request);
+    if (call.reader === undefined) call.reader = this.#readerFor(call, served.request);
+    else call.reader.codec = served.request;
     this.#admission.admit(call, { served, value: call.reader });
+  }
+
+  /** It may still be served: nothing is yet, or others that waited for that are about to go first. */
+  mustWait(method: string): boolean {
+    if (this.isDraining) return false;
+    const { isAboutToGo } = this.#unserved;
+    if ((this.#isSettled && !isAboutToGo) || method.startsWith(builtInPrefix)) return false;
+    return isAboutToGo || this.#registry.find(method) === undefined;
+  }
+
+  #onServed(): void {
+    if (this.#isSettled) return;
+    this.#unserved.onServed(() => {
+      this.#isSettled = this.#registry.hasServed && !this.#isUntaken;
+    });
+  }
+
+  #takeUnserved(request: UnservedRequest): void {
+    const { call } = request;
+    const isHopeless = this.#isSettled || this.#registry.find(call.opening.method) !== undefined;
+    if (this.isDraining && !isHopeless) return this.#refuseAs(call, ResetReason.goingAway);
+    if (!isHopeless) return this.#unserved.push(request);
+    if (request.bytes === undefined) this.#onStream(call);
+    else this.#onRequest(call, request.bytes, undefined, true);
   }
 
   onCallDeadline(call: IncomingCall): void {
     if (call.isOver) return;
-    this.#finish(call, 'ERR_SIDECALL_DEADLINE_EXCEEDED');
-    this.#sendReset(call, ResetReason.deadlineExceeded);
-    this.#link.onCallEnded();
+    this.#giveUp(call, 'ERR_SIDECALL_DEADLINE_EXCEEDED', ResetReason.deadlineExceeded);
   }
 
   onReaderStopped(call: IncomingCall, error: SidecallError | undefined): void {
@@ -289,14 +377,15 @@ export class Callee implements ArrivalHost {
     payload: Uint8Array,
     block: ArrivedBlock | undefined,
   ): void {
-    if (header.flags !== (FrameFlag.fromOpener | FrameFlag.streamed)) {
+    const flags = header.flags & ~FrameFlag.beyond;
+    if (flags !== (FrameFlag.fromOpener | FrameFlag.streamed)) {
       throw protocol('message of no stream');
     }
     if (block !== undefined) checkBlock(block, header.a, payload.byteLength);
-    const charge = takeMessage(this.#link, Window.streams, header.a);
-    if (call === undefined) return this.#link.giveBack(Window.streams, charge);
+    const charge = takeStreamed(this.#link, header.flags, header.a);
+    if (call === undefined || call.isOver) return this.#link.giveBack(Window.streams, charge);
     if (call.reader === undefined) throw protocol('message for a call that takes one');
-    call.reader.begin(header.a, payload, block);
+    call.reader.begin(header.a, payload, charge, block);
   }
 
   #onEnd(call: IncomingCall, header: Header, payload: Uint8Array): void {
@@ -321,18 +410,23 @@ export class Callee implements ArrivalHost {
       throw protocol('end without a status');
     const words = Buffer.from(payload).toString('utf8');
     this.#finish(call, 'ERR_SIDECALL_CANCELLED', new RpcError(status, words));
+    this.#streams.remove(call);
     this.#link.onCallEnded();
   }
 
-  #refuseCrowded(call: IncomingCall): void {
+  refuse(call: IncomingCall): void {
     endHalves(call, new SidecallError('ERR_SIDECALL_LIMIT_STREAMS'), true);
+    this.#refuseAs(call, ResetReason.limitStreams);
+  }
+
+  #refuseAs(call: IncomingCall, reason: number): void {
     this.#over(call);
-    this.#sendReset(call, ResetReason.limitStreams);
+    this.#sendReset(call, reason);
     this.#link.onCallEnded();
   }
 
   /** Never throws: what a handler does is its call's affair. */
-  #run(call: IncomingCall, request: Request): void {
+  run(call: IncomingCall, request: Request): void {
     this.#admission.noteStarted(request.served);
     call.isRunning = true;
     // The application has it now. A notification keeps its place until its handler settled, so that
@@ -374,7 +468,7 @@ export class Callee implements ArrivalHost {
     this.#noteSettled(call, served);
     if (call.isOver) {
       freeValue(value);
-      return this.#onSettledLate();
+      return this.#onSettledLate(call);
     }
     if (served.response === undefined) {
       freeValue(value);
@@ -395,6 +489,7 @@ export class Callee implements ArrivalHost {
       freeValue(value);
       return this.#onThrownAway(call, error);
     }
+    this.#admission.noteAnswer(served, answer.bodyBytes);
     const refusal = this.#answers.add(call, answer);
     if (refusal !== undefined) this.#sendFailure(call, 'resource_exhausted', refusal);
   }
@@ -405,8 +500,11 @@ export class Callee implements ArrivalHost {
     this.#sendFailure(call, 'internal', '');
   }
 
-  /** A handler settled whose call was given up before. */
-  #onSettledLate(): void {
+  /** A handler settled whose call was given up before: only now its opener may use the slot again. */
+  #onSettledLate(call: IncomingCall): void {
+    const { owedReset } = call;
+    call.owedReset = undefined;
+    if (owedReset !== undefined) this.#sendReset(call, owedReset);
     this.#admission.startParked();
     this.#link.onCallEnded();
   }
@@ -414,9 +512,8 @@ export class Callee implements ArrivalHost {
   #onThrown(call: IncomingCall, served: Served, error: unknown): void {
     this.#noteSettled(call, served);
     // Over: the call was given up, and a handler that ends by throwing does as it was told.
-    if (call.isOver) return this.#onSettledLate();
-    const { isBacklogged } = this.#admission;
-    if (RpcError.is(error)) return this.#end(call, endOf(this.#link, call, error, isBacklogged));
+    if (call.isOver) return this.#onSettledLate(call);
+    if (RpcError.is(error)) return this.#end(call, endOf(this.#link, call, error, this.isUnread));
     reportFailure(this.#link, call, error);
     const isTooLong = SidecallError.is(error) && error.code === 'ERR_SIDECALL_MESSAGE_TOO_LARGE';
     if (isTooLong && served.isStreaming) {
@@ -432,7 +529,7 @@ export class Callee implements ArrivalHost {
       endHalves(call, SidecallError.from(error), true);
       this.#link.dropQueued(call);
     }
-    this.#end(call, refusalOf(this.#link, call, error, this.#admission.isBacklogged));
+    this.#end(call, refusalOf(this.#link, call, error, this.isUnread));
   }
 
   #sendFailure(call: IncomingCall, status: FailureStatus, words: string): void {
@@ -446,8 +543,8 @@ export class Callee implements ArrivalHost {
 
   /** Answered: nothing follows, and the slot may be used again. */
   #close(call: IncomingCall): void {
-    this.#cancels.refill();
     this.#over(call);
+    this.#streams.remove(call);
     // What a channel has received is still to be read; why it is over it knows itself.
     const isStream = call.reader !== undefined || call.writer !== undefined;
     if (isStream && call.channel === undefined) {
@@ -461,15 +558,21 @@ export class Callee implements ArrivalHost {
   #onReset(call: IncomingCall, reason: number): void {
     const code = resetCodes[reason];
     if (code === undefined) throw protocol('reset without a known reason');
-    // Who leaves a stream that has begun to come is no flood: it waited for us.
-    if (!call.isWritten) this.#cancels.take();
+    this.#giveUp(call, code, reason);
+  }
+
+  /** Nobody waits for the answer any more. The opener keeps the slot until the handler has settled, and is told then. */
+  #giveUp(call: IncomingCall, code: SidecallErrorCode, reason: number): void {
     this.#finish(call, code);
+    if (call.isRunning) call.owedReset = reason;
+    else this.#sendReset(call, reason);
     this.#link.onCallEnded();
   }
 
   #sendReset(call: IncomingCall, reason: number): void {
     const { schedule } = this.#link;
     this.#link.dropQueued(call);
+    this.#streams.remove(call);
     schedule.sendControl(schedule.header.reset(0, call.slot, call.generation, reason));
   }
 
@@ -492,9 +595,9 @@ export class Callee implements ArrivalHost {
     this.#open -= 1;
     cancelDeadline(call);
     this.#arrivals.drop(call);
-    this.#streams.remove(call);
-    this.#admission.drop(call);
+    call.unpark?.();
     this.#answers.drop(call);
+    call.reader?.release();
     if (call.isRunning) return;
     this.#giveBack(call);
     call.lease?.settle();
@@ -518,9 +621,10 @@ export class Callee implements ArrivalHost {
 }
 
 function handle(callee: Callee, call: IncomingCall, request: Request): void {
-  const { deadline } = call.opening;
-  if (deadline === undefined) return callee.handle(call, request);
-  inheritingDeadline(deadline, () => callee.handle(call, request));
+  const { deadline, kind } = call.opening;
+  const isKnown = deadline !== undefined || kind === CallKind.notification;
+  if (!isKnown) return callee.handle(call, request);
+  inScope(call, () => callee.handle(call, request));
 }
 
 /** `now`: messages that were not taken are dropped. */

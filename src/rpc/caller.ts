@@ -5,7 +5,9 @@ import { Fifo } from '../fifo.ts';
 import {
   CallKind,
   FrameFlag,
+  FrameType,
   type Header,
+  inlineName,
   noTimeout,
   ResetReason,
   receivesMany,
@@ -13,14 +15,21 @@ import {
 } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import { encodeMetadata } from '../metadata.ts';
+import { quiet } from '../quiet.ts';
 import type { ArrivedBlock } from '../transport.ts';
 import { AbortWatch } from './abort-watch.ts';
 import { refuseMessage } from './answers.ts';
-import { bindCallbacks, type CallOptions, checkCallOptions } from './call.ts';
+import {
+  bindCallbacks,
+  type CallOptions,
+  checkCallOptions,
+  withInheritedDeadline,
+} from './call.ts';
 import { ChannelCore, sendHalfEnd } from './channel-core.ts';
-import { bytes, type Codec, keepWaiting } from './codec.ts';
+import { bytes, type Codec } from './codec.ts';
 import { chargeOf, type SendCredit, Window } from './credit.ts';
-import { inheritedDeadline, timeLeftMs } from './deadline.ts';
+import { armDeadline, deadlineAfter, isNotifiedBy, timeLeftMs } from './deadline.ts';
+import { causedBy } from './incident.ts';
 import {
   type Body,
   bodyBytesOf,
@@ -34,12 +43,15 @@ import {
 import type { Link } from './link.ts';
 import { AnnouncedNames } from './method-names.ts';
 import { type CallOwner, OutgoingCall } from './outgoing-call.ts';
+import { notSaid, sentNow } from './peer-clock.ts';
 import { type OpenCalls, Responses, resetReasonFor } from './responses.ts';
 import type { OutgoingMessage } from './schedule.ts';
 import { checkMethodName } from './service.ts';
 import { StreamReader } from './stream-reader.ts';
 import { OpenedStreams } from './stream-table.ts';
 import { StreamWriter } from './stream-writer.ts';
+import { WaitingCalls } from './waiting-calls.ts';
+import type { WaitingPlace, WaitReason } from './waits.ts';
 
 /** What is called, and in which codecs. */
 export interface Callable {
@@ -64,10 +76,21 @@ export class Caller implements CallOwner, OpenCalls {
   readonly #responses: Responses;
   // Calls that wait for a slot, for credit or for the send queue, in the order they were made. Those with
   // a long message wait apart, for the queue that they wait for is one of their own; so do notifications.
-  readonly #waiting = new Fifo<OutgoingCall>();
-  readonly #waitingBulk = new Fifo<OutgoingCall>();
-  readonly #waitingNotifications = new Fifo<OutgoingCall>();
-  readonly #queues = [this.#waitingNotifications, this.#waiting, this.#waitingBulk];
+  readonly #waiting = this.#waitingCalls();
+  readonly #waitingBulk = this.#waitingCalls();
+  readonly #waitingNotifications = this.#waitingCalls();
+  // Notifications by handlers of the peer's notifications. They go first, and their handlers need not wait for it: two
+  // sides whose handlers notify back would else wait for each other, each with a window full of unsettled handlers.
+  readonly #waitingReplies = this.#waitingCalls();
+  readonly #queues = [
+    this.#waitingReplies,
+    this.#waitingNotifications,
+    this.#waiting,
+    this.#waitingBulk,
+  ];
+  readonly #repliesMax: number;
+  // Calls that we gave up, and whose handlers may run: they keep their slots until the peer says that they have settled.
+  readonly #givenUp = { waiting: 0, waitReason: 'given-up', departed: 0 } satisfies WaitingPlace;
   // All notifications leave by one line: short ones do not overtake long ones.
   readonly #notifications = new Fifo<OutgoingMessage>();
   readonly #aborts = new AbortWatch((call, reason) => {
@@ -80,47 +103,49 @@ export class Caller implements CallOwner, OpenCalls {
   constructor(link: Link) {
     this.#link = link;
     this.#streams = new OpenedStreams(link.remote.streamsMax);
+    // As many as there are handlers of the peer's notifications at once.
+    this.#repliesMax = Math.floor(link.own.streamWindowBytes / fixed.messageOverheadBytes);
     this.#responses = new Responses(link, this);
   }
 
   /** Calls that have not settled yet, notifications at work included. */
   get pending(): number {
-    return this.#streams.size + this.waiting;
+    return this.#streams.size - this.#givenUp.waiting + this.waiting;
   }
 
   /** Calls and notifications that wait to be sent. */
   get waiting(): number {
-    return this.#waiting.length + this.#waitingBulk.length + this.#waitingNotifications.length;
+    return this.#queues.reduce((sum, { waiting }) => sum + waiting, 0);
   }
 
   /** From now on every new call fails with this; those that wait fail at once, those open go on. */
   refuse(error: SidecallError): void {
     this.#refusal ??= error;
     for (const waiting of this.#queues) {
-      for (let call = waiting.shift(); call; call = waiting.shift()) {
-        call.reject(new SidecallError(error.code, error.message, { delivered: 'no' }));
+      for (const call of waiting.removeAll(({ isSettled }) => !isSettled)) {
+        const refusal = new SidecallError(error.code, error.message, { delivered: 'no' });
+        call.reject(causedBy(error, refusal));
       }
     }
   }
 
-  /** A new call of ours is on its way, part of it sent. */
+  /** A new call of ours is on its way, part of it sent; or a notification that was said to be sent. */
   get isSending(): boolean {
+    if (this.#waitingReplies.waiting > 0) return true;
     return this.#streams
       .open()
       .some(({ queued, request }) => queued > 0 && !sendsMany(request.kind));
   }
 
-  /** As {@link Caller.refuse}; those that are open but of which nothing was sent fail, too. */
+  /** As {@link Caller.refuse}; those that are open but of which nothing was sent fail, too. Notifications leave. */
   refuseUnsent(error: SidecallError): void {
     this.refuse(error);
     for (const call of this.#streams.open()) {
-      if (call.isWritten) continue;
+      if (call.isWritten || !call.isOpen || call.request.kind === CallKind.notification) continue;
       this.#takeBackCharge(call);
       this.remove(call, { endedByPeer: false });
       const words = `${call.request.method}: ${error.message}`;
-      if (!call.isSettled) {
-        call.reject(new SidecallError(error.code, words, { delivered: 'no' }));
-      } else this.#responses.reportFailed(call, error);
+      call.reject(new SidecallError(error.code, words, { delivered: 'no' }));
     }
   }
 
@@ -141,18 +166,30 @@ export class Caller implements CallOwner, OpenCalls {
       return call;
     }
     const waiting = this.#queueFor(call);
-    if (waiting.length === 0 && this.#canStart(call)) this.#start(call);
-    else if (this.waiting < fixed.waitingCallsMax) {
-      call.request.body = keepWaiting(callable.request, call.request.body);
-      waiting.push(call);
-    } else call.reject(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingWords));
+    if (waiting.waiting === 0 && this.#whyWaits(call) === undefined) this.#start(call);
+    else if (this.waiting < fixed.waitingCallsMax) this.#wait(call, waiting);
+    else call.reject(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingWords));
     return call;
+  }
+
+  #wait(call: OutgoingCall, waiting: WaitingCalls): void {
+    const { request } = call;
+    if (request.isTransient && request.body instanceof Uint8Array) {
+      request.body = new Uint8Array(request.body);
+    }
+    waiting.push(call);
+    this.#link.waits.add(waiting);
+    if (!request.isReply) return;
+    if (waiting.waiting <= this.#repliesMax) return call.resolve(undefined);
+    // Beyond that the other side may be waiting for us as we wait for it.
+    if (call.deadline === undefined) armDeadline(call, deadlineAfter(fixed.replyWaitMaxMs));
   }
 
   /** Something came free: starts what waits, in order. */
   startWaiting(): void {
     for (const waiting of this.#queues) {
-      for (let call = waiting.peek(); call && this.#canStart(call); call = waiting.peek()) {
+      for (let call = waiting.peek(); call; call = waiting.peek()) {
+        if (this.#whyWaits(call) !== undefined) break;
         waiting.shift();
         this.#start(call);
       }
@@ -169,6 +206,9 @@ export class Caller implements CallOwner, OpenCalls {
   }
 
   onCallDeadline(call: OutgoingCall): void {
+    if (call.deadline === undefined) {
+      return this.giveUp(call, repliesStuck(call), ResetReason.deadlineExceeded);
+    }
     const error = new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', lateWords(call), {
       delivered: call.isWritten ? 'unknown' : 'no',
     });
@@ -188,11 +228,11 @@ export class Caller implements CallOwner, OpenCalls {
 
   /** Ends our half of a call's stream. Resolves when the peer has all of it, or the call has ended well. */
   endHalf(call: OutgoingCall): Promise<void> {
-    if (call.isSettled) return call.promise.then(() => undefined);
+    if (call.isSettled) return quiet(call.promise.then(() => undefined));
     const taken = new Promise<void>((resolve, reject) => {
       call.onEndTaken = (error) => (error === undefined ? resolve() : reject(error));
     });
-    taken.catch(() => undefined);
+    quiet(taken);
     call.writer?.end(() => sendHalfEnd(this.#link, call, FrameFlag.fromOpener));
     return taken;
   }
@@ -207,14 +247,19 @@ export class Caller implements CallOwner, OpenCalls {
     // Why it broke says more than that one of us was leaving.
     if (error.code !== 'ERR_SIDECALL_CLOSED') this.#refusal = error;
     this.refuse(error);
+    for (const call of this.#waitingReplies.removeAll(() => true)) {
+      this.#responses.reportFailed(call, error);
+    }
     const { consumedPosition } = this.#link.transport;
     for (const call of this.#streams.open()) {
+      if (!call.isOpen) continue; // given up before
       const wasTaken = consumedPosition === undefined || call.sentPosition <= consumedPosition;
       const delivered = call.isWritten && wasTaken ? 'unknown' : 'no';
       this.remove(call, { endedByPeer: false });
       if (call.isSettled) continue;
       const { cause } = error;
-      call.reject(new SidecallError(error.code, error.message, { cause, delivered }), false);
+      const failure = new SidecallError(error.code, error.message, { cause, delivered });
+      call.reject(causedBy(error, failure), false);
     }
   }
 
@@ -228,9 +273,25 @@ export class Caller implements CallOwner, OpenCalls {
     call.reject(reason);
     if (!call.isStarted) this.#queueFor(call).remove(call);
     if (!call.isOpen) return; // never begun, or the peer has ended it this very moment
-    if (call.isWritten) this.#sendReset(call, wireReason);
-    else this.#takeBackCharge(call);
-    this.remove(call, { endedByPeer: false });
+    if (call.isWritten) {
+      this.#sendReset(call, wireReason);
+      this.#forget(call);
+      this.#givenUp.waiting += 1;
+      this.#link.waits.add(this.#givenUp);
+    } else {
+      this.#takeBackCharge(call);
+      this.remove(call, { endedByPeer: false });
+    }
+    this.#link.onCallEnded();
+  }
+
+  /** A frame of a call that we gave up: the peer's last one frees the slot. */
+  onLate(call: OutgoingCall, header: Header): void {
+    if (!isLastFrame(call, header)) return;
+    this.#givenUp.waiting -= 1;
+    this.#givenUp.departed += 1;
+    // Both ends of a channel may give it up at once, so one more frame of it is no lie.
+    this.#streams.remove(call, { wasSent: true, endedByPeer: call.channel === undefined });
     this.#link.onCallEnded();
   }
 
@@ -238,20 +299,29 @@ export class Caller implements CallOwner, OpenCalls {
   remove(call: OutgoingCall, { endedByPeer }: { endedByPeer: boolean }): void {
     // User code runs between this and the settling of a call, and may abort it: once is enough.
     if (!call.isOpen) return;
+    this.#forget(call);
+    this.#streams.remove(call, { wasSent: call.isWritten, endedByPeer });
+  }
+
+  /** Nothing more is sent or taken. */
+  #forget(call: OutgoingCall): void {
     call.isOpen = false;
     this.#link.dropQueued(call);
     if (call.answerCharge > 0) this.#link.giveBack(Window.answers, call.answerCharge);
     call.answerCharge = 0;
     call.assembly = undefined;
-    this.#streams.remove(call, { wasSent: call.isWritten, endedByPeer });
+    call.reader?.release();
   }
 
   #prepare(callable: Callable, value: unknown, given: CallOptions | undefined): OutgoingCall {
-    const options = withInheritedDeadline(checkCallOptions(given));
+    const checked = checkCallOptions(given);
+    // A channel outlives the handler that opens it.
+    const options = callable.kind >= CallKind.channel ? checked : withInheritedDeadline(checked);
     options.signal?.throwIfAborted();
     if (this.#refusal !== undefined) {
       const { code, message, cause } = this.#refusal;
-      throw new SidecallError(code, message, { delivered: 'no', cause });
+      const refusal = new SidecallError(code, message, { delivered: 'no', cause });
+      throw causedBy(this.#refusal, refusal);
     }
     if (options.timeoutMs === 0) {
       throw new SidecallError(
@@ -263,7 +333,8 @@ export class Caller implements CallOwner, OpenCalls {
     if (this.#names.numberOf(callable.name) === undefined) checkMethodName(callable.name);
     const { remote } = this.#link;
     const metadata = encodeMetadata(options.metadata, this.#link.metadataMaxBytes);
-    const mayLend = metadata.byteLength <= fixed.blockPrefixMaxBytes;
+    const prefixBytes = metadata.byteLength + fixed.methodNameMaxBytes;
+    const mayLend = prefixBytes <= fixed.blockPrefixMaxBytes;
     const body = sendsMany(callable.kind)
       ? nothing
       : encodeBody(this.#link, callable.request, value, mayLend);
@@ -295,6 +366,7 @@ export class Caller implements CallOwner, OpenCalls {
       response,
       isBulk,
       isTransient: callable.request.reusesBytes === true,
+      isReply: kind === CallKind.notification && isNotifiedBy(this.#link),
       options: bindCallbacks(options),
     };
     const line = kind === CallKind.notification ? this.#notifications : undefined;
@@ -316,7 +388,9 @@ export class Caller implements CallOwner, OpenCalls {
     if (sendsMany(kind)) {
       const windowBytes = link.remote.streamWindowBytes;
       const codec = callable.request;
-      call.writer = new StreamWriter({ link, stream: call, codec, name, flags, windowBytes });
+      const isDivisible = kind === CallKind.duplex;
+      const parts = { link, stream: call, codec, name, flags, windowBytes, isDivisible };
+      call.writer = new StreamWriter(parts);
     }
     const { reader, writer } = call;
     if (kind < CallKind.channel || reader === undefined || writer === undefined) return;
@@ -331,7 +405,8 @@ export class Caller implements CallOwner, OpenCalls {
   }
 
   /** Where a call waits, if it has to. */
-  #queueFor({ request }: OutgoingCall): Fifo<OutgoingCall> {
+  #queueFor({ request }: OutgoingCall): WaitingCalls {
+    if (request.isReply) return this.#waitingReplies;
     if (request.kind === CallKind.notification) return this.#waitingNotifications;
     return this.#isBulk(request) ? this.#waitingBulk : this.#waiting;
   }
@@ -347,29 +422,32 @@ export class Caller implements CallOwner, OpenCalls {
     return this.#link.sendCredit[window] as SendCredit;
   }
 
-  #canStart(call: OutgoingCall): boolean {
+  #waitingCalls(): WaitingCalls {
+    return new WaitingCalls((call) => this.#whyWaits(call) ?? 'send-queue');
+  }
+
+  /** Why the call cannot be sent now; undefined: it can. */
+  #whyWaits(call: OutgoingCall): WaitReason | undefined {
     const { schedule, own } = this.#link;
-    return (
-      this.#streams.hasRoom &&
-      this.#creditFor(call).hasCredit &&
-      schedule.hasRoom(this.#isBulk(call.request), own.sendQueueMaxBytes)
-    );
+    if (!this.#streams.hasRoom) return 'slot';
+    if (!this.#creditFor(call).hasCredit) {
+      return call.request.kind === CallKind.notification ? 'notification-window' : 'request-window';
+    }
+    const hasRoom = schedule.hasRoom(this.#isBulk(call.request), own.sendQueueMaxBytes);
+    return hasRoom ? undefined : 'send-queue';
   }
 
   #start(call: OutgoingCall): void {
     const { schedule } = this.#link;
     const { request } = call;
     if (isDetached(request.body, request.bodyBytes)) {
-      return call.reject(detachedError(request.method));
+      return this.#refuse(call, detachedError(request.method));
     }
-    let method = this.#names.numberOf(request.method);
-    if (method === undefined) {
-      try {
-        method = this.#names.announce(request.method);
-      } catch (error) {
-        return call.reject(error);
-      }
-      schedule.sendControl(schedule.header.method(method), request.method);
+    const number = this.#numberOf(request);
+    const name = number === undefined ? Buffer.from(request.method) : nothing;
+    if (name.byteLength + request.metadata.byteLength > schedule.fragmentBytes) {
+      const words = `${request.method}: name and metadata exceed ${schedule.fragmentBytes} bytes`;
+      return this.#refuse(call, new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words));
     }
     this.#streams.add(call);
     call.isStarted = true;
@@ -380,15 +458,35 @@ export class Caller implements CallOwner, OpenCalls {
       kind: request.kind,
       slot: call.slot,
       generation: call.generation,
-      method,
+      method: number ?? inlineName + name.byteLength,
       timeoutMs: call.deadline === undefined ? noTimeout : timeLeftMs(call.deadline),
       metadataBytes: request.metadata.byteLength,
       messageBytes: request.bodyBytes,
       windowBytes: request.options.windowBytes ?? 0,
+      sentAt: call.deadline === undefined ? notSaid : sentNow(),
     });
-    schedule.send(call, header, request.metadata, request.body, request.bodyBytes);
-    if (request.kind === CallKind.notification) call.resolve(undefined);
-    else call.writer?.start();
+    const { metadata } = request;
+    const prefix = name.byteLength === 0 ? metadata : Buffer.concat([name, metadata]);
+    schedule.send(call, header, prefix, request.body, request.bodyBytes);
+    if (request.kind !== CallKind.notification) call.writer?.start();
+    else if (!call.isSettled) call.resolve(undefined);
+  }
+
+  /** It cannot be sent. The promise of a reply may have resolved before. */
+  #refuse(call: OutgoingCall, error: SidecallError): void {
+    if (call.isSettled) this.#responses.reportFailed(call, error);
+    else call.reject(error);
+  }
+
+  /** The number of a method, announced where it is new; undefined: the name travels with the call. */
+  #numberOf({ method, kind }: OutgoingCall['request']): number | undefined {
+    if (kind >= CallKind.channel) return undefined; // one for each document or tab, and none comes again
+    const known = this.#names.numberOf(method);
+    if (known !== undefined) return known;
+    const { schedule } = this.#link;
+    const number = this.#names.announce(method);
+    if (number !== undefined) schedule.sendControl(schedule.header.method(number), method);
+    return number;
   }
 
   #takeBackCharge(call: OutgoingCall): void {
@@ -403,13 +501,20 @@ export class Caller implements CallOwner, OpenCalls {
   }
 }
 
-/** A call that a handler makes has no more time than the handler's own call. */
-function withInheritedDeadline(options: CallOptions): CallOptions {
-  const deadline = inheritedDeadline();
-  if (deadline === undefined) return options;
-  const leftMs = timeLeftMs(deadline);
-  const isEarlier = options.timeoutMs === undefined || leftMs < options.timeoutMs;
-  return isEarlier ? { ...options, timeoutMs: leftMs } : options;
+/** Nothing of the call's stream follows this frame of the peer's. */
+function isLastFrame({ channel }: OutgoingCall, { type, flags, aux }: Header): boolean {
+  const hasEndFlag = (flags & FrameFlag.end) !== 0;
+  if (type === FrameType.reset) return true;
+  if (type === FrameType.message) return hasEndFlag;
+  if (type !== FrameType.end) return false;
+  if (channel === undefined) return !hasEndFlag;
+  // Where only the answer to our end was missing, the peer may have forgotten the channel before it saw the reset.
+  return hasEndFlag ? channel.awaitsOnlyAnswer : aux !== 0;
+}
+
+function repliesStuck({ request }: OutgoingCall): SidecallError {
+  const words = `${request.method}: sent by the handler of a notification, it waited ${fixed.replyWaitMaxMs} ms behind others of that kind: both sides may be waiting for each other`;
+  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words, { delivered: 'no' });
 }
 
 const noOptions: CallOptions = Object.freeze({});

@@ -3,6 +3,7 @@
 // is over when both were answered.
 import { SidecallError } from '../errors.ts';
 import { FrameFlag, protocol } from '../frame.ts';
+import { rejected } from '../quiet.ts';
 import type { Watched } from './idle.ts';
 import type { Link } from './link.ts';
 import type { SendingStream } from './schedule.ts';
@@ -75,6 +76,11 @@ export class ChannelCore implements Watched {
     return this.#failure !== undefined && !(this.#isEndTaken && this.#isPeerEnded);
   }
 
+  /** Both sides have said that they send no more, and the peer may have forgotten the channel. */
+  get awaitsOnlyAnswer(): boolean {
+    return this.#isPeerEnded && this.#isEndSent;
+  }
+
   /** Gives the channel up at once. Once it is over there is nothing to give up. */
   abort(error: unknown): void {
     if (this.#failure === undefined) this.#parts.onAbort(error);
@@ -96,9 +102,7 @@ export class ChannelCore implements Watched {
   end(): Promise<void> {
     if (this.#ending !== undefined) return this.#ending;
     if (this.#failure !== undefined) {
-      const failed = Promise.reject(this.#failure.error);
-      failed.catch(ignore);
-      return failed;
+      return rejected(this.#failure.error);
     }
     this.#ending = new Promise((resolve, reject) => {
       this.#resolveEnding = resolve;

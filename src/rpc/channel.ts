@@ -3,6 +3,7 @@
 import { nodeError, SidecallError } from '../errors.ts';
 import type { Metadata } from '../metadata.ts';
 import type { Peer } from '../peer.ts';
+import { rejected } from '../quiet.ts';
 import type { ArrivedChannel } from './acceptors.ts';
 import type { CallOptions } from './call.ts';
 import type { ChannelCore } from './channel-core.ts';
@@ -78,9 +79,9 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     const { writer } = this.#core;
     if (options === undefined) return writer.send(message);
     checkWait('send()', options);
-    if (options.signal?.aborted === true) return Promise.reject(options.signal.reason);
+    if (options.signal?.aborted === true) return rejected(options.signal.reason);
     const sent = writer.send(message);
-    return waitFor(sent, options, (reason) => writer.takeBack(sent, reason));
+    return waitFor(sent, options, (reasonOf) => writer.giveUp(sent, reasonOf));
   }
 
   /** The next message; `done` once the peer has ended. Giving up the wait loses no message. */
@@ -89,9 +90,13 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     type Next = Promise<IteratorResult<T, undefined>>;
     if (options === undefined) return reader.next() as Next;
     checkWait('next()', options);
-    if (options.signal?.aborted === true) return Promise.reject(options.signal.reason);
+    if (options.signal?.aborted === true) return rejected(options.signal.reason);
     const arrived = reader.next();
-    return waitFor(arrived, options, () => reader.forget(arrived)) as Next;
+    return waitFor(arrived, options, (reasonOf) => {
+      if (!reader.forget(arrived)) return false;
+      reasonOf('no');
+      return true;
+    }) as Next;
   }
 
   /** Ends our half. Resolves when the peer has everything; it may go on sending. Twice is once. */

@@ -6,13 +6,8 @@ import { ranges } from '../limits.ts';
 import { checkInteger, checkKeys } from '../options.ts';
 import type { CallOptions } from './call.ts';
 import type { Callable } from './caller.ts';
-import {
-  around,
-  checkInterceptors,
-  type InterceptedCall,
-  type Interceptor,
-} from './interceptor.ts';
-import { Block, freeValue } from './lease.ts';
+import { failed, type Invoke, intercepted } from './intercepted.ts';
+import { checkInterceptors, type Interceptor } from './interceptor.ts';
 import { checkRetry, Retrying, type RetryOptions } from './retry.ts';
 import {
   type Client,
@@ -23,7 +18,7 @@ import {
   type Methods,
   type Service,
 } from './service.ts';
-import { checkLifted, FailedCall, LiftedCall, type StreamCall } from './stream-call.ts';
+import type { StreamCall } from './stream-call.ts';
 import { Bidi, ClientStream, isIterable, pump, ServerStream } from './streams.ts';
 
 /** Options of `client()`. */
@@ -44,8 +39,6 @@ export interface CallTarget {
   /** Never throws. */
   openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall;
 }
-
-type Invoke = (request: unknown, options: CallOptions | undefined) => unknown;
 
 /** One function per method; the object has no prototype and is frozen. */
 export function makeClient<M extends Methods>(
@@ -130,67 +123,4 @@ function withArguments(
     const error = nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
     return failed(kind, second === undefined ? undefined : first, error);
   };
-}
-
-function intercepted(
-  method: string,
-  kind: MethodKind,
-  plain: Invoke,
-  interceptors: readonly Interceptor[],
-): Invoke {
-  if (interceptors.length === 0) return plain;
-  const composed = around(interceptors, ({ request, options }) => plain(request, options));
-  return (request, options) => {
-    const call: InterceptedCall = {
-      method,
-      kind,
-      side: 'caller',
-      request,
-      options: options ?? {},
-      ctx: undefined,
-    };
-    try {
-      const result = lifted(kind, request, composed(call));
-      if (request instanceof Block) freeBehind(request, result);
-      return result;
-    } catch (error) {
-      freeValue(request);
-      return failed(kind, request, error);
-    }
-  };
-}
-
-/** An interceptor may have answered without the call: then nobody has taken the block. */
-function freeBehind(block: Block, result: unknown): void {
-  const free = (): void => block.free();
-  if (result instanceof Promise) result.then(free, free);
-}
-
-/** An interceptor may be an async function: then its promise of a stream is made a stream. */
-function lifted(kind: MethodKind, request: unknown, result: unknown): unknown {
-  const isPromised = typeof (result as Partial<Promise<unknown>> | undefined)?.then === 'function';
-  const isAnswered = kind === 'unary' || kind === 'notification';
-  if (isAnswered || (kind === 'clientStream' && request !== undefined)) {
-    const answer = Promise.resolve(result);
-    answer.catch(() => undefined); // one that nobody awaits
-    return answer;
-  }
-  if (!isPromised) {
-    checkLifted(result);
-    return result;
-  }
-  return streamOf(kind, request, new LiftedCall(result as Promise<unknown>));
-}
-
-/** Calls never throw: what an interceptor throws comes as what the method gives. */
-function failed(kind: MethodKind, request: unknown, error: unknown): unknown {
-  return streamOf(kind, request, new FailedCall(error)) ?? new FailedCall(error).promise;
-}
-
-/** What callers of the kind hold; undefined where that is a promise. */
-function streamOf(kind: MethodKind, request: unknown, call: StreamCall): unknown {
-  if (kind === 'serverStream') return new ServerStream(call);
-  if (kind === 'bidi') return request === undefined ? new Bidi(call) : new ServerStream(call);
-  if (kind === 'clientStream' && request === undefined) return new ClientStream(call);
-  return undefined;
 }

@@ -27,6 +27,11 @@ export class SendCredit {
     this.#left = initialBytes;
   }
 
+  /** Bytes that may still be sent; below 0 where the last message was longer than what was left. */
+  get left(): number {
+    return this.#left;
+  }
+
   get hasCredit(): boolean {
     return this.#left > 0;
   }
@@ -76,6 +81,16 @@ export class ReceiveCredit {
     this.#used += charge;
   }
 
+  /** Bytes of messages that have arrived and were not given back. */
+  get held(): number {
+    return this.#used - this.#owed;
+  }
+
+  /** Bytes that were given back and that the peer was not told of yet. */
+  get owed(): number {
+    return this.#owed;
+  }
+
   /** The peer would run dry before the next batch. */
   get isDue(): boolean {
     return this.#owed > 0 && this.#owed >= this.#granted - this.#used;
@@ -87,6 +102,11 @@ export class ReceiveCredit {
     // A quarter of the window, to send few frames; sooner where the peer would run dry before that.
     const left = this.#granted - this.#used;
     if (this.#owed < this.#windowBytes / 4 && this.#owed < left) return 0;
+    return this.flush();
+  }
+
+  /** Everything that is owed, to be granted now. */
+  flush(): number {
     const batch = Math.min(this.#owed, 0xffff_ffff);
     this.#owed -= batch;
     this.#used -= batch;

@@ -41,14 +41,35 @@ function fire(of: Timed, deadline: number): void {
   else of.onDeadline();
 }
 
-const inherited = new AsyncLocalStorage<number>();
+/** A handler at work, as what it does can know. */
+export interface HandlerScope {
+  /** Until its handler has settled: nothing that outlives it inherits anything. */
+  readonly isRunning: boolean;
+  readonly deadline: number | undefined;
+  /** It was called by a notification of this session; undefined: by a call that is answered. */
+  readonly notifiedBy: object | undefined;
+}
 
-/** Runs a handler so that the calls it makes end when its own time does. */
-export function inheritingDeadline(deadline: number, run: () => void): void {
-  inherited.run(deadline, run);
+const scopes = new AsyncLocalStorage<HandlerScope | undefined>();
+
+/** Runs a handler so that the calls it makes know of it. */
+export function inScope(scope: HandlerScope, run: () => void): void {
+  scopes.run(scope, run);
+}
+
+/** Runs what is no part of the handler that runs here. */
+export function withoutInheritance<T>(run: () => T): T {
+  return scopes.getStore() === undefined ? run() : scopes.run(undefined, run);
 }
 
 /** The deadline of the handler that runs here, or undefined. */
 export function inheritedDeadline(): number | undefined {
-  return inherited.getStore();
+  const scope = scopes.getStore();
+  return scope?.isRunning === true ? scope.deadline : undefined;
+}
+
+/** Does a handler run here that a notification of this session has called? */
+export function isNotifiedBy(session: object): boolean {
+  const scope = scopes.getStore();
+  return scope?.isRunning === true && scope.notifiedBy === session;
 }

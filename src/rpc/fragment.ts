@@ -13,13 +13,13 @@ import { giveBuffer, takeBuffer } from './receive-pool.ts';
  */
 export class Assembly {
   readonly bytes: Uint8Array;
-  readonly #codec: Codec<unknown>;
+  readonly codec: Codec<unknown>;
   #pooled: Buffer | undefined;
   #lent: LentBytes | undefined;
   #filled = 0;
 
   constructor(totalBytes: number, codec: Codec<unknown>, lent?: LentBytes) {
-    this.#codec = codec;
+    this.codec = codec;
     this.#lent = lent;
     if (lent !== undefined) {
       this.bytes = lent.bytes;
@@ -75,7 +75,7 @@ export class Assembly {
 
   /** The value of the whole message, once. @throws {SidecallError} `DECODE`. */
   decode(): unknown {
-    const codec = this.#codec;
+    const { codec } = this;
     if (isLeased(codec)) {
       const [lent, pooled] = [this.#lent, this.#pooled];
       this.#lent = undefined;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // One call of the peer's, and what its handler sees of it.
 import { nodeError, SidecallError, type SidecallErrorCode } from '../errors.ts';
+import { CallKind } from '../frame.ts';
 import type { Metadata } from '../metadata.ts';
 import type { Peer } from '../peer.ts';
 import type { CallContext } from './call.ts';
 import type { ChannelCore } from './channel-core.ts';
-import { armDeadline, type Timed } from './deadline.ts';
+import { armDeadline, type HandlerScope, type Timed } from './deadline.ts';
 import type { Assembly } from './fragment.ts';
 import type { Block, Lease } from './lease.ts';
 import type { SendingStream, SendLine } from './schedule.ts';
@@ -15,6 +16,8 @@ import type { StreamWriter } from './stream-writer.ts';
 /** Who acts for a call that a handler, or time, speaks for. */
 export interface CallHost {
   readonly peer: Peer;
+  /** The session of the call, for comparison. */
+  readonly session: object;
   sendHeaders(call: IncomingCall, metadata: Metadata): void;
   onCallDeadline(call: IncomingCall): void;
   /** The handler reads no more of its requests. */
@@ -42,7 +45,7 @@ export interface CallOpening {
 
 const noMetadata: Metadata = Object.freeze({});
 
-export class IncomingCall implements SendingStream, ReadStream, Timed {
+export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerScope {
   readonly opening: CallOpening;
   readonly host: CallHost;
   readonly slot: number;
@@ -71,6 +74,10 @@ export class IncomingCall implements SendingStream, ReadStream, Timed {
   isRunning = false;
   /** Nothing more will be sent: answered, cancelled, or the session ended. */
   isOver = false;
+  /** Its opener was not told yet that it is over: that waits for the handler to settle. */
+  owedReset: number | undefined;
+  /** Takes it from where it waits to be started. */
+  unpark: (() => void) | undefined;
   /** The window was given back. */
   isReturned = false;
   hasHeaders = false;
@@ -88,6 +95,14 @@ export class IncomingCall implements SendingStream, ReadStream, Timed {
 
   get isOpen(): boolean {
     return !this.isOver;
+  }
+
+  get deadline(): number | undefined {
+    return this.opening.deadline;
+  }
+
+  get notifiedBy(): object | undefined {
+    return this.opening.kind === CallKind.notification ? this.host.session : undefined;
   }
 
   onDeadline(): void {

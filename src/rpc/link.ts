@@ -2,13 +2,15 @@
 // What the two halves of a session share: its transport, limits, windows, and the way to report.
 import { SidecallError } from '../errors.ts';
 import type { OnEvent } from '../events.ts';
-import type { SessionLimits } from '../limits.ts';
+import { FrameFlag, protocol } from '../frame.ts';
+import { fixed, type SessionLimits } from '../limits.ts';
 import type { Peer } from '../peer.ts';
 import type { Transport } from '../transport.ts';
 import type { Blocked } from './blocked.ts';
-import { chargeOf, type ReceiveCredit, type SendCredit } from './credit.ts';
+import { chargeOf, type ReceiveCredit, type SendCredit, Window } from './credit.ts';
 import type { Block } from './lease.ts';
 import type { Schedule, SendingStream } from './schedule.ts';
+import type { Waits } from './waits.ts';
 
 /** What the peer announced of itself in the hello. */
 export type RemoteLimits = Pick<
@@ -29,6 +31,8 @@ export interface Link {
   readonly blocked: Blocked;
   /** Metadata that may be sent: what the peer takes, and what fits into one frame. */
   readonly metadataMaxBytes: number;
+  /** What waits, by its reason. */
+  readonly waits: Waits;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
   /** Memory for one message, to be filled in place. @throws as `Session.allocate`. */
@@ -48,15 +52,31 @@ export interface Link {
  * @throws {SidecallError} `FRAME_TOO_LARGE`, or `PROTOCOL` where the peer had no credit left.
  */
 export function takeMessage(link: Link, window: number, messageBytes: number): number {
-  const max = link.own.receiveMaxBytes;
-  if (messageBytes > max) {
-    const words = `the peer announced a message of ${messageBytes} bytes; receiveMaxBytes is ${max}`;
-    throw new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', words);
-  }
+  checkLength(link, messageBytes);
   const charge = chargeOf(messageBytes);
   const credit = link.receiveCredit[window] as ReceiveCredit;
   credit.take(charge);
   // What is owed may be all that the peer could still send: whoever holds this message may hold it for ever.
   if (credit.isDue) link.giveBack(window, 0);
   return charge;
+}
+
+/**
+ * The same for a message of a stream. One that goes beyond the window of all streams (`FrameFlag.beyond`) counts in its
+ * stream's window only, and is short. Returns what the session is charged.
+ */
+export function takeStreamed(link: Link, flags: number, messageBytes: number): number {
+  if ((flags & FrameFlag.beyond) === 0) return takeMessage(link, Window.streams, messageBytes);
+  if (messageBytes > fixed.beyondMaxBytes) {
+    throw protocol(`message of ${messageBytes} bytes beyond the window of all streams`);
+  }
+  checkLength(link, messageBytes);
+  return 0;
+}
+
+function checkLength({ own }: Link, messageBytes: number): void {
+  const max = own.receiveMaxBytes;
+  if (messageBytes <= max) return;
+  const words = `the peer announced a message of ${messageBytes} bytes; receiveMaxBytes is ${max}`;
+  throw new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', words);
 }

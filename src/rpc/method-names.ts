@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Method names travel once per session and are numbers after that.
 import { isUtf8 } from 'node:buffer';
-import { nodeError } from '../errors.ts';
 import { protocol } from '../frame.ts';
 import { fixed } from '../limits.ts';
 
@@ -14,20 +13,20 @@ export class AnnouncedNames {
     return this.#numbers.get(name);
   }
 
-  /** @throws {RangeError} `ERR_OUT_OF_RANGE` at the name after the 4,096th. */
-  announce(name: string): number {
+  /** The number of a new name; undefined behind the 4,096th, which travels with each of its calls instead. */
+  announce(name: string): number | undefined {
     const number = this.#numbers.size;
-    if (number >= fixed.methodsMax) {
-      const words = `a session carries ${fixed.methodsMax} method names at most; '${name}' is one more`;
-      throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
-    }
+    if (number >= fixed.methodsMax) return undefined;
     this.#numbers.set(name, number);
     return number;
   }
+}
 
-  get size(): number {
-    return this.#numbers.size;
-  }
+/** A name of `wantedBytes` bytes. @throws {SidecallError} `PROTOCOL` for what is no proper name. */
+export function methodName(bytes: Uint8Array, wantedBytes: number): string {
+  const isLength = bytes.byteLength === wantedBytes && wantedBytes <= fixed.methodNameMaxBytes;
+  if (!isLength || wantedBytes === 0 || !isUtf8(bytes)) throw protocol('method name that is none');
+  return Buffer.from(bytes).toString('utf8');
 }
 
 /** Names that the peer has announced. */
@@ -38,9 +37,7 @@ export class LearntNames {
   learn(number: number, bytes: Uint8Array): void {
     if (number !== this.#names.length) throw protocol('method number out of turn');
     if (number >= fixed.methodsMax) throw protocol('method name too many');
-    const isLength = bytes.byteLength > 0 && bytes.byteLength <= fixed.methodNameMaxBytes;
-    if (!isLength || !isUtf8(bytes)) throw protocol('method name that is none');
-    this.#names.push(Buffer.from(bytes).toString('utf8'));
+    this.#names.push(methodName(bytes, bytes.byteLength));
   }
 
   /** @throws {SidecallError} `PROTOCOL` for a number that was never announced. */

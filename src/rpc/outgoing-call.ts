@@ -2,7 +2,7 @@
 // One call of ours, from the moment it was accepted to the moment it settles, exactly once.
 import type { SidecallError } from '../errors.ts';
 import { CallKind, sendsMany } from '../frame.ts';
-import type { CallOptions } from './call.ts';
+import { type CallOptions, timeoutOf } from './call.ts';
 import type { ChannelCore } from './channel-core.ts';
 import type { Codec } from './codec.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
@@ -34,6 +34,8 @@ export interface CallRequest {
   readonly isBulk: boolean;
   /** The codec uses the body's memory again. */
   readonly isTransient: boolean;
+  /** A notification that the handler of one of the peer's notifications sends. */
+  readonly isReply: boolean;
   readonly options: CallOptions;
 }
 
@@ -91,7 +93,7 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    const { timeoutMs } = request.options;
+    const timeoutMs = timeoutOf(request.options);
     if (timeoutMs !== undefined) {
       this.deadline = deadlineAfter(timeoutMs);
       armDeadline(this, this.deadline);

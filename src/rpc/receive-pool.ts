@@ -28,7 +28,7 @@ export function giveBuffer(buffer: Buffer): boolean {
 }
 
 /** What a message of `bytes` bytes takes at most: powers of two, so that what was given back fits. */
-export function memoryBytesFor(bytes: number): number {
+function memoryBytesFor(bytes: number): number {
   if (bytes < smallestBytes) return bytes;
   // In one instruction, where `2 ** Math.ceil(Math.log2(bytes))` was seen in profiles. Up to 1 GiB.
   return 1 << (32 - Math.clz32(bytes - 1));

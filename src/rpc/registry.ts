@@ -7,6 +7,7 @@ import { nodeError } from '../errors.ts';
 import { checkKeys } from '../options.ts';
 import type { CallContext } from './call.ts';
 import type { Codec } from './codec.ts';
+import { withoutInheritance } from './deadline.ts';
 import { Health, HealthService } from './health.ts';
 import { around, checkInterceptors, type Interceptor } from './interceptor.ts';
 import { ReflectionService, reflectionHandlers } from './reflection.ts';
@@ -26,6 +27,27 @@ export interface ServeOptions {
   readonly interceptors?: readonly Interceptor[] | undefined;
 }
 
+/** A service with the functions that answer it, for the option `services`. */
+export interface Implementation {
+  readonly service: Service;
+  readonly handlers: unknown;
+  readonly options: ServeOptions | undefined;
+}
+
+/**
+ * A service with its handlers, for the option `services` of whatever makes a session: so that it is served before the first
+ * call comes. The same as `serve()` otherwise.
+ * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no contract.
+ */
+export function implement<M extends Methods>(
+  service: Service<M>,
+  handlers: Handlers<M>,
+  options?: ServeOptions,
+): Implementation {
+  checkService('implement()', service);
+  return Object.freeze({ service: service as unknown as Service, handlers, options });
+}
+
 type Handler = (request: unknown, ctx: CallContext) => unknown;
 
 /** A method with the function that answers it. */
@@ -38,6 +60,8 @@ export interface Served {
   /** Its handler gives a stream. */
   readonly isStreaming: boolean;
   readonly isBulk: boolean;
+  /** Of the package itself: short, and started whatever waits. */
+  readonly isBuiltIn: boolean;
   readonly handler: Handler;
   /** Runs a function in the asynchronous context of `serve()`: not in that of whoever woke the session. */
   readonly inContext: ReturnType<typeof AsyncLocalStorage.snapshot>;
@@ -52,6 +76,9 @@ export class Registry {
   readonly #parent: Registry | undefined;
   #builtIns: Map<string, Served> | undefined;
   #health: Health | undefined;
+  // Told of every service that comes.
+  readonly #watchers = new Set<() => void>();
+  #hasServed = false;
   /** The peer may list what is served here. */
   isIntrospective = false;
 
@@ -63,6 +90,27 @@ export class Registry {
     const served = this.#methods.get(name) ?? this.#parent?.find(name);
     if (served !== undefined || !name.startsWith(builtInPrefix)) return served;
     return this.#findBuiltIn(name);
+  }
+
+  /** A service was given, or it was said that there is none: what is not found will not come. */
+  get hasServed(): boolean {
+    return this.#hasServed || this.#parent?.hasServed === true;
+  }
+
+  /** Calls `onServed` for every service that comes. Returns how to end that. */
+  watch(onServed: () => void): () => void {
+    const unwatch = this.#parent?.watch(onServed);
+    this.#watchers.add(onServed);
+    return () => {
+      this.#watchers.delete(onServed);
+      unwatch?.();
+    };
+  }
+
+  /** Nothing but what was given is served: requests for anything else need not wait. */
+  settle(): void {
+    this.#hasServed = true;
+    for (const onServed of [...this.#watchers]) onServed();
   }
 
   /** Everything that is served here, the built-in services not included. */
@@ -109,6 +157,35 @@ export class Registry {
     }
     for (const [name, method] of added) this.#methods.set(name, method);
     this.#services.push(service as unknown as Service);
+    this.settle();
+  }
+
+  /**
+   * Serves what the option `services` says, and nothing else unless `serve()` is called. undefined: it was left out.
+   * @throws {TypeError} as `serve()`.
+   */
+  addAll(services: readonly Implementation[] | undefined): void {
+    if (services === undefined) return;
+    if (!Array.isArray(services)) throw misuse('services must be a list of implement(…)');
+    for (const each of services as readonly Partial<Implementation>[]) {
+      if (each?.service === undefined) throw misuse('services must be a list of implement(…)');
+      this.add(each.service, each.handlers as Handlers<Methods>, each.options);
+    }
+    this.settle();
+  }
+
+  /**
+   * Serves a service no more: calls of it are refused from now on, those that run go on.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where it is not served here.
+   */
+  remove(service: Service): void {
+    checkService('unserve()', service);
+    const at = this.#services.indexOf(service);
+    if (at === -1) throw misuse(`unserve(${service.name}): it is not served here`);
+    this.#services.splice(at, 1);
+    for (const method of Object.keys(service.methods)) {
+      this.#methods.delete(service.wireName(method));
+    }
   }
 
   #findBuiltIn(name: string): Served | undefined {
@@ -117,23 +194,25 @@ export class Registry {
   }
 
   #makeBuiltIns(): Map<string, Served> {
-    const builtIns = served(HealthService, this.health.handlers, []);
+    const builtIns = served(HealthService, this.health.handlers, [], true);
     if (!this.isIntrospective) return builtIns;
     const reflection = reflectionHandlers(() => this.services);
-    return new Map([...builtIns, ...served(ReflectionService, reflection, [])]);
+    return new Map([...builtIns, ...served(ReflectionService, reflection, [], true)]);
   }
 }
 
-const builtInPrefix = 'sidecall.';
+/** Names of built-in services begin so. */
+export const builtInPrefix = 'sidecall.';
 
 /** The methods of a service with their handlers. @throws {TypeError} where one is missing. */
 function served<M extends Methods>(
   service: Service<M>,
   handlers: Handlers<M>,
   interceptors: readonly Interceptor[],
+  isBuiltIn = false,
 ): Map<string, Served> {
   const methods = new Map<string, Served>();
-  const inContext = AsyncLocalStorage.snapshot();
+  const inContext = withoutInheritance(() => AsyncLocalStorage.snapshot());
   for (const [method, description] of Object.entries<Method>(service.methods)) {
     const name = service.wireName(method);
     const handler: unknown = (handlers as Record<string, unknown>)[method];
@@ -149,6 +228,7 @@ function served<M extends Methods>(
       response: 'response' in description ? description.response : undefined,
       isStreaming: kind === 'serverStream' || kind === 'bidi',
       isBulk: 'priority' in description && description.priority === 'bulk',
+      isBuiltIn,
       handler: intercepted(name, description, plain, interceptors),
       inContext,
       endsAtDrain: name === healthWatch,

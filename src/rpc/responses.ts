@@ -10,7 +10,7 @@ import { type Codec, decodeWith } from './codec.ts';
 import { Window } from './credit.ts';
 import { Assembly, checkBlock } from './fragment.ts';
 import { json } from './json.ts';
-import { type Link, takeMessage } from './link.ts';
+import { type Link, takeMessage, takeStreamed } from './link.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
 /** The calls that are open. */
@@ -19,6 +19,8 @@ export interface OpenCalls {
   find(slot: number, generation: number): OutgoingCall | undefined;
   remove(call: OutgoingCall, how: { endedByPeer: boolean }): void;
   giveUp(call: OutgoingCall, reason: unknown, wireReason: number): void;
+  /** A frame of a call that was given up and keeps its slot. */
+  onLate(call: OutgoingCall, header: Header): void;
 }
 
 export class Responses {
@@ -33,7 +35,7 @@ export class Responses {
   /** Place for a piece of an answer; for its first one, where all is as it should be, too. */
   placeFor(header: Header, bytes: number): Uint8Array | undefined {
     const call = this.#calls.find(header.slot, header.generation);
-    if (call === undefined) return undefined;
+    if (call === undefined || !call.isOpen) return undefined;
     const isFirst = header.type === FrameType.message;
     const messageBytes = header.a;
     if ((header.flags & FrameFlag.streamed) !== 0 || call.reader !== undefined) {
@@ -52,7 +54,8 @@ export class Responses {
   onFrame(header: Header, payload: Uint8Array, block: ArrivedBlock | undefined): void {
     const call = this.#calls.find(header.slot, header.generation);
     if (header.type === FrameType.message) return this.#onMessage(call, header, payload, block);
-    if (call === undefined) return; // given up meanwhile
+    if (call === undefined) return; // over, and the peer did not know
+    if (!call.isOpen) return this.#calls.onLate(call, header);
     switch (header.type) {
       case FrameType.fragment:
         if (call.reader !== undefined) return call.reader.add(payload);
@@ -90,12 +93,20 @@ export class Responses {
     const isStreamed = (header.flags & FrameFlag.streamed) !== 0;
     const isLast = (header.flags & FrameFlag.end) !== 0;
     const window = isStreamed ? Window.streams : Window.answers;
-    const charge = takeMessage(this.#link, window, messageBytes);
-    if (call === undefined) return this.#link.giveBack(window, charge); // given up meanwhile
+    const charge = isStreamed
+      ? takeStreamed(this.#link, header.flags, messageBytes)
+      : takeMessage(this.#link, window, messageBytes);
+    if (call === undefined) return this.#link.giveBack(window, charge);
+    if (!call.isOpen) {
+      this.#link.giveBack(window, charge);
+      return this.#calls.onLate(call, header);
+    }
     if (isStreamed !== (call.reader !== undefined) || (isStreamed && isLast)) {
       throw protocol('answer of another kind of call');
     }
-    if (call.reader !== undefined) return call.reader.begin(messageBytes, payload, block);
+    if (call.reader !== undefined) {
+      return call.reader.begin(messageBytes, payload, charge, block);
+    }
     if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
     if (call.request.response === undefined || call.hasAnswer || call.assembly !== undefined) {
       throw protocol('second answer');

@@ -7,10 +7,11 @@ import { sendsMany } from '../frame.ts';
 import { ranges } from '../limits.ts';
 import { checkInteger, checkKeys } from '../options.ts';
 import { pause } from '../pause.ts';
-import { type CallOptions, checkCallOptions } from './call.ts';
+import { type CallOptions, checkCallOptions, timeoutOf, withInheritedDeadline } from './call.ts';
 import type { Callable } from './caller.ts';
 import type { CallTarget } from './client.ts';
 import { deadlineAfter, timeLeftMs } from './deadline.ts';
+import { incidentOf } from './incident.ts';
 import { Block } from './lease.ts';
 import { FailedCall, type StreamCall } from './stream-call.ts';
 
@@ -63,6 +64,8 @@ export class Retrying implements CallTarget {
   readonly #target: CallTarget;
   readonly #settings: RetrySettings;
   #tokens: number;
+  // Whether there was enough left at each failure.
+  readonly #incidents = new WeakMap<object, boolean>();
 
   constructor(target: CallTarget, settings: RetrySettings) {
     this.#target = target;
@@ -108,17 +111,26 @@ export class Retrying implements CallTarget {
   }
 
   #plan(callable: Callable, options: CallOptions | undefined): Plan {
-    return new Plan(callable, checkCallOptions(options), this.#settings, {
+    const given = withInheritedDeadline(checkCallOptions(options));
+    return new Plan(callable, given, this.#settings, {
       outlivesSessions: this.outlivesSessions,
-      spend: () => this.#spend(),
+      spend: (error) => this.#spend(error),
       pay: () => this.#pay(),
     });
   }
 
-  /** A failure. True: there is enough left to try again. */
-  #spend(): boolean {
+  /**
+   * A failure. True: there is enough left to try again. All calls that one session loses when it ends have failed once
+   * together, however many they are.
+   */
+  #spend(error: SidecallError): boolean {
+    const incident = incidentOf(error);
+    const before = incident && this.#incidents.get(incident);
+    if (before !== undefined) return before;
     this.#tokens = Math.max(0, this.#tokens - 1);
-    return this.#tokens > this.#settings.budget / 2;
+    const hasBudget = this.#tokens > this.#settings.budget / 2;
+    if (incident !== undefined) this.#incidents.set(incident, hasBudget);
+    return hasBudget;
   }
 
   #pay(): void {
@@ -128,7 +140,7 @@ export class Retrying implements CallTarget {
 
 interface Purse {
   readonly outlivesSessions: boolean;
-  readonly spend: () => boolean;
+  readonly spend: (error: SidecallError) => boolean;
   readonly pay: () => void;
 }
 
@@ -146,7 +158,7 @@ class Plan {
     this.#given = given;
     this.#settings = settings;
     this.purse = purse;
-    const { timeoutMs } = given;
+    const timeoutMs = timeoutOf(given);
     this.#deadline = timeoutMs === undefined ? undefined : deadlineAfter(timeoutMs);
   }
 
@@ -162,7 +174,7 @@ class Plan {
     const { signal } = this.#given;
     if (!SidecallError.is(error) || !error.retryable || isAborted(signal)) return false;
     this.#failures += 1;
-    const hasBudget = this.purse.spend();
+    const hasBudget = this.purse.spend(error);
     if (!hasBudget || this.#failures >= attempts || !this.#isSafe(error)) return false;
     const pauseMs = backOffMs(this.#failures - 1, this.#settings);
     if (this.#deadline !== undefined && timeLeftMs(this.#deadline) <= pauseMs) return false;

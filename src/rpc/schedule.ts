@@ -8,6 +8,7 @@ import { fixed } from '../limits.ts';
 import type { Transport } from '../transport.ts';
 import { chargeOf } from './credit.ts';
 import { Block, type Body } from './lease.ts';
+import type { WaitingPlace } from './waits.ts';
 
 /** What the queue keeps of a stream that sends. */
 export interface SendingStream {
@@ -39,7 +40,7 @@ export interface OutgoingMessage {
   readonly stream: SendingStream;
   readonly header: Uint8Array;
   /** What goes through the lane: all of the message, or what stands before its block. */
-  readonly bytes: Uint8Array;
+  bytes: Uint8Array;
   /** What `bytes` had when it was queued: somebody may have detached them since. */
   readonly totalBytes: number;
   readonly block: Block | undefined;
@@ -48,7 +49,7 @@ export interface OutgoingMessage {
   /** It answers a call of the peer's: not a message of a stream, nor anything of our own calls. */
   readonly isAnswer: boolean;
   /** Called when its last piece was handed over. */
-  readonly onTaken: (() => void) | undefined;
+  onTaken: (() => void) | undefined;
   sentBytes: number;
   isBegun: boolean;
 }
@@ -63,11 +64,15 @@ interface ControlFrame {
 const nothing = new Uint8Array(0);
 
 /** Sends what fits at once and keeps the rest, in bounds that its owner watches. */
-export class Schedule {
+export class Schedule implements WaitingPlace {
+  readonly waitReason = 'peer';
+  /** Frames that were handed to the transport after they had waited, ever. */
+  departed = 0;
   readonly header = new HeaderWriter();
   readonly #transport: Transport;
   readonly #onDrained: () => void;
   readonly #onBroken: (error: SidecallError) => void;
+  readonly #onWaiting: () => void;
   readonly #fragmentBytes: number;
   readonly #control = new Fifo<ControlFrame>();
   #ownControl = 0;
@@ -83,16 +88,19 @@ export class Schedule {
   #isBulkFull = false;
 
   /**
-   * `onDrained`: called after room came back and something was sent; `onBroken`: what was to be sent is gone.
+   * `onDrained`: called after room came back and something was sent; `onBroken`: what was to be sent is gone; `onWaiting`:
+   * something waits.
    */
   constructor(
     transport: Transport,
     onDrained: () => void,
     onBroken: (error: SidecallError) => void,
+    onWaiting: () => void,
   ) {
     this.#transport = transport;
     this.#onDrained = onDrained;
     this.#onBroken = onBroken;
+    this.#onWaiting = onWaiting;
     this.#fragmentBytes = Math.min(
       fixed.fragmentBytes,
       transport.frameMaxBytes - fixed.frameHeaderMaxBytes,
@@ -130,8 +138,13 @@ export class Schedule {
     return control + this.#ready.length + this.#bulk.length;
   }
 
+  /** Frames and streams that wait for room in the lane. */
+  get waiting(): number {
+    return this.#control.length + this.#ready.length + this.#bulk.length;
+  }
+
   get isEmpty(): boolean {
-    return this.#control.length + this.#ready.length + this.#bulk.length === 0;
+    return this.waiting === 0;
   }
 
   /** A whole message may go at once: nothing of its kind waits. */
@@ -150,6 +163,7 @@ export class Schedule {
       this.#isFull = true;
     }
     this.#control.push({ header: header.slice(), payload, isOwn });
+    this.#onWaiting();
     if (isOwn) this.#ownControl += 1;
   }
 
@@ -197,6 +211,7 @@ export class Schedule {
     stream.queued += 1;
     if (stream.line.length === 1) this.#queueOf(message).push(stream.line);
     this.#pump();
+    if (this.waiting > 0) this.#onWaiting();
     return onTaken === undefined;
   }
 
@@ -218,14 +233,38 @@ export class Schedule {
         continue;
       }
       this.#count(message, -1);
-      const isStreamed = ((message.header[1] as number) & FrameFlag.streamed) !== 0;
+      const flags = message.header[1] as number;
+      const isCharged = (flags & (FrameFlag.streamed | FrameFlag.beyond)) === FrameFlag.streamed;
       const { block, totalBytes } = message;
-      if (isStreamed && !message.isBegun) unseen += chargeOf(block?.byteLength ?? totalBytes);
+      if (isCharged && !message.isBegun) unseen += chargeOf(block?.byteLength ?? totalBytes);
       block?.discard();
     }
     const first = line.peek();
     if (first !== undefined) this.#queueOf(first).push(line);
     return unseen;
+  }
+
+  /**
+   * Takes a message back that waits with `onTaken`, which is not called any more. `unseen`: nothing of it was sent, and
+   * nothing will be. `begun`: the rest of it follows, from memory of our own. `gone`: it has left.
+   */
+  takeBack(stream: SendingStream, onTaken: () => void): 'unseen' | 'begun' | 'gone' {
+    const { line } = stream;
+    const message = line?.items().find((each) => each.onTaken === onTaken);
+    if (line === undefined || message === undefined) return 'gone';
+    message.onTaken = undefined;
+    if (message.isBegun) {
+      message.bytes = message.bytes.slice();
+      return 'begun';
+    }
+    const isHead = line.peek() === message;
+    if (isHead) this.#queueOf(message).remove(line);
+    line.remove(message);
+    stream.queued -= 1;
+    this.#count(message, -1);
+    const following = line.peek();
+    if (isHead && following !== undefined) this.#queueOf(following).push(line);
+    return 'unseen';
   }
 
   /** For the transport's `onRoom`. */
@@ -283,6 +322,7 @@ export class Schedule {
       if (control !== undefined) {
         if (this.#transport.trySend(control.header, control.payload, false)) {
           this.#control.shift();
+          this.departed += 1;
           if (control.isOwn) this.#ownControl -= 1;
         } else this.#isFull = true;
         continue;
@@ -317,6 +357,7 @@ export class Schedule {
         : this.#trySendBlock(header, bytes, block);
     if (!isSent) return this.#noteFull(isBulk);
     this.#noteSent(stream);
+    this.departed += 1;
     this.#count(message, -1);
     message.isBegun = true;
     message.sentBytes = end;

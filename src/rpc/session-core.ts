@@ -20,13 +20,16 @@ import {
   sendCredits,
   Window,
 } from './credit.ts';
+import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 import { IdleWatch, type Watched } from './idle.ts';
 import { Block } from './lease.ts';
 import type { Link, RemoteLimits } from './link.ts';
 import { Pings } from './liveness.ts';
+import { PeerClock, sentNow } from './peer-clock.ts';
 import { PingAllowance } from './rate.ts';
-import { Registry } from './registry.ts';
+import { type Implementation, Registry } from './registry.ts';
 import { Schedule, type SendingStream } from './schedule.ts';
+import { type Stall, type WaitReason, Waits } from './waits.ts';
 
 /** What a session is made of. */
 export interface SessionParts {
@@ -38,10 +41,16 @@ export interface SessionParts {
   readonly laneReason: string;
   /** Methods that a listener or helper serves for all of its sessions. */
   readonly registry?: Registry | undefined;
+  /** What this session serves from the start. undefined: that follows, and calls wait for it. */
+  readonly services?: readonly Implementation[] | undefined;
   /** May the peer list what is served? undefined: if it runs under our own uid. */
   readonly introspection?: boolean | undefined;
   /** Without a call for so long it is closed. */
   readonly idleTimeoutMs?: number | undefined;
+  /** What waits for so long without any progress is told to `onEvent`. Default: 10,000. */
+  readonly stalledAfterMs?: number | undefined;
+  /** It waits to be taken from its listener. */
+  readonly isUntaken?: boolean | undefined;
   readonly onEvent?: OnEvent | undefined;
 }
 
@@ -66,6 +75,15 @@ export interface SessionStats {
   readonly blocks: { readonly inUse: number; readonly ordinary: number };
   /** Leases in place that were not released yet. */
   readonly leases: { readonly held: number };
+  /** Everything that waits at this moment, by its reason: calls, messages, answers, requests of the peer, frames. */
+  readonly waits: { readonly [Reason in WaitReason]: number };
+  /**
+   * The four windows of the session, in bytes. `left`: what we may still send, below 0 where the last message was longer;
+   * `held`: messages of the peer that have arrived and were not given back.
+   */
+  readonly windows: {
+    readonly [Name in keyof typeof Window]: { readonly left: number; readonly held: number };
+  };
 }
 
 const drained = new SidecallError('ERR_SIDECALL_GOING_AWAY');
@@ -90,6 +108,9 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   readonly draining: Promise<void>;
   state: SessionState = 'open';
   readonly pings: Pings;
+  readonly waits: Waits;
+  readonly #clock = new PeerClock();
+  #hasClock = false;
   readonly #pingAllowance = new PingAllowance();
   readonly #header = emptyHeader();
   // A handler may look ahead while the frame that started it is being looked at.
@@ -114,10 +135,14 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     this.pings = new Pings(parts.peer, (token) =>
       this.schedule.sendControl(this.schedule.header.ping(token)),
     );
+    this.waits = new Waits(parts.stalledAfterMs ?? ranges.stalledAfterMs.standard, (stall) =>
+      this.#onStalled(stall),
+    );
     this.schedule = new Schedule(
       parts.transport,
       () => this.#onDrained(),
       (error) => setImmediate(() => this.fail(error)), // in the middle of whatever sends
+      () => this.waits.add(this.schedule),
     );
     this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.schedule.fragmentBytes);
     this.sendCredit = sendCredits(parts.remote);
@@ -126,7 +151,13 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     this.registry = new Registry(parts.registry);
     const isOurs = parts.peer.uid !== undefined && parts.peer.uid === process.geteuid?.();
     this.registry.isIntrospective = parts.introspection ?? isOurs;
-    this.callee = new Callee(this, this.registry, this.acceptors);
+    this.registry.addAll(parts.services);
+    this.callee = new Callee(this, {
+      registry: this.registry,
+      acceptors: this.acceptors,
+      clock: this.#clock,
+      isUntaken: parts.isUntaken ?? false,
+    });
     this.draining = new Promise((resolve) => {
       this.#resolveDraining = resolve;
     });
@@ -134,17 +165,18 @@ export class SessionCore implements Link, FrameReceiver, Watched {
       this.#resolveClosed = resolve;
     });
     this.transport.start(this);
+    this.schedule.sendControl(this.schedule.header.clock(sentNow()));
     this.#grantWhatTheHelloCouldNot();
     if (parts.idleTimeoutMs !== undefined) new IdleWatch(this, parts.idleTimeoutMs);
   }
 
-  /** Calls that were begun, ever. */
+  /** Grows whenever a call is begun, or a request of the peer's goes on arriving. */
   get moved(): number {
-    return this.caller.begun + this.callee.begun;
+    return this.caller.begun + this.callee.moved;
   }
 
   get isBusy(): boolean {
-    return this.caller.pending > 0 || this.callee.pending > 0;
+    return this.caller.pending > 0 || this.callee.working > 0;
   }
 
   onIdle(): void {
@@ -159,7 +191,19 @@ export class SessionCore implements Link, FrameReceiver, Watched {
       queuedBytes: this.schedule.queuedBytes,
       blocks: { inUse: blocks?.inUse ?? 0, ordinary: this.#ordinaryBlocks },
       leases: { held: blocks?.held ?? 0 },
+      waits: this.waits.counts(),
+      windows: {
+        requests: this.#windowStats(Window.requests),
+        answers: this.#windowStats(Window.answers),
+        streams: this.#windowStats(Window.streams),
+        notifications: this.#windowStats(Window.notifications),
+      },
     };
+  }
+
+  #windowStats(window: number): { left: number; held: number } {
+    const { left } = this.sendCredit[window] as SendCredit;
+    return { left, held: (this.receiveCredit[window] as ReceiveCredit).held };
   }
 
   onFrame(headerBytes: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void {
@@ -225,6 +269,13 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     const own = this.transport.allocate?.(bytes);
     if (own === undefined) this.#ordinaryBlocks += 1;
     return new Block(this, own?.bytes ?? Buffer.alloc(bytes), own);
+  }
+
+  #onStalled({ reason, waiting, waitedMs }: Stall): void {
+    const words = `${waiting} wait for ${waitedMs} ms without any progress: ${reason}`;
+    const error = new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', words);
+    const { peer } = this;
+    emitEvent(this.onEvent, { type: 'stalled', error, peer, reason, waiting, waitedMs });
   }
 
   giveBack(window: number, charge: number): void {
@@ -314,6 +365,10 @@ export class SessionCore implements Link, FrameReceiver, Watched {
       case FrameType.ping:
         this.#pingAllowance.take();
         return this.schedule.sendControl(this.schedule.header.pong(header.slot));
+      case FrameType.clock:
+        if (this.#hasClock) throw protocol('second clock');
+        this.#hasClock = true;
+        return this.#clock.onClock(header.a);
       case FrameType.pong:
         if (this.pings.onPong(header.slot)) return;
         throw protocol('pong without a ping');
@@ -350,6 +405,9 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     }
     if (this.#isPeerLeaving) throw protocol('second goaway');
     this.#isPeerLeaving = true;
+    // It closes once nothing is under way. If it does not, we do.
+    new IdleWatch(this, fixed.idleCloseMs);
+    new LatestEnd(this, fixed.leavingMaxMs);
     this.#owesGoaway = true;
     this.#drain();
     this.callee.endWatches();
@@ -401,6 +459,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     const reason = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
     this.schedule.clear();
     this.pings.end(reason);
+    this.waits.end();
     this.caller.end(reason);
     // Our close is no news to a handler's caller; the caller's own close is a cancel.
     const isTheirs = error === undefined && this.#closing === undefined;
@@ -410,6 +469,26 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     this.#done.abort();
     if (reason.code === 'ERR_SIDECALL_CLOSED') return;
     emitEvent(this.onEvent, { type: 'session-failed', error: reason, peer: this.peer });
+  }
+}
+
+/** Ends a session whose peer has said goaway, whatever is under way. */
+class LatestEnd implements Timed {
+  timer: NodeJS.Timeout | undefined;
+  readonly #core: SessionCore;
+  readonly #timeoutMs: number;
+
+  constructor(core: SessionCore, timeoutMs: number) {
+    this.#core = core;
+    this.#timeoutMs = timeoutMs;
+    armDeadline(this, deadlineAfter(timeoutMs));
+    (this.timer as NodeJS.Timeout | undefined)?.unref();
+    void core.closed.then(() => cancelDeadline(this));
+  }
+
+  onDeadline(): void {
+    const words = `the peer said goaway and did not close within ${this.#timeoutMs} ms`;
+    this.#core.fail(new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', words));
   }
 }
 

@@ -5,6 +5,7 @@ import { CallKind } from '../frame.ts';
 import { ranges } from '../limits.ts';
 import { checkInteger, checkKeys } from '../options.ts';
 import type { Peer } from '../peer.ts';
+import { quiet } from '../quiet.ts';
 import type { Lane } from '../transport.ts';
 import type { CallOptions } from './call.ts';
 import type { Callable } from './caller.ts';
@@ -93,6 +94,15 @@ export class Session implements AsyncDisposable {
     this.#core.registry.add(service, handlers, options);
   }
 
+  /**
+   * Serves a service no more, so that what served it can be taken out: its calls are refused with `unimplemented` from now on,
+   * those that run go on. Not for services of the listener or helper.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where this session does not serve it.
+   */
+  unserve<M extends Methods>(service: Service<M>): void {
+    this.#core.registry.remove(service as unknown as Service);
+  }
+
   /** What we say of our services to whoever asks; that of the listener or helper, where there is one. */
   get health(): Health {
     return this.#core.registry.health;
@@ -170,8 +180,9 @@ export class Session implements AsyncDisposable {
   }
 
   /** Sends a notification by its wire name, in JSON. Resolves when it was admitted. */
-  async notify(method: string, request?: unknown, options?: CallOptions): Promise<void> {
-    await this.target.call(untyped(method, CallKind.notification), request, options);
+  notify(method: string, request?: unknown, options?: CallOptions): Promise<void> {
+    const notification = untyped(method, CallKind.notification);
+    return this.target.call(notification, request, options) as Promise<void>;
   }
 
   /**
@@ -182,9 +193,7 @@ export class Session implements AsyncDisposable {
    * @throws (as rejection) {SidecallError} `PEER_UNRESPONSIVE` where the time passed; why the session is over.
    */
   ping(options: { readonly timeoutMs?: number | undefined } = {}): Promise<number> {
-    const answer = this.#ping(options);
-    answer.catch(() => undefined); // as with calls: nobody has to await it
-    return answer;
+    return quiet(this.#ping(options));
   }
 
   async #ping(options: { readonly timeoutMs?: number | undefined }): Promise<number> {
@@ -200,7 +209,11 @@ export class Session implements AsyncDisposable {
    * misuse, ends nothing: whether a busy peer is too busy is yours to say, by a call's `timeoutMs` or `helper.stop()`.
    * @param options.waitMs how long the answer to the ping is waited for. Default 250; 0 to 600,000.
    */
-  async liveness(options: { readonly waitMs?: number | undefined } = {}): Promise<Liveness> {
+  liveness(options: { readonly waitMs?: number | undefined } = {}): Promise<Liveness> {
+    return quiet(this.#liveness(options));
+  }
+
+  async #liveness(options: { readonly waitMs?: number | undefined }): Promise<Liveness> {
     checkKeys('liveness()', options, ['waitMs']);
     return this.#core.pings.liveness(checkInteger('waitMs', options.waitMs, ranges.livenessWaitMs));
   }
@@ -212,7 +225,11 @@ export class Session implements AsyncDisposable {
    * again with a shorter deadline it is over sooner.
    * @param options.deadlineMs default 5,000; 0 to 600,000.
    */
-  async close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {
+  close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {
+    return quiet(this.#close(options));
+  }
+
+  async #close(options: { readonly deadlineMs?: number | undefined }): Promise<void> {
     checkKeys('close()', options, ['deadlineMs']);
     const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
     await this.#core.close(deadlineMs);
@@ -223,6 +240,11 @@ export class Session implements AsyncDisposable {
     const { transport } = this.#core;
     if (transport.drainLast === undefined) this.#core.fail(error);
     else transport.drainLast(error);
+  }
+
+  /** @internal Somebody has it from its listener. */
+  onTaken(): void {
+    this.#core.callee.onTaken();
   }
 
   /** @internal For clients that outlive a session. */

@@ -3,6 +3,7 @@
 // failed before it began.
 import { SidecallError } from '../errors.ts';
 import { ResetReason } from '../frame.ts';
+import { quiet, rejected } from '../quiet.ts';
 import type { Caller } from './caller.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
@@ -89,7 +90,7 @@ export class LaterCall implements StreamCall {
 
   next(): Promise<Step> {
     if (this.#isStopped) return Promise.resolve(done);
-    return quietly(this.#call.then((call) => call.next()));
+    return quiet(this.#call.then((call) => call.next()));
   }
 
   stop(): void {
@@ -99,11 +100,11 @@ export class LaterCall implements StreamCall {
   }
 
   send(value: unknown): Promise<void> {
-    return quietly(this.#call.then((call) => call.send(value)));
+    return quiet(this.#call.then((call) => call.send(value)));
   }
 
   end(): Promise<void> {
-    return quietly(this.#call.then((call) => call.end()));
+    return quiet(this.#call.then((call) => call.end()));
   }
 
   cancel(reason: unknown): void {
@@ -116,34 +117,55 @@ export class LaterCall implements StreamCall {
 export class LiftedCall implements StreamCall {
   readonly promise: Promise<unknown>;
   readonly queuedBytes = 0;
+  /** The stream, or why it is not waited for any longer. */
   readonly #lifted: Promise<LiftedStream>;
+  /** The stream, however late it comes. */
+  readonly #arriving: Promise<LiftedStream>;
+  readonly #stopped: Promise<Step>;
+  #giveUp: (reason: unknown) => void = ignore;
+  #endReading: (step: Step) => void = ignore;
   #isStopped = false;
 
   constructor(lifted: Promise<unknown>) {
-    this.#lifted = quietly(lifted.then(checkLifted));
+    this.#arriving = quiet(lifted.then(checkLifted));
+    this.#lifted = quiet(
+      new Promise((resolve, reject) => {
+        this.#giveUp = reject;
+        this.#arriving.then(resolve, reject);
+      }),
+    );
+    this.#stopped = new Promise((resolve) => {
+      this.#endReading = resolve;
+    });
     this.promise = this.#lifted;
   }
 
   next(): Promise<Step> {
     if (this.#isStopped) return Promise.resolve(done);
-    return quietly(this.#lifted.then((stream) => stream.next?.() ?? done));
+    const taken = this.#lifted.then((stream) => stream.next?.() ?? done);
+    return quiet(Promise.race([taken, this.#stopped]));
   }
 
   stop(): void {
     this.#isStopped = true;
-    this.#lifted.then((stream) => stream.return?.(), ignore);
+    this.#endReading(done);
+    this.#arriving.then((stream) => stream.return?.(), ignore);
   }
 
   send(value: unknown): Promise<void> {
-    return quietly(this.#lifted.then((stream) => stream.send?.(value)));
+    return quiet(this.#lifted.then((stream) => stream.send?.(value)));
   }
 
   end(): Promise<void> {
-    return quietly(this.#lifted.then((stream) => stream.end?.())) as Promise<void>;
+    return quiet(this.#lifted.then((stream) => stream.end?.())) as Promise<void>;
   }
 
   cancel(reason: unknown): void {
-    this.#lifted.then((stream) => stream.cancel?.(reason), ignore);
+    this.#giveUp(reason);
+    this.#arriving.then((stream) => {
+      if (stream.cancel === undefined) stream.return?.();
+      else stream.cancel(reason);
+    }, ignore);
   }
 }
 
@@ -173,7 +195,7 @@ export class FailedCall implements StreamCall {
   readonly queuedBytes = 0;
 
   constructor(error: unknown) {
-    this.promise = quietly(Promise.reject(error));
+    this.promise = rejected(error);
   }
 
   next(): Promise<Step> {
@@ -191,10 +213,4 @@ export class FailedCall implements StreamCall {
   }
 
   cancel(): void {}
-}
-
-/** A failure that nobody awaits is not the end of the process. */
-function quietly<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(ignore);
-  return promise;
 }

@@ -4,6 +4,7 @@
 import { SidecallError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { protocol } from '../frame.ts';
+import { rejected } from '../quiet.ts';
 import type { ArrivedBlock } from '../transport.ts';
 import { type Codec, decodeWith } from './codec.ts';
 import { chargeOf, ReceiveCredit, Window } from './credit.ts';
@@ -34,7 +35,13 @@ interface Arrived {
   readonly bytes: Uint8Array;
   /** Its memory, where that is to be given back. */
   readonly assembly: Assembly | undefined;
-  readonly charge: number;
+  readonly charges: Charges;
+}
+
+/** What a message takes of the window of its stream, and of that of all streams; `beyond` that, nothing of the latter. */
+interface Charges {
+  readonly stream: number;
+  readonly session: number;
 }
 
 interface Waiter {
@@ -50,7 +57,8 @@ const ignore = (): void => undefined;
 export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   readonly #link: Link;
   readonly #stream: ReadStream;
-  readonly #codec: Codec<unknown>;
+  /** Of the messages that are taken from now on. */
+  codec: Codec<unknown>;
   readonly #flags: number;
   readonly #credit: ReceiveCredit;
   readonly #arrived = new Fifo<Arrived>();
@@ -61,7 +69,12 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   // The message that arrives in pieces, and memory handed out for its first one.
   #assembly: Assembly | undefined;
   #placed: Assembly | undefined;
-  #charge = 0;
+  #charges: Charges | undefined;
+  // Bytes that the session is charged for what has arrived and was not taken.
+  #held = 0;
+  #isReleased = false;
+  // A message beyond the window of all streams has arrived and was not taken: there may be one.
+  #isBeyond = false;
   #isEnded = false;
   /** Whoever reads has had enough: what happens to the stream is no news any more. */
   #isStopped = false;
@@ -72,7 +85,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   constructor(parts: ReaderParts) {
     this.#link = parts.link;
     this.#stream = parts.stream;
-    this.#codec = parts.codec;
+    this.codec = parts.codec;
     this.#flags = parts.flags;
     this.#credit = new ReceiveCredit(parts.windowBytes, parts.windowBytes);
   }
@@ -98,32 +111,38 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     if (!isFirst) return this.#assembly?.place(bytes);
     const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
     if (!mayHold || this.#assembly !== undefined) return undefined;
-    this.#placed = new Assembly(messageBytes, this.#codec);
+    this.#placed = new Assembly(messageBytes, this.codec);
     return this.#placed.place(bytes);
   }
 
-  /** The first frame of a message, whose session credit was taken. @throws {SidecallError} `PROTOCOL`. */
-  begin(messageBytes: number, payload: Uint8Array, block?: ArrivedBlock): void {
+  /**
+   * The first frame of a message; `session`: what the session was charged for it, 0 for one beyond the window of all streams.
+   * @throws {SidecallError} `PROTOCOL`.
+   */
+  begin(messageBytes: number, payload: Uint8Array, session: number, block?: ArrivedBlock): void {
     if (this.#isEnded) throw protocol('message behind the end of its stream');
     if (this.isMidMessage) throw protocol('message inside another');
     if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
-    const charge = chargeOf(messageBytes);
-    this.#credit.take(charge);
+    const stream = chargeOf(messageBytes);
+    this.#credit.take(stream);
+    if (session === 0 && this.#isBeyond) throw protocol('second message beyond the window');
     if (this.#isStopped) {
       this.#skipping = block === undefined ? messageBytes - payload.byteLength : 0;
-      return this.#link.giveBack(Window.streams, charge);
+      return this.#link.giveBack(Window.streams, session);
     }
-    this.#charge = charge;
+    if (session === 0) this.#isBeyond = true;
+    this.#held += session;
+    this.#charges = { stream, session };
     const placed = this.#placed;
     this.#placed = undefined;
     if (block !== undefined) {
-      const assembly = Assembly.ofBlock(block, this.#codec);
+      const assembly = Assembly.ofBlock(block, this.codec);
       return this.#onWhole(assembly.bytes, assembly);
     }
     if (placed === undefined && payload.byteLength === messageBytes) {
       return this.#onWhole(payload, undefined);
     }
-    this.#assembly = placed ?? new Assembly(messageBytes, this.#codec);
+    this.#assembly = placed ?? new Assembly(messageBytes, this.codec);
     if (payload.byteLength > 0) this.add(payload);
   }
 
@@ -164,13 +183,17 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     }
   }
 
+  /** The stream is over: what has arrived may still be taken, and the session is charged nothing for it. */
+  release(): void {
+    this.#isReleased = true;
+    this.#giveBackSession(this.#held);
+  }
+
   next(): Promise<IteratorResult<unknown, undefined>> {
     const arrived = this.#arrived.shift();
     if (arrived !== undefined) return this.#take(arrived);
     if (this.#failure !== undefined) {
-      const failed = Promise.reject(this.#failure.error);
-      failed.catch(ignore);
-      return failed;
+      return rejected(this.#failure.error);
     }
     if (this.#isEnded || this.#isStopped) return Promise.resolve(done);
     const waiter = {} as Waiter;
@@ -212,17 +235,17 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   }
 
   #onWhole(bytes: Uint8Array, assembly: Assembly | undefined): void {
-    const charge = this.#charge;
-    this.#charge = 0;
+    const charges = this.#charges as Charges;
+    this.#charges = undefined;
     const waiter = this.#waiters.shift();
     if (waiter === undefined) {
       const kept = assembly === undefined ? Buffer.from(bytes) : bytes;
-      this.#arrived.push({ bytes: kept, assembly, charge });
+      this.#arrived.push({ bytes: kept, assembly, charges });
       this.#arrivedBytes += bytes.byteLength;
       return;
     }
     try {
-      const value = this.#decode(bytes, assembly, charge, false);
+      const value = this.#decode(bytes, assembly, charges, false);
       waiter.resolve({ done: false, value });
     } catch (error) {
       waiter.promise.catch(ignore);
@@ -231,16 +254,14 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     }
   }
 
-  #take({ bytes, assembly, charge }: Arrived): Promise<IteratorResult<unknown, undefined>> {
+  #take({ bytes, assembly, charges }: Arrived): Promise<IteratorResult<unknown, undefined>> {
     this.#arrivedBytes -= bytes.byteLength;
     try {
-      const value = this.#decode(bytes, assembly, charge, true);
+      const value = this.#decode(bytes, assembly, charges, true);
       return Promise.resolve({ done: false, value });
     } catch (error) {
       this.#stopAfter(error);
-      const failed = Promise.reject(error);
-      failed.catch(ignore);
-      return failed;
+      return rejected(error);
     }
   }
 
@@ -248,16 +269,19 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   #decode(
     bytes: Uint8Array,
     assembly: Assembly | undefined,
-    charge: number,
+    charges: Charges,
     isOwned: boolean,
   ): unknown {
-    this.#link.giveBack(Window.streams, charge);
+    if (!this.#isReleased) this.#giveBackSession(charges.session);
     const lent = assembly?.lent;
-    lent?.whenReleased(() => this.#giveBack(charge));
-    const value =
-      assembly === undefined ? decodeWith(this.#codec, bytes, isOwned) : assembly.decode();
+    lent?.whenReleased(() => this.#giveBack(charges));
+    // What came before its method was served lies in memory of its own.
+    const isPlain = assembly === undefined || assembly.codec !== this.codec;
+    const value = isPlain
+      ? decodeWith(this.codec, bytes, isOwned || assembly !== undefined)
+      : assembly.decode();
     this.taken += 1;
-    if (lent === undefined) this.#giveBack(charge);
+    if (lent === undefined) this.#giveBack(charges);
     return value;
   }
 
@@ -267,9 +291,14 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   }
 
   /** The application has done with a message. Where the peer's half is over nobody waits for stream credit. */
-  #giveBack(charge: number): void {
+  #giveBack(charges: Charges): void {
     const stream = this.#stream;
-    const batch = this.#credit.giveBack(charge);
+    let batch = this.#credit.giveBack(charges.stream);
+    // Who sends beyond the window of all streams waits for this one to be taken.
+    if (charges.session === 0) {
+      this.#isBeyond = false;
+      if (batch === 0) batch = this.#credit.flush();
+    }
     if (batch > 0 && stream.isOpen && !this.#isEnded && !this.#isStopped) {
       const { schedule } = this.#link;
       const { slot, generation } = stream;
@@ -279,16 +308,23 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
 
   #dropPieces(): void {
     this.#placed = undefined;
-    if (this.#charge > 0) this.#link.giveBack(Window.streams, this.#charge);
-    this.#charge = 0;
+    if (this.#charges !== undefined && !this.#isReleased) {
+      this.#giveBackSession(this.#charges.session);
+    }
+    this.#charges = undefined;
     this.#assembly = undefined;
   }
 
   #dropArrived(): void {
     for (let arrived = this.#arrived.shift(); arrived; arrived = this.#arrived.shift()) {
       arrived.assembly?.release();
-      this.#link.giveBack(Window.streams, arrived.charge);
+      if (!this.#isReleased) this.#giveBackSession(arrived.charges.session);
     }
     this.#arrivedBytes = 0;
+  }
+
+  #giveBackSession(bytes: number): void {
+    this.#held -= bytes;
+    if (bytes > 0) this.#link.giveBack(Window.streams, bytes);
   }
 }

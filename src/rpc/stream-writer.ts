@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The sending half of a stream: a message is admitted when the stream's window, the session's and the send
 // queue have room; until then it waits here, in order.
-import { SidecallError } from '../errors.ts';
+import { type Delivered, SidecallError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { FrameFlag } from '../frame.ts';
 import { fixed } from '../limits.ts';
+import { rejected } from '../quiet.ts';
 import { type Codec, keepWaiting } from './codec.ts';
 import { chargeOf, SendCredit, Window } from './credit.ts';
 import {
@@ -20,6 +21,7 @@ import {
 } from './lease.ts';
 import type { Link } from './link.ts';
 import type { SendingStream } from './schedule.ts';
+import type { WaitingPlace, WaitReason } from './waits.ts';
 
 /** What a writer is made of. */
 export interface WriterParts {
@@ -32,11 +34,19 @@ export interface WriterParts {
   readonly flags: number;
   /** What the peer lets us send before it grants more. */
   readonly windowBytes: number;
+  /** Where messages begin and end means nothing: a long one may leave in several. */
+  readonly isDivisible?: boolean;
 }
 
 interface Waiting {
-  readonly body: Body;
-  readonly bodyBytes: number;
+  /** It counts in its stream's window only. */
+  isBeyond: boolean;
+  /** A part of it was sent as a message of its own. */
+  isBegun: boolean;
+  /** The send queue calls it when the last piece has left. */
+  onTaken: (() => void) | undefined;
+  body: Body;
+  bodyBytes: number;
   readonly promise: Promise<void>;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
@@ -46,7 +56,10 @@ const nothing = new Uint8Array(0);
 const admitted = Promise.resolve();
 const ignore = (): void => undefined;
 
-export class StreamWriter {
+/** Where a message counts: in no window yet, in both, or only in its stream's. */
+type Admittance = WaitReason | 'both' | 'stream-only';
+
+export class StreamWriter implements WaitingPlace {
   readonly #link: Link;
   readonly #stream: WriterParts['stream'];
   readonly #codec: Codec<unknown>;
@@ -57,6 +70,13 @@ export class StreamWriter {
   // Admitted, and still referenced by the send queue: long messages are not copied.
   readonly #leaving = new Set<Waiting>();
   #waitingBytes = 0;
+  // What was sent on this stream, and what of it was granted again, ever: a message beyond the window of all streams
+  // may be sent once the one before was taken.
+  #spent = 0;
+  #granted = 0;
+  #beyondUntil = 0;
+  readonly #isDivisible: boolean;
+  departed = 0;
   /** Messages that were admitted, ever. */
   admitted = 0;
   #isStarted = false;
@@ -71,6 +91,7 @@ export class StreamWriter {
     this.#name = parts.name;
     this.#flags = parts.flags | FrameFlag.streamed;
     this.#credit = new SendCredit(parts.windowBytes);
+    this.#isDivisible = parts.isDivisible === true;
   }
 
   /** Bytes that wait to be admitted. */
@@ -81,6 +102,14 @@ export class StreamWriter {
   /** Messages that wait to be admitted, or to leave. */
   get waiting(): number {
     return this.#waiting.length + this.#leaving.size;
+  }
+
+  /** Why the first one waits. */
+  get waitReason(): WaitReason {
+    const first = this.#waiting.peek();
+    if (first === undefined) return 'peer'; // it leaves, piece by piece
+    const admittance = this.#admittanceOf(first.body, first.bodyBytes);
+    return admittance === 'both' || admittance === 'stream-only' ? 'send-queue' : admittance;
   }
 
   get isEnding(): boolean {
@@ -96,6 +125,7 @@ export class StreamWriter {
   /** The peer's application took messages. */
   grant(bytes: number): void {
     this.#credit.grant(bytes);
+    this.#granted += bytes;
     this.resume();
   }
 
@@ -111,30 +141,53 @@ export class StreamWriter {
       body = encodeBody(this.#link, this.#codec, value);
       const bodyBytes = bodyBytesOf(body);
       this.#checkLength(bodyBytes);
-      if (this.#waiting.length === 0 && this.#canSend(body, bodyBytes))
-        return this.#admit(body, bodyBytes);
+      if (this.#waiting.length > 0) return this.#wait(body, bodyBytes);
+      const admittance = this.#admittanceOf(body, bodyBytes);
+      if (admittance === 'both') return this.#admit(body, bodyBytes, false);
+      if (admittance === 'stream-only') return this.#admit(body, bodyBytes, true);
       return this.#wait(body, bodyBytes);
     } catch (error) {
       freeValue(value);
       discard(body);
-      const refused = Promise.reject(error);
-      refused.catch(ignore);
-      return refused;
+      return rejected(error);
     }
   }
 
-  /** Takes back a message that was not admitted yet. True: it will not be sent. */
-  takeBack(promise: Promise<void>, reason: unknown): boolean {
-    let found: Waiting | undefined;
-    this.#waiting.removeWhere((waiting) => {
-      if (waiting.promise !== promise) return false;
-      found = waiting;
+  /**
+   * Gives up a message whose promise has not settled: it rejects with `reasonOf(delivered)`. With 'no' nothing of it is sent;
+   * with 'unknown' a part of it was, and the rest follows. False: it has left.
+   */
+  giveUp(promise: Promise<void>, reasonOf: (delivered: Delivered) => unknown): boolean {
+    const waiting = this.#waiting.items().find((each) => each.promise === promise);
+    if (waiting !== undefined) {
+      this.#waiting.remove(waiting);
+      this.departed += 1;
+      this.#waitingBytes -= waiting.bodyBytes;
+      refuse(waiting, reasonOf(waiting.isBegun ? 'unknown' : 'no'));
+      this.resume();
       return true;
-    });
-    if (found === undefined) return false;
-    this.#waitingBytes -= found.bodyBytes;
-    refuse(found, reason);
+    }
+    for (const leaving of this.#leaving) {
+      if (leaving.promise === promise) return this.#giveUpLeaving(leaving, reasonOf);
+    }
+    return false;
+  }
+
+  #giveUpLeaving(leaving: Waiting, reasonOf: (delivered: Delivered) => unknown): boolean {
+    const { schedule, sendCredit, blocked } = this.#link;
+    const state = schedule.takeBack(this.#stream, leaving.onTaken as () => void);
+    if (state === 'gone') return false;
+    this.#leaving.delete(leaving);
+    if (state === 'unseen') {
+      const charge = chargeOf(leaving.bodyBytes);
+      this.#credit.spend(-charge);
+      this.#spent -= charge;
+      if (leaving.isBeyond) this.#beyondUntil = 0;
+      else (sendCredit[Window.streams] as SendCredit).spend(-charge);
+    }
+    refuse(leaving, reasonOf(state === 'unseen' ? 'no' : 'unknown'));
     this.resume();
+    blocked.resume();
     return true;
   }
 
@@ -165,10 +218,13 @@ export class StreamWriter {
     for (;;) {
       const first = this.#waiting.peek();
       if (first === undefined) break;
-      if (!this.#canSend(first.body, first.bodyBytes)) return this.#noteBlocked();
+      const admittance = this.#admittanceOf(first.body, first.bodyBytes);
+      if (admittance === 'session-window' && this.#sendPart(first)) continue;
+      if (admittance !== 'both' && admittance !== 'stream-only') return this.#noteBlocked();
       this.#waiting.shift();
+      this.departed += 1;
       this.#waitingBytes -= first.bodyBytes;
-      this.#admitWaiting(first);
+      this.#admitWaiting(first, admittance === 'stream-only');
     }
     if (this.#onEnded === undefined || !this.#isStarted) return;
     const onEnded = this.#onEnded;
@@ -183,26 +239,45 @@ export class StreamWriter {
     throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
   }
 
-  #canSend(body: Body, bodyBytes: number): boolean {
+  /** Where the message may count, or why it has to wait. */
+  #admittanceOf(body: Body, bodyBytes: number): Admittance {
     const { schedule, sendCredit, own } = this.#link;
     const isBulk = this.#stream.isBulk || schedule.isBulk(queuedBytesOf(body, bodyBytes));
-    return (
-      this.#isStarted &&
-      this.#stream.isOpen &&
-      this.#credit.hasCredit &&
-      (sendCredit[Window.streams] as SendCredit).hasCredit &&
-      schedule.hasRoom(isBulk, own.sendQueueMaxBytes)
-    );
+    if (!this.#isStarted || !this.#stream.isOpen) return 'slot';
+    if (!this.#credit.hasCredit) return 'stream-window';
+    if (!schedule.hasRoom(isBulk, own.sendQueueMaxBytes)) return 'send-queue';
+    if ((sendCredit[Window.streams] as SendCredit).hasCredit) return 'both';
+    return this.#mayGoBeyond(bodyBytes) ? 'stream-only' : 'session-window';
+  }
+
+  /** Whatever other streams do, each may have one short message under way. */
+  #mayGoBeyond(bodyBytes: number): boolean {
+    return bodyBytes <= fixed.beyondMaxBytes && this.#granted >= this.#beyondUntil;
+  }
+
+  /** Sends the beginning of what may leave in several messages. */
+  #sendPart(waiting: Waiting): boolean {
+    const { body } = waiting;
+    if (!this.#isDivisible || !(body instanceof Uint8Array)) return false;
+    if (!this.#mayGoBeyond(fixed.beyondMaxBytes) || isDetached(body, waiting.bodyBytes))
+      return false;
+    const part = body.slice(0, fixed.beyondMaxBytes);
+    waiting.body = body.subarray(fixed.beyondMaxBytes);
+    waiting.bodyBytes -= part.byteLength;
+    waiting.isBegun = true;
+    this.#waitingBytes -= part.byteLength;
+    this.#give(part, part.byteLength, true, undefined);
+    return true;
   }
 
   /** A short one is copied where it has to wait in the queue, a long one leaves before its promise resolves. */
-  #admit(body: Body, bodyBytes: number): Promise<void> {
+  #admit(body: Body, bodyBytes: number, isBeyond: boolean): Promise<void> {
     if (this.#isCopied(body, bodyBytes)) {
-      this.#give(body, bodyBytes, undefined);
+      this.#give(body, bodyBytes, isBeyond, undefined);
       return admitted;
     }
     const waiting = makeWaiting(body, bodyBytes);
-    this.#admitWaiting(waiting);
+    this.#admitWaiting(waiting, isBeyond);
     return waiting.promise;
   }
 
@@ -212,27 +287,37 @@ export class StreamWriter {
     return bodyBytes <= fixed.copiedSendMaxBytes;
   }
 
-  #admitWaiting(waiting: Waiting): void {
+  #admitWaiting(waiting: Waiting, isBeyond: boolean): void {
     const { body, bodyBytes } = waiting;
     if (isDetached(body, bodyBytes)) return refuse(waiting, detachedError(this.#name));
     const isCopied = this.#isCopied(body, bodyBytes);
     const onTaken = (): void => {
       if (this.#leaving.delete(waiting)) waiting.resolve();
     };
+    waiting.isBeyond = isBeyond;
+    waiting.onTaken = onTaken;
     if (!isCopied) this.#leaving.add(waiting);
-    const isGone = this.#give(body, bodyBytes, isCopied ? undefined : onTaken);
+    const isGone = this.#give(body, bodyBytes, isBeyond, isCopied ? undefined : onTaken);
     if (isCopied) waiting.resolve();
     else if (isGone) onTaken();
   }
 
-  #give(body: Body, bodyBytes: number, onTaken: (() => void) | undefined): boolean {
+  #give(
+    body: Body,
+    bodyBytes: number,
+    isBeyond: boolean,
+    onTaken: (() => void) | undefined,
+  ): boolean {
     const { schedule, sendCredit } = this.#link;
     const { slot, generation } = this.#stream;
     const charge = chargeOf(bodyBytes);
     this.admitted += 1;
     this.#credit.spend(charge);
-    (sendCredit[Window.streams] as SendCredit).spend(charge);
-    const header = schedule.header.message(this.#flags, slot, generation, bodyBytes);
+    this.#spent += charge;
+    if (isBeyond) this.#beyondUntil = this.#spent;
+    else (sendCredit[Window.streams] as SendCredit).spend(charge);
+    const flags = isBeyond ? this.#flags | FrameFlag.beyond : this.#flags;
+    const header = schedule.header.message(flags, slot, generation, bodyBytes);
     return schedule.send(this.#stream, header, nothing, body, bodyBytes, onTaken);
   }
 
@@ -244,7 +329,9 @@ export class StreamWriter {
     const waiting = makeWaiting(keepWaiting(this.#codec, body), bodyBytes);
     this.#waiting.push(waiting);
     this.#waitingBytes += bodyBytes;
-    this.#noteBlocked();
+    this.#link.waits.add(this);
+    if (this.#isDivisible) this.resume();
+    else this.#noteBlocked();
     return waiting.promise;
   }
 
@@ -255,7 +342,9 @@ export class StreamWriter {
 }
 
 function makeWaiting(body: Body, bodyBytes: number): Waiting {
-  const waiting = { body, bodyBytes } as { -readonly [Key in keyof Waiting]: Waiting[Key] };
+  const waiting = { body, bodyBytes, isBeyond: false, isBegun: false } as {
+    -readonly [Key in keyof Waiting]: Waiting[Key];
+  };
   waiting.promise = new Promise((resolve, reject) => {
     waiting.resolve = resolve;
     waiting.reject = reject;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Waiting that can be given up: by a signal, or by time.
-import { SidecallError } from '../errors.ts';
+import { type Delivered, SidecallError } from '../errors.ts';
 import { ranges } from '../limits.ts';
 import { checkInteger, checkKeys, checkSignal } from '../options.ts';
+import { quiet } from '../quiet.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 
 /** How long one wait may last. */
@@ -23,19 +24,33 @@ export function checkWait(what: string, options: WaitOptions): void {
 }
 
 /**
- * Resolves and rejects as `promise` does, unless time or signal end the wait before: then `giveUp(reason)`
- * takes back what is waited for, and the reason is the outcome. Where it cannot (false), it was too late.
+ * Resolves and rejects as `promise` does, unless time or signal end the wait before: then `giveUp(reasonOf)` takes back
+ * what is waited for, and says how far that had come; the reason is the outcome. Where it cannot (false), it was too late.
+ * A rejection that nobody awaits is dropped.
  */
-export async function waitFor<T>(
+export function waitFor<T>(
+  promise: Promise<T>,
+  options: WaitOptions,
+  giveUp: (reasonOf: (delivered: Delivered) => unknown) => boolean,
+): Promise<T> {
+  return quiet(wait(promise, options, giveUp));
+}
+
+async function wait<T>(
   promise: Promise<T>,
   { timeoutMs, signal }: WaitOptions,
-  giveUp: (reason: unknown) => boolean,
+  giveUp: (reasonOf: (delivered: Delivered) => unknown) => boolean,
 ): Promise<T> {
   if (timeoutMs === undefined && signal === undefined) return promise;
-  let stop: (reason: unknown) => void = () => undefined;
+  let stop: (reasonOf: (delivered: Delivered) => unknown) => void = () => undefined;
   const stopped = new Promise<never>((_resolve, reject) => {
-    stop = (reason) => {
-      if (giveUp(reason)) reject(reason);
+    stop = (reasonOf) => {
+      let reason: unknown;
+      const isGivenUp = giveUp((delivered) => {
+        reason = reasonOf(delivered);
+        return reason;
+      });
+      if (isGivenUp) reject(reason);
     };
   });
   stopped.catch(() => undefined);
@@ -43,10 +58,12 @@ export async function waitFor<T>(
     timer: undefined,
     onDeadline: () => {
       const words = `timeoutMs ${timeoutMs} passed while waiting`;
-      stop(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words, { delivered: 'no' }));
+      stop(
+        (delivered) => new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words, { delivered }),
+      );
     },
   };
-  const onAbort = (): void => stop(signal?.reason);
+  const onAbort = (): void => stop(() => signal?.reason);
   if (signal?.aborted === true) onAbort();
   signal?.addEventListener('abort', onAbort);
   if (timeoutMs !== undefined) armDeadline(timed, deadlineAfter(timeoutMs));

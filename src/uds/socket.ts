@@ -25,10 +25,11 @@ const drainMaxBytes = 1024 * 1024;
 let sharedBuffer: Buffer | undefined;
 
 /**
- * Reads what the kernel holds already, once no more descriptors can be sent: Node's plain reads would
- * make it close those that are still queued on this thread, and that can block.
- * @throws {SidecallError} `PROTOCOL` for a descriptor behind the hello, or a peer that floods us;
- * `LIMIT_DESCRIPTORS` where one could not be closed without waiting.
+ * Reads what the kernel holds at this moment, once no more descriptors can be sent: Node's plain reads would
+ * make it close those that are still queued on this thread, and that can block. What the peer adds meanwhile carries none,
+ * and is left to Node.
+ * @throws {SidecallError} `PROTOCOL` for a descriptor behind the hello; `LIMIT_DESCRIPTORS` where one could not be
+ * closed without waiting.
  */
 export function readQueued(native: NativeAddon, fd: number): readonly Uint8Array[] {
   if (!native.hasCloserRoom()) {
@@ -36,17 +37,17 @@ export function readQueued(native: NativeAddon, fd: number): readonly Uint8Array
     throw new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', words);
   }
   const chunks: Uint8Array[] = [];
-  for (let queued = 0; queued < drainMaxBytes; ) {
-    const into = Buffer.allocUnsafe(chunks.length === 0 ? 64 : readBytes);
+  for (let left = native.queuedBytes(fd); left > 0; ) {
+    const into = Buffer.allocUnsafe(Math.min(left, readBytes));
     const got = native.receive(fd, into, 0, false);
     if (got === undefined || got.bytes === 0) return chunks; // the end is read again, and then heard
     if (got.descriptors > 0 || got.isTruncated || got.hasOtherControl) {
       throw protocol('descriptor behind its hello');
     }
-    queued += got.bytes;
+    left -= got.bytes;
     chunks.push(into.subarray(0, got.bytes));
   }
-  throw protocol('flood of bytes behind its hello');
+  return chunks;
 }
 
 /**

@@ -337,19 +337,114 @@ describe('jsonrpcTransport()', () => {
     await pair.close();
   });
 
-  it('keeps no more for a peer that does not read than answers may be', async () => {
-    const pair = createSessionPair({ far: { limits: { receiveMaxBytes: 64 * 1024 * 1024 } } });
-    jsonrpcTransport(pair.far, { opens: false });
-    const { writer } = jsonrpcTransport(pair.near, { opens: true });
-    const codes = new Set<unknown>();
-    const long = { jsonrpc: '2.0', text: 'x'.repeat(4_000_000) };
-    await until(async () => {
-      void writer.write(long).catch(({ code }) => codes.add(code));
-      await new Promise((resolve) => setImmediate(resolve));
-      return codes.size > 0;
+  it('reads no more requests of a peer that does not read its responses', async () => {
+    const limits = { receiveMaxBytes: 64 * 1024 * 1024 };
+    const pair = createSessionPair({ near: { limits }, far: { limits } });
+    const server = connectionOver(jsonrpcTransport(pair.far, { opens: false }));
+    let asked = 0;
+    server.onRequest('text', () => {
+      asked += 1;
+      return 'x'.repeat(4_000_000);
     });
-    expect([...codes]).toEqual(['ERR_SIDECALL_LIMIT_BYTES']);
+    server.listen();
+    const { reader, writer } = jsonrpcTransport(pair.near, { opens: true });
+    for (let id = 1; id <= 200; id += 1) {
+      void writer.write({ jsonrpc: '2.0', id, method: 'text' } as never);
+    }
+    await until(() => asked > 16);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const before = asked;
+    expect(before).toBeLessThan(30); // 64 MiB of responses, and what was asked before the first of them waited
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(asked).toBe(before);
+    const ids = new Set<unknown>();
+    reader.listen((message) => void ids.add((message as { id?: unknown }).id));
+    await until(() => ids.size === 200);
     pair.cut();
+    server.dispose();
+  });
+
+  it('loses no response behind any number of notifications that nobody awaits', async () => {
+    const pair = createSessionPair();
+    const client = connectionOver(jsonrpcTransport(pair.near, { opens: true }));
+    const server = connectionOver(jsonrpcTransport(pair.far, { opens: false }));
+    let heard = 0;
+    client.onNotification('note', () => {
+      heard += 1;
+    });
+    server.onRequest('flood', () => {
+      for (let at = 0; at < 70_000; at += 1) void server.sendNotification('note', at);
+      return 'done';
+    });
+    client.listen();
+    server.listen();
+    expect(await client.sendRequest('flood')).toBe('done');
+    await until(() => heard === 70_000);
+    client.dispose();
+    server.dispose();
+    await pair.close();
+  });
+
+  it('a response that is too long is an error for whoever asked', async () => {
+    const pair = createSessionPair();
+    const client = connectionOver(jsonrpcTransport(pair.near, { opens: true }));
+    const server = connectionOver(jsonrpcTransport(pair.far, { opens: false }));
+    server.onError(() => undefined);
+    server.onRequest('text', () => 'x'.repeat(5_000_000));
+    client.listen();
+    server.listen();
+    await expect(client.sendRequest('text')).rejects.toThrow('receiveMaxBytes');
+    client.dispose();
+    server.dispose();
+    await pair.close();
+  });
+
+  it('a relay that returns what it waits for holds the channel back', async () => {
+    const pair = createSessionPair({ far: { limits: { streamWindowBytes: 16_384 } } });
+    const client = jsonrpcTransport(pair.near, { opens: true });
+    const { reader } = jsonrpcTransport(pair.far, { opens: false });
+    const gate = withResolvers<void>();
+    let relayed = 0;
+    reader.listen((async () => {
+      relayed += 1;
+      await gate.promise;
+    }) as (message: unknown) => void);
+    let admitted = 0;
+    const note = { jsonrpc: '2.0', method: 'note', params: ['x'.repeat(1_000)] };
+    for (let at = 0; at < 1_000; at += 1) {
+      void client.writer.write(note).then(() => {
+        admitted += 1;
+      });
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(relayed).toBe(1);
+    expect(admitted).toBeLessThan(100);
+    gate.resolve();
+    await until(() => relayed === 1_000);
+    pair.cut();
+  });
+
+  it('what was written before dispose() arrives, however long the other end is busy', async () => {
+    const pair = createSessionPair({ far: { limits: { streamWindowBytes: 16_384 } } });
+    const client = jsonrpcTransport(pair.near, { opens: true });
+    const server = jsonrpcTransport(pair.far, { opens: false });
+    const heard: unknown[] = [];
+    for (let at = 0; at < 100; at += 1) {
+      const params = [at, 'x'.repeat(1_000)];
+      void client.writer.write({ jsonrpc: '2.0', method: 'note', params } as never);
+    }
+    void client.writer.write({ jsonrpc: '2.0', method: 'exit' } as never);
+    client.reader.dispose();
+    client.writer.dispose();
+    await new Promise((resolve) => setTimeout(resolve, 1_500)); // the other end is busy
+    const closed = new Promise<void>((resolve) => server.reader.onClose(resolve));
+    server.reader.listen((message) => void heard.push((message as { method?: unknown }).method));
+    await closed;
+    expect(heard).toHaveLength(101);
+    expect(heard.at(-1)).toBe('exit');
+    server.reader.dispose();
+    server.writer.dispose();
+    await pair.close();
   });
 
   it('a message that the connection stumbles over costs that message', async () => {

@@ -303,20 +303,29 @@ describe('notifications', () => {
     expect(failed).toEqual([]);
   });
 
-  it('a peer at its limit that lets handlers of cancelled calls run still takes them in order', async () => {
+  it('a peer at its limit that lets handlers of refused calls run still takes them in order', async () => {
     const peer = hostilePeer({ streamsMax: 2 });
     const gate = defer();
     const seen: string[] = [];
+    peer.session.serve(Desk, deskHandlers({ log: (line) => void seen.push(line) }));
     peer.session.serve(
-      Desk,
-      deskHandlers({ same: () => gate.promise, log: (line) => void seen.push(line) }),
+      Flow,
+      flowHandlers({
+        async sum(numbers) {
+          await numbers.next().catch(() => undefined);
+          await gate.promise;
+          return { sum: 0 };
+        },
+      }),
     );
-    peer.announce('Desk.same', 'Desk.log');
+    peer.announce('Flow.sum', 'Desk.log');
+    const flags = FrameFlag.fromOpener | FrameFlag.streamed;
     for (const slot of [0, 1]) {
-      peer.open({ slot }, '1');
-      peer.send(peer.write.reset(FrameFlag.fromOpener, slot, 1, 1));
+      peer.open({ kind: 4, slot });
+      peer.send(peer.write.message(flags, slot, 1, 1), '{');
     }
-    await turns(3); // two handlers run on, of calls that are over
+    // Two handlers run on, of calls that are over.
+    await until(() => peer.heard.filter(({ type }) => type === FrameType.end).length === 2);
     peer.open({ kind: 2, slot: 0, generation: 2, method: 1 }, '"a"');
     peer.open({ kind: 2, slot: 1, generation: 2, method: 1 }, '"b"');
     await turns(5);
@@ -360,14 +369,20 @@ describe('edges that only frames show', () => {
     const sessionWindowBytes = 65_536;
     const limits = { streamsMax: 1, streamWindowBytes: 16_384, receiveMaxBytes: 4096 };
     const peer = hostilePeer({ ...limits, sessionWindowBytes });
-    peer.session.serve(Flow, flowHandlers({ sum: () => new Promise(() => undefined) }));
+    const sum = async (numbers: AsyncIterableIterator<number>): Promise<never> => {
+      await numbers.next().catch(() => undefined);
+      return new Promise(() => undefined);
+    };
+    peer.session.serve(Flow, flowHandlers({ sum }));
     peer.announce('Flow.sum');
+    const flags = FrameFlag.fromOpener | FrameFlag.streamed;
     peer.open({ kind: 4, slot: 0 });
     await turns(3);
-    // The one handler that may run never settles, though its call is over: each further call is refused.
-    peer.send(peer.write.reset(FrameFlag.fromOpener, 0, 1, 1));
+    // The one handler that may run never settles, though its call was ended for a message that is no JSON: each further
+    // call is refused.
+    peer.send(peer.write.message(flags, 0, 1, 1), '{');
+    await until(() => peer.heard.some(({ type }) => type === FrameType.end));
     const message = new Uint8Array(4000);
-    const flags = FrameFlag.fromOpener | FrameFlag.streamed;
     const refusals = (): number => peer.heard.filter(({ type }) => type === FrameType.reset).length;
     // Four messages each: after a few the window would be spent, if they were not given back.
     for (let generation = 2; generation < 60; generation += 1) {

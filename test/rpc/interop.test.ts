@@ -193,6 +193,7 @@ describe.each(lanes)("interop over the '$lane'", ({ openPair }) => {
 
   it('unimplemented_service', async () => {
     await using pair = await openPair();
+    pair.far.serve(Desk, deskHandlers());
     await expect(pair.near.call('grpc.testing.UnimplementedService.x')).rejects.toMatchObject({
       status: 'unimplemented',
     });

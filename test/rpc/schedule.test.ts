@@ -52,6 +52,7 @@ function scene(): {
     transport,
     () => undefined,
     (error) => expect.fail(error.message),
+    () => undefined,
   );
   return {
     transport,

@@ -133,6 +133,7 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
 
   it('serves more while calls are running', async () => {
     await using pair = await openPair();
+    pair.far.serve(Desk, deskHandlers());
     await expect(pair.near.call('Late.hello')).rejects.toMatchObject({ status: 'unimplemented' });
     pair.far.serve(service('Late', { hello: unary<void, string>() }), { hello: () => 'hi' });
     expect(await pair.near.call('Late.hello')).toBe('hi');
@@ -327,6 +328,7 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
   it('U25 throws for handlers that are missing or served twice, and then serves none of them', async () => {
     await using pair = await openPair();
     expect(() => pair.far.serve(Desk, { add: () => ({ sum: 0 }) } as never)).toThrow(TypeError);
+    pair.far.serve(service('Other', { get: unary<void, void>() }), { get: () => undefined });
     await expect(pair.near.client(Desk).add({ a: 1, b: 1 })).rejects.toMatchObject({
       status: 'unimplemented',
     });

@@ -75,7 +75,12 @@ export function hostilePeer(limits: Partial<SessionLimits> = {}): Hostile {
     },
     open: (call, payload = '') => {
       const standard = { kind: 1, slot: 0, generation: 1, method: 0, timeoutMs: 0xffff_ffff };
-      const sizes = { metadataBytes: 0, messageBytes: Buffer.byteLength(payload), windowBytes: 0 };
+      const sizes = {
+        metadataBytes: 0,
+        messageBytes: Buffer.byteLength(payload),
+        windowBytes: 0,
+        sentAt: 0,
+      };
       send(write.open({ ...standard, ...sizes, ...call }), payload);
     },
   };

@@ -19,6 +19,8 @@ export interface PairOptions {
   readonly far?: Partial<SessionLimits>;
   readonly onNearEvent?: OnEvent;
   readonly onFarEvent?: OnEvent;
+  /** Over the loopback only. */
+  readonly stalledAfterMs?: number;
 }
 
 export interface Pair extends AsyncDisposable {
@@ -56,7 +58,8 @@ export function openLoopback(
   const transports = loopbackPair();
   const near = checkLimits(options.near);
   const far = checkLimits(options.far);
-  const parts = { peer: loopbackPeer, laneReason: 'a test' };
+  const { stalledAfterMs } = options;
+  const parts = { peer: loopbackPeer, laneReason: 'a test', stalledAfterMs };
   const pair = {
     near: new Session({
       ...parts,

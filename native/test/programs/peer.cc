@@ -164,7 +164,7 @@ void Become(unsigned uid, unsigned gid) {
     if (type == 1) names.push_back(frame.substr(12));
     if (type == 2) {
       const Bytes body = "{\"method\":\"" + names.at(U32(frame, 12)) +
-                         "\",\"request\":" + frame.substr(32) + ",\"parent\":" + told +
+                         "\",\"request\":" + frame.substr(36) + ",\"parent\":" + told +
                          ",\"pid\":" + std::to_string(::getpid()) +
                          ",\"grandchild\":" + std::to_string(grandchild) + "}";
       Bytes rest;
@@ -215,7 +215,7 @@ void Stall(const char* path) {
   for (std::uint32_t slot = 0; slot < 4096 && steady_clock::now() < until; ++slot) {
     Bytes rest;
     for (const std::uint32_t field :
-         {0u, 0xffffffffu, 0u, static_cast<std::uint32_t>(request.size()), 0u}) {
+         {0u, 0xffffffffu, 0u, static_cast<std::uint32_t>(request.size()), 0u, 0u}) {
       Put(rest, field);
     }
     const Bytes frame = Frame(2, 3, 1, slot, 1, rest + request);
@@ -285,7 +285,7 @@ void HandOn(const char* path, unsigned uid) {
   Become(uid, uid);
   SendAll(fd, Frame(1, 0, 0, 0, 0, "Desk.whoami"));
   Bytes rest;
-  for (const std::uint32_t field : {0u, 0xffffffffu, 0u, 0u, 0u}) Put(rest, field);
+  for (const std::uint32_t field : {0u, 0xffffffffu, 0u, 0u, 0u, 0u}) Put(rest, field);
   SendAll(fd, Frame(2, 3, 1, 0, 1, rest));
   for (;;) {
     const Bytes frame = Exactly(fd, U32(Exactly(fd, 4), 0));

@@ -210,7 +210,7 @@ Bytes MethodFrame(const std::string& name) { return Frame(1, 12, name); }
 
 // A notification in slot `slot`, generation 1, of the first method announced.
 Bytes NotificationFrame(std::uint32_t slot, const std::string& payload) {
-  Bytes frame = Frame(2, 32, payload);
+  Bytes frame = Frame(2, 36, payload);
   frame[1] = 3;
   frame[2] = 2;
   PutU32(frame, 4, slot);
@@ -222,7 +222,7 @@ Bytes NotificationFrame(std::uint32_t slot, const std::string& payload) {
 
 // A call in slot 0, generation 1, of the first method announced, whose request lies elsewhere.
 Bytes CallFrame(std::uint32_t message_bytes) {
-  Bytes frame = Frame(2, 32, "");
+  Bytes frame = Frame(2, 36, "");
   frame[1] = 3;
   frame[2] = 1;
   PutU32(frame, 8, 1);
@@ -292,14 +292,14 @@ void Lie(Connection& connection, const std::string& act) {
     at += 8;
     for (std::uint32_t slot = 0; slot < references.size(); ++slot) {
       const auto& [offset, bytes, id] = references[slot];
-      word(RecordHeader::Join(24 + 32, RecordKind::kBlockFrame));
+      word(RecordHeader::Join(24 + 36, RecordKind::kBlockFrame));
       word(offset);
       word(bytes);
       word(id);
       Bytes frame = CallFrame(static_cast<std::uint32_t>(bytes));
       PutU32(frame, 4, slot);
       std::memcpy(connection.mine.data() + at, frame.data(), frame.size());
-      at += frame.size();
+      at += (frame.size() + 7) / 8 * 8;
     }
     if (act == "block-release") {
       word(RecordHeader::Join(8, RecordKind::kBlockRelease));

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+// One JSON-RPC connection over a channel: what waits to be sent, and when more is read.
+import type { Message } from 'vscode-jsonrpc/node';
+import { SidecallError } from '../errors.ts';
+import { Fifo } from '../fifo.ts';
+import { fixed } from '../limits.ts';
+import { pause } from '../pause.ts';
+import { quiet } from '../quiet.ts';
+import type { Channel } from '../rpc/channel.ts';
+import type { Codec } from '../rpc/codec.ts';
+import type { Session } from '../rpc/session.ts';
+
+/** What a channel of JSON-RPC carries: messages that arrive, and text that was made of messages before. */
+export type JsonRpcChannel = Channel<Message, string | Message>;
+
+/** Plain JSON: what depth a message of JSON-RPC has is its protocol's business. */
+export const messages: Codec<Message, string | Message> = {
+  name: 'json-rpc',
+  encode: (message) => (typeof message === 'string' ? message : JSON.stringify(message)),
+  decode: (bytes) =>
+    JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()),
+};
+
+/** Brings the channel about; `left` is aborted when nobody wants it any more. */
+export type Meet = (left: AbortSignal) => Promise<JsonRpcChannel>;
+
+// From the moment at which the other end has everything until it has ended its half, too.
+const leaveMs = 1_000;
+// InternalError of JSON-RPC.
+const internalError = -32_603;
+
+/** Lines by session, which are left when it drains: one wait for all of them. */
+const linesOf = new WeakMap<Session, Set<Line>>();
+
+function linesOn(session: Session): Set<Line> {
+  const known = linesOf.get(session);
+  if (known !== undefined) return known;
+  const lines = new Set<Line>();
+  linesOf.set(session, lines);
+  void session.draining.then(() => {
+    for (const line of lines) line.leave();
+  });
+  return lines;
+}
+
+interface Outgoing {
+  readonly text: string;
+  /** Of a response: the request that it answers. */
+  readonly answers: unknown;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A channel that is there already, or will be, and the two that use it. */
+export class Line {
+  /** The channel, once messages may be sent on it. */
+  readonly channel: Promise<JsonRpcChannel>;
+  readonly #left = new AbortController();
+  readonly #outbox = new Fifo<Outgoing>();
+  // Characters of responses that wait: the other end has asked for them, and reads too slowly.
+  #responses = 0;
+  #wakeReader: () => void = () => undefined;
+  #isSending = false;
+  #isOver = false;
+  #isLeaving = false;
+  #onSent: () => void = () => undefined;
+  #users = 2;
+  #isRead = false;
+
+  constructor(session: Session, meet: Meet) {
+    this.channel = meet(this.#left.signal);
+    const lines = linesOn(session);
+    lines.add(this);
+    const onOver = (): void => {
+      lines.delete(this);
+      this.#isOver = true;
+      this.#wakeReader();
+    };
+    this.channel.then((channel) => channel.closed).then(onOver, onOver);
+  }
+
+  /**
+   * In the order of the calls. Resolves when it was admitted. Nothing is refused for want of room: who sends without
+   * awaiting keeps what it sends, as with a stream of Node. Responses are bounded by the requests that are read.
+   */
+  send(message: Message): Promise<void> {
+    return quiet(
+      new Promise<void>((resolve, reject) => {
+        const text = JSON.stringify(message);
+        const answers = responseId(message);
+        this.#outbox.push({ text, answers, resolve, reject });
+        if (answers !== undefined) this.#responses += text.length;
+        if (!this.#isSending) void this.#sendAll();
+      }),
+    );
+  }
+
+  /** What comes in, once. A request is given out when there is room for its response. */
+  async *messages(): AsyncGenerator<Message> {
+    this.#isRead = true;
+    for await (const message of await this.channel) {
+      while (isRequest(message) && this.#responses > fixed.answersMaxBytes && !this.#isOver) {
+        await new Promise<void>((resolve) => {
+          this.#wakeReader = resolve;
+        });
+      }
+      yield message;
+    }
+  }
+
+  /** Ends our half behind what was sent. */
+  end(): void {
+    void this.#end().catch(() => undefined);
+  }
+
+  /** One of the two users needs it no more. */
+  dispose(): void {
+    this.#users -= 1;
+    if (this.#users === 0) this.leave();
+  }
+
+  /** Ends it in order: behind what was sent before. */
+  leave(): void {
+    if (this.#isLeaving) return;
+    this.#isLeaving = true;
+    if (!this.#isSending) this.#left.abort(); // nothing waits for a channel that is not there yet
+    void this.channel.then((channel) => this.#close(channel)).catch(() => undefined);
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#isSending = true;
+    for (let next = this.#outbox.shift(); next !== undefined; next = this.#outbox.shift()) {
+      try {
+        await this.#sendOne(await this.channel, next);
+        next.resolve();
+      } catch (error) {
+        next.reject(error);
+      }
+      if (next.answers === undefined) continue;
+      this.#responses -= next.text.length;
+      if (this.#responses <= fixed.answersMaxBytes) this.#wakeReader();
+    }
+    this.#isSending = false;
+    this.#onSent();
+  }
+
+  /** A response that is too long is an error for whoever asked: its caller would else wait for ever. */
+  async #sendOne(channel: JsonRpcChannel, { text, answers }: Outgoing): Promise<void> {
+    try {
+      await channel.send(text);
+    } catch (error) {
+      if (answers === undefined || !SidecallError.is(error)) throw error;
+      if (error.code !== 'ERR_SIDECALL_MESSAGE_TOO_LARGE') throw error;
+      const failure = { code: internalError, message: error.message };
+      await channel.send(JSON.stringify({ jsonrpc: '2.0', id: answers, error: failure }));
+      throw error;
+    }
+  }
+
+  async #end(): Promise<void> {
+    const channel = await this.channel;
+    if (this.#isSending) {
+      await new Promise<void>((resolve) => {
+        const before = this.#onSent;
+        this.#onSent = () => {
+          before();
+          resolve();
+        };
+      });
+    }
+    await channel.end();
+  }
+
+  async #close(channel: JsonRpcChannel): Promise<void> {
+    const over = new AbortController();
+    const stop = (): void => over.abort();
+    channel.closed.then(stop, stop);
+    // Dropped, so that the end behind it arrives.
+    if (!this.#isRead) channel.subscribe({ message: () => undefined });
+    // However long the other end is busy: what was written before is not lost. The session bounds it.
+    await this.#end().catch(stop);
+    await pause(leaveMs, over.signal);
+    channel.cancel();
+  }
+}
+
+function isRequest(message: Message): boolean {
+  const { id, method } = message as { readonly id?: unknown; readonly method?: unknown };
+  return id !== undefined && method !== undefined;
+}
+
+/** The request that a message answers; undefined: it is no response. */
+function responseId(message: Message): unknown {
+  const { id, method } = message as { readonly id?: unknown; readonly method?: unknown };
+  return method === undefined ? id : undefined;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// How long a frame was under way, by the monotonic clock that the processes of a machine share.
+import { machineMs } from '../clock.ts';
+
+/** What a `sent_at` of 0 means. */
+export const notSaid = 0;
+
+/** Our own instant, for a frame that is about to leave. */
+export function sentNow(): number {
+  return machineMs() || 1;
+}
+
+/**
+ * The peer's clock beside ours. The difference is next to nothing, unless the peer lives in a time namespace of its
+ * own: the least difference ever seen counts as none, so such a peer loses nothing.
+ */
+export class PeerClock {
+  #leastMs: number | undefined;
+
+  /** The peer says what time it is, first of all. */
+  onClock(peerMs: number): void {
+    this.#leastMs = differenceMs(peerMs);
+  }
+
+  /** Milliseconds that a frame has been under way; 0 where the peer has not said when it left. */
+  underWayMs(sentAt: number): number {
+    if (sentAt === notSaid || this.#leastMs === undefined) return 0;
+    const difference = differenceMs(sentAt);
+    this.#leastMs = Math.min(this.#leastMs, difference);
+    return difference - this.#leastMs;
+  }
+}
+
+/** Of low 32 bits, which come round every 49 days. */
+function differenceMs(sentAt: number): number {
+  return (machineMs() - sentAt) | 0;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Calls of ours that wait to be sent, in their order.
+import { Fifo } from '../fifo.ts';
+import type { OutgoingCall } from './outgoing-call.ts';
+import type { WaitingPlace, WaitReason } from './waits.ts';
+
+export class WaitingCalls implements WaitingPlace {
+  readonly #calls = new Fifo<OutgoingCall>();
+  readonly #reasonOf: (call: OutgoingCall) => WaitReason;
+  departed = 0;
+
+  /** `reasonOf`: why the first of them cannot be sent. */
+  constructor(reasonOf: (call: OutgoingCall) => WaitReason) {
+    this.#reasonOf = reasonOf;
+  }
+
+  get waiting(): number {
+    return this.#calls.length;
+  }
+
+  get waitReason(): WaitReason {
+    const first = this.#calls.peek();
+    return first === undefined ? 'slot' : this.#reasonOf(first);
+  }
+
+  peek(): OutgoingCall | undefined {
+    return this.#calls.peek();
+  }
+
+  push(call: OutgoingCall): void {
+    this.#calls.push(call);
+  }
+
+  shift(): OutgoingCall | undefined {
+    this.departed += 1;
+    return this.#calls.shift();
+  }
+
+  remove(call: OutgoingCall): void {
+    if (this.#calls.remove(call)) this.departed += 1;
+  }
+
+  /** Those for which `is` holds, which wait no longer. */
+  removeAll(is: (call: OutgoingCall) => boolean): OutgoingCall[] {
+    const removed: OutgoingCall[] = [];
+    for (let left = this.#calls.length; left > 0; left -= 1) {
+      const call = this.#calls.shift() as OutgoingCall;
+      if (is(call)) removed.push(call);
+      else this.#calls.push(call);
+    }
+    this.departed += removed.length;
+    return removed;
+  }
+}

@@ -1,0 +1,131 @@
+// A call's time is its caller's: it runs on the way, and ends with the call.
+import { describe, expect, it } from 'vitest';
+import { bytes } from '../../src/rpc/codec.ts';
+import { PeerClock, sentNow } from '../../src/rpc/peer-clock.ts';
+import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
+import { lanes } from '../support/pairs.ts';
+
+/** Nothing else of this thread runs meanwhile: a loop that stands still. */
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
+  it('of a call do not reach what its handler leaves behind', async () => {
+    await using pair = await openPair();
+    const polled = defer<unknown>();
+    const gone = defer();
+    pair.near.serve(Desk, deskHandlers({ hang: () => gone.promise }));
+    pair.far.serve(
+      Desk,
+      deskHandlers({
+        same: () => {
+          // A poller that is begun here lives on.
+          void (async () => {
+            await new Promise((resolve) => setTimeout(resolve, 60));
+            polled.resolve(await pair.far.client(Desk).add({ a: 1, b: 2 }));
+          })().catch(polled.reject);
+          return 'started';
+        },
+      }),
+    );
+    expect(await pair.near.client(Desk).same('x', { timeoutMs: 40 })).toBe('started');
+    expect(await polled.promise).toEqual({ sum: 3 });
+    gone.resolve();
+  });
+
+  it('of a handler end its calls, unless they say that they have none; channels and services never', async () => {
+    await using pair = await openPair();
+    const gate = defer();
+    const seen: string[] = [];
+    const accepted = pair.near.channels(bytes, { name: 'kept' });
+    pair.near.serve(
+      Desk,
+      deskHandlers({
+        same: async (value, ctx) => {
+          seen.push(`${value} ${ctx.deadline === undefined ? 'without end' : 'with a deadline'}`);
+          return gate.promise;
+        },
+      }),
+    );
+    const outcomes = defer<unknown[]>();
+    pair.far.serve(
+      Desk,
+      deskHandlers({
+        same: async () => {
+          const desk = pair.far.client(Desk);
+          const channel = pair.far.openChannel(bytes, { name: 'kept' });
+          const bounded = desk.same('bounded', { timeoutMs: 60_000 });
+          const free = desk.same('free', { timeoutMs: 'none' });
+          const inherited = await bounded.catch((error) => error.code);
+          await channel.send(Buffer.from('still open'));
+          gate.resolve();
+          outcomes.resolve([inherited, String(await free)]);
+        },
+      }),
+    );
+    const call = pair.near.client(Desk).same('x', { timeoutMs: 50 });
+    await expect(call).rejects.toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
+    expect(await outcomes.promise).toEqual(['ERR_SIDECALL_DEADLINE_EXCEEDED', 'undefined']);
+    expect(seen).toEqual(['bounded with a deadline', 'free without end']);
+    const { value: kept } = await accepted.next();
+    expect((await kept?.next())?.value).toHaveLength(10);
+    await accepted.return?.();
+    kept?.cancel();
+  });
+
+  it('that passed while the receiver stood still start nothing', async () => {
+    await using pair = await openPair();
+    let started = 0;
+    pair.far.serve(
+      Desk,
+      deskHandlers({
+        add: () => {
+          started += 1;
+          return { sum: 0 };
+        },
+      }),
+    );
+    await pair.near.client(Desk).add({ a: 0, b: 0 });
+    started = 0;
+    const calls = Array.from({ length: 100 }, () =>
+      pair.near.client(Desk).add({ a: 1, b: 1 }, { timeoutMs: 100 }),
+    );
+    const settled = Promise.allSettled(calls);
+    await Promise.resolve(); // what is written in this turn leaves
+    process.nextTick(() => block(300));
+    for (const outcome of await settled) expect(outcome.status).toBe('rejected');
+    await turns(20);
+    expect(started).toBe(0);
+  });
+});
+
+describe("the peer's clock", () => {
+  it('counts the time under way, and takes no harm from another time namespace', () => {
+    const clock = new PeerClock();
+    expect(clock.underWayMs(sentNow())).toBe(0); // nothing is known yet
+    const ahead = (ms: number): number => (sentNow() + ms) >>> 0;
+    clock.onClock(ahead(1_000_000));
+    expect(clock.underWayMs(ahead(1_000_000))).toBeLessThan(50);
+    expect(clock.underWayMs(ahead(1_000_000 - 700))).toBeGreaterThanOrEqual(700);
+    // The first frame itself was late: the least difference counts.
+    const late = new PeerClock();
+    late.onClock(ahead(-5_000));
+    expect(late.underWayMs(ahead(-4_000))).toBe(0);
+    expect(late.underWayMs(ahead(0))).toBe(0);
+    expect(late.underWayMs(ahead(-300))).toBeGreaterThanOrEqual(300);
+    expect(late.underWayMs(0)).toBe(0);
+  });
+});
+
+it('a session whose calls expire in the queue stays open', async () => {
+  const [{ openPair }] = lanes as [(typeof lanes)[number]];
+  await using pair = await openPair();
+  pair.far.serve(Desk, deskHandlers());
+  const calls = Array.from({ length: 10 }, () =>
+    pair.near.client(Desk).hang(undefined, { timeoutMs: 1 }),
+  );
+  await Promise.allSettled(calls);
+  await until(() => pair.near.stats().waits['given-up'] === 0);
+  expect(pair.near.state).toBe('open');
+});

@@ -1,0 +1,100 @@
+// Everything ends by a stated time.
+import { describe, expect, it } from 'vitest';
+import { FrameType } from '../../src/frame.ts';
+import { checkLimits } from '../../src/limits.ts';
+import { loopbackPair } from '../../src/loopback.ts';
+import { Session } from '../../src/rpc/session.ts';
+import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
+import { hostilePeer } from '../support/hostile.ts';
+import { openLoopback } from '../support/pairs.ts';
+
+describe('a session', () => {
+  it('whose peer says goaway and never closes is closed by us', async () => {
+    const peer = hostilePeer();
+    peer.session.serve(Desk, deskHandlers());
+    peer.send(peer.write.goaway(0));
+    await until(() => peer.session.state === 'draining');
+    expect(await peer.session.closed).toBeUndefined();
+    expect(peer.heard.filter(({ type }) => type === FrameType.goaway)).toHaveLength(2);
+  });
+
+  it('is idle although a request stopped arriving half-way', async () => {
+    const [ours, raw] = loopbackPair();
+    const limits = checkLimits(undefined);
+    const session = new Session({
+      transport: ours,
+      peer: openLoopback().near.peer,
+      own: limits,
+      remote: limits,
+      laneReason: 'a test',
+      idleTimeoutMs: 50,
+    });
+    session.serve(Desk, deskHandlers());
+    raw.start({
+      onFrame: () => undefined,
+      placeFor: () => undefined,
+      takeAhead: () => false,
+      onRoom: () => undefined,
+      onEnd: () => undefined,
+    });
+    const { write } = hostilePeer();
+    raw.trySend(write.method(0), 'Desk.same', false);
+    const open = { kind: 1, slot: 0, generation: 1, method: 0, timeoutMs: 0xffff_ffff };
+    const sizes = { metadataBytes: 0, messageBytes: 1000, windowBytes: 0, sentAt: 0 };
+    raw.trySend(write.open({ ...open, ...sizes }), '[', false);
+    await turns(3);
+    await until(() => session.state !== 'open');
+    raw.destroy();
+    await session.closed;
+  });
+});
+
+describe('what waits without any progress', () => {
+  it('is named, and told once', async () => {
+    const told: unknown[] = [];
+    const limits = { near: { streamsMax: 2 }, far: { streamsMax: 2 } };
+    const pair = openLoopback({
+      ...limits,
+      stalledAfterMs: 40,
+      onNearEvent: (event) => {
+        if (event.type === 'stalled') told.push([event.reason, event.waiting]);
+      },
+    });
+    pair.far.serve(Desk, deskHandlers());
+    const stop = new AbortController();
+    const calls = [1, 2, 3, 4].map(() =>
+      pair.near.client(Desk).hang(undefined, { signal: stop.signal }),
+    );
+    await turns(2);
+    expect(pair.near.stats().waits).toMatchObject({ slot: 2, 'send-queue': 0 });
+    await until(() => told.length > 0);
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    expect(told).toEqual([['slot', 2]]);
+    stop.abort(new Error('enough'));
+    await Promise.allSettled(calls);
+    await Promise.all([pair.near.close(), pair.far.close()]);
+  });
+
+  it('is told of calls within calls that wait for each other', async () => {
+    const told: string[] = [];
+    const pair = openLoopback({
+      near: { streamsMax: 4 },
+      far: { streamsMax: 4 },
+      stalledAfterMs: 40,
+      onNearEvent: (event) => {
+        if (event.type === 'stalled') told.push(event.reason);
+      },
+    });
+    // Each handler of one side calls the other: as many as may run wait for one more.
+    pair.near.serve(Desk, deskHandlers({ same: () => pair.near.client(Desk).add({ a: 1, b: 1 }) }));
+    pair.far.serve(Desk, deskHandlers({ same: () => pair.far.client(Desk).same(1) }));
+    const calls = Array.from({ length: 4 }, () =>
+      pair.near.client(Desk).same(1, { timeoutMs: 400 }),
+    );
+    await until(() => told.length > 0);
+    expect(told).toEqual(['slot']);
+    for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
+    await until(() => pair.near.stats().waits['given-up'] === 0);
+    await Promise.all([pair.near.close(), pair.far.close()]);
+  });
+});

@@ -1,0 +1,95 @@
+// Notifications: in order, never dropped, and their handlers may notify back.
+import { describe, expect, it } from 'vitest';
+import type { SidecallEvent } from '../../src/events.ts';
+import { notification, service } from '../../src/rpc/service.ts';
+import { defer, turns, until } from '../support/contract.ts';
+import { lanes } from '../support/pairs.ts';
+
+const Line = service('Line', {
+  say: notification<string>(),
+  heard: notification<string>(),
+});
+
+describe.each(lanes)('notifications over the $lane', ({ openPair }) => {
+  it('whose handlers notify back come through from both sides', async () => {
+    await using pair = await openPair();
+    const count = 6000;
+    const heard = { near: 0, far: 0 };
+    for (const [side, session] of [
+      ['near', pair.near],
+      ['far', pair.far],
+    ] as const) {
+      session.serve(Line, {
+        say: async (text) => session.client(Line).heard(text),
+        heard: () => {
+          heard[side] += 1;
+        },
+      });
+    }
+    const text = 'x'.repeat(100);
+    const sent = [pair.near, pair.far].flatMap((session) =>
+      Array.from({ length: count }, () => session.client(Line).say(text)),
+    );
+    await Promise.all(sent);
+    await until(() => heard.near === count && heard.far === count);
+    expect(pair.near.stats().waits['notification-window']).toBe(0);
+  });
+
+  it('by handlers of notifications wait in the end, are named, and a typed error ends that', async () => {
+    const events: SidecallEvent[] = [];
+    await using pair = await openPair({
+      far: { streamWindowBytes: 16_384 },
+      onFarEvent: (event) => events.push(event),
+    });
+    const gate = defer();
+    pair.near.serve(Line, { say: () => undefined, heard: () => gate.promise });
+    let waiting = 0;
+    pair.far.serve(Line, {
+      say: async () => {
+        for (let at = 0; at < 5000; at += 1) {
+          waiting += 1;
+          await pair.far.client(Line).heard('x');
+        }
+      },
+      heard: () => undefined,
+    });
+    await pair.near.client(Line).say('go');
+    await until(() => pair.far.stats().waits['notification-window'] > 256);
+    const before = waiting;
+    await turns(10);
+    expect(waiting).toBe(before); // the handler waits: what its replies may take is bounded
+    gate.resolve();
+    await until(() => waiting === 5000);
+  });
+
+  it('that were reported as sent are handled, also where the receiver closes', async () => {
+    const events: SidecallEvent[] = [];
+    const pair = await openPair({ onNearEvent: (event) => events.push(event) });
+    let handled = 0;
+    pair.far.serve(Line, {
+      say: async () => {
+        await turns(1);
+        handled += 1;
+      },
+      heard: () => undefined,
+    });
+    let reported = 0;
+    const sending = Array.from({ length: 1580 }, () =>
+      pair.near
+        .client(Line)
+        .say('x'.repeat(500))
+        .then(
+          () => {
+            reported += 1;
+          },
+          (error) => expect(error).toMatchObject({ delivered: 'no' }),
+        ),
+    );
+    await until(() => handled > 0);
+    await Promise.all([pair.far.close({ deadlineMs: 60_000 }), ...sending]);
+    expect(reported).toBeGreaterThan(100);
+    expect(handled).toBe(reported);
+    expect(events).toEqual([]);
+    await pair.near.close();
+  });
+});
