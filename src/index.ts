@@ -49,7 +49,15 @@ export {
   byteWriter,
 } from './rpc/byte-stream.ts';
 export type { CallContext, CallOptions } from './rpc/call.ts';
-export type { AcceptOptions, Channel, ChannelOptions, ChannelSubscriber } from './rpc/channel.ts';
+export type {
+  AcceptDuplexOptions,
+  AcceptOptions,
+  Channel,
+  ChannelOptions,
+  ChannelSubscriber,
+  DuplexOptions,
+  HalfOpenOptions,
+} from './rpc/channel.ts';
 export type { ClientOptions } from './rpc/client.ts';
 export { bytes, type Codec } from './rpc/codec.ts';
 export type { SessionDuplex } from './rpc/duplex.ts';

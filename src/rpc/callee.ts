@@ -563,7 +563,9 @@ export class Callee implements ArrivalHost, AdmissionHost {
 
   /** Nobody waits for the answer any more. The opener keeps the slot until the handler has settled, and is told then. */
   #giveUp(call: IncomingCall, code: SidecallErrorCode, reason: number): void {
-    this.#finish(call, code);
+    // What a channel's peer has sent before its end is still to be read.
+    const isWhole = call.channel?.isPeerEnded === true;
+    this.#finish(call, code, new SidecallError(code), !isWhole);
     if (call.isRunning) call.owedReset = reason;
     else this.#sendReset(call, reason);
     this.#link.onCallEnded();

@@ -81,6 +81,26 @@ export class ChannelCore implements Watched {
     return this.#isPeerEnded && this.#isEndSent;
   }
 
+  /** The peer has said that it sends no more. */
+  get isPeerEnded(): boolean {
+    return this.#isPeerEnded;
+  }
+
+  /**
+   * Leaves, as a socket that is destroyed: what was admitted still arrives, and then our end; what waited is not sent, and what
+   * comes is dropped. The peer hears that nothing more is taken once it has our end.
+   */
+  leave(): void {
+    if (this.#failure !== undefined) return;
+    const left = new SidecallError('ERR_SIDECALL_CANCELLED', `${this.#parts.name}: it was left`);
+    this.reader.discard();
+    this.writer.dropWaiting(left);
+    const abort = (): void => {
+      if (!this.#isPeerEnded) this.abort(left);
+    };
+    this.end().then(abort, ignore);
+  }
+
   /** Gives the channel up at once. Once it is over there is nothing to give up. */
   abort(error: unknown): void {
     if (this.#failure === undefined) this.#parts.onAbort(error);

@@ -25,6 +25,18 @@ export interface ChannelOptions extends Pick<CallOptions, 'timeoutMs' | 'signal'
 /** Options of the end that accepts channels. */
 export type AcceptOptions = Pick<ChannelOptions, 'name' | 'priority' | 'idleTimeoutMs'>;
 
+/** Options of byte streams, at both ends. */
+export interface HalfOpenOptions {
+  /** Our half stays open when the peer has ended its own: `end()` ends it. Default: it ends, too, as with a `net.Socket`. */
+  readonly allowHalfOpen?: boolean | undefined;
+}
+
+/** Options of the end that opens a byte stream. */
+export interface DuplexOptions extends ChannelOptions, HalfOpenOptions {}
+
+/** Options of the end that accepts byte streams. */
+export interface AcceptDuplexOptions extends AcceptOptions, HalfOpenOptions {}
+
 /** Called with what arrives on a channel, one at a time. */
 export interface ChannelSubscriber<T> {
   /** A message. The next one comes when the promise it returned has settled; a rejection cancels the channel. */

@@ -6,7 +6,7 @@ import { checkInteger, checkKeys } from '../options.ts';
 import type { ArrivedChannel } from './acceptors.ts';
 import { checkCallOptions } from './call.ts';
 import type { Caller } from './caller.ts';
-import type { AcceptOptions, ChannelOptions } from './channel.ts';
+import type { AcceptOptions, ChannelOptions, HalfOpenOptions } from './channel.ts';
 import type { ChannelCore } from './channel-core.ts';
 import type { Codec } from './codec.ts';
 import type { Link } from './link.ts';
@@ -50,6 +50,17 @@ export function openChannel(
 export function checkAccept(what: string, options: AcceptOptions): void {
   checkKeys(what, options, ['name', 'priority', 'idleTimeoutMs']);
   checkChannel(options);
+}
+
+/** @throws {TypeError} where `allowHalfOpen` is something else than true or false. */
+export function checkHalfOpen<T extends HalfOpenOptions>(what: string, options: T): T {
+  const { allowHalfOpen } = options ?? {};
+  if (allowHalfOpen === undefined || typeof allowHalfOpen === 'boolean') return options;
+  throw nodeError(
+    TypeError,
+    'ERR_INVALID_ARG_TYPE',
+    `${what}: allowHalfOpen must be true or false`,
+  );
 }
 
 function checkChannel({ name, priority, idleTimeoutMs }: AcceptOptions): void {

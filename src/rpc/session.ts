@@ -9,7 +9,13 @@ import { quiet } from '../quiet.ts';
 import type { Lane } from '../transport.ts';
 import type { CallOptions } from './call.ts';
 import type { Callable } from './caller.ts';
-import { type AcceptOptions, Channel, type ChannelOptions } from './channel.ts';
+import {
+  type AcceptDuplexOptions,
+  type AcceptOptions,
+  Channel,
+  type ChannelOptions,
+  type DuplexOptions,
+} from './channel.ts';
 import { type CallTarget, type ClientOptions, makeClient } from './client.ts';
 import { bytes, type Codec } from './codec.ts';
 import { SessionDuplex } from './duplex.ts';
@@ -17,7 +23,7 @@ import type { Health } from './health.ts';
 import { json } from './json.ts';
 import type { Block } from './lease.ts';
 import type { Liveness } from './liveness.ts';
-import { checkAccept, openChannel } from './open-channel.ts';
+import { checkAccept, checkHalfOpen, openChannel } from './open-channel.ts';
 import type { ServeOptions } from './registry.ts';
 import { type Client, checkCodec, type Handlers, type Methods, type Service } from './service.ts';
 import {
@@ -113,9 +119,11 @@ export class Session implements AsyncDisposable {
    * stream; nobody waiting for the name is an `RpcError` with status `unimplemented`.
    * @throws {TypeError | RangeError} for misuse.
    */
-  openDuplex(options: ChannelOptions): SessionDuplex {
-    const arrived = openChannel(this.#core, CallKind.duplex, bytes, options);
-    return new SessionDuplex(arrived, options.idleTimeoutMs);
+  openDuplex(options: DuplexOptions): SessionDuplex {
+    const { allowHalfOpen, ...channel } = checkHalfOpen('openDuplex()', options);
+    const { idleTimeoutMs } = channel;
+    const arrived = openChannel(this.#core, CallKind.duplex, bytes, channel);
+    return new SessionDuplex(arrived, { idleTimeoutMs, allowHalfOpen });
   }
 
   /**
@@ -123,14 +131,16 @@ export class Session implements AsyncDisposable {
    * taken; more are refused with `resource_exhausted`.
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where the name is accepted already.
    */
-  duplexes(options: AcceptOptions): Accepted<SessionDuplex> {
-    checkAccept('duplexes()', options);
+  duplexes(options: AcceptDuplexOptions): Accepted<SessionDuplex> {
+    const { allowHalfOpen, ...accept } = checkHalfOpen('duplexes()', options);
+    const { idleTimeoutMs } = accept;
+    checkAccept('duplexes()', accept);
     return this.#core.acceptors.add({
       kind: CallKind.duplex,
       name: options.name,
       codec: bytes as Codec<unknown>,
       isBulk: options.priority === 'bulk',
-      make: (arrived) => new SessionDuplex(arrived, options.idleTimeoutMs),
+      make: (arrived) => new SessionDuplex(arrived, { idleTimeoutMs, allowHalfOpen }),
     });
   }
 

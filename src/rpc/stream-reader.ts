@@ -216,10 +216,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     return Promise.resolve(done);
   }
 
-  /** Ends reading, and tells the stream. What waits is dropped. */
-  stop(error: SidecallError | undefined): void {
-    const wasOver = this.#isEnded || this.#isStopped;
-    if (this.#isStopped && error === undefined) return;
+  /** Takes nothing more, and tells nobody: what has arrived is dropped, and what comes. */
+  discard(): void {
+    if (this.#isStopped) return;
     this.#isStopped = true;
     this.#skipping = this.#assembly?.missingBytes ?? 0;
     this.#dropPieces();
@@ -227,6 +226,13 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
       waiter.resolve(done);
     }
+  }
+
+  /** Ends reading, and tells the stream. What waits is dropped. */
+  stop(error: SidecallError | undefined): void {
+    const wasOver = this.#isEnded || this.#isStopped;
+    if (this.#isStopped && error === undefined) return;
+    this.discard();
     if (!wasOver || error !== undefined) this.#stream.onReaderStopped(error);
   }
 

@@ -191,6 +191,15 @@ export class StreamWriter implements WaitingPlace {
     return true;
   }
 
+  /** What was not admitted yet is not sent. */
+  dropWaiting(reason: unknown): void {
+    for (let waiting = this.#waiting.shift(); waiting; waiting = this.#waiting.shift()) {
+      this.departed += 1;
+      refuse(waiting, reason);
+    }
+    this.#waitingBytes = 0;
+  }
+
   /** Calls `then` once everything was handed to the send queue; nothing may be sent any more. */
   end(then: () => void): void {
     this.#isEnding = true;
