@@ -296,6 +296,20 @@ export class RpcError extends SidecallError {
   }
 }
 
+// Errors that a peer has sent, of any copy of this package: what a handler throws of its own is told to its caller.
+const received = Symbol.for('sidecall.error.received');
+
+/** The error as a peer's: who lets it pass through a handler does not pass on what it says. */
+export function fromPeer(error: RpcError): RpcError {
+  Object.defineProperty(error, received, { value: true });
+  return error;
+}
+
+/** A peer has sent it. */
+export function isFromPeer(error: RpcError): boolean {
+  return received in error;
+}
+
 /** Misuse has Node's own codes: it is a bug of the caller, not an outcome. */
 export function nodeError<E extends Error>(
   Kind: new (message: string) => E,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import { onAbort } from './aborts.ts';
 import { clearTimeout, setTimeout } from './clock.ts';
 
 /** Resolves after `ms`, or as soon as `signal` is aborted. Never rejects, leaves no timer or listener. */
@@ -7,10 +8,10 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return resolve();
     const done = (): void => {
       clearTimeout(timer);
-      signal.removeEventListener('abort', done);
+      forget();
       resolve();
     };
     const timer = setTimeout(done, Math.min(ms, 2_147_483_647));
-    signal.addEventListener('abort', done);
+    const forget = onAbort(signal, done);
   });
 }

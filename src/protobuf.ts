@@ -21,6 +21,8 @@ import {
 export interface MessageType<T, Input = T> {
   encode(message: Input, writer?: protobufjs.Writer): protobufjs.Writer;
   decode(reader: protobufjs.Reader | Uint8Array, length?: number): T;
+  /** What is wrong with a message, or null. Static modules have it unless they were made with `--no-verify`. */
+  verify?(message: never): string | null;
 }
 
 /** A service of a static module (`pbjs -t static-module`): its class. */
@@ -108,8 +110,8 @@ class CopyingReader extends protobufjs.BufferReader {
 }
 
 /**
- * The codec of one message type: for methods of `service()` and for channels. What it encodes is not
- * verified: a field of a wrong type is encoded as protobufjs does. Nesting is refused beyond protobufjs's
+ * The codec of one message type: for methods of `service()` and for channels. What it encodes is verified, where the type can
+ * (`verify()`): a `bigint`, or the name of an enum value, is refused with `ENCODE` instead of being sent as 0. Nesting is refused beyond protobufjs's
  * limit (100), and a message's length by `receiveMaxBytes`.
  * @param type of a static module (`demo.Q`) or of reflection (`root.lookupType('demo.Q')`).
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no message type.
@@ -123,7 +125,11 @@ export function protobuf<T, Input = T>(type: MessageType<T, Input>): Codec<T, In
   return {
     name: 'protobuf',
     reusesBytes: true,
-    encode: (message) => encode(type, message),
+    encode: (message) => {
+      const wrong = type.verify?.(message as never);
+      if (typeof wrong === 'string') throw new TypeError(wrong);
+      return encode(type, message);
+    },
     decode: (bytes) => {
       takesOurs ??= takesOurReader(type);
       const own = takesOurs

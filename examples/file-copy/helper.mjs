@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { parent } from 'sidecall';
 
 const session = await parent();
-for await (const stream of session.duplexes({ name: 'copy' })) {
+for await (const stream of session.duplexes({ name: 'copy', allowHalfOpen: true })) {
   copy(stream).catch((error) => stream.destroy(error));
 }
 

@@ -7,6 +7,7 @@ import { checkInteger } from '../options.ts';
 import { version } from '../version.ts';
 import { wordsOf } from '../words.ts';
 import { examine } from './doctor.ts';
+import { parseJson, printJson } from './json.ts';
 import { printPath, printReport, printServices } from './print.ts';
 import { call, examinePath, list } from './remote.ts';
 
@@ -20,7 +21,8 @@ Usage: sidecall doctor [PATH] [--json]
               that two processes get, and a self-test of one second with a second process.
   doctor PATH What is at a path: a live listener and who it is, a dead socket, somebody else's.
   list        What a listener of yours serves: services, methods, their kinds and codecs.
-  call        Calls a method of one, with JSON, and prints what it answers, a line for each response.
+  call        Calls a method of one, with JSON, and prints what it answers, a line for each response. Bytes are written
+              as {"$bytes":"base64"}, in both directions.
 
   --json      The whole report as JSON.
   --timeout   Milliseconds until the call fails. Default: 30000.
@@ -103,7 +105,7 @@ async function listServices([path]: string[], values: Values): Promise<number> {
 }
 
 async function callMethod([path, method, text]: string[], values: Values): Promise<number> {
-  const timeoutMs = values.timeout === undefined ? undefined : Number(values.timeout);
+  const timeoutMs = timeoutOf(values.timeout);
   let request: unknown;
   try {
     checkInteger('--timeout', timeoutMs, timeoutRange);
@@ -111,15 +113,22 @@ async function callMethod([path, method, text]: string[], values: Values): Promi
     throw new Misuse(wordsOf(error));
   }
   try {
-    request = text === undefined ? undefined : JSON.parse(text);
+    request = text === undefined ? undefined : parseJson(text);
   } catch (error) {
     throw new Misuse(`the request '${text}' is no JSON: ${wordsOf(error)}`);
   }
   const options = { timeoutMs: timeoutMs ?? timeoutRange.standard };
   await call(path as string, method as string, request, options, (value) => {
-    console.log(JSON.stringify(value) ?? '');
+    console.log(printJson(value));
   });
   return 0;
+}
+
+/** @throws {Misuse} for what is no whole number: an empty text is not 0. */
+function timeoutOf(given: string | undefined): number | undefined {
+  if (given === undefined || /^\d+$/.test(given))
+    return given === undefined ? given : Number(given);
+  throw new Misuse(`--timeout must be a number of milliseconds, got '${given}'`);
 }
 
 function parse(): { values: Values; positionals: string[] } {
@@ -149,4 +158,9 @@ function misuse(words: string): number {
   return 2;
 }
 
+// A reader of our output that has seen enough, as in `sidecall list … | head -1`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  throw error;
+});
 process.exitCode = await main();

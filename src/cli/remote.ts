@@ -3,6 +3,7 @@
 import { lstatSync } from 'node:fs';
 import { connect } from '../connect.ts';
 import { RpcError, SidecallError } from '../errors.ts';
+import type { SidecallEvent } from '../events.ts';
 import type { Peer } from '../peer.ts';
 import { json } from '../rpc/json.ts';
 import { ReflectionService, type ServiceDescription } from '../rpc/reflection.ts';
@@ -85,7 +86,11 @@ export async function call(
   options: { readonly timeoutMs: number | undefined },
   onResponse: (value: unknown) => void,
 ): Promise<void> {
-  await using session = await connect({ path, timeoutMs });
+  let failure: SidecallError | undefined;
+  const onEvent = (event: SidecallEvent): void => {
+    if (event.type === 'notification-failed') failure = event.error;
+  };
+  await using session = await connect({ path, timeoutMs, onEvent });
   const { services } = await session.client(ReflectionService).list(undefined, { timeoutMs });
   const described = services.find(({ methods }) => methods.some(({ name }) => name === wireName));
   const method = described?.methods.find(({ name }) => name === wireName);
@@ -110,6 +115,9 @@ export async function call(
     const value = await (answer as Promise<unknown>);
     if (kind === 'unary') onResponse(value);
   }
+  if (kind !== 'notification') return;
+  await session.close(); // once it was handled
+  if (failure !== undefined) throw failure;
 }
 
 type Invoke = (request: unknown, options: object) => unknown;

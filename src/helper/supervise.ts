@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which process a helper is at the moment: started again with back-off, up to a crash-loop limit.
 
+import { onAbort } from '../aborts.ts';
 import { backOffMs } from '../back-off.ts';
 import { nowMs } from '../clock.ts';
 import { nodeError, SidecallError } from '../errors.ts';
@@ -31,6 +32,8 @@ export interface RestartOptions {
   readonly maxRestarts?: number | undefined;
   /** Length of the window. Default 60,000; 100 to 86,400,000. */
   readonly windowMs?: number | undefined;
+  /** Start it again, too, when it ended by itself with exit code 0. Default: that is an end, and no crash. */
+  readonly onSuccess?: boolean | undefined;
 }
 
 /** Checked {@link RestartOptions}. */
@@ -39,6 +42,7 @@ export interface RestartSettings {
   readonly maxMs: number;
   readonly maxRestarts: number;
   readonly windowMs: number;
+  readonly onSuccess: boolean;
 }
 
 /** @throws {TypeError | RangeError} for misuse. */
@@ -47,13 +51,18 @@ export function checkRestart(
 ): RestartSettings | undefined {
   if (restart === undefined || restart === false) return undefined;
   const given = restart === true ? {} : restart;
-  checkKeys('restart', given, ['firstMs', 'maxMs', 'maxRestarts', 'windowMs']);
+  checkKeys('restart', given, ['firstMs', 'maxMs', 'maxRestarts', 'windowMs', 'onSuccess']);
   const settings = {
     firstMs: checkInteger('restart.firstMs', given.firstMs, ranges.restartFirstMs),
     maxMs: checkInteger('restart.maxMs', given.maxMs, ranges.restartMaxMs),
     maxRestarts: checkInteger('restart.maxRestarts', given.maxRestarts, ranges.maxRestarts),
     windowMs: checkInteger('restart.windowMs', given.windowMs, ranges.restartWindowMs),
+    onSuccess: given.onSuccess ?? false,
   };
+  if (typeof settings.onSuccess !== 'boolean') {
+    const words = 'restart.onSuccess must be true or false';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+  }
   if (settings.firstMs <= settings.maxMs) return settings;
   const words = `restart.firstMs ${settings.firstMs} exceeds restart.maxMs ${settings.maxMs}`;
   throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
@@ -163,7 +172,8 @@ export class Supervisor implements CallTarget {
     if (this.#final !== undefined) return this.#end(exit);
     const cause = new SidecallError('ERR_SIDECALL_PEER_GONE', exitWords(helper.pid, exit));
     this.#report(cause);
-    if (this.#restart === undefined) {
+    const hasFinished = exit.code === 0 && this.#restart?.onSuccess !== true;
+    if (this.#restart === undefined || hasFinished) {
       this.#final = cause;
       return this.#end(exit);
     }
@@ -269,13 +279,12 @@ export class Supervisor implements CallTarget {
         wake.abort();
       },
     };
-    const onAbort = (): void => wake.abort();
-    signal?.addEventListener('abort', onAbort);
+    const forget = signal && onAbort(signal, () => wake.abort());
     this.#waiters.push(waiter);
     try {
       await pause(timeoutMs ?? ranges.timeoutMs.max, wake.signal);
     } finally {
-      signal?.removeEventListener('abort', onAbort);
+      forget?.();
       this.#waiters.remove(waiter);
     }
     signal?.throwIfAborted();

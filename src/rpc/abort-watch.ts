@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Which calls end when a signal is aborted. One listener per signal, however many calls share it: Node
-// warns of a leak at the eleventh, and signals outlive calls.
+// Which calls end when a signal is aborted.
+import { onAbort } from '../aborts.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
+interface Watched {
+  readonly calls: Set<OutgoingCall>;
+  readonly forget: () => void;
+}
+
 export class AbortWatch {
-  readonly #calls = new Map<AbortSignal, Set<OutgoingCall>>();
+  readonly #watched = new Map<AbortSignal, Watched>();
   readonly #onAborted: (call: OutgoingCall, reason: unknown) => void;
 
   constructor(onAborted: (call: OutgoingCall, reason: unknown) => void) {
@@ -12,27 +17,24 @@ export class AbortWatch {
   }
 
   add(signal: AbortSignal, call: OutgoingCall): void {
-    const calls = this.#calls.get(signal);
-    if (calls !== undefined) {
-      calls.add(call);
+    const watched = this.#watched.get(signal);
+    if (watched !== undefined) {
+      watched.calls.add(call);
       return;
     }
-    this.#calls.set(signal, new Set([call]));
-    signal.addEventListener('abort', this);
+    const calls = new Set([call]);
+    const forget = onAbort(signal, () => {
+      for (const each of [...calls]) this.#onAborted(each, signal.reason);
+    });
+    this.#watched.set(signal, { calls, forget });
   }
 
   remove(signal: AbortSignal, call: OutgoingCall): void {
-    const calls = this.#calls.get(signal);
-    if (calls === undefined) return;
-    calls.delete(call);
-    if (calls.size > 0) return;
-    this.#calls.delete(signal);
-    signal.removeEventListener('abort', this);
-  }
-
-  /** The signals' listener. */
-  handleEvent({ target }: Event): void {
-    const signal = target as AbortSignal;
-    for (const call of [...(this.#calls.get(signal) ?? [])]) this.#onAborted(call, signal.reason);
+    const watched = this.#watched.get(signal);
+    if (watched === undefined) return;
+    watched.calls.delete(call);
+    if (watched.calls.size > 0) return;
+    this.#watched.delete(signal);
+    watched.forget();
   }
 }

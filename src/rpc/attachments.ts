@@ -27,7 +27,7 @@ export function detach(value: unknown): Detached {
     return { value, attachments: noAttachments };
   }
   const attachments: Uint8Array[] = [];
-  const without = replace(value, attachments, []);
+  const without = replace(value, '', attachments, []);
   if (attachments.length <= fixed.attachmentsMax) return { value: without, attachments };
   const words = `a message carries ${fixed.attachmentsMax} attachments at most, this has ${attachments.length}`;
   throw new RangeError(words);
@@ -92,17 +92,22 @@ function isFlat(value: object): boolean {
   return true;
 }
 
-/** @throws {TypeError} for a circle, for what is too deep for the receiver, and for other binary things. */
+/**
+ * Bytes, or something that turns itself into JSON and may give some.
+ * @throws {TypeError} for a circle, for what is too deep for the receiver, and for other binary things.
+ */
 function hasBytes(value: object, ancestors: object[]): boolean {
   if (value instanceof Uint8Array) return true;
-  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) {
-    throw new TypeError(`JSON cannot carry a ${value.constructor.name}: give a Uint8Array of it`);
-  }
+  refuseBinary(value);
   if (ancestors.length >= fixed.jsonDepthMax) {
     throw new TypeError(`JSON is nested at most ${fixed.jsonDepthMax} deep, and not in a circle`);
   }
   enter(value, ancestors);
-  const members = membersOf(value);
+  const members = value as Record<string, unknown>;
+  if (typeof members.toJSON === 'function') {
+    ancestors.pop();
+    return !(value instanceof Date);
+  }
   for (const name in members) {
     const member = members[name];
     if (typeof member === 'object' && member !== null && hasBytes(member, ancestors)) return true;
@@ -111,40 +116,58 @@ function hasBytes(value: object, ancestors: object[]): boolean {
   return false;
 }
 
+function refuseBinary(value: object): void {
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) {
+    throw new TypeError(`JSON cannot carry a ${value.constructor.name}: give a Uint8Array of it`);
+  }
+}
+
 /** Paths through a graph with circles are without number: the first one ends the walk. */
 function enter(value: object, ancestors: object[]): void {
   if (ancestors.includes(value)) throw new TypeError('JSON cannot carry a circle');
   ancestors.push(value);
 }
 
-/** What turns itself into JSON does so now: its result may hold bytes. */
-function membersOf(value: object): Record<string, unknown> {
-  const { toJSON } = value as { toJSON?: unknown };
-  if (typeof toJSON !== 'function') return value as Record<string, unknown>;
-  return value instanceof Date ? {} : { '': toJSON.call(value) };
+/** What `JSON.stringify` would make of the member `name`, with placeholders for bytes. */
+function replace(
+  given: unknown,
+  name: string,
+  attachments: Uint8Array[],
+  ancestors: object[],
+): unknown {
+  if (typeof given === 'bigint') throw new TypeError('JSON cannot carry a bigint');
+  if (typeof given !== 'object' || given === null) return given;
+  if (given instanceof Uint8Array) return { [key]: attachments.push(given) - 1 };
+  if (ancestors.length >= fixed.jsonDepthMax) throw new TypeError('too deep');
+  const { toJSON } = given as { toJSON?: unknown };
+  if (typeof toJSON !== 'function') return replaceMembers(given, attachments, ancestors);
+  const value: unknown = toJSON.call(given, name);
+  if (typeof value !== 'object' || value === null)
+    return replace(value, name, attachments, ancestors);
+  if (value instanceof Uint8Array) return { [key]: attachments.push(value) - 1 };
+  return replaceMembers(value, attachments, ancestors);
 }
 
-function replace(value: unknown, attachments: Uint8Array[], ancestors: object[]): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (value instanceof Uint8Array) return { [key]: attachments.push(value) - 1 };
-  if (ancestors.length >= fixed.jsonDepthMax) throw new TypeError('too deep');
-  const { toJSON } = value as { toJSON?: unknown };
+function replaceMembers(value: object, attachments: Uint8Array[], ancestors: object[]): unknown {
+  refuseBinary(value);
+  const isBoxed = value instanceof Number || value instanceof String || value instanceof Boolean;
+  if (isBoxed) return value.valueOf();
   enter(value, ancestors);
-  const replaced =
-    typeof toJSON === 'function'
-      ? replace(toJSON.call(value), attachments, ancestors)
-      : replaceMembers(value, attachments, ancestors);
+  const replaced = Array.isArray(value)
+    ? value.map((member, at) => replace(member, String(at), attachments, ancestors))
+    : replaceFields(value as Record<string, unknown>, attachments, ancestors);
   ancestors.pop();
   return replaced;
 }
 
-function replaceMembers(value: object, attachments: Uint8Array[], ancestors: object[]): unknown {
-  if (Array.isArray(value)) {
-    return value.map((member) => replace(member, attachments, ancestors));
-  }
+function replaceFields(
+  value: Record<string, unknown>,
+  attachments: Uint8Array[],
+  ancestors: object[],
+): unknown {
   const copy = Object.create(null) as Record<string, unknown>;
   for (const name of Object.keys(value)) {
-    const member = replace((value as Record<string, unknown>)[name], attachments, ancestors);
+    const member = replace(value[name], name, attachments, ancestors);
     copy[keyPattern.test(name) ? `$${name}` : name] = member;
   }
   return copy;

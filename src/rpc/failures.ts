@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What callers are told of a call that failed here, and what only we are told.
-import { type FailureStatus, RpcError, SidecallError, statuses } from '../errors.ts';
+import { type FailureStatus, isFromPeer, RpcError, SidecallError, statuses } from '../errors.ts';
 import { emitEvent } from '../events.ts';
 import { encodeMetadata } from '../metadata.ts';
 import { wordsOf } from '../words.ts';
@@ -18,6 +18,8 @@ export interface End {
 }
 
 const nothing = new Uint8Array(0);
+// Of an error whose details or metadata cannot travel.
+const wordsMaxLength = 4096;
 
 /** An end of a few words. */
 export function plainEnd(
@@ -34,11 +36,16 @@ export function plainEnd(
  */
 export function endOf(link: Link, call: IncomingCall, error: RpcError, isBrief: boolean): End {
   if (isBrief) return plainEnd(error.status, '');
+  if (isFromPeer(error)) {
+    // What another process told us is not our caller's to read: it has the status, and whoever runs this end the rest.
+    reportFailure(link, call, error);
+    return plainEnd(error.status, `a call that the handler made failed: ${error.status}`);
+  }
   try {
     return wholeEnd(link, call, error);
   } catch (refused) {
     reportFailure(link, call, refused);
-    return plainEnd(error.status, '');
+    return plainEnd(error.status, error.message.slice(0, wordsMaxLength));
   }
 }
 

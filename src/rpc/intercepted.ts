@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls with interceptors around them. The time of a call, its signal, `cancel()` and `return()` hold while an interceptor
 // works, too.
+import { onAbort } from '../aborts.ts';
 import { setImmediate } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { quiet } from '../quiet.ts';
@@ -85,15 +86,15 @@ class Bounds implements Timed {
     const { signal } = this.#given;
     if (this.#deadline === undefined && signal === undefined) return;
     this.#stop = stop;
-    const onAbort = (): void => this.#onOver(signal?.reason);
+    const abort = (): void => this.#onOver(signal?.reason);
+    const forget = signal && onAbort(signal, abort);
     const onSettled = (): void => {
       cancelDeadline(this);
-      signal?.removeEventListener('abort', onAbort);
+      forget?.();
     };
     result.then(onSettled, onSettled);
     if (this.#deadline !== undefined) armDeadline(this, this.#deadline);
-    if (signal?.aborted === true) onAbort();
-    signal?.addEventListener('abort', onAbort);
+    if (signal?.aborted === true) abort();
   }
 
   onDeadline(): void {

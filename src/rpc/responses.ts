@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What comes back for calls of ours: answers, whole or in streams, headers, trailers, the end.
 import { setImmediate } from '../clock.ts';
-import { RpcError, SidecallError, statuses } from '../errors.ts';
+import { fromPeer, RpcError, SidecallError, statuses } from '../errors.ts';
 import { emitEvent } from '../events.ts';
 import { FrameFlag, FrameType, type Header, protocol, ResetReason } from '../frame.ts';
 import { decodeMetadata, type Metadata } from '../metadata.ts';
@@ -207,7 +207,7 @@ export class Responses {
     const message = `${call.request.method}: ${words === '' ? name : words}`;
     try {
       const details = decodeWith(json<unknown>(), payload.subarray(detailsAt), false);
-      return { trailers, error: new RpcError(name, message, { details, metadata }) };
+      return { trailers, error: fromPeer(new RpcError(name, message, { details, metadata })) };
     } catch (error) {
       return { trailers, error: SidecallError.from(error) };
     }

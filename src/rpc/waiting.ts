@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Waiting that can be given up: by a signal, or by time.
+import { onAbort } from '../aborts.ts';
 import { type Delivered, SidecallError } from '../errors.ts';
 import { ranges } from '../limits.ts';
 import { checkInteger, checkKeys, checkSignal } from '../options.ts';
@@ -63,14 +64,14 @@ async function wait<T>(
       );
     },
   };
-  const onAbort = (): void => stop(() => signal?.reason);
-  if (signal?.aborted === true) onAbort();
-  signal?.addEventListener('abort', onAbort);
+  const abort = (): void => stop(() => signal?.reason);
+  if (signal?.aborted === true) abort();
+  const forget = signal && onAbort(signal, abort);
   if (timeoutMs !== undefined) armDeadline(timed, deadlineAfter(timeoutMs));
   try {
     return await Promise.race([promise, stopped]);
   } finally {
-    signal?.removeEventListener('abort', onAbort);
+    forget?.();
     cancelDeadline(timed);
   }
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// One listener per signal, however many wait for it: Node warns of a leak at the eleventh, and signals outlive what uses them.
+
+const waiting = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** Calls `then` when the signal is aborted. Returns how to end that. NOTE: for a signal that is not aborted yet. */
+export function onAbort(signal: AbortSignal, then: () => void): () => void {
+  let all = waiting.get(signal);
+  if (all === undefined) {
+    all = new Set();
+    waiting.set(signal, all);
+  }
+  const own = all;
+  if (own.size === 0) signal.addEventListener('abort', tell);
+  own.add(then);
+  return () => {
+    if (own.delete(then) && own.size === 0) signal.removeEventListener('abort', tell);
+  };
+}
+
+function tell({ target }: Event): void {
+  const all = waiting.get(target as AbortSignal);
+  if (all === undefined) return;
+  for (const then of [...all]) {
+    all.delete(then);
+    then();
+  }
+  (target as AbortSignal).removeEventListener('abort', tell);
+}

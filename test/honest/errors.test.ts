@@ -1,0 +1,153 @@
+// Errors say what can be said, to whom it concerns; values arrive as they were, or are refused.
+import { EventEmitter } from 'node:events';
+import protobufjs from 'protobufjs';
+import { describe, expect, it } from 'vitest';
+import { RpcError } from '../../src/errors.ts';
+import type { SidecallEvent } from '../../src/events.ts';
+import { protobuf } from '../../src/protobuf.ts';
+import { json } from '../../src/rpc/json.ts';
+import { createSessionPair } from '../../src/testing.ts';
+import { Desk, deskHandlers, turns } from '../support/contract.ts';
+
+describe('an RpcError', () => {
+  it('keeps its words where its details cannot travel', async () => {
+    await using pair = createSessionPair();
+    const circle: Record<string, unknown> = {};
+    circle.self = circle;
+    const details = [circle, 1n, 'x'.repeat(70_000)];
+    let at = 0;
+    pair.far.serve(
+      Desk,
+      deskHandlers({
+        fail: () => {
+          throw new RpcError('not_found', 'no such file', { details: details[at] });
+        },
+      }),
+    );
+    for (; at < details.length; at += 1) {
+      await expect(pair.near.client(Desk).fail('x')).rejects.toMatchObject({
+        status: 'not_found',
+        message: 'Desk.fail: no such file',
+        details: undefined,
+      });
+    }
+  });
+
+  it('of a third process tells our caller its status, and nothing that the third has said', async () => {
+    await using upstream = createSessionPair();
+    const events: SidecallEvent[] = [];
+    await using pair = createSessionPair({ far: { onEvent: (event) => events.push(event) } });
+    const secret = { details: { token: 'secret' }, metadata: { token: 'secret' } };
+    upstream.far.serve(
+      Desk,
+      deskHandlers({
+        fail: () => {
+          throw new RpcError('not_found', 'a secret place', secret);
+        },
+      }),
+    );
+    pair.far.serve(
+      Desk,
+      deskHandlers({
+        fail: async () => {
+          await upstream.near.client(Desk).fail('x');
+        },
+        same: async () => {
+          const error = await upstream.near
+            .client(Desk)
+            .fail('x')
+            .catch((caught) => caught);
+          throw new RpcError(error.status, 'in words of my own');
+        },
+      }),
+    );
+    const error = await pair.near
+      .client(Desk)
+      .fail('x')
+      .catch((caught) => caught);
+    expect(error).toMatchObject({ status: 'not_found', details: undefined, metadata: {} });
+    expect(error.message).not.toContain('secret');
+    expect(events.map(({ type }) => type)).toEqual(['handler-failed']);
+    await expect(pair.near.client(Desk).same(1)).rejects.toMatchObject({
+      status: 'not_found',
+      message: 'Desk.same: in words of my own',
+    });
+  });
+});
+
+describe('one signal for many', () => {
+  it('is no leak, however many calls, retries, waits and sessions share it', async () => {
+    const warnings: string[] = [];
+    const listener = (warning: Error): void => void warnings.push(warning.name);
+    process.on('warning', listener);
+    const { signal } = new AbortController();
+    const pairs = Array.from({ length: 15 }, () => createSessionPair());
+    const waiting: Promise<unknown>[] = [];
+    for (const { near, far } of pairs) {
+      far.serve(Desk, deskHandlers());
+      const retry = { attempts: 2, firstMs: 1, maxMs: 1 };
+      const desk = near.client(Desk, { retry, interceptors: [(call, next) => next(call)] });
+      waiting.push(desk.add({ a: 1, b: 1 }, { signal }));
+      const channel = near.openChannel(json(), { name: 'none', signal });
+      for (let at = 0; at < 3; at += 1) waiting.push(channel.next({ signal, timeoutMs: 20 }));
+    }
+    await Promise.allSettled(waiting);
+    for (const { near, far } of pairs) await Promise.all([near.close(), far.close()]);
+    await turns(3);
+    process.off('warning', listener);
+    expect(warnings).toEqual([]);
+    expect(new EventEmitter().listenerCount('x')).toBe(0);
+  });
+});
+
+describe('JSON', () => {
+  const carried = (value: unknown): unknown => {
+    const encoded = json().encode(value);
+    return json().decode(typeof encoded === 'string' ? Buffer.from(encoded) : encoded, false);
+  };
+
+  it('is the same whether bytes stand beside it or not', () => {
+    const bytes = new Uint8Array([1, 2, 3]);
+    const odd = {
+      boxed: [new Number(5), new String('s'), new Boolean(false)],
+      date: new Date(0),
+      gone: undefined,
+      nested: { list: [undefined, () => 1, Number.NaN] },
+    };
+    const plain = JSON.parse(JSON.stringify(odd));
+    expect(carried(odd)).toEqual(plain);
+    expect(carried({ ...odd, bytes })).toEqual({ ...plain, bytes });
+  });
+
+  it('asks toJSON once, with the key, and takes bytes from it', () => {
+    for (const beside of [undefined, new Uint8Array([9])]) {
+      const keys: string[] = [];
+      const own = {
+        toJSON: (key: string) => {
+          keys.push(key);
+          return { key, bytes: new Uint8Array([7]) };
+        },
+      };
+      const answer = carried({ a: own, list: [own], beside }) as Record<string, unknown>;
+      expect(keys).toEqual(['a', '0']);
+      expect(answer.a).toEqual({ key: 'a', bytes: new Uint8Array([7]) });
+      expect(answer.list).toEqual([{ key: '0', bytes: new Uint8Array([7]) }]);
+    }
+    const self = { x: 1, toJSON: () => self };
+    expect(carried({ self, bytes: new Uint8Array(1) })).toMatchObject({ self: { x: 1 } });
+  });
+});
+
+describe('protobuf', () => {
+  it('refuses a number and an enum name that it would send as 0', () => {
+    const { root } = protobufjs.parse(`
+      syntax = "proto3";
+      enum Color { NONE = 0; RED = 1; }
+      message Pixel { int64 at = 1; Color color = 2; }
+    `);
+    const codec = protobuf<Record<string, unknown>>(root.lookupType('Pixel'));
+    expect(() => codec.encode({ at: 5n })).toThrow('at: integer|Long expected');
+    expect(() => codec.encode({ color: 'RED' })).toThrow('color: enum value expected');
+    expect(codec.encode({ at: 5, color: 1 })).toHaveLength(4);
+  });
+});
