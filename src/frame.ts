@@ -248,6 +248,9 @@ export function readHeader(bytes: Uint8Array, into: Header): void {
   into.e = size > 28 ? readU32(bytes, 28) : 0;
   into.f = size > 32 ? readU32(bytes, 32) : 0;
   if ((into.flags & ~(flagsOf[type] as number)) !== 0) throw protocol('frame with unknown flags');
+  const isBeyond = (into.flags & FrameFlag.beyond) !== 0;
+  if (isBeyond && (into.flags & FrameFlag.streamed) === 0)
+    throw protocol('frame with unknown flags');
   const hasAux = type === FrameType.open || type === FrameType.end || type === FrameType.reset;
   if (!hasAux && into.aux !== 0) throw protocol('frame with a reserved field set');
   if (type === FrameType.credit) {

@@ -74,6 +74,7 @@ export const fixed = {
   waitingSendsMax: 65_536,
   waitingChannelsMax: 64,
   beyondMaxBytes: 16 * KiB,
+  extraMaxBytes: 4 * KiB,
   attachmentsMax: 64,
   copiedSendMaxBytes: 16 * KiB,
   blockAreaUnitBytes: 16 * KiB,

@@ -26,6 +26,10 @@ export type Meet = (left: AbortSignal) => Promise<JsonRpcChannel>;
 
 // From the moment at which the other end has everything until it has ended its half, too.
 const leaveMs = 1_000;
+// A cancel overtakes: it is about a request that was given out.
+const cancelMethod = '$/cancelRequest';
+// Messages behind a request that waits for room.
+const heldMax = 65_536;
 // InternalError of JSON-RPC.
 const internalError = -32_603;
 
@@ -59,6 +63,13 @@ export class Line {
   readonly #outbox = new Fifo<Outgoing>();
   // Characters of responses that wait: the other end has asked for them, and reads too slowly.
   #responses = 0;
+  // Requests that were given out and not answered, and how long a response is, by those before.
+  #asked = 0;
+  #expected: number | undefined;
+  // Requests that may be given out beyond those that always may, since nothing but time has passed.
+  #extra = 0;
+  // What has arrived behind a request that waits for room.
+  readonly #held = new Fifo<Message>();
   #wakeReader: () => void = () => undefined;
   #isSending = false;
   #isOver = false;
@@ -74,7 +85,7 @@ export class Line {
     const onOver = (): void => {
       lines.delete(this);
       this.#isOver = true;
-      this.#wakeReader();
+      this.#wake();
     };
     this.channel.then((channel) => channel.closed).then(onOver, onOver);
   }
@@ -89,23 +100,93 @@ export class Line {
         const text = JSON.stringify(message);
         const answers = responseId(message);
         this.#outbox.push({ text, answers, resolve, reject });
-        if (answers !== undefined) this.#responses += text.length;
+        if (answers !== undefined) this.#noteResponse(text.length);
         if (!this.#isSending) void this.#sendAll();
       }),
     );
   }
 
-  /** What comes in, once. A request is given out when there is room for its response. */
+  #noteResponse(length: number): void {
+    this.#responses += length;
+    this.#asked = Math.max(0, this.#asked - 1);
+    const before = this.#expected ?? 0;
+    this.#expected = length >= before ? length : before + (length - before) / 8;
+    this.#wake();
+  }
+
+  /**
+   * What comes in, once. A request is given out when there is room for its response, and what follows it waits behind it, but
+   * for responses: what waits for those may be what makes the room.
+   */
   async *messages(): AsyncGenerator<Message> {
     this.#isRead = true;
-    for await (const message of await this.channel) {
-      while (isRequest(message) && this.#responses > fixed.answersMaxBytes && !this.#isOver) {
-        await new Promise<void>((resolve) => {
-          this.#wakeReader = resolve;
-        });
+    const channel = await this.channel;
+    let arriving: Promise<IteratorResult<Message, undefined>> | undefined;
+    for (;;) {
+      for (let first = this.#takeHeld(); first !== undefined; first = this.#takeHeld()) yield first;
+      if (this.#held.length >= heldMax) {
+        await this.#room();
+        continue;
       }
-      yield message;
+      arriving ??= quiet(channel.next());
+      const hasRoom = this.#held.length > 0 ? this.#room() : undefined;
+      const step = await (hasRoom === undefined ? arriving : Promise.race([arriving, hasRoom]));
+      if (step === undefined) continue;
+      arriving = undefined;
+      if (step.done === true) break;
+      const isFree =
+        isResponse(step.value) ||
+        partsOf(step.value).method === cancelMethod ||
+        (this.#held.length === 0 && this.#mayAsk(step.value));
+      if (!isFree) this.#held.push(step.value);
+      else yield this.#giveOut(step.value);
     }
+    for (let first = this.#held.shift(); first !== undefined; first = this.#held.shift()) {
+      yield first;
+    }
+  }
+
+  #takeHeld(): Message | undefined {
+    const first = this.#held.peek();
+    if (first === undefined || !this.#mayAsk(first)) return undefined;
+    this.#held.shift();
+    if (this.#held.length === 0) this.#extra = 0;
+    return this.#giveOut(first);
+  }
+
+  #giveOut(message: Message): Message {
+    if (isRequest(message)) this.#asked += 1;
+    return message;
+  }
+
+  /** No request, or there is room for what it will be answered with, by the responses before. */
+  #mayAsk(message: Message): boolean {
+    if (!isRequest(message)) return true;
+    if (this.#responses > fixed.answersMaxBytes) return false;
+    if (this.#asked < fixed.startsAtOnceMax + this.#extra) return true;
+    if (this.#expected === undefined) return false;
+    return this.#responses + (this.#asked + 1) * this.#expected <= fixed.answersMaxBytes;
+  }
+
+  /** Resolves when a response has been given, or has left; or when nothing but time has passed for a while. */
+  async #room(): Promise<undefined> {
+    if (this.#isOver) return undefined;
+    const woken = new AbortController();
+    const before = this.#wakeReader;
+    this.#wakeReader = () => {
+      before();
+      woken.abort();
+    };
+    await pause(fixed.startPauseMs, woken.signal);
+    if (woken.signal.aborted || this.#responses > fixed.answersMaxBytes) return undefined;
+    this.#extra += this.#expected === undefined ? fixed.startsAtOnceMax : 1;
+    return undefined;
+  }
+
+  #wake(): void {
+    const wake = this.#wakeReader;
+    this.#wakeReader = () => undefined;
+    wake();
   }
 
   /** Ends our half behind what was sent. */
@@ -138,7 +219,7 @@ export class Line {
       }
       if (next.answers === undefined) continue;
       this.#responses -= next.text.length;
-      if (this.#responses <= fixed.answersMaxBytes) this.#wakeReader();
+      this.#wake();
     }
     this.#isSending = false;
     this.#onSent();
@@ -184,13 +265,27 @@ export class Line {
   }
 }
 
+interface Parts {
+  readonly id?: unknown;
+  readonly method?: unknown;
+}
+
+/** Of what a peer may send in place of a message, too. */
+function partsOf(message: unknown): Parts {
+  return typeof message === 'object' && message !== null ? message : {};
+}
+
 function isRequest(message: Message): boolean {
-  const { id, method } = message as { readonly id?: unknown; readonly method?: unknown };
+  const { id, method } = partsOf(message);
   return id !== undefined && method !== undefined;
+}
+
+function isResponse(message: Message): boolean {
+  return responseId(message) !== undefined;
 }
 
 /** The request that a message answers; undefined: it is no response. */
 function responseId(message: Message): unknown {
-  const { id, method } = message as { readonly id?: unknown; readonly method?: unknown };
+  const { id, method } = partsOf(message);
   return method === undefined ? id : undefined;
 }

@@ -2,7 +2,6 @@
 // When a request of the peer's is started: at once, or when our answers have left, handlers have answered, or a handler's
 // place is free. The memory of answers is bounded here and nowhere else: what a handler returned is always sent.
 import { setImmediate } from '../clock.ts';
-import { Fifo } from '../fifo.ts';
 import { CallKind } from '../frame.ts';
 import { fixed } from '../limits.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
@@ -30,47 +29,43 @@ export interface AdmissionHost {
 /** A request that waits to be started. */
 interface Parked {
   readonly call: IncomingCall;
-  /** undefined: its call is over, or it was started. */
-  request: Request | undefined;
+  readonly request: Request;
 }
 
 /** Requests that wait for one reason, in their order. */
 class ParkingPlace implements WaitingPlace {
   readonly waitReason: WaitReason;
-  readonly #entries = new Fifo<Parked>();
-  waiting = 0;
+  // A Set: a call that is over is taken out of the middle, and nothing of it stays.
+  readonly #entries = new Set<Parked>();
   departed = 0;
 
   constructor(waitReason: WaitReason) {
     this.waitReason = waitReason;
   }
 
+  get waiting(): number {
+    return this.#entries.size;
+  }
+
   push(call: IncomingCall, request: Request): void {
     const parked: Parked = { call, request };
-    this.#entries.push(parked);
-    this.waiting += 1;
+    this.#entries.add(parked);
     call.unpark = () => {
-      if (parked.request === undefined) return;
-      parked.request = undefined;
-      this.waiting -= 1;
-      this.departed += 1;
+      if (this.#entries.delete(parked)) this.departed += 1;
     };
   }
 
   /** The first one, which does not wait any longer. */
-  shift(): { readonly call: IncomingCall; readonly request: Request } | undefined {
-    for (let first = this.#entries.shift(); first; first = this.#entries.shift()) {
-      const { call, request } = first;
-      if (request === undefined) continue;
-      call.unpark?.();
-      return { call, request };
+  shift(): Parked | undefined {
+    for (const first of this.#entries) {
+      first.call.unpark?.();
+      return first;
     }
     return undefined;
   }
 
   clear(): void {
     this.#entries.clear();
-    this.waiting = 0;
   }
 }
 
@@ -204,7 +199,8 @@ export class Admission implements Timed {
 
   #admitAnswering(call: IncomingCall, request: Request): void {
     const { served } = request;
-    if (!answersOnce(served) || served.isBuiltIn) return this.#start(call, request);
+    if (served.isBuiltIn) return this.#host.run(call, request);
+    if (!answersOnce(served)) return this.#start(call, request);
     const load = this.#loadOf(served);
     if (load.parked.waiting === 0 && this.#mayStart(load)) return this.#start(call, request);
     this.#park(load.parked, call, request);

@@ -12,6 +12,7 @@ import {
   ResetReason,
   sendsMany,
 } from '../frame.ts';
+import { fixed } from '../limits.ts';
 import { decodeMetadata } from '../metadata.ts';
 import type { ArrivedBlock } from '../transport.ts';
 import { bytes as anyBytes, type Codec } from './codec.ts';
@@ -22,7 +23,7 @@ import { type CallHost, type CallOpening, IncomingCall } from './incoming-call.t
 import { type Link, takeMessage } from './link.ts';
 import { LearntNames, methodName } from './method-names.ts';
 import type { PeerClock } from './peer-clock.ts';
-import type { Registry } from './registry.ts';
+import { builtInPrefix, type Registry } from './registry.ts';
 import type { AcceptedStreams } from './stream-table.ts';
 
 const nothing = new Uint8Array(0);
@@ -112,8 +113,10 @@ export class Arrivals {
     this.#streams.open(header.slot, header.generation);
     checkKind(kind, header.flags, messageBytes);
     const window = kind === CallKind.notification ? Window.notifications : Window.requests;
-    const charge = takeMessage(this.#link, window, messageBytes);
     const { method, nameBytes } = this.#nameOf(header, payload);
+    const isExtra = this.#streams.isExtra(header.slot);
+    if (isExtra) checkExtra(method, kind, messageBytes);
+    const charge = isExtra ? 0 : takeMessage(this.#link, window, messageBytes);
     const bodyAt = nameBytes + metadataBytes;
     const isMetadata = metadataBytes <= own.metadataMaxBytes && bodyAt <= payload.byteLength;
     if (!isMetadata || payload.byteLength - bodyAt > messageBytes) {
@@ -210,6 +213,15 @@ export class Arrivals {
     const { schedule } = this.#link;
     schedule.sendControl(schedule.header.reset(0, slot, generation, reason));
     this.#link.giveBack(window, charge);
+  }
+}
+
+/** @throws {SidecallError} `PROTOCOL` for a call that has no business beyond the number of streams announced. */
+function checkExtra(method: string, kind: number, messageBytes: number): void {
+  const isKind = kind === CallKind.unary || kind === CallKind.serverStream;
+  const isBuiltIn = isKind && method.startsWith(builtInPrefix);
+  if (!isBuiltIn || messageBytes > fixed.extraMaxBytes) {
+    throw protocol('stream beyond the number announced');
   }
 }
 

@@ -17,10 +17,12 @@ export class Blocked {
     this.#waiting.delete(waiting);
   }
 
-  /** Lets each go on once. */
-  resume(): void {
-    if (this.#waiting.size === 0) return;
-    for (const waiting of [...this.#waiting]) {
+  /** Lets each go on once, as long as there is something to go on with. */
+  resume(isLeft: () => boolean): void {
+    let left = this.#waiting.size; // who is stuck again comes behind them
+    for (const waiting of this.#waiting) {
+      if (left === 0 || !isLeft()) return;
+      left -= 1;
       this.#waiting.delete(waiting);
       waiting.resume();
     }

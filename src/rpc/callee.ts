@@ -568,6 +568,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
     this.#finish(call, code, new SidecallError(code), !isWhole);
     if (call.isRunning) call.owedReset = reason;
     else this.#sendReset(call, reason);
+    this.#admission.startParked(); // its answer may have been what others waited for
     this.#link.onCallEnded();
   }
 

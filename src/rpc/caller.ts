@@ -9,6 +9,7 @@ import {
   type Header,
   inlineName,
   noTimeout,
+  protocol,
   ResetReason,
   receivesMany,
   sendsMany,
@@ -44,6 +45,7 @@ import type { Link } from './link.ts';
 import { AnnouncedNames } from './method-names.ts';
 import { type CallOwner, OutgoingCall } from './outgoing-call.ts';
 import { notSaid, sentNow } from './peer-clock.ts';
+import { builtInPrefix } from './registry.ts';
 import { type OpenCalls, Responses, resetReasonFor } from './responses.ts';
 import type { OutgoingMessage } from './schedule.ts';
 import { checkMethodName } from './service.ts';
@@ -82,13 +84,17 @@ export class Caller implements CallOwner, OpenCalls {
   // Notifications by handlers of the peer's notifications. They go first, and their handlers need not wait for it: two
   // sides whose handlers notify back would else wait for each other, each with a window full of unsettled handlers.
   readonly #waitingReplies = this.#waitingCalls();
+  // Calls of the built-in services.
+  readonly #waitingBuiltIn = this.#waitingCalls();
   readonly #queues = [
+    this.#waitingBuiltIn,
     this.#waitingReplies,
     this.#waitingNotifications,
     this.#waiting,
     this.#waitingBulk,
   ];
-  readonly #repliesMax: number;
+  // Bytes of those that wait, as the window counts them.
+  #replyBytes = 0;
   // Calls that we gave up, and whose handlers may run: they keep their slots until the peer says that they have settled.
   readonly #givenUp = { waiting: 0, waitReason: 'given-up', departed: 0 } satisfies WaitingPlace;
   // All notifications leave by one line: short ones do not overtake long ones.
@@ -103,8 +109,6 @@ export class Caller implements CallOwner, OpenCalls {
   constructor(link: Link) {
     this.#link = link;
     this.#streams = new OpenedStreams(link.remote.streamsMax);
-    // As many as there are handlers of the peer's notifications at once.
-    this.#repliesMax = Math.floor(link.own.streamWindowBytes / fixed.messageOverheadBytes);
     this.#responses = new Responses(link, this);
   }
 
@@ -123,6 +127,7 @@ export class Caller implements CallOwner, OpenCalls {
     this.#refusal ??= error;
     for (const waiting of this.#queues) {
       for (const call of waiting.removeAll(({ isSettled }) => !isSettled)) {
+        this.#noteReplyGone(call);
         const refusal = new SidecallError(error.code, error.message, { delivered: 'no' });
         call.reject(causedBy(error, refusal));
       }
@@ -180,7 +185,10 @@ export class Caller implements CallOwner, OpenCalls {
     waiting.push(call);
     this.#link.waits.add(waiting);
     if (!request.isReply) return;
-    if (waiting.waiting <= this.#repliesMax) return call.resolve(undefined);
+    const isFirst = this.#replyBytes < this.#link.own.streamWindowBytes;
+    this.#replyBytes += chargeOf(request.bodyBytes);
+    // As much as one window holds, and always one: it is what lets the handlers of both sides settle.
+    if (isFirst) return call.resolve(undefined);
     // Beyond that the other side may be waiting for us as we wait for it.
     if (call.deadline === undefined) armDeadline(call, deadlineAfter(fixed.replyWaitMaxMs));
   }
@@ -191,6 +199,7 @@ export class Caller implements CallOwner, OpenCalls {
       for (let call = waiting.peek(); call; call = waiting.peek()) {
         if (this.#whyWaits(call) !== undefined) break;
         waiting.shift();
+        this.#noteReplyGone(call);
         this.#start(call);
       }
     }
@@ -248,6 +257,7 @@ export class Caller implements CallOwner, OpenCalls {
     if (error.code !== 'ERR_SIDECALL_CLOSED') this.#refusal = error;
     this.refuse(error);
     for (const call of this.#waitingReplies.removeAll(() => true)) {
+      this.#noteReplyGone(call);
       this.#responses.reportFailed(call, error);
     }
     const { consumedPosition } = this.#link.transport;
@@ -271,10 +281,11 @@ export class Caller implements CallOwner, OpenCalls {
   giveUp(call: OutgoingCall, reason: unknown, wireReason: number): void {
     if (call.isSettled) return;
     call.reject(reason);
-    if (!call.isStarted) this.#queueFor(call).remove(call);
+    if (!call.isStarted && this.#queueFor(call).remove(call)) this.#noteReplyGone(call);
     if (!call.isOpen) return; // never begun, or the peer has ended it this very moment
     if (call.isWritten) {
       this.#sendReset(call, wireReason);
+      if (call.hasAnswer) call.lateBytes = call.assembly?.missingBytes;
       this.#forget(call);
       this.#givenUp.waiting += 1;
       this.#link.waits.add(this.#givenUp);
@@ -286,8 +297,8 @@ export class Caller implements CallOwner, OpenCalls {
   }
 
   /** A frame of a call that we gave up: the peer's last one frees the slot. */
-  onLate(call: OutgoingCall, header: Header): void {
-    if (!isLastFrame(call, header)) return;
+  onLate(call: OutgoingCall, header: Header, payloadBytes: number): void {
+    if (!isLastFrame(call, header, payloadBytes)) return;
     this.#givenUp.waiting -= 1;
     this.#givenUp.departed += 1;
     // Both ends of a channel may give it up at once, so one more frame of it is no lie.
@@ -367,6 +378,7 @@ export class Caller implements CallOwner, OpenCalls {
       isBulk,
       isTransient: callable.request.reusesBytes === true,
       isReply: kind === CallKind.notification && isNotifiedBy(this.#link),
+      isBuiltIn: method.startsWith(builtInPrefix) && kind < CallKind.clientStream,
       options: bindCallbacks(options),
     };
     const line = kind === CallKind.notification ? this.#notifications : undefined;
@@ -404,8 +416,13 @@ export class Caller implements CallOwner, OpenCalls {
     call.channel = new ChannelCore(link, call, { reader, writer, flags, name, onOver, onAbort });
   }
 
+  #noteReplyGone({ request }: OutgoingCall): void {
+    if (request.isReply) this.#replyBytes -= chargeOf(request.bodyBytes);
+  }
+
   /** Where a call waits, if it has to. */
   #queueFor({ request }: OutgoingCall): WaitingCalls {
+    if (request.isBuiltIn) return this.#waitingBuiltIn;
     if (request.isReply) return this.#waitingReplies;
     if (request.kind === CallKind.notification) return this.#waitingNotifications;
     return this.#isBulk(request) ? this.#waitingBulk : this.#waiting;
@@ -429,6 +446,7 @@ export class Caller implements CallOwner, OpenCalls {
   /** Why the call cannot be sent now; undefined: it can. */
   #whyWaits(call: OutgoingCall): WaitReason | undefined {
     const { schedule, own } = this.#link;
+    if (this.#takesExtra(call) && this.#streams.hasExtra) return undefined;
     if (!this.#streams.hasRoom) return 'slot';
     if (!this.#creditFor(call).hasCredit) {
       return call.request.kind === CallKind.notification ? 'notification-window' : 'request-window';
@@ -449,11 +467,14 @@ export class Caller implements CallOwner, OpenCalls {
       const words = `${request.method}: name and metadata exceed ${schedule.fragmentBytes} bytes`;
       return this.#refuse(call, new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words));
     }
-    this.#streams.add(call);
+    if (this.#takesExtra(call) && this.#streams.hasExtra) this.#streams.addExtra(call);
+    else {
+      this.#streams.add(call);
+      this.#creditFor(call).spend(chargeOf(request.bodyBytes));
+    }
     call.isStarted = true;
     call.isOpen = true;
     this.begun += 1;
-    this.#creditFor(call).spend(chargeOf(request.bodyBytes));
     const header = schedule.header.open({
       kind: request.kind,
       slot: call.slot,
@@ -489,7 +510,16 @@ export class Caller implements CallOwner, OpenCalls {
     return number;
   }
 
+  /** A call of a built-in service that finds no slot or no credit. */
+  #takesExtra({ request }: OutgoingCall): boolean {
+    if (!request.isBuiltIn || request.bodyBytes > fixed.extraMaxBytes) return false;
+    const { sendCredit } = this.#link;
+    const hasCredit = (sendCredit[Window.requests] as SendCredit).hasCredit;
+    return !(this.#streams.hasRoom && hasCredit);
+  }
+
   #takeBackCharge(call: OutgoingCall): void {
+    if (call.slot >= this.#link.remote.streamsMax) return; // it had none
     this.#creditFor(call).spend(-chargeOf(call.request.bodyBytes));
   }
 
@@ -501,15 +531,34 @@ export class Caller implements CallOwner, OpenCalls {
   }
 }
 
-/** Nothing of the call's stream follows this frame of the peer's. */
-function isLastFrame({ channel }: OutgoingCall, { type, flags, aux }: Header): boolean {
+/**
+ * Nothing of the call's stream follows this frame of the peer's: not of its answer either, which may come in pieces.
+ * @throws {SidecallError} `PROTOCOL` for pieces that are no part of one.
+ */
+function isLastFrame(call: OutgoingCall, header: Header, payloadBytes: number): boolean {
+  const { channel } = call;
+  const { type, flags, aux } = header;
   const hasEndFlag = (flags & FrameFlag.end) !== 0;
   if (type === FrameType.reset) return true;
-  if (type === FrameType.message) return hasEndFlag;
+  if (type === FrameType.message) {
+    if (!hasEndFlag) return false;
+    if (call.lateBytes !== undefined) throw protocol('second answer');
+    return isWholeNow(call, header.a, payloadBytes);
+  }
+  if (type === FrameType.fragment && call.lateBytes !== undefined) {
+    if (payloadBytes === 0) throw protocol('fragment of nothing');
+    return isWholeNow(call, call.lateBytes, payloadBytes);
+  }
   if (type !== FrameType.end) return false;
   if (channel === undefined) return !hasEndFlag;
   // Where only the answer to our end was missing, the peer may have forgotten the channel before it saw the reset.
   return hasEndFlag ? channel.awaitsOnlyAnswer : aux !== 0;
+}
+
+function isWholeNow(call: OutgoingCall, wantedBytes: number, payloadBytes: number): boolean {
+  if (payloadBytes > wantedBytes) throw protocol('message longer than it announced');
+  call.lateBytes = wantedBytes - payloadBytes;
+  return call.lateBytes === 0;
 }
 
 function repliesStuck({ request }: OutgoingCall): SidecallError {

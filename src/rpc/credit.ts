@@ -57,13 +57,19 @@ export function sendCredits(remote: WindowLimits): readonly SendCredit[] {
 /** The receiver's half: what the peer has used, and what is given back in batches. */
 export class ReceiveCredit {
   readonly #windowBytes: number;
+  readonly #beyondMax: number;
   #granted: number;
   #used = 0;
   #owed = 0;
 
-  constructor(windowBytes: number, initiallyGranted: number) {
+  /**
+   * `lastMaxBytes`: the longest message, which may begin with the last byte of credit. Messages of several streams overtake
+   * each other behind that, so the sum counts, in any order. Left out: all come in order.
+   */
+  constructor(windowBytes: number, initiallyGranted: number, lastMaxBytes?: number) {
     this.#windowBytes = windowBytes;
     this.#granted = initiallyGranted;
+    this.#beyondMax = lastMaxBytes === undefined ? 0 : chargeOf(lastMaxBytes);
   }
 
   /** What the peer could not know from the hello; sent as the first grant. */
@@ -77,7 +83,9 @@ export class ReceiveCredit {
 
   /** A message began. @throws {SidecallError} `PROTOCOL` where the peer had no credit left. */
   take(charge: number): void {
-    if (this.#used >= this.#granted) throw protocol('message without credit');
+    const isWithin =
+      this.#used < this.#granted || this.#used + charge < this.#granted + this.#beyondMax;
+    if (!isWithin) throw protocol('message without credit');
     this.#used += charge;
   }
 
@@ -117,8 +125,9 @@ export class ReceiveCredit {
 /** The windows of the session that we grant, by {@link Window}. */
 export function receiveCredits(own: SessionLimits): readonly ReceiveCredit[] {
   const least = leastSessionWindow(own);
-  const shared = (): ReceiveCredit => new ReceiveCredit(own.sessionWindowBytes, least);
-  const { streamWindowBytes } = own;
+  const { streamWindowBytes, receiveMaxBytes } = own;
+  const shared = (): ReceiveCredit =>
+    new ReceiveCredit(own.sessionWindowBytes, least, receiveMaxBytes);
   // Notifications of a session are one stream.
   return [shared(), shared(), shared(), new ReceiveCredit(streamWindowBytes, streamWindowBytes)];
 }

@@ -39,6 +39,8 @@ export interface Link {
   allocate(bytes: number): Block;
   /** Gives back to a window of the session; batched. */
   giveBack(window: number, charge: number): void;
+  /** The window of all streams has credit again: who waits for it goes on. */
+  resumeBlocked(): void;
   /** Forgets what is queued for a stream that is over. */
   dropQueued(stream: SendingStream): void;
   /** Ends the session because of what the peer did. */

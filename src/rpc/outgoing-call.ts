@@ -36,6 +36,8 @@ export interface CallRequest {
   readonly isTransient: boolean;
   /** A notification that the handler of one of the peer's notifications sends. */
   readonly isReply: boolean;
+  /** A method of the package's own services. */
+  readonly isBuiltIn: boolean;
   readonly options: CallOptions;
 }
 
@@ -80,6 +82,8 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
   answerCharge = 0;
   hasAnswer = false;
   hasHeaders = false;
+  /** Bytes of the answer that are still to come, though nobody waits for it; undefined: it has not begun. */
+  lateBytes: number | undefined;
 
   constructor(request: CallRequest, owner: CallOwner, line: SendLine | undefined) {
     this.request = request;

@@ -20,7 +20,7 @@ export interface OpenCalls {
   remove(call: OutgoingCall, how: { endedByPeer: boolean }): void;
   giveUp(call: OutgoingCall, reason: unknown, wireReason: number): void;
   /** A frame of a call that was given up and keeps its slot. */
-  onLate(call: OutgoingCall, header: Header): void;
+  onLate(call: OutgoingCall, header: Header, payloadBytes: number): void;
 }
 
 export class Responses {
@@ -55,7 +55,7 @@ export class Responses {
     const call = this.#calls.find(header.slot, header.generation);
     if (header.type === FrameType.message) return this.#onMessage(call, header, payload, block);
     if (call === undefined) return; // over, and the peer did not know
-    if (!call.isOpen) return this.#calls.onLate(call, header);
+    if (!call.isOpen) return this.#calls.onLate(call, header, payload.byteLength);
     switch (header.type) {
       case FrameType.fragment:
         if (call.reader !== undefined) return call.reader.add(payload);
@@ -99,7 +99,7 @@ export class Responses {
     if (call === undefined) return this.#link.giveBack(window, charge);
     if (!call.isOpen) {
       this.#link.giveBack(window, charge);
-      return this.#calls.onLate(call, header);
+      return this.#calls.onLate(call, header, block?.byteLength ?? payload.byteLength);
     }
     if (isStreamed !== (call.reader !== undefined) || (isStreamed && isLast)) {
       throw protocol('answer of another kind of call');

@@ -85,6 +85,7 @@ export class Schedule implements WaitingPlace {
   #answerBytes = 0;
   #isBulkNext = false;
   #isFull = false;
+  #isEnded = false;
   #isBulkFull = false;
 
   /**
@@ -158,6 +159,7 @@ export class Schedule implements WaitingPlace {
    * is our own doing.
    */
   sendControl(header: Uint8Array, payload?: Uint8Array | string, isOwn = false): void {
+    if (this.#isEnded) return;
     if (this.#control.length === 0 && !this.#isFull) {
       if (this.#transport.trySend(header, payload, false)) return;
       this.#isFull = true;
@@ -182,6 +184,10 @@ export class Schedule implements WaitingPlace {
     onTaken?: () => void,
   ): boolean {
     const block = body instanceof Block ? body : undefined;
+    if (this.#isEnded) {
+      block?.discard();
+      return true;
+    }
     const isLong = block === undefined && prefix.byteLength + bodyBytes > this.#fragmentBytes;
     const isBulk = isLong || stream.isBulk;
     if (!isLong && this.#isClear(isBulk) && !hasQueued(stream)) {
@@ -277,6 +283,7 @@ export class Schedule implements WaitingPlace {
 
   /** The session ended: nothing here will ever be sent. */
   clear(): void {
+    this.#isEnded = true;
     this.#control.clear();
     this.#ownControl = 0;
     for (const queue of [this.#ready, this.#bulk]) {

@@ -289,7 +289,19 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     const unseen = this.schedule.drop(stream);
     if (unseen === 0) return;
     (this.sendCredit[Window.streams] as SendCredit).spend(-unseen);
-    this.blocked.resume();
+    this.resumeBlocked();
+  }
+
+  /** As {@link Link.resumeBlocked}. */
+  resumeBlocked(): void {
+    const credit = this.sendCredit[Window.streams] as SendCredit;
+    this.blocked.resume(() => credit.hasCredit && this.#hasQueueRoom);
+  }
+
+  get #hasQueueRoom(): boolean {
+    const { schedule, own } = this;
+    const max = own.sendQueueMaxBytes;
+    return schedule.hasRoom(false, max) || schedule.hasRoom(true, max);
   }
 
   fail(error: SidecallError): void {
@@ -390,9 +402,10 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   }
 
   #onCredit(window: number, bytes: number): void {
+    if (bytes === 0) return;
     (this.sendCredit[window] as SendCredit).grant(bytes);
     if (window === Window.answers) this.callee.onProgress();
-    else if (window === Window.streams) this.blocked.resume();
+    else if (window === Window.streams) this.resumeBlocked();
     else this.caller.startWaiting();
   }
 
@@ -425,7 +438,8 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   #onDrained(): void {
     this.callee.onProgress();
     this.caller.startWaiting();
-    this.blocked.resume();
+    // Without credit, too: a stream may have one short message beyond the window.
+    this.blocked.resume(() => this.#hasQueueRoom);
     this.#answerGoaway();
     this.#checkDone();
   }

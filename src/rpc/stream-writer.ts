@@ -174,7 +174,7 @@ export class StreamWriter implements WaitingPlace {
   }
 
   #giveUpLeaving(leaving: Waiting, reasonOf: (delivered: Delivered) => unknown): boolean {
-    const { schedule, sendCredit, blocked } = this.#link;
+    const { schedule, sendCredit } = this.#link;
     const state = schedule.takeBack(this.#stream, leaving.onTaken as () => void);
     if (state === 'gone') return false;
     this.#leaving.delete(leaving);
@@ -187,7 +187,7 @@ export class StreamWriter implements WaitingPlace {
     }
     refuse(leaving, reasonOf(state === 'unseen' ? 'no' : 'unknown'));
     this.resume();
-    blocked.resume();
+    this.#link.resumeBlocked();
     return true;
   }
 
@@ -213,6 +213,7 @@ export class StreamWriter implements WaitingPlace {
     this.#failure = { error };
     this.#onEnded = undefined;
     this.#link.blocked.remove(this);
+    this.#link.waits.remove(this);
     for (let waiting = this.#waiting.shift(); waiting; waiting = this.#waiting.shift()) {
       refuse(waiting, error);
     }

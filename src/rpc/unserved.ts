@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Requests that came before anything is served. They wait for `serve()`, bounded by their window and their deadlines.
 import { setImmediate } from '../clock.ts';
-import { Fifo } from '../fifo.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import type { WaitingPlace, Waits } from './waits.ts';
 
@@ -14,11 +13,10 @@ export interface UnservedRequest {
 
 export class Unserved implements WaitingPlace {
   readonly waitReason = 'serve';
-  waiting = 0;
   departed = 0;
   readonly #waits: Waits;
   readonly #take: (request: UnservedRequest) => void;
-  readonly #entries = new Fifo<{ request: UnservedRequest | undefined }>();
+  readonly #entries = new Set<UnservedRequest>();
   #isScheduled = false;
 
   /** `take`: is given each request again, in their order. */
@@ -32,15 +30,14 @@ export class Unserved implements WaitingPlace {
     return this.#isScheduled && this.waiting > 0;
   }
 
+  get waiting(): number {
+    return this.#entries.size;
+  }
+
   push(request: UnservedRequest): void {
-    const entry: { request: UnservedRequest | undefined } = { request };
-    this.#entries.push(entry);
-    this.waiting += 1;
+    this.#entries.add(request);
     request.call.unpark = () => {
-      if (entry.request === undefined) return;
-      entry.request = undefined;
-      this.waiting -= 1;
-      this.departed += 1;
+      if (this.#entries.delete(request)) this.departed += 1;
     };
     this.#waits.add(this);
   }
@@ -58,9 +55,8 @@ export class Unserved implements WaitingPlace {
 
   /** Gives out what waits. What has to wait again goes to the end, in the same order. */
   takeAll(): void {
-    for (let left = this.#entries.length; left > 0; left -= 1) {
-      const request = this.#entries.shift()?.request;
-      if (request === undefined) continue;
+    for (const request of [...this.#entries]) {
+      if (!this.#entries.has(request)) continue; // its call ended meanwhile
       request.call.unpark?.();
       this.#take(request);
     }
@@ -68,6 +64,5 @@ export class Unserved implements WaitingPlace {
 
   clear(): void {
     this.#entries.clear();
-    this.waiting = 0;
   }
 }

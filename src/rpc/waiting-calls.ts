@@ -36,8 +36,11 @@ export class WaitingCalls implements WaitingPlace {
     return this.#calls.shift();
   }
 
-  remove(call: OutgoingCall): void {
-    if (this.#calls.remove(call)) this.departed += 1;
+  /** False: it does not wait here. */
+  remove(call: OutgoingCall): boolean {
+    const isFound = this.#calls.remove(call);
+    if (isFound) this.departed += 1;
+    return isFound;
   }
 
   /** Those for which `is` holds, which wait no longer. */

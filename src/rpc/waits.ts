@@ -61,12 +61,14 @@ interface Watch {
 
 /** Looks at each place a few times within the bound. */
 const looks = 4;
+const lookAtLeastMs = 2_500;
 
 export class Waits implements Timed {
   timer: NodeJS.Timeout | undefined;
   readonly #stalledAfterMs: number;
   readonly #onStalled: (stall: Stall) => void;
   readonly #places = new Map<WaitingPlace, Watch>();
+  #isEnded = false;
 
   constructor(stalledAfterMs: number, onStalled: (stall: Stall) => void) {
     this.#stalledAfterMs = stalledAfterMs;
@@ -75,9 +77,14 @@ export class Waits implements Timed {
 
   /** Something waits there from now on. May be said again and again. */
   add(place: WaitingPlace): void {
-    if (this.#places.has(place)) return;
+    if (this.#isEnded || this.#places.has(place)) return;
     this.#places.set(place, { departed: place.departed, since: nowMs(), isTold: false });
     if (this.timer === undefined) this.#arm();
+  }
+
+  /** Nothing will wait there again. */
+  remove(place: WaitingPlace): void {
+    this.#places.delete(place);
   }
 
   /** How many wait, by reason. */
@@ -92,6 +99,7 @@ export class Waits implements Timed {
 
   onDeadline(): void {
     const now = nowMs();
+    const stalls = new Map<WaitReason, Stall>();
     for (const [place, watch] of this.#places) {
       const { waiting, departed, waitReason: reason } = place;
       if (waiting === 0) this.#places.delete(place);
@@ -101,20 +109,25 @@ export class Waits implements Timed {
         watch.isTold = false;
       } else if (!watch.isTold && now - watch.since >= this.#stalledAfterMs) {
         watch.isTold = true;
-        this.#onStalled({ reason, waiting, waitedMs: Math.round(now - watch.since) });
+        const before = stalls.get(reason);
+        const waitedMs = Math.max(before?.waitedMs ?? 0, Math.round(now - watch.since));
+        stalls.set(reason, { reason, waiting: waiting + (before?.waiting ?? 0), waitedMs });
       }
     }
-    if (this.#places.size > 0) this.#arm();
+    for (const stall of stalls.values()) this.#onStalled(stall);
+    if (this.#places.size > 0 && !this.#isEnded) this.#arm();
   }
 
   /** The session is over. */
   end(): void {
+    this.#isEnded = true;
     cancelDeadline(this);
     this.#places.clear();
   }
 
   #arm(): void {
-    armDeadline(this, deadlineAfter(this.#stalledAfterMs / looks));
+    const lookMs = Math.min(this.#stalledAfterMs / looks, lookAtLeastMs);
+    armDeadline(this, deadlineAfter(lookMs));
     this.timer?.unref();
   }
 }

@@ -364,6 +364,61 @@ describe('jsonrpcTransport()', () => {
     server.dispose();
   });
 
+  it('has few requests answered at once by slow handlers whose responses are long', async () => {
+    const pair = createSessionPair();
+    const server = connectionOver(jsonrpcTransport(pair.far, { opens: false }));
+    let asked = 0;
+    server.onRequest('text', async () => {
+      asked += 1;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return 'x'.repeat(3_000_000);
+    });
+    server.listen();
+    const { reader, writer } = jsonrpcTransport(pair.near, { opens: true });
+    for (let id = 1; id <= 300; id += 1) {
+      void writer.write({ jsonrpc: '2.0', id, method: 'text' } as never);
+    }
+    await until(() => asked >= 16);
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    expect(asked).toBeLessThan(64);
+    const ids = new Set<unknown>();
+    reader.listen((message) => void ids.add((message as { id?: unknown }).id));
+    await until(() => ids.size === 300);
+    pair.cut();
+    server.dispose();
+  });
+
+  it('hands out responses that came behind requests that wait for room', async () => {
+    const pair = createSessionPair({ far: { limits: { receiveMaxBytes: 8_000_000 } } });
+    const client = connectionOver(jsonrpcTransport(pair.near, { opens: true }));
+    const server = connectionOver(jsonrpcTransport(pair.far, { opens: false }));
+    client.onRequest('more', () => 'more');
+    // Each handler asks back before it answers; more of them than may be under way.
+    server.onRequest('text', async () => {
+      await server.sendRequest('more');
+      return 'x'.repeat(3_900_000);
+    });
+    client.listen();
+    server.listen();
+    const answers = Array.from({ length: 60 }, () => client.sendRequest<string>('text'));
+    for (const answer of await Promise.all(answers)) expect(answer).toHaveLength(3_900_000);
+    client.dispose();
+    server.dispose();
+    await pair.close();
+  });
+
+  it('hands out what is no message, too', async () => {
+    const pair = createSessionPair();
+    const client = jsonrpcTransport(pair.near, { opens: true });
+    const server = jsonrpcTransport(pair.far, { opens: false });
+    const heard: unknown[] = [];
+    server.reader.listen((message) => void heard.push(message));
+    for (const odd of [null, 1, 'x', []]) await client.writer.write(odd as never);
+    await until(() => heard.length === 4);
+    expect(heard).toEqual([null, 1, 'x', []]);
+    await pair.close();
+  });
+
   it('loses no response behind any number of notifications that nobody awaits', async () => {
     const pair = createSessionPair();
     const client = connectionOver(jsonrpcTransport(pair.near, { opens: true }));

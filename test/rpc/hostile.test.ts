@@ -448,4 +448,35 @@ describe('a hostile peer', () => {
     }
     expect((await peer.session.closed)?.code).toBe('ERR_SIDECALL_LIMIT_BYTES');
   });
+
+  it.each([
+    ['parked', true],
+    ['unserved', false],
+  ])('requests that are reset while they are %s leave nothing behind', async (_, isServed) => {
+    const peer = hostilePeer();
+    if (isServed) {
+      peer.session.serve(Desk, deskHandlers({ hang: () => new Promise(() => undefined) }));
+    }
+    peer.announce('Desk.hang');
+    for (let slot = 0; isServed && slot < 16; slot += 1) peer.open({ slot });
+    await turns(3);
+    const heapOf = (): number => {
+      globalThis.gc?.();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = heapOf();
+    const head = Buffer.from([1, 0, 97, 0x40, 0x1f, 0, 0]); // a key of one letter, a value of 8,000
+    const metadata = new Uint8Array(Buffer.concat([head, Buffer.alloc(8_000, 97)]));
+    for (let generation = 1; generation <= 8_000; generation += 1) {
+      const id = { slot: 100, generation, method: 0, timeoutMs: 0xffff_ffff };
+      const sizes = { metadataBytes: metadata.byteLength, messageBytes: 0, windowBytes: 0 };
+      peer.raw.trySend(peer.write.open({ kind: 1, ...id, ...sizes, sentAt: 0 }), metadata, false);
+      peer.send(peer.write.reset(FrameFlag.fromOpener, 100, generation, ResetReason.cancelled));
+      if (generation % 20 === 0) await turns(2);
+      peer.heard.length = 0;
+    }
+    expect(peer.session.state).toBe('open');
+    expect(heapOf() - before).toBeLessThan(32_000_000); // 64 MB were kept
+    peer.raw.destroy();
+  });
 });
