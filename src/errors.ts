@@ -164,7 +164,7 @@ export const errorTable = {
     'resource_exhausted',
     true,
     'unknown',
-    'the peer cancels or pings more often than it may',
+    'the peer pings more often than it may',
   ),
   ERR_SIDECALL_MESSAGE_TOO_LARGE: row(
     'resource_exhausted',

@@ -33,6 +33,11 @@ export class Acceptors {
   readonly #byName = new Map<string, Acceptor<unknown>>();
   #isEnded = false;
 
+  /** One of the two sides is closing. */
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
   find(kind: number, name: string): Acceptor<unknown> | undefined {
     return this.#byName.get(`${kind}:${name}`);
   }

@@ -349,6 +349,8 @@ export class Callee implements ArrivalHost, AdmissionHost {
     const { kind, method: name, metadata } = call.opening;
     const acceptor = this.#acceptors.find(kind, name);
     if (acceptor === undefined) {
+      // It was begun before its opener knew, or said, that the session closes.
+      if (this.#acceptors.isEnded) return this.#refuseAs(call, ResetReason.goingAway);
       return this.#sendFailure(call, 'unimplemented', 'nobody accepts it here');
     }
     if (acceptor.isFull) {

@@ -16,7 +16,7 @@ function isOlder(generation: number, current: number): boolean {
  * Slots beyond the number that a side announces, for calls of the built-in services: whether it is well can be asked however
  * many calls are open. A call there is short, and counts in no window.
  */
-export const extraSlots = 4;
+const extraSlots = 4;
 
 /** Where a slot stands in the arrays: the extra ones first, so that there are no holes. -1: there is no such slot. */
 function indexOf(slot: number, slotsMax: number): number {

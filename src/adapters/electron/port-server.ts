@@ -52,8 +52,8 @@ const creditMax = 1_024;
 
 // What a page has sent and nobody has taken yet, in all calls of a port.
 const heldMaxBytes = 64 * 1024 * 1024;
-// Calls that are given up cost the session's peer more than the page, and a session bounds them (200 a second): eight ports
-// at this rate stay below. Beyond it a call keeps its place among those in flight for a while.
+// Calls that are given up cost the session's peer more than the page, and each keeps a slot of the session until its handler has
+// settled. Beyond this rate a call keeps its place among those in flight for a while, so that one page cannot hold all slots.
 const givenUpPerSecond = 20;
 const givenUpAtOnce = 64;
 
