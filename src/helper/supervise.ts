@@ -162,17 +162,19 @@ export class Supervisor implements CallTarget {
     });
     // In this order: what the process had sent is delivered, its session ends, and then it is followed.
     void helper.exited.then(async (exit) => {
-      await helper.session.closed;
-      this.#onExit(helper, exit);
+      const error = await helper.session.closed;
+      this.#onExit(helper, exit, error);
     });
   }
 
-  #onExit(helper: HelperProcess, exit: HelperExit): void {
+  #onExit(helper: HelperProcess, exit: HelperExit, error: SidecallError | undefined): void {
     this.#isRunning = false;
     if (this.#final !== undefined) return this.#end(exit);
     const cause = new SidecallError('ERR_SIDECALL_PEER_GONE', exitWords(helper.pid, exit));
     this.#report(cause);
-    const hasFinished = exit.code === 0 && this.#restart?.onSuccess !== true;
+    // Its session went with it, or before it in order: not because of what it did there.
+    const isClean = error === undefined || error.code === 'ERR_SIDECALL_PEER_GONE';
+    const hasFinished = exit.code === 0 && isClean && this.#restart?.onSuccess !== true;
     if (this.#restart === undefined || hasFinished) {
       this.#final = cause;
       return this.#end(exit);

@@ -37,9 +37,8 @@ export function plainEnd(
 export function endOf(link: Link, call: IncomingCall, error: RpcError, isBrief: boolean): End {
   if (isBrief) return plainEnd(error.status, '');
   if (isFromPeer(error)) {
-    // What another process told us is not our caller's to read: it has the status, and whoever runs this end the rest.
-    reportFailure(link, call, error);
-    return plainEnd(error.status, `a call that the handler made failed: ${error.status}`);
+    // Words are made to be told. Details and metadata that another process gave us are not our caller's to read.
+    return plainEnd(error.status, error.message.slice(0, wordsMaxLength));
   }
   try {
     return wholeEnd(link, call, error);

@@ -5,6 +5,7 @@ import { nowMs } from '../../clock.ts';
 import { RpcError, SidecallError } from '../../errors.ts';
 import { emitEvent, type OnEvent } from '../../events.ts';
 import { fixed, ranges } from '../../limits.ts';
+import { pause } from '../../pause.ts';
 import {
   bidi,
   clientStream,
@@ -49,6 +50,8 @@ const kinds: { readonly [Kind in MethodKind]: () => Method } = {
   bidi,
 };
 const creditMax = 1_024;
+// Calls of a page that may wait for a place.
+const waitingMax = 4_096;
 
 // What a page has sent and nobody has taken yet, in all calls of a port.
 const heldMaxBytes = 64 * 1024 * 1024;
@@ -57,12 +60,23 @@ const heldMaxBytes = 64 * 1024 * 1024;
 const givenUpPerSecond = 20;
 const givenUpAtOnce = 64;
 
+interface WaitingCall {
+  readonly start: () => void;
+  /** What its request holds. */
+  readonly cost: number;
+}
+
 export class PortServer implements CallPort {
   readonly #port: MainPort;
   readonly #session: Callable;
   readonly #settings: PortSettings;
   readonly #calls = new Map<number, RelayedCall>();
   readonly #functions = new Map<string, AnyFunction>();
+  // Calls beyond those that may be under way, in their order.
+  readonly #waiting = new Map<number, WaitingCall>();
+  #running = 0;
+  #isPausing = false;
+  readonly #closed = new AbortController();
   #isClosed = false;
   #heldBytes = 0;
   #cooling = 0;
@@ -86,6 +100,8 @@ export class PortServer implements CallPort {
     this.#isClosed = true;
     for (const call of this.#calls.values()) call.cancel(error);
     this.#calls.clear();
+    this.#waiting.clear();
+    this.#closed.abort();
     this.#port.close();
     this.#settings.onClosed();
   }
@@ -107,7 +123,9 @@ export class PortServer implements CallPort {
 
   onCallEnded(id: number, isGivenUp: boolean): void {
     this.#calls.delete(id);
+    this.#running -= 1;
     if (isGivenUp) this.#cooling += 1;
+    this.#startWaiting();
   }
 
   /** Calls that take a place: those under way, and those given up too quickly. */
@@ -119,7 +137,7 @@ export class PortServer implements CallPort {
     const cooled = Math.min(this.#cooling, Math.floor(this.#tokens));
     this.#cooling -= cooled;
     this.#tokens -= cooled;
-    return this.#calls.size + this.#cooling;
+    return this.#running + this.#cooling;
   }
 
   #onMessage(data: unknown): void {
@@ -144,14 +162,42 @@ export class PortServer implements CallPort {
     if (message.t === 'message') this.#take(call, message.value);
     else if (message.t === 'end') call.requests.end();
     else if (message.t === 'credit') call.responses.grant(message.count);
-    else call.cancel(new SidecallError('ERR_SIDECALL_CANCELLED'));
+    else this.#cancel(message.id, call);
+  }
+
+  #cancel(id: number, call: RelayedCall): void {
+    call.cancel(new SidecallError('ERR_SIDECALL_CANCELLED'));
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined) return;
+    this.#waiting.delete(id);
+    this.#calls.delete(id);
+    this.release(waiting.cost);
+  }
+
+  /** Starts what waits, as long as there are places. */
+  #startWaiting(): void {
+    const { maxInFlight } = this.#settings;
+    for (const [id, { start }] of this.#waiting) {
+      if (this.#inFlight >= maxInFlight) break;
+      this.#waiting.delete(id);
+      this.#running += 1;
+      start();
+    }
+    // Places of calls that were given up in a flood come free by time alone.
+    if (this.#waiting.size > 0 && this.#cooling > 0 && !this.#isPausing) void this.#startLater();
+  }
+
+  async #startLater(): Promise<void> {
+    this.#isPausing = true;
+    await pause(1_000 / givenUpPerSecond, this.#closed.signal);
+    this.#isPausing = false;
+    if (!this.#isClosed) this.#startWaiting();
   }
 
   #open(message: OpenMessage): void {
     const { id, method, kind } = message;
-    const { maxInFlight } = this.#settings;
-    if (this.#inFlight >= maxInFlight) {
-      const words = `${method}: the page has ${maxInFlight} calls under way or just given up, as many as main allows`;
+    if (this.#waiting.size >= waitingMax) {
+      const words = `${method}: ${waitingMax} calls of the page already wait for a place`;
       return this.#refuse(id, new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', words));
     }
     const allowed = this.#settings.allowed.get(method);
@@ -171,7 +217,11 @@ export class PortServer implements CallPort {
     }
     const call = new RelayedCall(this, message);
     this.#calls.set(id, call);
-    void call.run(this.#functionOf(allowed, kind)).then(() => this.release(cost));
+    const start = (): void => {
+      void call.run(this.#functionOf(allowed, kind)).then(() => this.release(cost));
+    };
+    this.#waiting.set(id, { start, cost });
+    this.#startWaiting();
   }
 
   /** A request of a stream. */
