@@ -8,11 +8,21 @@ import { checkInteger, checkKeys, checkSignal, checkText } from '../options.ts';
 import { pause } from '../pause.ts';
 import type { Peer } from '../peer.ts';
 import { quiet } from '../quiet.ts';
+import type {
+  AcceptDuplexOptions,
+  AcceptOptions,
+  Channel,
+  ChannelOptions,
+  DuplexOptions,
+} from '../rpc/channel.ts';
 import { type ClientOptions, makeClient } from '../rpc/client.ts';
+import type { Codec } from '../rpc/codec.ts';
+import type { SessionDuplex } from '../rpc/duplex.ts';
 import type { Health } from '../rpc/health.ts';
 import { Registry, type ServeOptions } from '../rpc/registry.ts';
 import type { Client, Handlers, Methods, Service } from '../rpc/service.ts';
-import type { Session } from '../rpc/session.ts';
+import type { Accepted, Session } from '../rpc/session.ts';
+import { AcceptedOfHelper } from './accepted.ts';
 import { type HelperExit, HelperProcess, type StartSettings } from './start.ts';
 import type { HelperState } from './states.ts';
 import { checkRestart, type RestartOptions, Supervisor } from './supervise.ts';
@@ -164,6 +174,45 @@ export class Helper implements AsyncDisposable {
     options?: ServeOptions,
   ): void {
     this.#registry.add(service, handlers, options);
+  }
+
+  /**
+   * As {@link Session.openChannel}, with the process that runs now: a channel ends with its process.
+   * @throws {TypeError | RangeError} for misuse.
+   */
+  openChannel<T, Input = T>(codec: Codec<T, Input>, options: ChannelOptions): Channel<T, Input> {
+    return this.session.openChannel(codec, options);
+  }
+
+  /**
+   * Channels of one name that the helper opens, in every process of it; as {@link Session.channels}.
+   * @throws {TypeError} for misuse, and where the name is accepted already.
+   */
+  channels<T, Input = T>(
+    codec: Codec<T, Input>,
+    options: AcceptOptions,
+  ): Accepted<Channel<T, Input>> {
+    const { states } = this.#supervisor;
+    return new AcceptedOfHelper(states, (session) => session.channels(codec, options));
+  }
+
+  /** As {@link Session.openDuplex}, with the process that runs now. */
+  openDuplex(options: DuplexOptions): SessionDuplex {
+    return this.session.openDuplex(options);
+  }
+
+  /** Byte streams of one name that the helper opens, in every process of it; as {@link Session.duplexes}. */
+  duplexes(options: AcceptDuplexOptions): Accepted<SessionDuplex> {
+    const { states } = this.#supervisor;
+    return new AcceptedOfHelper(states, (session) => session.duplexes(options));
+  }
+
+  /**
+   * As {@link Session.unserve}, in every process of the helper.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where it is not served here.
+   */
+  unserve<M extends Methods>(service: Service<M>): void {
+    this.#registry.remove(service as unknown as Service);
   }
 
   /** What we say of our services to the helper, in every process of it. */

@@ -93,3 +93,30 @@ describe.each(lanes)('notifications over the $lane', ({ openPair }) => {
     await pair.near.close();
   });
 });
+
+it('a reply that waits for half a minute behind others is refused, with words', async () => {
+  const [{ openPair }] = lanes as [(typeof lanes)[number]];
+  await using pair = await openPair({ far: { streamWindowBytes: 16_384 } });
+  const gate = defer();
+  pair.near.serve(Line, { say: () => undefined, heard: () => gate.promise });
+  const outcome = defer<{ code: string; delivered: string; message: string }>();
+  pair.far.serve(Line, {
+    say: async () => {
+      for (;;) {
+        try {
+          await pair.far.client(Line).heard('x'.repeat(1_000));
+        } catch (error) {
+          return outcome.resolve(error as never);
+        }
+      }
+    },
+    heard: () => undefined,
+  });
+  await pair.near.client(Line).say('go');
+  expect(await outcome.promise).toMatchObject({
+    code: 'ERR_SIDECALL_LIMIT_BYTES',
+    delivered: 'no',
+    message: expect.stringContaining('both sides may be waiting for each other'),
+  });
+  gate.resolve();
+});

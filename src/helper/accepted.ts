@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// What every process of a helper opens, one after the other, as one iteration.
+import { rejected } from '../quiet.ts';
+import type { Accepted, Session } from '../rpc/session.ts';
+import type { HelperState, StateFeed } from './states.ts';
+
+type Step<T> = IteratorResult<T, undefined>;
+
+/** Channels or byte streams of the sessions of a helper. It ends when the helper does, or the loop is left. */
+export class AcceptedOfHelper<T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
+  readonly #accept: (session: Session) => Accepted<T>;
+  readonly #states: AsyncIterableIterator<HelperState, undefined>;
+  #current: Accepted<T> | undefined;
+  #isLeft = false;
+  // One at a time, in the order of the calls.
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** `accept`: begins to accept on a session, which throws for misuse. */
+  constructor(states: StateFeed, accept: (session: Session) => Accepted<T>) {
+    this.#accept = accept;
+    this.#states = states.follow();
+    const { latest } = states;
+    if (latest.state === 'running') this.#current = accept(latest.session);
+  }
+
+  next(): Promise<Step<T>> {
+    const step = this.#turn.then(() => this.#next());
+    this.#turn = step.catch(() => undefined);
+    return step;
+  }
+
+  async return(): Promise<Step<T>> {
+    this.#isLeft = true;
+    await this.#states.return?.();
+    await this.#current?.return?.();
+    return { done: true, value: undefined };
+  }
+
+  throw(error: unknown): Promise<Step<T>> {
+    void this.return();
+    return rejected(error);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+
+  async #next(): Promise<Step<T>> {
+    for (;;) {
+      const step = await this.#current?.next();
+      if (step !== undefined && step.done !== true) return step;
+      this.#current = undefined;
+      if (this.#isLeft) return { done: true, value: undefined };
+      const changed = await this.#states.next();
+      if (changed.done === true) return changed;
+      const { value } = changed;
+      // The state that was there at the beginning is told first, and its session may have ended meanwhile.
+      if (value.state === 'running' && value.session.state === 'open') {
+        this.#current = this.#accept(value.session);
+      }
+    }
+  }
+}
