@@ -21,6 +21,8 @@ import {
 export interface MessageType<T, Input = T> {
   encode(message: Input, writer?: protobufjs.Writer): protobufjs.Writer;
   decode(reader: protobufjs.Reader | Uint8Array, length?: number): T;
+  /** A message as a plain object, with the defaults of what was not sent. */
+  toObject?(message: never, options?: { defaults?: boolean }): Record<string, unknown>;
   /** What is wrong with a message, or null. Static modules have it unless they were made with `--no-verify`. */
   verify?(message: never): string | null;
 }
@@ -137,7 +139,36 @@ export function protobuf<T, Input = T>(type: MessageType<T, Input>): Codec<T, In
         : Buffer.from(bytes);
       return type.decode(own);
     },
+    plain: (message) => {
+      if (type.toObject === undefined) {
+        throw new TypeError('the message type has no toObject(): make it without --no-convert');
+      }
+      return withNumbers(type.toObject(message as never, { defaults: true }));
+    },
   };
+}
+
+/**
+ * 64-bit numbers as numbers: the objects that protobufjs may give for them have methods, which plain data has not.
+ * @throws {RangeError} for one that a number does not hold exactly.
+ */
+function withNumbers(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
+  if (Array.isArray(value)) return value.map(withNumbers);
+  const { low, high, unsigned, toNumber } = value as Partial<LongLike>;
+  if (typeof toNumber === 'function' && low !== undefined && high !== undefined) {
+    const number = (high + (unsigned === true && high < 0 ? 2 ** 32 : 0)) * 2 ** 32 + (low >>> 0);
+    if (Number.isSafeInteger(number)) return number;
+    throw new RangeError(`the 64-bit number ${String(value)} is beyond what a number holds`);
+  }
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, withNumbers(each)]));
+}
+
+interface LongLike {
+  readonly low: number;
+  readonly high: number;
+  readonly unsigned: boolean;
+  readonly toNumber: () => number;
 }
 
 /** A type of another copy of protobufjs (two in one tree are normal) knows our reader for none of its own. */

@@ -29,6 +29,11 @@ export interface Codec<T, Input = T> {
    * reused when this returns: copy what is kept. What it throws fails the call with `DECODE`.
    */
   decode(bytes: Uint8Array, isOwned: boolean): T;
+  /**
+   * A decoded value as plain data (objects without a class, arrays, bytes, texts, numbers), for those who can be given nothing else:
+   * pages of Electron. Left out: it is plain already. What it throws fails the call with `ENCODE`.
+   */
+  plain?(value: T): unknown;
 }
 
 /** Raw bytes, uninterpreted. The receiver gets its own copy. */

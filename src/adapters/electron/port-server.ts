@@ -215,10 +215,14 @@ export class PortServer implements CallPort {
     } catch (error) {
       return this.#refuse(id, SidecallError.from(error));
     }
-    const call = new RelayedCall(this, message);
-    this.#calls.set(id, call);
+    this.#calls.set(id, new RelayedCall(this, message));
     const start = (): void => {
-      void call.run(this.#functionOf(allowed, kind)).then(() => this.release(cost));
+      const call = this.#calls.get(id) as RelayedCall;
+      const { method: description } = allowed;
+      const answers =
+        description !== undefined && 'response' in description ? description.response : undefined;
+      const plain = answers?.plain && ((value: unknown) => answers.plain?.(value));
+      void call.run(this.#functionOf(allowed, kind), plain).then(() => this.release(cost));
     };
     this.#waiting.set(id, { start, cost });
     this.#startWaiting();

@@ -63,6 +63,11 @@ export function tight<T>(value: T, depth = 0): T {
   if (value instanceof Uint8Array) return new Uint8Array(value) as T & Uint8Array;
   if (Array.isArray(value)) return value.map(inner) as T;
   if (value instanceof Date) return value;
-  // A copy of whatever else has fields: no codec of ours gives more.
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== null && prototype !== Object.prototype) {
+    const kind = (value as object).constructor?.name ?? 'object of some class';
+    const words = `an answer holds a ${kind}, which a page cannot be given: a codec says by plain() what it is as plain data`;
+    throw new SidecallError('ERR_SIDECALL_ENCODE', words, { delivered: 'yes' });
+  }
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, inner(each)])) as T;
 }

@@ -2,6 +2,7 @@
 // One call of a page, made again on a session: its requests as they come, its responses as the page takes them.
 import { RpcError, SidecallError } from '../../errors.ts';
 import type { CallOptions } from '../../rpc/call.ts';
+import { wordsOf } from '../../words.ts';
 import {
   type MainMessage,
   type PageMessage,
@@ -16,6 +17,8 @@ export type OpenMessage = Extract<PageMessage, { t: 'open' }>;
 
 // biome-ignore lint/suspicious/noExplicitAny: the kinds of methods differ
 export type AnyFunction = (...args: any[]) => any;
+
+type Plain = ((value: unknown) => unknown) | undefined;
 
 /** What carries a call. */
 export interface CallPort {
@@ -57,11 +60,12 @@ export class RelayedCall {
     this.cancel(error);
   }
 
-  async run(call: AnyFunction): Promise<void> {
+  /** `plain`: what the codec of the answers makes of them for a page. */
+  async run(call: AnyFunction, plain: Plain): Promise<void> {
     const { id, method } = this.#opening;
     let isGivenUp = false;
     try {
-      const value = await this.#make(call);
+      const value = await this.#make(call, plain);
       isGivenUp = this.#given.signal.aborted; // in the middle of a stream
       if (!isGivenUp) this.#post({ t: 'result', id, value: tight(value) });
     } catch (error) {
@@ -74,17 +78,28 @@ export class RelayedCall {
     }
   }
 
-  async #make(call: AnyFunction): Promise<unknown> {
+  async #make(call: AnyFunction, plain: Plain): Promise<unknown> {
     const { kind, value } = this.#opening;
     const takesStream = kind === 'clientStream' || kind === 'bidi';
     const given = call(takesStream ? this.requests : value, this.#options());
-    if (kind !== 'serverStream' && kind !== 'bidi') return given;
+    if (kind !== 'serverStream' && kind !== 'bidi') return this.#plainOf(await given, plain);
     for await (const response of given) {
       await this.responses.take();
       if (this.#given.signal.aborted) break;
-      this.#post({ t: 'message', id: this.#opening.id, value: tight(response) });
+      const value = tight(this.#plainOf(response, plain));
+      this.#post({ t: 'message', id: this.#opening.id, value });
     }
     return undefined;
+  }
+
+  #plainOf(value: unknown, plain: Plain): unknown {
+    if (plain === undefined || value === undefined) return value;
+    try {
+      return plain(value);
+    } catch (cause) {
+      const words = `${this.#opening.method}: the answer cannot be given to a page: ${wordsOf(cause)}`;
+      throw new SidecallError('ERR_SIDECALL_ENCODE', words, { cause, delivered: 'yes' });
+    }
   }
 
   #options(): CallOptions {
