@@ -1,5 +1,6 @@
 // sidecall list, call, and doctor PATH: against a live listener, a dead socket, and one that is not ours.
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { resolve } from 'node:path';
@@ -36,6 +37,8 @@ const Desk = service('Desk', {
   put: clientStream<string, void>(),
   raw: unary<Uint8Array, Uint8Array>({ request: bytes, response: bytes }),
   fail: unary<void, void>(),
+  drop: notification<string>(),
+  turn: unary<{ body: Uint8Array }, { body: Uint8Array }>(),
   hang: unary<void, void>(),
 });
 const { root } = protobufjs.parse(`syntax = "proto3"; package demo;
@@ -54,6 +57,10 @@ async function desk(options: object = {}): Promise<Listener & { logged: string[]
     log: (text) => void logged.push(text),
     put: () => undefined,
     raw: (payload) => payload,
+    drop: () => {
+      throw new RpcError('not_found', 'no such log');
+    },
+    turn: ({ body }) => ({ body: body.slice().reverse() }),
     fail: () => {
       throw new RpcError('not_found', 'no such page');
     },
@@ -114,6 +121,51 @@ describe('G8 sidecall call', () => {
     const { stdout, stderr, status } = await sidecall('call', listener.path, ...args);
     expect({ stdout, status }).toEqual({ stdout: '', status: 1 });
     expect(stderr).toContain(words);
+  });
+});
+
+describe('row 32 sidecall call', () => {
+  it('fails where the handler of a notification failed', async () => {
+    await using listener = await desk();
+    const { stdout, stderr, status } = await sidecall('call', listener.path, 'Desk.drop', '"x"');
+    expect({ stdout, status }).toEqual({ stdout: '', status: 1 });
+    expect(stderr).toContain('no such log');
+  });
+
+  it('writes and takes bytes as base64', async () => {
+    await using listener = await desk();
+    const text = '{"name":"a","body":{"$bytes":"AP8Q"}}';
+    const { stdout, stderr } = await sidecall('call', listener.path, 'Desk.turn', text);
+    expect({ stdout, stderr }).toEqual({
+      stdout: '{"body":{"$bytes":"EP8A"}}\n',
+      stderr: '',
+    });
+    const wrong = await sidecall('call', listener.path, 'Desk.turn', '{"body":{"$bytes":"%"}}');
+    expect(wrong.status).toBe(2);
+    expect(wrong.stderr).toContain('$bytes must be base64');
+  });
+
+  it.each(['', ' ', '1e3', '-1', '0x10'])('refuses --timeout %j', async (given) => {
+    await using listener = await desk();
+    const args = ['call', listener.path, 'Desk.fail', `--timeout=${given}`];
+    const { stderr, status } = await sidecall(...args);
+    expect(status).toBe(2);
+    expect(stderr).toContain(`--timeout must be a number of milliseconds, got '${given}'`);
+  });
+
+  it('ends without words where the reader of its output has seen enough', async () => {
+    await using listener = await desk();
+    const args = [main, 'call', listener.path, 'Desk.count', '{"to":100000}'];
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const exited = once(child, 'exit');
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    await once(child.stdout, 'data');
+    child.stdout.destroy();
+    expect(await exited).toEqual([0, null]);
+    expect(stderr).toBe('');
   });
 });
 
