@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One listener per signal, however many wait for it: Node warns of a leak at the eleventh, and signals outlive what uses them.
+// A signal gets one listener of ours, however many calls wait for it: Node warns of a leak at the
+// eleventh listener, and a signal often outlives the calls that use it.
 
 const waiting = new WeakMap<AbortSignal, Set<() => void>>();
 

@@ -71,9 +71,9 @@ export interface SessionOptions {
    */
   readonly introspection?: boolean | undefined;
   /**
-   * What is served from the first call on: `[implement(Contract, handlers)]`. Left out: calls that come before the first
-   * `serve()` wait for it, in their window and until their deadlines. With a list, an empty one too, they are refused with
-   * `unimplemented`.
+   * Services that the first call finds already: `[implement(Contract, handlers)]`. Default: none, and
+   * calls that arrive before the first `serve()` wait for it, within their window and until their
+   * deadlines. With a list, an empty one too, calls of other services are refused with `unimplemented`.
    */
   readonly services?: readonly Implementation[] | undefined;
   /**
@@ -178,7 +178,7 @@ export function checkSessionOptions(
   };
 }
 
-/** Those of a listener or helper are served by its registry; others by each session that is made. */
+/** A listener or helper serves its services by its registry; a session without one serves them itself. */
 function checkServices(
   services: readonly Implementation[] | undefined,
   registry: Registry | undefined,

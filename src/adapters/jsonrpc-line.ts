@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One JSON-RPC connection over a channel: what waits to be sent, and when more is read.
+// JSON-RPC over a channel: the queue of messages to send, and the decision when to read more.
 import type { Message } from 'vscode-jsonrpc/node';
 import { SidecallError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
@@ -10,7 +10,7 @@ import type { Channel } from '../rpc/channel.ts';
 import type { Codec } from '../rpc/codec.ts';
 import type { Session } from '../rpc/session.ts';
 
-/** What a channel of JSON-RPC carries: messages that arrive, and text that was made of messages before. */
+/** The channel delivers messages; it takes messages, or text that was encoded before. */
 export type JsonRpcChannel = Channel<Message, string | Message>;
 
 /** Plain JSON: what depth a message of JSON-RPC has is its protocol's business. */
@@ -68,7 +68,7 @@ export class Line {
   #expected: number | undefined;
   // Requests that may be given out beyond those that always may, since nothing but time has passed.
   #extra = 0;
-  // What has arrived behind a request that waits for room.
+  // Messages that arrived behind a request that waits for room.
   readonly #held = new Fifo<Message>();
   #wakeReader: () => void = () => undefined;
   #isSending = false;
@@ -91,8 +91,9 @@ export class Line {
   }
 
   /**
-   * In the order of the calls. Resolves when it was admitted. Nothing is refused for want of room: who sends without
-   * awaiting keeps what it sends, as with a stream of Node. Responses are bounded by the requests that are read.
+   * Messages leave in the order of the calls. The promise resolves when the channel took the message.
+   * No message is refused for want of room: a sender that does not await holds its messages in memory,
+   * as with a stream of Node. The number of requests that are read bounds the responses.
    */
   send(message: Message): Promise<void> {
     return quiet(
@@ -115,8 +116,9 @@ export class Line {
   }
 
   /**
-   * What comes in, once. A request is given out when there is room for its response, and what follows it waits behind it, but
-   * for responses: what waits for those may be what makes the room.
+   * Messages of the peer; to be iterated once. A request is given out when there is room for its
+   * response, and later messages wait behind it. Responses do not wait, since a handler that waits for
+   * one may be the one that makes the room.
    */
   async *messages(): AsyncGenerator<Message> {
     this.#isRead = true;
@@ -194,7 +196,7 @@ export class Line {
     void this.#end().catch(() => undefined);
   }
 
-  /** One of the two users needs it no more. */
+  /** The reader and the writer each call it once; the second call leaves the channel. */
   dispose(): void {
     this.#users -= 1;
     if (this.#users === 0) this.leave();

@@ -14,7 +14,7 @@ export function parseJson(text: string): unknown {
   });
 }
 
-/** One line; nothing for `undefined`. */
+/** The value as one line of JSON; the empty text for `undefined`. */
 export function printJson(value: unknown): string {
   const text = JSON.stringify(value, (_name, member: unknown) => {
     if (!(member instanceof Uint8Array)) return member;

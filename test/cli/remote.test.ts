@@ -124,7 +124,7 @@ describe('G8 sidecall call', () => {
   });
 });
 
-describe('row 32 sidecall call', () => {
+describe('sidecall call, used in a script', () => {
   it('fails where the handler of a notification failed', async () => {
     await using listener = await desk();
     const { stdout, stderr, status } = await sidecall('call', listener.path, 'Desk.drop', '"x"');

@@ -370,7 +370,7 @@ describe('a hostile peer', () => {
     peer.raw.destroy();
   });
 
-  it('row 102 half-sent messages that each announce the maximum are bounded by their window', async () => {
+  it('half-sent messages that each announce the maximum are bounded by their window', async () => {
     const peer = hostilePeer();
     peer.session.serve(Desk, deskHandlers());
     peer.announce('Desk.same');
