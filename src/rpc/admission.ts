@@ -51,6 +51,7 @@ class ParkingPlace implements WaitingPlace {
     const parked: Parked = { call, request };
     this.#entries.add(parked);
     call.unpark = () => {
+      call.unpark = undefined; // it holds the request
       if (this.#entries.delete(parked)) this.departed += 1;
     };
   }
@@ -70,7 +71,7 @@ class ParkingPlace implements WaitingPlace {
 }
 
 /** What is known of the answers of one method in this session. */
-class MethodLoad {
+export class MethodLoad {
   readonly parked = new ParkingPlace('answers-expected');
   running = 0;
   /** Bytes of an answer by those before, the largest of late; undefined: there was none yet. */
@@ -117,6 +118,7 @@ export class Admission implements Timed {
 
   admit(call: IncomingCall, request: Request): void {
     if (isNotification(call)) return this.#admitNotification(call, request);
+    if (answersOnce(request.served)) call.load = this.#loadOf(request.served);
     const isSmall = request.served.isBuiltIn;
     if (!isSmall && (this.#host.isUnread || this.#unread.waiting > 0)) {
       return this.#park(this.#unread, call, request);
@@ -145,25 +147,23 @@ export class Admission implements Timed {
     }
   }
 
-  noteStarted(served: Served): void {
+  noteStarted({ load }: IncomingCall): void {
     this.#running += 1;
-    if (!answersOnce(served)) return;
-    const load = this.#loadOf(served);
+    if (load === undefined) return;
     load.running += 1;
     this.#reservedBytes += load.expectedBytes ?? 0;
   }
 
-  noteSettled(served: Served): void {
+  noteSettled({ load }: IncomingCall): void {
     this.#running -= 1;
-    if (!answersOnce(served)) return;
-    const load = this.#loadOf(served);
+    if (load === undefined) return;
     load.running -= 1;
     this.#reservedBytes -= load.expectedBytes ?? 0;
   }
 
-  /** A handler of the method has answered with so many bytes. */
-  noteAnswer(served: Served, bytes: number): void {
-    const load = this.#loadOf(served);
+  /** Its handler has answered with so many bytes. */
+  noteAnswer({ load }: IncomingCall, bytes: number): void {
+    if (load === undefined) return;
     this.#reservedBytes -= load.reservedBytes;
     load.note(bytes);
     this.#reservedBytes += load.reservedBytes;
@@ -198,10 +198,9 @@ export class Admission implements Timed {
   }
 
   #admitAnswering(call: IncomingCall, request: Request): void {
-    const { served } = request;
-    if (served.isBuiltIn) return this.#host.run(call, request);
-    if (!answersOnce(served)) return this.#start(call, request);
-    const load = this.#loadOf(served);
+    const { load } = call;
+    if (request.served.isBuiltIn) return this.#host.run(call, request);
+    if (load === undefined) return this.#start(call, request);
     if (load.parked.waiting === 0 && this.#mayStart(load)) return this.#start(call, request);
     this.#park(load.parked, call, request);
     this.#delayed.add(load);

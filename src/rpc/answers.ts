@@ -106,13 +106,17 @@ export class AnswerQueue implements WaitingPlace {
       discard(answer.body);
       return refusal;
     }
+    call.isBorrowed = answer.codec.reusesBytes === true; // what the queue keeps is copied
+    const answers = this.#link.sendCredit[Window.answers] as SendCredit;
+    if (this.#waiting.size === 0 && answers.hasCredit) {
+      this.#sendNow(call, answer, answers);
+      return undefined;
+    }
+    answer.body = keepWaiting(answer.codec, answer.body);
     this.#waiting.set(call, answer);
     this.#waitingBytes += answer.bodyBytes;
-    call.isBorrowed = answer.codec.reusesBytes === true; // what the queue keeps is copied
-    this.send();
-    if (!this.#waiting.has(call)) return undefined;
-    answer.body = keepWaiting(answer.codec, answer.body);
     this.#link.waits.add(this);
+    this.send();
     return undefined;
   }
 
@@ -128,13 +132,14 @@ export class AnswerQueue implements WaitingPlace {
     for (const [call, answer] of this.#waiting) {
       if (!answers.hasCredit) return;
       this.#remove(call);
-      if (isDetached(answer.body, answer.bodyBytes)) {
-        this.#onLost(call);
-        continue;
-      }
-      answers.spend(chargeOf(answer.bodyBytes));
-      this.#send(call, answer);
+      this.#sendNow(call, answer, answers);
     }
+  }
+
+  #sendNow(call: IncomingCall, answer: Answer, answers: SendCredit): void {
+    if (isDetached(answer.body, answer.bodyBytes)) return this.#onLost(call);
+    answers.spend(chargeOf(answer.bodyBytes));
+    this.#send(call, answer);
   }
 
   /** Forgets an answer that nobody waits for any more. */

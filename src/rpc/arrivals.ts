@@ -113,7 +113,8 @@ export class Arrivals {
     this.#streams.open(header.slot, header.generation);
     checkKind(kind, header.flags, messageBytes);
     const window = kind === CallKind.notification ? Window.notifications : Window.requests;
-    const { method, nameBytes } = this.#nameOf(header, payload);
+    const nameBytes = header.a < inlineName ? 0 : header.a - inlineName;
+    const method = nameBytes === 0 ? this.#names.nameOf(header.a) : nameIn(payload, nameBytes);
     const isExtra = this.#streams.isExtra(header.slot);
     if (isExtra) checkExtra(method, kind, messageBytes);
     const charge = isExtra ? 0 : takeMessage(this.#link, window, messageBytes);
@@ -189,13 +190,6 @@ export class Arrivals {
     return this.#registry.find(method)?.request ?? discarded;
   }
 
-  /** The number of a name that was announced, or the name itself, in front of the metadata. */
-  #nameOf({ a: method }: Header, payload: Uint8Array): { method: string; nameBytes: number } {
-    if (method < inlineName) return { method: this.#names.nameOf(method), nameBytes: 0 };
-    const nameBytes = method - inlineName;
-    return { method: methodName(payload.subarray(0, nameBytes), nameBytes), nameBytes };
-  }
-
   /** What is left of a call's time: it ran while the call was under way, too. */
   #timeLeftMs({ b: timeoutMs, f: sentAt }: Header): number {
     if (timeoutMs === noTimeout) return noTimeout;
@@ -214,6 +208,11 @@ export class Arrivals {
     schedule.sendControl(schedule.header.reset(0, slot, generation, reason));
     this.#link.giveBack(window, charge);
   }
+}
+
+/** A name that was not announced, in front of the metadata. @throws {SidecallError} `PROTOCOL`. */
+function nameIn(payload: Uint8Array, nameBytes: number): string {
+  return methodName(payload.subarray(0, nameBytes), nameBytes);
 }
 
 /** @throws {SidecallError} `PROTOCOL` for a call that has no business beyond the number of streams announced. */

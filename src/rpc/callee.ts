@@ -429,7 +429,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
 
   /** Never throws: what a handler does is its call's affair. */
   run(call: IncomingCall, request: Request): void {
-    this.#admission.noteStarted(request.served);
+    this.#admission.noteStarted(call);
     call.isRunning = true;
     // The application has it now. A notification keeps its place until its handler settled, so that
     // whoever sends too many of them waits.
@@ -467,7 +467,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
   }
 
   #onReturned(call: IncomingCall, served: Served, value: unknown): void {
-    this.#noteSettled(call, served);
+    this.#noteSettled(call);
     if (call.isOver) {
       freeValue(value);
       return this.#onSettledLate(call);
@@ -491,7 +491,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
       freeValue(value);
       return this.#onThrownAway(call, error);
     }
-    this.#admission.noteAnswer(served, answer.bodyBytes);
+    this.#admission.noteAnswer(call, answer.bodyBytes);
     const refusal = this.#answers.add(call, answer);
     if (refusal !== undefined) this.#sendFailure(call, 'resource_exhausted', refusal);
   }
@@ -512,7 +512,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
   }
 
   #onThrown(call: IncomingCall, served: Served, error: unknown): void {
-    this.#noteSettled(call, served);
+    this.#noteSettled(call);
     // Over: the call was given up, and a handler that ends by throwing does as it was told.
     if (call.isOver) return this.#onSettledLate(call);
     if (RpcError.is(error)) return this.#end(call, endOf(this.#link, call, error, this.isUnread));
@@ -609,8 +609,8 @@ export class Callee implements ArrivalHost, AdmissionHost {
   }
 
   /** The handler settled. */
-  #noteSettled(call: IncomingCall, served: Served): void {
-    this.#admission.noteSettled(served);
+  #noteSettled(call: IncomingCall): void {
+    this.#admission.noteSettled(call);
     call.isRunning = false;
     this.#giveBack(call);
     if (call.isOver) call.lease?.settle();

@@ -196,6 +196,7 @@ export class Caller implements CallOwner, OpenCalls {
   /** Something came free: starts what waits, in order. */
   startWaiting(): void {
     for (const waiting of this.#queues) {
+      if (waiting.waiting === 0) continue;
       for (let call = waiting.peek(); call; call = waiting.peek()) {
         if (this.#whyWaits(call) !== undefined) break;
         waiting.shift();
@@ -462,8 +463,9 @@ export class Caller implements CallOwner, OpenCalls {
       return this.#refuse(call, detachedError(request.method));
     }
     const number = this.#numberOf(request);
-    const name = number === undefined ? Buffer.from(request.method) : nothing;
-    if (name.byteLength + request.metadata.byteLength > schedule.fragmentBytes) {
+    const { metadata } = request;
+    const prefix = number === undefined ? withName(request.method, metadata) : metadata;
+    if (prefix.byteLength > schedule.fragmentBytes) {
       const words = `${request.method}: name and metadata exceed ${schedule.fragmentBytes} bytes`;
       return this.#refuse(call, new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words));
     }
@@ -479,15 +481,13 @@ export class Caller implements CallOwner, OpenCalls {
       kind: request.kind,
       slot: call.slot,
       generation: call.generation,
-      method: number ?? inlineName + name.byteLength,
+      method: number ?? inlineName + prefix.byteLength - metadata.byteLength,
       timeoutMs: call.deadline === undefined ? noTimeout : timeLeftMs(call.deadline),
-      metadataBytes: request.metadata.byteLength,
+      metadataBytes: metadata.byteLength,
       messageBytes: request.bodyBytes,
       windowBytes: request.options.windowBytes ?? 0,
       sentAt: call.deadline === undefined ? notSaid : sentNow(),
     });
-    const { metadata } = request;
-    const prefix = name.byteLength === 0 ? metadata : Buffer.concat([name, metadata]);
     schedule.send(call, header, prefix, request.body, request.bodyBytes);
     if (request.kind !== CallKind.notification) call.writer?.start();
     else if (!call.isSettled) call.resolve(undefined);
@@ -529,6 +529,11 @@ export class Caller implements CallOwner, OpenCalls {
     const header = schedule.header.reset(flags, call.slot, call.generation, reason);
     schedule.sendControl(header, undefined, true);
   }
+}
+
+/** A name that has no number stands in front of the metadata. */
+function withName(method: string, metadata: Uint8Array): Uint8Array {
+  return Buffer.concat([Buffer.from(method), metadata]);
 }
 
 /**

@@ -4,6 +4,7 @@ import { nodeError, SidecallError, type SidecallErrorCode } from '../errors.ts';
 import { CallKind } from '../frame.ts';
 import type { Metadata } from '../metadata.ts';
 import type { Peer } from '../peer.ts';
+import type { MethodLoad } from './admission.ts';
 import type { CallContext } from './call.ts';
 import type { ChannelCore } from './channel-core.ts';
 import { armDeadline, type HandlerScope, type Timed } from './deadline.ts';
@@ -76,6 +77,8 @@ export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerSc
   isOver = false;
   /** Its opener was not told yet that it is over: that waits for the handler to settle. */
   owedReset: number | undefined;
+  /** What is known of its method's answers, where it gives one. */
+  load: MethodLoad | undefined;
   /** Takes it from where it waits to be started. */
   unpark: (() => void) | undefined;
   /** The window was given back. */

@@ -110,6 +110,7 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
 
   resolve(value: unknown): void {
     this.#settle();
+    this.answer = undefined;
     this.reader?.end();
     this.writer?.fail(ended(this.request.method, 'once the call was answered'));
     this.onEndTaken?.(undefined);
@@ -123,6 +124,7 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
     this.promise.catch(ignore);
     discard(this.request.body);
     releaseValue(this.answer); // it waited for trailers
+    this.answer = undefined;
     this.channel?.fail(reason, { now });
     this.reader?.fail(reason, { now });
     this.writer?.fail(reason);

@@ -35,13 +35,9 @@ interface Arrived {
   readonly bytes: Uint8Array;
   /** Its memory, where that is to be given back. */
   readonly assembly: Assembly | undefined;
-  readonly charges: Charges;
-}
-
-/** What a message takes of the window of its stream, and of that of all streams; `beyond` that, nothing of the latter. */
-interface Charges {
-  readonly stream: number;
-  readonly session: number;
+  /** Bytes that it takes of the window of its stream, and of that of all streams unless it `isBeyond` that. */
+  readonly charge: number;
+  readonly isBeyond: boolean;
 }
 
 interface Waiter {
@@ -69,12 +65,14 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   // The message that arrives in pieces, and memory handed out for its first one.
   #assembly: Assembly | undefined;
   #placed: Assembly | undefined;
-  #charges: Charges | undefined;
+  // What the message that arrives takes, until it is whole.
+  #charge = 0;
+  #isChargedBeyond = false;
   // Bytes that the session is charged for what has arrived and was not taken.
   #held = 0;
   #isReleased = false;
-  // A message beyond the window of all streams has arrived and was not taken: there may be one.
-  #isBeyond = false;
+  // A message beyond the window of all streams has begun and was not taken: there may be one.
+  #hasBeyond = false;
   #isEnded = false;
   /** Whoever reads has had enough: what happens to the stream is no news any more. */
   #isStopped = false;
@@ -123,16 +121,18 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     if (this.#isEnded) throw protocol('message behind the end of its stream');
     if (this.isMidMessage) throw protocol('message inside another');
     if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
-    const stream = chargeOf(messageBytes);
-    this.#credit.take(stream);
-    if (session === 0 && this.#isBeyond) throw protocol('second message beyond the window');
+    const charge = chargeOf(messageBytes);
+    const isBeyond = session === 0;
+    this.#credit.take(charge);
+    if (isBeyond && this.#hasBeyond) throw protocol('second message beyond the window');
     if (this.#isStopped) {
       this.#skipping = block === undefined ? messageBytes - payload.byteLength : 0;
       return this.#link.giveBack(Window.streams, session);
     }
-    if (session === 0) this.#isBeyond = true;
+    if (isBeyond) this.#hasBeyond = true;
     this.#held += session;
-    this.#charges = { stream, session };
+    this.#charge = charge;
+    this.#isChargedBeyond = isBeyond;
     const placed = this.#placed;
     this.#placed = undefined;
     if (block !== undefined) {
@@ -186,7 +186,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   /** The stream is over: what has arrived may still be taken, and the session is charged nothing for it. */
   release(): void {
     this.#isReleased = true;
-    this.#giveBackSession(this.#held);
+    const held = this.#held;
+    this.#held = 0;
+    if (held > 0) this.#link.giveBack(Window.streams, held);
   }
 
   next(): Promise<IteratorResult<unknown, undefined>> {
@@ -241,17 +243,18 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   }
 
   #onWhole(bytes: Uint8Array, assembly: Assembly | undefined): void {
-    const charges = this.#charges as Charges;
-    this.#charges = undefined;
+    const charge = this.#charge;
+    const isBeyond = this.#isChargedBeyond;
+    this.#charge = 0;
     const waiter = this.#waiters.shift();
     if (waiter === undefined) {
       const kept = assembly === undefined ? Buffer.from(bytes) : bytes;
-      this.#arrived.push({ bytes: kept, assembly, charges });
+      this.#arrived.push({ bytes: kept, assembly, charge, isBeyond });
       this.#arrivedBytes += bytes.byteLength;
       return;
     }
     try {
-      const value = this.#decode(bytes, assembly, charges, false);
+      const value = this.#decode(bytes, assembly, charge, isBeyond, false);
       waiter.resolve({ done: false, value });
     } catch (error) {
       waiter.promise.catch(ignore);
@@ -260,10 +263,11 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     }
   }
 
-  #take({ bytes, assembly, charges }: Arrived): Promise<IteratorResult<unknown, undefined>> {
+  #take(arrived: Arrived): Promise<IteratorResult<unknown, undefined>> {
+    const { bytes, assembly, charge, isBeyond } = arrived;
     this.#arrivedBytes -= bytes.byteLength;
     try {
-      const value = this.#decode(bytes, assembly, charges, true);
+      const value = this.#decode(bytes, assembly, charge, isBeyond, true);
       return Promise.resolve({ done: false, value });
     } catch (error) {
       this.#stopAfter(error);
@@ -275,19 +279,20 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   #decode(
     bytes: Uint8Array,
     assembly: Assembly | undefined,
-    charges: Charges,
+    charge: number,
+    isBeyond: boolean,
     isOwned: boolean,
   ): unknown {
-    if (!this.#isReleased) this.#giveBackSession(charges.session);
+    this.#giveBackSession(charge, isBeyond);
     const lent = assembly?.lent;
-    lent?.whenReleased(() => this.#giveBack(charges));
+    lent?.whenReleased(() => this.#giveBack(charge, isBeyond));
     // What came before its method was served lies in memory of its own.
     const isPlain = assembly === undefined || assembly.codec !== this.codec;
     const value = isPlain
       ? decodeWith(this.codec, bytes, isOwned || assembly !== undefined)
       : assembly.decode();
     this.taken += 1;
-    if (lent === undefined) this.#giveBack(charges);
+    if (lent === undefined) this.#giveBack(charge, isBeyond);
     return value;
   }
 
@@ -297,12 +302,12 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   }
 
   /** The application has done with a message. Where the peer's half is over nobody waits for stream credit. */
-  #giveBack(charges: Charges): void {
+  #giveBack(charge: number, isBeyond: boolean): void {
     const stream = this.#stream;
-    let batch = this.#credit.giveBack(charges.stream);
-    // Who sends beyond the window of all streams waits for this one to be taken.
-    if (charges.session === 0) {
-      this.#isBeyond = false;
+    let batch = this.#credit.giveBack(charge);
+    // The sender of a message beyond the window of all streams waits for this one to be taken.
+    if (isBeyond) {
+      this.#hasBeyond = false;
       if (batch === 0) batch = this.#credit.flush();
     }
     if (batch > 0 && stream.isOpen && !this.#isEnded && !this.#isStopped) {
@@ -314,23 +319,23 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
 
   #dropPieces(): void {
     this.#placed = undefined;
-    if (this.#charges !== undefined && !this.#isReleased) {
-      this.#giveBackSession(this.#charges.session);
-    }
-    this.#charges = undefined;
+    this.#giveBackSession(this.#charge, this.#isChargedBeyond);
+    this.#charge = 0;
     this.#assembly = undefined;
   }
 
   #dropArrived(): void {
     for (let arrived = this.#arrived.shift(); arrived; arrived = this.#arrived.shift()) {
       arrived.assembly?.release();
-      if (!this.#isReleased) this.#giveBackSession(arrived.charges.session);
+      this.#giveBackSession(arrived.charge, arrived.isBeyond);
     }
     this.#arrivedBytes = 0;
   }
 
-  #giveBackSession(bytes: number): void {
-    this.#held -= bytes;
-    if (bytes > 0) this.#link.giveBack(Window.streams, bytes);
+  /** The window of all streams has its part of a message back, unless the end of the stream gave it back before. */
+  #giveBackSession(charge: number, isBeyond: boolean): void {
+    if (isBeyond || charge === 0 || this.#isReleased) return;
+    this.#held -= charge;
+    this.#link.giveBack(Window.streams, charge);
   }
 }

@@ -38,18 +38,28 @@ export interface WriterParts {
   readonly isDivisible?: boolean;
 }
 
-interface Waiting {
-  /** It counts in its stream's window only. */
-  isBeyond: boolean;
-  /** A part of it was sent as a message of its own. */
-  isBegun: boolean;
-  /** The send queue calls it when the last piece has left. */
-  onTaken: (() => void) | undefined;
+/** A message whose promise has not settled. */
+class Waiting {
   body: Body;
   bodyBytes: number;
+  /** It counts in its stream's window only. */
+  isBeyond = false;
+  /** A part of it was sent as a message of its own. */
+  isBegun = false;
+  /** The send queue calls it when the last piece has left. */
+  onTaken: (() => void) | undefined;
   readonly promise: Promise<void>;
-  readonly resolve: () => void;
-  readonly reject: (reason: unknown) => void;
+  resolve!: () => void;
+  reject!: (reason: unknown) => void;
+
+  constructor(body: Body, bodyBytes: number) {
+    this.body = body;
+    this.bodyBytes = bodyBytes;
+    this.promise = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
 }
 
 const nothing = new Uint8Array(0);
@@ -286,7 +296,7 @@ export class StreamWriter implements WaitingPlace {
       this.#give(body, bodyBytes, isBeyond, undefined);
       return admitted;
     }
-    const waiting = makeWaiting(body, bodyBytes);
+    const waiting = new Waiting(body, bodyBytes);
     this.#admitWaiting(waiting, isBeyond);
     return waiting.promise;
   }
@@ -336,7 +346,7 @@ export class StreamWriter implements WaitingPlace {
       const words = `${this.#name}: ${fixed.waitingSendsMax} messages already wait on this stream; await send()`;
       throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words);
     }
-    const waiting = makeWaiting(keepWaiting(this.#codec, body), bodyBytes);
+    const waiting = new Waiting(keepWaiting(this.#codec, body), bodyBytes);
     this.#waiting.push(waiting);
     this.#waitingBytes += bodyBytes;
     this.#link.waits.add(this);
@@ -349,17 +359,6 @@ export class StreamWriter implements WaitingPlace {
   #noteBlocked(): void {
     if (this.#isStarted && this.#credit.hasCredit) this.#link.blocked.add(this);
   }
-}
-
-function makeWaiting(body: Body, bodyBytes: number): Waiting {
-  const waiting = { body, bodyBytes, isBeyond: false, isBegun: false } as {
-    -readonly [Key in keyof Waiting]: Waiting[Key];
-  };
-  waiting.promise = new Promise((resolve, reject) => {
-    waiting.resolve = resolve;
-    waiting.reject = reject;
-  });
-  return waiting;
 }
 
 function refuse({ body, promise, reject }: Waiting, error: unknown): void {
