@@ -2,6 +2,7 @@
 // `sidecall` where a bundler builds for a browser (the condition `browser`): contracts and errors, so that a page and a
 // helper import the same contract. Nothing here or below knows Node.
 import type { Codec } from './rpc/codec.ts';
+import type * as jsonCodec from './rpc/json.ts';
 import type * as lease from './rpc/lease.ts';
 import type * as schema from './rpc/schema.ts';
 import type * as contract from './rpc/service.ts';
@@ -27,9 +28,7 @@ export const leased = codec('leased') as unknown as typeof lease.leased;
 const anyJson = codec('json');
 
 /** As in a process. */
-export function json<T>(): Codec<T> {
-  return anyJson;
-}
+export const json = (() => anyJson) as unknown as typeof jsonCodec.json;
 
 /** As in a process: the schema is asked there, not in the page. */
 export const validated: typeof schema.validated = () => anyJson;

@@ -70,6 +70,7 @@ export {
 } from './rpc/health.ts';
 export type { InterceptedCall, Interceptor } from './rpc/interceptor.ts';
 export { json } from './rpc/json.ts';
+export type { IfJson, NotCarriedByJson } from './rpc/jsonable.ts';
 export { type Block, type Lease, leased, type ReadonlyBytes } from './rpc/lease.ts';
 export type { Liveness } from './rpc/liveness.ts';
 export {
@@ -97,7 +98,9 @@ export {
   type Method,
   type MethodBase,
   type MethodKind,
+  type MethodMaker,
   type MethodOptions,
+  type MethodSettings,
   type Methods,
   type NotificationMethod,
   notification,

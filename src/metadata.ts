@@ -80,7 +80,9 @@ function checkPlain(metadata: unknown): void {
 
 function encodeValue(key: string, value: unknown): Buffer {
   if (!keyPattern.test(key)) {
-    const words = `metadata key '${key}' must be 1 to 256 of a-z 0-9 _ . -`;
+    const isUpper = typeof key === 'string' && keyPattern.test(key.toLowerCase());
+    const advice = isUpper ? `: write '${key.toLowerCase()}'` : '';
+    const words = `metadata key '${key}' must be 1 to 256 of a-z 0-9 _ . -${advice}`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
   }
   if (key.endsWith('-bin')) {

@@ -108,6 +108,7 @@ function hasBytes(value: object, ancestors: object[]): boolean {
     ancestors.pop();
     return !(value instanceof Date);
   }
+  refuseEmptied(value);
   for (const name in members) {
     const member = members[name];
     if (typeof member === 'object' && member !== null && hasBytes(member, ancestors)) return true;
@@ -119,6 +120,22 @@ function hasBytes(value: object, ancestors: object[]): boolean {
 function refuseBinary(value: object): void {
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) {
     throw new TypeError(`JSON cannot carry a ${value.constructor.name}: give a Uint8Array of it`);
+  }
+}
+
+/** What JSON would turn into `{}` without a word. @throws {TypeError} */
+function refuseEmptied(value: object): void {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Object.prototype || Array.isArray(value)) return;
+  if (value instanceof Map || value instanceof Set) {
+    const name = value.constructor.name;
+    throw new TypeError(`JSON cannot carry a ${name}: give an object, or an array of its entries`);
+  }
+  if (value instanceof Promise) throw new TypeError('JSON cannot carry a Promise: await it');
+  if (value instanceof AbortSignal) {
+    throw new TypeError(
+      'JSON cannot carry an AbortSignal: options are the second argument of a call',
+    );
   }
 }
 
@@ -150,6 +167,7 @@ function replace(
 
 function replaceMembers(value: object, attachments: Uint8Array[], ancestors: object[]): unknown {
   refuseBinary(value);
+  refuseEmptied(value);
   const isBoxed = value instanceof Number || value instanceof String || value instanceof Boolean;
   if (isBoxed) return value.valueOf();
   enter(value, ancestors);

@@ -462,7 +462,10 @@ export class Callee implements ArrivalHost, AdmissionHost {
     call.writer = writer;
     if (call.isOver) writer.fail(new SidecallError('ERR_SIDECALL_CANCELLED'));
     const messages = isThenable(result) ? await result : result;
-    if (!isIterable(messages)) throw new TypeError('the handler gave nothing to iterate');
+    if (!isIterable(messages)) {
+      const given = messages === null ? 'null' : typeof messages;
+      throw new TypeError(`the handler must give something to iterate, and no text; got ${given}`);
+    }
     for await (const message of messages) await writer.send(message);
   }
 

@@ -7,12 +7,11 @@ import { checkKeys } from '../options.ts';
 import type { CallContext, CallOptions } from './call.ts';
 import type { Codec } from './codec.ts';
 import { json } from './json.ts';
+import type { IfJson } from './jsonable.ts';
 import type { Bidi, ClientStream, ServerStream } from './streams.ts';
 
-/** Codecs of a method, each JSON unless said otherwise, and how it is sent. */
-export interface MethodOptions<Req, Res, ReqIn = Req, ResIn = Res> {
-  readonly request?: Codec<Req, ReqIn> | undefined;
-  readonly response?: Codec<Res, ResIn> | undefined;
+/** How a method is sent. */
+export interface MethodSettings {
   /**
    * `bulk`: its messages, in both directions, go behind those of others, and never more than two fragments
    * of them are on the way. Default `normal`; messages above 64 KiB are bulk in any case.
@@ -20,6 +19,12 @@ export interface MethodOptions<Req, Res, ReqIn = Req, ResIn = Res> {
   readonly priority?: 'normal' | 'bulk' | undefined;
   /** Running it twice does the same as once: a client's `retry` may repeat it. Default: no. */
   readonly idempotent?: boolean | undefined;
+}
+
+/** Codecs of a method, each JSON unless said otherwise, and how it is sent. */
+export interface MethodOptions<Req, Res, ReqIn = Req, ResIn = Res> extends MethodSettings {
+  readonly request?: Codec<Req, ReqIn> | undefined;
+  readonly response?: Codec<Res, ResIn> | undefined;
 }
 
 /**
@@ -99,8 +104,8 @@ type Arguments<Req> = undefined extends Req
   ? [request?: Req, options?: CallOptions]
   : [request: Req, options?: CallOptions];
 
-/** Requests of a stream, as something to iterate. */
-export type Requests<Req> = AsyncIterable<Req> | Iterable<Req>;
+/** Requests of a stream, as something to iterate; no text, whose letters nobody means to send one by one. */
+export type Requests<Req> = AsyncIterable<Req> | (Iterable<Req> & object);
 
 /** A method that takes a stream: given one, or sent to. */
 export interface ClientStreamFunction<Req, Res> {
@@ -112,6 +117,49 @@ export interface ClientStreamFunction<Req, Res> {
 export interface BidiFunction<Req, Res> {
   (options?: CallOptions): Bidi<Req, Res>;
   (requests: Requests<Req>, options?: CallOptions): ServerStream<Res>;
+}
+
+/** Methods of the given types, by their kinds. */
+interface MethodsByKind<Req, Res, ReqIn, ResIn> {
+  unary: UnaryMethod<Req, Res, ReqIn, ResIn>;
+  serverStream: ServerStreamMethod<Req, Res, ReqIn, ResIn>;
+  clientStream: ClientStreamMethod<Req, Res, ReqIn, ResIn>;
+  bidi: BidiMethod<Req, Res, ReqIn, ResIn>;
+}
+
+type Made<Kind extends keyof MethodsByKind<0, 0, 0, 0>, Req, Res, ReqIn, ResIn> = MethodsByKind<
+  NoInfer<Req>,
+  NoInfer<Res>,
+  NoInfer<ReqIn>,
+  NoInfer<ResIn>
+>[Kind];
+
+/**
+ * Makes methods of one kind. A type without a codec of its own must be one that JSON carries as it is: with a `Date` in it,
+ * say, `service()` does not take the result, and the compiler names the place.
+ */
+export interface MethodMaker<Kind extends keyof MethodsByKind<0, 0, 0, 0>> {
+  <Req, Res, ReqIn = Req, ResIn = Res>(
+    options: MethodSettings & {
+      readonly request: Codec<Req, ReqIn>;
+      readonly response: Codec<Res, ResIn>;
+    },
+  ): Made<Kind, Req, Res, ReqIn, ResIn>;
+  <Req, Res = unknown, ReqIn = Req, ResIn = Res>(
+    options: MethodSettings & {
+      readonly request: Codec<Req, ReqIn>;
+      readonly response?: undefined;
+    },
+  ): IfJson<Res, Made<Kind, Req, Res, ReqIn, ResIn>>;
+  <Req, Res, ReqIn = Req, ResIn = Res>(
+    options: MethodSettings & {
+      readonly request?: undefined;
+      readonly response: Codec<Res, ResIn>;
+    },
+  ): IfJson<Req, Made<Kind, Req, Res, ReqIn, ResIn>>;
+  <Req = unknown, Res = unknown, ReqIn = Req, ResIn = Res>(
+    options?: MethodSettings & { readonly request?: undefined; readonly response?: undefined },
+  ): IfJson<Req, IfJson<Res, Made<Kind, Req, Res, ReqIn, ResIn>>>;
 }
 
 /** The functions that a caller gets for a contract. */
@@ -132,8 +180,8 @@ export type Client<M extends Methods> = {
               : never;
 };
 
-/** What a handler of a stream gives: an async generator, or anything to iterate. */
-export type Responses<Res> = AsyncIterable<Res> | Iterable<Res>;
+/** What a handler of a stream gives: an async generator, or anything to iterate but a text. */
+export type Responses<Res> = AsyncIterable<Res> | (Iterable<Res> & object);
 
 /** The functions that whoever serves a contract gives. */
 export type Handlers<M extends Methods> = {
@@ -169,43 +217,27 @@ export const callKindOf: Readonly<Record<MethodKind, number>> = {
  * A method with one request and one response, in JSON unless codecs say otherwise.
  * @throws {TypeError} for unknown options.
  */
-export function unary<Req = unknown, Res = unknown, ReqIn = Req, ResIn = Res>(
-  options: MethodOptions<Req, Res, ReqIn, ResIn> = {},
-): UnaryMethod<NoInfer<Req>, NoInfer<Res>, NoInfer<ReqIn>, NoInfer<ResIn>> {
-  return { kind: 'unary', ...checkMethod('unary()', options) };
-}
+export const unary = maker('unary');
 
 /**
  * A method with one request and any number of responses. The handler is an async generator (or returns
  * something to iterate): each `yield` waits until the caller's window has room.
  * @throws {TypeError} for unknown options.
  */
-export function serverStream<Req = unknown, Res = unknown, ReqIn = Req, ResIn = Res>(
-  options: MethodOptions<Req, Res, ReqIn, ResIn> = {},
-): ServerStreamMethod<NoInfer<Req>, NoInfer<Res>, NoInfer<ReqIn>, NoInfer<ResIn>> {
-  return { kind: 'serverStream', ...checkMethod('serverStream()', options) };
-}
+export const serverStream = maker('serverStream');
 
 /**
  * A method with any number of requests and one response. The handler iterates the requests; what it has
  * taken makes room for more.
  * @throws {TypeError} for unknown options.
  */
-export function clientStream<Req = unknown, Res = unknown, ReqIn = Req, ResIn = Res>(
-  options: MethodOptions<Req, Res, ReqIn, ResIn> = {},
-): ClientStreamMethod<NoInfer<Req>, NoInfer<Res>, NoInfer<ReqIn>, NoInfer<ResIn>> {
-  return { kind: 'clientStream', ...checkMethod('clientStream()', options) };
-}
+export const clientStream = maker('clientStream');
 
 /**
  * A method with any number of requests and responses, each side at its own pace.
  * @throws {TypeError} for unknown options.
  */
-export function bidi<Req = unknown, Res = unknown, ReqIn = Req, ResIn = Res>(
-  options: MethodOptions<Req, Res, ReqIn, ResIn> = {},
-): BidiMethod<NoInfer<Req>, NoInfer<Res>, NoInfer<ReqIn>, NoInfer<ResIn>> {
-  return { kind: 'bidi', ...checkMethod('bidi()', options) };
-}
+export const bidi = maker('bidi');
 
 /**
  * A method whose caller wants no answer. All notifications of a session are one stream: their handlers are
@@ -213,16 +245,32 @@ export function bidi<Req = unknown, Res = unknown, ReqIn = Req, ResIn = Res>(
  * settled, so that the promise of a call waits for slow ones. It resolves when the message was admitted.
  * @throws {TypeError} for unknown options.
  */
-export function notification<Req = unknown, ReqIn = Req>(
+export function notification<Req, ReqIn = Req>(options: {
+  readonly request: Codec<Req, ReqIn>;
+  readonly idempotent?: boolean | undefined;
+}): NotificationMethod<NoInfer<Req>, NoInfer<ReqIn>>;
+export function notification<Req = unknown, ReqIn = Req>(options?: {
+  readonly request?: undefined;
+  readonly idempotent?: boolean | undefined;
+}): IfJson<Req, NotificationMethod<NoInfer<Req>, NoInfer<ReqIn>>>;
+export function notification(
   options: {
-    readonly request?: Codec<Req, ReqIn> | undefined;
+    readonly request?: Codec<unknown> | undefined;
     readonly idempotent?: boolean | undefined;
   } = {},
-): NotificationMethod<NoInfer<Req>, NoInfer<ReqIn>> {
+): NotificationMethod<unknown> {
   checkKeys('notification()', options, ['request', 'idempotent']);
   checkCodec('notification().request', options.request);
   const idempotent = checkBoolean('notification().idempotent', options.idempotent);
   return { kind: 'notification', request: options.request ?? anyJson, idempotent };
+}
+
+function maker<Kind extends keyof MethodsByKind<0, 0, 0, 0>>(kind: Kind): MethodMaker<Kind> {
+  const make = (options: MethodOptions<unknown, unknown> = {}): unknown => ({
+    kind,
+    ...checkMethod(`${kind}()`, options),
+  });
+  return make as MethodMaker<Kind>;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the contract says of what types it is

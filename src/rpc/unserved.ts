@@ -37,6 +37,7 @@ export class Unserved implements WaitingPlace {
   push(request: UnservedRequest): void {
     this.#entries.add(request);
     request.call.unpark = () => {
+      request.call.unpark = undefined; // it holds the request
       if (this.#entries.delete(request)) this.departed += 1;
     };
     this.#waits.add(this);

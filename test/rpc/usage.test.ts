@@ -139,7 +139,7 @@ describe('requests that are none', () => {
     await expect(collect(pair.near.client(Flow).shout([]))).rejects.toMatchObject({
       status: 'internal',
     });
-    expect(events.join()).toContain('nothing to iterate');
+    expect(events.join()).toContain('something to iterate, and no text; got string');
   });
 });
 

@@ -181,3 +181,57 @@ export async function schemas(session: Session): Promise<void> {
   // @ts-expect-error the schema takes a text
   await session.client(Checked).set(3);
 }
+
+// What JSON carries, and what it does not.
+interface Tree {
+  readonly name: string;
+  readonly children: readonly Tree[];
+}
+type Value = string | number | boolean | null | Value[] | { [name: string]: Value };
+
+export const carried = service('Carried', {
+  tree: unary<Tree, Value>(),
+  bytes: unary<{ data: Uint8Array; more?: Buffer[] | undefined }, [number, 'x']>(),
+  nothing: unary<void, undefined>(),
+  anything: unary<unknown, unknown>(),
+  sent: unary<{ at: string }, void, { at: Date }>(),
+  own: unary<{ at: Date }, Map<string, bigint>>({ request: dates, response: maps }),
+  half: unary<{ at: Date }, { words: number }>({ request: dates }),
+  text: notification<{ line: string }>(),
+});
+
+declare const dates: import('../../src/index.ts').Codec<{ at: Date }>;
+declare const maps: import('../../src/index.ts').Codec<Map<string, bigint>>;
+
+export const notCarried = service('NotCarried', {
+  // @ts-expect-error a Date arrives as a string
+  date: unary<{ at: Date }, void>(),
+  // @ts-expect-error a Date in the answer, somewhere
+  dates: serverStream<void, { list: readonly { at?: Date | undefined }[] }>({ priority: 'bulk' }),
+  // @ts-expect-error a Map becomes {}
+  map: unary<{ byName: Map<string, number> }, void>(),
+  // @ts-expect-error a bigint does not become anything
+  bigint: clientStream<{ n: bigint }, void>(),
+  // @ts-expect-error methods stay behind
+  methods: bidi<{ f(): void }, string>(),
+  // @ts-expect-error the answer has a codec, the request has none
+  half: unary<{ at: Date }, Uint8Array>({ response: bytes }),
+  // @ts-expect-error the request has a codec, the answer has none
+  rest: unary<Uint8Array, { at: Date }>({ request: bytes }),
+  // @ts-expect-error as above
+  told: notification<{ at: Date }>(),
+});
+
+// @ts-expect-error a codec of what JSON does not carry
+json<{ at: Date }>() satisfies import('../../src/index.ts').Codec<{ at: Date }>;
+
+export async function letters(client: Client<typeof Flow.methods>): Promise<void> {
+  // @ts-expect-error a text is no stream of its letters
+  client.chat('abc');
+}
+
+export const lettersOut: Handlers<typeof Flow.methods> = {
+  ...flowHandlers,
+  // @ts-expect-error as above
+  chat: () => 'abc',
+};
