@@ -16,6 +16,7 @@ import {
   timeoutOf,
   withInheritedDeadline,
 } from '../rpc/call.ts';
+import { failingAtCallSite } from '../rpc/call-site.ts';
 import type { Callable } from '../rpc/caller.ts';
 import type { CallTarget } from '../rpc/client.ts';
 import { LaterCall, type StreamCall } from '../rpc/stream-call.ts';
@@ -106,11 +107,9 @@ export class Supervisor implements CallTarget {
   call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
     const target = this.#targetNow;
     if (target !== undefined) return target.call(callable, value, options);
-    const waiting = this.#later(callable.name, options, (next, left) =>
-      next.call(callable, value, left),
+    return failingAtCallSite(
+      this.#later(callable.name, options, (next, left) => next.call(callable, value, left)),
     );
-    waiting.catch(() => undefined);
-    return waiting;
   }
 
   openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall {

@@ -167,13 +167,13 @@ export class Caller implements CallOwner, OpenCalls {
     } catch (error) {
       freeValue(value);
       call = this.#make(callable, noOptions, nothing, 0, nothing);
-      call.reject(error);
+      call.refuse(error);
       return call;
     }
     const waiting = this.#queueFor(call);
     if (waiting.waiting === 0 && this.#whyWaits(call) === undefined) this.#start(call);
     else if (this.waiting < fixed.waitingCallsMax) this.#wait(call, waiting);
-    else call.reject(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingWords));
+    else call.refuse(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingWords));
     return call;
   }
 

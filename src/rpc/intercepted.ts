@@ -4,8 +4,8 @@
 import { onAbort } from '../aborts.ts';
 import { setImmediate } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
-import { quiet } from '../quiet.ts';
 import { type CallOptions, checkCallOptions, timeoutOf, withInheritedDeadline } from './call.ts';
+import { failingAtCallSite } from './call-site.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed, timeLeftMs } from './deadline.ts';
 import { around, type InterceptedCall, type Interceptor } from './interceptor.ts';
 import { Block, freeValue } from './lease.ts';
@@ -148,11 +148,12 @@ function lifted(kind: MethodKind, request: unknown, result: unknown, bounds: Bou
 }
 
 function answerWithin(answer: Promise<unknown>, bounds: Bounds): Promise<unknown> {
-  const settled = new Promise((resolve, reject) => {
-    answer.then(resolve, reject);
-    bounds.watch(answer, reject);
-  });
-  return quiet(settled);
+  return failingAtCallSite(
+    new Promise((resolve, reject) => {
+      answer.then(resolve, reject);
+      bounds.watch(answer, reject);
+    }),
+  );
 }
 
 /** Calls never throw: what an interceptor throws comes as what the method gives. */

@@ -2,7 +2,9 @@
 // One call of ours, from the moment it was accepted to the moment it settles, exactly once.
 import type { SidecallError } from '../errors.ts';
 import { CallKind, sendsMany } from '../frame.ts';
+import { quiet } from '../quiet.ts';
 import { type CallOptions, timeoutOf } from './call.ts';
+import { rejectAtCallSite } from './call-site.ts';
 import type { ChannelCore } from './channel-core.ts';
 import type { Codec } from './codec.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
@@ -40,8 +42,6 @@ export interface CallRequest {
   readonly isBuiltIn: boolean;
   readonly options: CallOptions;
 }
-
-const ignore = (): void => undefined;
 
 export class OutgoingCall implements SendingStream, ReadStream, Timed {
   readonly request: CallRequest;
@@ -117,11 +117,22 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
     this.#resolve(value);
   }
 
+  /** Rejects while the caller makes the call: the stack of the reason shows where. */
+  refuse(reason: unknown): void {
+    quiet(this.promise);
+    this.#fail(reason, true);
+    this.#reject(reason);
+  }
+
   /** `now`: answers of a stream that were not taken yet are dropped; else the failure comes behind them. */
   reject(reason: unknown, now = true): void {
+    this.#fail(reason, now);
+    const settlers = { resolve: this.#resolve, reject: this.#reject };
+    rejectAtCallSite(this.promise, settlers, reason);
+  }
+
+  #fail(reason: unknown, now: boolean): void {
     this.#settle();
-    // A failure that nobody awaits is not the end of the process. Costs nothing where none occurs.
-    this.promise.catch(ignore);
     discard(this.request.body);
     releaseValue(this.answer); // it waited for trailers
     this.answer = undefined;
@@ -129,7 +140,6 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
     this.reader?.fail(reason, { now });
     this.writer?.fail(reason);
     this.onEndTaken?.(reason);
-    this.#reject(reason);
   }
 
   onDeadline(): void {

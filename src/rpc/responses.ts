@@ -3,7 +3,7 @@
 import { setImmediate } from '../clock.ts';
 import { fromPeer, RpcError, SidecallError, statuses } from '../errors.ts';
 import { emitEvent } from '../events.ts';
-import { FrameFlag, FrameType, type Header, protocol, ResetReason } from '../frame.ts';
+import { CallKind, FrameFlag, FrameType, type Header, protocol, ResetReason } from '../frame.ts';
 import { decodeMetadata, type Metadata } from '../metadata.ts';
 import type { ArrivedBlock } from '../transport.ts';
 import { type Codec, decodeWith } from './codec.ts';
@@ -204,7 +204,7 @@ export class Responses {
       return { trailers, error: undefined };
     }
     const words = Buffer.from(payload.subarray(metadataBytes, detailsAt)).toString('utf8');
-    const message = `${call.request.method}: ${words === '' ? name : words}`;
+    const message = `${whatWasCalled(call)}: ${words === '' ? name : words}`;
     try {
       const details = decodeWith(json<unknown>(), payload.subarray(detailsAt), false);
       return { trailers, error: fromPeer(new RpcError(name, message, { details, metadata })) };
@@ -233,6 +233,13 @@ export class Responses {
       throw protocol('metadata over the limit');
     return decodeMetadata(bytes);
   }
+}
+
+/** An 'error' without a listener ends the process, so that it must say what was opened. */
+function whatWasCalled({ request: { kind, method } }: OutgoingCall): string {
+  if (kind === CallKind.duplex) return `openDuplex({ name: '${method}' })`;
+  if (kind === CallKind.channel) return `openChannel(…, { name: '${method}' })`;
+  return method;
 }
 
 const resetCodes: Record<number, keyof typeof resetWords | undefined> = {

@@ -8,6 +8,7 @@ import { ranges } from '../limits.ts';
 import { checkInteger, checkKeys } from '../options.ts';
 import { pause } from '../pause.ts';
 import { type CallOptions, checkCallOptions, timeoutOf, withInheritedDeadline } from './call.ts';
+import { failingAtCallSite } from './call-site.ts';
 import type { Callable } from './caller.ts';
 import type { CallTarget } from './client.ts';
 import { deadlineAfter, timeLeftMs } from './deadline.ts';
@@ -77,9 +78,7 @@ export class Retrying implements CallTarget {
   call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
     // A block can be sent once.
     if (value instanceof Block) return this.#target.call(callable, value, options);
-    const answer = this.#call(callable, value, options);
-    answer.catch(() => undefined);
-    return answer;
+    return failingAtCallSite(this.#call(callable, value, options));
   }
 
   openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall {

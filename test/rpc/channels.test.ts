@@ -132,12 +132,17 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
     const nobody = pair.near.openChannel(json(), { name: 'x' });
     await expect(nobody.next()).rejects.toMatchObject({ status: 'unimplemented' });
     await expect(nobody.send(1)).rejects.toMatchObject({ status: 'unimplemented' });
-    await expect(nobody.closed).rejects.toMatchObject({ status: 'unimplemented' });
+    await expect(nobody.closed).rejects.toThrow(
+      "openChannel(…, { name: 'x' }): nobody accepts it here",
+    );
     const accepted = pair.far.channels(json(), { name: 'x' });
     expect(() => pair.far.channels(json(), { name: 'x' })).toThrow('accepted already');
     const duplex = pair.near.openDuplex({ name: 'x' });
     const failure = await new Promise((resolve) => duplex.once('error', resolve));
-    expect(failure).toMatchObject({ status: 'unimplemented' });
+    expect(failure).toMatchObject({
+      status: 'unimplemented',
+      message: "openDuplex({ name: 'x' }): nobody accepts it here",
+    });
     const waiting = Array.from({ length: 65 }, () => pair.near.openChannel(json(), { name: 'x' }));
     await expect(waiting[64]?.closed).rejects.toMatchObject({ status: 'resource_exhausted' });
     await accepted.return?.(); // those that waited are given up

@@ -1,0 +1,67 @@
+// The error of a call that fails later says which line awaits the call.
+import { describe, expect, it } from 'vitest';
+import { Desk, deskHandlers } from '../support/contract.ts';
+import { lanes } from '../support/pairs.ts';
+
+async function reasonOf(run: () => Promise<unknown>): Promise<Error> {
+  try {
+    await run();
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error('it did not fail');
+}
+
+describe.each(lanes)('over $lane', ({ openPair }) => {
+  it('a failure of the handler, a deadline and the end of the session show the caller', async () => {
+    await using pair = await openPair();
+    pair.far.serve(Desk, deskHandlers({ add: () => Promise.reject(new Error('x')) }));
+    const desk = pair.near.client(Desk);
+    const around = pair.near.client(Desk, { interceptors: [(call, next) => next(call)] });
+    const again = pair.near.client(Desk, { retry: { attempts: 2, firstMs: 1 } });
+
+    async function whoFails(): Promise<void> {
+      await desk.add({ a: 1, b: 2 });
+    }
+    async function whoIsLate(): Promise<void> {
+      await desk.hang(undefined, { timeoutMs: 5 });
+    }
+    async function whoIntercepts(): Promise<void> {
+      await around.add({ a: 1, b: 2 });
+    }
+    async function whoTriesAgain(): Promise<void> {
+      await again.add({ a: 1, b: 2 });
+    }
+    async function whoIsOneOfMany(): Promise<void> {
+      await Promise.all([desk.hang(), desk.add({ a: 1, b: 2 })]);
+    }
+    async function whoIsLeft(): Promise<void> {
+      await desk.hang();
+    }
+    expect((await reasonOf(whoFails)).stack).toMatch(/at .*whoFails /);
+    expect((await reasonOf(whoIsLate)).stack).toMatch(/at .*whoIsLate /);
+    expect((await reasonOf(whoIntercepts)).stack).toMatch(/at .*whoIntercepts /);
+    expect((await reasonOf(whoTriesAgain)).stack).toMatch(/at .*whoTriesAgain /);
+    expect((await reasonOf(whoIsOneOfMany)).stack).toMatch(/at .*whoIsOneOfMany /);
+    const left = reasonOf(whoIsLeft);
+    pair.cut();
+    expect((await left).stack).toMatch(/at .*whoIsLeft /);
+  });
+
+  it('all of ten thousand calls fail with the session; a hundred of them show the caller', async () => {
+    await using pair = await openPair();
+    pair.far.serve(Desk, deskHandlers());
+    const desk = pair.near.client(Desk);
+    async function oneOfThem(): Promise<void> {
+      await desk.hang();
+    }
+    const all = Array.from({ length: 10_000 }, () => reasonOf(oneOfThem));
+    pair.cut();
+    const reasons = await Promise.all(all);
+    expect(reasons).toHaveLength(10_000);
+    expect(new Set(reasons).size).toBe(10_000);
+    const shown = reasons.filter(({ stack }) => /at .*oneOfThem /.test(stack ?? ''));
+    expect(shown.length).toBeGreaterThanOrEqual(100);
+    expect(shown.length).toBeLessThan(1_000);
+  });
+});
