@@ -4,6 +4,7 @@ import type { SidecallEvent } from '../../src/events.ts';
 import { notification, service } from '../../src/rpc/service.ts';
 import { defer, turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
+import { Random } from '../support/random.ts';
 
 const Line = service('Line', {
   say: notification<string>(),
@@ -92,7 +93,55 @@ describe.each(lanes)('notifications over the $lane', ({ openPair }) => {
     expect(events).toEqual([]);
     await pair.near.close();
   });
+
+  it('that were reported as sent are handled, whenever either side closes', async () => {
+    const random = Random.fromEnvironment();
+    console.log(`closes: SIDECALL_SEED=${random.seed}`);
+    for (let round = 0; round < 200; round += 1) {
+      const { reported, handled } = await closeAtRandom(random, openPair);
+      expect(handled, `SIDECALL_SEED=${random.seed}, round ${round}`).toBe(reported);
+    }
+  });
 });
+
+/** One side sends, and one of them closes meanwhile. What was sent, and what came of it. */
+async function closeAtRandom(
+  random: Random,
+  openPair: (typeof lanes)[number]['openPair'],
+): Promise<{ reported: number; handled: number }> {
+  await using pair = await openPair();
+  let handled = 0;
+  pair.far.serve(Line, {
+    say: async () => {
+      if (random.chance(30)) await turns(1);
+      handled += 1;
+    },
+    heard: () => undefined,
+  });
+  const line = pair.near.client(Line);
+  const count = random.next(40);
+  const closesAt = random.next(41);
+  const text = 'x'.repeat(random.pick([10, 10, 5_000, 70_000]));
+  const closing = random.pick([pair.near, pair.far]);
+  let reported = 0;
+  const sending: Promise<void>[] = [];
+  let closed: Promise<void> | undefined;
+  for (let at = 0; at < count; at += 1) {
+    if (at === closesAt) closed = closing.close({ deadlineMs: 60_000 });
+    const sent = line.say(text).then(
+      () => {
+        reported += 1;
+      },
+      (error) => expect(error).toMatchObject({ delivered: 'no' }),
+    );
+    sending.push(sent);
+    if (random.chance(30)) await sent;
+  }
+  await (closed ?? closing.close({ deadlineMs: 60_000 }));
+  await Promise.all(sending);
+  await Promise.all([pair.near.closed, pair.far.closed]);
+  return { reported, handled };
+}
 
 it('a reply that waits for half a minute behind others is refused, with words', async () => {
   const [{ openPair }] = lanes as [(typeof lanes)[number]];
