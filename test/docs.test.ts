@@ -155,6 +155,13 @@ describe('documents', () => {
     }
   });
 
+  it('every rule of docs/design.md for honest programs has a test that carries its number', () => {
+    const rules = [...read('docs/design.md').matchAll(/^- \*\*(F\d)\. /gm)].map(([, rule]) => rule);
+    const tests = readdirSync(join(root, 'test/honest')).map((name) => read(`test/honest/${name}`));
+    expect(rules).toHaveLength(9);
+    for (const rule of rules) expect(tests.join('\n'), rule).toMatch(new RegExp(`['"]${rule} `));
+  });
+
   it('a figure in docs/performance.md comes from a result that is in the project', () => {
     const text = read('docs/performance.md');
     const results = [...text.matchAll(/results\/([\w.-]+\.json)/g)].map(

@@ -15,7 +15,7 @@ const Files = service('Files', {
 
 const mebibyte = 1024 * 1024;
 
-describe.each(lanes)('answers over the $lane', ({ openPair }) => {
+describe.each(lanes)('F2 answers over the $lane', ({ openPair }) => {
   const read = async ({ bytes: length, mark }: { bytes: number; mark: number }) => {
     await turns(2);
     return new Uint8Array(length).fill(mark);
@@ -115,7 +115,7 @@ describe.each(lanes)('answers over the $lane', ({ openPair }) => {
     expect(await Promise.all(polls)).toEqual(polls.map(() => 'at last'));
   });
 
-  it('requests that fit their window are taken, however long they are', async () => {
+  it('F1 requests that fit their window are taken, however long they are', async () => {
     const limits = { receiveMaxBytes: 64 * mebibyte };
     await using pair = await openPair({ near: limits, far: limits });
     pair.far.serve(Files, {

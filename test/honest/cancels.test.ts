@@ -13,7 +13,7 @@ import {
 import { lanes } from '../support/pairs.ts';
 
 describe.each(lanes)('calls given up over the $lane', ({ openPair }) => {
-  it('in masses leave the session open, and each handler is told', async () => {
+  it('F6 in masses leave the session open, and each handler is told', async () => {
     await using pair = await openPair({ far: { streamsMax: 64 } });
     let started = 0;
     let told = 0;
@@ -48,7 +48,7 @@ describe.each(lanes)('calls given up over the $lane', ({ openPair }) => {
     expect(await desk.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 
-  it('by their deadlines, faster than their handlers settle, wait for slots and end in time', async () => {
+  it('F6 by their deadlines, faster than their handlers settle, wait for slots and end in time', async () => {
     await using pair = await openPair({ far: { streamsMax: 16 } });
     const gate = defer();
     pair.far.serve(Desk, deskHandlers({ hang: () => gate.promise }));
@@ -82,7 +82,7 @@ describe.each(lanes)('calls given up over the $lane', ({ openPair }) => {
     await pair.far.close();
   });
 
-  it('of streams and channels give their slots back, whichever side was first', async () => {
+  it('F5 of streams and channels give their slots back, whichever side was first', async () => {
     await using pair = await openPair({ near: { streamsMax: 8 }, far: { streamsMax: 8 } });
     pair.far.serve(Flow, flowHandlers());
     const flow = pair.near.client(Flow);

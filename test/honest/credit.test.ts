@@ -11,7 +11,7 @@ const Blob = service('Blob', { get: unary<number, Uint8Array>({ response: bytes 
 
 describe.each(lanes)('credit over the $lane', ({ openPair }) => {
   it.each([16, 90])(
-    'is counted in any order: %i short messages and a long one in one turn',
+    'F1 is counted in any order: %i short messages and a long one in one turn',
     async (count) => {
       await using pair = await openPair();
       const accepted = pair.far.channels(bytes, { name: 'c' });
@@ -44,7 +44,7 @@ describe.each(lanes)('credit over the $lane', ({ openPair }) => {
     },
   );
 
-  it('of answers, long and short at once, ends nothing', async () => {
+  it('F1 of answers, long and short at once, ends nothing', async () => {
     await using pair = await openPair();
     pair.far.serve(Blob, { get: (length) => new Uint8Array(length) });
     const blob = pair.near.client(Blob);
@@ -55,7 +55,7 @@ describe.each(lanes)('credit over the $lane', ({ openPair }) => {
     expect(answers.map(({ byteLength }) => byteLength)).toEqual(lengths);
   });
 
-  it('and slots may be used up: health checks get through', async () => {
+  it('F4 and slots may be used up: health checks get through', async () => {
     await using pair = await openPair({ far: { streamsMax: 4 } });
     pair.far.serve(Desk, deskHandlers());
     const stop = new AbortController();
@@ -78,7 +78,7 @@ describe.each(lanes)('credit over the $lane', ({ openPair }) => {
   });
 });
 
-it('a session that has ended keeps nothing waiting, and tells nothing more', async () => {
+it('F3 a session that has ended keeps nothing waiting, and tells nothing more', async () => {
   const told: string[] = [];
   const pair = openLoopback({
     stalledAfterMs: 20,

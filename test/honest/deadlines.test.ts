@@ -11,7 +11,7 @@ function block(ms: number): void {
 }
 
 describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
-  it('of a call do not reach what its handler leaves behind', async () => {
+  it('F7 of a call do not reach what its handler leaves behind', async () => {
     await using pair = await openPair();
     const polled = defer<unknown>();
     const gone = defer();
@@ -34,7 +34,7 @@ describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
     gone.resolve();
   });
 
-  it('of a handler end its calls, unless they say that they have none; channels and services never', async () => {
+  it('F7 of a handler end its calls, unless they say that they have none; channels and services never', async () => {
     await using pair = await openPair();
     const gate = defer();
     const seen: string[] = [];
@@ -74,7 +74,7 @@ describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
     kept?.cancel();
   });
 
-  it('that passed while the receiver stood still start nothing', async () => {
+  it('F7 that passed while the receiver stood still start nothing', async () => {
     await using pair = await openPair();
     let started = 0;
     pair.far.serve(
@@ -118,7 +118,7 @@ describe("the peer's clock", () => {
   });
 });
 
-it('a session whose calls expire in the queue stays open', async () => {
+it('F6 a session whose calls expire in the queue stays open', async () => {
   const [{ openPair }] = lanes as [(typeof lanes)[number]];
   await using pair = await openPair();
   pair.far.serve(Desk, deskHandlers());

@@ -7,7 +7,7 @@ import { scratchDirectory, startProgram } from '../support/programs.ts';
 const native = requireNative('the test');
 const pieceBytes = 64 * 1024;
 
-describe('what a client sends right behind its hello', () => {
+describe('F1 what a client sends right behind its hello', () => {
   it('is read as far as it has come, whatever is added meanwhile', () => {
     const { near, far } = native.socketPair();
     try {

@@ -9,7 +9,7 @@ import { hostilePeer } from '../support/hostile.ts';
 import { openLoopback } from '../support/pairs.ts';
 
 describe('a session', () => {
-  it('whose peer says goaway and never closes is closed by us', async () => {
+  it('F3 whose peer says goaway and never closes is closed by us', async () => {
     const peer = hostilePeer();
     peer.session.serve(Desk, deskHandlers());
     peer.send(peer.write.goaway(0));
@@ -18,7 +18,7 @@ describe('a session', () => {
     expect(peer.heard.filter(({ type }) => type === FrameType.goaway)).toHaveLength(2);
   });
 
-  it('is idle although a request stopped arriving half-way', async () => {
+  it('F3 is idle although a request stopped arriving half-way', async () => {
     const [ours, raw] = loopbackPair();
     const limits = checkLimits(undefined);
     const session = new Session({
@@ -49,7 +49,7 @@ describe('a session', () => {
   });
 });
 
-describe('what waits without any progress', () => {
+describe('F3 what waits without any progress', () => {
   it('is named, and told once', async () => {
     const told: unknown[] = [];
     const limits = { near: { streamsMax: 2 }, far: { streamsMax: 2 } };

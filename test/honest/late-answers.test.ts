@@ -11,7 +11,7 @@ const Blob = service('Blob', {
 });
 
 describe.each(lanes)('answers in pieces over the $lane', ({ openPair }) => {
-  it.each([1, 64])('may be given up at any moment, with %i slots', async (streamsMax) => {
+  it.each([1, 64])('F6 may be given up at any moment, with %i slots', async (streamsMax) => {
     await using pair = await openPair({ far: { streamsMax } });
     pair.far.serve(Blob, {
       get: (length) => new Uint8Array(length),

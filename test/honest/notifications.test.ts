@@ -12,7 +12,7 @@ const Line = service('Line', {
 });
 
 describe.each(lanes)('notifications over the $lane', ({ openPair }) => {
-  it('whose handlers notify back come through from both sides', async () => {
+  it('F4 whose handlers notify back come through from both sides', async () => {
     await using pair = await openPair();
     const count = 6000;
     const heard = { near: 0, far: 0 };
@@ -36,7 +36,7 @@ describe.each(lanes)('notifications over the $lane', ({ openPair }) => {
     expect(pair.near.stats().waits['notification-window']).toBe(0);
   });
 
-  it('by handlers of notifications wait in the end, and are named', async () => {
+  it('F3 by handlers of notifications wait in the end, and are named', async () => {
     const events: SidecallEvent[] = [];
     await using pair = await openPair({
       far: { streamWindowBytes: 16_384 },
@@ -63,7 +63,7 @@ describe.each(lanes)('notifications over the $lane', ({ openPair }) => {
     await until(() => waiting === 5000);
   });
 
-  it('that were reported as sent are handled, also where the receiver closes', async () => {
+  it('F9 that were reported as sent are handled, also where the receiver closes', async () => {
     const events: SidecallEvent[] = [];
     const pair = await openPair({ onNearEvent: (event) => events.push(event) });
     let handled = 0;
@@ -94,7 +94,7 @@ describe.each(lanes)('notifications over the $lane', ({ openPair }) => {
     await pair.near.close();
   });
 
-  it('that were reported as sent are handled, whenever either side closes', async () => {
+  it('F9 that were reported as sent are handled, whenever either side closes', async () => {
     const random = Random.fromEnvironment();
     console.log(`closes: SIDECALL_SEED=${random.seed}`);
     for (let round = 0; round < 200; round += 1) {
@@ -143,7 +143,7 @@ async function closeAtRandom(
   return { reported, handled };
 }
 
-it('a reply that waits for half a minute behind others is refused, with words', async () => {
+it('F3 a reply that waits for half a minute behind others is refused, with words', async () => {
   const [{ openPair }] = lanes as [(typeof lanes)[number]];
   await using pair = await openPair({ far: { streamWindowBytes: 16_384 } });
   const gate = defer();

@@ -20,7 +20,7 @@ import { lanes } from '../support/pairs.ts';
 const Late = service('Late', { hello: unary<void, string>() });
 
 describe.each(lanes)('calls before serve() over the $lane', ({ openPair }) => {
-  it('of every kind are answered once it is served, in their order', async () => {
+  it('F2 of every kind are answered once it is served, in their order', async () => {
     await using pair = await openPair();
     const desk = pair.near.client(Desk);
     const flow = pair.near.client(Flow);

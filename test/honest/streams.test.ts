@@ -14,7 +14,7 @@ function heldNothing({ near, far }: Pair): void {
 }
 
 describe.each(lanes)('streams over the $lane', ({ openPair }) => {
-  it('go on beside any number of others that nobody reads', async () => {
+  it('F4 go on beside any number of others that nobody reads', async () => {
     await using pair = await openPair({ near: limits, far: limits });
     pair.far.serve(Flow, flowHandlers());
     const flow = pair.near.client(Flow);
@@ -33,7 +33,7 @@ describe.each(lanes)('streams over the $lane', ({ openPair }) => {
     heldNothing(pair);
   });
 
-  it('of bytes go on beside channels that nobody reads', async () => {
+  it('F4 of bytes go on beside channels that nobody reads', async () => {
     await using pair = await openPair({ near: limits, far: limits });
     const accepted = pair.far.channels(bytes, { name: 'unread' });
     const channels = [];
@@ -59,7 +59,7 @@ describe.each(lanes)('streams over the $lane', ({ openPair }) => {
     await until(() => pair.near.stats().windows.streams.held === 0);
   });
 
-  it('that are over are charged to nobody, read or not', async () => {
+  it('F5 that are over are charged to nobody, read or not', async () => {
     await using pair = await openPair();
     pair.far.serve(Flow, flowHandlers());
     const flow = pair.near.client(Flow);
@@ -77,7 +77,7 @@ describe.each(lanes)('streams over the $lane', ({ openPair }) => {
     expect((await first?.next())?.value).toHaveLength(4000); // it is still there to be read
   });
 
-  it('of bytes that are destroyed unread are charged to nobody', async () => {
+  it('F5 of bytes that are destroyed unread are charged to nobody', async () => {
     await using pair = await openPair();
     const incoming = pair.far.duplexes({ name: 'raw' });
     for (let at = 0; at < 150; at += 1) {

@@ -81,7 +81,7 @@ function callEverything(session: Session, options?: object): void {
   void session.close({ deadlineMs: -1 });
 }
 
-describe.each(lanes)('over the $lane, nothing ends the process', ({ openPair }) => {
+describe.each(lanes)('F8 over the $lane, nothing ends the process', ({ openPair }) => {
   it('where the peer answers, refuses, or dies', async () => {
     const pair = await openPair();
     pair.far.serve(Desk, deskHandlers({ add: () => Promise.reject(new Error('x')) }));
@@ -128,7 +128,7 @@ describe.each(lanes)('over the $lane, nothing ends the process', ({ openPair }) 
   });
 });
 
-it('nothing of helpers, listeners and streams ends the process either', async () => {
+it('F8 nothing of helpers, listeners and streams ends the process either', async () => {
   const server = await listen();
   void server.close({ deadlineMs: -1 });
   await server.close();

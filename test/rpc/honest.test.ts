@@ -75,7 +75,9 @@ describe.each([...lanes, smallRings])('honest programs over the $lane', ({ lane,
         await round(new Random(first.seed + rounds), closes, openPair);
         rounds += 1;
       } while (performance.now() < end && !process.env.SIDECALL_SEED);
+      console.log(`${rounds} rounds`);
     },
+    (seconds + 120) * 1000,
   );
 });
 
