@@ -123,7 +123,7 @@ function refuseBinary(value: object): void {
   }
 }
 
-/** What JSON would turn into `{}` without a word. @throws {TypeError} */
+/** Objects that `JSON.stringify` turns into `{}` are refused: their content would be lost. @throws {TypeError} */
 function refuseEmptied(value: object): void {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || Array.isArray(value)) return;

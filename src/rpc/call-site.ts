@@ -10,7 +10,7 @@ export interface Settlers {
   readonly reject: (reason: unknown) => void;
 }
 
-/** Text of a stack costs some 15 µs. When a session ends with ten thousand calls, the others do without. */
+/** Failures of one turn that get the frames. The text of a stack costs some 15 µs, and a session may end with ten thousand calls. */
 const perTurnMax = 100;
 
 const ignore = (): void => undefined;

@@ -77,7 +77,7 @@ export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerSc
   isOver = false;
   /** Its opener was not told yet that it is over: that waits for the handler to settle. */
   owedReset: number | undefined;
-  /** What is known of its method's answers, where it gives one. */
+  /** Load of its method, where the handler gives one answer. */
   load: MethodLoad | undefined;
   /** Takes it from where it waits to be started. */
   unpark: (() => void) | undefined;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What JSON carries, as the compiler can know it.
+// Types that JSON carries, as the compiler can know them.
 
 // biome-ignore lint/suspicious/noConfusingVoidType: a method without a request is `unary<void, …>()`
 type Carried = string | number | boolean | null | undefined | void | Uint8Array;
 
-/** Any function. A method of a class is one, and stays behind. */
+/** Any function. JSON drops the methods of an object, so that a class with methods arrives without them. */
 type AnyFunction = (...args: never[]) => unknown;
 
-/** Why a type cannot be that of a message in JSON; the compiler shows the text. */
+/** The reason why JSON does not carry a type; the compiler shows the text. */
 type Refusal<T> = T extends bigint
   ? 'JSON carries no bigint: declare a string or a number'
   : T extends symbol
@@ -24,7 +24,7 @@ type Refusal<T> = T extends bigint
               ? 'JSON carries bytes as Uint8Array only'
               : never;
 
-/** How deep the compiler looks: types that contain themselves have no end. */
+/** Levels of members that the compiler looks at: a type that contains itself has no end. */
 type Deepest = 8;
 
 /** The type itself where JSON carries it as it is; text that says why not stands in the place of what it does not carry. */

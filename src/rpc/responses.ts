@@ -204,7 +204,7 @@ export class Responses {
       return { trailers, error: undefined };
     }
     const words = Buffer.from(payload.subarray(metadataBytes, detailsAt)).toString('utf8');
-    const message = `${whatWasCalled(call)}: ${words === '' ? name : words}`;
+    const message = `${labelOf(call)}: ${words === '' ? name : words}`;
     try {
       const details = decodeWith(json<unknown>(), payload.subarray(detailsAt), false);
       return { trailers, error: fromPeer(new RpcError(name, message, { details, metadata })) };
@@ -235,8 +235,8 @@ export class Responses {
   }
 }
 
-/** An 'error' without a listener ends the process, so that it must say what was opened. */
-function whatWasCalled({ request: { kind, method } }: OutgoingCall): string {
+/** The call as its caller wrote it. An 'error' of a byte stream without a listener ends the process, so its words are all that is left. */
+function labelOf({ request: { kind, method } }: OutgoingCall): string {
   if (kind === CallKind.duplex) return `openDuplex({ name: '${method}' })`;
   if (kind === CallKind.channel) return `openChannel(…, { name: '${method}' })`;
   return method;

@@ -104,7 +104,7 @@ type Arguments<Req> = undefined extends Req
   ? [request?: Req, options?: CallOptions]
   : [request: Req, options?: CallOptions];
 
-/** Requests of a stream, as something to iterate; no text, whose letters nobody means to send one by one. */
+/** Requests of a stream, as something to iterate. A text is refused: its letters would be sent one by one. */
 export type Requests<Req> = AsyncIterable<Req> | (Iterable<Req> & object);
 
 /** A method that takes a stream: given one, or sent to. */

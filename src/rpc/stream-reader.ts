@@ -65,7 +65,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   // The message that arrives in pieces, and memory handed out for its first one.
   #assembly: Assembly | undefined;
   #placed: Assembly | undefined;
-  // What the message that arrives takes, until it is whole.
+  // Charge of the message that arrives, until it is whole.
   #charge = 0;
   #isChargedBeyond = false;
   // Bytes that the session is charged for what has arrived and was not taken.

@@ -1,4 +1,4 @@
-// What the guides promise of order, of both halves of a call, and of time.
+// Promises of the guides about the order of calls, both halves of a call, and time.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { bidi, bytes, service, unary } from '../../src/index.ts';
 import { until } from '../support/contract.ts';

@@ -1,4 +1,4 @@
-// What a codec or a call cannot carry is refused where it is given, in words; nothing arrives as something else.
+// Values that a codec or a call cannot carry are refused where they are given, in words.
 import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/errors.ts';
 import type { SidecallEvent } from '../../src/events.ts';
@@ -56,7 +56,7 @@ describe.each(lanes)('over $lane', ({ openPair }) => {
     expect(events).toEqual([]);
   });
 
-  it('what says how it becomes JSON travels so, and plain members of an object do', async () => {
+  it('an object travels as its toJSON() says, and a class as its members', async () => {
     await using pair = await openPair();
     pair.far.serve(Values, {
       echo: (request) => request,

@@ -38,6 +38,9 @@ export async function calls(client: Client<Methods>): Promise<void> {
   await client.add();
   // @ts-expect-error a method that is not in the contract
   await client.remove({ path: 'a' });
+  // @ts-expect-error options in the place of a request
+  await client.ping({ timeoutMs: 5 });
+  await client.ping(undefined, { timeoutMs: 5 });
   // @ts-expect-error an option with a typing error
   await client.add({ path: 'a' }, { timeoutMS: 5 });
   // @ts-expect-error text where bytes are wanted
@@ -182,7 +185,7 @@ export async function schemas(session: Session): Promise<void> {
   await session.client(Checked).set(3);
 }
 
-// What JSON carries, and what it does not.
+// Types that JSON carries, and types that it does not.
 interface Tree {
   readonly name: string;
   readonly children: readonly Tree[];
