@@ -410,7 +410,7 @@ export class Caller implements CallOwner, OpenCalls {
     const onOver = (): void => {
       // The peer may not know yet that its end was answered, and give the channel up.
       this.remove(call, { endedByPeer: false });
-      call.resolve(undefined);
+      if (!call.isSettled) call.resolve(undefined);
       link.onCallEnded();
     };
     const onAbort = (error: unknown): void => this.giveUp(call, error, resetReasonFor(error));

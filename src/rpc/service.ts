@@ -136,7 +136,8 @@ type Made<Kind extends keyof MethodsByKind<0, 0, 0, 0>, Req, Res, ReqIn, ResIn> 
 
 /**
  * Makes methods of one kind. A type without a codec of its own must be one that JSON carries as it is: with a `Date` in it,
- * say, `service()` does not take the result, and the compiler names the place.
+ * say, `service()` does not take the result, and the compiler names the place. A generic function of your own, whose types
+ * are not known yet, gives its codecs.
  */
 export interface MethodMaker<Kind extends keyof MethodsByKind<0, 0, 0, 0>> {
   <Req, Res, ReqIn = Req, ResIn = Res>(

@@ -1,5 +1,6 @@
 // The error of a call that fails later says which line awaits the call.
 import { describe, expect, it } from 'vitest';
+import { SidecallError } from '../../src/errors.ts';
 import { Desk, deskHandlers } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 
@@ -11,6 +12,78 @@ async function reasonOf(run: () => Promise<unknown>): Promise<Error> {
   }
   throw new Error('it did not fail');
 }
+
+describe('a failure arrives as it is', () => {
+  const [{ openPair }] = lanes as [(typeof lanes)[number]];
+  const failing = async (reason: unknown, beside?: () => void): Promise<unknown> => {
+    await using pair = await openPair();
+    pair.far.serve(Desk, deskHandlers());
+    const stop = new AbortController();
+    const call = pair.near.client(Desk).hang(undefined, { signal: stop.signal });
+    beside?.();
+    stop.abort(reason);
+    return call.catch((error: unknown) => error);
+  };
+
+  it('where stacks are formatted by the program, or not at all', async () => {
+    const { prepareStackTrace } = Error;
+    try {
+      for (const format of [
+        (_: unknown, sites: unknown) => sites,
+        () => {
+          throw new Error('x');
+        },
+      ]) {
+        const reason = new SidecallError('ERR_SIDECALL_CANCELLED');
+        const replace = (): void => void (Error.prepareStackTrace = format as never);
+        expect(await failing(reason, replace)).toBe(reason);
+        Error.prepareStackTrace = prepareStackTrace;
+      }
+    } finally {
+      Error.prepareStackTrace = prepareStackTrace;
+    }
+  });
+
+  it('where it is frozen', async () => {
+    const reason = Object.freeze(new SidecallError('ERR_SIDECALL_CANCELLED'));
+    expect(await failing(reason)).toBe(reason);
+  });
+
+  it('where Promise.all was replaced', async () => {
+    const { all } = Promise;
+    try {
+      const reason = new SidecallError('ERR_SIDECALL_CANCELLED');
+      const replace = (): void => {
+        Promise.all = ((values: []) => all.call(Promise, values)) as never;
+      };
+      expect(await failing(reason, replace)).toBe(reason);
+    } finally {
+      Promise.all = all;
+    }
+  });
+
+  it('with the frames of one caller, however many calls fail of one error', async () => {
+    const reason = new SidecallError('ERR_SIDECALL_CANCELLED');
+    const before = reason.stack?.length ?? 0;
+    for (let at = 0; at < 200; at += 1) expect(await failing(reason)).toBe(reason);
+    expect(reason.stack?.length).toBeLessThan(before + 3_000);
+  });
+
+  it('after those before it, a hundred or a thousand of one turn', async () => {
+    await using pair = await openPair();
+    pair.far.serve(Desk, deskHandlers());
+    const order: number[] = [];
+    const calls = Array.from({ length: 1_000 }, (_, at) =>
+      pair.near
+        .client(Desk)
+        .hang()
+        .catch(() => order.push(at)),
+    );
+    pair.cut();
+    await Promise.all(calls);
+    expect(order).toEqual(Array.from({ length: 1_000 }, (_, at) => at));
+  });
+});
 
 describe.each(lanes)('over $lane', ({ openPair }) => {
   it('a failure of the handler, a deadline and the end of the session show the caller', async () => {

@@ -32,8 +32,8 @@ func serveGolib(address string, _ int) error {
 		return proto.Marshal(&pb.BenchmarkResp{Data: in.Data})
 	})
 	go func() {
-		for { // it listens in Start, which does not return
-			if _, err := os.Stat(address); err == nil {
+		for { // it listens in Start, which does not return; clients refuse the socket until it has its mode
+			if found, err := os.Stat(address); err == nil && found.Mode().Perm() == golibMode {
 				break
 			}
 			time.Sleep(time.Millisecond)
