@@ -71,9 +71,10 @@ export interface SessionOptions {
    */
   readonly introspection?: boolean | undefined;
   /**
-   * Services that the first call finds already: `[implement(Contract, handlers)]`. Default: none, and
-   * calls that arrive before the first `serve()` wait for it, within their window and until their
-   * deadlines. With a list, an empty one too, calls of other services are refused with `unimplemented`.
+   * Services that the first call finds already: `[implement(Contract, handlers)]`. Default: none,
+   * and calls that arrive before the first `serve()` wait for it, within their window and until
+   * their deadlines. With a list, an empty one too, calls of other services are refused with
+   * `unimplemented`.
    */
   readonly services?: readonly Implementation[] | undefined;
   /**
@@ -178,7 +179,10 @@ export function checkSessionOptions(
   };
 }
 
-/** A listener or helper serves its services by its registry; a session without one serves them itself. */
+/**
+ * A listener or helper serves its services by its registry; a session without one serves them
+ * itself.
+ */
 function checkServices(
   services: readonly Implementation[] | undefined,
   registry: Registry | undefined,

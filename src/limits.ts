@@ -107,8 +107,9 @@ export interface SessionLimits {
   /** Bytes of one stream that may wait for the application. Default 256 KiB; 16 KiB to 1 GiB. */
   readonly streamWindowBytes: number;
   /**
-   * Bytes that may wait at this end, for requests, for answers and for streams each. Default 16 MiB, or
-   * 2 × (stream window + message limit) where that is more, which is also the least; at most 4 GiB.
+   * Bytes that may wait at this end, for requests, for answers and for streams each. Default 16
+   * MiB, or 2 × (stream window + message limit) where that is more, which is also the least; at
+   * most 4 GiB.
    */
   readonly sessionWindowBytes: number;
   /**

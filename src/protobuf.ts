@@ -149,7 +149,8 @@ export function protobuf<T, Input = T>(type: MessageType<T, Input>): Codec<T, In
 }
 
 /**
- * 64-bit numbers as numbers: the objects that protobufjs may give for them have methods, which plain data has not.
+ * 64-bit numbers as numbers: the objects that protobufjs may give for them have methods, which
+ * plain data has not.
  * @throws {RangeError} for one that a number does not hold exactly.
  */
 function withNumbers(value: unknown): unknown {

@@ -91,9 +91,10 @@ export class Line {
   }
 
   /**
-   * Messages leave in the order of the calls. The promise resolves when the channel took the message.
-   * No message is refused for want of room: a sender that does not await holds its messages in memory,
-   * as with a stream of Node. The number of requests that are read bounds the responses.
+   * Messages leave in the order of the calls. The promise resolves when the channel took the
+   * message. No message is refused for want of room: a sender that does not await holds its
+   * messages in memory, as with a stream of Node. The number of requests that are read bounds the
+   * responses.
    */
   send(message: Message): Promise<void> {
     return quiet(
@@ -117,8 +118,8 @@ export class Line {
 
   /**
    * Messages of the peer; to be iterated once. A request is given out when there is room for its
-   * response, and later messages wait behind it. Responses do not wait, since a handler that waits for
-   * one may be the one that makes the room.
+   * response, and later messages wait behind it. Responses do not wait, since a handler that waits
+   * for one may be the one that makes the room.
    */
   async *messages(): AsyncGenerator<Message> {
     this.#isRead = true;

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT
-// What every process of a helper opens, one after the other, as one iteration.
+// Channels and byte streams that the processes of a helper open, as one iteration.
 import { rejected } from '../quiet.ts';
 import type { Accepted, Session } from '../rpc/session.ts';
 import type { HelperState, StateFeed } from './states.ts';
 
 type Step<T> = IteratorResult<T, undefined>;
 
-/** Channels or byte streams of the sessions of a helper. It ends when the helper does, or the loop is left. */
+/**
+ * Channels or byte streams of the sessions of a helper. It ends when the helper does, or the loop
+ * is left.
+ */
 export class AcceptedOfHelper<T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
   readonly #accept: (session: Session) => Accepted<T>;
   readonly #states: AsyncIterableIterator<HelperState, undefined>;
   #current: Accepted<T> | undefined;
   #isLeft = false;
-  // One at a time, in the order of the calls.
+  // Calls of `next()` run one at a time, in their order.
   #turn: Promise<unknown> = Promise.resolve();
 
   /** `accept`: begins to accept on a session, which throws for misuse. */
@@ -58,7 +61,8 @@ export class AcceptedOfHelper<T> implements AsyncIterableIterator<T, undefined>,
       const changed = await this.#states.next();
       if (changed.done === true) return changed;
       const { value } = changed;
-      // The state that was there at the beginning is told first, and its session may have ended meanwhile.
+      // The state that was there at the beginning is told first, and its session may have ended
+      // meanwhile.
       if (value.state === 'running' && value.session.state === 'open') {
         this.#current = this.#accept(value.session);
       }

@@ -177,7 +177,8 @@ export class Helper implements AsyncDisposable {
   }
 
   /**
-   * As {@link Session.openChannel}, with the process that runs now: a channel ends with its process.
+   * As {@link Session.openChannel}, with the process that runs now: a channel ends with its
+   * process.
    * @throws {TypeError | RangeError} for misuse.
    */
   openChannel<T, Input = T>(codec: Codec<T, Input>, options: ChannelOptions): Channel<T, Input> {
@@ -185,7 +186,8 @@ export class Helper implements AsyncDisposable {
   }
 
   /**
-   * Channels of one name that the helper opens, in every process of it; as {@link Session.channels}.
+   * Channels of one name that the helper opens, in every process of it; as {@link
+   * Session.channels}.
    * @throws {TypeError} for misuse, and where the name is accepted already.
    */
   channels<T, Input = T>(
@@ -201,7 +203,10 @@ export class Helper implements AsyncDisposable {
     return this.session.openDuplex(options);
   }
 
-  /** Byte streams of one name that the helper opens, in every process of it; as {@link Session.duplexes}. */
+  /**
+   * Byte streams of one name that the helper opens, in every process of it; as {@link
+   * Session.duplexes}.
+   */
   duplexes(options: AcceptDuplexOptions): Accepted<SessionDuplex> {
     const { states } = this.#supervisor;
     return new AcceptedOfHelper(states, (session) => session.duplexes(options));

@@ -33,7 +33,7 @@ export class Acceptors {
   readonly #byName = new Map<string, Acceptor<unknown>>();
   #isEnded = false;
 
-  /** One of the two sides is closing. */
+  /** The session is closing: no name is accepted any more. */
   get isEnded(): boolean {
     return this.#isEnded;
   }

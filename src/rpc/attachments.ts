@@ -123,7 +123,10 @@ function refuseBinary(value: object): void {
   }
 }
 
-/** Objects that `JSON.stringify` turns into `{}` are refused: their content would be lost. @throws {TypeError} */
+/**
+ * Objects that `JSON.stringify` turns into `{}` are refused: their content would be lost. @throws
+ * {TypeError}
+ */
 function refuseEmptied(value: object): void {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || Array.isArray(value)) return;

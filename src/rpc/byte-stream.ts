@@ -54,7 +54,7 @@ class StreamByteReader implements ByteReader {
   #isEnded = false;
   #failure: unknown;
   #wake: () => void = () => undefined;
-  // One at a time, in the order of the calls.
+  // Reads run one at a time, in the order in which they were asked for.
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(stream: Readable) {

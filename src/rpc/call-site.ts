@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Errors of calls say which line awaits the call: they are made when a frame arrives or a timer fires, where the stack
-// holds nothing of the caller's.
+// Errors of calls say which line awaits the call: they are made when a frame arrives or a timer
+// fires, where the stack holds nothing of the caller's.
 import { setImmediate } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 
@@ -10,22 +10,27 @@ export interface Settlers {
   readonly reject: (reason: unknown) => void;
 }
 
-/** Failures of one turn that get the frames. The text of a stack costs some 15 µs, and a session may end with ten thousand calls. */
+/**
+ * Failures of one turn that get the frames. The text of a stack costs some 15 µs, and a session may
+ * end with ten thousand calls.
+ */
 const perTurnMax = 100;
 
 // Taken once, as in clock.ts: what replaces it may not know of promises that exist already.
 const { all } = Promise;
 const ignore = (): void => undefined;
 const turn = Promise.resolve();
-// Stacks as they were before frames were added: an error that several calls fail with has those of the last one.
+// Stacks as they were before frames were added: an error that several calls fail with has those of
+// the last one.
 const stacks = new WeakMap<object, unknown>();
 let doneInTurn = 0;
 
 /**
- * Rejects `promise` with `error`; the stack of `error` gets the frames of the function that awaits the promise, if one does.
- * A call that succeeds pays nothing: V8 follows promises from the running microtask to the function that awaits the last of
- * them, and the chain that leads to `promise` is made here. It goes through `Promise.all`, the one step that V8 follows into a
- * promise that exists already. Where the chain cannot be made the error is as it was.
+ * Rejects `promise` with `error`; the stack of `error` gets the frames of the function that awaits
+ * the promise, if one does. A call that succeeds pays nothing: V8 follows promises from the running
+ * microtask to the function that awaits the last of them, and the chain that leads to `promise` is
+ * made here. It goes through `Promise.all`, the one step that V8 follows into a promise that exists
+ * already. Where the chain cannot be made the error is as it was.
  */
 export function rejectAtCallSite(
   promise: Promise<unknown>,
@@ -73,7 +78,10 @@ function mayTrace(): boolean {
   return doneInTurn <= perTurnMax;
 }
 
-/** The function that awaits the call stands behind `Promise.all`. Never throws: an error may be frozen, and a program may format stacks itself. */
+/**
+ * The function that awaits the call stands behind `Promise.all`. Never throws: an error may be
+ * frozen, and a program may format stacks itself.
+ */
 function addFrames(error: Error): void {
   try {
     const here: { stack?: unknown } = {};

@@ -30,8 +30,9 @@ export interface Codec<T, Input = T> {
    */
   decode(bytes: Uint8Array, isOwned: boolean): T;
   /**
-   * A decoded value as plain data (objects without a class, arrays, bytes, texts, numbers), for those who can be given nothing else:
-   * pages of Electron. Left out: it is plain already. What it throws fails the call with `ENCODE`.
+   * A decoded value as plain data (objects without a class, arrays, bytes, texts, numbers), for
+   * those who can be given nothing else: pages of Electron. Left out: it is plain already. What it
+   * throws fails the call with `ENCODE`.
    */
   plain?(value: T): unknown;
 }

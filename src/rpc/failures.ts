@@ -37,7 +37,8 @@ export function plainEnd(
 export function endOf(link: Link, call: IncomingCall, error: RpcError, isBrief: boolean): End {
   if (isBrief) return plainEnd(error.status, '');
   if (isFromPeer(error)) {
-    // Words are made to be told. Details and metadata that another process gave us are not our caller's to read.
+    // Words are made to be told. Details and metadata that another process gave us are not our
+    // caller's to read.
     return plainEnd(error.status, error.message.slice(0, wordsMaxLength));
   }
   try {

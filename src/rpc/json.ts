@@ -28,11 +28,12 @@ const jsonCodec: Codec<any> = {
 };
 
 /**
- * JSON. `Uint8Array`s anywhere in a value (and so `Buffer`s) travel as bytes, at most 64 in a message,
- * and arrive as `Uint8Array`s. `undefined` alone is a message of no bytes. Numbers, duplicate keys and lone surrogates
- * are as `JSON.parse` has them; `__proto__` becomes an own key like any other. A `Date` arrives as a string, as
- * `JSON.stringify` has it, so a type that promises one is refused by the compiler; a `bigint`, a `Map`, a `Set`, a `Promise` and
- * an `AbortSignal` fail the call with `ENCODE`.
+ * JSON. `Uint8Array`s anywhere in a value (and so `Buffer`s) travel as bytes, at most 64 in a
+ * message, and arrive as `Uint8Array`s. `undefined` alone is a message of no bytes. Numbers,
+ * duplicate keys and lone surrogates are as `JSON.parse` has them; `__proto__` becomes an own key
+ * like any other. A `Date` arrives as a string, as `JSON.stringify` has it, so a type that promises
+ * one is refused by the compiler; a `bigint`, a `Map`, a `Set`, a `Promise` and an `AbortSignal`
+ * fail the call with `ENCODE`.
  */
 export function json<T>(): IfJson<T, Codec<T>> {
   return jsonCodec as IfJson<T, Codec<T>>;

@@ -235,7 +235,10 @@ export class Responses {
   }
 }
 
-/** The call as its caller wrote it. An 'error' of a byte stream without a listener ends the process, so its words are all that is left. */
+/**
+ * The call as its caller wrote it. An 'error' of a byte stream without a listener ends the process,
+ * so its words are all that is left.
+ */
 function labelOf({ request: { kind, method } }: OutgoingCall): string {
   if (kind === CallKind.duplex) return `openDuplex({ name: '${method}' })`;
   if (kind === CallKind.channel) return `openChannel(…, { name: '${method}' })`;

@@ -104,7 +104,10 @@ type Arguments<Req> = undefined extends Req
   ? [request?: Req, options?: CallOptions]
   : [request: Req, options?: CallOptions];
 
-/** Requests of a stream, as something to iterate. A text is refused: its letters would be sent one by one. */
+/**
+ * Requests of a stream, as something to iterate. A text is refused: its letters would be sent one
+ * by one.
+ */
 export type Requests<Req> = AsyncIterable<Req> | (Iterable<Req> & object);
 
 /** A method that takes a stream: given one, or sent to. */
@@ -135,9 +138,9 @@ type Made<Kind extends keyof MethodsByKind<0, 0, 0, 0>, Req, Res, ReqIn, ResIn> 
 >[Kind];
 
 /**
- * Makes methods of one kind. A type without a codec of its own must be one that JSON carries as it is: with a `Date` in it,
- * say, `service()` does not take the result, and the compiler names the place. A generic function of your own, whose types
- * are not known yet, gives its codecs.
+ * Makes methods of one kind. A type without a codec of its own must be one that JSON carries as it
+ * is: with a `Date` in it, say, `service()` does not take the result, and the compiler names the
+ * place. A generic function of your own, whose types are not known yet, gives its codecs.
  */
 export interface MethodMaker<Kind extends keyof MethodsByKind<0, 0, 0, 0>> {
   <Req, Res, ReqIn = Req, ResIn = Res>(
@@ -181,7 +184,7 @@ export type Client<M extends Methods> = {
               : never;
 };
 
-/** What a handler of a stream gives: an async generator, or anything to iterate but a text. */
+/** Responses of a stream, as its handler gives them: an async generator, or anything to iterate but a text. */
 export type Responses<Res> = AsyncIterable<Res> | (Iterable<Res> & object);
 
 /** The functions that whoever serves a contract gives. */

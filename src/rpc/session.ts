@@ -229,10 +229,11 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Orderly end: the peer is told, new calls are refused on both sides, calls in flight finish. What
-   * is left at the deadline is cut off: own calls reject with `CLOSED`, and notifications that were
-   * sent may be lost. Twice is the same as once. A handler that awaits the close of the session it was
-   * called over waits for itself, until the deadline. Called again with a shorter deadline it is over sooner.
+   * Orderly end: the peer is told, new calls are refused on both sides, calls in flight finish.
+   * What is left at the deadline is cut off: own calls reject with `CLOSED`, and notifications that
+   * were sent may be lost. Twice is the same as once. A handler that awaits the close of the
+   * session it was called over waits for itself, until the deadline. Called again with a shorter
+   * deadline it is over sooner.
    * @param options.deadlineMs default 5,000; 0 to 600,000.
    */
   close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {

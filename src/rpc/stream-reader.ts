@@ -35,7 +35,10 @@ interface Arrived {
   readonly bytes: Uint8Array;
   /** Its memory, where that is to be given back. */
   readonly assembly: Assembly | undefined;
-  /** Bytes that it takes of the window of its stream, and of that of all streams unless it `isBeyond` that. */
+  /**
+   * Bytes that it takes of the window of its stream, and of that of all streams unless it
+   * `isBeyond` that.
+   */
   readonly charge: number;
   readonly isBeyond: boolean;
 }
@@ -332,7 +335,10 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#arrivedBytes = 0;
   }
 
-  /** The window of all streams has its part of a message back, unless the end of the stream gave it back before. */
+  /**
+   * The window of all streams has its part of a message back, unless the end of the stream gave it
+   * back before.
+   */
   #giveBackSession(charge: number, isBeyond: boolean): void {
     if (isBeyond || charge === 0 || this.#isReleased) return;
     this.#held -= charge;

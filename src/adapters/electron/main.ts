@@ -57,7 +57,10 @@ export interface ExposeOptions {
    * contracts, for all of their methods with their codecs.
    */
   readonly allow: readonly (string | Service)[];
-  /** Calls of one page that may be under way; further ones wait in their order, at most 4,096. Default 16; 1 to 1,024. */
+  /**
+   * Calls of one page that may be under way; further ones wait in their order, at most 4,096.
+   * Default 16; 1 to 1,024.
+   */
   readonly maxInFlight?: number | undefined;
   /**
    * Origins whose pages get a port, as `WebFrameMain.origin` has them (`app://my`, `http://localhost:5173`). Default: `file://`

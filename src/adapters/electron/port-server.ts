@@ -55,9 +55,9 @@ const waitingMax = 4_096;
 
 // What a page has sent and nobody has taken yet, in all calls of a port.
 const heldMaxBytes = 64 * 1024 * 1024;
-// A call that is given up costs the session's peer more than the page, and keeps a slot of the session
-// until its handler has settled. Beyond this rate such a call keeps its place among those in flight for
-// a while, so that one page cannot hold all slots.
+// A call that is given up costs the session's peer more than the page, and keeps a slot of the
+// session until its handler has settled. Beyond this rate such a call keeps its place among those
+// in flight for a while, so that one page cannot hold all slots.
 const givenUpPerSecond = 20;
 const givenUpAtOnce = 64;
 
