@@ -22,7 +22,7 @@ describe('a failure arrives as it is', () => {
     const call = pair.near.client(Desk).hang(undefined, { signal: stop.signal });
     beside?.();
     stop.abort(reason);
-    return call.catch((error: unknown) => error);
+    return reasonOf(() => call);
   };
 
   it('where stacks are formatted by the program, or not at all', async () => {

@@ -11,6 +11,7 @@ import {
   until,
 } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
+import { Random } from '../support/random.ts';
 
 describe.each(lanes)('calls given up over the $lane', ({ openPair }) => {
   it('F6 in masses leave the session open, and each handler is told', async () => {
@@ -83,13 +84,15 @@ describe.each(lanes)('calls given up over the $lane', ({ openPair }) => {
   });
 
   it('F5 of streams and channels give their slots back, whichever side was first', async () => {
+    const random = Random.fromEnvironment();
+    console.log(`channels: SIDECALL_SEED=${random.seed}`);
     await using pair = await openPair({ near: { streamsMax: 8 }, far: { streamsMax: 8 } });
     pair.far.serve(Flow, flowHandlers());
     const flow = pair.near.client(Flow);
     const accepted = pair.far.channels(Flow.methods.count.request, { name: 'c' });
     void (async () => {
       for await (const channel of accepted) {
-        if (Math.random() < 0.5) channel.cancel();
+        if (random.chance(50)) channel.cancel();
         else void channel.end().catch(() => undefined);
       }
     })();

@@ -75,26 +75,32 @@ describe('F3 what waits without any progress', () => {
     await Promise.all([pair.near.close(), pair.far.close()]);
   });
 
-  it('is told of calls within calls that wait for each other', async () => {
-    const told: string[] = [];
-    const pair = openLoopback({
-      near: { streamsMax: 4 },
-      far: { streamsMax: 4 },
-      stalledAfterMs: 40,
-      onNearEvent: (event) => {
-        if (event.type === 'stalled') told.push(event.reason);
-      },
-    });
-    // Each handler of one side calls the other: as many as may run wait for one more.
-    pair.near.serve(Desk, deskHandlers({ same: () => pair.near.client(Desk).add({ a: 1, b: 1 }) }));
-    pair.far.serve(Desk, deskHandlers({ same: () => pair.far.client(Desk).same(1) }));
-    const calls = Array.from({ length: 4 }, () =>
-      pair.near.client(Desk).same(1, { timeoutMs: 400 }),
-    );
-    await until(() => told.length > 0);
-    expect(told).toEqual(['slot']);
-    for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
-    await until(() => pair.near.stats().waits['given-up'] === 0);
-    await Promise.all([pair.near.close(), pair.far.close()]);
-  });
+  it.each([4, checkLimits(undefined).streamsMax])(
+    'is told of calls within calls that wait for each other, at %i streams',
+    async (streamsMax) => {
+      const told: string[] = [];
+      const pair = openLoopback({
+        near: { streamsMax },
+        far: { streamsMax },
+        stalledAfterMs: 40,
+        onNearEvent: (event) => {
+          if (event.type === 'stalled') told.push(event.reason);
+        },
+      });
+      // Each handler of one side calls the other: as many as may run wait for one more.
+      pair.near.serve(
+        Desk,
+        deskHandlers({ same: () => pair.near.client(Desk).add({ a: 1, b: 1 }) }),
+      );
+      pair.far.serve(Desk, deskHandlers({ same: () => pair.far.client(Desk).same(1) }));
+      const calls = Array.from({ length: streamsMax }, () =>
+        pair.near.client(Desk).same(1, { timeoutMs: 400 }),
+      );
+      await until(() => told.length > 0);
+      expect(told).toEqual(['slot']);
+      for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
+      await until(() => pair.near.stats().waits['given-up'] === 0);
+      await Promise.all([pair.near.close(), pair.far.close()]);
+    },
+  );
 });
