@@ -159,9 +159,9 @@ export class RingTransport implements Transport, Polled {
     if (this.#isOver) return;
     this.publish(); // from here on it is in memory that the peer keeps
     const socket = this.#socket;
-    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
     this.destroy();
-    await closed;
+    // A peer that has gone before has closed it already, and its last records were still to be read.
+    if (!socket.closed) await new Promise<void>((resolve) => socket.once('close', resolve));
   }
 
   destroy(): void {

@@ -1,0 +1,74 @@
+// The other end of a close, as a process: a helper, or (with a path) a client of a listener. It comes into the state
+// that it is told, and the test then stops it, kills it, or lets it be.
+import {
+  connect,
+  json,
+  notification,
+  parent,
+  serverStream,
+  service,
+  unary,
+} from '../../../dist/index.js';
+
+const Victim = service('Victim', { hang: unary(), note: notification(), drip: serverStream() });
+const Closing = service('Closing', { enter: unary(), hang: unary(), note: notification() });
+
+const [settings] = process.argv.slice(2);
+const { path, lane } = JSON.parse(settings);
+const session = path === undefined ? await parent({ lane }) : await connect({ path, lane });
+
+function flood() {
+  const { note } = session.client(Victim);
+  const more = () => {
+    for (let at = 0; at < 100; at += 1) note('x'.repeat(200)).catch(() => undefined);
+    setImmediate(more);
+  };
+  more();
+}
+
+const states = {
+  idle: () => undefined,
+  busy: () => {
+    setImmediate(() => {
+      for (;;);
+    });
+  },
+  calling: () => {
+    for (let at = 0; at < 100; at += 1)
+      session
+        .client(Victim)
+        .hang()
+        .catch(() => undefined);
+  },
+  flooding: flood,
+  // Records that lie in memory, unread, when this process ends.
+  burst: () => {
+    const { note } = session.client(Victim);
+    for (let at = 0; at < 3000; at += 1) note('x'.repeat(200)).catch(() => undefined);
+  },
+  leaving: () => {
+    setImmediate(() => void session.close({ deadlineMs: 600_000 }));
+  },
+  streaming: () => {
+    void (async () => {
+      for await (const _ of session.client(Victim).drip());
+    })().catch(() => undefined);
+  },
+  channels: () => {
+    for (let at = 0; at < 20; at += 1) {
+      const channel = session.openChannel(json(), { name: 'open' });
+      channel.closed.catch(() => undefined);
+      channel.send(at).catch(() => undefined);
+      session
+        .openDuplex({ name: 'open' })
+        .on('error', () => undefined)
+        .write('x');
+    }
+  },
+};
+
+session.serve(Closing, {
+  enter: (state) => states[state](),
+  hang: () => new Promise(() => undefined),
+  note: () => undefined,
+});
