@@ -1,6 +1,8 @@
 // Two native rings that are each other's peer in one process, without sockets' events or sessions on top.
 import { randomBytes } from 'node:crypto';
 
+/** Of `createOutbox`: a thread makes it. */
+const underWay = -2;
 const capacity = 1024 * 1024;
 const blockArea = 1024 * 1024;
 const written = 1;
@@ -69,14 +71,17 @@ export class RingPair {
   #meet(one, other) {
     const native = this.#native;
     const nonce = randomBytes(16);
-    const fd = native.createOutbox(one, capacity, blockArea, nonce, 1 << 30);
+    let fd = native.createOutbox(one, capacity, blockArea, nonce, 1 << 30, 0);
+    while (fd === underWay) fd = native.takeOutbox(one);
     const { near, far } = this.#sockets;
     const [from, to] = one === this.#near ? [near, far] : [far, near];
     native.admitDescriptors(to);
     native.send(from, Buffer.from([1]), 0, fd);
-    const { descriptor } = native.receive(to, Buffer.alloc(1), 0, true, true);
-    const refusal = native.acceptOutbox(other, descriptor, capacity, blockArea, nonce);
-    if (refusal !== undefined) throw new Error(refusal.what);
+    const { descriptor } = native.receive(to, Buffer.alloc(1), 0, true, true, 0);
+    native.acceptOutbox(other, descriptor, capacity, blockArea, nonce, true, 0);
+    let taken = false;
+    while (taken === false) taken = native.takeAccepted(other);
+    if (taken !== true) throw new Error(taken.what);
     native.closeDescriptor(fd);
   }
 }

@@ -1,15 +1,21 @@
-// Builds and runs the native unit tests. `--sanitize` puts ASan and UBSan into them.
+// Builds and runs the native unit tests. `--sanitize` puts ASan and UBSan into them, `--sanitize=thread` TSan.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
 
-const isSanitized = process.argv.includes('--sanitize');
-const folder = join(root, 'build', isSanitized ? 'core-tests-sanitized' : 'core-tests');
-const settings = [
-  '-DSIDECALL_TESTS=ON',
-  `-DCMAKE_BUILD_TYPE=${isSanitized ? 'Debug' : 'RelWithDebInfo'}`,
-];
-if (isSanitized) settings.push('-DSIDECALL_SANITIZE=address,undefined');
+const sanitizers = {
+  '--sanitize': { folder: 'core-tests-sanitized', value: 'address,undefined' },
+  '--sanitize=thread': { folder: 'core-tests-thread', value: 'thread' },
+};
+const [option] = process.argv.slice(2);
+const sanitizer = sanitizers[option];
+if (option !== undefined && sanitizer === undefined) {
+  fail(`unknown option ${option}; there are ${Object.keys(sanitizers).join(' and ')}`);
+}
+const folder = join(root, 'build', sanitizer?.folder ?? 'core-tests');
+const type = option === '--sanitize' ? 'Debug' : 'RelWithDebInfo';
+const settings = ['-DSIDECALL_TESTS=ON', `-DCMAKE_BUILD_TYPE=${type}`];
+if (sanitizer !== undefined) settings.push(`-DSIDECALL_SANITIZE=${sanitizer.value}`);
 
 /** Quiet unless it fails. */
 function step(args) {

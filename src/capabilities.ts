@@ -62,8 +62,10 @@ function whyNoRing(): string | undefined {
     blockAreaBytes: 0,
     takesBlocks: false,
     shareMaxBytes: ringMemoryMaxBytes(),
+    owner: 0,
+    signal: new AbortController().signal,
   });
-  memory.create();
+  void memory.create(); // memory as small as this is made at once
   memory.close();
   return memory.failure;
 }

@@ -215,14 +215,17 @@ export async function establishOverDescriptor(
   signal: AbortSignal,
   wire: HelloWire = new DescriptorWire(native, fd, signal),
 ): Promise<Session> {
-  const memory = settings.lane === 'socket' ? undefined : memoryFor(native, settings);
+  const owner = peer.pid ?? 0;
+  if (wire instanceof DescriptorWire) wire.owner = owner;
+  const why = settings.lane === 'socket' ? asked : whyNoMemory(native, owner);
+  const memory = why === undefined ? memoryFor(native, settings, owner, signal) : undefined;
   try {
     const hello = await sayHello(wire, role, settings, memory);
     signal.throwIfAborted();
     native.refuseDescriptors(fd);
-    const laneReason = laneReasonOf(hello, memory);
+    const laneReason = why ?? laneReasonOf(hello, memory);
     if (settings.lane === 'ring' && !hello.isRing) throw unavailable(laneReason);
-    const early = memory === undefined ? [] : readQueued(native, fd);
+    const early = memory === undefined ? [] : readQueued(native, fd, owner);
     const open = descriptorOpener(native, fd, early);
     if (!hello.isRing || memory === undefined) {
       reportFailure(memory, settings, peer);
@@ -239,7 +242,7 @@ export async function establishOverDescriptor(
   } catch (error) {
     // Where descriptors were let in, one may be queued whose close blocks: not on this thread.
     if (memory === undefined) native.closeDescriptor(fd);
-    else native.closeStranger(fd);
+    else native.closeStranger(fd, owner);
     throw error;
   } finally {
     memory?.close();
@@ -301,11 +304,28 @@ export function addonReason(): string {
   return nativeState().reason ?? 'it is loaded';
 }
 
-function memoryFor(native: NativeAddon, settings: SessionSettings): RingMemory {
+/**
+ * A peer whose descriptors hang where they are closed, or whose memory hangs where it is checked, is
+ * asked for no more; where every thread for that hangs, no peer is.
+ */
+function whyNoMemory(native: NativeAddon, owner: number): string | undefined {
+  const why = native.whyNoMemory(owner);
+  if (why === 0) return undefined;
+  const what = why === 1 ? 'descriptors that were sent to us cannot be closed' : 'a check hangs';
+  return `shared memory is not offered for now: ${what}`;
+}
+
+function memoryFor(
+  native: NativeAddon,
+  settings: SessionSettings,
+  owner: number,
+  signal: AbortSignal,
+): RingMemory {
   const { ringBytes, blockAreaBytes, leases } = settings;
   const shareMaxBytes = ringMemoryMaxBytes();
   const takesBlocks = leases !== 'off';
-  return new RingMemory(native, { ringBytes, blockAreaBytes, takesBlocks, shareMaxBytes });
+  const sizes = { ringBytes, blockAreaBytes, takesBlocks, shareMaxBytes };
+  return new RingMemory(native, { ...sizes, owner, signal });
 }
 
 function sayHello(
@@ -319,7 +339,7 @@ function sayHello(
 }
 
 function laneReasonOf(hello: HelloResult, memory: RingMemory | undefined): string {
-  if (memory === undefined) return asked;
+  if (memory === undefined) return hello.reason;
   return hello.isRing ? 'both sides have shared memory' : (memory.failure ?? hello.reason);
 }
 

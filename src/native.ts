@@ -55,19 +55,21 @@ export interface NativeAddon {
   send(fd: number, bytes: Uint8Array, offset: number, descriptor: number): number;
   /**
    * undefined: nothing there yet. `bytes` 0: the peer ended. `keep`: a descriptor that came alone waits
-   * under the number `descriptor` for `acceptOutbox` or `dropReceived`. `isAdmitted`: the peer can send them.
+   * under the number `descriptor` for `acceptOutbox` or `dropReceived`. `isAdmitted`: the peer may send
+   * them; EMFILE where too many wait to be closed. `owner`, here and below: the peer's pid, or 0.
    */
   receive(
     fd: number,
     target: Uint8Array,
     offset: number,
     keep: boolean,
-    isAdmitted?: boolean,
+    isAdmitted: boolean,
+    owner: number,
   ): NativeReceived | undefined;
   /** Bytes that the kernel holds for us at this moment. */
   queuedBytes(fd: number): number;
-  /** False: as many closes of strangers' descriptors hang as there may be threads for it. */
-  hasCloserRoom(): boolean;
+  /** 0: a descriptor of its may be taken; 1: closes of descriptors hang; 2: checks of memory do. */
+  whyNoMemory(owner: number): number;
   refuseDescriptors(fd: number): boolean;
   admitDescriptors(fd: number): boolean;
   /** Memory that the functions below work on, the same at each call. */
@@ -75,25 +77,37 @@ export interface NativeAddon {
   openRing(): number;
   /** Twice is once. */
   closeRing(ring: number): void;
-  /** The descriptor to send; -1: more than `shareMaxBytes` of the process would be rings. */
+  /**
+   * The descriptor to send; -1: more than `shareMaxBytes` of the process would be rings; -2: it is being
+   * made on a thread, and `takeOutbox` has it.
+   */
   createOutbox(
     ring: number,
     capacity: number,
     blockArea: number,
     nonce: Uint8Array,
     shareMaxBytes: number,
+    owner: number,
   ): number;
-  /** undefined: mapped. Else why not. */
+  /** `onNews` is called whenever a thread has made or checked memory; for the life of the environment. */
+  listenForNews(onNews: () => void): void;
+  /** As `createOutbox`, of the memory that is being made. */
+  takeOutbox(ring: number): number;
+  /** Begins the check of a peer's memory, on a thread. `wantsBlocks`: its block area, too. */
   acceptOutbox(
     ring: number,
     descriptor: number,
     capacity: number,
     blockArea: number,
     nonce: Uint8Array,
-  ): { isViolation: boolean; what: string } | undefined;
-  dropReceived(descriptor: number): void;
-  /** As `closeDescriptor`, on a thread of its own: what is queued on the socket may block that. */
-  closeStranger(fd: number): void;
+    wantsBlocks: boolean,
+    owner: number,
+  ): void;
+  /** true: mapped; false: the check is under way; else why not. */
+  takeAccepted(ring: number): boolean | { isViolation: boolean; what: string };
+  dropReceived(descriptor: number, owner: number): void;
+  /** Shuts a socket down, and closes it on a thread: what is queued on it may block that. */
+  closeStranger(fd: number, owner: number): void;
   joinRing(ring: number, fd: number, mayLend: boolean, mayBorrow: boolean): void;
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
   keepFreedBlocks(): void;

@@ -119,7 +119,7 @@ describe('docs/protocol.md', () => {
       }
       const heard = Buffer.alloc(bytes.byteLength);
       for (let at = 0; at < heard.byteLength; ) {
-        const got = native.receive(far, heard, at, false);
+        const got = native.receive(far, heard, at, false, false, 0);
         if (got === undefined) await pause(1, signal);
         else at += got.bytes;
       }

@@ -109,6 +109,31 @@ describe('layers', () => {
       if (!path.startsWith('test/')) expect(text, path).not.toMatch(/^static [^_(]*;/m);
     }
   });
+
+  it('nothing that a peer can make last is called on the event loop', () => {
+    // Calls that can wait for a lock of the object, or for whoever is behind it.
+    const slow =
+      /::(close|fallocate|fstat|fstatfs|ftruncate|lseek|madvise|mmap|munmap|posix_fallocate)\(/;
+    const callers: Record<string, string> = {
+      'base/unique_fd.h': 'closes what it owns; of strangers on a thread, see below',
+      'os/descriptor.cc': 'looks at the descriptor that a helper inherited',
+      'os/files.cc': 'directories and lock files of ours',
+      'os/shared_memory.cc': 'our own memory; of a peer on a thread, see below',
+    };
+    for (const path of nativeSources) {
+      if (path.startsWith('test/')) continue;
+      const text = readFileSync(join(root, 'native', path), 'utf8');
+      expect(slow.test(text), path).toBe(path in callers);
+      // A peer's memory is accepted, and its descriptors are closed, inside a task only.
+      for (const { index } of text.matchAll(/\bAcceptOutbox\(/g)) {
+        if (path.startsWith('os/')) continue;
+        expect(text.slice(index - 400, index), path).toContain('MakeOnThread<PeerOutbox>');
+      }
+      for (const { index } of text.matchAll(/\breceived\.(extract|erase)\(/g)) {
+        expect(text.slice(index, index + 1_000), path).toMatch(/CloseStranger|MakeOnThread/);
+      }
+    }
+  });
 });
 
 describe('style', () => {

@@ -36,6 +36,9 @@ class Call {
   [[nodiscard]] Ring* ring() const noexcept { return ring_; }
   [[nodiscard]] RingEntry* entry() const noexcept { return entry_; }
   void DropObject(bool is_mine) const noexcept { table_->DropObject(env_, handle_, is_mine); }
+  [[nodiscard]] const std::shared_ptr<Workers>& reclaimers() const noexcept {
+    return table_->reclaimers;
+  }
   [[nodiscard]] const Exchange& exchange() const noexcept { return table_->exchange; }
   [[nodiscard]] napi_value value(std::size_t index) const noexcept { return values_[index]; }
 

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <unordered_map>
+#include <vector>
 
 #include "base/unique_fd.h"
+#include "binding/news.h"
 #include "binding/ring_table.h"
 #include "os/stranger_fd.h"
+#include "os/workers.h"
 
 namespace sidecall {
 
@@ -16,7 +19,7 @@ struct Environment {
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
   ~Environment() {
-    for (auto& [number, fd] : received) CloseStranger(std::move(fd));
+    for (auto& [number, fd] : received) CloseStranger(0, std::move(fd));
   }
 
   // Descriptors whose numbers JavaScript holds. An environment that is torn down in the middle of
@@ -26,15 +29,19 @@ struct Environment {
   // thread.
   std::unordered_map<int, UniqueFd> received;
   StrangerCloser strangers;
+  // Threads that check the memory of peers, and make ours where that takes long.
+  Workers memory{{.threads = 4, .threads_per_owner = 2}};
   RingTable rings;
+  std::vector<napi_threadsafe_function> listeners;  // end with the environment
 
+  [[nodiscard]] Teller MakeTeller() const { return Teller(listeners); }
   [[nodiscard]] int Own(UniqueFd fd) { return Keep(owned, std::move(fd)); }
   [[nodiscard]] int Receive(UniqueFd fd) { return Keep(received, std::move(fd)); }
 
-  void CloseStranger(UniqueFd fd) {
+  void CloseStranger(Owner owner, UniqueFd fd) {
     std::vector<UniqueFd> one;
     one.push_back(std::move(fd));
-    strangers.Close(std::move(one));
+    strangers.Close(owner, std::move(one));
   }
 
  private:

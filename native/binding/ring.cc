@@ -77,7 +77,23 @@ Napi::Value Close(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// (ring, capacity, block area, nonce, share) => descriptor to send, or -1: the share is used up.
+// Process on whose behalf something is done: its pid, or 0.
+Owner OwnerAt(Arguments& arguments, std::size_t index) {
+  return arguments.Integer(index, 0, 0x7fff'ffff);
+}
+
+constexpr int kUsedUp = -1;
+constexpr int kUnderWay = -2;
+
+Napi::Value KeepMade(Napi::Env env, RingEntry& entry, Result<std::optional<Outbox>> made) {
+  if (!made.ok()) return Throw(env, made.error());
+  if (!made.value().has_value()) return Napi::Number::New(env, kUsedUp);
+  *entry.mine = std::move(*made.value());
+  return Napi::Number::New(env, State(env).Own(std::move(entry.mine->descriptor)));
+}
+
+// (ring, capacity, block area, nonce, share, owner) => descriptor to send, or a number from above.
+// Memory that takes long to make is made on a thread: takeOutbox() has it.
 Napi::Value Create(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -85,35 +101,76 @@ Napi::Value Create(const Napi::CallbackInfo& info) {
   const OutboxShape shape = Shape(arguments, 1);
   const auto share = static_cast<std::uint64_t>(
       arguments.Integer(4, 0, static_cast<std::int64_t>(kShareMaxBytes)));
+  const Owner owner = OwnerAt(arguments, 5);
   if (!arguments.ok() || entry == nullptr) return env.Undefined();
-  if (!IsShape(shape) || entry->mine->memory.is_mapped()) {
+  if (!IsShape(shape) || entry->mine->memory.is_mapped() || entry->making != nullptr) {
     return Throw(env, Error{EINVAL, "createOutbox"});
   }
-  auto outbox = CreateOutbox(shape, share);
-  if (!outbox.ok()) return Throw(env, outbox.error());
-  if (!outbox.value().has_value()) return Napi::Number::New(env, -1);
-  *entry->mine = std::move(*outbox.value());
   entry->my_shape = shape;
-  return Napi::Number::New(env, State(env).Own(std::move(entry->mine->descriptor)));
+  if (shape.total_bytes() <= kAtOnceMaxBytes) {
+    return KeepMade(env, *entry, CreateOutbox(shape, share));
+  }
+  entry->making = MakeOnThread<Result<std::optional<Outbox>>>(
+      State(env).memory, owner, [shape, share] { return CreateOutbox(shape, share); },
+      State(env).MakeTeller());
+  return Napi::Number::New(env, kUnderWay);
 }
 
-// (ring, descriptor received, capacity, block area, nonce) => undefined, or { isViolation, what }.
+// (ring) => as createOutbox(), whose memory it is.
+Napi::Value TakeMade(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  RingEntry* const entry = Entry(info, arguments);
+  if (!arguments.ok() || entry == nullptr) return env.Undefined();
+  if (entry->making == nullptr) return Throw(env, Error{EINVAL, "takeOutbox"});
+  auto made = entry->making->Take();
+  if (!made.has_value()) return Napi::Number::New(env, kUnderWay);
+  entry->making.reset();
+  return KeepMade(env, *entry, std::move(*made));
+}
+
+// (ring, descriptor received, capacity, block area, nonce, wants blocks, owner): its check begins,
+// on a thread.
 Napi::Value Accept(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
   RingEntry* const entry = Entry(info, arguments);
   const int number = arguments.Descriptor(1);
   const OutboxShape shape = Shape(arguments, 2);
+  const bool wants_blocks = info[5].IsBoolean() && info[5].As<Napi::Boolean>().Value();
+  const Owner owner = OwnerAt(arguments, 6);
   if (!arguments.ok() || entry == nullptr) return env.Undefined();
   auto node = State(env).received.extract(number);
-  if (node.empty() || !IsShape(shape) || entry->peer->ok()) {
+  const bool is_taken = entry->peer->ok() || entry->checking != nullptr;
+  if (node.empty() || !IsShape(shape) || is_taken) {
     return Throw(env, Error{EINVAL, "acceptOutbox"});
   }
-  UniqueFd descriptor = std::move(node.mapped());
-  *entry->peer = AcceptOutbox(descriptor.get(), shape);
   entry->peer_shape = shape;
-  if (entry->peer->ok()) return env.Undefined();  // sealed memory: closing it here cannot block
-  State(env).CloseStranger(std::move(descriptor));
+  const MappedPart part = wants_blocks ? MappedPart::kRingAndBlocks : MappedPart::kRing;
+  // The descriptor goes with the task: it is closed on its thread.
+  entry->checking = MakeOnThread<PeerOutbox>(
+      State(env).memory, owner,
+      [descriptor = std::move(node.mapped()), shape, part]() mutable {
+        PeerOutbox outbox = AcceptOutbox(descriptor.get(), shape, part);
+        descriptor.Reset();
+        return outbox;
+      },
+      State(env).MakeTeller());
+  return env.Undefined();
+}
+
+// (ring) => true: mapped; false: the check is under way; or { isViolation, what }.
+Napi::Value TakeAccepted(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  RingEntry* const entry = Entry(info, arguments);
+  if (!arguments.ok() || entry == nullptr) return env.Undefined();
+  if (entry->checking == nullptr) return Throw(env, Error{EINVAL, "takeAccepted"});
+  auto checked = entry->checking->Take();
+  if (!checked.has_value()) return Napi::Boolean::New(env, false);
+  entry->checking.reset();
+  *entry->peer = std::move(*checked);
+  if (entry->peer->ok()) return Napi::Boolean::New(env, true);
   const OutboxRefusal& refusal = entry->peer->refusal;
   Napi::Object object = Napi::Object::New(env);
   object.Set("isViolation", refusal.is_violation);
@@ -123,28 +180,40 @@ Napi::Value Accept(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// (descriptor received): it is not wanted.
+// (descriptor received, owner): it is not wanted.
 Napi::Value Drop(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int number = arguments.Descriptor(0);
+  const Owner owner = OwnerAt(arguments, 1);
   if (!arguments.ok()) return info.Env().Undefined();
   auto node = State(info.Env()).received.extract(number);
-  if (!node.empty()) State(info.Env()).CloseStranger(std::move(node.mapped()));
+  if (!node.empty()) State(info.Env()).CloseStranger(owner, std::move(node.mapped()));
   return info.Env().Undefined();
 }
 
-// (descriptor): a socket on which a peer may have queued descriptors whose close blocks.
+// (descriptor, owner): a socket on which a peer may have queued descriptors whose close blocks.
 Napi::Value CloseStranger(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int number = arguments.Descriptor(0);
+  const Owner owner = OwnerAt(arguments, 1);
   if (!arguments.ok()) return info.Env().Undefined();
   auto node = State(info.Env()).owned.extract(number);
-  if (!node.empty()) State(info.Env()).CloseStranger(std::move(node.mapped()));
+  if (!node.empty()) State(info.Env()).strangers.CloseSocket(owner, std::move(node.mapped()));
   return info.Env().Undefined();
 }
 
-Napi::Value HasCloserRoom(const Napi::CallbackInfo& info) {
-  return Napi::Boolean::New(info.Env(), State(info.Env()).strangers.has_room());
+// (owner) => 0: a descriptor of its may be taken; 1: closes hang; 2: checks of memory hang.
+Napi::Value WhyNoMemory(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const Owner owner = OwnerAt(arguments, 0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  const Environment& state = State(info.Env());
+  int why = 0;
+  if (!state.strangers.HasRoomFor(owner))
+    why = 1;
+  else if (!state.memory.IsFreeFor(owner))
+    why = 2;
+  return Napi::Number::New(info.Env(), why);
 }
 
 // (ring, socket, may lend, may borrow): both outboxes are there; from now on frames can go. The
@@ -188,15 +257,37 @@ Napi::Value ReservedBytes(const Napi::CallbackInfo& info) {
 
 }  // namespace
 
+napi_value ListenForNews(napi_env env, napi_callback_info info) {
+  std::size_t count = 1;
+  napi_value function = nullptr;
+  napi_get_cb_info(env, info, &count, &function, nullptr, nullptr);
+  void* state = nullptr;
+  napi_get_instance_data(env, &state);
+  napi_value name = nullptr;
+  napi_create_string_utf8(env, "sidecall", NAPI_AUTO_LENGTH, &name);
+  napi_threadsafe_function listener = nullptr;
+  const auto created = napi_create_threadsafe_function(env, function, nullptr, name, 0, 1, nullptr,
+                                                       nullptr, nullptr, nullptr, &listener);
+  if (created != napi_ok) return nullptr;
+  napi_unref_threadsafe_function(env, listener);
+  static_cast<Environment*>(state)->listeners.push_back(listener);
+  return nullptr;
+}
+
 void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("ringExchange", Napi::Function::New<GetExchange>(env));
   exports.Set("openRing", Napi::Function::New<Open>(env));
   exports.Set("closeRing", Napi::Function::New<Close>(env));
   exports.Set("createOutbox", Napi::Function::New<Create>(env));
+  exports.Set("takeOutbox", Napi::Function::New<TakeMade>(env));
   exports.Set("acceptOutbox", Napi::Function::New<Accept>(env));
+  exports.Set("takeAccepted", Napi::Function::New<TakeAccepted>(env));
   exports.Set("dropReceived", Napi::Function::New<Drop>(env));
   exports.Set("closeStranger", Napi::Function::New<CloseStranger>(env));
-  exports.Set("hasCloserRoom", Napi::Function::New<HasCloserRoom>(env));
+  napi_value listen = nullptr;
+  napi_create_function(env, "listenForNews", NAPI_AUTO_LENGTH, ListenForNews, nullptr, &listen);
+  exports.Set("listenForNews", Napi::Value(env, listen));
+  exports.Set("whyNoMemory", Napi::Function::New<WhyNoMemory>(env));
   exports.Set("joinRing", Napi::Function::New<Join>(env));
   exports.Set("keepFreedBlocks", Napi::Function::New<KeepFreed>(env));
   exports.Set("ringMemoryBytes", Napi::Function::New<ReservedBytes>(env));

@@ -13,9 +13,15 @@ namespace sidecall {
 namespace {
 
 // What keeps a mapping while V8 may still look at it: a block belongs to one of the two outboxes.
-using Hold = std::shared_ptr<const void>;
+struct Hold {
+  std::shared_ptr<const void> memory;
+  std::shared_ptr<Workers> reclaimers;
+};
 
-void LetGo(napi_env, void*, void* hint) { delete static_cast<Hold*>(hint); }
+void LetGo(napi_env, void*, void* hint) {
+  const std::unique_ptr<Hold> hold(static_cast<Hold*>(hint));
+  if (hold->memory.use_count() == 1) DropOnThread(*hold->reclaimers, 0, std::move(hold->memory));
+}
 
 // nullptr: the host wants no external buffers.
 napi_value External(napi_env env, const std::byte* data, std::size_t bytes, Hold hold) {
@@ -36,7 +42,7 @@ napi_value Allocate(napi_env env, napi_callback_info info) {
   const std::uint32_t bytes = call.Number(1);
   const auto block = call.ring()->AllocateBlock(bytes);
   if (!block.has_value()) return nullptr;
-  napi_value buffer = External(env, block->data, bytes, call.entry()->mine);
+  napi_value buffer = External(env, block->data, bytes, {call.entry()->mine, call.reclaimers()});
   if (buffer == nullptr) {
     (void)call.ring()->FreeBlock(block->offset);
     return nullptr;
@@ -93,7 +99,8 @@ napi_value Lend(napi_env env, napi_callback_info info) {
   if (call.ring() == nullptr) return nullptr;
   const auto lease = call.ring()->Lease(call.LongNumber(1));
   if (lease.empty()) return nullptr;
-  napi_value buffer = External(env, lease.data(), lease.size(), call.entry()->peer);
+  napi_value buffer =
+      External(env, lease.data(), lease.size(), {call.entry()->peer, call.reclaimers()});
   if (buffer != nullptr) call.entry()->peer_objects += 1;
   return buffer;
 }

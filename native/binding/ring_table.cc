@@ -2,6 +2,18 @@
 #include "binding/ring_table.h"
 
 namespace sidecall {
+namespace {
+
+// Memory that an array buffer still looks at stays: the last of those gives it back. A little of
+// ours is unmapped at once: a thread costs more.
+template <typename Box>
+void Reclaim(Workers& workers, std::shared_ptr<Box>& box, std::size_t at_once_max_bytes) {
+  if (box == nullptr) return;
+  if (box->memory.size() > at_once_max_bytes) DropOnThread(workers, 0, std::move(box));
+  box.reset();
+}
+
+}  // namespace
 
 std::uint32_t RingTable::Open() {
   if (free_.empty()) {
@@ -24,8 +36,12 @@ void RingTable::Close(napi_env env, std::uint32_t handle) noexcept {
   entry->is_closed = true;
   entry->ring.reset();
   entry->bell.reset();
-  // From here on it is memory that JavaScript keeps, like any other, and no ring of the process.
-  entry->mine->share.Reset();
+  // What is not there yet is dropped by whoever makes it, or here.
+  if (entry->making != nullptr) DropOnThread(*reclaimers, 0, std::move(entry->making));
+  if (entry->checking != nullptr) DropOnThread(*reclaimers, 0, std::move(entry->checking));
+  // What an array buffer keeps is memory of JavaScript's from here on, and no ring of the process;
+  // the rest counts until it is unmapped.
+  if (entry->my_objects > 0) entry->mine->share.Reset();
   GiveBack(env, handle);
 }
 
@@ -40,8 +56,8 @@ void RingTable::DropObject(napi_env env, std::uint32_t handle, bool is_mine) noe
 
 void RingTable::GiveBack(napi_env env, std::uint32_t handle) noexcept {
   RingEntry& entry = *entries_[handle];
-  if (entry.my_objects == 0) entry.mine.reset();
-  if (entry.peer_objects == 0) entry.peer.reset();
+  if (entry.my_objects == 0) Reclaim(*reclaimers, entry.mine, kAtOnceMaxBytes);
+  if (entry.peer_objects == 0) Reclaim(*reclaimers, entry.peer, 0);
   std::int64_t kept = 0;
   if (entry.mine != nullptr) kept += static_cast<std::int64_t>(entry.mine->memory.size());
   if (entry.peer != nullptr) kept += static_cast<std::int64_t>(entry.peer->memory.size());

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "os/doorbell.h"
+#include "os/pending.h"
 #include "os/shared_memory.h"
+#include "os/workers.h"
 #include "ring/ring.h"
 
 namespace sidecall {
@@ -34,6 +36,9 @@ struct RingEntry {
   // Shared with the array buffers over their block areas, which may outlive the session.
   std::shared_ptr<Outbox> mine = std::make_shared<Outbox>();
   std::shared_ptr<PeerOutbox> peer = std::make_shared<PeerOutbox>();
+  // Under way on a thread.
+  std::shared_ptr<Pending<Result<std::optional<Outbox>>>> making;
+  std::shared_ptr<Pending<PeerOutbox>> checking;
   OutboxShape my_shape;
   OutboxShape peer_shape;
   // Array buffers over either memory that were not collected yet. A detached one may still be read
@@ -45,6 +50,9 @@ struct RingEntry {
   std::optional<SocketDoorbell> bell;
   std::optional<Ring> ring;
 };
+
+// Memory of ours that is made and unmapped on the event loop; more takes too long.
+inline constexpr std::uint64_t kAtOnceMaxBytes = 2 * 1024 * 1024;
 
 // Memory of JavaScript's: views of it are what `ringExchange()` gave out.
 struct Exchange {
@@ -75,6 +83,9 @@ class RingTable {
   void Close(napi_env env, std::uint32_t handle) noexcept;
   void DropObject(napi_env env, std::uint32_t handle, bool is_mine) noexcept;
 
+  // Unmaps, which takes as long as the memory is large. Array buffers may outlive the environment.
+  std::shared_ptr<Workers> reclaimers =
+      std::make_shared<Workers>(Workers::Bounds{.threads = 2, .threads_per_owner = 2});
   Exchange exchange;
   Napi::ObjectReference exchange_object;  // keeps that memory alive
 

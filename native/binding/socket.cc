@@ -92,9 +92,10 @@ Napi::Value Send(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, static_cast<double>(*sent.value()));
 }
 
-// (fd, target, offset, keep, is admitted) => what arrived, or undefined: try again. `is_admitted`:
-// the peer can send descriptors. One alone, of sealed memory, is kept where the caller asks for it,
-// under the number `descriptor`; anything else is closed.
+// (fd, target, offset, keep, is admitted, owner) => what arrived, or undefined: try again. One
+// descriptor alone, of sealed memory, is kept where the caller asks for it, under the number
+// `descriptor`; any other is closed on a thread. `is_admitted`: the peer was let send some;
+// `owner`: its pid.
 Napi::Value Receive(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -104,12 +105,14 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   const auto offset = static_cast<std::size_t>(arguments.Integer(2, 0, size));
   const bool keep = info[3].IsBoolean() && info[3].As<Napi::Boolean>().Value();
   const bool is_admitted = info[4].IsBoolean() && info[4].As<Napi::Boolean>().Value();
+  const Owner owner = arguments.Integer(5, 0, 0x7fff'ffff);
   if (!arguments.ok()) return env.Undefined();
   StrangerCloser& strangers = State(env).strangers;
-  // Where one can come and there is no thread to close it on, nothing is received; the deadline
-  // ends that.
-  if (is_admitted && !strangers.has_room()) return env.Undefined();
-  auto result = ReceiveBytes(fd, target.subspan(offset), strangers.has_room());
+  // Too many wait to be closed: nothing is received of who may send one, since the kernel would
+  // drop it on this thread. Others go on.
+  const bool is_full = strangers.pending() >= StrangerCloser::kDescriptorsMax;
+  if (is_full && is_admitted) return Throw(env, Error{EMFILE, "recvmsg"});
+  auto result = ReceiveBytes(fd, target.subspan(offset), !is_full);
   if (!result.ok()) return Throw(env, result.error());
   if (!result.value().has_value()) return env.Undefined();
   Received& received = *result.value();
@@ -124,7 +127,7 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   if (is_kept) {
     object.Set("descriptor", State(env).Receive(std::move(received.descriptors.front())));
   } else if (!received.descriptors.empty()) {
-    strangers.Close(std::move(received.descriptors));
+    strangers.Close(owner, std::move(received.descriptors));
   }
   return object;
 }

@@ -7,6 +7,8 @@
 #include <unistd.h>
 #if defined(__linux__)
 #include <linux/magic.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #elif defined(__APPLE__)
 #include <mach/vm_inherit.h>
@@ -29,6 +31,11 @@ namespace {
 constexpr int kRequiredSeals = 0x1 | 0x2 | 0x4 | 0x10;
 constexpr int kSealWrite = 0x8;
 constexpr unsigned kNoExecSeal = 0x8;  // MFD_NOEXEC_SEAL, Linux 6.3
+constexpr int kPopulateRead = 22;      // MADV_POPULATE_READ, Linux 5.14
+// Huge pages round up what an object takes. What is beyond is no part of it.
+constexpr std::uint64_t kExcessMaxBytes = 2 * 1024 * 1024;
+// Before Linux 6.11 a signal undoes a whole fallocate(), and a profiler sends a thousand a second.
+constexpr std::uint64_t kAllocateStep = 256 * 1024;
 #endif
 
 // The one number that is the process's and no environment's: threads share the machine's memory.
@@ -47,13 +54,11 @@ int SystemResize(int fd, std::uint64_t bytes) {
   return RetryOnInterrupt([&] { return ::ftruncate(fd, static_cast<off_t>(bytes)); });
 }
 
-int SystemAllocate([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t bytes) {
+int SystemAllocate([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t bytes,
+                   [[maybe_unused]] std::uint64_t step) {
 #if defined(__linux__)
-  // In steps: before Linux 6.11 a signal undoes the whole call, and a profiler sends a thousand a
-  // second.
-  constexpr std::uint64_t kStep = 256 * 1024;
-  for (std::uint64_t at = 0; at < bytes; at += kStep) {
-    const std::uint64_t count = bytes - at < kStep ? bytes - at : kStep;
+  for (std::uint64_t at = 0; at < bytes; at += step) {
+    const std::uint64_t count = bytes - at < step ? bytes - at : step;
     const int done = RetryOnInterrupt(
         [&] { return ::fallocate(fd, 0, static_cast<off_t>(at), static_cast<off_t>(count)); });
     if (done == -1) return -1;
@@ -63,6 +68,40 @@ int SystemAllocate([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t bytes
   return 0;  // pages come on first touch
 #endif
 }
+
+#if defined(__linux__)
+// Blocks of the object, wherever they lie. fstat() says so, too, but waits for a lock that writers
+// to the object hold.
+int SystemAllocated(int fd, std::uint64_t& bytes) {
+  std::int64_t size = 0;
+  if (::ioctl(fd, FIOQSIZE, &size) == -1) return -1;
+  bytes = static_cast<std::uint64_t>(size);
+  return 0;
+}
+
+// Pages of the first `bytes` that are in memory or in swap. Linux 6.5; takes no lock.
+int SystemPresent(int fd, std::uint64_t bytes, std::uint64_t& pages) {
+  constexpr long kCacheStat = 451;
+  struct {
+    std::uint64_t offset;
+    std::uint64_t length;
+  } const range = {0, bytes};
+  struct {
+    std::uint64_t cached;
+    std::uint64_t dirty;
+    std::uint64_t writeback;
+    std::uint64_t evicted;
+    std::uint64_t recently_evicted;
+  } counts = {};
+  if (::syscall(kCacheStat, fd, &range, &counts, 0) == -1) return -1;
+  pages = counts.cached + counts.evicted;
+  return 0;
+}
+
+int SystemPopulate(void* data, std::uint64_t bytes) {
+  return RetryOnInterrupt([&] { return ::madvise(data, bytes, kPopulateRead); });
+}
+#endif
 
 void* SystemMap(int fd, std::uint64_t bytes, bool is_writable) {
   const int protection = is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -104,31 +143,10 @@ void WriteHeader(std::byte* at, const OutboxShape& shape) noexcept {
   std::memcpy(at, &header, sizeof header);
 }
 
-// A hole that was there before sealing stays, and reading it can fault for want of memory. Blocks
-// may also lie beyond the end, and count: they are given back first. Then all is allocated once
-// more: that fails with a number where the memory is not there, and keeps pages that were only ever
-// read.
 #if defined(__linux__)
-OutboxRefusal CheckAllocated(int fd, const OutboxShape& shape, const MemoryCalls& calls) noexcept {
-  const std::uint64_t total = shape.total_bytes();
-  struct stat status = {};
-  if (calls.resize(fd, total) == -1 || ::fstat(fd, &status) == -1) {
-    return {true, "memory that cannot be looked at", errno};
-  }
-  if (static_cast<std::uint64_t>(status.st_blocks) * 512 < total) {
-    return {true, "memory with holes", 0};
-  }
-  if (calls.allocate(fd, total) == -1) {
-    const bool is_want = errno == ENOMEM || errno == ENOSPC || errno == EINTR;
-    return {!is_want, "memory that could not be held", errno};
-  }
-  return {};
-}
-#endif
-
 // What a stranger's object has to be before anything of it is mapped. No words: it is.
-#if defined(__linux__)
-OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls& calls) noexcept {
+OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls& calls,
+                          std::uint64_t& allocated) noexcept {
   const int seals = calls.seals(fd);
   if (seals == -1) return {true, "a descriptor that cannot be sealed", errno};
   if ((seals & kRequiredSeals) != kRequiredSeals || (seals & kSealWrite) != 0) {
@@ -138,16 +156,55 @@ OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls& c
   struct statfs system = {};
   if (::fstatfs(fd, &system) == -1) return {true, "memory of no known file system", errno};
   if (system.f_type != TMPFS_MAGIC) return {true, "memory that is not of ordinary pages", 0};
-  struct stat status = {};
-  if (::fstat(fd, &status) == -1) return {true, "memory without a status", errno};
-  if (!S_ISREG(status.st_mode)) return {true, "a descriptor that is no memory", 0};
-  if (static_cast<std::uint64_t>(status.st_size) != shape.total_bytes()) {
-    return {true, "memory of another size than it announced", 0};
+  if (calls.allocated(fd, allocated) == -1) return {true, "memory of no known size", errno};
+  if (allocated < shape.total_bytes()) return {true, "memory with holes", 0};
+  if (allocated - shape.total_bytes() > kExcessMaxBytes) {
+    return {false, "memory with more blocks than it announced", 0};
   }
-  return CheckAllocated(fd, shape, calls);
+  return {};
+}
+
+std::uint64_t PageBytes() noexcept {
+  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+// Pages that were only ever read may be dropped, and made once more for the next reader: where the
+// system counts memory strictly, that can fail, and end the reader.
+bool CountsStrictly() noexcept {
+  const UniqueFd file(::open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC));
+  char digit = '0';
+  return file.is_open() && ::read(file.get(), &digit, 1) == 1 && digit == '2';
+}
+
+// A hole that was there before sealing stays, and reading it can fault for want of memory. Where
+// the kernel does not count pages, each is read once here: that fails with a number, and what was a
+// hole has become a block then, which shows.
+OutboxRefusal CheckPages(int fd, const OutboxShape& shape, const Mapping& memory,
+                         const MemoryCalls& calls, std::uint64_t allocated) noexcept {
+  const std::uint64_t total = shape.total_bytes();
+  const std::uint64_t page = PageBytes();
+  std::uint64_t pages = 0;
+  const bool is_counted = calls.present(fd, total, pages) == 0;
+  if (is_counted && pages < (total + page - 1) / page) return {true, "memory with holes", 0};
+  // Blocks may lie beyond the end, where reading faults: the last page tells.
+  const std::uint64_t first = is_counted ? (memory.size() - 1) / page * page : 0;
+  bool is_held = calls.populate(memory.data() + first, memory.size() - first) == 0;
+  if (!is_held && errno == EFAULT) return {true, "memory that ends before it should", 0};
+  if (!is_held && errno != EINVAL) return {false, "memory that could not be read", errno};
+  if (!is_held || CountsStrictly()) is_held = calls.allocate(fd, total, total) == 0;
+  if (!is_held) {
+    const bool is_want = errno == ENOMEM || errno == ENOSPC || errno == EINTR;
+    return {!is_want, "memory that could not be held", errno};
+  }
+  std::uint64_t now = 0;
+  if (calls.allocated(fd, now) == -1) return {true, "memory of no known size", errno};
+  if (now > allocated) return {true, "memory with holes", 0};
+  return {};
 }
 #else
-OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls&) noexcept {
+OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls&,
+                          std::uint64_t&) noexcept {
   // A shared-memory object has no file type; a file has, and could be truncated.
   struct stat status = {};
   if (::fstat(fd, &status) == -1) return {true, "memory without a status", errno};
@@ -155,6 +212,11 @@ OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls&) 
   if (static_cast<std::uint64_t>(status.st_size) != shape.total_bytes()) {
     return {true, "memory of another size than it announced", 0};
   }
+  return {};
+}
+
+OutboxRefusal CheckPages(int, const OutboxShape&, const Mapping&, const MemoryCalls&,
+                         std::uint64_t) noexcept {
   return {};
 }
 #endif
@@ -174,7 +236,9 @@ Result<std::optional<Outbox>> Create(const OutboxShape& shape, MemoryShare share
   if (!fd.is_open() && errno == EINVAL) fd = UniqueFd(calls.create(false));
   if (!fd.is_open()) return Error::FromErrno("memfd_create");
   if (calls.resize(fd.get(), bytes) == -1) return Error::FromErrno("ftruncate");
-  if (calls.allocate(fd.get(), bytes) == -1) return Error::FromErrno("fallocate");
+  if (calls.allocate(fd.get(), bytes, kAllocateStep) == -1) {
+    return Error::FromErrno("fallocate");
+  };
   Mapping memory = Map(fd.get(), bytes, true, calls);
   if (!memory.is_mapped()) return Error::FromErrno("mmap");
   WriteHeader(memory.data(), shape);
@@ -265,7 +329,10 @@ MemoryCalls MemoryCalls::System() noexcept {
     .create = SystemCreate,
 #endif
     .resize = SystemResize, .allocate = SystemAllocate, .map = SystemMap, .seal = SystemSeal,
-    .seals = SystemSeals
+    .seals = SystemSeals,
+#if defined(__linux__)
+    .allocated = SystemAllocated, .present = SystemPresent, .populate = SystemPopulate,
+#endif
   };
 }
 
@@ -276,14 +343,19 @@ Result<std::optional<Outbox>> CreateOutbox(const OutboxShape& shape, std::uint64
   return Create(shape, std::move(*share), calls);
 }
 
-PeerOutbox AcceptOutbox(int fd, const OutboxShape& shape, const MemoryCalls& calls) noexcept {
-  const OutboxRefusal refusal = CheckObject(fd, shape, calls);
+PeerOutbox AcceptOutbox(int fd, const OutboxShape& shape, MappedPart part,
+                        const MemoryCalls& calls) noexcept {
+  std::uint64_t allocated = 0;
+  OutboxRefusal refusal = CheckObject(fd, shape, calls, allocated);
   if (refusal.what[0] != '\0') return {.memory = {}, .refusal = refusal};
-  Mapping memory = Map(fd, shape.total_bytes(), false, calls);
+  const std::uint64_t blocks = part == MappedPart::kRingAndBlocks ? shape.block_area_bytes : 0;
+  Mapping memory = Map(fd, kControlPageBytes + shape.capacity_bytes + blocks, false, calls);
   if (!memory.is_mapped()) {
     const bool is_violation = errno == EACCES || errno == EPERM;
     return {.memory = {}, .refusal = {is_violation, "memory that could not be mapped", errno}};
   }
+  refusal = CheckPages(fd, shape, memory, calls, allocated);
+  if (refusal.what[0] != '\0') return {.memory = {}, .refusal = refusal};
   OutboxHeader header = {};
   CopyPayload(&header, memory.data(), sizeof header);
   if (!IsSame(header, shape)) {

@@ -86,10 +86,13 @@ struct Outbox {
 struct MemoryCalls {
   int (*create)(bool is_modern) = nullptr;  // `is_modern`: with what only newer kernels know
   int (*resize)(int fd, std::uint64_t bytes) = nullptr;
-  int (*allocate)(int fd, std::uint64_t bytes) = nullptr;
+  int (*allocate)(int fd, std::uint64_t bytes, std::uint64_t step) = nullptr;
   void* (*map)(int fd, std::uint64_t bytes, bool is_writable) = nullptr;
   int (*seal)(int fd) = nullptr;
   int (*seals)(int fd) = nullptr;
+  int (*allocated)(int fd, std::uint64_t& bytes) = nullptr;
+  int (*present)(int fd, std::uint64_t bytes, std::uint64_t& pages) = nullptr;
+  int (*populate)(void* data, std::uint64_t bytes) = nullptr;
 
   static MemoryCalls System() noexcept;
 };
@@ -116,9 +119,14 @@ struct PeerOutbox {
   [[nodiscard]] const std::byte* data() const noexcept { return memory.data() + kControlPageBytes; }
 };
 
+// What of a peer's outbox is mapped.
+enum class MappedPart { kRing, kRingAndBlocks };
+
 // Seals first: until they are known to be there, any other answer about a stranger's file may
-// change, or ask a daemon of the stranger's.
-PeerOutbox AcceptOutbox(int fd, const OutboxShape& shape,
+// change, or ask a daemon of the stranger's. What follows takes no lock of the object that a thread
+// of the peer could hold (Linux 5.14; before, one lock for one step), but may take long all the
+// same: NOTE: not on an event loop.
+PeerOutbox AcceptOutbox(int fd, const OutboxShape& shape, MappedPart part,
                         const MemoryCalls& calls = MemoryCalls::System()) noexcept;
 
 }  // namespace sidecall

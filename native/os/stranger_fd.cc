@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: MIT
 #include "os/stranger_fd.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace sidecall {
 namespace {
 
-// The thread runs our code, so the library must stay when the last environment lets go of it.
-void PinOwnLibrary(void* (*own_function)(void*)) noexcept {
-  Dl_info own = {};
-  if (::dladdr(reinterpret_cast<void*>(own_function), &own) == 0 || own.dli_fname == nullptr) {
-    return;
-  }
-  // The handle is kept on purpose: giving it back would undo the pin on some systems.
-  [[maybe_unused]] void* const kept =
-      ::dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+// So that its close does not wait for a peer that reads nothing. Whatever is no socket says so.
+void DoNotLinger(int fd) noexcept {
+  const linger none = {0, 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
 }
 
-// Freeing the pages of a large object takes as long as it is large.
-bool ClosesAtOnce(const UniqueFd& fd) noexcept {
-  constexpr off_t kLittleBytes = 2 * 1024 * 1024;
-  struct stat status = {};
-  return IsSealedMemory(fd.get()) && ::fstat(fd.get(), &status) == 0 &&
-         status.st_size <= kLittleBytes;
-}
+class CloseTask final : public Task {
+ public:
+  CloseTask(std::vector<UniqueFd> descriptors, std::shared_ptr<std::atomic<int>> pending) noexcept
+      : descriptors_(std::move(descriptors)), pending_(std::move(pending)) {}
+
+  void Run() noexcept override {
+    for (UniqueFd& descriptor : descriptors_) {
+      DoNotLinger(descriptor.get());
+      descriptor.Reset();  // may block for as long as the stranger likes
+      *pending_ -= 1;
+    }
+  }
+
+ private:
+  std::vector<UniqueFd> descriptors_;
+  std::shared_ptr<std::atomic<int>> pending_;
+};
 
 }  // namespace
 
@@ -45,51 +47,21 @@ bool IsSealedMemory([[maybe_unused]] int fd) noexcept {
 #endif
 }
 
-int StrangerCloser::pending() const noexcept {
-  const std::lock_guard lock(queue_->mutex);
-  return queue_->threads;
+bool StrangerCloser::HasRoomFor(Owner owner) const noexcept {
+  return *pending_ < kDescriptorsMax && workers_.IsFreeFor(owner);
 }
 
-void StrangerCloser::Close(std::vector<UniqueFd> descriptors) {
-  std::erase_if(descriptors, ClosesAtOnce);
+void StrangerCloser::Close(Owner owner, std::vector<UniqueFd> descriptors) {
   if (descriptors.empty()) return;
-  {
-    const std::lock_guard lock(queue_->mutex);
-    queue_->waiting.push_back(std::move(descriptors));
-    if (queue_->threads == kThreadsMax) return;  // a thread that comes back takes it
-    queue_->threads += 1;
-  }
-  PinOwnLibrary(&Run);
-  auto shared = std::make_unique<std::shared_ptr<Queue>>(queue_);
-  pthread_attr_t attributes;
-  ::pthread_attr_init(&attributes);
-  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_t thread;
-  if (::pthread_create(&thread, &attributes, &Run, shared.get()) == 0) {
-    [[maybe_unused]] const auto* const given_away = shared.release();
-  } else {
-    Run(shared.release());  // no thread to be had: close here, as any program would
-  }
-  ::pthread_attr_destroy(&attributes);
+  *pending_ += static_cast<int>(descriptors.size());
+  workers_.Submit(owner, std::make_unique<CloseTask>(std::move(descriptors), pending_));
 }
 
-void* StrangerCloser::Run(void* argument) {
-  const std::unique_ptr<std::shared_ptr<Queue>> shared(
-      static_cast<std::shared_ptr<Queue>*>(argument));
-  Queue& queue = **shared;
-  for (;;) {
-    std::vector<UniqueFd> errand;
-    {
-      const std::lock_guard lock(queue.mutex);
-      if (queue.waiting.empty()) {
-        queue.threads -= 1;
-        return nullptr;
-      }
-      errand = std::move(queue.waiting.front());
-      queue.waiting.pop_front();
-    }
-    errand.clear();  // may block for as long as the stranger likes
-  }
+void StrangerCloser::CloseSocket(Owner owner, UniqueFd socket) {
+  ::shutdown(socket.get(), SHUT_RDWR);
+  std::vector<UniqueFd> one;
+  one.push_back(std::move(socket));
+  Close(owner, std::move(one));
 }
 
 }  // namespace sidecall

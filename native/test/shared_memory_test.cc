@@ -36,6 +36,11 @@ Outbox Make(const OutboxShape& shape = ShapeOf()) {
   return std::move(*outbox.value());
 }
 
+PeerOutbox Accept(int fd, const OutboxShape& shape,
+                  const MemoryCalls& calls = MemoryCalls::System()) {
+  return AcceptOutbox(fd, shape, MappedPart::kRingAndBlocks, calls);
+}
+
 // Memory as a stranger would make it, with exactly the seals asked for.
 UniqueFd Forge(std::uint64_t bytes, int seals, unsigned flags = MFD_ALLOW_SEALING,
                bool is_allocated = true) {
@@ -48,7 +53,7 @@ UniqueFd Forge(std::uint64_t bytes, int seals, unsigned flags = MFD_ALLOW_SEALIN
 }
 
 void CheckViolation(int fd, const OutboxShape& shape) {
-  const PeerOutbox accepted = AcceptOutbox(fd, shape);
+  const PeerOutbox accepted = Accept(fd, shape);
   CHECK_FALSE(accepted.ok());
   CHECK(accepted.refusal.is_violation);
 }
@@ -64,7 +69,7 @@ TEST_CASE("an outbox is allocated, sealed, and accepted with the shape it was ma
     struct stat status = {};
     REQUIRE_EQ(::fstat(outbox.descriptor.get(), &status), 0);
     CHECK_EQ(static_cast<std::uint64_t>(status.st_size), shape.total_bytes());
-    const PeerOutbox peer = AcceptOutbox(outbox.descriptor.get(), shape);
+    const PeerOutbox peer = Accept(outbox.descriptor.get(), shape);
     REQUIRE(peer.ok());
     std::memcpy(outbox.data(), "seen by both", 12);
     CHECK_EQ(std::memcmp(peer.data(), "seen by both", 12), 0);
@@ -91,6 +96,10 @@ TEST_CASE("row 53 the process's share is counted, refused beyond, and given back
 int failing_errno = 0;
 int FailCreate(bool) { return errno = failing_errno, -1; }
 int FailSized(int, std::uint64_t) { return errno = failing_errno, -1; }
+int FailAllocate(int, std::uint64_t, std::uint64_t) { return errno = failing_errno, -1; }
+int FailPopulate(void*, std::uint64_t) { return errno = failing_errno, -1; }
+int OldPopulate(void*, std::uint64_t) { return errno = EINVAL, -1; }  // before Linux 5.14
+int OldPresent(int, std::uint64_t, std::uint64_t&) { return errno = ENOSYS, -1; }  // before 6.5
 int FailFd(int) { return errno = failing_errno, -1; }
 int FewSeals(int) { return 0x7; }
 int NoModernCreate(bool is_modern) {
@@ -108,7 +117,7 @@ TEST_CASE("row 53 every call that fails is an error, and leaves nothing") {
     MemoryCalls calls[6] = {system, system, system, system, system, system};
     calls[0].create = FailCreate;
     calls[1].resize = FailSized;
-    calls[2].allocate = FailSized;
+    calls[2].allocate = FailAllocate;
     calls[3].map = FailMap;
     calls[4].seal = FailFd;
     calls[5].seals = FailFd;
@@ -132,33 +141,78 @@ TEST_CASE("row 55 no address space to map a peer's outbox is a want of ours, not
   MemoryCalls calls = MemoryCalls::System();
   calls.map = FailMap;
   failing_errno = ENOMEM;
-  const PeerOutbox declined = AcceptOutbox(outbox.descriptor.get(), ShapeOf(), calls);
+  const PeerOutbox declined = Accept(outbox.descriptor.get(), ShapeOf(), calls);
   CHECK_FALSE(declined.ok());
   CHECK_FALSE(declined.refusal.is_violation);
   CHECK_EQ(declined.refusal.number, ENOMEM);
   failing_errno = EACCES;
-  CHECK(AcceptOutbox(outbox.descriptor.get(), ShapeOf(), calls).refusal.is_violation);
+  CHECK(Accept(outbox.descriptor.get(), ShapeOf(), calls).refusal.is_violation);
 }
 
-TEST_CASE("row 53 memory of a peer's that cannot be held is a want of ours") {
+TEST_CASE("row 53 memory of a peer's that cannot be read or held is a want of ours") {
   const Outbox outbox = Make();
   MemoryCalls calls = MemoryCalls::System();
-  calls.allocate = FailSized;
+  calls.populate = FailPopulate;
+  failing_errno = ENOMEM;
+  PeerOutbox declined = Accept(outbox.descriptor.get(), ShapeOf(), calls);
+  CHECK_FALSE(declined.ok());
+  CHECK_FALSE(declined.refusal.is_violation);
+  calls.present = OldPresent;
+  calls.populate = OldPopulate;
+  CHECK(Accept(outbox.descriptor.get(), ShapeOf(), calls).ok());
+  calls.allocate = FailAllocate;
   for (const int number : {ENOMEM, ENOSPC}) {
     failing_errno = number;
-    const PeerOutbox declined = AcceptOutbox(outbox.descriptor.get(), ShapeOf(), calls);
+    declined = Accept(outbox.descriptor.get(), ShapeOf(), calls);
     CHECK_FALSE(declined.ok());
     CHECK_FALSE(declined.refusal.is_violation);
   }
   failing_errno = EBADF;  // a descriptor that was opened for reading only
-  CHECK(AcceptOutbox(outbox.descriptor.get(), ShapeOf(), calls).refusal.is_violation);
+  CHECK(Accept(outbox.descriptor.get(), ShapeOf(), calls).refusal.is_violation);
+}
+
+TEST_CASE("a block area that is not wanted is neither mapped nor read") {
+  OutboxShape shape = ShapeOf();
+  shape.block_area_bytes = 64 * kBlockAreaUnit;
+  const Outbox outbox = Make(shape);
+  const PeerOutbox ring =
+      AcceptOutbox(outbox.descriptor.get(), shape, MappedPart::kRing, MemoryCalls::System());
+  REQUIRE(ring.ok());
+  CHECK_EQ(ring.memory.size(), kControlPageBytes + shape.capacity_bytes);
+  CHECK_EQ(Accept(outbox.descriptor.get(), shape).memory.size(), shape.total_bytes());
+}
+
+TEST_CASE("blocks beyond what was announced are refused, and not freed by us") {
+  const std::uint64_t bytes = ShapeOf().total_bytes();
+  const UniqueFd fd = Forge(bytes, 0);
+  constexpr off_t kBeyond = 16 * 1024 * 1024;
+  REQUIRE_EQ(::fallocate(fd.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(bytes), kBeyond), 0);
+  REQUIRE_EQ(::fcntl(fd.get(), F_ADD_SEALS, kAllSeals), 0);
+  struct stat before = {};
+  REQUIRE_EQ(::fstat(fd.get(), &before), 0);
+  const PeerOutbox peer = Accept(fd.get(), ShapeOf());
+  CHECK_FALSE(peer.ok());
+  CHECK_EQ(std::string(peer.refusal.what), "memory with more blocks than it announced");
+  struct stat after = {};
+  REQUIRE_EQ(::fstat(fd.get(), &after), 0);
+  CHECK_EQ(after.st_blocks, before.st_blocks);
+}
+
+TEST_CASE("a peer that holds the lock of its memory does not make the check wait") {
+  const Outbox outbox = Make();
+  const int fd = outbox.descriptor.get();
+  MemoryCalls calls = MemoryCalls::System();
+  calls.allocate = FailAllocate;  // all that would take the lock fails
+  calls.resize = FailSized;
+  failing_errno = EDEADLK;
+  CHECK(Accept(fd, ShapeOf(), calls).ok());
 }
 
 TEST_CASE("row 37 D1 no attack of the seals' owner changes the memory under its reader") {
   const Outbox outbox = Make();
   const int fd = outbox.descriptor.get();
   const auto bytes = static_cast<off_t>(ShapeOf().total_bytes());
-  const PeerOutbox peer = AcceptOutbox(fd, ShapeOf());
+  const PeerOutbox peer = Accept(fd, ShapeOf());
   REQUIRE(peer.ok());
   std::memset(outbox.data(), 0x5a, kCapacityMin);
 
@@ -223,7 +277,7 @@ TEST_CASE("row 38 every set of seals but the right one is refused") {
     REQUIRE_EQ(::pwrite(fd.get(), &header, sizeof header, 0), 40);
     REQUIRE_EQ(::pwrite(fd.get(), shape.nonce, kNonceBytes, 24), 16);
     REQUIRE_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
-    const PeerOutbox peer = AcceptOutbox(fd.get(), shape);
+    const PeerOutbox peer = Accept(fd.get(), shape);
     CHECK_EQ(peer.ok(), seals == kAllSeals);
     accepted += peer.ok();
     if (!peer.ok()) CHECK(peer.refusal.is_violation);
@@ -233,8 +287,8 @@ TEST_CASE("row 38 every set of seals but the right one is refused") {
 
 TEST_CASE("row 38 the wrong size, holes, or another shape than the hello's") {
   const std::uint64_t bytes = ShapeOf().total_bytes();
-  CheckViolation(Forge(bytes - 1, kAllSeals).get(), ShapeOf());
-  CheckViolation(Forge(bytes + 1, kAllSeals).get(), ShapeOf());
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  CheckViolation(Forge(bytes - page, kAllSeals).get(), ShapeOf());
   CheckViolation(Forge(0, kAllSeals, MFD_ALLOW_SEALING, false).get(), ShapeOf());
   CheckViolation(Forge(bytes, kAllSeals, MFD_ALLOW_SEALING, false).get(), ShapeOf());
   CheckViolation(Forge(bytes, kAllSeals).get(), ShapeOf());  // its header is zeros
@@ -243,8 +297,26 @@ TEST_CASE("row 38 the wrong size, holes, or another shape than the hello's") {
   const auto size = static_cast<off_t>(bytes);
   REQUIRE_EQ(::fallocate(beyond.get(), FALLOC_FL_KEEP_SIZE, size, size), 0);
   REQUIRE_EQ(::fcntl(beyond.get(), F_ADD_SEALS, kAllSeals), 0);
-  const PeerOutbox hollow = AcceptOutbox(beyond.get(), ShapeOf());
-  CHECK_EQ(std::string(hollow.refusal.what), "memory with holes");
+  MemoryCalls old = MemoryCalls::System();
+  old.present = OldPresent;
+  MemoryCalls older = old;
+  older.populate = OldPopulate;
+  for (const MemoryCalls& calls : {MemoryCalls::System(), old, older}) {
+    const PeerOutbox hollow = Accept(beyond.get(), ShapeOf(), calls);
+    CHECK_EQ(std::string(hollow.refusal.what), "memory with holes");
+    beyond = Forge(bytes, 0, MFD_ALLOW_SEALING, false);  // what was read has become a block
+    REQUIRE_EQ(::fallocate(beyond.get(), FALLOC_FL_KEEP_SIZE, size, size), 0);
+    REQUIRE_EQ(::fcntl(beyond.get(), F_ADD_SEALS, kAllSeals), 0);
+  }
+  // All of its blocks, and an end that comes too early.
+  UniqueFd early = Forge(bytes / 2, 0);
+  REQUIRE_EQ(::fallocate(early.get(), FALLOC_FL_KEEP_SIZE, 0, size), 0);
+  REQUIRE_EQ(::fcntl(early.get(), F_ADD_SEALS, kAllSeals), 0);
+  for (const MemoryCalls& calls : {MemoryCalls::System(), old, older}) {
+    const PeerOutbox short_one = Accept(early.get(), ShapeOf(), calls);
+    CHECK_FALSE(short_one.ok());
+    CHECK(short_one.refusal.is_violation);
+  }
   const Outbox outbox = Make();
   CheckViolation(outbox.descriptor.get(), ShapeOf(kCapacityMin, 8));
   CheckViolation(outbox.descriptor.get(), ShapeOf(2 * kCapacityMin));
@@ -275,7 +347,7 @@ TEST_CASE("row 24 huge pages can be sealed, and are refused") {
   REQUIRE(fd.is_open());
   REQUIRE_EQ(::ftruncate(fd.get(), 2 * 1024 * 1024), 0);
   REQUIRE_EQ(::fcntl(fd.get(), F_ADD_SEALS, kAllSeals), 0);
-  const PeerOutbox peer = AcceptOutbox(fd.get(), ShapeOf());
+  const PeerOutbox peer = Accept(fd.get(), ShapeOf());
   CHECK_FALSE(peer.ok());
   CHECK_EQ(std::string(peer.refusal.what), "memory that is not of ordinary pages");
 }
@@ -287,7 +359,7 @@ TEST_CASE("row 40 who writes to the other's outbox faults itself") {
     const rlimit none = {0, 0};
     ::setrlimit(RLIMIT_CORE, &none);
     ::signal(SIGSEGV, SIG_DFL);
-    const PeerOutbox peer = AcceptOutbox(outbox.descriptor.get(), ShapeOf());
+    const PeerOutbox peer = Accept(outbox.descriptor.get(), ShapeOf());
     if (peer.ok()) const_cast<std::byte*>(peer.data())[0] = std::byte{1};
     ::_exit(0);
   }
@@ -316,7 +388,7 @@ TEST_CASE("row 54 no memory has to be locked") {
   const rlimit none = {0, before.rlim_max};
   REQUIRE_EQ(::setrlimit(RLIMIT_MEMLOCK, &none), 0);
   const Outbox outbox = Make();
-  CHECK(AcceptOutbox(outbox.descriptor.get(), ShapeOf()).ok());
+  CHECK(Accept(outbox.descriptor.get(), ShapeOf()).ok());
   REQUIRE_EQ(::setrlimit(RLIMIT_MEMLOCK, &before), 0);
 }
 

@@ -20,7 +20,14 @@ export interface MemorySettings {
   readonly takesBlocks: boolean;
   /** Bytes that all outboxes of this process may take together. */
   readonly shareMaxBytes: number;
+  /** Pid of the peer, or 0. */
+  readonly owner: number;
+  /** Of the hello: what is not there by then is not waited for. */
+  readonly signal: AbortSignal;
 }
+
+const usedUp = -1;
+const underWay = -2;
 
 export class RingMemory implements HelloMemory {
   readonly shape: MemoryShape;
@@ -40,6 +47,8 @@ export class RingMemory implements HelloMemory {
     this.shape = { capacity, blockArea, nonce: randomBytes(16) };
     this.features = settings.takesBlocks ? HelloFeature.takesBlocks : 0;
     this.#handle = native.openRing();
+    if (!isListening) native.listenForNews(onNews);
+    isListening = true;
   }
 
   /** Largest frame that a record of our outbox holds, header included. */
@@ -48,23 +57,21 @@ export class RingMemory implements HelloMemory {
     return recordMaxBytes - recordOverheadBytes;
   }
 
-  create(): number | undefined {
+  async create(): Promise<number | undefined> {
     const { capacity, blockArea, nonce } = this.shape;
-    const { shareMaxBytes } = this.#settings;
+    const { shareMaxBytes, owner, signal } = this.#settings;
+    const native = this.#native;
+    const handle = this.#handle;
     try {
-      const descriptor = this.#native.createOutbox(
-        this.#handle,
-        capacity,
-        blockArea,
-        nonce,
-        shareMaxBytes,
-      );
-      if (descriptor >= 0) {
-        this.#descriptor = descriptor;
-        return descriptor;
+      let made = native.createOutbox(handle, capacity, blockArea, nonce, shareMaxBytes, owner);
+      for (; made === underWay; made = native.takeOutbox(handle)) await news(signal);
+      if (made !== usedUp) {
+        this.#descriptor = made;
+        return made;
       }
       this.failure = `ringMemoryMaxBytes ${shareMaxBytes} is used up by the rings of this process`;
     } catch (error) {
+      signal.throwIfAborted();
       this.failure = `shared memory could not be made: ${wordsOf(error)}`;
     }
     return undefined;
@@ -75,18 +82,24 @@ export class RingMemory implements HelloMemory {
     if (why !== undefined) this.failure = `our shared memory could not be sent: ${why}`;
   }
 
-  accept(descriptor: number, { capacity, blockArea, nonce }: MemoryShape): boolean {
-    const refusal = this.#native.acceptOutbox(this.#handle, descriptor, capacity, blockArea, nonce);
-    if (refusal === undefined) return true;
-    if (refusal.isViolation) {
-      throw new SidecallError('ERR_SIDECALL_PROTOCOL', `the peer offers ${refusal.what}`);
+  async accept(descriptor: number, { capacity, blockArea, nonce }: MemoryShape): Promise<boolean> {
+    const { takesBlocks, owner, signal } = this.#settings;
+    const native = this.#native;
+    const handle = this.#handle;
+    native.acceptOutbox(handle, descriptor, capacity, blockArea, nonce, takesBlocks, owner);
+    for (;;) {
+      await news(signal);
+      const taken = native.takeAccepted(handle);
+      if (taken === true) return true;
+      if (taken === false) continue;
+      this.failure = `the peer offers ${taken.what}`;
+      if (taken.isViolation) throw new SidecallError('ERR_SIDECALL_PROTOCOL', this.failure);
+      return false;
     }
-    this.failure = `the peer offers ${refusal.what}`;
-    return false;
   }
 
   drop(descriptor: number): void {
-    this.#native.dropReceived(descriptor);
+    this.#native.dropReceived(descriptor, this.#settings.owner);
   }
 
   /** Both halves were accepted by a peer of these features. @throws what duplicating the socket throws. */
@@ -112,4 +125,27 @@ export class RingMemory implements HelloMemory {
     if (this.#descriptor >= 0) this.#native.closeDescriptor(this.#descriptor);
     this.#descriptor = -1;
   }
+}
+
+/** Hellos that wait for a thread. One listener for all of them: the addon says only that something is there. */
+const waiting = new Set<() => void>();
+let isListening = false;
+
+function onNews(): void {
+  for (const wake of [...waiting]) wake();
+}
+
+/** Resolves when a thread has made or checked something. @throws the reason of the signal. */
+async function news(signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  await new Promise<void>((resolve) => {
+    const wake = (): void => {
+      waiting.delete(wake);
+      signal.removeEventListener('abort', wake);
+      resolve();
+    };
+    waiting.add(wake);
+    signal.addEventListener('abort', wake);
+  });
+  signal.throwIfAborted();
 }

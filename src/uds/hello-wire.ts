@@ -40,6 +40,8 @@ export class DescriptorWire implements HelloWire {
   readonly #native: NativeAddon;
   readonly #fd: number;
   readonly #signal: AbortSignal;
+  /** Pid of the peer, once the kernel has said it. */
+  owner = 0;
   #isAdmitted = false;
   /** Instant of the last byte, to tell the silent from the slow. */
   lastByteAt = nowMs();
@@ -95,7 +97,7 @@ export class DescriptorWire implements HelloWire {
     try {
       await this.#receive(into, keep, notes);
     } catch (error) {
-      if (notes.descriptor !== undefined) this.#native.dropReceived(notes.descriptor);
+      if (notes.descriptor !== undefined) this.#native.dropReceived(notes.descriptor, this.owner);
       throw error;
     }
     return notes;
@@ -107,7 +109,7 @@ export class DescriptorWire implements HelloWire {
     while (at < into.byteLength) {
       this.#signal.throwIfAborted();
       const got = this.#try(() =>
-        this.#native.receive(this.#fd, into, at, keep && at === 0, this.#isAdmitted),
+        this.#native.receive(this.#fd, into, at, keep && at === 0, this.#isAdmitted, this.owner),
       );
       if (got === undefined) {
         await waiter.next();

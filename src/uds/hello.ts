@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { SidecallError } from '../errors.ts';
 import { ranges, type SessionLimits, sessionRanges } from '../limits.ts';
+import { quiet } from '../quiet.ts';
 import type { HelloWire, ReceivedNotes } from './hello-wire.ts';
 
 export const helloBytes = 64;
@@ -61,11 +62,11 @@ export interface HelloMemory {
   /** What we can do with the peer's: of {@link HelloFeature}. */
   readonly features: number;
   /** Makes our outbox; its descriptor to send, or undefined where it cannot be made. */
-  create(): number | undefined;
+  create(): Promise<number | undefined>;
   /** The descriptor went out; or `why` it did not. */
   noteSent(why: string | undefined): void;
   /** Checks and maps the peer's outbox. False: declined. @throws {SidecallError} `PROTOCOL`. */
-  accept(descriptor: number, shape: MemoryShape): boolean;
+  accept(descriptor: number, shape: MemoryShape): Promise<boolean>;
   /** A descriptor that came and is not wanted. */
   drop(descriptor: number): void;
 }
@@ -167,8 +168,8 @@ export async function helloAsConnecting(
   if (memory === undefined) throw violation('it offers memory that was not asked for');
   if (hello.version === 0 && descriptor !== undefined) memory.drop(descriptor);
   checkVersion(hello);
-  const isAccepted = descriptor !== undefined && memory.accept(descriptor, hello.memory);
-  const isSent = isAccepted && (await sendMemory(wire, memory, hello.version));
+  const isSent =
+    descriptor !== undefined && (await exchange(wire, memory, { ...hello, descriptor }));
   if (!isSent) await wire.send(encodeAnswer(Verdict.socketLane, hello.version));
   const verdict = await receiveAnswer(wire);
   if (verdict === Verdict.ring && !isSent) throw violation('it accepted memory it never got');
@@ -208,7 +209,7 @@ async function offerMemory(
   own: HelloLimits,
   memory: HelloMemory,
 ): Promise<boolean> {
-  const descriptor = memory.create();
+  const descriptor = await memory.create();
   if (descriptor === undefined) return false;
   wire.admitDescriptors(); // the peer's own comes with its answer
   const hello = encodeHello(own, memory, HelloFlag.descriptor);
@@ -228,7 +229,8 @@ async function meetWithMemory(
     return { peer: hello, isRing: false, reason: peerDeclined };
   }
   if (descriptor === undefined && !isTruncated) throw violation('memory that did not come');
-  const isRing = descriptor !== undefined && memory.accept(descriptor, hello.memory as MemoryShape);
+  const isRing =
+    descriptor !== undefined && (await memory.accept(descriptor, hello.memory as MemoryShape));
   const answer = isRing ? Verdict.ring : Verdict.socketLane;
   await wire.send(encodeAnswer(answer, hello.version));
   return { peer: hello, isRing, reason: dropped };
@@ -236,11 +238,18 @@ async function meetWithMemory(
 
 const dropped = 'no descriptor could be received: the limit of this process, or its kernel';
 
-/** Our acceptance with our memory on its first byte. False: nothing was sent. */
-async function sendMemory(wire: HelloWire, memory: HelloMemory, version: number): Promise<boolean> {
-  const descriptor = memory.create();
-  if (descriptor === undefined) return false;
-  const why = await wire.sendWith(encodeAnswer(Verdict.ring, version), descriptor);
+/** Takes their memory and sends our acceptance, with our memory on its first byte. False: nothing was sent. */
+async function exchange(
+  wire: HelloWire,
+  memory: HelloMemory,
+  theirs: PeerHello & { descriptor: number },
+): Promise<boolean> {
+  const accepting = memory.accept(theirs.descriptor, theirs.memory as MemoryShape);
+  const making = quiet(memory.create()); // while a thread checks theirs
+  const isAccepted = await accepting;
+  const descriptor = await making;
+  if (!isAccepted || descriptor === undefined) return false;
+  const why = await wire.sendWith(encodeAnswer(Verdict.ring, theirs.version), descriptor);
   memory.noteSent(why);
   return why === undefined;
 }

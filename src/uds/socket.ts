@@ -3,7 +3,6 @@
 
 import { Socket } from 'node:net';
 import { nextTick } from '../clock.ts';
-import { SidecallError } from '../errors.ts';
 import { protocol } from '../frame.ts';
 import type { NativeAddon } from '../native.ts';
 
@@ -28,18 +27,14 @@ let sharedBuffer: Buffer | undefined;
  * Reads what the kernel holds at this moment, once no more descriptors can be sent: Node's plain reads would
  * make it close those that are still queued on this thread, and that can block. What the peer adds meanwhile carries none,
  * and is left to Node.
- * @throws {SidecallError} `PROTOCOL` for a descriptor behind the hello; `LIMIT_DESCRIPTORS` where one could not be
- * closed without waiting.
+ * @throws {SidecallError} `PROTOCOL` for a descriptor behind the hello; an error of the system, `EMFILE` where too
+ * many descriptors wait to be closed.
  */
-export function readQueued(native: NativeAddon, fd: number): readonly Uint8Array[] {
-  if (!native.hasCloserRoom()) {
-    const words = 'too many descriptors that peers sent are still being closed';
-    throw new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', words);
-  }
+export function readQueued(native: NativeAddon, fd: number, owner: number): readonly Uint8Array[] {
   const chunks: Uint8Array[] = [];
   for (let left = native.queuedBytes(fd); left > 0; ) {
     const into = Buffer.allocUnsafe(Math.min(left, readBytes));
-    const got = native.receive(fd, into, 0, false);
+    const got = native.receive(fd, into, 0, false, true, owner);
     if (got === undefined || got.bytes === 0) return chunks; // the end is read again, and then heard
     if (got.descriptors > 0 || got.isTruncated || got.hasOtherControl) {
       throw protocol('descriptor behind its hello');
@@ -76,7 +71,7 @@ export function descriptorOpener(
       if (socket.destroyed) return;
       // Bounded: a peer that shut its own reading only may go on writing for ever.
       for (let drained = 0; drained < drainMaxBytes; ) {
-        const got = native.receive(fd, buffer, 0, false);
+        const got = native.receive(fd, buffer, 0, false, false, 0);
         if (got === undefined || got.bytes === 0) return;
         drained += got.bytes;
         onBytes(buffer.subarray(0, got.bytes));

@@ -151,7 +151,7 @@ describe('a hello', () => {
     native.send(far, encodeAnswer(Verdict.socketLane, 1), 0, -1);
     await expect(hello).resolves.toMatchObject({ isRing: false, peer: { version: 1 } });
     const reply = Buffer.alloc(helloBytes + answerBytes);
-    expect(native.receive(far, reply, 0, false)?.bytes).toBe(reply.byteLength);
+    expect(native.receive(far, reply, 0, false, false, 0)?.bytes).toBe(reply.byteLength);
     expect(reply.readUInt16LE(helloBytes + 4)).toBe(Verdict.socketLane);
     close();
   });
@@ -169,7 +169,7 @@ describe('a hello', () => {
       native.send(far, bytes.subarray(cut), 0, -1);
       await hello;
       const rest = Buffer.alloc(64);
-      expect(native.receive(near, rest, 0, false)?.bytes).toBe(9);
+      expect(native.receive(near, rest, 0, false, false, 0)?.bytes).toBe(9);
       expect(rest.subarray(0, 9).toString()).toBe('behind it');
       close();
     }

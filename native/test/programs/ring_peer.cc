@@ -153,7 +153,8 @@ Connection Meet(const std::string& path, const std::string& act) {
   std::memcpy(&connection.peer_shape.capacity_bytes, hello.data() + 16, 8);
   std::memcpy(&connection.peer_shape.block_area_bytes, hello.data() + 24, 8);
   std::memcpy(connection.peer_shape.nonce, hello.data() + 32, kNonceBytes);
-  connection.peer = AcceptOutbox(descriptor.get(), connection.peer_shape);
+  connection.peer =
+      AcceptOutbox(descriptor.get(), connection.peer_shape, MappedPart::kRingAndBlocks);
   if (!connection.peer.ok()) Fail("accept");
   auto outbox = CreateOutbox(connection.my_shape, 1 << 30);
   if (!outbox.ok() || !outbox.value().has_value()) Fail("create");

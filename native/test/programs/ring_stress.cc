@@ -57,7 +57,7 @@ struct End {
       if (!got.ok()) Fail("receive");
       if (!got.value().has_value()) continue;
       if (got.value()->descriptors.size() != 1) Fail("descriptors");
-      peer = AcceptOutbox(got.value()->descriptors[0].get(), shape);
+      peer = AcceptOutbox(got.value()->descriptors[0].get(), shape, MappedPart::kRingAndBlocks);
       break;
     }
     if (!peer.ok()) Fail("accept");
