@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // What this host allows, and why not; and who we are in a peer's eyes.
-import { isMainThread } from 'node:worker_threads';
 import { ranges } from './limits.ts';
 import { nativeState, requireNative } from './native.ts';
 import { ringMemoryMaxBytes } from './process-settings.ts';
@@ -23,7 +22,7 @@ export interface Capabilities {
   readonly peerCredentials: boolean;
   /** Can `spawnHelper()` start helpers? */
   readonly helpers: boolean;
-  /** Do helpers started from this thread die with the process even while their loop is blocked? */
+  /** Do helpers die with the thread that started them even while their loop is blocked? */
   readonly helpersDieWithParent: boolean;
   /** Lanes that a session of this process can get. */
   readonly lanes: readonly ('ring' | 'socket')[];
@@ -46,7 +45,7 @@ export function capabilities(): Capabilities {
     addonReason: reason,
     peerCredentials: addon !== undefined,
     helpers: isPosix,
-    helpersDieWithParent: addon !== undefined && process.platform === 'linux' && isMainThread,
+    helpersDieWithParent: addon !== undefined && process.platform === 'linux',
     lanes: ringReason === undefined ? ['ring', 'socket'] : ['socket'],
     ringReason,
     socketPathMaxBytes,

@@ -64,7 +64,7 @@ void AskForShortSlices() noexcept {
 bool StartThread(void* (*run)(void*), void* argument) noexcept {
   sigset_t all;
   sigset_t before;
-  ::sigfillset(&all);
+  sigfillset(&all);  // a macro on macOS
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);

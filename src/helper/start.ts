@@ -2,9 +2,9 @@
 // One helper process from spawn to open session, and its end.
 
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { isMainThread } from 'node:worker_threads';
 import { setImmediate } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import {
@@ -184,9 +184,8 @@ function spawnChild(settings: StartSettings, channel: number | 'pipe'): ChildPro
   const env: NodeJS.ProcessEnv = { ...settings.env, [fdVariable]: String(helperFd) };
   // Without it the executable of an Electron app is the app, once more.
   if (isElectronItself(command)) env[asNodeVariable] ??= '1';
-  // PR_SET_PDEATHSIG follows the thread that spawned: from a worker it would kill the helper early.
-  if (isMainThread) env[parentVariable] = String(process.pid);
-  else delete env[parentVariable];
+  // PR_SET_PDEATHSIG follows the thread that spawned: a helper of a worker thread dies with that thread.
+  env[parentVariable] = String(process.pid);
   const stdio: StdioOptions = ['ignore', stdout, stderr, channel];
   return spawn(command, args, { cwd, env, uid, gid, stdio, windowsHide: true });
 }
@@ -239,6 +238,7 @@ function meet(
 
 /** The spawn handle vouches: a pair would show ourselves at both ends. */
 function spawnedPeer(child: ChildProcess, { uid, gid }: StartSettings): Peer {
+  const isSame = uid === undefined && gid === undefined;
   return Object.freeze({
     origin: 'spawned',
     capturedAt: 'spawn',
@@ -246,8 +246,18 @@ function spawnedPeer(child: ChildProcess, { uid, gid }: StartSettings): Peer {
     pidIsHint: false,
     uid: uid ?? process.geteuid?.(),
     gid: gid ?? process.getegid?.(),
-    groups: uid === undefined ? process.getgroups?.() : undefined,
+    groups: isSame ? process.getgroups?.() : groupsOf(child.pid),
   });
+}
+
+/** Where ids change at the spawn, groups do, if the system lets them: what the process has is in `/proc`. */
+function groupsOf(pid: number | undefined): number[] | undefined {
+  try {
+    const [, groups] = /^Groups:(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? [];
+    return groups?.split(/\s+/).filter(Boolean).map(Number);
+  } catch {
+    return undefined; // not Linux, or it has ended
+  }
 }
 
 function isGone(error: unknown): boolean {

@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createConnection, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { backOffMs } from '../../src/back-off.ts';
 import type { SidecallEvent } from '../../src/events.ts';
@@ -201,22 +202,52 @@ describe('a helper', () => {
     expect(await helper.stop()).toBeDefined();
   });
 
-  it('is not told to die with a worker thread that spawned it', async () => {
-    const { Worker } = await import('node:worker_threads');
-    const dist = new URL('../../dist/index.js', import.meta.url).href;
-    const worker = new Worker(
-      `const { parentPort } = require('node:worker_threads');
-       import(${JSON.stringify(dist)}).then(async ({ spawnHelper }) => {
-         const helper = await spawnHelper(${JSON.stringify(peerProgram)}, ['helper']);
-         parentPort.postMessage(await helper.session.call('x', 1));
-         await helper.stop();
-       });`,
-      { eval: true },
-    );
-    const exited = once(worker, 'exit');
-    const [said] = await once(worker, 'message');
-    expect(said.parent).toBeNull();
-    await exited;
+  it.each(['terminate', 'exit', 'throw', 'SIGKILL'])(
+    'of a worker thread dies with it though its loop is blocked: %s',
+    async (how) => {
+      const args = [how, programPath('helper.mjs')];
+      await using spawner = startProgram('thread-spawner.mjs', args);
+      const { pid } = (await spawner.next()) as { pid: number };
+      if (how === 'SIGKILL') spawner.child.kill('SIGKILL');
+      await until(() => !isRunning(pid) || isZombie(pid));
+    },
+  );
+
+  it('that changes its user afterwards is not killed with its parent, and one that did so before is', async () => {
+    for (const [when, dies] of [
+      ['before', true],
+      ['after', false],
+    ] as const) {
+      const args = ['block', programPath('dropped-helper.mjs'), '61234', '{}', when];
+      await using spawner = startProgram('spawner.mjs', args);
+      const { pid } = (await spawner.next()) as { pid: number };
+      await spawner.next();
+      await sleep(100); // it is in its endless loop
+      spawner.child.kill('SIGKILL');
+      await spawner.exited;
+      if (dies) await until(() => !isRunning(pid) || isZombie(pid));
+      else {
+        await sleep(200);
+        expect(isRunning(pid) && !isZombie(pid)).toBe(true); // as docs/guide/helpers.md says
+        process.kill(pid, 'SIGKILL');
+      }
+    }
+  });
+
+  it('with another user or group says which groups it has', async () => {
+    const before = process.getgroups?.() ?? [];
+    process.setgroups?.([61_300]); // which the helper does not get
+    try {
+      for (const ids of [{ gid: 61_234 }, { uid: 61_234 }, { uid: 61_234, gid: 61_234 }]) {
+        const helper = await spawnHelper(peerProgram, ['helper'], ids);
+        const status = readFileSync(`/proc/${helper.pid}/status`, 'latin1');
+        const groups = /^Groups:(.*)$/m.exec(status)?.[1]?.trim().split(/\s+/).filter(Boolean);
+        expect(helper.peer.groups).toEqual(groups?.map(Number));
+        await helper.stop();
+      }
+    } finally {
+      process.setgroups?.(before);
+    }
   });
 
   it('row 88 a grandchild that holds its end does not hide its death', async () => {

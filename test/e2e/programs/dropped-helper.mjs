@@ -2,12 +2,19 @@
 import { ownCredentials, parent } from '../../../dist/index.js';
 import { Desk, handlers } from './desk.mjs';
 
-const uid = Number(process.argv[2]);
+const [given, options = '{}', when = 'before'] = process.argv.slice(2);
+const uid = Number(given);
 ownCredentials(); // loads the addon
-process.setgroups([]);
-process.setgid(uid);
-process.setuid(uid);
-const session = await parent(process.argv[3] === undefined ? {} : JSON.parse(process.argv[3]));
+
+function drop() {
+  process.setgroups([]);
+  process.setgid(uid);
+  process.setuid(uid);
+}
+
+if (when === 'before') drop();
+const session = await parent(JSON.parse(options));
+if (when === 'after') drop();
 session.serve(Desk, {
   ...handlers,
   whoami: (_request, { peer }) => ({ peer, uid: process.geteuid() }),
