@@ -39,8 +39,11 @@ export interface NativeAddon {
   statDescriptor(fd: number): NativeFileStatus;
   statAt(directory: number, name: string): NativeFileStatus | undefined;
   unlinkAt(directory: number, name: string): void;
-  changeModeAt(directory: number, name: string, mode: number): void;
-  changeGroupAt(directory: number, name: string, gid: number): void;
+  /** A descriptor of the entry itself, a link not followed; -1: this system has none. */
+  holdEntry(directory: number, name: string): number;
+  /** Of the entry that is held, or, with -1, of what has the name and is no link. */
+  changeModeAt(directory: number, name: string, held: number, mode: number): void;
+  changeGroupAt(directory: number, name: string, held: number, gid: number): void;
   openLockFile(directory: number, name: string): number;
   tryLock(fd: number): boolean;
   ownCredentials(): { pid: number; uid: number; gid: number; groups: number[] };

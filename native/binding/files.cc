@@ -109,22 +109,39 @@ Napi::Value UnlinkEntry(const Napi::CallbackInfo& info) {
   return FromDone(info.Env(), UnlinkAt(directory, name));
 }
 
+// (directory, name) => a descriptor of the entry itself, or -1: this system has none.
+Napi::Value HoldEntry(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int directory = arguments.Descriptor(0);
+  const std::string name = arguments.Text(1);
+  if (!arguments.ok()) return info.Env().Undefined();
+  auto entry = OpenEntry(directory, name);
+  if (!entry.ok()) return Throw(info.Env(), entry.error());
+  if (!entry.value().has_value()) return Napi::Number::New(info.Env(), -1);
+  auto& state = *info.Env().GetInstanceData<Environment>();
+  return Napi::Number::New(info.Env(), state.Own(std::move(*entry.value())));
+}
+
+// (directory, name, held or -1, mode)
 Napi::Value ChangeMode(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int directory = arguments.Descriptor(0);
   const std::string name = arguments.Text(1);
-  const auto mode = static_cast<std::uint32_t>(arguments.Integer(2, 0, 07777));
+  const auto held = static_cast<int>(arguments.Integer(2, -1, 0x7fffffff));
+  const auto mode = static_cast<std::uint32_t>(arguments.Integer(3, 0, 07777));
   if (!arguments.ok()) return info.Env().Undefined();
-  return FromDone(info.Env(), ChangeModeAt(directory, name, mode));
+  return FromDone(info.Env(), ChangeModeAt(directory, name, held, mode));
 }
 
+// (directory, name, held or -1, gid)
 Napi::Value ChangeGroup(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int directory = arguments.Descriptor(0);
   const std::string name = arguments.Text(1);
-  const auto gid = static_cast<std::uint32_t>(arguments.Integer(2, 0, 0xfffffffe));
+  const auto held = static_cast<int>(arguments.Integer(2, -1, 0x7fffffff));
+  const auto gid = static_cast<std::uint32_t>(arguments.Integer(3, 0, 0xfffffffe));
   if (!arguments.ok()) return info.Env().Undefined();
-  return FromDone(info.Env(), ChangeGroupAt(directory, name, gid));
+  return FromDone(info.Env(), ChangeGroupAt(directory, name, held, gid));
 }
 
 Napi::Value OpenLock(const Napi::CallbackInfo& info) {
@@ -156,6 +173,7 @@ void ExportFiles(Napi::Env env, Napi::Object exports) {
   exports.Set("statDescriptor", Napi::Function::New<StatOpen>(env));
   exports.Set("statAt", Napi::Function::New<StatEntry>(env));
   exports.Set("unlinkAt", Napi::Function::New<UnlinkEntry>(env));
+  exports.Set("holdEntry", Napi::Function::New<HoldEntry>(env));
   exports.Set("changeModeAt", Napi::Function::New<ChangeMode>(env));
   exports.Set("changeGroupAt", Napi::Function::New<ChangeGroup>(env));
   exports.Set("openLockFile", Napi::Function::New<OpenLock>(env));

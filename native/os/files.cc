@@ -59,17 +59,38 @@ Result<Done> UnlinkAt(int directory, const std::string& name) noexcept {
   return Done{};
 }
 
-Result<Done> ChangeModeAt(int directory, const std::string& name, std::uint32_t mode) noexcept {
+Result<std::optional<UniqueFd>> OpenEntry([[maybe_unused]] int directory,
+                                          [[maybe_unused]] const std::string& name) noexcept {
+#if defined(__linux__)
+  constexpr int kFlags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  UniqueFd fd(RetryOnInterrupt([&] { return ::openat(directory, name.c_str(), kFlags); }));
+  if (!fd.is_open()) return Error::FromErrno("openat");
+  return std::optional(std::move(fd));
+#else
+  return std::optional<UniqueFd>();
+#endif
+}
+
+Result<Done> ChangeModeAt(int directory, const std::string& name, int held,
+                          std::uint32_t mode) noexcept {
+  const auto bits = static_cast<mode_t>(mode & kPermissionBits);
+  const std::string link = "/proc/self/fd/" + std::to_string(held);
   const auto change = [&] {
-    return ::fchmodat(directory, name.c_str(), static_cast<mode_t>(mode & kPermissionBits), 0);
+    // fchmod() refuses a descriptor of this kind; the link that stands for it does not.
+    if (held >= 0) return ::chmod(link.c_str(), bits);
+    return ::fchmodat(directory, name.c_str(), bits, AT_SYMLINK_NOFOLLOW);
   };
   if (RetryOnInterrupt(change) == -1) return Error::FromErrno("fchmodat");
   return Done{};
 }
 
-Result<Done> ChangeGroupAt(int directory, const std::string& name, std::uint32_t gid) noexcept {
+Result<Done> ChangeGroupAt(int directory, const std::string& name, int held,
+                           std::uint32_t gid) noexcept {
   constexpr auto kSameOwner = static_cast<uid_t>(-1);
   const auto change = [&] {
+#if defined(__linux__)
+    if (held >= 0) return ::fchownat(held, "", kSameOwner, gid, AT_EMPTY_PATH);
+#endif
     return ::fchownat(directory, name.c_str(), kSameOwner, gid, AT_SYMLINK_NOFOLLOW);
   };
   if (RetryOnInterrupt(change) == -1) return Error::FromErrno("fchownat");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -28,9 +29,15 @@ Result<FileStatus> StatDescriptor(int fd) noexcept;
 Result<FileStatus> StatAt(int directory, const std::string& name) noexcept;
 Result<Done> UnlinkAt(int directory, const std::string& name) noexcept;
 
-// Both follow a link at `name`. Callers hold a directory that only they, or root, can change.
-Result<Done> ChangeModeAt(int directory, const std::string& name, std::uint32_t mode) noexcept;
-Result<Done> ChangeGroupAt(int directory, const std::string& name, std::uint32_t gid) noexcept;
+// The entry itself, a link not followed, held so that nobody can put another one in its place. Its
+// descriptor serves to look at it, and for the calls below. Nothing: this system cannot hold one.
+Result<std::optional<UniqueFd>> OpenEntry(int directory, const std::string& name) noexcept;
+
+// Of the entry that is held, or, with -1, of whatever has the name and is no link.
+Result<Done> ChangeModeAt(int directory, const std::string& name, int held,
+                          std::uint32_t mode) noexcept;
+Result<Done> ChangeGroupAt(int directory, const std::string& name, int held,
+                           std::uint32_t gid) noexcept;
 
 // Opens or creates `name` (0600, never a link) without locking it.
 Result<UniqueFd> OpenLockFile(int directory, const std::string& name) noexcept;

@@ -46,10 +46,34 @@ TEST_CASE("ChangeModeAt sets all twelve bits, whatever the umask") {
   const ScratchDirectory scratch;
   const auto directory = OpenDirectory(scratch.path());
   REQUIRE(OpenLockFile(directory.value().get(), "file").ok());
-  REQUIRE(ChangeModeAt(directory.value().get(), "file", 0666).ok());
+  auto entry = OpenEntry(directory.value().get(), "file");
+  REQUIRE(entry.ok());
+  const int held = entry.value().has_value() ? entry.value()->get() : -1;
+  REQUIRE(ChangeModeAt(directory.value().get(), "file", held, 0666).ok());
   CHECK_EQ(test::ModeOf(scratch.file("file")), 0666u);
-  REQUIRE(ChangeGroupAt(directory.value().get(), "file", ::getegid()).ok());
+  REQUIRE(ChangeGroupAt(directory.value().get(), "file", held, ::getegid()).ok());
   CHECK_EQ(StatAt(directory.value().get(), "file").value().gid, ::getegid());
+}
+
+TEST_CASE("what is put in the place of an entry that is held is left alone") {
+  const DescriptorsUnchanged unchanged;
+  const ScratchDirectory scratch;
+  const auto directory = OpenDirectory(scratch.path());
+  const int at = directory.value().get();
+  REQUIRE(OpenLockFile(at, "private").ok());
+  REQUIRE(OpenLockFile(at, "file").ok());
+  auto entry = OpenEntry(at, "file");
+  REQUIRE(entry.ok());
+  if (!entry.value().has_value()) return;
+  REQUIRE(UnlinkAt(at, "file").ok());
+  REQUIRE_EQ(::symlink("private", scratch.file("file").c_str()), 0);
+  CHECK(ChangeModeAt(at, "file", entry.value()->get(), 0666).ok());
+  CHECK_EQ(test::ModeOf(scratch.file("private")), 0600u);
+  // By its name a link is not followed either.
+  const auto by_name = ChangeModeAt(at, "file", -1, 0666);
+  CHECK_EQ(test::ModeOf(scratch.file("private")), 0600u);
+  CHECK_FALSE(by_name.ok());
+  CHECK_EQ(OpenEntry(at, "none").error().number, ENOENT);
 }
 
 TEST_CASE("a lock is one holder's until its descriptor closes") {

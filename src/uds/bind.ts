@@ -3,7 +3,7 @@
 // nobody can connect before mode and group are final.
 import { SidecallError } from '../errors.ts';
 import type { NativeAddon } from '../native.ts';
-import { type SocketDirectory, unsafe } from './directory.ts';
+import { type SocketDirectory, type SocketEntry, unsafe } from './directory.ts';
 import { ownUid } from './peer.ts';
 
 /** How the socket file is to be. */
@@ -129,9 +129,10 @@ export class BoundPath {
 
   /** A full backlog answers too: somebody listens. */
   #isAnswered(): boolean {
+    const native = this.#native;
     try {
-      const fd = this.#native.connectSocket(this.directory.heldPath);
-      if (fd >= 0) this.#native.closeDescriptor(fd);
+      const fd = this.directory.withEntry(({ path }) => native.connectSocket(path));
+      if (fd >= 0) native.closeDescriptor(fd);
       return true;
     } catch (error) {
       if ((error as { code?: string }).code === 'ECONNREFUSED') return false;
@@ -143,7 +144,7 @@ export class BoundPath {
   #bind(): number {
     const native = this.#native;
     const { directory } = this;
-    const { mode, gid, backlog } = this.#options;
+    const { backlog } = this.#options;
     let fd: number;
     try {
       fd = native.bindSocket(directory.socketPath);
@@ -155,15 +156,7 @@ export class BoundPath {
       });
     }
     try {
-      const made = directory.stat();
-      if (made?.type !== 'socket' || made.uid !== ownUid()) {
-        throw unsafe(`${directory.path} was replaced while its socket was made`);
-      }
-      this.#identity = made.identity;
-      // The group first: with the mode first, the wrong group would have its chance.
-      if (gid !== undefined && gid !== made.gid)
-        native.changeGroupAt(directory.fd, directory.name, gid);
-      if (made.mode !== mode) native.changeModeAt(directory.fd, directory.name, mode);
+      directory.withEntry((entry) => this.#adopt(entry));
       // Accepted sockets inherit it: nobody, let in or not, can leave us a descriptor whose close blocks.
       native.refuseDescriptors(fd);
       native.listenOn(fd, backlog);
@@ -173,6 +166,20 @@ export class BoundPath {
       if (this.isOurs) native.unlinkAt(directory.fd, directory.name);
       throw SidecallError.from(error);
     }
+  }
+
+  /** Gives the socket that was just made its group and mode. Whatever else is there now is left alone. */
+  #adopt({ status: made, held }: SocketEntry): void {
+    const { directory } = this;
+    const { mode, gid } = this.#options;
+    if (made?.type !== 'socket' || made.uid !== ownUid()) {
+      throw unsafe(`${directory.path} was replaced while its socket was made`);
+    }
+    this.#identity = made.identity;
+    const { native, fd, name } = directory;
+    // The group first: with the mode first, the wrong group would have its chance.
+    if (gid !== undefined && gid !== made.gid) native.changeGroupAt(fd, name, held, gid);
+    if (made.mode !== mode) native.changeModeAt(fd, name, held, mode);
   }
 
   #inUse(why: string): SidecallError {

@@ -20,6 +20,16 @@ export function checkPathLength(path: string): void {
   throw new SidecallError('ERR_SIDECALL_PATH_TOO_LONG', words);
 }
 
+/** A socket's entry in its directory. */
+export interface SocketEntry {
+  /** undefined: there is none. */
+  readonly status: NativeFileStatus | undefined;
+  /** Its descriptor, or -1. */
+  readonly held: number;
+  /** A path that leads to it, however long its name. */
+  readonly path: string;
+}
+
 /** A directory held open: names in it are looked up relative to it, so nobody can swap it. */
 export class SocketDirectory {
   readonly native: NativeAddon;
@@ -59,9 +69,20 @@ export class SocketDirectory {
     return join(this.path, this.name);
   }
 
-  /** A path to the entry that goes through the descriptor, where the system offers one. */
-  get heldPath(): string {
-    return process.platform === 'linux' ? `/proc/self/fd/${this.fd}/${this.name}` : this.socketPath;
+  /**
+   * Looks at the entry and works on it, held so that nobody can put another in its place (Linux; elsewhere by its name).
+   * @throws what `work` throws, and the system's error where there is no entry.
+   */
+  withEntry<T>(work: (entry: SocketEntry) => T): T {
+    const { native, fd, name } = this;
+    const held = native.holdEntry(fd, name);
+    try {
+      const status = held >= 0 ? native.statDescriptor(held) : this.stat();
+      const path = held >= 0 ? `/proc/self/fd/${held}` : this.socketPath;
+      return work({ status, held, path });
+    } finally {
+      if (held >= 0) native.closeDescriptor(held);
+    }
   }
 
   stat(name = this.name): NativeFileStatus | undefined {

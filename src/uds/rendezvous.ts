@@ -35,10 +35,7 @@ export async function connectToPath(
   const trust = { owners: [...new Set([ownUid(), 0, ...uids])], unsafeDirectory };
   const directory = openDirectory(native, path, trust);
   try {
-    const status = directory.stat();
-    if (status === undefined) throw noListener(directory.socketPath);
-    checkSocketFile(directory.socketPath, status, rules);
-    return await connectWithRetry(directory, signal);
+    return await connectWithRetry(directory, rules, signal);
   } finally {
     directory.close();
   }
@@ -96,11 +93,15 @@ function openDirectory(
   }
 }
 
-async function connectWithRetry(directory: SocketDirectory, signal: AbortSignal): Promise<number> {
+async function connectWithRetry(
+  directory: SocketDirectory,
+  rules: ServerRules | undefined,
+  signal: AbortSignal,
+): Promise<number> {
   let delayMs = firstDelayMs;
   for (;;) {
     signal.throwIfAborted();
-    const fd = tryConnect(directory);
+    const fd = tryConnect(directory, rules);
     if (fd >= 0) return fd;
     // The backlog is full: the listener lives and is busy.
     await pause(delayMs, signal);
@@ -108,10 +109,16 @@ async function connectWithRetry(directory: SocketDirectory, signal: AbortSignal)
   }
 }
 
-function tryConnect(directory: SocketDirectory): number {
+/** The file that is checked is the one that is connected to. */
+function tryConnect(directory: SocketDirectory, rules: ServerRules | undefined): number {
   try {
-    return directory.native.connectSocket(directory.heldPath);
+    return directory.withEntry(({ status, path }) => {
+      if (status === undefined) throw noListener(directory.socketPath);
+      checkSocketFile(directory.socketPath, status, rules);
+      return directory.native.connectSocket(path);
+    });
   } catch (cause) {
+    if (SidecallError.is(cause)) throw cause;
     const { code } = cause as { code?: string };
     if (code === 'ECONNREFUSED' || code === 'ENOENT') throw noListener(directory.socketPath, cause);
     if (code === 'EMFILE' || code === 'ENFILE') {
