@@ -84,7 +84,7 @@ Result<Done> ChangeModeAt(int directory, const std::string& name, int held,
   return Done{};
 }
 
-Result<Done> ChangeGroupAt(int directory, const std::string& name, int held,
+Result<Done> ChangeGroupAt(int directory, const std::string& name, [[maybe_unused]] int held,
                            std::uint32_t gid) noexcept {
   constexpr auto kSameOwner = static_cast<uid_t>(-1);
   const auto change = [&] {

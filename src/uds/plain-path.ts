@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: MIT
 // A path without the addon: Node binds, and the permissions of directory and file are all there is. They
 // are checked by name, so whoever may write the directory can still win a race; hence the directory rule.
-import { chmodSync, chownSync, lstatSync, type Stats, unlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  linkSync,
+  lstatSync,
+  mkdtempSync,
+  renameSync,
+  rmdirSync,
+  type Stats,
+  unlinkSync,
+} from 'node:fs';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { SidecallError } from '../errors.ts';
-import { unsafe } from './directory.ts';
+import { checkPathLength, unsafe } from './directory.ts';
 import { atExit } from './exit-cleanup.ts';
 import { ownUid } from './peer.ts';
 
@@ -38,29 +48,84 @@ export async function listenAtPlainPath(
   if (!options.unsafeDirectory) checkPlainDirectory(path, [ownUid(), 0]);
   await clearStale(path);
   const server = createServer({ pauseOnConnect: true }, (socket) => owner.onStream(socket));
-  await new Promise<void>((done, fail) => {
-    let isListening = false;
-    server.on('error', (cause: NodeJS.ErrnoException) => {
-      if (isListening) owner.onDescriptorsExhausted(cause);
-      else fail(cannotListen(path, cause));
-    });
-    server.listen({ path, backlog: options.backlog, exclusive: true }, () => {
-      isListening = true;
+  let identity: Identity;
+  try {
+    identity = await makeAt(server, path, options);
+  } catch (error) {
+    server.close();
+    throw error;
+  }
+  server.on('error', (cause) => owner.onDescriptorsExhausted(cause));
+  const remove = (): void => {
+    if (isSame(statOf(path), identity)) unlinkSync(path); // never a successor's
+  };
+  const forget = atExit(remove);
+  const close = (): void => {
+    forget();
+    server.close();
+    remove();
+  };
+  return { server, close };
+}
+
+type Identity = Pick<Stats, 'dev' | 'ino'>;
+
+function isSame(found: Stats | undefined, { dev, ino }: Identity): boolean {
+  return found?.dev === dev && found.ino === ino;
+}
+
+const privatePrefix = '.s';
+const socketName = 's';
+const roundsMax = 16;
+
+/**
+ * Listens in a directory that only we can enter; once group and mode are final the socket gets its path, where that is
+ * free. So nobody connects before, and nobody who listens is displaced.
+ */
+async function makeAt(
+  server: Server,
+  path: string,
+  options: { readonly mode: number; readonly gid: number | undefined; readonly backlog: number },
+): Promise<Identity> {
+  checkPathLength(join(dirname(path), `${privatePrefix}XXXXXX`, socketName));
+  const directory = mkdtempSync(join(dirname(path), privatePrefix));
+  const made = join(directory, socketName);
+  try {
+    await listenAt(server, made, options.backlog);
+    if (options.gid !== undefined) chownSync(made, ownUid(), options.gid);
+    chmodSync(made, options.mode);
+    const identity = lstatSync(made);
+    for (let round = 0; !isPlaced(made, path); round += 1) {
+      if (round === roundsMax) throw inUse(path, 'it changes hands without pause');
+      await clearStale(path);
+    }
+    return identity;
+  } catch (cause) {
+    throw SidecallError.from(cause);
+  } finally {
+    removeBoth(made, directory);
+  }
+}
+
+function listenAt(server: Server, path: string, backlog: number): Promise<void> {
+  return new Promise<void>((done, fail) => {
+    const onError = (cause: NodeJS.ErrnoException): void => fail(cannotListen(path, cause));
+    server.once('error', onError);
+    server.listen({ path, backlog, exclusive: true }, () => {
+      server.off('error', onError);
       done();
     });
   });
-  const forget = atExit(() => unlinkSync(path));
-  const close = (): void => {
-    forget();
-    server.close(); // libuv removes the file that it made
-  };
+}
+
+/** A second name of the socket; the first goes with its directory. False: something has that name. */
+function isPlaced(made: string, path: string): boolean {
   try {
-    if (options.gid !== undefined) chownSync(path, ownUid(), options.gid);
-    chmodSync(path, options.mode);
-    return { server, close };
-  } catch (cause) {
-    close();
-    throw SidecallError.from(cause);
+    linkSync(made, path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
   }
 }
 
@@ -94,11 +159,41 @@ async function clearStale(path: string): Promise<void> {
   if (!found.isSocket() || found.uid !== ownUid()) {
     throw unsafe(`${path} is not a socket of ours; nothing was replaced`);
   }
-  if (await isAnswered(path)) {
-    const words = `${path} belongs to a live listener: it accepts connections`;
-    throw new SidecallError('ERR_SIDECALL_PATH_IN_USE', words);
+  if (await isAnswered(path)) throw inUse(path, 'it accepts connections');
+  if (isSame(statOf(path), found)) removeStale(path, found);
+}
+
+/** Taken aside first: should it be another one by now, it gets its name back. */
+function removeStale(path: string, stale: Identity): void {
+  const directory = mkdtempSync(join(dirname(path), privatePrefix));
+  const aside = join(directory, socketName);
+  try {
+    renameSync(path, aside);
+    if (isSame(statOf(aside), stale)) return;
+    isPlaced(aside, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error; // somebody was faster
+    return;
+  } finally {
+    removeBoth(aside, directory);
   }
-  unlinkSync(path);
+  throw inUse(path, 'it was just taken');
+}
+
+/** Nothing else: where others can write, what is in the place of the directory may be something of ours. */
+function removeBoth(socket: string, directory: string): void {
+  for (const remove of [() => unlinkSync(socket), () => rmdirSync(directory)]) {
+    try {
+      remove();
+    } catch {
+      // it was never made, or has gone
+    }
+  }
+}
+
+function inUse(path: string, why: string): SidecallError {
+  const words = `${path} belongs to a live listener: ${why}`;
+  return new SidecallError('ERR_SIDECALL_PATH_IN_USE', words);
 }
 
 function isAnswered(path: string): Promise<boolean> {

@@ -75,3 +75,58 @@ describe('a name as long as a path may be', () => {
     }
   });
 });
+
+describe('a path whose permissions are all there is', () => {
+  it('lets nobody in before they are final, whatever the umask', async () => {
+    using scratch = scratchDirectory();
+    chmodSync(scratch.path, 0o755);
+    const path = scratch.file('plain');
+    await using listens = startProgram('plain-racer.mjs', [path, '1000000', '000']);
+    await listens.next();
+    const knock = new URL('attackers/knock.py', import.meta.url).pathname;
+    await using stranger = startProgram('', [knock, path, '3'], {
+      command: 'python3',
+      uid: 61_234,
+      gid: 61_234,
+    });
+    listens.tell('go');
+    const counts = await stranger.next();
+    console.log(`another user: ${JSON.stringify(counts)}`);
+    expect(counts.denied).toBeGreaterThan(0); // it did find the socket
+    expect(counts.in).toBe(0);
+  });
+
+  it('has one listener, however many race for a stale socket: 60 of 60', async () => {
+    using scratch = scratchDirectory();
+    for (let race = 0; race < 60; race += 1) {
+      const path = scratch.file(`race-${race}`);
+      await using dead = startProgram('plain-racer.mjs', [path, '1']);
+      await dead.next();
+      dead.tell('go');
+      expect(await dead.next()).toEqual({ listens: true });
+      dead.child.kill('SIGKILL');
+      await dead.exited;
+      const racers = [1, 2, 3, 4].map(() => startProgram('plain-racer.mjs', [path, '1']));
+      try {
+        await Promise.all(racers.map((racer) => racer.next()));
+        for (const racer of racers) racer.tell('go');
+        const said = await Promise.all(racers.map((racer) => racer.next()));
+        const winners = said.filter((one) => 'listens' in one);
+        expect(winners, `race ${race}: ${JSON.stringify(said)}`).toHaveLength(1);
+        // The others end, and take nothing of the winner's with them.
+        for (const [at, racer] of racers.entries()) {
+          if ('listens' in (said[at] as object)) continue;
+          racer.child.stdin?.end();
+          await racer.exited;
+        }
+        await using session = await connect({ path, identity: 'path-permissions' });
+        expect(session.state).toBe('open');
+      } finally {
+        for (const racer of racers) {
+          racer.child.stdin?.end();
+          await racer.exited;
+        }
+      }
+    }
+  });
+});
