@@ -267,6 +267,11 @@ export function readHeader(bytes: Uint8Array, into: Header): void {
   }
 }
 
+/** @throws {SidecallError} `PROTOCOL` for a payload behind a frame that has none. */
+export function checkPayload(type: number, payloadBytes: number): void {
+  if (type >= FrameType.reset && payloadBytes > 0) throw protocol('payload behind a frame of none');
+}
+
 /** The answer to a peer that breaks the rules. */
 export function protocol(what: string): SidecallError {
   return new SidecallError('ERR_SIDECALL_PROTOCOL', `the peer sent a ${what}`);

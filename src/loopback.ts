@@ -72,7 +72,7 @@ export class LoopbackTransport implements Transport {
   lookAhead(): boolean {
     const kept: Frame[] = [];
     for (let frame = this.#arrived.shift(); frame !== undefined; frame = this.#arrived.shift()) {
-      const isReset = frame.header[0] === FrameType.reset;
+      const isReset = frame.header[0] === FrameType.reset && frame.payload.byteLength === 0;
       if (!isReset || this.#receiver?.takeAhead(frame.header) !== true) kept.push(frame);
       else {
         this.#arrivedBytes -= frame.header.byteLength;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Key-values of a call, and their bytes: u16 key length, key, u32 value length, value, repeated.
+import { isUtf8 } from 'node:buffer';
 import { nodeError, SidecallError } from './errors.ts';
 import { fixed } from './limits.ts';
 
@@ -64,7 +65,9 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
     if (!keyPattern.test(key)) throw broken('a key that is not lower case ASCII');
     if (key in metadata) throw broken('a key twice');
     const value = take(take(4).readUInt32LE(0));
-    metadata[key] = key.endsWith('-bin') ? new Uint8Array(value) : value.toString('utf8');
+    const isText = !key.endsWith('-bin');
+    if (isText && !isUtf8(value)) throw broken('a value that is no UTF-8');
+    metadata[key] = isText ? value.toString('utf8') : new Uint8Array(value);
   }
   return metadata;
 }

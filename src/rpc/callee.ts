@@ -20,7 +20,7 @@ import { answerEnd, ChannelCore } from './channel-core.ts';
 import { bytes, type Codec, decodeWith } from './codec.ts';
 import { Window } from './credit.ts';
 import { cancelDeadline, inScope } from './deadline.ts';
-import { type End, endOf, plainEnd, refusalOf, reportFailure } from './failures.ts';
+import { type End, endOf, plainEnd, refusalOf, reportFailure, wordsOfPeer } from './failures.ts';
 import { type Assembly, checkBlock } from './fragment.ts';
 import { HandlerContext, type IncomingCall } from './incoming-call.ts';
 import { type Block, detachedError, freeValue, Lease } from './lease.ts';
@@ -393,11 +393,11 @@ export class Callee implements ArrivalHost, AdmissionHost {
   #onEnd(call: IncomingCall, header: Header, payload: Uint8Array): void {
     const isAnswer = (header.flags & FrameFlag.end) !== 0;
     const { channel, reader } = call;
-    if (channel !== undefined && isAnswer) return channel.onEndTaken();
-    if (channel !== undefined && header.aux !== 0)
-      return this.#onChannelFailed(call, header, payload);
     const isPlain =
       header.aux === 0 && header.a === 0 && header.b === 0 && payload.byteLength === 0;
+    if (channel !== undefined && isAnswer && isPlain) return channel.onEndTaken();
+    if (channel !== undefined && !isAnswer && header.aux !== 0)
+      return this.#onChannelFailed(call, header, payload);
     if (reader === undefined || isAnswer || !isPlain) throw protocol('end of a call that is none');
     if (channel !== undefined) return channel.onEnd();
     if (reader.isMidMessage || reader.isEnded) throw protocol('end of a stream that is none');
@@ -408,9 +408,9 @@ export class Callee implements ArrivalHost, AdmissionHost {
   /** Its opener could not decode what we had sent. */
   #onChannelFailed(call: IncomingCall, header: Header, payload: Uint8Array): void {
     const status = statuses[header.aux];
-    if (status === undefined || status === 'ok' || header.a !== 0)
-      throw protocol('end without a status');
-    const words = Buffer.from(payload).toString('utf8');
+    const isWrong = header.a !== 0 || header.b > payload.byteLength;
+    if (status === undefined || status === 'ok' || isWrong) throw protocol('end without a status');
+    const words = wordsOfPeer(payload.subarray(0, header.b));
     this.#finish(call, 'ERR_SIDECALL_CANCELLED', new RpcError(status, words));
     this.#streams.remove(call);
     this.#link.onCallEnded();

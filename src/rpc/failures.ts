@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What callers are told of a call that failed here, and what only we are told.
+import { isUtf8 } from 'node:buffer';
 import { type FailureStatus, isFromPeer, RpcError, SidecallError, statuses } from '../errors.ts';
 import { emitEvent } from '../events.ts';
+import { protocol } from '../frame.ts';
 import { encodeMetadata } from '../metadata.ts';
 import { wordsOf } from '../words.ts';
 import { encodeWith, refusalDetails } from './codec.ts';
@@ -77,4 +79,10 @@ function wholeEnd(link: Link, call: IncomingCall, error: RpcError): End {
     throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', most);
   }
   return { status: statuses.indexOf(error.status), metadata, text, details };
+}
+
+/** The text of an `end`. @throws {SidecallError} `PROTOCOL` for bytes that are none. */
+export function wordsOfPeer(bytes: Uint8Array): string {
+  if (!isUtf8(bytes)) throw protocol('end whose text is no UTF-8');
+  return Buffer.from(bytes).toString('utf8');
 }

@@ -8,6 +8,7 @@ import { decodeMetadata, type Metadata } from '../metadata.ts';
 import type { ArrivedBlock } from '../transport.ts';
 import { type Codec, decodeWith } from './codec.ts';
 import { Window } from './credit.ts';
+import { wordsOfPeer } from './failures.ts';
 import { Assembly, checkBlock } from './fragment.ts';
 import { json } from './json.ts';
 import { type Link, takeMessage, takeStreamed } from './link.ts';
@@ -203,7 +204,7 @@ export class Responses {
       if (detailsAt !== payload.byteLength) throw protocol('success with details');
       return { trailers, error: undefined };
     }
-    const words = Buffer.from(payload.subarray(metadataBytes, detailsAt)).toString('utf8');
+    const words = wordsOfPeer(payload.subarray(metadataBytes, detailsAt));
     const message = `${labelOf(call)}: ${words === '' ? name : words}`;
     try {
       const details = decodeWith(json<unknown>(), payload.subarray(detailsAt), false);

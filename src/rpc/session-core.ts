@@ -3,7 +3,15 @@
 import { nowMs, setImmediate } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { emitEvent, type OnEvent } from '../events.ts';
-import { emptyHeader, FrameFlag, FrameType, type Header, protocol, readHeader } from '../frame.ts';
+import {
+  checkPayload,
+  emptyHeader,
+  FrameFlag,
+  FrameType,
+  type Header,
+  protocol,
+  readHeader,
+} from '../frame.ts';
 import { fixed, ranges, type SessionLimits } from '../limits.ts';
 import { checkInteger } from '../options.ts';
 import { pause } from '../pause.ts';
@@ -211,6 +219,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     try {
       const header = this.#header;
       readHeader(headerBytes, header);
+      checkPayload(header.type, payload.byteLength);
       if (block === undefined) this.#dispatch(header, payload);
       else this.#dispatchBlock(header, payload, block);
     } catch (error) {

@@ -331,7 +331,8 @@ export class RingTransport implements Transport, Polled {
   }
 
   #offer(frame: Uint8Array): boolean {
-    if (frame[4] !== FrameType.reset) return false;
+    const isWhole = frame.byteLength === 4 + headerBytes(FrameType.reset); // else it breaks the rules in its turn
+    if (frame[4] !== FrameType.reset || !isWhole) return false;
     return this.#receiver.takeAhead(frame.subarray(4, 4 + headerBytes(FrameType.reset)));
   }
 

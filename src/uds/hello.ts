@@ -159,7 +159,7 @@ export async function helloAsConnecting(
   await wire.send(encodeHello(own, memory, flags));
   const { hello, descriptor } = await receiveHello(wire, HelloFlag.descriptor, memory);
   if (hello.memory === undefined) {
-    const verdict = await receiveAnswer(wire);
+    const verdict = await receiveAnswer(wire, hello.version);
     checkVersion(hello);
     if (verdict === Verdict.ring) throw violation('it accepted a ring that was not offered');
     await wire.send(encodeAnswer(Verdict.socketLane, hello.version));
@@ -171,7 +171,7 @@ export async function helloAsConnecting(
   const isSent =
     descriptor !== undefined && (await exchange(wire, memory, { ...hello, descriptor }));
   if (!isSent) await wire.send(encodeAnswer(Verdict.socketLane, hello.version));
-  const verdict = await receiveAnswer(wire);
+  const verdict = await receiveAnswer(wire, hello.version);
   if (verdict === Verdict.ring && !isSent) throw violation('it accepted memory it never got');
   const reason = descriptor === undefined ? dropped : peerDeclined;
   return { peer: hello, isRing: verdict === Verdict.ring, reason };
@@ -198,7 +198,7 @@ export async function helloAsAccepting(
   await wire.send(Buffer.concat([encodeHello(own), encodeAnswer(verdict, hello.version)]));
   checkVersion(hello);
   if (refusal !== undefined) throw refusal;
-  if ((await receiveAnswer(wire)) === Verdict.ring)
+  if ((await receiveAnswer(wire, hello.version)) === Verdict.ring)
     throw violation('it accepted a ring that was not offered');
   return { peer: hello, isRing: false, reason: peerHasNone };
 }
@@ -223,7 +223,7 @@ async function meetWithMemory(
   hello: PeerHello,
   memory: HelloMemory,
 ): Promise<HelloResult> {
-  const { verdict, descriptor, isTruncated } = await receiveAnswerWith(wire, memory);
+  const { verdict, descriptor, isTruncated } = await receiveAnswerWith(wire, hello.version, memory);
   if (verdict === Verdict.socketLane) {
     await wire.send(encodeAnswer(Verdict.socketLane, hello.version));
     return { peer: hello, isRing: false, reason: peerDeclined };
@@ -275,19 +275,20 @@ async function receiveHello(
   }
 }
 
-async function receiveAnswer(wire: HelloWire): Promise<number> {
-  return (await receiveAnswerWith(wire, undefined)).verdict;
+async function receiveAnswer(wire: HelloWire, version: number): Promise<number> {
+  return (await receiveAnswerWith(wire, version, undefined)).verdict;
 }
 
 async function receiveAnswerWith(
   wire: HelloWire,
+  version: number,
   memory: HelloMemory | undefined,
 ): Promise<{ verdict: number; descriptor: number | undefined; isTruncated: boolean }> {
   const bytes = Buffer.alloc(answerBytes);
   const notes = await wire.receive(bytes, memory !== undefined);
   const { descriptor, isTruncated } = notes;
   try {
-    const verdict = decodeAnswer(bytes);
+    const verdict = decodeAnswer(bytes, version);
     checkDescriptors(notes, memory !== undefined && verdict === Verdict.ring);
     checkKept(notes);
     return { verdict, descriptor, isTruncated };
@@ -297,12 +298,15 @@ async function receiveAnswerWith(
   }
 }
 
-function decodeAnswer(bytes: Buffer): number {
+/** `version`: the one that both sides speak; 0: there is none, which is told apart. A refusal need not name it. */
+function decodeAnswer(bytes: Buffer, version: number): number {
   if (bytes.readUInt32LE(0) !== helloMagic) throw violation('an answer without its magic number');
   const verdict = bytes.readUInt16LE(4);
   if (verdict === Verdict.noVersion) throw new SidecallError('ERR_SIDECALL_VERSION_MISMATCH');
   if (verdict === Verdict.full) throw new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS');
   if (verdict > Verdict.full) throw violation('an answer with an unknown verdict');
+  if (version !== 0 && bytes.readUInt16LE(6) !== version)
+    throw violation('an answer with another version');
   return verdict;
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FrameFlag, FrameType, ResetReason, writeU32 } from '../../src/frame.ts';
+import { bytes } from '../../src/rpc/codec.ts';
 import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
 import { type Hostile, hostilePeer, rawHeader, slotOf } from '../support/hostile.ts';
 
@@ -31,6 +32,61 @@ const attacks: readonly Attack[] = [
       send(header);
     },
   },
+  ...(['reset', 'credit', 'goaway', 'ping'] as const).map((type) => ({
+    attack: `a payload behind ${type}`,
+    run: ({ announce, open, send, write }: Hostile) => {
+      announce('Desk.hang');
+      open({ messageBytes: 0 });
+      const header = {
+        reset: () => write.reset(1, 0, 1, 1),
+        credit: () => write.credit(0, 0, 0, 5),
+        goaway: () => write.goaway(0),
+        ping: () => write.ping(7),
+      }[type]();
+      send(header, 'x');
+    },
+  })),
+  {
+    attack: 'a value of metadata that is no UTF-8',
+    run: ({ announce, send, write }) => {
+      announce('Desk.same');
+      const metadata = Buffer.from([1, 0, 0x61, 1, 0, 0, 0, 0xff]); // a = 0xff
+      const open = { kind: 1, slot: 0, generation: 1, method: 0, timeoutMs: 0xffff_ffff };
+      const sizes = { metadataBytes: 8, messageBytes: 0, windowBytes: 0, sentAt: 0 };
+      send(write.open({ ...open, ...sizes }), metadata);
+    },
+  },
+  ...(
+    [
+      ['a status above 16', 17, 0, ''],
+      ['more text than there is', 13, 5, 'x'],
+      ['a text that is no UTF-8', 13, 1, new Uint8Array([0xff])],
+    ] as const
+  ).map(([what, status, textBytes, payload]) => ({
+    attack: `an answer of ${what}`,
+    run: async ({ session, send, write }: Hostile) => {
+      void session.call('X.y').catch(() => undefined);
+      await turns(2);
+      send(write.end(0, 0, 1, status, { metadataBytes: 0, textBytes }), payload);
+    },
+  })),
+  ...(
+    [
+      ['a status above 16', 17, 0, ''],
+      ['more text than there is', 13, 5, 'x'],
+      ['a text that is no UTF-8', 13, 1, new Uint8Array([0xff])],
+    ] as const
+  ).map(([what, status, textBytes, payload]) => ({
+    attack: `an end of a channel's opener with ${what}`,
+    run: async ({ session, send, write }: Hostile) => {
+      session.channels(bytes, { name: 'c' });
+      const open = { kind: 6, slot: 0, generation: 1, method: 0x8000_0001, timeoutMs: 0xffff_ffff };
+      const sizes = { metadataBytes: 0, messageBytes: 0, windowBytes: 65_536, sentAt: 0 };
+      send(write.open({ ...open, ...sizes }), 'c');
+      await turns(1);
+      send(write.end(1, 0, 1, status, { metadataBytes: 0, textBytes }), payload);
+    },
+  })),
   {
     attack: 'row 103 a method number out of turn',
     run: ({ send, write }) => send(write.method(1), 'x'),

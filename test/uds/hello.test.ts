@@ -156,6 +156,14 @@ describe('a hello', () => {
     close();
   });
 
+  it('refuses an answer with another version than both speak', async () => {
+    const { hello, far, close } = meet('accepting');
+    native.send(far, encodeHello(limits), 0, -1);
+    native.send(far, encodeAnswer(Verdict.socketLane, 2), 0, -1);
+    await expect(hello).rejects.toMatchObject({ code: 'ERR_SIDECALL_PROTOCOL' });
+    close();
+  });
+
   it('row 89 takes exactly its bytes, at every split, and leaves what follows', async () => {
     const bytes = Buffer.concat([
       encodeHello(limits),
