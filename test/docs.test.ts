@@ -8,6 +8,7 @@ import { FrameType } from '../src/frame.ts';
 import { fixed, ranges, sessionRanges } from '../src/limits.ts';
 import { requireNative } from '../src/native.ts';
 import { pause } from '../src/pause.ts';
+import { json } from '../src/rpc/json.ts';
 import { Desk, deskHandlers } from './support/contract.ts';
 import { settingsOf } from './support/pairs.ts';
 
@@ -92,6 +93,12 @@ describe('docs/security.md', () => {
 });
 
 describe('docs/protocol.md', () => {
+  it('shows what a value with bytes in it looks like', () => {
+    const [, shown = ''] = /is\n\n```text\n([0-9a-f \n]+)```/.exec(read('docs/protocol.md')) ?? [];
+    const encoded = json().encode({ name: 'x', data: new Uint8Array([1, 2, 3]) });
+    expect(Buffer.from(encoded as Uint8Array).toString('hex')).toBe(shown.replace(/\s/g, ''));
+  });
+
   it('replays its session against a real one, byte for byte', async () => {
     const steps = sessionInHex(read('docs/protocol.md'));
     expect(steps.length).toBeGreaterThan(8);
