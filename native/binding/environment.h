@@ -3,8 +3,8 @@
 // (os/shared_memory.cc): environments share the library.
 #pragma once
 
+#include <memory>
 #include <unordered_map>
-#include <vector>
 
 #include "base/unique_fd.h"
 #include "binding/news.h"
@@ -32,9 +32,8 @@ struct Environment {
   // Threads that check the memory of peers, and make ours where that takes long.
   Workers memory{{.threads = 4, .threads_per_owner = 2}};
   RingTable rings;
-  std::vector<napi_threadsafe_function> listeners;  // end with the environment
+  std::shared_ptr<Listeners> listeners = std::make_shared<Listeners>();
 
-  [[nodiscard]] Teller MakeTeller() const { return Teller(listeners); }
   [[nodiscard]] int Own(UniqueFd fd) { return Keep(owned, std::move(fd)); }
   [[nodiscard]] int Receive(UniqueFd fd) { return Keep(received, std::move(fd)); }
 

@@ -5,42 +5,35 @@
 
 #include <node_api.h>
 
+#include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 namespace sidecall {
 
-// One thread's right to tell all listeners, once; the environment may end before. Made on the event
-// loop.
-class [[nodiscard]] Teller {
+// Shared with the threads that tell. A listener leaves before its environment frees it: what is
+// told after that reaches nobody.
+class Listeners {
  public:
-  explicit Teller(const std::vector<napi_threadsafe_function>& listeners) {
-    for (const napi_threadsafe_function listener : listeners) {
-      if (napi_acquire_threadsafe_function(listener) == napi_ok) listeners_.push_back(listener);
-    }
+  void Add(napi_threadsafe_function listener) {
+    const std::lock_guard lock(mutex_);
+    all_.push_back(listener);
   }
-  Teller(Teller&& other) noexcept : listeners_(std::exchange(other.listeners_, {})) {}
-  Teller& operator=(Teller&&) = delete;
-  Teller(const Teller&) = delete;
-  Teller& operator=(const Teller&) = delete;
-  ~Teller() {
-    for (const napi_threadsafe_function listener : listeners_) Release(listener);
+  void Remove(napi_threadsafe_function listener) {
+    const std::lock_guard lock(mutex_);
+    std::erase(all_, listener);
   }
-
-  void operator()() noexcept {
-    for (const napi_threadsafe_function listener : std::exchange(listeners_, {})) {
-      const auto status = napi_call_threadsafe_function(listener, nullptr, napi_tsfn_nonblocking);
-      // Where it is closing, that has given it back.
-      if (status != napi_closing) Release(listener);
+  void Tell() {
+    const std::lock_guard lock(mutex_);
+    for (const napi_threadsafe_function listener : all_) {
+      napi_call_threadsafe_function(listener, nullptr, napi_tsfn_nonblocking);
     }
   }
 
  private:
-  static void Release(napi_threadsafe_function listener) noexcept {
-    napi_release_threadsafe_function(listener, napi_tsfn_release);
-  }
-
-  std::vector<napi_threadsafe_function> listeners_;
+  std::mutex mutex_;
+  std::vector<napi_threadsafe_function> all_;
 };
 
 // (function): called without arguments whenever a thread has made something. It does not keep the

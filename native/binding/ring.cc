@@ -112,7 +112,7 @@ Napi::Value Create(const Napi::CallbackInfo& info) {
   }
   entry->making = MakeOnThread<Result<std::optional<Outbox>>>(
       State(env).memory, owner, [shape, share] { return CreateOutbox(shape, share); },
-      State(env).MakeTeller());
+      [listeners = State(env).listeners] { listeners->Tell(); });
   return Napi::Number::New(env, kUnderWay);
 }
 
@@ -155,7 +155,7 @@ Napi::Value Accept(const Napi::CallbackInfo& info) {
         descriptor.Reset();
         return outbox;
       },
-      State(env).MakeTeller());
+      [listeners = State(env).listeners] { listeners->Tell(); });
   return env.Undefined();
 }
 
@@ -258,6 +258,10 @@ Napi::Value ReservedBytes(const Napi::CallbackInfo& info) {
 }  // namespace
 
 napi_value ListenForNews(napi_env env, napi_callback_info info) {
+  struct Listening {
+    std::shared_ptr<Listeners> all;
+    napi_threadsafe_function own;
+  };
   std::size_t count = 1;
   napi_value function = nullptr;
   napi_get_cb_info(env, info, &count, &function, nullptr, nullptr);
@@ -270,7 +274,15 @@ napi_value ListenForNews(napi_env env, napi_callback_info info) {
                                                        nullptr, nullptr, nullptr, &listener);
   if (created != napi_ok) return nullptr;
   napi_unref_threadsafe_function(env, listener);
-  static_cast<Environment*>(state)->listeners.push_back(listener);
+  const auto& listeners = static_cast<Environment*>(state)->listeners;
+  listeners->Add(listener);
+  // Hooks run in the reverse order: this one before the one that frees the listener, which does not
+  // ask whether a thread still has it.
+  const auto leave = [](void* argument) {
+    const std::unique_ptr<Listening> listening(static_cast<Listening*>(argument));
+    listening->all->Remove(listening->own);
+  };
+  napi_add_env_cleanup_hook(env, leave, new Listening{listeners, listener});
   return nullptr;
 }
 

@@ -71,11 +71,16 @@ int SystemAllocate([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t bytes
 
 #if defined(__linux__)
 // Blocks of the object, wherever they lie. fstat() says so, too, but waits for a lock that writers
-// to the object hold.
+// to the object hold: for kernels that do not know the other call (gVisor, QEMU).
 int SystemAllocated(int fd, std::uint64_t& bytes) {
   std::int64_t size = 0;
-  if (::ioctl(fd, FIOQSIZE, &size) == -1) return -1;
-  bytes = static_cast<std::uint64_t>(size);
+  if (::ioctl(fd, FIOQSIZE, &size) == 0) {
+    bytes = static_cast<std::uint64_t>(size);
+    return 0;
+  }
+  struct stat status = {};
+  if (::fstat(fd, &status) == -1) return -1;
+  bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;
   return 0;
 }
 

@@ -64,7 +64,11 @@ export class RingMemory implements HelloMemory {
     const handle = this.#handle;
     try {
       let made = native.createOutbox(handle, capacity, blockArea, nonce, shareMaxBytes, owner);
-      for (; made === underWay; made = native.takeOutbox(handle)) await news(signal);
+      while (made === underWay) {
+        await news(signal);
+        if (!this.#isOpen) return undefined; // the number may be another connection's by now
+        made = native.takeOutbox(handle);
+      }
       if (made !== usedUp) {
         this.#descriptor = made;
         return made;
@@ -89,6 +93,7 @@ export class RingMemory implements HelloMemory {
     native.acceptOutbox(handle, descriptor, capacity, blockArea, nonce, takesBlocks, owner);
     for (;;) {
       await news(signal);
+      if (!this.#isOpen) return false;
       const taken = native.takeAccepted(handle);
       if (taken === true) return true;
       if (taken === false) continue;
