@@ -68,10 +68,11 @@ export async function listenAtPlainPath(
   return { server, close };
 }
 
-type Identity = Pick<Stats, 'dev' | 'ino'>;
+/** With the instant at which it was bound: a file system may use the number of an inode again at once. */
+type Identity = Pick<Stats, 'dev' | 'ino' | 'mtimeMs'>;
 
-function isSame(found: Stats | undefined, { dev, ino }: Identity): boolean {
-  return found?.dev === dev && found.ino === ino;
+function isSame(found: Stats | undefined, { dev, ino, mtimeMs }: Identity): boolean {
+  return found?.dev === dev && found.ino === ino && found.mtimeMs === mtimeMs;
 }
 
 const privatePrefix = '.s';
