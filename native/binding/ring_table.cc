@@ -36,11 +36,11 @@ void RingTable::Close(napi_env env, std::uint32_t handle) noexcept {
   entry->is_closed = true;
   entry->ring.reset();
   entry->bell.reset();
-  // What is not there yet is dropped by whoever makes it, or here.
+  // A result that is under way is dropped on a thread: it may hold a mapping.
   if (entry->making != nullptr) DropOnThread(*reclaimers, 0, std::move(entry->making));
   if (entry->checking != nullptr) DropOnThread(*reclaimers, 0, std::move(entry->checking));
-  // What an array buffer keeps is memory of JavaScript's from here on, and no ring of the process;
-  // the rest counts until it is unmapped.
+  // Memory that an array buffer keeps is JavaScript's from here on, and no ring of the process;
+  // other memory counts until it is unmapped.
   if (entry->my_objects > 0) entry->mine->share.Reset();
   GiveBack(env, handle);
 }

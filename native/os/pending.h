@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a task on a thread of its own makes, for the event loop to look for.
+// Results that tasks make on threads, and that the event loop takes.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class Pending {
     value_.emplace(std::move(value));
   }
 
-  // Nothing: it is not there yet, or was taken.
+  // Returns nothing while the result is not there, and once it was taken.
   [[nodiscard]] std::optional<T> Take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(value_, std::nullopt);

@@ -119,7 +119,7 @@ struct PeerOutbox {
   [[nodiscard]] const std::byte* data() const noexcept { return memory.data() + kControlPageBytes; }
 };
 
-// What of a peer's outbox is mapped.
+// The part of a peer's outbox that is mapped.
 enum class MappedPart { kRing, kRingAndBlocks };
 
 // Seals first: until they are known to be there, any other answer about a stranger's file may

@@ -139,7 +139,7 @@ void Workers::Submit(Owner owner, std::unique_ptr<Task> task) {
     const std::lock_guard lock(state_->mutex);
     state_->waiting.push_back({owner, std::move(task)});
     state_->changed.notify_one();
-    // One that idles takes it, or one that comes back.
+    // A thread that idles takes the task, or one that comes back.
     const bool is_enough = state_->idle >= static_cast<int>(state_->waiting.size());
     if (is_enough || state_->threads == state_->bounds.threads) return;
     state_->threads += 1;

@@ -149,7 +149,7 @@ TEST_CASE("row 55 no address space to map a peer's outbox is a want of ours, not
   CHECK(Accept(outbox.descriptor.get(), ShapeOf(), calls).refusal.is_violation);
 }
 
-TEST_CASE("row 53 memory of a peer's that cannot be read or held is a want of ours") {
+TEST_CASE("memory of a peer's that cannot be read or held is a want of ours") {
   const Outbox outbox = Make();
   MemoryCalls calls = MemoryCalls::System();
   calls.populate = FailPopulate;

@@ -48,7 +48,7 @@ struct BlockingSocket {
   }
 };
 
-TEST_CASE("row 24: a socket that lingers is told not to, so that its close does not wait") {
+TEST_CASE("a socket that lingers is told not to, so that its close does not wait") {
   StrangerCloser closer;
   BlockingSocket socket(30);
   const UniqueFd kept(::dup(socket.near.get()));

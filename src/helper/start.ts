@@ -184,7 +184,7 @@ function spawnChild(settings: StartSettings, channel: number | 'pipe'): ChildPro
   const env: NodeJS.ProcessEnv = { ...settings.env, [fdVariable]: String(helperFd) };
   // Without it the executable of an Electron app is the app, once more.
   if (isElectronItself(command)) env[asNodeVariable] ??= '1';
-  // PR_SET_PDEATHSIG follows the thread that spawned: a helper of a worker thread dies with that thread.
+  // PR_SET_PDEATHSIG follows the thread that spawned: a helper of a worker dies with that worker.
   env[parentVariable] = String(process.pid);
   const stdio: StdioOptions = ['ignore', stdout, stderr, channel];
   return spawn(command, args, { cwd, env, uid, gid, stdio, windowsHide: true });

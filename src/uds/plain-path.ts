@@ -181,7 +181,10 @@ function removeStale(path: string, stale: Identity): void {
   throw inUse(path, 'it was just taken');
 }
 
-/** Nothing else: where others can write, what is in the place of the directory may be something of ours. */
+/**
+ * Removes these two and nothing else: where others can write, something of ours may have been put in
+ * the place of the directory.
+ */
 function removeBoth(socket: string, directory: string): void {
   for (const remove of [() => unlinkSync(socket), () => rmdirSync(directory)]) {
     try {
