@@ -19,7 +19,14 @@ import { atExit } from './uds/exit-cleanup.ts';
 import { HelloBook, type HelloTicket } from './uds/hello-book.ts';
 import { DescriptorWire } from './uds/hello-wire.ts';
 import { ListeningPath } from './uds/listening-path.ts';
-import { authorize, kernelPeer, ownUid, type PeerPolicy } from './uds/peer.ts';
+import {
+  authorize,
+  type KnownPeer,
+  kernelPeer,
+  ownerOf,
+  ownUid,
+  type PeerPolicy,
+} from './uds/peer.ts';
 import { listenAtPlainPath, type PlainServer } from './uds/plain-path.ts';
 
 /** Checked options that every listener has. */
@@ -32,6 +39,7 @@ export interface DoorSettings {
   readonly hellosMax: number;
   readonly sessionsMax: number;
   readonly sessionsPerUidMax: number;
+  readonly sessionsPerProcessMax: number;
   readonly bind: BindOptions & { readonly unlinkOnClose: boolean };
   readonly unsafeDirectory: boolean;
   /** undefined: identity is by path permissions. */
@@ -86,6 +94,7 @@ export class Door<G extends Guest> {
   readonly #hellos: HelloBook;
   readonly #guests = new Set<G>();
   readonly #perUid = new Map<number | undefined, number>();
+  readonly #perProcess = new Map<number, number>();
   readonly #queue = new GuestQueue<G>();
   #admitted = 0;
   #isServing = false;
@@ -162,11 +171,17 @@ export class Door<G extends Guest> {
   /** @internal */
   onConnection(fd: number): void {
     const native = this.#settings.native as NativeAddon;
-    const ticket = this.#hellos.enter();
-    void this.#meet(ticket, async (meeting, signal) => {
+    const known = this.#identify(native, fd);
+    const ticket = known && this.#enter(known.peer);
+    if (known === undefined || ticket === undefined) {
+      native.closeDescriptor(fd);
+      return;
+    }
+    const { peer } = known;
+    void this.#meet(ticket, peer, async (meeting, signal) => {
       const wire = new DescriptorWire(native, fd, signal);
-      ticket.silentSince = () => wire.lastByteAt;
-      const peer = await this.#authorize(native, fd, meeting, signal);
+      ticket.silentSince = () => wire.silentSince;
+      await this.#authorize(native, fd, known, signal);
       const admit = (): SidecallError | undefined => this.#admit(meeting, peer);
       return this.#host.receive({ native, fd, peer, admit, signal, wire });
     });
@@ -201,11 +216,14 @@ export class Door<G extends Guest> {
 
   /** @internal */
   onStream(socket: Socket): void {
-    const ticket = this.#hellos.enter();
     const { authorize: policy, pathPeer } = this.#settings;
     const peer = pathPeer as Peer;
-    void this.#meet(ticket, async (meeting, signal) => {
-      meeting.peer = peer;
+    const ticket = this.#enter(peer);
+    if (ticket === undefined) {
+      socket.destroy();
+      return;
+    }
+    void this.#meet(ticket, peer, async (meeting, signal) => {
       try {
         signal.throwIfAborted();
         if (policy !== undefined) await authorize(policy, { peer, isAlive: undefined }, signal);
@@ -221,9 +239,10 @@ export class Door<G extends Guest> {
   /** One connection from accept to guest. Never throws: what goes wrong is that connection's event. */
   async #meet(
     ticket: HelloTicket,
+    peer: Peer,
     attempt: (meeting: Meeting, signal: AbortSignal) => Promise<G>,
   ): Promise<void> {
-    const meeting: Meeting = { peer: undefined, isAdmitted: false };
+    const meeting: Meeting = { isAdmitted: false };
     try {
       const what = `a connection to ${this.path}`;
       const { helloTimeoutMs } = this.#settings;
@@ -232,26 +251,43 @@ export class Door<G extends Guest> {
       );
       this.#adopt(guest);
     } catch (error) {
-      if (meeting.isAdmitted) this.#dismiss(meeting.peer as Peer);
-      this.#report(SidecallError.from(error), meeting.peer);
+      if (meeting.isAdmitted) this.#dismiss(peer);
+      this.#report(SidecallError.from(error), peer);
     } finally {
       this.#hellos.leave(ticket);
     }
   }
 
-  /** The kernel's word and the policy's. Closes the descriptor where it throws. */
+  /** The kernel's word. undefined: it has none, and the connection is refused. */
+  #identify(native: NativeAddon, fd: number): KnownPeer | undefined {
+    try {
+      return kernelPeer(native, fd, 'connect');
+    } catch (error) {
+      this.#report(SidecallError.from(error), undefined);
+      return undefined;
+    }
+  }
+
+  /** A place among those that are in their hello. undefined: there is none. */
+  #enter(peer: Peer): HelloTicket | undefined {
+    try {
+      return this.#hellos.enter(peer);
+    } catch (error) {
+      this.#report(SidecallError.from(error), peer);
+      return undefined;
+    }
+  }
+
+  /** The policy's word. Closes the descriptor where it throws. */
   async #authorize(
     native: NativeAddon,
     fd: number,
-    meeting: Meeting,
+    known: KnownPeer,
     signal: AbortSignal,
-  ): Promise<Peer> {
+  ): Promise<void> {
     try {
       signal.throwIfAborted();
-      const known = kernelPeer(native, fd, 'connect');
-      meeting.peer = known.peer;
       await authorize(this.#settings.authorize, known, signal);
-      return known.peer;
     } catch (error) {
       native.closeDescriptor(fd);
       throw error;
@@ -259,24 +295,29 @@ export class Door<G extends Guest> {
   }
 
   #admit(meeting: Meeting, peer: Peer): SidecallError | undefined {
-    const { sessionsMax, sessionsPerUidMax } = this.#settings;
+    const { sessionsMax, sessionsPerUidMax, sessionsPerProcessMax } = this.#settings;
+    const owner = ownerOf(peer);
     const ofUid = this.#perUid.get(peer.uid) ?? 0;
+    const ofProcess = this.#perProcess.get(owner) ?? 0;
     if (this.#isClosing) return full('the listener is closing');
     if (this.#admitted >= sessionsMax) return full(`${sessionsMax} sessions are open`);
     if (ofUid >= sessionsPerUidMax) {
       return full(`uid ${peer.uid} has ${sessionsPerUidMax} sessions open`);
     }
+    if (peer.pid !== undefined && ofProcess >= sessionsPerProcessMax) {
+      return full(`process ${peer.pid} has ${sessionsPerProcessMax} sessions open`);
+    }
     this.#admitted += 1;
     this.#perUid.set(peer.uid, ofUid + 1);
+    this.#perProcess.set(owner, ofProcess + 1);
     meeting.isAdmitted = true;
     return undefined;
   }
 
   #dismiss(peer: Peer): void {
     this.#admitted -= 1;
-    const left = (this.#perUid.get(peer.uid) ?? 1) - 1;
-    if (left > 0) this.#perUid.set(peer.uid, left);
-    else this.#perUid.delete(peer.uid);
+    countDown(this.#perUid, peer.uid);
+    countDown(this.#perProcess, ownerOf(peer));
   }
 
   #adopt(guest: G): void {
@@ -318,8 +359,13 @@ export class Door<G extends Guest> {
 
 /** What is known of a connection that is not a session yet. */
 interface Meeting {
-  peer: Peer | undefined;
   isAdmitted: boolean;
+}
+
+function countDown<Key>(counts: Map<Key, number>, key: Key): void {
+  const left = (counts.get(key) ?? 1) - 1;
+  if (left > 0) counts.set(key, left);
+  else counts.delete(key);
 }
 
 function full(words: string): SidecallError {

@@ -23,6 +23,7 @@ import {
   helloAsConnecting,
 } from './uds/hello.ts';
 import { DescriptorWire, type HelloWire, StreamWire } from './uds/hello-wire.ts';
+import { ownerOf } from './uds/peer.ts';
 import { descriptorOpener, readQueued, streamOpener } from './uds/socket.ts';
 import { SocketTransport } from './uds/socket-transport.ts';
 
@@ -215,7 +216,7 @@ export async function establishOverDescriptor(
   signal: AbortSignal,
   wire: HelloWire = new DescriptorWire(native, fd, signal),
 ): Promise<Session> {
-  const owner = peer.pid ?? 0;
+  const owner = ownerOf(peer);
   if (wire instanceof DescriptorWire) wire.owner = owner;
   const why = settings.lane === 'socket' ? asked : whyNoMemory(native, owner);
   const memory = why === undefined ? memoryFor(native, settings, owner, signal) : undefined;

@@ -39,8 +39,13 @@ export interface DoorOptions {
   readonly hellosMax?: number | undefined;
   /** Sessions in all. Default 4,096; 1 to 65,536. Above it: `LIMIT_CONNECTIONS` at the peer. */
   readonly sessionsMax?: number | undefined;
-  /** Sessions of one uid. Default 1,024; 1 to 65,536. */
+  /** Sessions of one uid. Default 1,280; 1 to 65,536. */
   readonly sessionsPerUidMax?: number | undefined;
+  /**
+   * Sessions of one process. Default 1,024, or four fifths of `sessionsPerUidMax` where that is more, so that
+   * some places of a uid are left for its other processes. 1 to 65,536.
+   */
+  readonly sessionsPerProcessMax?: number | undefined;
   /** Leave the socket file behind at close. Default: it is removed. */
   readonly unlinkOnClose?: boolean | undefined;
   /** Accepts a directory that others own or can write. Then anyone there can swap the socket. */
@@ -71,6 +76,7 @@ const counts = [
 ] as const;
 const names = [
   ...counts,
+  'sessionsPerProcessMax',
   'protocol',
   'onEvent',
   'path',
@@ -152,6 +158,7 @@ function checkDoor(options: DoorOptions): Omit<DoorSettings, 'path' | 'privateDi
     hellosMax: number('hellosMax'),
     sessionsMax: number('sessionsMax'),
     sessionsPerUidMax: number('sessionsPerUidMax'),
+    sessionsPerProcessMax: sessionsPerProcessMaxOf(options, number('sessionsPerUidMax')),
     bind: {
       mode: options.mode === undefined ? standardMode : checkMode('mode', options.mode),
       gid,
@@ -162,4 +169,10 @@ function checkDoor(options: DoorOptions): Omit<DoorSettings, 'path' | 'privateDi
     native: isByPath ? undefined : addon,
     pathPeer: isByPath ? pathPeer('listen()', identity, authorize, addonReason()) : undefined,
   };
+}
+
+function sessionsPerProcessMaxOf({ sessionsPerProcessMax }: DoorOptions, perUid: number): number {
+  const range = ranges.sessionsPerProcessMax;
+  const checked = checkInteger('sessionsPerProcessMax', sessionsPerProcessMax, range);
+  return sessionsPerProcessMax ?? Math.max(checked, Math.floor((perUid * 4) / 5));
 }

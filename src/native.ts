@@ -52,6 +52,10 @@ export interface NativeAddon {
   socketPair(): { near: number; far: number };
   bindSocket(path: string): number;
   listenOn(fd: number, backlog: number): void;
+  /** False: no process holds the socket at the path any more. A listener does not notice. */
+  isSocketHeld(path: string): boolean;
+  /** -1: no connection waits. */
+  acceptSocket(fd: number): number;
   /** -1: the backlog is full, try again. */
   connectSocket(path: string): number;
   /** Bytes taken; -1: no room now. `descriptor` -1: none. */
@@ -59,7 +63,7 @@ export interface NativeAddon {
   /**
    * undefined: nothing there yet. `bytes` 0: the peer ended. `keep`: a descriptor that came alone waits
    * under the number `descriptor` for `acceptOutbox` or `dropReceived`. `isAdmitted`: the peer may send
-   * them; EMFILE where too many wait to be closed. `owner`, here and below: the peer's pid, or 0.
+   * them; EMFILE where too many wait to be closed. `owner`, here and below: of `ownerOf()`.
    */
   receive(
     fd: number,
@@ -92,11 +96,17 @@ export interface NativeAddon {
     shareMaxBytes: number,
     owner: number,
   ): number;
-  /** `onNews` is called whenever a thread has made or checked memory; for the life of the environment. */
-  listenForNews(onNews: () => void): void;
+  /**
+   * `onNews` is called whenever a thread has made or checked the memory of a ring; for the life of the
+   * environment.
+   */
+  listenForNews(onNews: (ring: number) => void): void;
   /** As `createOutbox`, of the memory that is being made. */
   takeOutbox(ring: number): number;
-  /** Begins the check of a peer's memory, on a thread. `wantsBlocks`: its block area, too. */
+  /**
+   * Begins the check of a peer's memory, on a thread. `wantsBlocks`: its block area, too. False: the system
+   * has no thread left, and the descriptor was closed.
+   */
   acceptOutbox(
     ring: number,
     descriptor: number,
@@ -105,7 +115,7 @@ export interface NativeAddon {
     nonce: Uint8Array,
     wantsBlocks: boolean,
     owner: number,
-  ): void;
+  ): boolean;
   /** true: mapped; false: the check is under way; else why not. */
   takeAccepted(ring: number): boolean | { isViolation: boolean; what: string };
   dropReceived(descriptor: number, owner: number): void;
@@ -114,7 +124,9 @@ export interface NativeAddon {
   joinRing(ring: number, fd: number, mayLend: boolean, mayBorrow: boolean): void;
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
   keepFreedBlocks(): void;
-  /** Bytes of our own outboxes in all threads of this process. */
+  /** Gives back the outboxes that peers have let go of; how many they still keep behind their sessions. */
+  sweepOutboxes(): number;
+  /** Bytes of our own outboxes in all threads of this process, those that peers keep among them. */
   ringMemoryBytes(): number;
   ringWriteStaged(ring: number, bytes: number, bulk: number): number;
   ringWriteBytes(ring: number, headerBytes: number, payload: Uint8Array, bulk: number): number;

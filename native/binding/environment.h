@@ -9,6 +9,7 @@
 #include "base/unique_fd.h"
 #include "binding/news.h"
 #include "binding/ring_table.h"
+#include "os/descriptor.h"
 #include "os/stranger_fd.h"
 #include "os/workers.h"
 
@@ -18,8 +19,13 @@ struct Environment {
   Environment() = default;
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
+  // A peer may have queued descriptors on a socket whose close blocks: none is closed on this
+  // thread. Locks are given back here.
   ~Environment() {
     for (auto& [number, fd] : received) CloseStranger(0, std::move(fd));
+    for (auto& [number, fd] : owned) {
+      if (IsSocket(fd.get())) strangers.CloseSocket(0, std::move(fd));
+    }
   }
 
   // Descriptors whose numbers JavaScript holds. An environment that is torn down in the middle of
@@ -44,6 +50,10 @@ struct Environment {
   }
 
  private:
+  [[nodiscard]] static bool IsSocket(int fd) noexcept {
+    const auto kind = DescribeDescriptor(fd);
+    return kind.ok() && kind.value().type == DescriptorType::kSocket;
+  }
   [[nodiscard]] static int Keep(std::unordered_map<int, UniqueFd>& where, UniqueFd fd) {
     const int number = fd.get();
     where.insert_or_assign(number, std::move(fd));

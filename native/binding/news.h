@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Tells JavaScript that a thread has made something. Copies of the package that share the addon in
-// one environment have a listener each.
+// Tells JavaScript for which ring a thread has made or checked memory. Copies of the package that
+// share the addon in one environment have a listener each.
 #pragma once
 
 #include <node_api.h>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -24,10 +25,11 @@ class Listeners {
     const std::lock_guard lock(mutex_);
     std::erase(all_, listener);
   }
-  void Tell() {
+  void Tell(std::uint32_t ring) {
+    auto* const number = reinterpret_cast<void*>(static_cast<std::uintptr_t>(ring));
     const std::lock_guard lock(mutex_);
     for (const napi_threadsafe_function listener : all_) {
-      napi_call_threadsafe_function(listener, nullptr, napi_tsfn_nonblocking);
+      napi_call_threadsafe_function(listener, number, napi_tsfn_nonblocking);
     }
   }
 
@@ -36,8 +38,8 @@ class Listeners {
   std::vector<napi_threadsafe_function> all_;
 };
 
-// (function): called without arguments whenever a thread has made something. It does not keep the
-// process alive.
+// (function): called with the number of a ring whenever a thread has made or checked its memory. It
+// does not keep the process alive.
 napi_value ListenForNews(napi_env env, napi_callback_info info);
 
 }  // namespace sidecall

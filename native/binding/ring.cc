@@ -77,42 +77,51 @@ Napi::Value Close(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// Process on whose behalf something is done: its pid, or 0.
 Owner OwnerAt(Arguments& arguments, std::size_t index) {
-  return arguments.Integer(index, 0, 0x7fff'ffff);
+  return arguments.Integer(index, kOwnerMin, kOwnerMax);
+}
+
+std::uint32_t HandleAt(Arguments& arguments) {
+  return static_cast<std::uint32_t>(arguments.Integer(0, 0, 0xffff'ffff));
 }
 
 constexpr int kUsedUp = -1;
 constexpr int kUnderWay = -2;
 
-Napi::Value KeepMade(Napi::Env env, RingEntry& entry, Result<std::optional<Outbox>> made) {
+Napi::Value KeepMade(Napi::Env env, RingEntry& entry, Result<Outbox> made) {
   if (!made.ok()) return Throw(env, made.error());
-  if (!made.value().has_value()) return Napi::Number::New(env, kUsedUp);
-  *entry.mine = std::move(*made.value());
+  *entry.mine = std::move(made.value());
   return Napi::Number::New(env, State(env).Own(std::move(entry.mine->descriptor)));
 }
 
-// (ring, capacity, block area, nonce, share, owner) => descriptor to send, or a number from above.
-// Memory that takes long to make is made on a thread: takeOutbox() has it.
+// (ring, capacity, block area, nonce, most bytes of all rings, owner) => descriptor to send, or a
+// number from above. Memory that takes long to make is made on a thread: takeOutbox() has it.
 Napi::Value Create(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
   RingEntry* const entry = Entry(info, arguments);
   const OutboxShape shape = Shape(arguments, 1);
-  const auto share = static_cast<std::uint64_t>(
+  const auto max_bytes = static_cast<std::uint64_t>(
       arguments.Integer(4, 0, static_cast<std::int64_t>(kShareMaxBytes)));
   const Owner owner = OwnerAt(arguments, 5);
   if (!arguments.ok() || entry == nullptr) return env.Undefined();
   if (!IsShape(shape) || entry->mine->memory.is_mapped() || entry->making != nullptr) {
     return Throw(env, Error{EINVAL, "createOutbox"});
   }
+  Environment& state = State(env);
+  state.rings.SweepKept();
+  auto share = MemoryShare::Reserve(owner, shape.total_bytes(), max_bytes);
+  if (!share.has_value()) return Napi::Number::New(env, kUsedUp);
   entry->my_shape = shape;
   if (shape.total_bytes() <= kAtOnceMaxBytes) {
-    return KeepMade(env, *entry, CreateOutbox(shape, share));
+    return KeepMade(env, *entry, CreateOutbox(shape, std::move(*share)));
   }
-  entry->making = MakeOnThread<Result<std::optional<Outbox>>>(
-      State(env).memory, owner, [shape, share] { return CreateOutbox(shape, share); },
-      [listeners = State(env).listeners] { listeners->Tell(); });
+  if (!state.memory.HasThread()) return Throw(env, Error{EAGAIN, "pthread_create"});
+  // Work of our own, whoever it is for: a peer is not to blame for how long it takes.
+  entry->making = MakeOnThread<Result<Outbox>>(
+      state.memory, 0,
+      [shape, kept = std::move(*share)]() mutable { return CreateOutbox(shape, std::move(kept)); },
+      [listeners = state.listeners, number = HandleAt(arguments)] { listeners->Tell(number); });
   return Napi::Number::New(env, kUnderWay);
 }
 
@@ -129,8 +138,8 @@ Napi::Value TakeMade(const Napi::CallbackInfo& info) {
   return KeepMade(env, *entry, std::move(*made));
 }
 
-// (ring, descriptor received, capacity, block area, nonce, wants blocks, owner): its check begins,
-// on a thread.
+// (ring, descriptor received, capacity, block area, nonce, wants blocks, owner) => true: its check
+// has begun, on a thread; false: the system has no thread left.
 Napi::Value Accept(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -145,6 +154,10 @@ Napi::Value Accept(const Napi::CallbackInfo& info) {
   if (node.empty() || !IsShape(shape) || is_taken) {
     return Throw(env, Error{EINVAL, "acceptOutbox"});
   }
+  if (!State(env).memory.HasThread()) {
+    State(env).CloseStranger(owner, std::move(node.mapped()));
+    return Napi::Boolean::New(env, false);
+  }
   entry->peer_shape = shape;
   const MappedPart part = wants_blocks ? MappedPart::kRingAndBlocks : MappedPart::kRing;
   // The descriptor goes with the task: it is closed on its thread.
@@ -155,8 +168,10 @@ Napi::Value Accept(const Napi::CallbackInfo& info) {
         descriptor.Reset();
         return outbox;
       },
-      [listeners = State(env).listeners] { listeners->Tell(); });
-  return env.Undefined();
+      [listeners = State(env).listeners, number = HandleAt(arguments)] {
+        listeners->Tell(number);
+      });
+  return Napi::Boolean::New(env, true);
 }
 
 // (ring) => true: mapped; false: the check is under way; or { isViolation, what }.
@@ -207,7 +222,7 @@ Napi::Value WhyNoMemory(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const Owner owner = OwnerAt(arguments, 0);
   if (!arguments.ok()) return info.Env().Undefined();
-  const Environment& state = State(info.Env());
+  Environment& state = State(info.Env());
   int why = 0;
   if (!state.strangers.HasRoomFor(owner))
     why = 1;
@@ -251,11 +266,28 @@ Napi::Value KeepFreed(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// () => outboxes that peers keep behind their sessions; those that are gone are given back.
+Napi::Value SweepKept(const Napi::CallbackInfo& info) {
+  const auto kept = State(info.Env()).rings.SweepKept();
+  return Napi::Number::New(info.Env(), static_cast<double>(kept));
+}
+
 Napi::Value ReservedBytes(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(MemoryShare::ReservedBytes()));
 }
 
 }  // namespace
+
+// Calls the listener with the number of the ring.
+void CallListener(napi_env env, napi_value listener, void* /*context*/, void* number) {
+  if (env == nullptr) return;
+  napi_value undefined = nullptr;
+  napi_value ring = nullptr;
+  napi_get_undefined(env, &undefined);
+  napi_create_uint32(env, static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(number)),
+                     &ring);
+  napi_call_function(env, undefined, listener, 1, &ring, nullptr);
+}
 
 napi_value ListenForNews(napi_env env, napi_callback_info info) {
   struct Listening {
@@ -271,7 +303,7 @@ napi_value ListenForNews(napi_env env, napi_callback_info info) {
   napi_create_string_utf8(env, "sidecall", NAPI_AUTO_LENGTH, &name);
   napi_threadsafe_function listener = nullptr;
   const auto created = napi_create_threadsafe_function(env, function, nullptr, name, 0, 1, nullptr,
-                                                       nullptr, nullptr, nullptr, &listener);
+                                                       nullptr, nullptr, CallListener, &listener);
   if (created != napi_ok) return nullptr;
   napi_unref_threadsafe_function(env, listener);
   const auto& listeners = static_cast<Environment*>(state)->listeners;
@@ -302,6 +334,7 @@ void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("whyNoMemory", Napi::Function::New<WhyNoMemory>(env));
   exports.Set("joinRing", Napi::Function::New<Join>(env));
   exports.Set("keepFreedBlocks", Napi::Function::New<KeepFreed>(env));
+  exports.Set("sweepOutboxes", Napi::Function::New<SweepKept>(env));
   exports.Set("ringMemoryBytes", Napi::Function::New<ReservedBytes>(env));
 }
 

@@ -13,7 +13,29 @@ void Reclaim(Workers& workers, std::shared_ptr<Box>& box, std::size_t at_once_ma
   box.reset();
 }
 
+// Results that are under way hold mappings, too.
+void ReclaimResults(Workers& workers, RingEntry& entry) {
+  if (entry.making != nullptr) DropOnThread(workers, 0, std::move(entry.making));
+  if (entry.checking != nullptr) DropOnThread(workers, 0, std::move(entry.checking));
+}
+
 }  // namespace
+
+RingTable::~RingTable() {
+  for (const std::unique_ptr<RingEntry>& entry : entries_) {
+    if (entry == nullptr) continue;
+    entry->ring.reset();
+    ReclaimResults(*reclaimers, *entry);
+    Reclaim(*reclaimers, entry->mine, kAtOnceMaxBytes);
+    Reclaim(*reclaimers, entry->peer, 0);
+  }
+}
+
+std::size_t RingTable::SweepKept() {
+  std::vector<UniqueFd> gone = MemoryShare::Sweep();
+  if (!gone.empty()) DropOnThread(*reclaimers, 0, std::move(gone));
+  return MemoryShare::KeptCount();
+}
 
 std::uint32_t RingTable::Open() {
   if (free_.empty()) {
@@ -36,9 +58,7 @@ void RingTable::Close(napi_env env, std::uint32_t handle) noexcept {
   entry->is_closed = true;
   entry->ring.reset();
   entry->bell.reset();
-  // A result that is under way is dropped on a thread: it may hold a mapping.
-  if (entry->making != nullptr) DropOnThread(*reclaimers, 0, std::move(entry->making));
-  if (entry->checking != nullptr) DropOnThread(*reclaimers, 0, std::move(entry->checking));
+  ReclaimResults(*reclaimers, *entry);
   // Memory that an array buffer keeps is JavaScript's from here on, and no ring of the process;
   // other memory counts until it is unmapped.
   if (entry->my_objects > 0) entry->mine->share.Reset();

@@ -37,7 +37,7 @@ struct RingEntry {
   std::shared_ptr<Outbox> mine = std::make_shared<Outbox>();
   std::shared_ptr<PeerOutbox> peer = std::make_shared<PeerOutbox>();
   // Under way on a thread.
-  std::shared_ptr<Pending<Result<std::optional<Outbox>>>> making;
+  std::shared_ptr<Pending<Result<Outbox>>> making;
   std::shared_ptr<Pending<PeerOutbox>> checking;
   OutboxShape my_shape;
   OutboxShape peer_shape;
@@ -88,6 +88,15 @@ class RingTable {
       std::make_shared<Workers>(Workers::Bounds{.threads = 2, .threads_per_owner = 2});
   Exchange exchange;
   Napi::ObjectReference exchange_object;  // keeps that memory alive
+
+  RingTable() = default;
+  RingTable(const RingTable&) = delete;
+  RingTable& operator=(const RingTable&) = delete;
+  // Whatever is large, or a peer's, is unmapped on a thread, also at the end of the environment.
+  ~RingTable();
+
+  // Gives back the shares of outboxes that peers have let go of. Returns how many others there are.
+  std::size_t SweepKept();
 
  private:
   // Of a closed entry, whatever nobody looks at any more.

@@ -65,6 +65,27 @@ Napi::Value Listen(const Napi::CallbackInfo& info) {
   return FromDone(info.Env(), ListenOn(fd, backlog));
 }
 
+Napi::Value IsHeld(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const std::string path = arguments.Text(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  const auto held = IsSocketHeld(path);
+  if (!held.ok()) return Throw(info.Env(), held.error());
+  return Napi::Boolean::New(info.Env(), held.value());
+}
+
+// (fd) => the connection, or -1: none waits.
+Napi::Value Accept(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return env.Undefined();
+  auto accepted = AcceptConnection(fd);
+  if (!accepted.ok()) return Throw(env, accepted.error());
+  if (!accepted.value().has_value()) return Napi::Number::New(env, kTryAgain);
+  return Napi::Number::New(env, State(env).Own(std::move(*accepted.value())));
+}
+
 Napi::Value Connect(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -105,12 +126,12 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   const auto offset = static_cast<std::size_t>(arguments.Integer(2, 0, size));
   const bool keep = info[3].IsBoolean() && info[3].As<Napi::Boolean>().Value();
   const bool is_admitted = info[4].IsBoolean() && info[4].As<Napi::Boolean>().Value();
-  const Owner owner = arguments.Integer(5, 0, 0x7fff'ffff);
+  const Owner owner = arguments.Integer(5, kOwnerMin, kOwnerMax);
   if (!arguments.ok()) return env.Undefined();
   StrangerCloser& strangers = State(env).strangers;
-  // Too many wait to be closed: nothing is received of who may send one, since the kernel would
-  // drop it on this thread. Others go on.
-  const bool is_full = strangers.pending() >= StrangerCloser::kDescriptorsMax;
+  // Too many wait to be closed: nothing is received of an owner that may send one, since the kernel
+  // would drop it on this thread. Others go on.
+  const bool is_full = !strangers.HasPlaceFor(owner);
   if (is_full && is_admitted) return Throw(env, Error{EMFILE, "recvmsg"});
   auto result = ReceiveBytes(fd, target.subspan(offset), !is_full);
   if (!result.ok()) return Throw(env, result.error());
@@ -167,6 +188,8 @@ void ExportSocket(Napi::Env env, Napi::Object exports) {
   exports.Set("socketPair", Napi::Function::New<Pair>(env));
   exports.Set("bindSocket", Napi::Function::New<Bind>(env));
   exports.Set("listenOn", Napi::Function::New<Listen>(env));
+  exports.Set("isSocketHeld", Napi::Function::New<IsHeld>(env));
+  exports.Set("acceptSocket", Napi::Function::New<Accept>(env));
   exports.Set("connectSocket", Napi::Function::New<Connect>(env));
   exports.Set("send", Napi::Function::New<Send>(env));
   exports.Set("receive", Napi::Function::New<Receive>(env));

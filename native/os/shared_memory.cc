@@ -14,7 +14,7 @@
 #include <mach/vm_inherit.h>
 #endif
 
-#include <atomic>
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <random>
@@ -36,13 +36,8 @@ constexpr int kPopulateRead = 22;      // MADV_POPULATE_READ, Linux 5.14
 constexpr std::uint64_t kExcessMaxBytes = 2 * 1024 * 1024;
 // Before Linux 6.11 a signal undoes a whole fallocate(), and a profiler sends a thousand a second.
 constexpr std::uint64_t kAllocateStep = 256 * 1024;
+constexpr std::uint64_t kPopulateStep = 1024 * 1024;
 #endif
-
-// The one number that is the process's and no environment's: threads share the machine's memory.
-std::atomic<std::uint64_t>& Reserved() noexcept {
-  static std::atomic<std::uint64_t> bytes{0};
-  return bytes;
-}
 
 #if defined(__linux__)
 int SystemCreate(bool is_modern) {
@@ -103,8 +98,15 @@ int SystemPresent(int fd, std::uint64_t bytes, std::uint64_t& pages) {
   return 0;
 }
 
+// In steps: each holds a lock of our whole address space.
 int SystemPopulate(void* data, std::uint64_t bytes) {
-  return RetryOnInterrupt([&] { return ::madvise(data, bytes, kPopulateRead); });
+  for (std::uint64_t at = 0; at < bytes; at += kPopulateStep) {
+    const std::uint64_t count = std::min(bytes - at, kPopulateStep);
+    auto* const from = static_cast<std::byte*>(data) + at;
+    const int done = RetryOnInterrupt([&] { return ::madvise(from, count, kPopulateRead); });
+    if (done == -1) return -1;
+  }
+  return 0;
 }
 #endif
 
@@ -128,6 +130,14 @@ int SystemSeals([[maybe_unused]] int fd) {
   return 0;
 #endif
 }
+
+#if defined(__linux__)
+int SystemReopen(int fd, int flags) {
+  char path[32] = {};
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  return RetryOnInterrupt([&] { return ::open(path, flags | O_CLOEXEC); });
+}
+#endif
 
 Mapping Map(int fd, std::uint64_t bytes, bool is_writable, const MemoryCalls& calls) noexcept {
   void* const place = calls.map(fd, bytes, is_writable);
@@ -233,56 +243,6 @@ bool IsSame(const OutboxHeader& header, const OutboxShape& shape) noexcept {
          std::memcmp(header.nonce, shape.nonce, kNonceBytes) == 0;
 }
 
-#if defined(__linux__)
-Result<std::optional<Outbox>> Create(const OutboxShape& shape, MemoryShare share,
-                                     const MemoryCalls& calls) {
-  const std::uint64_t bytes = shape.total_bytes();
-  UniqueFd fd(calls.create(true));
-  if (!fd.is_open() && errno == EINVAL) fd = UniqueFd(calls.create(false));
-  if (!fd.is_open()) return Error::FromErrno("memfd_create");
-  if (calls.resize(fd.get(), bytes) == -1) return Error::FromErrno("ftruncate");
-  if (calls.allocate(fd.get(), bytes, kAllocateStep) == -1) {
-    return Error::FromErrno("fallocate");
-  };
-  Mapping memory = Map(fd.get(), bytes, true, calls);
-  if (!memory.is_mapped()) return Error::FromErrno("mmap");
-  WriteHeader(memory.data(), shape);
-  if (calls.seal(fd.get()) == -1) return Error::FromErrno("fcntl");
-  const int seals = calls.seals(fd.get());
-  if (seals == -1) return Error::FromErrno("fcntl");
-  // A kernel before 5.1 knows no FUTURE_WRITE and says so above; one that says nothing is not
-  // trusted.
-  if ((seals & kRequiredSeals) != kRequiredSeals) return Error{EPERM, "fcntl"};
-  return std::optional<Outbox>(
-      Outbox{.share = std::move(share), .memory = std::move(memory), .descriptor = std::move(fd)});
-}
-#else
-// A second, read-only descriptor is what the peer gets: the kernel refuses a writable map of it.
-Result<std::optional<Outbox>> Create(const OutboxShape& shape, MemoryShare share,
-                                     const MemoryCalls& calls) {
-  const std::uint64_t bytes = shape.total_bytes();
-  std::random_device source;
-  char name[31] = {};
-  std::snprintf(name, sizeof name, "/scal%08x%08x%08x", source(), source(), source());
-  UniqueFd writable(::shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600));
-  if (!writable.is_open()) return Error::FromErrno("shm_open");
-  UniqueFd readable(::shm_open(name, O_RDONLY, 0));
-  const int opened = errno;
-  ::shm_unlink(name);
-  if (!readable.is_open()) return Error{opened, "shm_open"};
-  for (const UniqueFd* fd : {&writable, &readable}) {
-    if (::fcntl(fd->get(), F_SETFD, FD_CLOEXEC) == -1) return Error::FromErrno("fcntl");
-  }
-  // Succeeds once per object: nobody can change the size later.
-  if (calls.resize(writable.get(), bytes) == -1) return Error::FromErrno("ftruncate");
-  Mapping memory = Map(writable.get(), bytes, true, calls);
-  if (!memory.is_mapped()) return Error::FromErrno("mmap");
-  WriteHeader(memory.data(), shape);
-  return std::optional<Outbox>(Outbox{
-      .share = std::move(share), .memory = std::move(memory), .descriptor = std::move(readable)});
-}
-#endif
-
 }  // namespace
 
 Mapping::Mapping(Mapping&& other) noexcept
@@ -301,33 +261,6 @@ void Mapping::Reset() noexcept {
   if (data_ != nullptr) ::munmap(std::exchange(data_, nullptr), bytes_);
 }
 
-MemoryShare::MemoryShare(MemoryShare&& other) noexcept : bytes_(std::exchange(other.bytes_, 0)) {}
-
-MemoryShare& MemoryShare::operator=(MemoryShare&& other) noexcept {
-  if (this != &other) {
-    Reset();
-    bytes_ = std::exchange(other.bytes_, 0);
-  }
-  return *this;
-}
-
-std::optional<MemoryShare> MemoryShare::Reserve(std::uint64_t bytes,
-                                                std::uint64_t max_bytes) noexcept {
-  std::uint64_t before = Reserved().load(std::memory_order_relaxed);
-  do {
-    if (bytes > max_bytes || before > max_bytes - bytes) return std::nullopt;
-  } while (!Reserved().compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
-  return MemoryShare(bytes);
-}
-
-std::uint64_t MemoryShare::ReservedBytes() noexcept {
-  return Reserved().load(std::memory_order_relaxed);
-}
-
-void MemoryShare::Reset() noexcept {
-  if (bytes_ != 0) Reserved().fetch_sub(std::exchange(bytes_, 0), std::memory_order_relaxed);
-}
-
 MemoryCalls MemoryCalls::System() noexcept {
   return {
 #if defined(__linux__)
@@ -336,17 +269,67 @@ MemoryCalls MemoryCalls::System() noexcept {
     .resize = SystemResize, .allocate = SystemAllocate, .map = SystemMap, .seal = SystemSeal,
     .seals = SystemSeals,
 #if defined(__linux__)
-    .allocated = SystemAllocated, .present = SystemPresent, .populate = SystemPopulate,
+    .reopen = SystemReopen, .allocated = SystemAllocated, .present = SystemPresent,
+    .populate = SystemPopulate,
 #endif
   };
 }
 
-Result<std::optional<Outbox>> CreateOutbox(const OutboxShape& shape, std::uint64_t share_max_bytes,
-                                           const MemoryCalls& calls) {
-  auto share = MemoryShare::Reserve(shape.total_bytes(), share_max_bytes);
-  if (!share.has_value()) return std::optional<Outbox>();
-  return Create(shape, std::move(*share), calls);
+#if defined(__linux__)
+Result<Outbox> CreateOutbox(const OutboxShape& shape, MemoryShare share, const MemoryCalls& calls) {
+  const std::uint64_t bytes = shape.total_bytes();
+  UniqueFd fd(calls.create(true));
+  if (!fd.is_open() && errno == EINVAL) fd = UniqueFd(calls.create(false));
+  if (!fd.is_open()) return Error::FromErrno("memfd_create");
+  if (calls.resize(fd.get(), bytes) == -1) return Error::FromErrno("ftruncate");
+  if (calls.allocate(fd.get(), bytes, kAllocateStep) == -1) {
+    return Error::FromErrno("fallocate");
+  }
+  Mapping memory = Map(fd.get(), bytes, true, calls);
+  if (!memory.is_mapped()) return Error::FromErrno("mmap");
+  WriteHeader(memory.data(), shape);
+  if (calls.seal(fd.get()) == -1) return Error::FromErrno("fcntl");
+  const int seals = calls.seals(fd.get());
+  if (seals == -1) return Error::FromErrno("fcntl");
+  // A kernel before 5.1 knows no FUTURE_WRITE and says so above; one that says nothing is not
+  // trusted.
+  if ((seals & kRequiredSeals) != kRequiredSeals) return Error{EPERM, "fcntl"};
+  // The peer gets an open file of its own, so that it shows when the last one of its is closed.
+  // What the system will not open again goes out itself.
+  UniqueFd shown(calls.reopen(fd.get(), O_RDWR));
+  UniqueFd witness(calls.reopen(fd.get(), O_RDONLY));
+  if (shown.is_open() && witness.is_open()) {
+    share.Watch(std::move(witness));
+    fd = std::move(shown);
+  }
+  return Outbox{
+      .share = std::move(share), .memory = std::move(memory), .descriptor = std::move(fd)};
 }
+#else
+// A second, read-only descriptor is what the peer gets: the kernel refuses a writable map of it.
+Result<Outbox> CreateOutbox(const OutboxShape& shape, MemoryShare share, const MemoryCalls& calls) {
+  const std::uint64_t bytes = shape.total_bytes();
+  std::random_device source;
+  char name[31] = {};
+  std::snprintf(name, sizeof name, "/scal%08x%08x%08x", source(), source(), source());
+  UniqueFd writable(::shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600));
+  if (!writable.is_open()) return Error::FromErrno("shm_open");
+  UniqueFd readable(::shm_open(name, O_RDONLY, 0));
+  const int opened = errno;
+  ::shm_unlink(name);
+  if (!readable.is_open()) return Error{opened, "shm_open"};
+  for (const UniqueFd* fd : {&writable, &readable}) {
+    if (::fcntl(fd->get(), F_SETFD, FD_CLOEXEC) == -1) return Error::FromErrno("fcntl");
+  }
+  // Succeeds once per object: nobody can change the size later.
+  if (calls.resize(writable.get(), bytes) == -1) return Error::FromErrno("ftruncate");
+  Mapping memory = Map(writable.get(), bytes, true, calls);
+  if (!memory.is_mapped()) return Error::FromErrno("mmap");
+  WriteHeader(memory.data(), shape);
+  return Outbox{
+      .share = std::move(share), .memory = std::move(memory), .descriptor = std::move(readable)};
+}
+#endif
 
 PeerOutbox AcceptOutbox(int fd, const OutboxShape& shape, MappedPart part,
                         const MemoryCalls& calls) noexcept {

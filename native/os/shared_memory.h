@@ -6,11 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "os/memory_share.h"
 #include "ring/layout.h"
 
 namespace sidecall {
@@ -49,30 +48,9 @@ struct OutboxShape {
   }
 };
 
-// A share of what this process lets rings take, given back with it.
-class [[nodiscard]] MemoryShare {
- public:
-  MemoryShare() = default;
-  MemoryShare(MemoryShare&& other) noexcept;
-  MemoryShare& operator=(MemoryShare&& other) noexcept;
-  MemoryShare(const MemoryShare&) = delete;
-  MemoryShare& operator=(const MemoryShare&) = delete;
-  ~MemoryShare() { Reset(); }
-
-  // Nothing: with it, all threads of this process would hold more than `max_bytes`.
-  [[nodiscard]] static std::optional<MemoryShare> Reserve(std::uint64_t bytes,
-                                                          std::uint64_t max_bytes) noexcept;
-  [[nodiscard]] static std::uint64_t ReservedBytes() noexcept;
-  void Reset() noexcept;
-
- private:
-  explicit MemoryShare(std::uint64_t bytes) noexcept : bytes_(bytes) {}
-  std::uint64_t bytes_ = 0;
-};
-
 // Our own memory for one connection.
 struct Outbox {
-  MemoryShare share;
+  MemoryShare share;    // outlives the memory
   Mapping memory;       // writable; ours is the only such mapping there can ever be
   UniqueFd descriptor;  // to send; read-only in effect
 
@@ -90,6 +68,7 @@ struct MemoryCalls {
   void* (*map)(int fd, std::uint64_t bytes, bool is_writable) = nullptr;
   int (*seal)(int fd) = nullptr;
   int (*seals)(int fd) = nullptr;
+  int (*reopen)(int fd, int flags) = nullptr;
   int (*allocated)(int fd, std::uint64_t& bytes) = nullptr;
   int (*present)(int fd, std::uint64_t bytes, std::uint64_t& pages) = nullptr;
   int (*populate)(void* data, std::uint64_t bytes) = nullptr;
@@ -97,9 +76,9 @@ struct MemoryCalls {
   static MemoryCalls System() noexcept;
 };
 
-// Nothing: the process's share is used up; ENOMEM and ENOSPC are errors here and no fault later.
-Result<std::optional<Outbox>> CreateOutbox(const OutboxShape& shape, std::uint64_t share_max_bytes,
-                                           const MemoryCalls& calls = MemoryCalls::System());
+// ENOMEM and ENOSPC are errors here and no fault later.
+Result<Outbox> CreateOutbox(const OutboxShape& shape, MemoryShare share,
+                            const MemoryCalls& calls = MemoryCalls::System());
 
 // Why a peer's descriptor was not mapped.
 struct OutboxRefusal {

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <map>
+#include <mutex>
 #include <utility>
 
 namespace sidecall {
@@ -15,25 +17,25 @@ void DoNotLinger(int fd) noexcept {
   ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
 }
 
-class CloseTask final : public Task {
- public:
-  CloseTask(std::vector<UniqueFd> descriptors, std::shared_ptr<std::atomic<int>> pending) noexcept
-      : descriptors_(std::move(descriptors)), pending_(std::move(pending)) {}
+}  // namespace
 
-  void Run() noexcept override {
-    for (UniqueFd& descriptor : descriptors_) {
-      DoNotLinger(descriptor.get());
-      descriptor.Reset();  // may block for as long as the stranger likes
-      *pending_ -= 1;
-    }
+// Shared with the threads, which may outlive the closer.
+struct StrangerCloser::Counts {
+  void Add(Owner owner, int count) {
+    const std::lock_guard lock(mutex);
+    all += count;
+    int& of_owner = owners[owner];
+    of_owner += count;
+    if (of_owner == 0) owners.erase(owner);
   }
 
- private:
-  std::vector<UniqueFd> descriptors_;
-  std::shared_ptr<std::atomic<int>> pending_;
+  std::mutex mutex;
+  int all = 0;
+  std::map<Owner, int> owners;  // those with some
 };
 
-}  // namespace
+StrangerCloser::StrangerCloser(Workers::Starter start)
+    : workers_(kBounds, start), counts_(std::make_shared<Counts>()) {}
 
 bool IsSealedMemory([[maybe_unused]] int fd) noexcept {
 #if defined(__linux__) && defined(F_GET_SEALS)
@@ -47,14 +49,44 @@ bool IsSealedMemory([[maybe_unused]] int fd) noexcept {
 #endif
 }
 
-bool StrangerCloser::HasRoomFor(Owner owner) const noexcept {
-  return *pending_ < kDescriptorsMax && workers_.IsFreeFor(owner);
+int StrangerCloser::pending() const {
+  const std::lock_guard lock(counts_->mutex);
+  return counts_->all;
+}
+
+bool StrangerCloser::HasPlaceFor(Owner owner) const {
+  const std::lock_guard lock(counts_->mutex);
+  const auto own = counts_->owners.find(owner);
+  if (own == counts_->owners.end()) return counts_->all < kDescriptorsMax;
+  return own->second < kOwnerMax && counts_->all < kSharedMax;
+}
+
+bool StrangerCloser::HasRoomFor(Owner owner) {
+  // Asked first, since it starts the threads without which nothing gets a place.
+  const bool is_free = workers_.IsFreeFor(owner);
+  return is_free && HasPlaceFor(owner);
 }
 
 void StrangerCloser::Close(Owner owner, std::vector<UniqueFd> descriptors) {
+  struct Closing final : Task {
+    void Run() noexcept override {
+      for (UniqueFd& descriptor : descriptors) {
+        DoNotLinger(descriptor.get());
+        descriptor.Reset();  // may block for as long as the stranger likes
+        counts->Add(owner, -1);
+      }
+    }
+    std::vector<UniqueFd> descriptors;
+    std::shared_ptr<Counts> counts;
+    Owner owner = 0;
+  };
   if (descriptors.empty()) return;
-  *pending_ += static_cast<int>(descriptors.size());
-  workers_.Submit(owner, std::make_unique<CloseTask>(std::move(descriptors), pending_));
+  counts_->Add(owner, static_cast<int>(descriptors.size()));
+  auto task = std::make_unique<Closing>();
+  task->descriptors = std::move(descriptors);
+  task->counts = counts_;
+  task->owner = owner;
+  workers_.Submit(owner, std::move(task));
 }
 
 void StrangerCloser::CloseSocket(Owner owner, UniqueFd socket) {

@@ -4,7 +4,6 @@
 // long, so it happens on a thread of its own.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -19,23 +18,32 @@ namespace sidecall {
 
 class StrangerCloser {
  public:
-  static constexpr Workers::Bounds kBounds = {.threads = 8, .threads_per_owner = 2};
-  // Descriptors that may wait to be closed.
-  static constexpr int kDescriptorsMax = 512;
+  explicit StrangerCloser(Workers::Starter start = Workers::Start);
 
-  // False: a close of this owner's hangs, every thread does, or too many descriptors wait. Nothing
-  // more should be taken from it then.
-  [[nodiscard]] bool HasRoomFor(Owner owner) const noexcept;
+  static constexpr Workers::Bounds kBounds = {.threads = 8, .threads_per_owner = 2};
+  // Descriptors that may wait to be closed: of one owner; of all, for an owner that has some; and
+  // of all.
+  static constexpr int kOwnerMax = 64;
+  static constexpr int kSharedMax = 512;
+  static constexpr int kDescriptorsMax = 1024;
+
+  // False: too many descriptors wait. Nothing that could carry more is read of this owner then.
+  [[nodiscard]] bool HasPlaceFor(Owner owner) const;
+  // False: besides, a close of this owner's hangs, or every thread does. Nothing more should be
+  // asked of it then.
+  [[nodiscard]] bool HasRoomFor(Owner owner);
   // Descriptors that are not closed yet.
-  [[nodiscard]] int pending() const noexcept { return *pending_; }
+  [[nodiscard]] int pending() const;
 
   void Close(Owner owner, std::vector<UniqueFd> descriptors);
   // A socket on which a peer may have queued descriptors. Its peer sees the end at once.
   void CloseSocket(Owner owner, UniqueFd socket);
 
  private:
-  Workers workers_{kBounds};
-  std::shared_ptr<std::atomic<int>> pending_ = std::make_shared<std::atomic<int>>(0);
+  struct Counts;
+
+  Workers workers_;
+  std::shared_ptr<Counts> counts_;
 };
 
 }  // namespace sidecall

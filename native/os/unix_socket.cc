@@ -35,11 +35,13 @@ Result<Done> Harden(int fd) noexcept {
   return Done{};
 }
 constexpr int kSocketType = SOCK_STREAM;
+constexpr int kDatagramType = SOCK_DGRAM;
 constexpr int kSendFlags = MSG_DONTWAIT;
 constexpr int kReceiveFlags = MSG_DONTWAIT;
 #else
 Result<Done> Harden(int) noexcept { return Done{}; }
 constexpr int kSocketType = SOCK_STREAM | SOCK_CLOEXEC;
+constexpr int kDatagramType = SOCK_DGRAM | SOCK_CLOEXEC;
 constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 constexpr int kReceiveFlags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
 #endif
@@ -126,6 +128,44 @@ Result<UniqueFd> BindUnixSocket(const std::string& path) noexcept {
 Result<Done> ListenOn(int fd, int backlog) noexcept {
   if (::listen(fd, backlog) == -1) return Error::FromErrno("listen");
   return Done{};
+}
+
+Result<std::optional<UniqueFd>> AcceptConnection(int listener) noexcept {
+#if defined(__linux__)
+  UniqueFd fd(RetryOnInterrupt(
+      [&] { return ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
+#else
+  UniqueFd fd(RetryOnInterrupt([&] { return ::accept(listener, nullptr, nullptr); }));
+#endif
+  if (!fd.is_open()) {
+    const bool is_none = errno == EAGAIN || errno == EWOULDBLOCK || errno == ECONNABORTED;
+    if (is_none) return std::optional<UniqueFd>();
+    return Error::FromErrno("accept");
+  }
+  if (const auto hard = Harden(fd.get()); !hard.ok()) return hard.error();
+  if (const auto calm = SetNonBlocking(fd.get()); !calm.ok()) return calm.error();
+  return std::optional(std::move(fd));
+}
+
+Result<bool> IsHeldBy(int number) noexcept {
+  if (number == ECONNREFUSED) return false;
+  // A stream socket is there. macOS refuses a stream where the backlog is full; a datagram only
+  // where there is no socket.
+  if (number == EPROTOTYPE) return true;
+  return Error{number, "connect"};
+}
+
+Result<bool> IsSocketHeld(const std::string& path) noexcept {
+  const Result<sockaddr_un> address = AddressOf(path);
+  if (!address.ok()) return Error{address.error().number, "connect"};
+  const UniqueFd fd(::socket(AF_UNIX, kDatagramType, 0));
+  if (!fd.is_open()) return Error::FromErrno("socket");
+  if (const auto hard = Harden(fd.get()); !hard.ok()) return hard.error();
+  const auto* const raw = reinterpret_cast<const sockaddr*>(&address.value());
+  if (RetryOnInterrupt([&] { return ::connect(fd.get(), raw, sizeof(sockaddr_un)); }) == 0) {
+    return true;
+  }
+  return IsHeldBy(errno);
 }
 
 Result<std::optional<UniqueFd>> ConnectUnixSocket(const std::string& path) noexcept {

@@ -28,6 +28,14 @@ Result<SocketPair> MakeSocketPair() noexcept;
 // exists.
 Result<UniqueFd> BindUnixSocket(const std::string& path) noexcept;
 Result<Done> ListenOn(int fd, int backlog) noexcept;
+// Of a listener that does not block. Nothing: no connection waits.
+Result<std::optional<UniqueFd>> AcceptConnection(int listener) noexcept;
+
+// False: the file at the path is a socket that no process holds any more. A listener is not
+// disturbed, and one whose backlog is full, or that is about to listen, counts.
+Result<bool> IsSocketHeld(const std::string& path) noexcept;
+// The same from the errno with which a datagram socket could not connect there.
+Result<bool> IsHeldBy(int number) noexcept;
 
 // Nothing: the listener's backlog is full, try again. No descriptor can be sent to the socket.
 Result<std::optional<UniqueFd>> ConnectUnixSocket(const std::string& path) noexcept;

@@ -59,9 +59,11 @@ void AskForShortSlices() noexcept {
 #endif
 }
 
+}  // namespace
+
 // Detached, and deaf to signals: handlers of the program belong to its own threads, and a signal
 // would make a long system call begin again.
-bool StartThread(void* (*run)(void*), void* argument) noexcept {
+bool Workers::Start(void* (*run)(void*), void* argument) noexcept {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);  // a macro on macOS
@@ -76,13 +78,12 @@ bool StartThread(void* (*run)(void*), void* argument) noexcept {
   return is_started;
 }
 
-}  // namespace
-
 // Shared with the threads, which may outlive the environment; they touch nothing else of ours.
 struct Workers::State {
   struct Waiting {
     Owner owner;
     std::unique_ptr<Task> task;
+    steady_clock::time_point since;
   };
   struct Running {
     std::uint64_t id;
@@ -92,11 +93,16 @@ struct Workers::State {
 
   explicit State(const Bounds& given) : bounds(given) {}
 
-  // The first task whose owner has a thread left. Nothing: none may begin now.
-  std::unique_ptr<Task> TakeNext(std::uint64_t& id) {
-    const auto next = std::find_if(waiting.begin(), waiting.end(), [this](const Waiting& one) {
+  // The first task whose owner has a thread left.
+  std::deque<Waiting>::iterator FindNext() {
+    return std::find_if(waiting.begin(), waiting.end(), [this](const Waiting& one) {
       return CountOf(one.owner) < bounds.threads_per_owner;
     });
+  }
+
+  // Nothing: none may begin now.
+  std::unique_ptr<Task> TakeNext(std::uint64_t& id) {
+    const auto next = FindNext();
     if (next == waiting.end()) return nullptr;
     id = ++begun;
     running.push_back({id, next->owner, steady_clock::now()});
@@ -126,7 +132,8 @@ struct Workers::State {
   bool is_ending = false;
 };
 
-Workers::Workers(const Bounds& bounds) : state_(std::make_shared<State>(bounds)) {}
+Workers::Workers(const Bounds& bounds, Starter start)
+    : state_(std::make_shared<State>(bounds)), start_(start) {}
 
 Workers::~Workers() {
   const std::lock_guard lock(state_->mutex);
@@ -137,22 +144,37 @@ Workers::~Workers() {
 void Workers::Submit(Owner owner, std::unique_ptr<Task> task) {
   {
     const std::lock_guard lock(state_->mutex);
-    state_->waiting.push_back({owner, std::move(task)});
+    state_->waiting.push_back({owner, std::move(task), steady_clock::now()});
     state_->changed.notify_one();
     // A thread that idles takes the task, or one that comes back.
     const bool is_enough = state_->idle >= static_cast<int>(state_->waiting.size());
     if (is_enough || state_->threads == state_->bounds.threads) return;
+  }
+  StartOne();
+}
+
+bool Workers::StartOne() {
+  {
+    const std::lock_guard lock(state_->mutex);
     state_->threads += 1;
   }
   PinOwnLibrary(&Run);
   auto shared = std::make_unique<std::shared_ptr<State>>(state_);
-  if (StartThread(&Run, shared.get())) {
+  if (start_(&Run, shared.get())) {
     [[maybe_unused]] const auto* const given_away = shared.release();
-    return;
+    return true;
   }
-  // No thread to be had: what waits has its next chance with the next task.
   const std::lock_guard lock(state_->mutex);
   state_->threads -= 1;
+  return false;
+}
+
+bool Workers::HasThread() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->threads > 0) return true;
+  }
+  return StartOne();
 }
 
 std::size_t Workers::pending() const noexcept {
@@ -160,9 +182,12 @@ std::size_t Workers::pending() const noexcept {
   return state_->waiting.size() + state_->running.size();
 }
 
-bool Workers::IsFreeFor(Owner owner) const noexcept {
+bool Workers::IsFreeFor(Owner owner) {
   const auto latest = steady_clock::now() - milliseconds(kHangsAfterMs);
+  if (pending() > 0 && !HasThread()) return false;
   const std::lock_guard lock(state_->mutex);
+  const auto next = state_->FindNext();
+  if (next != state_->waiting.end() && next->since < latest) return false;
   int hanging = 0;
   for (const State::Running& one : state_->running) {
     if (one.since > latest) continue;

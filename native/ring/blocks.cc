@@ -48,7 +48,8 @@ BlockAllocator::BlockAllocator(std::uint64_t area_bytes) : pages_(area_bytes / k
   const auto count = static_cast<std::uint32_t>(pages_.size());
   for (std::uint32_t page = 0; page < count;) {
     const auto fitting = static_cast<std::uint32_t>(std::bit_width(count - page)) - 1;
-    const auto aligned = page == 0 ? kOrders - 1 : static_cast<std::uint32_t>(std::countr_zero(page));
+    const auto aligned =
+        page == 0 ? kOrders - 1 : static_cast<std::uint32_t>(std::countr_zero(page));
     const std::uint32_t order = std::min({fitting, aligned, kOrders - 1});
     Push(page, order);
     page += PagesOf(order);
@@ -101,8 +102,7 @@ bool BlockAllocator::TakeBack(std::uint64_t lease_id) noexcept {
 
 bool BlockAllocator::IsFilling(std::uint64_t offset) const noexcept {
   const std::uint64_t page = offset / kBlockAlign;
-  return offset % kBlockAlign == 0 && page < pages_.size() &&
-         pages_[page].state == State::kFilling;
+  return offset % kBlockAlign == 0 && page < pages_.size() && pages_[page].state == State::kFilling;
 }
 
 void BlockAllocator::Push(std::uint32_t page, std::uint32_t order) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The block area of our own outbox: who holds which piece of it. All bookkeeping is private memory; the
-// peer sees bytes and the references that we send.
+// The block area of our own outbox: who holds which piece of it. All bookkeeping is private memory;
+// the peer sees bytes and the references that we send.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@
 
 namespace sidecall {
 
-// A buddy allocator: power-of-two multiples of kBlockAlign, the one given back last first, since its
-// memory is still in the cache. A block is free, being filled, or lent to the peer.
+// A buddy allocator: power-of-two multiples of kBlockAlign, the one given back last first, since
+// its memory is still in the cache. A block is free, being filled, or lent to the peer.
 class BlockAllocator {
  public:
   // NOTE: `area_bytes` was checked by IsBlockArea(); 0: there is no area.
   explicit BlockAllocator(std::uint64_t area_bytes);
 
-  // Offset of a block of at least `bytes`, to be filled. Nothing: none is free, or as many are in use
-  // as may be lent.
+  // Offset of a block of at least `bytes`, to be filled. Nothing: none is free, or as many are in
+  // use as may be lent.
   [[nodiscard]] std::optional<std::uint64_t> Allocate(std::uint64_t bytes) noexcept;
   // A block that was not lent is free again. False: no block that is being filled begins there.
   [[nodiscard]] bool Free(std::uint64_t offset) noexcept;

@@ -116,8 +116,8 @@ bool Consumer::Peek() noexcept {
   // Bytes below it are visible. Pairs with: producer.cc Publish().
   const std::uint64_t cursor = LoadCursor(peer_.producer_cursor, std::memory_order_acquire);
   const std::uint64_t available = cursor - consumed_;
-  const bool is_valid = cursor % kRecordAlign == 0 && available <= capacity_ &&
-                        available >= produced_ - consumed_;
+  const bool is_valid =
+      cursor % kRecordAlign == 0 && available <= capacity_ && available >= produced_ - consumed_;
   if (is_valid) produced_ = cursor;
   return is_valid;
 }
@@ -149,8 +149,7 @@ bool Consumer::IsValid(RecordHeader header, std::uint64_t until_end,
   if (header.zero != 0 || size > until_end || size > available) return false;
   switch (static_cast<RecordKind>(header.kind)) {
     case RecordKind::kPadding: return header.payload_bytes == until_end - kRecordHeader;
-    case RecordKind::kFrame:
-      return header.payload_bytes >= 1 && size <= RecordMaxBytes(capacity_);
+    case RecordKind::kFrame: return header.payload_bytes >= 1 && size <= RecordMaxBytes(capacity_);
     case RecordKind::kBlockFrame:
       return leases_.is_agreed() && header.payload_bytes <= kSmallMaxBytes &&
              header.payload_bytes >= sizeof(BlockReference) + kFrameMinBytes;

@@ -25,14 +25,14 @@ class Consumer {
   enum class State { kEmpty, kMore, kLarge, kBlock, kCorrupt };
   struct Drained {
     State state = State::kEmpty;
-    std::uint64_t filled = 0;   // bytes in the slab: u32 length, payload, and again
-    std::uint32_t records = 0;  // padding counts, too
+    std::uint64_t filled = 0;               // bytes in the slab: u32 length, payload, and again
+    std::uint32_t records = 0;              // padding counts, too
     std::uint64_t large_payload_bytes = 0;  // kLarge: its head lies behind what is filled
     bool ring = false;                      // the peer sleeps for space and was not rung for yet
   };
 
-  // `data` begins the data area of the peer's outbox; `mine` is our own control page; `blocks` is what
-  // we lend, `leases` what we are lent.
+  // `data` begins the data area of the peer's outbox; `mine` is our own control page; `blocks` is
+  // what we lend, `leases` what we are lent.
   Consumer(Control& mine, const Control& peer, const std::byte* data, std::uint64_t capacity,
            BlockAllocator& blocks, LeaseTable& leases) noexcept
       : mine_(mine),
@@ -42,8 +42,8 @@ class Consumer {
         blocks_(blocks),
         leases_(leases) {}
 
-  // Copies records out until there are none, a large one or a block frame is next, the slab is full, or
-  // `records_max` were seen; then gives their space back. Releases take effect at once.
+  // Copies records out until there are none, a large one or a block frame is next, the slab is
+  // full, or `records_max` were seen; then gives their space back. Releases take effect at once.
   [[nodiscard]] Drained Drain(std::span<std::uint8_t> slab, std::uint32_t records_max) noexcept;
 
   // The large record that Drain() stopped at, from byte `skip` on, which must leave exactly
@@ -51,8 +51,8 @@ class Consumer {
   [[nodiscard]] bool Take(std::uint64_t skip, std::span<std::uint8_t> target) noexcept;
   [[nodiscard]] std::uint64_t large_payload_bytes() const noexcept { return large_payload_bytes_; }
 
-  // The block frame that Drain() stopped at: all of its record goes into the slab, and what it refers to
-  // is held from now on. Nothing: corrupt.
+  // The block frame that Drain() stopped at: all of its record goes into the slab, and what it
+  // refers to is held from now on. Nothing: corrupt.
   struct TakenBlock {
     std::uint64_t record_bytes;  // in the slab: the reference, then the frame
     BlockReference reference;
@@ -61,11 +61,12 @@ class Consumer {
   [[nodiscard]] std::optional<TakenBlock> TakeBlock(std::span<std::uint8_t> slab) noexcept;
   [[nodiscard]] bool is_block_next() const noexcept { return block_record_bytes_ != 0; }
 
-  // Looks up to `looks` times for something beyond what was consumed. A hint: Drain() looks for itself.
+  // Looks up to `looks` times for something beyond what was consumed. A hint: Drain() looks for
+  // itself.
   void Linger(std::uint32_t looks) const noexcept;
 
-  // Nothing published from now on will be read: the peer is gone, and what it goes on writing is not
-  // its word any more. False: corrupt.
+  // Nothing published from now on will be read: the peer is gone, and what it goes on writing is
+  // not its word any more. False: corrupt.
   [[nodiscard]] bool Freeze() noexcept;
 
   // For the last look before sleeping: is anything there beyond what was consumed?
@@ -91,8 +92,8 @@ class Consumer {
   // Invariant: released <= consumed <= produced <= consumed + capacity.
   std::uint64_t released_ = 0;
   std::uint64_t consumed_ = 0;
-  std::uint64_t produced_ = 0;  // the peer's producer cursor, as last accepted
-  std::uint64_t answered_ = 0;  // the last odd epoch of the peer's that we rang for
+  std::uint64_t produced_ = 0;             // the peer's producer cursor, as last accepted
+  std::uint64_t answered_ = 0;             // the last odd epoch of the peer's that we rang for
   std::uint64_t large_payload_bytes_ = 0;  // by the one load of its header; 0: none is next
   std::uint64_t block_record_bytes_ = 0;   // the same of a block frame
   bool is_frozen_ = false;

@@ -49,8 +49,8 @@ struct OutboxHeader {
   std::uint8_t nonce[kNonceBytes];
 };
 
-// The beginning of an outbox. Its owner stores and never loads: what it has to know of itself it keeps
-// in private memory. The peer has it mapped read-only.
+// The beginning of an outbox. Its owner stores and never loads: what it has to know of itself it
+// keeps in private memory. The peer has it mapped read-only.
 struct Control {
   alignas(kLine) OutboxHeader header;
   alignas(kLine) Word producer_cursor;    // bytes published here

@@ -19,8 +19,8 @@ class Producer {
   Producer(Control& mine, std::byte* data, const Control& peer, std::uint64_t capacity) noexcept
       : mine_(mine), data_(data), peer_(peer), capacity_(capacity) {}
 
-  // Takes space for one record. A claim that is not committed is abandoned: nothing was changed that
-  // anybody can see.
+  // Takes space for one record. A claim that is not committed is abandoned: nothing was changed
+  // that anybody can see.
   [[nodiscard]] Claimed Claim(std::uint64_t payload_bytes) noexcept;
 
   // Completes the record last claimed, after its bytes were copied in; it may be shorter.

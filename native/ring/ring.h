@@ -35,8 +35,8 @@ class Ring {
     const Control& peer;
     const std::byte* peer_data;
     std::uint64_t peer_capacity;
-    // Bytes of the block areas that may be used; 0: there is none, or the side that reads it does not
-    // want to.
+    // Bytes of the block areas that may be used; 0: there is none, or the side that reads it does
+    // not want to.
     std::uint64_t my_block_area = 0;
     std::uint64_t peer_block_area = 0;
   };
@@ -49,7 +49,8 @@ class Ring {
         blocks_(memory.my_block_area),
         leases_(memory.peer_block_area),
         producer_(memory.mine, memory.my_data, memory.peer, memory.my_capacity),
-        consumer_(memory.mine, memory.peer, memory.peer_data, memory.peer_capacity, blocks_, leases_),
+        consumer_(memory.mine, memory.peer, memory.peer_data, memory.peer_capacity, blocks_,
+                  leases_),
         bell_(bell) {
     if (leases_.is_agreed()) releases_.reserve(kLeasesMax);
   }
@@ -72,7 +73,8 @@ class Ring {
   }
   void Take(std::uint64_t skip, std::span<std::uint8_t> target) noexcept;
 
-  // Memory of ours for a message, to be filled in place; its offset names it. Nothing: none is free.
+  // Memory of ours for a message, to be filled in place; its offset names it. Nothing: none is
+  // free.
   struct Block {
     std::byte* data;
     std::uint64_t offset;
@@ -84,8 +86,8 @@ class Ring {
   [[nodiscard]] Written WriteBlock(std::span<const std::uint8_t> frame, std::uint64_t offset,
                                    std::uint64_t bytes) noexcept;
 
-  // The block frame that Drain() stopped at. Nothing: corrupt. What it refers to is held until it is
-  // released, and the peer learns of that with the next publication that finds room.
+  // The block frame that Drain() stopped at. Nothing: corrupt. What it refers to is held until it
+  // is released, and the peer learns of that with the next publication that finds room.
   [[nodiscard]] std::optional<Consumer::TakenBlock> TakeBlock(
       std::span<std::uint8_t> slab) noexcept;
   // Empty: not held.
@@ -136,7 +138,8 @@ class Ring {
   Consumer consumer_;
   Doorbell& bell_;
   std::byte* reserved_ = nullptr;
-  std::uint64_t wanted_ = 0;  // bytes that a refused write needs free, padding included; 0: none waits
+  std::uint64_t wanted_ =
+      0;  // bytes that a refused write needs free, padding included; 0: none waits
   std::uint64_t data_epoch_ = 0;
   std::uint64_t space_epoch_ = 0;
   std::uint64_t sleeps_announced_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The only functions that touch shared words and payload. Each value is loaded once per decision: the peer
-// may change it between two loads.
+// The only functions that touch shared words and payload. Each value is loaded once per decision:
+// the peer may change it between two loads.
 #pragma once
 
 #include <cstring>

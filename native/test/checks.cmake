@@ -26,7 +26,7 @@ function(add_check name source)
   target_link_libraries(${name} PRIVATE Threads::Threads)
 endfunction()
 
-set(MEMORY_SOURCES os/descriptor.cc os/doorbell.cc os/shared_memory.cc os/unix_socket.cc)
+set(MEMORY_SOURCES os/descriptor.cc os/doorbell.cc os/memory_share.cc os/shared_memory.cc os/unix_socket.cc)
 add_check(ring_stress test/programs/ring_stress.cc ${RING_SOURCES} ${MEMORY_SOURCES})
 add_check(ring_stress_weak test/programs/ring_stress.cc ${MEMORY_SOURCES}
   ring/blocks.cc ring/consumer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/weak/producer.cc)

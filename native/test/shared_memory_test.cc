@@ -19,7 +19,6 @@ namespace {
 using test::DescriptorsUnchanged;
 using test::ScratchDirectory;
 
-constexpr std::uint64_t kShare = 1 << 30;
 constexpr int kAllSeals = 0x17;
 
 OutboxShape ShapeOf(std::uint64_t capacity = kCapacityMin, std::uint8_t nonce = 7) {
@@ -30,10 +29,9 @@ OutboxShape ShapeOf(std::uint64_t capacity = kCapacityMin, std::uint8_t nonce = 
 }
 
 Outbox Make(const OutboxShape& shape = ShapeOf()) {
-  auto outbox = CreateOutbox(shape, kShare);
+  auto outbox = CreateOutbox(shape, MemoryShare());
   REQUIRE(outbox.ok());
-  REQUIRE(outbox.value().has_value());
-  return std::move(*outbox.value());
+  return std::move(outbox.value());
 }
 
 PeerOutbox Accept(int fd, const OutboxShape& shape,
@@ -76,22 +74,6 @@ TEST_CASE("an outbox is allocated, sealed, and accepted with the shape it was ma
   }
 }
 
-TEST_CASE("row 53 the process's share is counted, refused beyond, and given back") {
-  const std::uint64_t before = MemoryShare::ReservedBytes();
-  const std::uint64_t one = ShapeOf().total_bytes();
-  {
-    auto first = CreateOutbox(ShapeOf(), before + one);
-    REQUIRE(first.ok());
-    REQUIRE(first.value().has_value());
-    CHECK_EQ(MemoryShare::ReservedBytes(), before + one);
-    auto second = CreateOutbox(ShapeOf(), before + one);
-    REQUIRE(second.ok());
-    CHECK_FALSE(second.value().has_value());
-  }
-  CHECK_EQ(MemoryShare::ReservedBytes(), before);
-  CHECK_FALSE(CreateOutbox(ShapeOf(), 0).value().has_value());
-}
-
 // One failing call each; the rest is the system's.
 int failing_errno = 0;
 int FailCreate(bool) { return errno = failing_errno, -1; }
@@ -106,6 +88,7 @@ int NoModernCreate(bool is_modern) {
   if (is_modern) return errno = EINVAL, -1;
   return ::memfd_create("old", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
+int FailReopen(int, int) { return errno = ENOENT, -1; }
 void* FailMap(int, std::uint64_t, bool) { return errno = failing_errno, MAP_FAILED; }
 
 TEST_CASE("row 53 every call that fails is an error, and leaves nothing") {
@@ -122,17 +105,22 @@ TEST_CASE("row 53 every call that fails is an error, and leaves nothing") {
     calls[4].seal = FailFd;
     calls[5].seals = FailFd;
     for (const MemoryCalls& failing : calls) {
-      const auto outbox = CreateOutbox(ShapeOf(), kShare, failing);
+      auto share = MemoryShare::Reserve(1, ShapeOf().total_bytes(), 1 << 30);
+      REQUIRE(share.has_value());
+      const auto outbox = CreateOutbox(ShapeOf(), std::move(*share), failing);
       REQUIRE_FALSE(outbox.ok());
       CHECK_EQ(outbox.error().number, number);
     }
   }
   MemoryCalls unsealed = system;
   unsealed.seals = FewSeals;  // a kernel that took them and does not have them
-  CHECK_FALSE(CreateOutbox(ShapeOf(), kShare, unsealed).ok());
+  CHECK_FALSE(CreateOutbox(ShapeOf(), MemoryShare(), unsealed).ok());
   MemoryCalls old = system;
   old.create = NoModernCreate;
-  CHECK(CreateOutbox(ShapeOf(), kShare, old).ok());
+  CHECK(CreateOutbox(ShapeOf(), MemoryShare(), old).ok());
+  MemoryCalls closed = system;
+  closed.reopen = FailReopen;  // no /proc
+  CHECK(CreateOutbox(ShapeOf(), MemoryShare(), closed).ok());
   CHECK_EQ(MemoryShare::ReservedBytes(), before);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -86,6 +87,39 @@ TEST_CASE("descriptors that wait are counted, and bounded") {
     AwaitPending(closer, 0);
     CHECK(closer.HasRoomFor(1));
   }
+}
+
+std::atomic<bool> has_threads = false;
+bool StartWhereAllowed(void* (*run)(void*), void* argument) {
+  return has_threads && Workers::Start(run, argument);
+}
+
+std::vector<UniqueFd> Open(int count) {
+  std::vector<UniqueFd> descriptors;
+  while (count-- > 0) descriptors.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return descriptors;
+}
+
+TEST_CASE("an owner whose descriptors wait has no place, and others have") {
+  const test::DescriptorsUnchanged unchanged;
+  has_threads = false;
+  StrangerCloser closer(StartWhereAllowed);
+  closer.Close(1, Open(StrangerCloser::kOwnerMax - 1));
+  CHECK(closer.HasPlaceFor(1));
+  closer.Close(1, Open(1));
+  CHECK_FALSE(closer.HasPlaceFor(1));
+  CHECK(closer.HasPlaceFor(2));
+  CHECK_FALSE(closer.HasRoomFor(2));  // no thread
+  Owner next = 2;
+  for (; closer.pending() < StrangerCloser::kSharedMax; ++next) closer.Close(next, Open(1));
+  CHECK_FALSE(closer.HasPlaceFor(2));
+  CHECK(closer.HasPlaceFor(next));
+  for (; closer.pending() < StrangerCloser::kDescriptorsMax; ++next) closer.Close(next, Open(1));
+  CHECK_FALSE(closer.HasPlaceFor(next));
+  has_threads = true;
+  CHECK_FALSE(closer.HasRoomFor(1));
+  while (!closer.HasRoomFor(1)) std::this_thread::sleep_for(milliseconds(1));
+  AwaitPending(closer, 0);
 }
 
 }  // namespace

@@ -203,5 +203,59 @@ TEST_CASE("row 21: after RefuseDescriptors the sender is refused, where the kern
   if (!sent.ok()) CHECK_EQ(sent.error().number, EPERM);
 }
 
+TEST_CASE(
+    "a socket file that no process holds is told from one that is held, also where it is full") {
+  const test::DescriptorsUnchanged unchanged;
+  const test::ScratchDirectory scratch;
+  const std::string path = scratch.file("s");
+  {
+    const auto listener = BindUnixSocket(path);
+    REQUIRE(listener.ok());
+    CHECK(IsSocketHeld(path).value());  // about to listen
+    REQUIRE(ListenOn(listener.value().get(), 1).ok());
+    std::vector<UniqueFd> waiting;
+    for (;;) {
+      auto connected = ConnectUnixSocket(path);
+      REQUIRE(connected.ok());
+      if (!connected.value().has_value()) break;
+      waiting.push_back(std::move(*connected.value()));
+    }
+    CHECK(IsSocketHeld(path).value());
+  }
+  CHECK_FALSE(IsSocketHeld(path).value());
+  CHECK_EQ(IsSocketHeld(scratch.file("none")).error().number, ENOENT);
+}
+
+TEST_CASE("what a datagram socket is told about a stream socket's file") {
+  CHECK(IsHeldBy(EPROTOTYPE).value());
+  CHECK_FALSE(IsHeldBy(ECONNREFUSED).value());
+  for (const int number : {EACCES, ENOENT, ENOTSOCK, EAGAIN, ENOBUFS}) {
+    CHECK_EQ(IsHeldBy(number).error().number, number);
+  }
+}
+
+TEST_CASE("connections are accepted one by one, until none waits") {
+  const test::DescriptorsUnchanged unchanged;
+  const test::ScratchDirectory scratch;
+  const std::string path = scratch.file("s");
+  const auto listener = BindUnixSocket(path);
+  REQUIRE(listener.ok());
+  REQUIRE(ListenOn(listener.value().get(), 8).ok());
+  REQUIRE_EQ(::fcntl(listener.value().get(), F_SETFL, O_NONBLOCK), 0);
+  std::vector<UniqueFd> ends;
+  for (int count = 0; count < 3; ++count) {
+    ends.push_back(std::move(*ConnectUnixSocket(path).value()));
+  }
+  for (int count = 0; count < 3; ++count) {
+    auto accepted = AcceptConnection(listener.value().get());
+    REQUIRE(accepted.ok());
+    REQUIRE(accepted.value().has_value());
+    CHECK_EQ(::fcntl(accepted.value()->get(), F_GETFD), FD_CLOEXEC);
+    CHECK_NE(::fcntl(accepted.value()->get(), F_GETFL) & O_NONBLOCK, 0);
+  }
+  CHECK_FALSE(AcceptConnection(listener.value().get()).value().has_value());
+  CHECK_EQ(AcceptConnection(-1).error().number, EBADF);
+}
+
 }  // namespace
 }  // namespace sidecall

@@ -94,6 +94,39 @@ TEST_CASE("an owner whose task hangs is known, and all are once every thread doe
   CHECK(workers.IsFreeFor(3));
 }
 
+std::atomic<bool> has_threads = false;
+bool StartWhereAllowed(void* (*run)(void*), void* argument) {
+  return has_threads && Workers::Start(run, argument);
+}
+
+TEST_CASE("where the system has no thread left, that is known, and work begins when it has") {
+  has_threads = false;
+  std::atomic<int> done = 0;
+  Workers workers({.threads = 2, .threads_per_owner = 2}, StartWhereAllowed);
+  CHECK_FALSE(workers.HasThread());
+  CHECK(workers.IsFreeFor(1));  // nothing waits
+  workers.Submit(1, Counts(done));
+  CHECK_FALSE(workers.IsFreeFor(1));
+  CHECK_FALSE(workers.IsFreeFor(2));
+  CHECK_EQ(workers.pending(), 1);
+  has_threads = true;
+  CHECK(workers.IsFreeFor(2));
+  Await(done, 1);
+}
+
+TEST_CASE("tasks that wait in vain are known") {
+  std::atomic<int> done = 0;
+  std::atomic<int> hung = 0;
+  Gate gate;
+  Workers workers({.threads = 2, .threads_per_owner = 1});
+  workers.Submit(1, gate.Waiter(hung));
+  workers.Submit(1, Counts(done));  // waits for its own owner: no concern of others
+  std::this_thread::sleep_for(milliseconds(Workers::kHangsAfterMs + 100));
+  CHECK(workers.IsFreeFor(2));
+  gate.Open();
+  Await(done, 1);
+}
+
 TEST_CASE("what was submitted runs, also where nobody waits for it any more") {
   std::atomic<int> done = 0;
   {

@@ -4,8 +4,10 @@ import { randomBytes } from 'node:crypto';
 import { SidecallError } from '../errors.ts';
 import { frameMaxBytes } from '../frame.ts';
 import type { NativeAddon } from '../native.ts';
+import { pause } from '../pause.ts';
 import { HelloFeature, type HelloMemory, type MemoryShape } from '../uds/hello.ts';
 import { wordsOf } from '../words.ts';
+import { isComingBack, sweepSoon } from './kept-memory.ts';
 import { type BlockAgreement, Ring } from './ring.ts';
 
 /** Of the header in front of each record. */
@@ -20,11 +22,15 @@ export interface MemorySettings {
   readonly takesBlocks: boolean;
   /** Bytes that all outboxes of this process may take together. */
   readonly shareMaxBytes: number;
-  /** Pid of the peer, or 0. */
+  /** Of the peer. */
   readonly owner: number;
   /** Of the hello: what is not there by then is not waited for. */
   readonly signal: AbortSignal;
 }
+
+// Memory that others have just given up is waited for, up to a second.
+const waitMs = 10;
+const waitsMax = 100;
 
 const usedUp = -1;
 const underWay = -2;
@@ -37,6 +43,7 @@ export class RingMemory implements HelloMemory {
   readonly #handle: number;
   #descriptor = -1;
   #isOpen = true;
+  #isMade = false;
   /** What stood in the way of a ring, as far as this side did it. */
   failure: string | undefined;
 
@@ -63,17 +70,26 @@ export class RingMemory implements HelloMemory {
     const native = this.#native;
     const handle = this.#handle;
     try {
-      let made = native.createOutbox(handle, capacity, blockArea, nonce, shareMaxBytes, owner);
+      const make = (): number =>
+        native.createOutbox(handle, capacity, blockArea, nonce, shareMaxBytes, owner);
+      let made = make();
+      for (let waited = 0; made === usedUp && isComingBack() && waited < waitsMax; waited += 1) {
+        await pause(waitMs, signal);
+        signal.throwIfAborted();
+        if (!this.#isOpen) return undefined;
+        made = make();
+      }
       while (made === underWay) {
-        await news(signal);
+        await news(handle, signal);
         if (!this.#isOpen) return undefined; // the number may be another connection's by now
         made = native.takeOutbox(handle);
       }
       if (made !== usedUp) {
+        this.#isMade = true;
         this.#descriptor = made;
         return made;
       }
-      this.failure = `ringMemoryMaxBytes ${shareMaxBytes} is used up by the rings of this process`;
+      this.failure = `ringMemoryMaxBytes ${shareMaxBytes} is used up by the rings of this process, or this peer's part of it is`;
     } catch (error) {
       signal.throwIfAborted();
       this.failure = `shared memory could not be made: ${wordsOf(error)}`;
@@ -90,9 +106,12 @@ export class RingMemory implements HelloMemory {
     const { takesBlocks, owner, signal } = this.#settings;
     const native = this.#native;
     const handle = this.#handle;
-    native.acceptOutbox(handle, descriptor, capacity, blockArea, nonce, takesBlocks, owner);
+    if (!native.acceptOutbox(handle, descriptor, capacity, blockArea, nonce, takesBlocks, owner)) {
+      this.failure = "the system has no thread left to check the peer's shared memory";
+      return false;
+    }
     for (;;) {
-      await news(signal);
+      await news(handle, signal);
       if (!this.#isOpen) return false;
       const taken = native.takeAccepted(handle);
       if (taken === true) return true;
@@ -124,6 +143,7 @@ export class RingMemory implements HelloMemory {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#native.closeRing(this.#handle);
+    if (this.#isMade) sweepSoon(this.#native);
   }
 
   #closeDescriptor(): void {
@@ -132,24 +152,30 @@ export class RingMemory implements HelloMemory {
   }
 }
 
-/** Hellos that wait for a thread. One listener for all of them: the addon says only that something is there. */
-const waiting = new Set<() => void>();
+/** Hellos that wait for a thread, by the numbers of their rings. */
+const waiting = new Map<number, Set<() => void>>();
 let isListening = false;
 
-function onNews(): void {
-  for (const wake of [...waiting]) wake();
+function onNews(ring: number): void {
+  for (const wake of [...(waiting.get(ring) ?? [])]) wake();
 }
 
-/** Resolves when a thread has made or checked something. @throws the reason of the signal. */
-async function news(signal: AbortSignal): Promise<void> {
+/**
+ * Resolves when a thread may have made or checked the memory of this ring. Two may wait for one ring, ours and
+ * the peer's.
+ * @throws the reason of the signal.
+ */
+async function news(ring: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   await new Promise<void>((resolve) => {
+    const wakes = waiting.get(ring) ?? new Set();
     const wake = (): void => {
-      waiting.delete(wake);
+      wakes.delete(wake);
+      if (wakes.size === 0) waiting.delete(ring);
       signal.removeEventListener('abort', wake);
       resolve();
     };
-    waiting.add(wake);
+    waiting.set(ring, wakes.add(wake));
     signal.addEventListener('abort', wake);
   });
   signal.throwIfAborted();

@@ -2,6 +2,7 @@
 // The native ring, typed. Figures come through registers, and short frames through memory that both sides
 // know, so that a call allocates nothing.
 import type { NativeAddon } from '../native.ts';
+import { sweepSoon } from './kept-memory.ts';
 
 /** What a call came to. `refused`: our own mistake, such as a ring that was closed. */
 export const Written = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
@@ -238,5 +239,6 @@ export class Ring {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#native.closeRing(this.#handle);
+    sweepSoon(this.#native);
   }
 }

@@ -1,61 +1,123 @@
 // SPDX-License-Identifier: MIT
-// Connections that are not sessions yet: bounded, and the silent ones go first.
+// Connections that are not sessions yet: bounded. Where there is no room, each user and each process of
+// it has its share, and the silent ones go first (max-min fairness).
 import { nowMs } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { fixed } from '../limits.ts';
+import type { Peer } from '../peer.ts';
+import { ownerOf } from './peer.ts';
 
 /** One connection on its way. */
 export interface HelloTicket {
   /** Aborted when it has to make room, or the listener closes. */
   readonly signal: AbortSignal;
-  /** Instant of its last byte, or of its accept. */
+  /** Instant since which nothing has come from its peer, whose turn it is. */
   silentSince: () => number;
+}
+
+/** Connections of one process, the oldest first. */
+interface Process {
+  readonly user: User;
+  readonly owner: number;
+  readonly open: Map<HelloTicket, AbortController>;
+}
+
+interface User {
+  readonly uid: number | undefined;
+  readonly processes: Map<number, Process>;
+  count: number;
 }
 
 export class HelloBook {
   readonly #max: number;
-  readonly #open = new Map<HelloTicket, AbortController>();
+  readonly #users = new Map<number | undefined, User>();
+  readonly #places = new Map<HelloTicket, Process>();
 
   constructor(max: number) {
     this.#max = max;
   }
 
   get size(): number {
-    return this.#open.size;
+    return this.#places.size;
   }
 
-  /** Enters a connection. Where there is no room, the oldest silent one goes, else the newcomer. */
-  enter(): HelloTicket {
-    const controller = new AbortController();
+  /**
+   * Enters a connection. Where there is no room one goes of the process that has the most, if that is more than
+   * the newcomer's; else the oldest silent one of any; else there is none for the newcomer.
+   * @throws {SidecallError} `LIMIT_CONNECTIONS`.
+   */
+  enter(peer: Pick<Peer, 'pid' | 'uid'>): HelloTicket {
     const now = nowMs();
+    const process = this.#processOf(peer);
+    if (this.size >= this.#max && !this.#makeRoom(process, now)) throw full(this.#max);
+    const controller = new AbortController();
     const ticket = { signal: controller.signal, silentSince: () => now };
-    if (this.#open.size >= this.#max && !this.#dropSilent(now)) {
-      controller.abort(full(this.#max));
-      return ticket;
-    }
-    this.#open.set(ticket, controller);
+    process.user.count += 1;
+    process.user.processes.set(process.owner, process);
+    this.#users.set(process.user.uid, process.user);
+    process.open.set(ticket, controller);
+    this.#places.set(ticket, process);
     return ticket;
   }
 
   leave(ticket: HelloTicket): void {
-    this.#open.delete(ticket);
+    const process = this.#places.get(ticket);
+    if (process === undefined) return;
+    this.#places.delete(ticket);
+    process.open.delete(ticket);
+    const { user } = process;
+    user.count -= 1;
+    if (process.open.size === 0) user.processes.delete(process.owner);
+    if (user.count === 0) this.#users.delete(user.uid);
   }
 
   /** Ends all of them. */
   abort(reason: SidecallError): void {
-    for (const controller of this.#open.values()) controller.abort(reason);
-    this.#open.clear();
+    for (const [ticket, { open }] of this.#places) open.get(ticket)?.abort(reason);
+    this.#places.clear();
+    this.#users.clear();
   }
 
-  #dropSilent(now: number): boolean {
-    for (const [ticket, controller] of this.#open) {
-      if (now - ticket.silentSince() < fixed.quietHelloMs) continue;
-      this.#open.delete(ticket);
-      controller.abort(full(this.#max));
-      return true;
-    }
-    return false;
+  #processOf(peer: Pick<Peer, 'pid' | 'uid'>): Process {
+    const { uid } = peer;
+    const owner = ownerOf(peer);
+    const user = this.#users.get(uid) ?? { uid, processes: new Map(), count: 0 };
+    return user.processes.get(owner) ?? { user, owner, open: new Map() };
   }
+
+  #makeRoom(newcomer: Process, now: number): boolean {
+    const user = most(this.#users.values(), ({ count }) => count);
+    const isOthers = user !== undefined && user.count > newcomer.user.count;
+    const among = isOthers ? user : newcomer.user;
+    const process = most(among.processes.values(), ({ open }) => open.size);
+    const hasMore = process !== undefined && (isOthers || process.open.size > newcomer.open.size);
+    const [oldest] = hasMore ? process.open.keys() : [];
+    const silent = oldestSilent((hasMore ? process.open : this.#places).keys(), now);
+    return this.#drop(silent ?? oldest);
+  }
+
+  #drop(ticket: HelloTicket | undefined): boolean {
+    if (ticket === undefined) return false;
+    const controller = this.#places.get(ticket)?.open.get(ticket);
+    this.leave(ticket);
+    controller?.abort(full(this.#max));
+    return true;
+  }
+}
+
+function oldestSilent(tickets: Iterable<HelloTicket>, now: number): HelloTicket | undefined {
+  for (const ticket of tickets) {
+    if (now - ticket.silentSince() >= fixed.quietHelloMs) return ticket;
+  }
+  return undefined;
+}
+
+function most<T>(all: Iterable<T>, count: (one: T) => number): T | undefined {
+  let found: T | undefined;
+  for (const one of all) {
+    if (found === undefined || count(one) > count(found)) found = one;
+  }
+  return found;
 }
 
 function full(max: number): SidecallError {

@@ -40,16 +40,20 @@ export class DescriptorWire implements HelloWire {
   readonly #native: NativeAddon;
   readonly #fd: number;
   readonly #signal: AbortSignal;
-  /** Pid of the peer, once the kernel has said it. */
+  /** Of the peer, once the kernel has said who it is. */
   owner = 0;
   #isAdmitted = false;
-  /** Instant of the last byte, to tell the silent from the slow. */
-  lastByteAt = nowMs();
+  #waitsSince: number | undefined;
 
   constructor(native: NativeAddon, fd: number, signal: AbortSignal) {
     this.#native = native;
     this.#fd = fd;
     this.#signal = signal;
+  }
+
+  /** Instant since which the peer, whose turn it is, has sent nothing; now, where it is our turn. */
+  get silentSince(): number {
+    return this.#waitsSince ?? nowMs();
   }
 
   async send(bytes: Uint8Array): Promise<void> {
@@ -94,11 +98,14 @@ export class DescriptorWire implements HelloWire {
 
   async receive(into: Uint8Array, keep: boolean): Promise<ReceivedNotes> {
     const notes = noNotes();
+    this.#waitsSince = nowMs();
     try {
       await this.#receive(into, keep, notes);
     } catch (error) {
       if (notes.descriptor !== undefined) this.#native.dropReceived(notes.descriptor, this.owner);
       throw error;
+    } finally {
+      this.#waitsSince = undefined;
     }
     return notes;
   }
@@ -125,7 +132,7 @@ export class DescriptorWire implements HelloWire {
       notes.isTruncated ||= got.isTruncated;
       notes.hasOtherControl ||= got.hasOtherControl;
       at += got.bytes;
-      this.lastByteAt = nowMs();
+      this.#waitsSince = nowMs();
     }
   }
 
@@ -133,7 +140,7 @@ export class DescriptorWire implements HelloWire {
     try {
       return call();
     } catch (cause) {
-      throw gone(cause);
+      throw (cause as { code?: string }).code === 'EMFILE' ? noDescriptors(cause) : gone(cause);
     }
   }
 }
@@ -227,4 +234,10 @@ function gone(cause?: unknown): SidecallError {
   const words =
     'the peer closed during the hello: often its policy refused us, which it does not say';
   return new SidecallError('ERR_SIDECALL_PEER_GONE', words, { cause, delivered: 'no' });
+}
+
+function noDescriptors(cause: unknown): SidecallError {
+  const words =
+    'descriptors of this peer wait to be closed, and no more are taken from it until they are; connect again, or use the socket lane';
+  return new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', words, { cause, delivered: 'no' });
 }

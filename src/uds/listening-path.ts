@@ -3,7 +3,7 @@
 
 import { type FSWatcher, watch } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
-import { clearTimeout, setTimeout } from '../clock.ts';
+import { clearTimeout, nowMs, setTimeout } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import type { NativeAddon } from '../native.ts';
 import { type BindOptions, BoundPath } from './bind.ts';
@@ -20,6 +20,9 @@ export interface PathOwner {
 }
 
 const rebindPauseMs = 100;
+// Connections that are accepted in one turn of the loop, and how long that may take.
+const acceptsMax = 256;
+const acceptsMaxMs = 2;
 
 export class ListeningPath {
   readonly #native: NativeAddon;
@@ -89,7 +92,7 @@ export class ListeningPath {
 
   /** Node accepts and does not read; each connection then moves to a descriptor of the addon's. */
   #serve(fd: number): Server {
-    const server = createServer({ pauseOnConnect: true }, (socket) => this.#onSocket(socket));
+    const server = createServer({ pauseOnConnect: true }, (socket) => this.#onSocket(socket, fd));
     server.on('error', (cause) => this.#owner.onDescriptorsExhausted(cause));
     server.listen({ fd, exclusive: true });
     this.#native.disownDescriptor(fd);
@@ -104,7 +107,7 @@ export class ListeningPath {
     return server;
   }
 
-  #onSocket(socket: Socket): void {
+  #onSocket(socket: Socket, listening: number): void {
     let fd: number;
     try {
       fd = this.#native.duplicate(descriptorOf(socket));
@@ -115,6 +118,21 @@ export class ListeningPath {
     }
     socket.destroy(); // closes Node's number; the connection lives on in ours
     this.#owner.onConnection(fd);
+    this.#acceptMore(listening);
+  }
+
+  /** Node accepts one for each turn of the loop: whoever connects behind a crowd would wait for as many turns. */
+  #acceptMore(listening: number): void {
+    const begun = nowMs();
+    try {
+      for (let count = 1; count < acceptsMax && nowMs() - begun < acceptsMaxMs; count += 1) {
+        const fd = this.#isClosed ? -1 : this.#native.acceptSocket(listening);
+        if (fd === -1) return;
+        this.#owner.onConnection(fd);
+      }
+    } catch (cause) {
+      this.#owner.onDescriptorsExhausted(cause);
+    }
   }
 
   /** A file that cannot be looked at any more is not ours to serve. */

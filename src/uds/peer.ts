@@ -53,6 +53,12 @@ export function checkPolicy(
   }
 }
 
+/** A peer, and whether its process is alive, where the kernel says so. */
+export interface KnownPeer {
+  readonly peer: Peer;
+  readonly isAlive: boolean | undefined;
+}
+
 /**
  * Asks the kernel who is at the other end.
  * @throws {SidecallError} `CREDENTIALS_UNAVAILABLE` where any look-up fails, or whoever connected is
@@ -62,7 +68,7 @@ export function kernelPeer(
   native: NativeAddon,
   fd: number,
   capturedAt: 'connect' | 'listen' | 'spawn',
-): { peer: Peer; isAlive: boolean | undefined } {
+): KnownPeer {
   try {
     const { pid, pidIsHint, uid, gid, groups, isAlive } = native.peerCredentials(fd);
     const origin = capturedAt === 'spawn' ? 'parent' : 'kernel';
@@ -83,7 +89,7 @@ export function kernelPeer(
  */
 export async function authorize(
   policy: PeerPolicy | undefined,
-  { peer, isAlive }: { peer: Peer; isAlive: boolean | undefined },
+  { peer, isAlive }: KnownPeer,
   signal: AbortSignal,
 ): Promise<void> {
   if (peer.uid === unmappedUid) throw denied(peer, 'its uid is unmapped in our user namespace');
@@ -99,6 +105,14 @@ export async function authorize(
 function describePeer(peer: Peer): string {
   if (peer.uid === undefined) return `a peer that only the path vouches for`;
   return `pid ${peer.pid}, uid ${peer.uid}, gid ${peer.gid}`;
+}
+
+/**
+ * The number under which the addon counts what a peer makes us do: its pid, or one for all processes of its uid
+ * that are not visible here.
+ */
+export function ownerOf({ pid = 0, uid = 0 }: Pick<Peer, 'pid' | 'uid'>): number {
+  return pid > 0 ? pid : -1 - uid;
 }
 
 /** Our own effective uid, the default of every policy. */

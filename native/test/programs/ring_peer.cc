@@ -156,9 +156,9 @@ Connection Meet(const std::string& path, const std::string& act) {
   connection.peer =
       AcceptOutbox(descriptor.get(), connection.peer_shape, MappedPart::kRingAndBlocks);
   if (!connection.peer.ok()) Fail("accept");
-  auto outbox = CreateOutbox(connection.my_shape, 1 << 30);
-  if (!outbox.ok() || !outbox.value().has_value()) Fail("create");
-  connection.mine = std::move(*outbox.value());
+  auto outbox = CreateOutbox(connection.my_shape, MemoryShare());
+  if (!outbox.ok()) Fail("create");
+  connection.mine = std::move(outbox.value());
   const int own = connection.mine.descriptor.get();
   if (act == "hello-no-descriptor") {
     SendAll(fd, AnswerOf(0), {});

@@ -44,9 +44,9 @@ Shared* MakeShared() {
 struct End {
   End(UniqueFd own_socket, std::uint64_t capacity) : socket(std::move(own_socket)) {
     shape.capacity_bytes = capacity;
-    auto made = CreateOutbox(shape, 1ull << 32);
-    if (!made.ok() || !made.value().has_value()) Fail("create");
-    mine = std::move(*made.value());
+    auto made = CreateOutbox(shape, MemoryShare());
+    if (!made.ok()) Fail("create");
+    mine = std::move(made.value());
     const std::uint8_t byte = 0;
     if (!SendBytes(socket.get(), {&byte, 1}, mine.descriptor.get()).ok()) Fail("send");
     std::uint8_t heard[1];

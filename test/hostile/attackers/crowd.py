@@ -1,0 +1,102 @@
+"""One process that wants all there is: crowd.py PATH ACT. Prints how much it has got as JSON, keeps it until its input
+ends, and, with `drip`, goes on meanwhile."""
+import array
+import json
+import resource
+import select
+import socket
+import sys
+import time
+
+import wire
+
+path, act = sys.argv[1], sys.argv[2]
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+kept = []
+
+
+def is_told_to_end():
+    return bool(select.select([sys.stdin], [], [], 0)[0])
+
+
+def say(**figures):
+    print(json.dumps(figures), flush=True)
+
+
+def drip():
+    """Hellos that come a byte at a time, never silent for long, and begun again where they were refused."""
+    bytes_of_hello = wire.hello()
+    dripping = []
+    is_said = False
+    while not is_told_to_end():
+        while len(dripping) < 1100:
+            try:
+                dripping.append([wire.connect(path), 0])
+            except OSError:
+                break
+        going_on = []
+        for one in dripping:
+            sock, at = one
+            try:
+                sock.setblocking(False)
+                if at < len(bytes_of_hello) - 1:
+                    sock.send(bytes_of_hello[at : at + 1])
+                    one[1] += 1
+                    going_on.append(one)
+                else:
+                    sock.close()
+            except OSError:
+                sock.close()
+        dripping = going_on
+        if not is_said:
+            say(dripping=len(dripping))
+        is_said = True
+        time.sleep(0.02)
+
+
+def take_session():
+    sock = wire.connect(path)
+    sock.sendall(wire.hello())
+    got = wire.receive(sock, 72)
+    if len(got) == 72 and got[68:70] == b"\x01\x00":
+        sock.sendall(wire.answer(1))
+        return sock
+    sock.close()
+    return None
+
+
+def sessions():
+    """Sessions over the socket, until there are no more."""
+    while (sock := take_session()) is not None:
+        kept.append(sock)
+    say(sessions=len(kept))
+
+
+def rings():
+    """Sessions over rings, with as much of the other side's memory as it gives, until it gives no more."""
+    fd, _ = wire.memory(0)
+    while True:
+        sock, outcome = wire.offer(path, fd, 0)
+        if outcome != "ring":
+            break
+        kept.append(sock)
+    say(rings=len(kept))
+
+
+def keep():
+    """Takes the other side's memory with the hello, ends the connection, and keeps the memory."""
+    fd, _ = wire.memory(0)
+    while len(kept) < 2000:
+        sock = wire.connect(path)
+        sock.sendall(wire.hello(wire.FOLLOWS, wire.RING, 0))
+        _, control, _, _ = sock.recvmsg(64, socket.CMSG_SPACE(4))
+        sock.close()
+        if not control:
+            break
+        kept.append(array.array("i", control[0][2])[0])
+    say(kept=len(kept))
+
+
+{"drip": drip, "sessions": sessions, "rings": rings, "keep": keep}[act]()
+sys.stdin.read()

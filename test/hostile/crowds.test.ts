@@ -1,0 +1,152 @@
+// One process that wants all there is, and what stays for the others.
+import { describe, expect, it } from 'vitest';
+import { connect } from '../../src/connect.ts';
+import { listen } from '../../src/listen.ts';
+import type { Session } from '../../src/rpc/session.ts';
+import { canary } from '../support/canary.ts';
+import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { type RunningProgram, startProgram } from '../support/programs.ts';
+
+const attacker = new URL('attackers/crowd.py', import.meta.url).pathname;
+
+interface Attacked {
+  readonly path: string;
+  readonly victim: RunningProgram;
+  /** What the attacker has got. */
+  readonly got: Record<string, number>;
+  /** Ends the attacker, and resolves when it has gone. */
+  readonly end: () => Promise<void>;
+}
+
+interface Stock {
+  readonly descriptors: number;
+  readonly maps: number;
+  readonly sessions: number;
+}
+
+async function attacked(
+  act: string,
+  options: object,
+  look: (attack: Attacked) => Promise<void>,
+): Promise<void> {
+  await using victim = startProgram('victim.mjs', [JSON.stringify(options)]);
+  const { path } = (await victim.next()) as { path: string };
+  const before = await report(victim);
+  await using honest = await connect({ path });
+  const watch = canary(honest);
+  await using attack = startProgram('', [attacker, path, act], { command: 'python3' });
+  const got = (await attack.next()) as Record<string, number>;
+  const end = async (): Promise<void> => {
+    attack.child.stdin?.end();
+    await attack.exited;
+  };
+  await look({ path, victim, got, end });
+  await end();
+  expect(await watch.stop()).toBeGreaterThan(0);
+  await honest.close();
+  // Everything comes back.
+  await until(async () => {
+    const { descriptors, maps, sessions } = await report(victim);
+    return descriptors <= before.descriptors && maps <= before.maps && sessions === 0;
+  });
+  await leave(victim);
+}
+
+async function leave(victim: RunningProgram): Promise<void> {
+  victim.tell('exit');
+  expect(await victim.exited).toEqual({ code: 0, signal: null });
+}
+
+async function report(victim: RunningProgram): Promise<Stock> {
+  victim.tell('report');
+  return (await victim.next()) as unknown as Stock;
+}
+
+/** Comes in twenty times. Milliseconds of the slowest. */
+async function comeIn(path: string, expected: { lane: string }): Promise<number> {
+  const waits: number[] = [];
+  for (let at = 0; at < 20; at += 1) {
+    const begun = performance.now();
+    await using session = await connect({ path });
+    waits.push(performance.now() - begun);
+    expect(session.lane).toBe(expected.lane);
+    expect(await session.client(Desk).add({ a: at, b: 1 })).toEqual({ sum: at + 1 });
+  }
+  console.log(waits.map((w) => w.toFixed(0)).join(' '));
+  return Math.max(...waits);
+}
+
+describe('one process that wants all there is', () => {
+  it('leaves places to others while it drips hellos into all that it can get', async () => {
+    await attacked('drip', {}, async ({ path, got }) => {
+      expect(got.dripping).toBeGreaterThan(1024);
+      console.log(
+        `drip: 20 came in, ${(await comeIn(path, { lane: 'ring' })).toFixed(1)} ms at most`,
+      );
+    });
+  });
+
+  it('leaves sessions to other processes of its user', async () => {
+    await attacked('sessions', {}, async ({ path, got }) => {
+      expect(got).toEqual({ sessions: 1024 });
+      console.log(
+        `sessions: 20 came in, ${(await comeIn(path, { lane: 'ring' })).toFixed(1)} ms at most`,
+      );
+    });
+  });
+
+  it('leaves ring memory to other processes of its user', async () => {
+    // 16 MiB and a ring each: 65 are seven eighths of 1.25 GiB.
+    await attacked('rings', { blockAreaBytes: 16 * 2 ** 20 }, async ({ path, got }) => {
+      expect(got).toEqual({ rings: 65 });
+      await comeIn(path, { lane: 'ring' });
+    });
+  });
+
+  it('is charged for the memory that it keeps behind its connections', async () => {
+    await attacked('keep', {}, async ({ path, got, victim }) => {
+      expect(got).toEqual({ kept: 256 });
+      await comeIn(path, { lane: 'ring' });
+      const { descriptors } = await report(victim);
+      expect(descriptors).toBeLessThan(320);
+    });
+  });
+});
+
+describe('one busy honest process', () => {
+  it('keeps 1,024 sessions, and others come in', async () => {
+    await using victim = startProgram('victim.mjs', ['{}']);
+    const { path } = (await victim.next()) as { path: string };
+    await using _same = await connect({ path });
+    const sessions: Session[] = [];
+    for (let at = 1; at < 1024; at += 1) sessions.push(await connect({ path }));
+    for (const session of sessions) {
+      expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    }
+    await using other = startProgram('', [attacker, path, 'sessions'], { command: 'python3' });
+    expect(await other.next()).toEqual({ sessions: 256 });
+    await Promise.all(sessions.map((session) => session.close()));
+    await leave(victim);
+  });
+
+  it('comes and goes as fast as it can, with more memory in all than rings may take', async () => {
+    await using listener = await listen({ blockAreaBytes: 64 * 2 ** 20 });
+    listener.serve(Desk, deskHandlers());
+    for (let at = 0; at < 60; at += 1) {
+      await using session = await connect({ path: listener.path });
+      expect(session.lane).toBe('ring');
+    }
+  });
+
+  it('may have one session that takes nearly all ring memory, again and again', async () => {
+    await using victim = startProgram('victim.mjs', [
+      JSON.stringify({ blockAreaBytes: 1000 * 2 ** 20 }),
+    ]);
+    const { path } = (await victim.next()) as { path: string };
+    for (let at = 0; at < 5; at += 1) {
+      await using session = await connect({ path });
+      expect([session.lane, session.laneReason]).toEqual(['ring', expect.any(String)]);
+    }
+    await leave(victim);
+  });
+});
