@@ -120,22 +120,17 @@ export class BoundPath {
     if (found.uid !== ownUid()) {
       throw unsafe(`${path} is a socket of uid ${found.uid}; nothing was replaced`);
     }
-    if (this.#isAnswered()) throw this.#inUse('it accepts connections');
+    if (this.#isHeld()) throw this.#inUse('a process holds its socket');
     // Only the directory's owner or root can have changed it since; an unlink of theirs is theirs.
     if (this.directory.stat()?.identity !== found.identity)
       throw this.#inUse('it was just replaced');
     this.#native.unlinkAt(this.directory.fd, this.directory.name);
   }
 
-  /** A full backlog answers too: somebody listens. */
-  #isAnswered(): boolean {
-    const native = this.#native;
+  #isHeld(): boolean {
     try {
-      const fd = this.directory.withEntry(({ path }) => native.connectSocket(path));
-      if (fd >= 0) native.closeDescriptor(fd);
-      return true;
+      return this.directory.withEntry(({ path }) => this.#native.isSocketHeld(path));
     } catch (error) {
-      if ((error as { code?: string }).code === 'ECONNREFUSED') return false;
       const words = `${this.directory.socketPath} could not be tried`;
       throw new SidecallError('ERR_SIDECALL_SYSTEM', words, { cause: error });
     }

@@ -6,18 +6,18 @@ import {
   chownSync,
   linkSync,
   lstatSync,
-  mkdtempSync,
   renameSync,
-  rmdirSync,
   type Stats,
   unlinkSync,
 } from 'node:fs';
-import { createConnection, createServer, type Server, type Socket } from 'node:net';
-import { dirname, join } from 'node:path';
+import { createServer, type Server, type Socket } from 'node:net';
+import { dirname } from 'node:path';
 import { SidecallError } from '../errors.ts';
-import { checkPathLength, unsafe } from './directory.ts';
+import { unsafe } from './directory.ts';
 import { atExit } from './exit-cleanup.ts';
 import { ownUid } from './peer.ts';
+import { isAnswered, listenAt } from './plain-socket.ts';
+import { StartingPlace } from './starting-place.ts';
 
 /** Who hears of what happens at the path. */
 export interface PlainOwner {
@@ -46,7 +46,6 @@ export async function listenAtPlainPath(
   owner: PlainOwner,
 ): Promise<PlainServer> {
   if (!options.unsafeDirectory) checkPlainDirectory(path, [ownUid(), 0]);
-  await clearStale(path);
   const server = createServer({ pauseOnConnect: true }, (socket) => owner.onStream(socket));
   let identity: Identity;
   try {
@@ -60,10 +59,11 @@ export async function listenAtPlainPath(
     if (isSame(statOf(path), identity)) unlinkSync(path); // never a successor's
   };
   const forget = atExit(remove);
+  // While it listens, nobody takes its path: what is removed is ours.
   const close = (): void => {
     forget();
-    server.close();
     remove();
+    server.close();
   };
   return { server, close };
 }
@@ -75,58 +75,46 @@ function isSame(found: Stats | undefined, { dev, ino, mtimeMs }: Identity): bool
   return found?.dev === dev && found.ino === ino && found.mtimeMs === mtimeMs;
 }
 
-const privatePrefix = '.s';
-const socketName = 's';
-const roundsMax = 16;
+const startMaxMs = 5_000;
 
 /**
- * Listens in a directory that only we can enter; once group and mode are final the socket gets its path, where that is
- * free. So nobody connects before, and nobody who listens is displaced.
+ * Listens in a directory that only we can enter; once group and mode are final the socket gets its path. So nobody
+ * connects before, and of several starters one has the path at the end.
  */
 async function makeAt(
   server: Server,
   path: string,
   options: { readonly mode: number; readonly gid: number | undefined; readonly backlog: number },
 ): Promise<Identity> {
-  checkPathLength(join(dirname(path), `${privatePrefix}XXXXXX`, socketName));
-  const directory = mkdtempSync(join(dirname(path), privatePrefix));
-  const made = join(directory, socketName);
   try {
-    await listenAt(server, made, options.backlog);
-    if (options.gid !== undefined) chownSync(made, ownUid(), options.gid);
-    chmodSync(made, options.mode);
-    const identity = lstatSync(made);
-    for (let round = 0; !isPlaced(made, path); round += 1) {
-      if (round === roundsMax) throw inUse(path, 'it changes hands without pause');
+    const place = await StartingPlace.take(dirname(path), startMaxMs, () => isAnswered(path));
+    try {
       await clearStale(path);
+      await listenAt(server, { path: place.socketPath, backlog: options.backlog });
+      const made = place.socketFile;
+      if (options.gid !== undefined) chownSync(made, ownUid(), options.gid);
+      chmodSync(made, options.mode);
+      const identity = lstatSync(made);
+      placeAt(made, path);
+      return identity;
+    } finally {
+      place.leave();
     }
-    return identity;
   } catch (cause) {
     throw SidecallError.from(cause);
-  } finally {
-    removeBoth(made, directory);
   }
 }
 
-function listenAt(server: Server, path: string, backlog: number): Promise<void> {
-  return new Promise<void>((done, fail) => {
-    const onError = (cause: NodeJS.ErrnoException): void => fail(cannotListen(path, cause));
-    server.once('error', onError);
-    server.listen({ path, backlog, exclusive: true }, () => {
-      server.off('error', onError);
-      done();
-    });
-  });
-}
-
-/** A second name of the socket; the first goes with its directory. False: something has that name. */
-function isPlaced(made: string, path: string): boolean {
+/** A second name of the socket, where there is none; the first goes with its directory. */
+function placeAt(made: string, path: string): void {
   try {
     linkSync(made, path);
-    return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') throw inUse(path, 'it was just taken');
+    // A file system without second names. No other starter of ours is there at this moment.
+    if (statOf(path) !== undefined) throw inUse(path, 'it was just taken');
+    renameSync(made, path);
   }
 }
 
@@ -161,54 +149,13 @@ async function clearStale(path: string): Promise<void> {
     throw unsafe(`${path} is not a socket of ours; nothing was replaced`);
   }
   if (await isAnswered(path)) throw inUse(path, 'it accepts connections');
-  if (isSame(statOf(path), found)) removeStale(path, found);
-}
-
-/** Taken aside first: should it be another one by now, it gets its name back. */
-function removeStale(path: string, stale: Identity): void {
-  const directory = mkdtempSync(join(dirname(path), privatePrefix));
-  const aside = join(directory, socketName);
-  try {
-    renameSync(path, aside);
-    if (isSame(statOf(aside), stale)) return;
-    isPlaced(aside, path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error; // somebody was faster
-    return;
-  } finally {
-    removeBoth(aside, directory);
-  }
-  throw inUse(path, 'it was just taken');
-}
-
-/**
- * Removes these two and nothing else: where others can write, something of ours may have been put in
- * the place of the directory.
- */
-function removeBoth(socket: string, directory: string): void {
-  for (const remove of [() => unlinkSync(socket), () => rmdirSync(directory)]) {
-    try {
-      remove();
-    } catch {
-      // it was never made, or has gone
-    }
-  }
+  if (!isSame(statOf(path), found)) throw inUse(path, 'it was just replaced');
+  unlinkSync(path);
 }
 
 function inUse(path: string, why: string): SidecallError {
   const words = `${path} belongs to a live listener: ${why}`;
   return new SidecallError('ERR_SIDECALL_PATH_IN_USE', words);
-}
-
-function isAnswered(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = createConnection({ path });
-    socket.on('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.on('error', (cause: NodeJS.ErrnoException) => resolve(cause.code !== 'ECONNREFUSED'));
-  });
 }
 
 function statOf(path: string): Stats | undefined {
@@ -217,9 +164,4 @@ function statOf(path: string): Stats | undefined {
 
 function octal({ mode }: Stats): string {
   return (mode & 0o7777).toString(8).padStart(4, '0');
-}
-
-function cannotListen(path: string, cause: NodeJS.ErrnoException): SidecallError {
-  const code = cause.code === 'EADDRINUSE' ? 'ERR_SIDECALL_PATH_IN_USE' : 'ERR_SIDECALL_SYSTEM';
-  return new SidecallError(code, `${path}: ${cause.message}`, { cause });
 }

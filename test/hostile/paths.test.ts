@@ -1,13 +1,18 @@
 // Paths: what somebody puts in the place of a socket is left alone, and every path that fits works from both sides.
+import { once } from 'node:events';
 import {
   chmodSync,
+  mkdirSync,
   mkdtempSync,
+  readdirSync,
   rmSync,
   statSync,
   symlinkSync,
   unlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { createConnection, Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/connect.ts';
@@ -16,6 +21,8 @@ import { type NativeAddon, requireNative } from '../../src/native.ts';
 import { BoundPath } from '../../src/uds/bind.ts';
 import { SocketDirectory } from '../../src/uds/directory.ts';
 import { ownUid } from '../../src/uds/peer.ts';
+import { isAnswered } from '../../src/uds/plain-socket.ts';
+import { StartingPlace } from '../../src/uds/starting-place.ts';
 import { Desk, deskHandlers } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
@@ -95,4 +102,119 @@ describe('a path whose permissions are all there is', () => {
     expect(counts.denied).toBeGreaterThan(0); // it did find the socket
     expect(counts.in).toBe(0);
   });
+
+  const racesOf = 60;
+  it(`has one listener after each of ${racesOf} races of four over what a dead one left`, async () => {
+    using scratch = scratchDirectory();
+    for (let race = 0; race < racesOf; race += 1) {
+      const path = scratch.file(`race-${race}`);
+      leaveStale(path);
+      const starters = Array.from({ length: 4 }, () =>
+        startProgram('plain-racer.mjs', [path, '1']),
+      );
+      try {
+        await Promise.all(starters.map((starter) => starter.next()));
+        for (const starter of starters) starter.tell('go');
+        const outcomes = await Promise.all(starters.map((starter) => starter.next()));
+        expect(outcomes.filter(({ listens }) => listens === true)).toHaveLength(1);
+        const losers = outcomes.filter(({ code }) => code === 'ERR_SIDECALL_PATH_IN_USE');
+        expect(losers).toHaveLength(3);
+        // Those that lost end, and remove nothing.
+        const winner = outcomes.findIndex(({ listens }) => listens === true);
+        for (const [index, starter] of starters.entries()) {
+          if (index === winner) continue;
+          starter.child.stdin?.end();
+          await starter.exited;
+        }
+        const socket = createConnection({ path });
+        await once(socket, 'connect');
+        socket.destroy();
+        expect(readdirSync(scratch.path)).toEqual([`race-${race}`]);
+        starters[winner]?.child.stdin?.end();
+        await starters[winner]?.exited;
+        expect(readdirSync(scratch.path)).toEqual([]);
+      } finally {
+        await Promise.all(starters.map((starter) => starter[Symbol.asyncDispose]()));
+      }
+    }
+  });
+
+  it('is not kept by a starter that was killed, whose directory goes after a while', async () => {
+    using scratch = scratchDirectory();
+    const left = join(scratch.path, '.sAbCdEf');
+    mkdirSync(left, 0o700);
+    leaveStale(join(left, 'l'));
+    {
+      await using _listener = await listen({ ...plain, path: scratch.file('first') });
+      expect(readdirSync(scratch.path)).toContain('.sAbCdEf'); // it may be about to listen
+    }
+    const before = new Date(Date.now() - 120_000);
+    utimesSync(left, before, before);
+    await using _listener = await listen({ ...plain, path: scratch.file('second') });
+    expect(readdirSync(scratch.path)).toEqual(['second']);
+  });
+
+  it('is waited for while another starter is at it, and not for ever', async () => {
+    using scratch = scratchDirectory();
+    const place = await StartingPlace.take(scratch.path, 1_000, async () => false);
+    const second = StartingPlace.take(scratch.path, 50, async () => false);
+    await expect(second).rejects.toMatchObject({ code: 'ERR_SIDECALL_PATH_IN_USE' });
+    const third = StartingPlace.take(scratch.path, 60_000, async () => false);
+    place.leave();
+    (await third).leave();
+    expect(readdirSync(scratch.path)).toEqual([]);
+  });
+
+  it('works with any name and umask, and says where the directory does not allow it', async () => {
+    const directory = mkdtempSync('/tmp/p');
+    const mask = process.umask(0o777);
+    try {
+      const inner = join(directory, 'd'.repeat(107 - directory.length - 3));
+      mkdirSync(inner);
+      chmodSync(inner, 0o700);
+      const path = join(inner, 'x'); // 107 bytes, and its name is shorter than any of ours
+      await using listener = await listen({ ...plain, path, mode: 0o600 });
+      listener.serve(Desk, deskHandlers());
+      await using session = await connect({ ...plain, path });
+      expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+      await expect(listen({ ...plain, path })).rejects.toMatchObject({
+        code: 'ERR_SIDECALL_PATH_IN_USE',
+      });
+    } finally {
+      process.umask(mask);
+      rmSync(directory, { recursive: true });
+    }
+    await expect(
+      listen({ ...plain, path: '/proc/self/socket', unsafeDirectory: true }),
+    ).rejects.toMatchObject({ code: 'ERR_SIDECALL_SYSTEM' });
+  });
+});
+
+const plain = { identity: 'path-permissions' } as const;
+
+/** A socket file that no process holds any more. */
+function leaveStale(path: string): void {
+  native.closeDescriptor(native.bindSocket(path));
+}
+
+describe('where refusing can mean that a listener is busy (macOS)', () => {
+  it.each([
+    { platform: 'darwin', refusals: 7, isAnswered: true },
+    { platform: 'darwin', refusals: 8, isAnswered: false },
+    { platform: 'linux', refusals: 1, isAnswered: false },
+    { platform: 'linux', refusals: 0, isAnswered: true },
+  ])(
+    '$refusals refusals on $platform: $isAnswered',
+    async ({ platform, refusals, ...expected }) => {
+      let attempts = 0;
+      const refuse = (): Socket => {
+        attempts += 1;
+        const socket = new Socket();
+        const code = attempts <= refusals ? 'ECONNREFUSED' : 'EAGAIN';
+        queueMicrotask(() => socket.emit('error', Object.assign(new Error(code), { code })));
+        return socket;
+      };
+      expect(await isAnswered('/busy', { connect: refuse, platform })).toBe(expected.isAnswered);
+    },
+  );
 });

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// One starter at a time in a directory, without the addon and its locks. Each starter makes a directory of its own beside the
+// path, with a socket that it listens on: the kernel ends that with the process, so it never stands for a starter that has
+// died. Of two that see each other the one with the lower name goes first; a later one always sees an earlier one.
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmdirSync,
+  unlinkSync,
+} from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { nowMs } from '../clock.ts';
+import { SidecallError } from '../errors.ts';
+import { pause } from '../pause.ts';
+import { checkPathLength, socketPathMaxBytes } from './directory.ts';
+import { isAnswered, listenAt } from './plain-socket.ts';
+
+const prefix = '.s';
+const namePattern = /^\.s[A-Za-z0-9]{6}$/;
+const lockName = 'l';
+/** The socket that is made here, before it gets its path. */
+const socketName = 's';
+// Longer than anybody takes between making a directory and listening in it.
+const leftBehindAfterMs = 60_000;
+const waitMs = 3;
+const never = new AbortController().signal;
+
+/** A directory of ours beside a path, while we are the only starter there. */
+export class StartingPlace {
+  readonly #parent: string;
+  readonly #parentFd: number;
+  readonly #name: string;
+  readonly #lock: Server;
+
+  private constructor(parent: string) {
+    this.#parent = parent;
+    this.#parentFd = openSync(parent, 'r');
+    try {
+      const directory = mkdtempSync(join(parent, prefix));
+      this.#name = directory.slice(-(prefix.length + 6));
+      chmodSync(directory, 0o700); // whatever the umask took away
+    } catch (error) {
+      closeSync(this.#parentFd);
+      throw error;
+    }
+    this.#lock = createServer((socket) => socket.destroy());
+  }
+
+  /**
+   * Waits for its turn. `isTaken` is asked in between: waiting for a path that has its listener is in vain.
+   * @throws {SidecallError} `PATH_IN_USE`, `PATH_TOO_LONG`, `SYSTEM`.
+   */
+  static async take(
+    parent: string,
+    timeoutMs: number,
+    isTaken: () => Promise<boolean>,
+  ): Promise<StartingPlace> {
+    const until = nowMs() + timeoutMs;
+    for (;;) {
+      const place = await StartingPlace.#announce(parent);
+      if (await place.#isFirst(until)) return place;
+      place.leave();
+      if (await isTaken()) throw inUse(parent, 'it accepts connections');
+      if (nowMs() >= until) {
+        throw inUse(parent, `another process has been starting there for ${timeoutMs} ms`);
+      }
+      await pause(waitMs * (1 + 4 * Math.random()), never);
+    }
+  }
+
+  /** Where the socket is made: reached by its path, or, where that is too long, by an open directory. */
+  get socketPath(): string {
+    return this.#reach(this.#name, socketName);
+  }
+
+  /** The same by its names alone, for everything but addresses. */
+  get socketFile(): string {
+    return join(this.#parent, this.#name, socketName);
+  }
+
+  /** Lets the next one go. What is in the directory of ours is removed, and nothing else: others may have swapped it. */
+  leave(): void {
+    this.#lock.close();
+    removeAll(join(this.#parent, this.#name));
+    closeSync(this.#parentFd);
+  }
+
+  static async #announce(parent: string): Promise<StartingPlace> {
+    const place = new StartingPlace(parent);
+    try {
+      await listenAt(place.#lock, { path: place.#reach(place.#name, lockName) });
+      place.#lock.unref();
+      return place;
+    } catch (error) {
+      place.leave();
+      throw error;
+    }
+  }
+
+  /** False: another one goes first, or the others do not come to an end. */
+  async #isFirst(until: number): Promise<boolean> {
+    for (;;) {
+      const others = await this.#others();
+      if (others.length === 0) return true;
+      if (others.some((name) => name < this.#name) || nowMs() >= until) return false;
+      await pause(waitMs, never);
+    }
+  }
+
+  /** Names of those that live. */
+  async #others(): Promise<readonly string[]> {
+    const living: string[] = [];
+    for (const name of readdirSync(this.#parent)) {
+      if (name === this.#name || !namePattern.test(name)) continue;
+      if (await isAnswered(this.#reach(name, lockName))) living.push(name);
+      else removeLeftBehind(join(this.#parent, name));
+    }
+    return living;
+  }
+
+  #reach(directory: string, name: string): string {
+    const path = join(this.#parent, directory, name);
+    if (Buffer.byteLength(path) <= socketPathMaxBytes) return path;
+    const short = join(`/proc/self/fd/${this.#parentFd}`, directory, name);
+    if (!existsSync(`/proc/self/fd/${this.#parentFd}`)) checkPathLength(path);
+    return short;
+  }
+}
+
+/** A starter that was killed leaves its directory. One that is about to listen looks the same for a moment. */
+function removeLeftBehind(directory: string): void {
+  const status = lstatSync(directory, { throwIfNoEntry: false });
+  if (status === undefined || Date.now() - status.mtimeMs < leftBehindAfterMs) return;
+  removeAll(directory);
+}
+
+function removeAll(directory: string): void {
+  for (const remove of [
+    () => unlinkSync(join(directory, lockName)),
+    () => unlinkSync(join(directory, socketName)),
+    () => rmdirSync(directory),
+  ]) {
+    try {
+      remove();
+    } catch {
+      // it was never made, has gone, or belongs to somebody else
+    }
+  }
+}
+
+function inUse(parent: string, why: string): SidecallError {
+  const words = `a path in ${parent} belongs to another listener: ${why}`;
+  return new SidecallError('ERR_SIDECALL_PATH_IN_USE', words);
+}
