@@ -303,7 +303,7 @@ export class FrameDecoder {
   #chunk: Uint8Array | undefined;
   #next = 0;
 
-  /** `isStopped`: asked after each frame, since a frame can end the session that it belongs to. */
+  /** `isStopped`: asked before each frame, since a frame can end the session that it belongs to. */
   constructor(sink: FrameSink, isStopped: () => boolean) {
     this.#sink = sink;
     this.#isStopped = isStopped;
@@ -319,14 +319,18 @@ export class FrameDecoder {
     return this.#headFilled > 0;
   }
 
-  /** @throws {SidecallError} `PROTOCOL` or `FRAME_TOO_LARGE`; then the decoder is not to be used again. */
-  push(chunk: Uint8Array): void {
+  /**
+   * Returns how many bytes it took before it was stopped.
+   * @throws {SidecallError} `PROTOCOL` or `FRAME_TOO_LARGE`; then the decoder is not to be used again.
+   */
+  push(chunk: Uint8Array): number {
     let at = 0;
     this.#chunk = chunk;
     while (at < chunk.byteLength && !this.#isStopped()) {
       at = this.#headFilled > 0 ? this.#resume(chunk, at) : this.#begin(chunk, at);
     }
     this.#chunk = undefined;
+    return at;
   }
 
   /** At a frame boundary: the common case is a whole frame, handed out without a copy. */

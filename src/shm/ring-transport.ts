@@ -7,11 +7,12 @@ import { SidecallError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { FrameDecoder, FrameType, headerBytes, protocol, readU32 } from '../frame.ts';
 import { fixed } from '../limits.ts';
+import { activate, deactivate, type Polled } from '../poller.ts';
 import type { FrameReceiver, OwnBlock, Transport } from '../transport.ts';
+import { hasTurnShare, spendTurn } from '../turn-share.ts';
 import type { SocketOpener } from '../uds/socket.ts';
 import { ArrivedRingBlock, LeaseReturns, RingBlock } from './blocks.ts';
 import { PollBudget } from './poll-budget.ts';
-import { activate, deactivate, type Polled } from './poller.ts';
 import { blockReferenceBytes, Left, type Ring, Written } from './ring.ts';
 
 const doorbell = 1;
@@ -445,11 +446,15 @@ export class RingTransport implements Transport, Polled {
     if (!this.#ring.onDoorbell(bytes.byteLength)) {
       return this.#finish(protocol('doorbell although nobody slept'));
     }
-    this.serve();
+    // Where others have used up this turn, the poller serves it in its own.
+    const begun = nowMs();
+    if (hasTurnShare()) this.serve();
     if (!this.#isOver) activate(this);
     if (!this.#hasRecords || this.#isOver) return;
     this.#hasRecords = false;
-    this.#budget.onRecords(nowMs(), false);
+    const now = nowMs();
+    spendTurn(now - begun);
+    this.#budget.onRecords(now, false);
   }
 
   #onPeerGone(): void {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Transport over a net.Socket: frames of one turn leave in one write, whole frames come out of reads.
+// Transport over a net.Socket: frames of one turn leave in one write, whole frames come out of reads. What a read has
+// beyond the share of one turn waits, and reading with it.
 
 import type { Socket } from 'node:net';
-import { nextTick } from '../clock.ts';
+import { nextTick, nowMs } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { FrameDecoder, frameMaxBytes, writeU32 } from '../frame.ts';
 import { fixed } from '../limits.ts';
+import { activate, deactivate, type Polled } from '../poller.ts';
 import type { FrameReceiver, Transport } from '../transport.ts';
+import { hasTurnShare, spendTurn } from '../turn-share.ts';
 import type { OpenSocket, SocketOpener } from './socket.ts';
 
 const lengthBytes = 4;
@@ -17,10 +20,12 @@ const sparesMax = 8;
 // 290,000 calls a second of 152,000, with 64 small ones 515,000 of 290,000.
 const earlyBytes = 4096;
 const earlyFrames = 4;
+// Between two looks at the clock: handlers may take long.
+const batchFrames = 16;
 // Memory that frames are gathered in, shared by the sessions of the thread while they are idle.
 const spareSlabs: Buffer[] = [];
 
-export class SocketTransport implements Transport {
+export class SocketTransport implements Transport, Polled {
   readonly lane = 'socket';
   readonly frameMaxBytes = frameMaxBytes;
   readonly consumedPosition = undefined;
@@ -37,7 +42,15 @@ export class SocketTransport implements Transport {
   #inFlight = 0;
   #isRefusing = false;
   #isOver = false;
-  #failure: SidecallError | undefined;
+  isAwake = false;
+  /** Read, and not handed out: nothing more is read meanwhile. */
+  #backlog: Uint8Array[] = [];
+  #isEnding = false;
+  #isEndSaid = false;
+  #isClosing = false;
+  /** Of this turn. */
+  #turnBegan = 0;
+  #turnFrames = 0;
 
   constructor(open: SocketOpener) {
     this.#open = open;
@@ -45,15 +58,15 @@ export class SocketTransport implements Transport {
 
   start(receiver: FrameReceiver): void {
     this.#receiver = receiver;
-    this.#decoder = new FrameDecoder(receiver, () => this.#isOver);
+    this.#decoder = new FrameDecoder(receiver, () => this.#isOver || this.#isTurnOver());
     const opened: OpenSocket = this.#open((bytes) => this.#onBytes(bytes));
     this.#drain = opened.drain;
     this.#socket = opened.socket;
     // One direction shut is the end of the session: allowHalfOpen stays off.
     opened.socket
-      .on('end', () => this.#finish(this.#decoder.isMidFrame ? cutOff() : undefined))
+      .on('end', () => this.#end(true))
       .on('error', () => undefined) // 'close' follows; what matters is that the peer's end is gone
-      .on('close', () => this.#finish(undefined))
+      .on('close', () => this.#end(false))
       .resume();
   }
 
@@ -86,6 +99,7 @@ export class SocketTransport implements Transport {
   async close(): Promise<void> {
     const socket = this.#socket;
     if (socket === undefined || this.#isOver) return;
+    this.#isClosing = true;
     this.#flush();
     await new Promise<void>((resolve) => {
       socket.once('close', resolve);
@@ -96,6 +110,8 @@ export class SocketTransport implements Transport {
 
   destroy(): void {
     this.#isOver = true;
+    this.#backlog = [];
+    deactivate(this);
     this.#socket?.destroy();
     this.#recycle(this.#slab);
     this.#slab = undefined;
@@ -109,14 +125,63 @@ export class SocketTransport implements Transport {
     this.#socket?.unref();
   }
 
+  /** @internal Goes on with what waits. */
+  serve(): void {
+    this.#turnBegan = nowMs();
+    this.#turnFrames = 0;
+    let bytes = 0;
+    while (bytes < fixed.drainBytesMax && !this.#isOver) {
+      const [chunk] = this.#backlog;
+      if (chunk === undefined) break;
+      const taken = this.#decode(chunk);
+      bytes += taken;
+      if (taken === chunk.byteLength) this.#backlog.shift();
+      else {
+        this.#backlog[0] = chunk.subarray(taken);
+        return;
+      }
+    }
+  }
+
+  /** @internal Nothing waits: reading goes on. */
+  rest(): boolean {
+    if (this.#backlog.length > 0 && !this.#isOver) return false;
+    if (this.#isEnding) this.#end(false);
+    else if (!this.#isOver) this.#socket?.resume();
+    return true;
+  }
+
   #onBytes(bytes: Uint8Array): void {
     if (this.#isOver) return;
-    try {
-      this.#decoder.push(bytes);
-    } catch (error) {
-      this.#failure = SidecallError.from(error);
-      this.#finish(this.#failure);
+    let taken = 0;
+    if (this.#backlog.length === 0 && hasTurnShare()) {
+      this.#turnBegan = nowMs();
+      this.#turnFrames = 0;
+      taken = this.#decode(bytes);
+      spendTurn(nowMs() - this.#turnBegan);
     }
+    if (taken === bytes.byteLength || this.#isOver) return;
+    // A copy: the bytes are another session's once this returns.
+    this.#backlog.push(bytes.slice(taken));
+    this.#socket?.pause();
+    activate(this);
+  }
+
+  /** Hands out frames until the share of this turn is used up. Returns the bytes taken. */
+  #decode(bytes: Uint8Array): number {
+    try {
+      return this.#decoder.push(bytes);
+    } catch (error) {
+      this.#finish(SidecallError.from(error));
+      return bytes.byteLength;
+    }
+  }
+
+  #isTurnOver(): boolean {
+    this.#turnFrames += 1;
+    if (this.#turnFrames > fixed.drainRecordsMax) return true;
+    const isLook = this.#turnFrames % batchFrames === 0;
+    return isLook && nowMs() - this.#turnBegan >= fixed.drainMaxMs;
   }
 
   /** The slab of this turn, with room for `bytes` more. Its first frame arranges for the flush. */
@@ -164,7 +229,15 @@ export class SocketTransport implements Transport {
     } catch {
       // ECONNRESET behind the last byte: the end that is reported below
     }
-    this.#finish(undefined);
+    this.#end(false);
+  }
+
+  /** The peer sends no more, and has said so, or was cut off. What it had sent is handed out first, in the usual turns. */
+  #end(isSaid: boolean): void {
+    this.#isEnding = true;
+    this.#isEndSaid ||= isSaid;
+    if (this.#backlog.length > 0 && !this.#isClosing) return;
+    this.#finish(this.#isEndSaid && this.#decoder.isMidFrame ? cutOff() : undefined);
   }
 
   #finish(error: SidecallError | undefined): void {

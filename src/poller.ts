@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Looks at the rings of this thread while they are awake, once per turn of the event loop. A ring that
-// sleeps is not in here and costs nothing.
+// Looks at the rings of this thread while they are awake, and at the sockets that have more than they may hand out in one
+// turn, once per turn of the event loop. A ring that sleeps is not in here and costs nothing.
 
-import { nowMs, setImmediate } from '../clock.ts';
-import { fixed } from '../limits.ts';
+import { nowMs, setImmediate } from './clock.ts';
+import { fixed } from './limits.ts';
 
 /** What the poller serves. */
 export interface Polled {
