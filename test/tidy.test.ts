@@ -11,7 +11,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const layers: Record<string, { files: (path: string) => boolean; uses: readonly string[] }> = {
   floor: {
     files: (path) =>
-      /^(transport|frame|aborts|clock|limits|errors|options|metadata|peer|events|fifo|pause|words|loopback|back-off|quiet|version)\.ts$/.test(
+      /^(transport|frame|aborts|clock|limits|errors|options|metadata|peer|events|fifo|pause|poller|turn-share|words|loopback|back-off|quiet|version)\.ts$/.test(
         path,
       ),
     uses: [],
