@@ -24,6 +24,7 @@ import {
 } from './uds/hello.ts';
 import { DescriptorWire, type HelloWire, StreamWire } from './uds/hello-wire.ts';
 import { ownerOf } from './uds/peer.ts';
+import { whenPeerEnds } from './uds/peer-end.ts';
 import { descriptorOpener, readQueued, streamOpener } from './uds/socket.ts';
 import { SocketTransport } from './uds/socket-transport.ts';
 
@@ -228,18 +229,19 @@ export async function establishOverDescriptor(
     if (settings.lane === 'ring' && !hello.isRing) throw unavailable(laneReason);
     const early = memory === undefined ? [] : readQueued(native, fd, owner);
     const open = descriptorOpener(native, fd, early);
-    if (!hello.isRing || memory === undefined) {
-      reportFailure(memory, settings, peer);
-      return makeSession(new SocketTransport(open), peer, hello, laneReason, settings);
-    }
-    const transport = new RingTransport({
-      ring: memory.join(fd, hello.peer.features),
-      lendsInPlace: settings.leases === 'in-place-trusted',
-      frameMaxBytes: memory.frameMaxBytes,
-      open,
-      pollBudgetUs: pollBudgetOf(settings.pollBudgetUs),
-    });
-    return makeSession(transport, peer, hello, laneReason, settings);
+    if (!hello.isRing) reportFailure(memory, settings, peer);
+    const transport =
+      hello.isRing && memory !== undefined
+        ? new RingTransport({
+            ring: memory.join(fd, hello.peer.features),
+            lendsInPlace: settings.leases === 'in-place-trusted',
+            frameMaxBytes: memory.frameMaxBytes,
+            open,
+            pollBudgetUs: pollBudgetOf(settings.pollBudgetUs),
+          })
+        : new SocketTransport(open);
+    const endWithPeer = watchPeer(native, fd, peer, role);
+    return endWithPeer(makeSession(transport, peer, hello, laneReason, settings));
   } catch (error) {
     // Where descriptors were let in, one may be queued whose close blocks: not on this thread.
     if (memory === undefined) native.closeDescriptor(fd);
@@ -303,6 +305,29 @@ export async function withDeadline<T>(
 /** Why there is no addon, for words. */
 export function addonReason(): string {
   return nativeState().reason ?? 'it is loaded';
+}
+
+/**
+ * Watches whoever connected: its session ends with it, also where a child that it forked holds its socket. A listener is
+ * known by who called `listen()`, which need not be who accepts, and the parent of a helper by the helper's own death.
+ */
+function watchPeer(
+  native: NativeAddon,
+  fd: number,
+  peer: Peer,
+  role: Role,
+): (session: Session) => Session {
+  if (role.side !== 'accepting' || peer.capturedAt !== 'connect') return (session) => session;
+  let session: Session | undefined;
+  const forget = whenPeerEnds(native, fd, () => {
+    const words = `process ${peer.pid} has ended; another one still holds its end of the socket`;
+    session?.terminate(new SidecallError('ERR_SIDECALL_PEER_GONE', words));
+  });
+  return (made) => {
+    session = made;
+    if (forget !== undefined) void made.closed.then(forget);
+    return made;
+  };
 }
 
 /**

@@ -52,6 +52,15 @@ export interface NativeAddon {
   socketPair(): { near: number; far: number };
   bindSocket(path: string): number;
   listenOn(fd: number, backlog: number): void;
+  /**
+   * A watch: `listenForEnds` is told its number once the process at the other end has ended, whoever still holds
+   * that end. 0: it cannot be known here, or has ended already.
+   */
+  watchEnd(fd: number): number;
+  /** Twice is once. */
+  forgetEnd(watch: number): void;
+  /** For the life of the environment; numbers of other copies of the package are told, too. */
+  listenForEnds(onEnd: (watch: number) => void): void;
   /** False: no process holds the socket at the path any more. A listener does not notice. */
   isSocketHeld(path: string): boolean;
   /** -1: no connection waits. */

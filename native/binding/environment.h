@@ -10,6 +10,7 @@
 #include "binding/news.h"
 #include "binding/ring_table.h"
 #include "os/descriptor.h"
+#include "os/end_watch.h"
 #include "os/stranger_fd.h"
 #include "os/workers.h"
 
@@ -38,7 +39,11 @@ struct Environment {
   // Threads that check the memory of peers, and make ours where that takes long.
   Workers memory{{.threads = 4, .threads_per_owner = 2}};
   RingTable rings;
+  // Of memory that a thread has made or checked, and of peers that have ended.
   std::shared_ptr<Listeners> listeners = std::make_shared<Listeners>();
+  std::shared_ptr<Listeners> ends = std::make_shared<Listeners>();
+  std::uint32_t last_watch = 0;
+  EndWatch end_watch{[told = ends](std::uint32_t number) { told->Tell(number); }};
 
   [[nodiscard]] int Own(UniqueFd fd) { return Keep(owned, std::move(fd)); }
   [[nodiscard]] int Receive(UniqueFd fd) { return Keep(received, std::move(fd)); }

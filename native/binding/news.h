@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tells JavaScript for which ring a thread has made or checked memory. Copies of the package that
-// share the addon in one environment have a listener each.
+// Tells JavaScript, by number, what threads have done or seen. Copies of the package that share the
+// addon in one environment have a listener each.
 #pragma once
 
 #include <node_api.h>
@@ -25,8 +25,8 @@ class Listeners {
     const std::lock_guard lock(mutex_);
     std::erase(all_, listener);
   }
-  void Tell(std::uint32_t ring) {
-    auto* const number = reinterpret_cast<void*>(static_cast<std::uintptr_t>(ring));
+  void Tell(std::uint32_t what) {
+    auto* const number = reinterpret_cast<void*>(static_cast<std::uintptr_t>(what));
     const std::lock_guard lock(mutex_);
     for (const napi_threadsafe_function listener : all_) {
       napi_call_threadsafe_function(listener, number, napi_tsfn_nonblocking);
@@ -38,8 +38,9 @@ class Listeners {
   std::vector<napi_threadsafe_function> all_;
 };
 
-// (function): called with the number of a ring whenever a thread has made or checked its memory. It
-// does not keep the process alive.
-napi_value ListenForNews(napi_env env, napi_callback_info info);
+// Adds `name(function)`: the function is called with each number that is told. It does not keep the
+// process alive. NOTE: `listeners` lives as long as the environment.
+void ExportListen(napi_env env, napi_value exports, const char* name,
+                  std::shared_ptr<Listeners>& listeners);
 
 }  // namespace sidecall

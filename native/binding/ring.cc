@@ -278,46 +278,6 @@ Napi::Value ReservedBytes(const Napi::CallbackInfo& info) {
 
 }  // namespace
 
-// Calls the listener with the number of the ring.
-void CallListener(napi_env env, napi_value listener, void* /*context*/, void* number) {
-  if (env == nullptr) return;
-  napi_value undefined = nullptr;
-  napi_value ring = nullptr;
-  napi_get_undefined(env, &undefined);
-  napi_create_uint32(env, static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(number)),
-                     &ring);
-  napi_call_function(env, undefined, listener, 1, &ring, nullptr);
-}
-
-napi_value ListenForNews(napi_env env, napi_callback_info info) {
-  struct Listening {
-    std::shared_ptr<Listeners> all;
-    napi_threadsafe_function own;
-  };
-  std::size_t count = 1;
-  napi_value function = nullptr;
-  napi_get_cb_info(env, info, &count, &function, nullptr, nullptr);
-  void* state = nullptr;
-  napi_get_instance_data(env, &state);
-  napi_value name = nullptr;
-  napi_create_string_utf8(env, "sidecall", NAPI_AUTO_LENGTH, &name);
-  napi_threadsafe_function listener = nullptr;
-  const auto created = napi_create_threadsafe_function(env, function, nullptr, name, 0, 1, nullptr,
-                                                       nullptr, nullptr, CallListener, &listener);
-  if (created != napi_ok) return nullptr;
-  napi_unref_threadsafe_function(env, listener);
-  const auto& listeners = static_cast<Environment*>(state)->listeners;
-  listeners->Add(listener);
-  // Hooks run in the reverse order: this one before the one that frees the listener, which does not
-  // ask whether a thread still has it.
-  const auto leave = [](void* argument) {
-    const std::unique_ptr<Listening> listening(static_cast<Listening*>(argument));
-    listening->all->Remove(listening->own);
-  };
-  napi_add_env_cleanup_hook(env, leave, new Listening{listeners, listener});
-  return nullptr;
-}
-
 void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("ringExchange", Napi::Function::New<GetExchange>(env));
   exports.Set("openRing", Napi::Function::New<Open>(env));
@@ -328,9 +288,7 @@ void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("takeAccepted", Napi::Function::New<TakeAccepted>(env));
   exports.Set("dropReceived", Napi::Function::New<Drop>(env));
   exports.Set("closeStranger", Napi::Function::New<CloseStranger>(env));
-  napi_value listen = nullptr;
-  napi_create_function(env, "listenForNews", NAPI_AUTO_LENGTH, ListenForNews, nullptr, &listen);
-  exports.Set("listenForNews", Napi::Value(env, listen));
+  ExportListen(env, exports, "listenForNews", State(env).listeners);
   exports.Set("whyNoMemory", Napi::Function::New<WhyNoMemory>(env));
   exports.Set("joinRing", Napi::Function::New<Join>(env));
   exports.Set("keepFreedBlocks", Napi::Function::New<KeepFreed>(env));

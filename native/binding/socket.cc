@@ -180,6 +180,27 @@ Napi::Value Admit(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), admitted.value());
 }
 
+// (fd) => number of a watch, told to `listenForEnds` once the peer's process has ended; 0: it
+// cannot be known here, or it has ended already.
+Napi::Value WatchEnd(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return env.Undefined();
+  Environment& state = State(env);
+  state.last_watch = state.last_watch == 0xffff'ffff ? 1 : state.last_watch + 1;
+  const auto added = state.end_watch.Add(fd, state.last_watch);
+  if (!added.ok()) return Throw(env, added.error());
+  return Napi::Number::New(env, added.value() ? state.last_watch : 0);
+}
+
+Napi::Value ForgetEnd(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const auto number = static_cast<std::uint32_t>(arguments.Integer(0, 0, 0xffff'ffff));
+  if (arguments.ok()) State(info.Env()).end_watch.Remove(number);
+  return info.Env().Undefined();
+}
+
 }  // namespace
 
 void ExportSocket(Napi::Env env, Napi::Object exports) {
@@ -188,6 +209,9 @@ void ExportSocket(Napi::Env env, Napi::Object exports) {
   exports.Set("socketPair", Napi::Function::New<Pair>(env));
   exports.Set("bindSocket", Napi::Function::New<Bind>(env));
   exports.Set("listenOn", Napi::Function::New<Listen>(env));
+  exports.Set("watchEnd", Napi::Function::New<WatchEnd>(env));
+  exports.Set("forgetEnd", Napi::Function::New<ForgetEnd>(env));
+  ExportListen(env, exports, "listenForEnds", State(env).ends);
   exports.Set("isSocketHeld", Napi::Function::New<IsHeld>(env));
   exports.Set("acceptSocket", Napi::Function::New<Accept>(env));
   exports.Set("connectSocket", Napi::Function::New<Connect>(env));

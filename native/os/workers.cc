@@ -64,6 +64,7 @@ void AskForShortSlices() noexcept {
 // Detached, and deaf to signals: handlers of the program belong to its own threads, and a signal
 // would make a long system call begin again.
 bool Workers::Start(void* (*run)(void*), void* argument) noexcept {
+  PinOwnLibrary(run);
   sigset_t all;
   sigset_t before;
   sigfillset(&all);  // a macro on macOS
@@ -158,7 +159,6 @@ bool Workers::StartOne() {
     const std::lock_guard lock(state_->mutex);
     state_->threads += 1;
   }
-  PinOwnLibrary(&Run);
   auto shared = std::make_unique<std::shared_ptr<State>>(state_);
   if (start_(&Run, shared.get())) {
     [[maybe_unused]] const auto* const given_away = shared.release();

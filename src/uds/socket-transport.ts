@@ -47,6 +47,7 @@ export class SocketTransport implements Transport, Polled {
   #backlog: Uint8Array[] = [];
   #isEnding = false;
   #isEndSaid = false;
+  #endError: SidecallError | undefined;
   #isClosing = false;
   /** Of this turn. */
   #turnBegan = 0;
@@ -94,6 +95,12 @@ export class SocketTransport implements Transport, Polled {
       this.#flush();
     }
     return true;
+  }
+
+  drainLast(error: SidecallError): void {
+    if (this.#isOver) return;
+    this.#endError = error;
+    this.#endBehindLast();
   }
 
   async close(): Promise<void> {
@@ -213,7 +220,7 @@ export class SocketTransport implements Transport, Polled {
     this.#socket?.write(slab.subarray(0, bytes), (error) => {
       this.#inFlight -= bytes;
       this.#recycle(slab);
-      if (error) this.#onWriteFailed();
+      if (error) this.#endBehindLast();
       else if (this.#isRefusing && !this.#isOver) {
         this.#isRefusing = false;
         this.#receiver.onRoom();
@@ -222,7 +229,7 @@ export class SocketTransport implements Transport, Polled {
   }
 
   /** The peer's end is closed, but what it had sent before is still to be read. */
-  #onWriteFailed(): void {
+  #endBehindLast(): void {
     if (this.#isOver) return;
     try {
       this.#drain?.();
@@ -237,7 +244,8 @@ export class SocketTransport implements Transport, Polled {
     this.#isEnding = true;
     this.#isEndSaid ||= isSaid;
     if (this.#backlog.length > 0 && !this.#isClosing) return;
-    this.#finish(this.#isEndSaid && this.#decoder.isMidFrame ? cutOff() : undefined);
+    const isCutOff = this.#isEndSaid && this.#decoder.isMidFrame;
+    this.#finish(this.#endError ?? (isCutOff ? cutOff() : undefined));
   }
 
   #finish(error: SidecallError | undefined): void {

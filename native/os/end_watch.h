@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Tells when the process at the other end of a socket has ended, also where another process still
+// holds that end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "os/workers.h"
+
+namespace sidecall {
+
+class EndWatch {
+ public:
+  // Told on a thread, with the number of the watch.
+  using Tell = std::function<void(std::uint32_t)>;
+
+  explicit EndWatch(Tell tell, Workers::Starter start = Workers::Start);
+  EndWatch(const EndWatch&) = delete;
+  EndWatch& operator=(const EndWatch&) = delete;
+  // Nothing is told afterwards but what is being told.
+  ~EndWatch();
+
+  // False: this system cannot tell (before Linux 6.5, and macOS), or the process has ended already.
+  Result<bool> Add(int socket, std::uint32_t number);
+  // Twice is once.
+  void Remove(std::uint32_t number);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+  Workers::Starter start_;
+};
+
+}  // namespace sidecall

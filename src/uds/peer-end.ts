@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// The end of a peer's process, where another one (a forked child) still holds its socket.
+import { setTimeout } from '../clock.ts';
+import type { NativeAddon } from '../native.ts';
+
+// The end of an ordinary peer shows on the socket, and is left to it.
+const graceMs = 50;
+
+const watches = new Map<number, () => void>();
+let isListening = false;
+
+function onEnd(watch: number): void {
+  const then = watches.get(watch);
+  watches.delete(watch);
+  if (then !== undefined) setTimeout(then, graceMs).unref();
+}
+
+/**
+ * Calls `then` once, a moment after the process at the other end of `fd` has ended, on Linux 6.5 and newer. Returns how to
+ * stop that, or undefined where it cannot be known.
+ */
+export function whenPeerEnds(
+  native: NativeAddon,
+  fd: number,
+  then: () => void,
+): (() => void) | undefined {
+  if (!isListening) native.listenForEnds(onEnd);
+  isListening = true;
+  const watch = watchOf(native, fd);
+  if (watch === 0) return undefined;
+  watches.set(watch, then);
+  return () => {
+    watches.delete(watch);
+    native.forgetEnd(watch);
+  };
+}
+
+/** No thread or descriptor is left: the socket tells, as before. */
+function watchOf(native: NativeAddon, fd: number): number {
+  try {
+    return native.watchEnd(fd);
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,23 @@
+"""Connects, sends a request, and leaves its socket to a child: forking.py PATH LANE. The child lives until its input ends."""
+import json
+import os
+import sys
+
+import wire
+
+path, lane = sys.argv[1], sys.argv[2]
+if lane == "ring":
+    fd, _ = wire.memory(0)
+    sock, outcome = wire.offer(path, fd, 0)
+    assert outcome == "ring", outcome
+else:
+    sock = wire.connect(path)
+    sock.sendall(wire.hello())
+    assert len(wire.receive(sock, 72)) == 72
+    sock.sendall(wire.answer(1))
+child = os.fork()
+if child == 0:
+    sys.stdin.read()
+    os._exit(0)
+print(json.dumps({"parent": os.getpid(), "child": child}), flush=True)
+sys.stdin.read()

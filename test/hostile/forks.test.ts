@@ -1,0 +1,43 @@
+// A peer that dies and leaves its socket to a child that it forked: its session ends with it.
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/contract.ts';
+import { startProgram } from '../support/programs.ts';
+
+const attacker = new URL('attackers/forking.py', import.meta.url).pathname;
+
+describe('a peer whose child holds its socket', () => {
+  it.each(['ring', 'socket'])('ends its session over the %s when it dies', async (lane) => {
+    await using victim = startProgram('victim.mjs', ['{}']);
+    const { path } = (await victim.next()) as { path: string };
+    const report = async (): Promise<Record<string, number>> => {
+      victim.tell('report');
+      return (await victim.next()) as Record<string, number>;
+    };
+    const before = await report();
+    await using peer = startProgram('', [attacker, path, lane], { command: 'python3' });
+    const { parent } = (await peer.next()) as { parent: number };
+    await until(async () => (await report()).sessions === 1);
+    process.kill(parent, 'SIGKILL');
+    await until(async () => (await report()).sessions === 0);
+    // What it cost has gone: the child holds its own end only.
+    await until(async () => ((await report()).descriptors ?? 0) <= (before.descriptors ?? 0) + 2);
+    peer.child.stdin?.end();
+    victim.tell('exit');
+    expect(await victim.exited).toEqual({ code: 0, signal: null });
+  });
+
+  it('keeps its session for as long as it lives, whatever its children do', async () => {
+    await using victim = startProgram('victim.mjs', ['{}']);
+    const { path } = (await victim.next()) as { path: string };
+    await using peer = startProgram('', [attacker, path, 'socket'], { command: 'python3' });
+    const { child } = (await peer.next()) as { child: number };
+    process.kill(child, 'SIGKILL');
+    await new Promise((done) => setTimeout(done, 300));
+    victim.tell('report');
+    expect(await victim.next()).toMatchObject({ sessions: 1 });
+    peer.child.stdin?.end();
+    await peer.exited;
+    victim.tell('exit');
+    expect(await victim.exited).toEqual({ code: 0, signal: null });
+  });
+});
