@@ -133,6 +133,8 @@ export interface NativeAddon {
   joinRing(ring: number, fd: number, mayLend: boolean, mayBorrow: boolean): void;
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
   keepFreedBlocks(): void;
+  /** Gives the C library's freed memory back to the kernel, on a thread, where it is more than so much. */
+  returnFreedBlocks(aboveBytes: number): void;
   /** Gives back the outboxes that peers have let go of; how many they still keep behind their sessions. */
   sweepOutboxes(): number;
   /** Bytes of our own outboxes in all threads of this process, those that peers keep among them. */

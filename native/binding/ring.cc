@@ -266,6 +266,20 @@ Napi::Value KeepFreed(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// (most bytes): on a thread.
+Napi::Value ReturnFreed(const Napi::CallbackInfo& info) {
+  struct Returning final : Task {
+    explicit Returning(std::size_t given) : above_bytes(given) {}
+    void Run() noexcept override { ReturnFreedBlocks(above_bytes); }
+    std::size_t above_bytes;
+  };
+  Arguments arguments(info);
+  const auto above = static_cast<std::size_t>(arguments.Integer(0, 0, 0x7fff'ffff));
+  if (arguments.ok())
+    State(info.Env()).rings.reclaimers->Submit(0, std::make_unique<Returning>(above));
+  return info.Env().Undefined();
+}
+
 // () => outboxes that peers keep behind their sessions; those that are gone are given back.
 Napi::Value SweepKept(const Napi::CallbackInfo& info) {
   const auto kept = State(info.Env()).rings.SweepKept();
@@ -292,6 +306,7 @@ void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("whyNoMemory", Napi::Function::New<WhyNoMemory>(env));
   exports.Set("joinRing", Napi::Function::New<Join>(env));
   exports.Set("keepFreedBlocks", Napi::Function::New<KeepFreed>(env));
+  exports.Set("returnFreedBlocks", Napi::Function::New<ReturnFreed>(env));
   exports.Set("sweepOutboxes", Napi::Function::New<SweepKept>(env));
   exports.Set("ringMemoryBytes", Napi::Function::New<ReservedBytes>(env));
 }

@@ -2,6 +2,9 @@
 #include "os/allocator.h"
 
 #include <cstdlib>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace sidecall {
 
@@ -14,6 +17,14 @@ void KeepFreedBlocks() noexcept {
   constexpr std::size_t kLargestKept = 32 * 1024 * 1024 - 64 * 1024;
   void* volatile const block = std::malloc(kLargestKept);
   std::free(block);
+#endif
+}
+
+void ReturnFreedBlocks([[maybe_unused]] std::size_t above_bytes) noexcept {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+  if (::mallinfo2().fordblks > above_bytes) ::malloc_trim(above_bytes / 2);
+#elif defined(__GLIBC__)
+  if (static_cast<unsigned>(::mallinfo().fordblks) > above_bytes) ::malloc_trim(above_bytes / 2);
 #endif
 }
 

@@ -2,6 +2,8 @@
 // Long messages need fresh memory for each, and fresh pages cost more than their bytes.
 #pragma once
 
+#include <cstddef>
+
 namespace sidecall {
 
 // Lets the C library keep freed blocks of up to 32 MiB for the next one, instead of giving their
@@ -9,5 +11,10 @@ namespace sidecall {
 // frees one. A program that has set its own thresholds keeps them. Does nothing but on glibc.
 // Cheap; once is enough.
 void KeepFreedBlocks() noexcept;
+
+// Gives the pages of freed blocks back to the kernel, if there are more than so many bytes of them:
+// the C library gives back what lies at the top of the heap only. Other threads wait for the heap
+// meanwhile: NOTE: only where there is a pause. Does nothing but on glibc.
+void ReturnFreedBlocks(std::size_t above_bytes) noexcept;
 
 }  // namespace sidecall

@@ -82,7 +82,8 @@ std::optional<MemoryShare> MemoryShare::Reserve(Owner owner, std::uint64_t bytes
   Use& use = book.owners[owner];
   const std::uint64_t owner_max_bytes = max_bytes - max_bytes / kReservedPart;
   const bool is_beyond = use.bytes > 0 && use.bytes + bytes > owner_max_bytes;
-  if (is_beyond || use.kept >= kKeptPerOwnerMax) return std::nullopt;
+  const bool is_bound = owner != 0;  // both ends may be ours
+  if (is_bound && (is_beyond || use.kept >= kKeptPerOwnerMax)) return std::nullopt;
   use.bytes += bytes;
   book.bytes += bytes;
   return MemoryShare(owner, bytes);

@@ -6,6 +6,7 @@ import { Fifo } from '../fifo.ts';
 import { protocol } from '../frame.ts';
 import { rejected } from '../quiet.ts';
 import type { ArrivedBlock } from '../transport.ts';
+import { type Arrived, ArrivedQueue } from './arrived-queue.ts';
 import { type Codec, decodeWith } from './codec.ts';
 import { chargeOf, ReceiveCredit, Window } from './credit.ts';
 import { Assembly } from './fragment.ts';
@@ -31,18 +32,6 @@ export interface ReaderParts {
   readonly windowBytes: number;
 }
 
-interface Arrived {
-  readonly bytes: Uint8Array;
-  /** Its memory, where that is to be given back. */
-  readonly assembly: Assembly | undefined;
-  /**
-   * Bytes that it takes of the window of its stream, and of that of all streams unless it
-   * `isBeyond` that.
-   */
-  readonly charge: number;
-  readonly isBeyond: boolean;
-}
-
 interface Waiter {
   promise: Promise<IteratorResult<unknown, undefined>>;
   resolve: (result: IteratorResult<unknown, undefined>) => void;
@@ -60,7 +49,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   codec: Codec<unknown>;
   readonly #flags: number;
   readonly #credit: ReceiveCredit;
-  readonly #arrived = new Fifo<Arrived>();
+  readonly #arrived = new ArrivedQueue();
   readonly #waiters = new Fifo<Waiter>();
   #arrivedBytes = 0;
   /** Messages that the application took, ever. */
@@ -251,8 +240,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#charge = 0;
     const waiter = this.#waiters.shift();
     if (waiter === undefined) {
-      const kept = assembly === undefined ? Buffer.from(bytes) : bytes;
-      this.#arrived.push({ bytes: kept, assembly, charge, isBeyond });
+      this.#arrived.push(bytes, assembly, charge, isBeyond);
       this.#arrivedBytes += bytes.byteLength;
       return;
     }

@@ -10,6 +10,7 @@ import { fixed } from '../limits.ts';
 import { activate, deactivate, type Polled } from '../poller.ts';
 import type { FrameReceiver, OwnBlock, Transport } from '../transport.ts';
 import { hasTurnShare, spendTurn } from '../turn-share.ts';
+import { noteArrived } from '../uds/freed-memory.ts';
 import type { SocketOpener } from '../uds/socket.ts';
 import { ArrivedRingBlock, LeaseReturns, RingBlock } from './blocks.ts';
 import { PollBudget } from './poll-budget.ts';
@@ -187,7 +188,7 @@ export class RingTransport implements Transport, Polled {
     if (this.#isOver) return;
     this.#isServing = true;
     try {
-      this.#receive(isAlone && this.#budget.isOn ? polledLooks : 0);
+      noteArrived(this.#receive(isAlone && this.#budget.isOn ? polledLooks : 0));
       if (this.#isRefusing && !this.#isOver) this.#lookForRoom();
     } catch (error) {
       this.#finish(SidecallError.from(error));
@@ -241,15 +242,15 @@ export class RingTransport implements Transport, Polled {
     if (this.#unpublished > 0) this.publish();
   }
 
-  /** One turn's worth of records: copied out, released, and only then dispatched. */
-  #receive(firstLooks: number): void {
+  /** One turn's worth of records: copied out, released, and only then dispatched. Returns their bytes. */
+  #receive(firstLooks: number): number {
     let looks = firstLooks;
     let bytes = 0;
     let records = 0;
     let begun = 0;
     for (;;) {
       this.#handOutAhead();
-      if (this.#isOver) return;
+      if (this.#isOver) return bytes;
       const left = this.#ring.drain(batchRecords, looks);
       looks = 0;
       if (left === Left.corrupt) throw corrupt();
@@ -276,11 +277,11 @@ export class RingTransport implements Transport, Polled {
         this.#receiveBlock();
       }
       this.#handOutAhead();
-      if (this.#isOver || left === Left.nothing) return;
-      if (bytes >= fixed.drainBytesMax || records >= fixed.drainRecordsMax) return;
+      if (this.#isOver || left === Left.nothing) return bytes;
+      if (bytes >= fixed.drainBytesMax || records >= fixed.drainRecordsMax) return bytes;
       const now = nowMs();
       if (begun === 0) begun = now;
-      else if (now - begun >= fixed.drainMaxMs) return;
+      else if (now - begun >= fixed.drainMaxMs) return bytes;
     }
   }
 

@@ -108,10 +108,11 @@ function describePeer(peer: Peer): string {
 }
 
 /**
- * The number under which the addon counts what a peer makes us do: its pid, or one for all processes of its uid
- * that are not visible here.
+ * The number under which is counted what a peer makes us do: its pid; 0 for our own process; or one for all
+ * processes of its uid that are not visible here.
  */
 export function ownerOf({ pid = 0, uid = 0 }: Pick<Peer, 'pid' | 'uid'>): number {
+  if (pid === process.pid) return 0;
   return pid > 0 ? pid : -1 - uid;
 }
 

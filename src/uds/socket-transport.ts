@@ -10,6 +10,7 @@ import { fixed } from '../limits.ts';
 import { activate, deactivate, type Polled } from '../poller.ts';
 import type { FrameReceiver, Transport } from '../transport.ts';
 import { hasTurnShare, spendTurn } from '../turn-share.ts';
+import { noteArrived } from './freed-memory.ts';
 import type { OpenSocket, SocketOpener } from './socket.ts';
 
 const lengthBytes = 4;
@@ -160,6 +161,7 @@ export class SocketTransport implements Transport, Polled {
 
   #onBytes(bytes: Uint8Array): void {
     if (this.#isOver) return;
+    noteArrived(bytes.byteLength);
     let taken = 0;
     if (this.#backlog.length === 0 && hasTurnShare()) {
       this.#turnBegan = nowMs();
@@ -169,7 +171,7 @@ export class SocketTransport implements Transport, Polled {
     }
     if (taken === bytes.byteLength || this.#isOver) return;
     // A copy: the bytes are another session's once this returns.
-    this.#backlog.push(bytes.slice(taken));
+    this.#backlog.push(Buffer.from(bytes.subarray(taken)));
     this.#socket?.pause();
     activate(this);
   }

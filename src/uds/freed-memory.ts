@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Memory of messages that were freed, given back to the kernel in a pause behind a burst: the C library keeps it where
+// something that was allocated later lies above it.
+import { setTimeout } from '../clock.ts';
+import { nativeState } from '../native.ts';
+
+// As much as a busy process keeps by itself: docs/adr/0008-memory-of-long-messages.md.
+const keptMaxBytes = 64 * 1024 * 1024;
+const burstBytes = 1024 * 1024;
+const firstPauseMs = 1_000;
+// Garbage is collected late: whoever is quiet is looked at 7 times, in 127 seconds.
+const lastPauseMs = 64_000;
+
+let arrivedBytes = 0;
+let isBusy = false;
+let isWatching = false;
+
+/** So many bytes of messages have arrived. */
+export function noteArrived(bytes: number): void {
+  arrivedBytes += bytes;
+  if (arrivedBytes < burstBytes) return;
+  arrivedBytes = 0;
+  isBusy = true;
+  if (isWatching) return;
+  isWatching = true;
+  lookAfter(firstPauseMs);
+}
+
+function lookAfter(pauseMs: number): void {
+  setTimeout(look, pauseMs, pauseMs).unref();
+}
+
+function look(pauseMs: number): void {
+  if (isBusy) {
+    isBusy = false;
+    return lookAfter(firstPauseMs);
+  }
+  nativeState().addon?.returnFreedBlocks(keptMaxBytes);
+  if (pauseMs < lastPauseMs) lookAfter(2 * pauseMs);
+  else isWatching = false;
+}
