@@ -61,6 +61,7 @@ function whyNoRing(): string | undefined {
     blockAreaBytes: 0,
     takesBlocks: false,
     shareMaxBytes: ringMemoryMaxBytes(),
+    waits: false,
     owner: 0,
     signal: new AbortController().signal,
   });

@@ -351,7 +351,7 @@ function memoryFor(
   const shareMaxBytes = ringMemoryMaxBytes();
   const takesBlocks = leases !== 'off';
   const sizes = { ringBytes, blockAreaBytes, takesBlocks, shareMaxBytes };
-  return new RingMemory(native, { ...sizes, owner, signal });
+  return new RingMemory(native, { ...sizes, waits: true, owner, signal });
 }
 
 function sayHello(

@@ -22,6 +22,8 @@ export interface MemorySettings {
   readonly takesBlocks: boolean;
   /** Bytes that all outboxes of this process may take together. */
   readonly shareMaxBytes: number;
+  /** Memory that other rings have just given up is waited for. */
+  readonly waits: boolean;
   /** Of the peer. */
   readonly owner: number;
   /** Of the hello: what is not there by then is not waited for. */
@@ -66,14 +68,15 @@ export class RingMemory implements HelloMemory {
 
   async create(): Promise<number | undefined> {
     const { capacity, blockArea, nonce } = this.shape;
-    const { shareMaxBytes, owner, signal } = this.#settings;
+    const { shareMaxBytes, waits, owner, signal } = this.#settings;
+    const mayWait = (): boolean => waits && isComingBack();
     const native = this.#native;
     const handle = this.#handle;
     try {
       const make = (): number =>
         native.createOutbox(handle, capacity, blockArea, nonce, shareMaxBytes, owner);
       let made = make();
-      for (let waited = 0; made === usedUp && isComingBack() && waited < waitsMax; waited += 1) {
+      for (let waited = 0; made === usedUp && mayWait() && waited < waitsMax; waited += 1) {
         await pause(waitMs, signal);
         signal.throwIfAborted();
         if (!this.#isOpen) return undefined;

@@ -99,6 +99,11 @@ describe('examples', () => {
     expect(readFileSync(folder.path('to')).equals(bytes)).toBe(true);
   });
 
+  it('python-helper', async () => {
+    const said = await start('python-helper', 'main.mjs', 'two words').ended();
+    expect(said).toBe('2 words, over the socket lane\ntwo: 3\nwords: 5\n');
+  });
+
   it('chat', async () => {
     using folder = scratch();
     await using server = start('chat', 'server.mjs', folder.path('s'));
