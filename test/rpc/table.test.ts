@@ -260,7 +260,10 @@ describe.each(lanes)("the life of a call over the '$lane'", ({ openPair }) => {
         return error;
       },
     );
-    await bringTo(point, driver, handlers, headers.promise);
+    const isThere = bringTo(point, driver, handlers, headers.promise);
+    // On a machine that is busy the deadline may pass on the way: its answer is the same.
+    const mayBeShort = ending === 'its deadline passes' && point !== 'after the end';
+    await (mayBeShort ? Promise.race([isThere, outcome]) : isThere);
     if (ending === 'its caller cancels') stop.abort(reason);
     if (ending === 'the peer dies') pair.cut();
     if (ending === 'nothing happens') {
