@@ -304,7 +304,7 @@ export class Door<G extends Guest> {
     if (ofUid >= sessionsPerUidMax) {
       return full(`uid ${peer.uid} has ${sessionsPerUidMax} sessions open`);
     }
-    if (peer.pid !== undefined && ofProcess >= sessionsPerProcessMax) {
+    if ((peer.pid ?? 0) > 0 && ofProcess >= sessionsPerProcessMax) {
       return full(`process ${peer.pid} has ${sessionsPerProcessMax} sessions open`);
     }
     this.#admitted += 1;

@@ -320,7 +320,7 @@ function watchPeer(
   if (role.side !== 'accepting' || peer.capturedAt !== 'connect') return (session) => session;
   let session: Session | undefined;
   const forget = whenPeerEnds(native, fd, () => {
-    const words = `process ${peer.pid} has ended; another one still holds its end of the socket`;
+    const words = `process ${peer.pid}, which had connected, has ended`;
     session?.terminate(new SidecallError('ERR_SIDECALL_PEER_GONE', words));
   });
   return (made) => {

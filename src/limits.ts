@@ -44,7 +44,7 @@ export const ranges = {
   ringBytes: { standard: MiB, min: 64 * KiB, max: 64 * MiB },
   blockAreaBytes: { standard: 0, min: 0, max: GiB },
   blockBytes: { standard: 0, min: 1, max: GiB },
-  ringMemoryMaxBytes: { standard: 1280 * MiB, min: 0, max: 64 * GiB },
+  ringMemoryMaxBytes: { standard: GiB, min: 0, max: 64 * GiB },
   pollBudgetUs: { standard: 50, min: 0, max: 1_000 },
   restartFirstMs: { standard: 10, min: 1, max: 600_000 },
   restartMaxMs: { standard: 1_000, min: 1, max: 600_000 },

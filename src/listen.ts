@@ -42,8 +42,8 @@ export interface DoorOptions {
   /** Sessions of one uid. Default 1,280; 1 to 65,536. */
   readonly sessionsPerUidMax?: number | undefined;
   /**
-   * Sessions of one process. Default 1,024, or four fifths of `sessionsPerUidMax` where that is more, so that
-   * some places of a uid are left for its other processes. 1 to 65,536.
+   * Sessions of one process, where its pid is visible here. Default 1,024, so that a fifth of the places of a uid is
+   * left for its other processes; or `sessionsPerUidMax` where that alone is given. 1 to 65,536.
    */
   readonly sessionsPerProcessMax?: number | undefined;
   /** Leave the socket file behind at close. Default: it is removed. */
@@ -158,7 +158,7 @@ function checkDoor(options: DoorOptions): Omit<DoorSettings, 'path' | 'privateDi
     hellosMax: number('hellosMax'),
     sessionsMax: number('sessionsMax'),
     sessionsPerUidMax: number('sessionsPerUidMax'),
-    sessionsPerProcessMax: sessionsPerProcessMaxOf(options, number('sessionsPerUidMax')),
+    sessionsPerProcessMax: sessionsPerProcessMaxOf(options),
     bind: {
       mode: options.mode === undefined ? standardMode : checkMode('mode', options.mode),
       gid,
@@ -171,8 +171,9 @@ function checkDoor(options: DoorOptions): Omit<DoorSettings, 'path' | 'privateDi
   };
 }
 
-function sessionsPerProcessMaxOf({ sessionsPerProcessMax }: DoorOptions, perUid: number): number {
+function sessionsPerProcessMaxOf(options: DoorOptions): number {
+  const { sessionsPerProcessMax, sessionsPerUidMax } = options;
   const range = ranges.sessionsPerProcessMax;
   const checked = checkInteger('sessionsPerProcessMax', sessionsPerProcessMax, range);
-  return sessionsPerProcessMax ?? Math.max(checked, Math.floor((perUid * 4) / 5));
+  return sessionsPerProcessMax ?? sessionsPerUidMax ?? checked;
 }

@@ -135,9 +135,7 @@ export interface NativeAddon {
   keepFreedBlocks(): void;
   /** Gives the C library's freed memory back to the kernel, on a thread, where it is more than so much. */
   returnFreedBlocks(aboveBytes: number): void;
-  /** Gives back the outboxes that peers have let go of; how many they still keep behind their sessions. */
-  sweepOutboxes(): number;
-  /** Bytes of our own outboxes in all threads of this process, those that peers keep among them. */
+  /** Bytes of our own outboxes in all threads of this process. */
   ringMemoryBytes(): number;
   ringWriteStaged(ring: number, bytes: number, bulk: number): number;
   ringWriteBytes(ring: number, headerBytes: number, payload: Uint8Array, bulk: number): number;

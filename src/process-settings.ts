@@ -15,9 +15,9 @@ export interface ProcessOptions {
   /**
    * Shared memory of our own that the sessions of this process may hold together, in bytes. The sessions of
    * this thread that would go beyond it get the socket lane, or `SHM_UNAVAILABLE` where `lane: 'ring'` was
-   * asked for. Default 1.25 GiB, which is 1,260 ends of sessions with the default `ringBytes`; 0 to 64 GiB. The last
-   * eighth is for peer processes that have none yet. What other threads hold counts, and what peers keep behind the
-   * end of their sessions; what another copy of this package holds does not.
+   * asked for. Default 1 GiB, which is 1,008 ends of sessions with the default `ringBytes`; 0 to 64 GiB. Beyond it there is an
+   * eighth more for peer processes that have little, no more than a sixteenth. What other threads hold counts; what another copy of this
+   * package holds does not.
    */
   readonly ringMemoryMaxBytes?: number | undefined;
 }

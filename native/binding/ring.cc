@@ -109,18 +109,19 @@ Napi::Value Create(const Napi::CallbackInfo& info) {
     return Throw(env, Error{EINVAL, "createOutbox"});
   }
   Environment& state = State(env);
-  state.rings.SweepKept();
-  auto share = MemoryShare::Reserve(owner, shape.total_bytes(), max_bytes);
-  if (!share.has_value()) return Napi::Number::New(env, kUsedUp);
+  MemoryShare share;
+  if (!share.Reserve(owner, shape.total_bytes(), max_bytes)) {
+    return Napi::Number::New(env, kUsedUp);
+  }
   entry->my_shape = shape;
   if (shape.total_bytes() <= kAtOnceMaxBytes) {
-    return KeepMade(env, *entry, CreateOutbox(shape, std::move(*share)));
+    return KeepMade(env, *entry, CreateOutbox(shape, std::move(share)));
   }
   if (!state.memory.HasThread()) return Throw(env, Error{EAGAIN, "pthread_create"});
   // Work of our own, whoever it is for: a peer is not to blame for how long it takes.
   entry->making = MakeOnThread<Result<Outbox>>(
       state.memory, 0,
-      [shape, kept = std::move(*share)]() mutable { return CreateOutbox(shape, std::move(kept)); },
+      [shape, kept = std::move(share)]() mutable { return CreateOutbox(shape, std::move(kept)); },
       [listeners = state.listeners, number = HandleAt(arguments)] { listeners->Tell(number); });
   return Napi::Number::New(env, kUnderWay);
 }
@@ -280,12 +281,6 @@ Napi::Value ReturnFreed(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// () => outboxes that peers keep behind their sessions; those that are gone are given back.
-Napi::Value SweepKept(const Napi::CallbackInfo& info) {
-  const auto kept = State(info.Env()).rings.SweepKept();
-  return Napi::Number::New(info.Env(), static_cast<double>(kept));
-}
-
 Napi::Value ReservedBytes(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(MemoryShare::ReservedBytes()));
 }
@@ -307,7 +302,6 @@ void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("joinRing", Napi::Function::New<Join>(env));
   exports.Set("keepFreedBlocks", Napi::Function::New<KeepFreed>(env));
   exports.Set("returnFreedBlocks", Napi::Function::New<ReturnFreed>(env));
-  exports.Set("sweepOutboxes", Napi::Function::New<SweepKept>(env));
   exports.Set("ringMemoryBytes", Napi::Function::New<ReservedBytes>(env));
 }
 

@@ -31,12 +31,6 @@ RingTable::~RingTable() {
   }
 }
 
-std::size_t RingTable::SweepKept() {
-  std::vector<UniqueFd> gone = MemoryShare::Sweep();
-  if (!gone.empty()) DropOnThread(*reclaimers, 0, std::move(gone));
-  return MemoryShare::KeptCount();
-}
-
 std::uint32_t RingTable::Open() {
   if (free_.empty()) {
     entries_.push_back(std::make_unique<RingEntry>());

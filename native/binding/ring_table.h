@@ -95,9 +95,6 @@ class RingTable {
   // Whatever is large, or a peer's, is unmapped on a thread, also at the end of the environment.
   ~RingTable();
 
-  // Gives back the shares of outboxes that peers have let go of. Returns how many others there are.
-  std::size_t SweepKept();
-
  private:
   // Of a closed entry, whatever nobody looks at any more.
   void GiveBack(napi_env env, std::uint32_t handle) noexcept;

@@ -131,14 +131,6 @@ int SystemSeals([[maybe_unused]] int fd) {
 #endif
 }
 
-#if defined(__linux__)
-int SystemReopen(int fd, int flags) {
-  char path[32] = {};
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  return RetryOnInterrupt([&] { return ::open(path, flags | O_CLOEXEC); });
-}
-#endif
-
 Mapping Map(int fd, std::uint64_t bytes, bool is_writable, const MemoryCalls& calls) noexcept {
   void* const place = calls.map(fd, bytes, is_writable);
   if (place == MAP_FAILED) return {};
@@ -269,8 +261,7 @@ MemoryCalls MemoryCalls::System() noexcept {
     .resize = SystemResize, .allocate = SystemAllocate, .map = SystemMap, .seal = SystemSeal,
     .seals = SystemSeals,
 #if defined(__linux__)
-    .reopen = SystemReopen, .allocated = SystemAllocated, .present = SystemPresent,
-    .populate = SystemPopulate,
+    .allocated = SystemAllocated, .present = SystemPresent, .populate = SystemPopulate,
 #endif
   };
 }
@@ -294,14 +285,6 @@ Result<Outbox> CreateOutbox(const OutboxShape& shape, MemoryShare share, const M
   // A kernel before 5.1 knows no FUTURE_WRITE and says so above; one that says nothing is not
   // trusted.
   if ((seals & kRequiredSeals) != kRequiredSeals) return Error{EPERM, "fcntl"};
-  // The peer gets an open file of its own, so that it shows when the last one of its is closed.
-  // What the system will not open again goes out itself.
-  UniqueFd shown(calls.reopen(fd.get(), O_RDWR));
-  UniqueFd witness(calls.reopen(fd.get(), O_RDONLY));
-  if (shown.is_open() && witness.is_open()) {
-    share.Watch(std::move(witness));
-    fd = std::move(shown);
-  }
   return Outbox{
       .share = std::move(share), .memory = std::move(memory), .descriptor = std::move(fd)};
 }

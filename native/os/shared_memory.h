@@ -68,7 +68,6 @@ struct MemoryCalls {
   void* (*map)(int fd, std::uint64_t bytes, bool is_writable) = nullptr;
   int (*seal)(int fd) = nullptr;
   int (*seals)(int fd) = nullptr;
-  int (*reopen)(int fd, int flags) = nullptr;
   int (*allocated)(int fd, std::uint64_t& bytes) = nullptr;
   int (*present)(int fd, std::uint64_t bytes, std::uint64_t& pages) = nullptr;
   int (*populate)(void* data, std::uint64_t bytes) = nullptr;

@@ -1,113 +1,59 @@
 // SPDX-License-Identifier: MIT
 #include "os/memory_share.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <vector>
 
 #include "fixture.h"
-#include "os/shared_memory.h"
 
 namespace sidecall {
 namespace {
 
 constexpr std::uint64_t kMiB = 1024 * 1024;
-// No other test reserves meanwhile, but earlier ones may have left something with an owner of
-// theirs.
 constexpr Owner kFirst = 101;
 constexpr Owner kSecond = 102;
+constexpr Owner kThird = 103;
+constexpr Owner kFourth = 104;
 
-OutboxShape Shape() {
-  OutboxShape shape;
-  shape.capacity_bytes = kCapacityMin;
-  return shape;
-}
-
-Outbox MakeFor(Owner owner) {
-  auto share = MemoryShare::Reserve(owner, Shape().total_bytes(), 1024 * kMiB);
-  REQUIRE(share.has_value());
-  auto outbox = CreateOutbox(Shape(), std::move(*share));
-  REQUIRE(outbox.ok());
-  return std::move(outbox.value());
+// Takes a mebibyte at a time until it is refused.
+std::vector<MemoryShare> TakeAll(Owner owner, std::uint64_t max_bytes) {
+  std::vector<MemoryShare> shares;
+  for (;;) {
+    MemoryShare share;
+    if (!share.Reserve(owner, kMiB, max_bytes)) return shares;
+    shares.push_back(std::move(share));
+  }
 }
 
 TEST_CASE("shares are counted, refused beyond what all may take, and given back") {
-  const std::uint64_t before = MemoryShare::ReservedBytes();
+  REQUIRE_EQ(MemoryShare::ReservedBytes(), 0);
   {
-    const auto first = MemoryShare::Reserve(kFirst, 3 * kMiB, before + 5 * kMiB);
-    REQUIRE(first.has_value());
-    CHECK_EQ(MemoryShare::ReservedBytes(), before + 3 * kMiB);
-    CHECK_FALSE(MemoryShare::Reserve(kSecond, 3 * kMiB, before + 5 * kMiB).has_value());
-    CHECK(MemoryShare::Reserve(kSecond, 2 * kMiB, before + 5 * kMiB).has_value());
+    MemoryShare first;
+    MemoryShare second;
+    CHECK(first.Reserve(kFirst, 3 * kMiB, 5 * kMiB));
+    CHECK_EQ(MemoryShare::ReservedBytes(), 3 * kMiB);
+    CHECK_FALSE(second.Reserve(kSecond, 3 * kMiB, 5 * kMiB));
+    CHECK(second.Reserve(kSecond, 2 * kMiB, 5 * kMiB));
   }
-  CHECK_EQ(MemoryShare::ReservedBytes(), before);
-  CHECK_FALSE(MemoryShare::Reserve(kFirst, 1, 0).has_value());
+  CHECK_EQ(MemoryShare::ReservedBytes(), 0);
+  CHECK_FALSE(MemoryShare().Reserve(kFirst, 1, 0));
 }
 
-TEST_CASE("the last eighth is for owners that have nothing yet") {
-  const std::uint64_t max = MemoryShare::ReservedBytes() + 16 * kMiB;
-  std::vector<MemoryShare> shares;
-  for (;;) {
-    auto share = MemoryShare::Reserve(kFirst, kMiB, max);
-    if (!share.has_value()) break;
-    shares.push_back(std::move(*share));
-  }
-  CHECK_EQ(shares.size(), 14);
-  CHECK(MemoryShare::Reserve(kSecond, 2 * kMiB, max).has_value());
+TEST_CASE("one owner may take all, and then others that have little get some more") {
+  constexpr std::uint64_t kMax = 64 * kMiB;
+  const auto first = TakeAll(kFirst, kMax);
+  CHECK_EQ(first.size(), 64);
+  const auto second = TakeAll(kSecond, kMax);
+  CHECK_EQ(second.size(), 4);  // a sixteenth
+  CHECK_FALSE(MemoryShare().Reserve(kThird, 5 * kMiB, kMax));
+  const auto third = TakeAll(kThird, kMax);
+  CHECK_EQ(third.size(), 4);
+  CHECK(TakeAll(kFourth, kMax).empty());  // an eighth in all
+  CHECK(TakeAll(0, kMax).empty());
 }
 
-TEST_CASE("the first outbox of an owner may take all that is left") {
-  const std::uint64_t max = MemoryShare::ReservedBytes() + 16 * kMiB;
-  CHECK(MemoryShare::Reserve(kFirst, 16 * kMiB, max).has_value());
+TEST_CASE("our own process may take what all may take, and no more") {
+  CHECK_EQ(TakeAll(0, 64 * kMiB).size(), 64);
 }
-
-#if defined(__linux__)
-TEST_CASE("a share counts for as long as a peer keeps the memory, mapped or open") {
-  const test::DescriptorsUnchanged unchanged;
-  const std::uint64_t before = MemoryShare::ReservedBytes();
-  const std::size_t kept_before = MemoryShare::KeptCount();
-  const std::uint64_t bytes = Shape().total_bytes();
-  UniqueFd received;
-  void* place = MAP_FAILED;
-  {
-    const Outbox outbox = MakeFor(kFirst);
-    received = UniqueFd(::dup(outbox.descriptor.get()));
-    place = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, received.get(), 0);
-    REQUIRE(place != MAP_FAILED);
-  }
-  CHECK_EQ(MemoryShare::ReservedBytes(), before + bytes);
-  received.Reset();
-  CHECK(MemoryShare::Sweep().empty());
-  CHECK_EQ(MemoryShare::KeptCount(), kept_before + 1);
-  ::munmap(place, bytes);
-  CHECK_EQ(MemoryShare::Sweep().size(), 1);
-  CHECK_EQ(MemoryShare::ReservedBytes(), before);
-  CHECK_EQ(MemoryShare::KeptCount(), kept_before);
-}
-
-TEST_CASE("an outbox whose peer has let go first is given back with its session") {
-  const test::DescriptorsUnchanged unchanged;
-  const std::uint64_t before = MemoryShare::ReservedBytes();
-  { const Outbox outbox = MakeFor(kFirst); }
-  CHECK_EQ(MemoryShare::ReservedBytes(), before);
-}
-
-TEST_CASE("an owner that keeps what it was given gets no more, and others do") {
-  const test::DescriptorsUnchanged unchanged;
-  std::vector<UniqueFd> received;
-  for (std::size_t index = 0; index < MemoryShare::kKeptPerOwnerMax; ++index) {
-    const Outbox outbox = MakeFor(kFirst);
-    received.emplace_back(::dup(outbox.descriptor.get()));
-  }
-  CHECK_FALSE(MemoryShare::Reserve(kFirst, kMiB, 1024 * kMiB).has_value());
-  CHECK(MemoryShare::Reserve(kSecond, kMiB, 1024 * kMiB).has_value());
-  received.clear();
-  std::size_t swept = 0;
-  for (std::size_t round = 0; round < 4; ++round) swept += MemoryShare::Sweep().size();
-  CHECK_EQ(swept, MemoryShare::kKeptPerOwnerMax);
-  CHECK(MemoryShare::Reserve(kFirst, kMiB, 1024 * kMiB).has_value());
-}
-#endif
 
 }  // namespace
 }  // namespace sidecall

@@ -18,14 +18,16 @@ export interface Arrived {
   readonly isBeyond: boolean;
 }
 
-const shortMaxBytes = 256;
+const shortMaxBytes = 1024;
+// Up to this, Node cuts buffers out of memory that they share, and that the last of them keeps.
+const pooledMaxBytes = 4096;
 const lengthBytes = 2;
 const firstRunBytes = 512;
 const runMaxBytes = 16 * 1024;
 
 /** Short messages that arrived one after the other, each behind its length. */
 class Run {
-  #memory = Buffer.allocUnsafe(firstRunBytes);
+  #memory = Buffer.allocUnsafeSlow(firstRunBytes);
   #filled = 0;
   #at = 0;
 
@@ -34,7 +36,7 @@ class Run {
     const end = this.#filled + lengthBytes + bytes.byteLength;
     if (end > runMaxBytes) return false;
     if (end > this.#memory.byteLength) {
-      const memory = Buffer.allocUnsafeSlow(2 * this.#memory.byteLength);
+      const memory = Buffer.allocUnsafeSlow(Math.max(end, 2 * this.#memory.byteLength));
       memory.set(this.#memory.subarray(0, this.#filled));
       this.#memory = memory;
     }
@@ -67,7 +69,7 @@ export class ArrivedQueue {
     const isShort = bytes.byteLength <= shortMaxBytes && assembly === undefined && !isBeyond;
     // One that waits alone, as most do, is taken soon.
     if (isShort && this.#items.length > 0) return this.#pushShort(bytes);
-    const kept = assembly === undefined ? Buffer.from(bytes) : bytes;
+    const kept = assembly === undefined ? this.#copy(bytes) : bytes;
     this.#run = undefined;
     this.#items.push({ bytes: kept, assembly, charge, isBeyond });
   }
@@ -84,6 +86,14 @@ export class ArrivedQueue {
       if (first === this.#run) this.#run = undefined;
     }
     return { bytes, assembly: undefined, charge: chargeOf(bytes.byteLength), isBeyond: false };
+  }
+
+  #copy(bytes: Uint8Array): Uint8Array {
+    const isAlone = this.#items.length === 0;
+    if (isAlone || bytes.byteLength > pooledMaxBytes) return Buffer.from(bytes);
+    const copy = Buffer.allocUnsafeSlow(bytes.byteLength);
+    copy.set(bytes);
+    return copy;
   }
 
   #pushShort(bytes: Uint8Array): void {

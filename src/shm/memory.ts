@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The two outboxes of a connection while its hello is under way: ours is made, the peer's is checked.
 import { randomBytes } from 'node:crypto';
+import { nowMs } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { frameMaxBytes } from '../frame.ts';
 import type { NativeAddon } from '../native.ts';
 import { pause } from '../pause.ts';
 import { HelloFeature, type HelloMemory, type MemoryShape } from '../uds/hello.ts';
 import { wordsOf } from '../words.ts';
-import { isComingBack, sweepSoon } from './kept-memory.ts';
-import { type BlockAgreement, Ring } from './ring.ts';
+import { type BlockAgreement, isComingBack, noteGivenUp, Ring } from './ring.ts';
 
 /** Of the header in front of each record. */
 const recordOverheadBytes = 8;
@@ -30,9 +30,9 @@ export interface MemorySettings {
   readonly signal: AbortSignal;
 }
 
-// Memory that others have just given up is waited for, up to a second.
-const waitMs = 10;
-const waitsMax = 100;
+// Memory that others have just given up is waited for: unmapping it takes a while.
+const waitMs = 25;
+const waitMaxMs = 500;
 
 const usedUp = -1;
 const underWay = -2;
@@ -69,14 +69,16 @@ export class RingMemory implements HelloMemory {
   async create(): Promise<number | undefined> {
     const { capacity, blockArea, nonce } = this.shape;
     const { shareMaxBytes, waits, owner, signal } = this.#settings;
-    const mayWait = (): boolean => waits && isComingBack();
+    const fits = capacity + blockArea < shareMaxBytes;
+    const mayWait = (): boolean => waits && fits && isComingBack();
     const native = this.#native;
     const handle = this.#handle;
     try {
       const make = (): number =>
         native.createOutbox(handle, capacity, blockArea, nonce, shareMaxBytes, owner);
       let made = make();
-      for (let waited = 0; made === usedUp && mayWait() && waited < waitsMax; waited += 1) {
+      const until = nowMs() + waitMaxMs;
+      while (made === usedUp && mayWait() && nowMs() < until) {
         await pause(waitMs, signal);
         signal.throwIfAborted();
         if (!this.#isOpen) return undefined;
@@ -87,12 +89,12 @@ export class RingMemory implements HelloMemory {
         if (!this.#isOpen) return undefined; // the number may be another connection's by now
         made = native.takeOutbox(handle);
       }
-      if (made !== usedUp) {
+      if (made >= 0) {
         this.#isMade = true;
         this.#descriptor = made;
         return made;
       }
-      this.failure = `ringMemoryMaxBytes ${shareMaxBytes} is used up by the rings of this process, or this peer's part of it is`;
+      this.failure = `ringMemoryMaxBytes ${shareMaxBytes} is used up by the rings of this process`;
     } catch (error) {
       signal.throwIfAborted();
       this.failure = `shared memory could not be made: ${wordsOf(error)}`;
@@ -146,7 +148,7 @@ export class RingMemory implements HelloMemory {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#native.closeRing(this.#handle);
-    if (this.#isMade) sweepSoon(this.#native);
+    if (this.#isMade) noteGivenUp();
   }
 
   #closeDescriptor(): void {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The native ring, typed. Figures come through registers, and short frames through memory that both sides
 // know, so that a call allocates nothing.
+import { nowMs } from '../clock.ts';
 import type { NativeAddon } from '../native.ts';
-import { sweepSoon } from './kept-memory.ts';
 
 /** What a call came to. `refused`: our own mistake, such as a ring that was closed. */
 export const Written = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
@@ -239,6 +239,20 @@ export class Ring {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#native.closeRing(this.#handle);
-    sweepSoon(this.#native);
+    noteGivenUp();
   }
+}
+
+// Unmapping takes a while, on a thread, and the memory counts until then.
+const comesBackWithinMs = 1_000;
+let lastGivenUpAt = Number.NEGATIVE_INFINITY;
+
+/** Memory of a ring was given up by this thread. */
+export function noteGivenUp(): void {
+  lastGivenUpAt = nowMs();
+}
+
+/** Memory was given up a moment ago, and may be on its way back. */
+export function isComingBack(): boolean {
+  return nowMs() - lastGivenUpAt < comesBackWithinMs;
 }

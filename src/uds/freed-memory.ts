@@ -11,18 +11,19 @@ const firstPauseMs = 1_000;
 // Garbage is collected late: whoever is quiet is looked at 7 times, in 127 seconds.
 const lastPauseMs = 64_000;
 
+// Between two looks at a process that is quiet.
+const quietBytes = 16 * 1024;
+
 let arrivedBytes = 0;
-let isBusy = false;
+let seenBytes = 0;
 let isWatching = false;
 
 /** So many bytes of messages have arrived. */
 export function noteArrived(bytes: number): void {
   arrivedBytes += bytes;
-  if (arrivedBytes < burstBytes) return;
-  arrivedBytes = 0;
-  isBusy = true;
-  if (isWatching) return;
+  if (isWatching || arrivedBytes - seenBytes < burstBytes) return;
   isWatching = true;
+  seenBytes = arrivedBytes;
   lookAfter(firstPauseMs);
 }
 
@@ -31,10 +32,9 @@ function lookAfter(pauseMs: number): void {
 }
 
 function look(pauseMs: number): void {
-  if (isBusy) {
-    isBusy = false;
-    return lookAfter(firstPauseMs);
-  }
+  const isQuiet = arrivedBytes - seenBytes < quietBytes;
+  seenBytes = arrivedBytes;
+  if (!isQuiet) return lookAfter(firstPauseMs);
   nativeState().addon?.returnFreedBlocks(keptMaxBytes);
   if (pauseMs < lastPauseMs) lookAfter(2 * pauseMs);
   else isWatching = false;

@@ -43,7 +43,7 @@ export class HelloBook {
 
   /**
    * Enters a connection. Where there is no room one goes of the process that has the most, if that is more than
-   * the newcomer's; else the oldest silent one of any; else there is none for the newcomer.
+   * the newcomer's, a silent one first; else a silent one of its own; else there is none for the newcomer.
    * @throws {SidecallError} `LIMIT_CONNECTIONS`.
    */
   enter(peer: Pick<Peer, 'pid' | 'uid'>): HelloTicket {
@@ -92,7 +92,7 @@ export class HelloBook {
     const process = most(among.processes.values(), ({ open }) => open.size);
     const hasMore = process !== undefined && (isOthers || process.open.size > newcomer.open.size);
     const [oldest] = hasMore ? process.open.keys() : [];
-    const silent = oldestSilent((hasMore ? process.open : this.#places).keys(), now);
+    const silent = oldestSilent((hasMore ? process.open : newcomer.open).keys(), now);
     return this.#drop(silent ?? oldest);
   }
 

@@ -31,7 +31,7 @@ export async function isAnswered(
 ): Promise<boolean> {
   for (let attempt = 1; ; attempt += 1) {
     const code = await tryOnce(connect({ path }));
-    if (code === 'ENOENT') return false;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return false;
     if (code !== 'ECONNREFUSED') return true;
     if (attempt === attemptsOf(platform)) return false;
     await pause(attemptPauseMs, never);

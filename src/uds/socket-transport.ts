@@ -108,6 +108,8 @@ export class SocketTransport implements Transport, Polled {
     const socket = this.#socket;
     if (socket === undefined || this.#isOver) return;
     this.#isClosing = true;
+    // Its end has come already, and what came before it waited to be handed out.
+    if (socket.closed) return this.#finish(undefined);
     this.#flush();
     await new Promise<void>((resolve) => {
       socket.once('close', resolve);

@@ -19,10 +19,11 @@ import { nowMs } from '../clock.ts';
 import { SidecallError } from '../errors.ts';
 import { pause } from '../pause.ts';
 import { checkPathLength, socketPathMaxBytes } from './directory.ts';
+import { ownUid } from './peer.ts';
 import { isAnswered, listenAt } from './plain-socket.ts';
 
-const prefix = '.s';
-const namePattern = /^\.s[A-Za-z0-9]{6}$/;
+const prefix = '.scal-';
+const namePattern = /^\.scal-[A-Za-z0-9]{6}$/;
 const lockName = 'l';
 /** The socket that is made here, before it gets its path. */
 const socketName = 's';
@@ -118,6 +119,7 @@ export class StartingPlace {
     const living: string[] = [];
     for (const name of readdirSync(this.#parent)) {
       if (name === this.#name || !namePattern.test(name)) continue;
+      if (!isStarters(join(this.#parent, name))) continue;
       if (await isAnswered(this.#reach(name, lockName))) living.push(name);
       else removeLeftBehind(join(this.#parent, name));
     }
@@ -131,6 +133,12 @@ export class StartingPlace {
     if (!existsSync(`/proc/self/fd/${this.#parentFd}`)) checkPathLength(path);
     return short;
   }
+}
+
+/** A directory that nobody else can have made, or enter. */
+function isStarters(directory: string): boolean {
+  const status = lstatSync(directory, { throwIfNoEntry: false });
+  return status?.isDirectory() === true && status.uid === ownUid() && (status.mode & 0o077) === 0;
 }
 
 /** A starter that was killed leaves its directory. One that is about to listen looks the same for a moment. */

@@ -72,7 +72,6 @@ async function comeIn(path: string, expected: { lane: string }): Promise<number>
     expect(session.lane).toBe(expected.lane);
     expect(await session.client(Desk).add({ a: at, b: 1 })).toEqual({ sum: at + 1 });
   }
-  console.log(waits.map((w) => w.toFixed(0)).join(' '));
   return Math.max(...waits);
 }
 
@@ -96,19 +95,10 @@ describe('one process that wants all there is', () => {
   });
 
   it('leaves ring memory to other processes of its user', async () => {
-    // 16 MiB and a ring each: 65 are seven eighths of 1.25 GiB.
+    // 16 MiB and a ring each: 60 are a gibibyte, one of them of the honest one.
     await attacked('rings', { blockAreaBytes: 16 * 2 ** 20 }, async ({ path, got }) => {
-      expect(got).toEqual({ rings: 65 });
+      expect(got).toEqual({ rings: 59 });
       await comeIn(path, { lane: 'ring' });
-    });
-  });
-
-  it('is charged for the memory that it keeps behind its connections', async () => {
-    await attacked('keep', {}, async ({ path, got, victim }) => {
-      expect(got).toEqual({ kept: 256 });
-      await comeIn(path, { lane: 'ring' });
-      const { descriptors } = await report(victim);
-      expect(descriptors).toBeLessThan(320);
     });
   });
 });

@@ -141,17 +141,26 @@ describe('a path whose permissions are all there is', () => {
 
   it('is not kept by a starter that was killed, whose directory goes after a while', async () => {
     using scratch = scratchDirectory();
-    const left = join(scratch.path, '.sAbCdEf');
+    const left = join(scratch.path, '.scal-AbCdEf');
     mkdirSync(left, 0o700);
     leaveStale(join(left, 'l'));
     {
       await using _listener = await listen({ ...plain, path: scratch.file('first') });
-      expect(readdirSync(scratch.path)).toContain('.sAbCdEf'); // it may be about to listen
+      expect(readdirSync(scratch.path)).toContain('.scal-AbCdEf'); // it may be about to listen
     }
+    // What others call so is no starter's.
+    writeFileSync(scratch.file('.scal-a-file'), '');
+    writeFileSync(scratch.file('.scal-ZyXwVu'), '');
+    mkdirSync(scratch.file('.scal-OpenAl'), 0o755);
     const before = new Date(Date.now() - 120_000);
-    utimesSync(left, before, before);
+    for (const name of readdirSync(scratch.path)) utimesSync(scratch.file(name), before, before);
     await using _listener = await listen({ ...plain, path: scratch.file('second') });
-    expect(readdirSync(scratch.path)).toEqual(['second']);
+    expect(readdirSync(scratch.path).sort()).toEqual([
+      '.scal-OpenAl',
+      '.scal-ZyXwVu',
+      '.scal-a-file',
+      'second',
+    ]);
   });
 
   it('is waited for while another starter is at it, and not for ever', async () => {

@@ -13,7 +13,6 @@ import type { SessionOptions } from '../../src/establish.ts';
 import type { SidecallEvent } from '../../src/events.ts';
 import { listen } from '../../src/listen.ts';
 import { type NativeAddon, requireNative } from '../../src/native.ts';
-import { configure, ringMemoryMaxBytes } from '../../src/process-settings.ts';
 import { bytes } from '../../src/rpc/codec.ts';
 import { type Lease, leased } from '../../src/rpc/lease.ts';
 import { clientStream, service, unary } from '../../src/rpc/service.ts';
@@ -547,12 +546,10 @@ describe('options', () => {
     const Plain = service('Plain', { echo: unary({ request: bytes, response: bytes }) });
     const wanted = { lane: 'auto' as const, blockAreaBytes: 1024 * MiB, leases: 'copy' as const };
     const events: SidecallEvent[] = [];
-    const before = ringMemoryMaxBytes();
-    configure({ ringMemoryMaxBytes: 1024 * MiB });
     await using pair = await openRingPair(
       { ...wanted, onEvent: (event) => events.push(event) },
       { lane: 'auto' },
-    ).finally(() => configure({ ringMemoryMaxBytes: before }));
+    );
     expect(pair.near.lane).toBe('socket');
     expect(pair.near.laneReason).toContain('ringMemoryMaxBytes');
     expect(pair.near.allocate(100).inPlace).toBe(false);

@@ -20,6 +20,7 @@ function frames(count: number): Buffer {
 
 interface End {
   readonly transport: SocketTransport;
+  readonly near: Socket;
   /** What the other side writes to. */
   readonly far: Socket;
   count: number;
@@ -43,7 +44,7 @@ async function open(bytes: Buffer, onFrame: () => void): Promise<End> {
   await new Promise((done) => far.write(bytes, done));
   const transport = new SocketTransport(streamOpener(near));
   let onEnd: (error: unknown) => void = () => undefined;
-  const end: End = { transport, far, count: 0, ended: new Promise((done) => (onEnd = done)) };
+  const end: End = { transport, near, far, count: 0, ended: new Promise((done) => (onEnd = done)) };
   const receiver: FrameReceiver = {
     onFrame: () => {
       end.count += 1;
@@ -124,6 +125,17 @@ describe('one turn of the loop on the socket lane', () => {
     end.far.end();
     expect(await end.ended).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
     expect(end.count).toBe(599);
+  });
+
+  it('can be closed while it hands out what came before the end of its peer', async () => {
+    const end = await open(frames(3_000), () => undefined);
+    while (end.count === 0) await new Promise((done) => setImmediate(done));
+    end.far.destroy();
+    end.near.destroy(); // as a write that fails does
+    await once(end.near, 'close');
+    expect(end.count).toBeLessThan(3_000);
+    await end.transport.close();
+    expect(await end.ended).toBeUndefined();
   });
 
   it('ends at once, with what waits, when it is destroyed or closed by us', async () => {

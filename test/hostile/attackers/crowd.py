@@ -1,10 +1,8 @@
 """One process that wants all there is: crowd.py PATH ACT. Prints how much it has got as JSON, keeps it until its input
 ends, and, with `drip`, goes on meanwhile."""
-import array
 import json
 import resource
 import select
-import socket
 import sys
 import time
 
@@ -84,19 +82,5 @@ def rings():
     say(rings=len(kept))
 
 
-def keep():
-    """Takes the other side's memory with the hello, ends the connection, and keeps the memory."""
-    fd, _ = wire.memory(0)
-    while len(kept) < 2000:
-        sock = wire.connect(path)
-        sock.sendall(wire.hello(wire.FOLLOWS, wire.RING, 0))
-        _, control, _, _ = sock.recvmsg(64, socket.CMSG_SPACE(4))
-        sock.close()
-        if not control:
-            break
-        kept.append(array.array("i", control[0][2])[0])
-    say(kept=len(kept))
-
-
-{"drip": drip, "sessions": sessions, "rings": rings, "keep": keep}[act]()
+{"drip": drip, "sessions": sessions, "rings": rings}[act]()
 sys.stdin.read()
