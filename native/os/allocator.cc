@@ -20,12 +20,19 @@ void KeepFreedBlocks() noexcept {
 #endif
 }
 
-void ReturnFreedBlocks([[maybe_unused]] std::size_t above_bytes) noexcept {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
-  if (::mallinfo2().fordblks > above_bytes) ::malloc_trim(above_bytes / 2);
-#elif defined(__GLIBC__)
-  if (static_cast<unsigned>(::mallinfo().fordblks) > above_bytes) ::malloc_trim(above_bytes / 2);
-#endif
+#if defined(__GLIBC__)
+// Newer glibc has mallinfo2(), whose figures do not wrap at 4 GiB: then too little is given back,
+// once.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static std::size_t FreedBytes() noexcept { return static_cast<unsigned>(::mallinfo().fordblks); }
+#pragma GCC diagnostic pop
+
+void ReturnFreedBlocks(std::size_t above_bytes) noexcept {
+  if (FreedBytes() > above_bytes) ::malloc_trim(above_bytes / 2);
 }
+#else
+void ReturnFreedBlocks(std::size_t) noexcept {}
+#endif
 
 }  // namespace sidecall

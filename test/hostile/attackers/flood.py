@@ -1,0 +1,68 @@
+"""A session over the socket that opens and resets calls by the thousand in one write: flood.py PATH SECONDS SESSIONS. Reads
+what comes back, so that nothing but the work counts. Prints how many were sent as JSON."""
+import json
+import select
+import struct
+import sys
+import time
+
+import wire
+
+path, seconds, count = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+NAME = b"Desk.add"
+BODY = b'{"a":1,"b":2}'
+ROUND = 1000
+
+
+def frame(header, payload=b""):
+    return struct.pack("<I", len(header) + len(payload)) + header + payload
+
+
+def header(kind, flags, aux, slot, generation, *fields):
+    return struct.pack(f"<BBHII{len(fields)}I", kind, flags, aux, slot, generation, *fields)
+
+
+def meet():
+    sock = wire.connect(path)
+    sock.sendall(wire.hello())
+    wire.receive(sock, 72)
+    sock.sendall(wire.answer(1))
+    sock.sendall(frame(header(12, 0, 0, 0, 0, 0)) + frame(header(1, 0, 0, 0, 0), NAME))
+    sock.setblocking(False)
+    return sock
+
+
+def flood_of(generation):
+    out = bytearray()
+    for slot in range(ROUND):
+        out += frame(header(2, 3, 1, slot, generation, 0, 0xFFFFFFFF, 0, len(BODY), 0, 0), BODY)
+        out += frame(header(7, 1, 1, slot, generation))
+    return bytes(out)
+
+
+socks = {meet(): [1, b""] for _ in range(count)}
+sent = 0
+end = time.monotonic() + seconds
+while time.monotonic() < end and socks:
+    readable, writable, _ = select.select(list(socks), list(socks), [], 0.1)
+    for sock in readable:
+        try:
+            if not sock.recv(1 << 20):
+                del socks[sock]
+        except OSError:
+            socks.pop(sock, None)
+    for sock in writable:
+        if sock not in socks:
+            continue
+        state = socks[sock]
+        if not state[1]:
+            state[1] = flood_of(state[0])
+            state[0] += 1
+            sent += 2 * ROUND
+        try:
+            state[1] = state[1][sock.send(state[1]) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            del socks[sock]
+print(json.dumps({"frames": sent, "sessions left": len(socks)}), flush=True)
