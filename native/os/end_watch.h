@@ -32,7 +32,7 @@ class EndWatch {
  private:
   struct State;
   std::shared_ptr<State> state_;
-  Workers::Starter start_;
+  [[maybe_unused]] Workers::Starter start_;  // macOS has no thread here
 };
 
 }  // namespace sidecall
