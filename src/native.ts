@@ -135,6 +135,8 @@ export interface NativeAddon {
   keepFreedBlocks(): void;
   /** Gives the C library's freed memory back to the kernel, on a thread, where it is more than so much. */
   returnFreedBlocks(aboveBytes: number): void;
+  /** Is memory of closed rings of this thread being unmapped? It counts until then. */
+  isReclaiming(): boolean;
   /** Bytes of our own outboxes in all threads of this process. */
   ringMemoryBytes(): number;
   ringWriteStaged(ring: number, bytes: number, bulk: number): number;

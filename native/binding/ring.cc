@@ -281,6 +281,11 @@ Napi::Value ReturnFreed(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// () => is memory of closed rings being unmapped?
+Napi::Value IsReclaiming(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), State(info.Env()).rings.reclaimers->pending() > 0);
+}
+
 Napi::Value ReservedBytes(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(MemoryShare::ReservedBytes()));
 }
@@ -302,6 +307,7 @@ void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("joinRing", Napi::Function::New<Join>(env));
   exports.Set("keepFreedBlocks", Napi::Function::New<KeepFreed>(env));
   exports.Set("returnFreedBlocks", Napi::Function::New<ReturnFreed>(env));
+  exports.Set("isReclaiming", Napi::Function::New<IsReclaiming>(env));
   exports.Set("ringMemoryBytes", Napi::Function::New<ReservedBytes>(env));
 }
 

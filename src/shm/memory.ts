@@ -8,7 +8,7 @@ import type { NativeAddon } from '../native.ts';
 import { pause } from '../pause.ts';
 import { HelloFeature, type HelloMemory, type MemoryShape } from '../uds/hello.ts';
 import { wordsOf } from '../words.ts';
-import { type BlockAgreement, isComingBack, noteGivenUp, Ring } from './ring.ts';
+import { type BlockAgreement, Ring } from './ring.ts';
 
 /** Of the header in front of each record. */
 const recordOverheadBytes = 8;
@@ -30,9 +30,11 @@ export interface MemorySettings {
   readonly signal: AbortSignal;
 }
 
-// Memory that others have just given up is waited for: unmapping it takes a while.
-const waitMs = 25;
-const waitMaxMs = 500;
+// Memory of a ring whose session is about to close is waited for a moment, and memory that is being unmapped half as long as
+// a hello may take.
+const waitMs = 10;
+const graceMs = 100;
+const waitMaxMs = 1_000;
 
 const usedUp = -1;
 const underWay = -2;
@@ -45,7 +47,6 @@ export class RingMemory implements HelloMemory {
   readonly #handle: number;
   #descriptor = -1;
   #isOpen = true;
-  #isMade = false;
   /** What stood in the way of a ring, as far as this side did it. */
   failure: string | undefined;
 
@@ -69,16 +70,17 @@ export class RingMemory implements HelloMemory {
   async create(): Promise<number | undefined> {
     const { capacity, blockArea, nonce } = this.shape;
     const { shareMaxBytes, waits, owner, signal } = this.#settings;
-    const fits = capacity + blockArea < shareMaxBytes;
-    const mayWait = (): boolean => waits && fits && isComingBack();
     const native = this.#native;
+    const fits = capacity + blockArea < shareMaxBytes;
     const handle = this.#handle;
     try {
       const make = (): number =>
         native.createOutbox(handle, capacity, blockArea, nonce, shareMaxBytes, owner);
       let made = make();
-      const until = nowMs() + waitMaxMs;
-      while (made === usedUp && mayWait() && nowMs() < until) {
+      const begun = nowMs();
+      while (made === usedUp && waits && fits) {
+        const waited = nowMs() - begun;
+        if (waited >= (native.isReclaiming() ? waitMaxMs : graceMs)) break;
         await pause(waitMs, signal);
         signal.throwIfAborted();
         if (!this.#isOpen) return undefined;
@@ -90,7 +92,6 @@ export class RingMemory implements HelloMemory {
         made = native.takeOutbox(handle);
       }
       if (made >= 0) {
-        this.#isMade = true;
         this.#descriptor = made;
         return made;
       }
@@ -148,7 +149,6 @@ export class RingMemory implements HelloMemory {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#native.closeRing(this.#handle);
-    if (this.#isMade) noteGivenUp();
   }
 
   #closeDescriptor(): void {

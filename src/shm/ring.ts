@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The native ring, typed. Figures come through registers, and short frames through memory that both sides
 // know, so that a call allocates nothing.
-import { nowMs } from '../clock.ts';
 import type { NativeAddon } from '../native.ts';
 
 /** What a call came to. `refused`: our own mistake, such as a ring that was closed. */
@@ -239,20 +238,5 @@ export class Ring {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#native.closeRing(this.#handle);
-    noteGivenUp();
   }
-}
-
-// Unmapping takes a while, on a thread, and the memory counts until then.
-const comesBackWithinMs = 1_000;
-let lastGivenUpAt = Number.NEGATIVE_INFINITY;
-
-/** Memory of a ring was given up by this thread. */
-export function noteGivenUp(): void {
-  lastGivenUpAt = nowMs();
-}
-
-/** Memory was given up a moment ago, and may be on its way back. */
-export function isComingBack(): boolean {
-  return nowMs() - lastGivenUpAt < comesBackWithinMs;
 }

@@ -1,0 +1,247 @@
+// A listener under attack for as long as it is told: attackers in a mix, one or two at a time, beside canaries that call it over both
+// lanes. Says what the canaries saw under each attack, and whether the victim ends as it began.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { connect, service, unary } from '../dist/index.js';
+import { fail, root } from './lib.mjs';
+
+const usage = `usage: npm run test:attacks -- [options]
+
+  --minutes N   how long, 0.5 to 120 (default 30)
+  --seed N      of the order of the attacks (default: printed, taken from the clock)
+  --json FILE   writes what was measured
+  --help`;
+
+const { values: options } = parseOptions();
+if (options.help) {
+  console.log(usage);
+  process.exit(0);
+}
+const minutes = Number(options.minutes);
+if (!(minutes >= 0.5 && minutes <= 120)) fail(`--minutes must be 0.5 to 120\n\n${usage}`);
+const seed = options.seed === undefined ? Date.now() % 1_000_000 : Number(options.seed);
+if (!Number.isInteger(seed)) fail(`--seed must be an integer\n\n${usage}`);
+
+function parseOptions() {
+  try {
+    return parseArgs({
+      options: {
+        minutes: { type: 'string', default: '30' },
+        seed: { type: 'string' },
+        json: { type: 'string' },
+        help: { type: 'boolean' },
+      },
+    });
+  } catch (error) {
+    return fail(`${error.message}\n\n${usage}`);
+  }
+}
+
+const Desk = service('Desk', { add: unary() });
+const roundMs = 6_000;
+const quietMs = 10_000;
+const seconds = String(roundMs / 1_000);
+/** Name of an attack, and how its program is called behind the path. Those without seconds end with their input. */
+const attacks = {
+  'holds a lock of its memory': ['memory.py', 'hold-the-lock', seconds],
+  'offers a gibibyte again and again': ['memory.py', 'offer-again', seconds],
+  'offers blocks behind the end': ['memory.py', 'blocks-beyond', seconds],
+  'offers blocks that it alone keeps': ['memory.py', 'beyond-and-gone', seconds],
+  'says hello and nothing more': ['memory.py', 'hello-alone', seconds],
+  'sends sockets that linger': ['memory.py', 'lingering', seconds],
+  'sends files whose close hangs': ['closing.py', '1'],
+  'drips hellos': ['crowd.py', 'drip'],
+  'takes all sessions': ['crowd.py', 'sessions'],
+  'takes all ring memory': ['crowd.py', 'rings'],
+  'opens and resets calls': ['flood.py', seconds, '4'],
+  'connects and leaves': ['knock.py', seconds],
+  'dies, and a child holds its socket': ['forking.py', 'socket'],
+};
+
+class Victim {
+  #child = spawn(
+    process.execPath,
+    ['--expose-gc', join(root, 'test/e2e/programs/victim.mjs'), '{}'],
+    {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  );
+  #lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
+
+  async next() {
+    const { value, done } = await this.#lines.next();
+    if (done)
+      fail(`the victim ended: exit code ${this.#child.exitCode}, ${this.#child.signalCode}`);
+    return JSON.parse(value);
+  }
+
+  report() {
+    this.#child.stdin.write('report\n');
+    return this.next();
+  }
+
+  async end() {
+    this.#child.stdin.write('exit\n');
+    const [code, signal] = await once(this.#child, 'exit');
+    return { code, signal };
+  }
+}
+
+/** Calls one after the other, and keeps how long each took. */
+class Canary {
+  calls = 0;
+  #waits = [];
+  #isOver = false;
+  #running;
+
+  constructor(session) {
+    this.session = session;
+    this.#running = this.#run(session.client(Desk));
+  }
+
+  async #run(desk) {
+    while (!this.#isOver) {
+      const begun = performance.now();
+      const { sum } = await desk.add({ a: this.calls, b: 1 });
+      this.#waits.push(performance.now() - begun);
+      this.calls += 1;
+      if (sum !== this.calls) fail(`a canary got ${sum} instead of ${this.calls}`);
+      await sleep(1);
+    }
+  }
+
+  takeWaits() {
+    return this.#waits.splice(0);
+  }
+
+  async stop() {
+    this.#isOver = true;
+    await this.#running;
+    await this.session.close();
+  }
+}
+
+function numbers(from) {
+  let state = from >>> 0;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+async function attack(path, [program, ...rest]) {
+  const file = join(root, 'test/hostile/attackers', program);
+  const child = spawn('python3', [file, path, ...rest], { stdio: ['pipe', 'ignore', 'ignore'] });
+  child.stdin.on('error', () => undefined);
+  const ended = once(child, 'exit');
+  await sleep(roundMs);
+  child.stdin.end();
+  const late = setTimeout(() => child.kill('SIGKILL'), 20_000);
+  await ended;
+  clearTimeout(late);
+}
+
+function quantile(sorted, part) {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
+}
+
+function summary(waits) {
+  const sorted = [...waits].sort((a, b) => a - b);
+  return {
+    calls: sorted.length,
+    p50: quantile(sorted, 0.5),
+    p99: quantile(sorted, 0.99),
+    max: sorted.at(-1) ?? Number.NaN,
+  };
+}
+
+const seen = new Map();
+function note(name, canaries) {
+  for (const canary of canaries) {
+    const key = `${name}\t${canary.session.lane}`;
+    const waits = seen.get(key) ?? [];
+    for (const wait of canary.takeWaits()) waits.push(wait);
+    seen.set(key, waits);
+  }
+}
+
+function forget(canaries) {
+  for (const canary of canaries) canary.takeWaits();
+}
+
+console.log(`attacks for ${minutes} min, seed ${seed}`);
+const victim = new Victim();
+const { path } = await victim.next();
+const canaries = [];
+for (const lane of ['ring', 'socket']) canaries.push(new Canary(await connect({ path, lane })));
+await sleep(2_000);
+forget(canaries);
+await sleep(quietMs);
+note('quiet', canaries);
+const before = await victim.report();
+const pick = numbers(seed);
+const names = Object.keys(attacks);
+const until = performance.now() + minutes * 60_000;
+let rounds = 0;
+let longestDelayMs = 0;
+while (performance.now() < until) {
+  const chosen = rounds < names.length ? [names[rounds]] : [names[pick(names.length)]];
+  if (rounds >= names.length && pick(2) === 1) chosen.push(names[pick(names.length)]);
+  forget(canaries);
+  await Promise.all(chosen.map((name) => attack(path, attacks[name])));
+  note(chosen.length === 1 ? chosen[0] : 'two at once', canaries);
+  const report = await victim.report();
+  longestDelayMs = Math.max(longestDelayMs, report.longestDelayMs);
+  rounds += 1;
+  const left = Math.max(0, (until - performance.now()) / 60_000).toFixed(1);
+  const state = `${report.sessions} sessions, ${report.descriptors} descriptors, ${report.residentMiB.toFixed(0)} MiB, delay ${report.longestDelayMs.toFixed(0)} ms`;
+  console.log(`${rounds} rounds, ${left} min left: ${chosen.join(' + ')}: ${state}`);
+}
+await sleep(3_000);
+forget(canaries);
+await sleep(quietMs);
+note('quiet, afterwards', canaries);
+const calls = canaries.reduce((sum, canary) => sum + canary.calls, 0);
+let after = await victim.report();
+for (let wait = 0; wait < 60 && !isAsBefore(); wait += 1) {
+  await sleep(1_000);
+  after = await victim.report();
+}
+
+function isAsBefore() {
+  const isSame = (name) => after[name] <= before[name];
+  return isSame('descriptors') && isSame('maps') && after.sessions === canaries.length;
+}
+
+const ended = isAsBefore();
+await Promise.all(canaries.map((canary) => canary.stop()));
+const exit = await victim.end();
+const rows = [...seen].map(([key, waits]) => {
+  const [name, lane] = key.split('\t');
+  return { name, lane, ...summary(waits) };
+});
+const quiet = Object.fromEntries(
+  rows.filter(({ name }) => name === 'quiet').map(({ lane, p99 }) => [lane, p99]),
+);
+console.log('\n| attack | lane | calls | p50 ms | p99 ms | max ms | p99 / quiet |');
+console.log('| --- | --- | --- | --- | --- | --- | --- |');
+for (const { name, lane, calls: count, p50, p99, max } of rows) {
+  const figures = [p50, p99, max].map((ms) => ms.toFixed(2)).join(' | ');
+  console.log(`| ${name} | ${lane} | ${count} | ${figures} | ${(p99 / quiet[lane]).toFixed(1)} |`);
+}
+console.log(`\nbefore ${JSON.stringify(before)}\nafter  ${JSON.stringify(after)}`);
+console.log(
+  `${rounds} rounds, ${calls} calls of canaries, longest delay ${longestDelayMs.toFixed(0)} ms`,
+);
+if (options.json !== undefined) {
+  const result = { minutes, seed, rounds, calls, longestDelayMs, before, after, rows };
+  writeFileSync(options.json, `${JSON.stringify(result, undefined, 2)}\n`);
+}
+if (exit.code !== 0) fail(`the victim ended with ${JSON.stringify(exit)}`);
+if (!ended) fail('the victim did not end as it began');
+console.log('the victim ended as it began');
