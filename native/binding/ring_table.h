@@ -92,7 +92,7 @@ class RingTable {
   RingTable() = default;
   RingTable(const RingTable&) = delete;
   RingTable& operator=(const RingTable&) = delete;
-  // Whatever is large, or a peer's, is unmapped on a thread, also at the end of the environment.
+  // Large memory, and a peer's, is unmapped on a thread, also at the end of the environment.
   ~RingTable();
 
  private:

@@ -21,7 +21,7 @@ class EndWatch {
   explicit EndWatch(Tell tell, Workers::Starter start = Workers::Start);
   EndWatch(const EndWatch&) = delete;
   EndWatch& operator=(const EndWatch&) = delete;
-  // Nothing is told afterwards but what is being told.
+  // `tell` is not called afterwards; a call that has begun goes on.
   ~EndWatch();
 
   // False: this system cannot tell (before Linux 6.5, and macOS), or the process has ended already.

@@ -101,7 +101,7 @@ struct Workers::State {
     });
   }
 
-  // Nothing: none may begin now.
+  // Returns nullptr where no task may begin now.
   std::unique_ptr<Task> TakeNext(std::uint64_t& id) {
     const auto next = FindNext();
     if (next == waiting.end()) return nullptr;

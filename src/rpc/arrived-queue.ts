@@ -67,7 +67,7 @@ export class ArrivedQueue {
   /** `bytes` are copied where they have no `assembly`. */
   push(bytes: Uint8Array, assembly: Assembly | undefined, charge: number, isBeyond: boolean): void {
     const isShort = bytes.byteLength <= shortMaxBytes && assembly === undefined && !isBeyond;
-    // One that waits alone, as most do, is taken soon.
+    // A message that waits alone, as most do, is taken soon.
     if (isShort && this.#items.length > 0) return this.#pushShort(bytes);
     const kept = assembly === undefined ? this.#copy(bytes) : bytes;
     this.#run = undefined;
