@@ -10,7 +10,7 @@ import { bytes } from '../dist/rpc/codec.js';
 import { ReceiveCredit, SendCredit } from '../dist/rpc/credit.js';
 import { json } from '../dist/rpc/json.js';
 import { PollBudget } from '../dist/shm/poll-budget.js';
-import { activate, deactivate } from '../dist/shm/poller.js';
+import { activate, deactivate } from '../dist/poller.js';
 import { RingPair } from './micro-ring.mjs';
 import { messageType, objectOf, payloadOf } from './rows.mjs';
 

@@ -150,6 +150,17 @@ describe('style', () => {
     }
   });
 
+  it('every module of dist/ that a program beside src/ imports has a source', () => {
+    for (const folder of ['bench', 'scripts', 'examples', 'demo', 'test']) {
+      for (const path of filesBelow(folder, /^(?!.*node_modules).*\.m?[jt]s$/)) {
+        const text = readFileSync(join(root, folder, path), 'utf8');
+        for (const [, target] of text.matchAll(/(?:from |import\()'\.[./]*\/dist\/([^']+)\.js'/g)) {
+          expect(sources, `${folder}/${path}`).toContain(`${target}.ts`);
+        }
+      }
+    }
+  });
+
   it('tests are neither skipped nor focused nor retried', () => {
     for (const path of filesBelow('test', /\.ts$/)) {
       const text = readFileSync(join(root, 'test', path), 'utf8');
