@@ -5,12 +5,12 @@ import { parseArgs } from 'node:util';
 import { Bench } from 'tinybench';
 import { emptyHeader, FrameDecoder, HeaderWriter, readHeader } from '../dist/frame.js';
 import { requireNative } from '../dist/native.js';
+import { activate, deactivate } from '../dist/poller.js';
 import { protobuf } from '../dist/protobuf.js';
 import { bytes } from '../dist/rpc/codec.js';
 import { ReceiveCredit, SendCredit } from '../dist/rpc/credit.js';
 import { json } from '../dist/rpc/json.js';
 import { PollBudget } from '../dist/shm/poll-budget.js';
-import { activate, deactivate } from '../dist/poller.js';
 import { RingPair } from './micro-ring.mjs';
 import { messageType, objectOf, payloadOf } from './rows.mjs';
 
@@ -136,7 +136,7 @@ function poller() {
     budget.onRecords(now, true);
     budget.isSpent(now);
   });
-  const rested = { isAwake: false, serve: () => undefined, rest: () => true };
+  const rested = { owner: 1, isAwake: false, serve: () => undefined, rest: () => true };
   add('poller: wake and rest a ring', () => {
     activate(rested);
     deactivate(rested);

@@ -28,6 +28,7 @@ import {
   type PeerPolicy,
 } from './uds/peer.ts';
 import { listenAtPlainPath, type PlainServer } from './uds/plain-path.ts';
+import { readableWaits } from './uds/readable.ts';
 
 /** Checked options that every listener has. */
 export interface DoorSettings {
@@ -48,6 +49,8 @@ export interface DoorSettings {
 }
 
 const exhaustedPauseMs = 1_000;
+/** So many connections in their hello at once are no crowd. */
+const crowdMin = 32;
 
 /** What a listener lets in: a session, or a plain connection. */
 export interface Guest {
@@ -63,6 +66,8 @@ type Admit = () => SidecallError | undefined;
 
 /** What becomes of a connection whose peer the policy has accepted. */
 export interface DoorHost<G extends Guest> {
+  /** Guests speak first: in a crowd, one that has said nothing yet costs next to nothing. */
+  readonly guestsSpeakFirst: boolean;
   /** Owns the descriptor from here on, also where it throws. */
   receive(arrival: {
     readonly native: NativeAddon;
@@ -171,10 +176,31 @@ export class Door<G extends Guest> {
   /** @internal */
   onConnection(fd: number): void {
     const native = this.#settings.native as NativeAddon;
-    const known = this.#identify(native, fd);
-    const ticket = known && this.#enter(known.peer);
-    if (known === undefined || ticket === undefined) {
+    const ticket = this.#enterByKernel(native, fd);
+    if (ticket === undefined) {
       native.closeDescriptor(fd);
+      return;
+    }
+    ticket.hasUnread = () => hasUnread(native, fd);
+    const isCrowd = this.#hellos.size > crowdMin;
+    if (!isCrowd || !this.#host.guestsSpeakFirst || ticket.uid !== ownUid()) {
+      this.#begin(native, fd, ticket);
+      return;
+    }
+    // Its turn comes with its first byte. What ended the wait, the time or the listener, is found behind it.
+    const waits = readableWaits(native);
+    const endAt = ticket.enteredAt + this.#settings.helloTimeoutMs;
+    const wait = waits.wait(fd, ticket.owner, endAt, () => this.#begin(native, fd, ticket));
+    ticket.onAbort = () => waits.end(wait);
+  }
+
+  #begin(native: NativeAddon, fd: number, ticket: HelloTicket): void {
+    const known = this.#identify(native, fd);
+    if (known === undefined || ticket.reason !== undefined) {
+      this.#hellos.leave(ticket);
+      native.closeDescriptor(fd);
+      if (known !== undefined && ticket.reason !== undefined)
+        this.#report(ticket.reason, known.peer);
       return;
     }
     const { peer } = known;
@@ -246,8 +272,13 @@ export class Door<G extends Guest> {
     try {
       const what = `a connection to ${this.path}`;
       const { helloTimeoutMs } = this.#settings;
-      const guest = await withDeadline(what, helloTimeoutMs, ticket.signal, (signal) =>
-        attempt(meeting, signal),
+      const elapsedMs = nowMs() - ticket.enteredAt;
+      const guest = await withDeadline(
+        what,
+        helloTimeoutMs,
+        ticket.signal,
+        (signal) => attempt(meeting, signal),
+        elapsedMs,
       );
       this.#adopt(guest);
     } catch (error) {
@@ -268,7 +299,17 @@ export class Door<G extends Guest> {
     }
   }
 
-  /** A place among those that are in their hello. undefined: there is none. */
+  /** A place among those that are in their hello, for whom the kernel names. undefined: there is none. */
+  #enterByKernel(native: NativeAddon, fd: number): HelloTicket | undefined {
+    try {
+      return this.#hellos.enter(native.peerIds(fd));
+    } catch (error) {
+      const known = this.#identify(native, fd);
+      if (known !== undefined) this.#report(SidecallError.from(error), known.peer);
+      return undefined;
+    }
+  }
+
   #enter(peer: Peer): HelloTicket | undefined {
     try {
       return this.#hellos.enter(peer);
@@ -360,6 +401,14 @@ export class Door<G extends Guest> {
 /** What is known of a connection that is not a session yet. */
 interface Meeting {
   isAdmitted: boolean;
+}
+
+function hasUnread(native: NativeAddon, fd: number): boolean {
+  try {
+    return native.queuedBytes(fd) > 0;
+  } catch {
+    return false; // closed: its meeting is about to end
+  }
 }
 
 function countDown<Key>(counts: Map<Key, number>, key: Key): void {

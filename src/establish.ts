@@ -234,12 +234,13 @@ export async function establishOverDescriptor(
       hello.isRing && memory !== undefined
         ? new RingTransport({
             ring: memory.join(fd, hello.peer.features),
+            owner,
             lendsInPlace: settings.leases === 'in-place-trusted',
             frameMaxBytes: memory.frameMaxBytes,
             open,
             pollBudgetUs: pollBudgetOf(settings.pollBudgetUs),
           })
-        : new SocketTransport(open);
+        : new SocketTransport(open, owner);
     const endWithPeer = watchPeer(native, fd, peer, role);
     return endWithPeer(makeSession(transport, peer, hello, laneReason, settings));
   } catch (error) {
@@ -267,7 +268,7 @@ export async function establishOverStream(
     signal.throwIfAborted();
     const reason = settings.lane === 'socket' ? asked : `there is no addon: ${addonReason()}`;
     if (settings.lane === 'ring') throw unavailable(reason);
-    const transport = new SocketTransport(streamOpener(socket));
+    const transport = new SocketTransport(streamOpener(socket), ownerOf(peer));
     return makeSession(transport, peer, hello, reason, settings);
   } catch (error) {
     socket.destroy();
@@ -276,7 +277,7 @@ export async function establishOverStream(
 }
 
 /**
- * Runs one attempt under a deadline of its own, and the caller's signal.
+ * Runs one attempt under a deadline of its own, and the caller's signal. `elapsedMs`: what of the time is over.
  * @throws {SidecallError} `HELLO_TIMEOUT`, or `signal.reason`.
  */
 export async function withDeadline<T>(
@@ -284,12 +285,16 @@ export async function withDeadline<T>(
   timeoutMs: number,
   signal: AbortSignal | undefined,
   attempt: (signal: AbortSignal) => Promise<T>,
+  elapsedMs = 0,
 ): Promise<T> {
   const controller = new AbortController();
-  const timer = setTimeout(() => {
-    const words = `${what}: not finished within ${timeoutMs} ms`;
-    controller.abort(new SidecallError('ERR_SIDECALL_HELLO_TIMEOUT', words));
-  }, timeoutMs);
+  const timer = setTimeout(
+    () => {
+      const words = `${what}: not finished within ${timeoutMs} ms`;
+      controller.abort(new SidecallError('ERR_SIDECALL_HELLO_TIMEOUT', words));
+    },
+    Math.max(0, timeoutMs - elapsedMs),
+  );
   const onAbort = (): void => controller.abort(signal?.reason);
   signal?.addEventListener('abort', onAbort);
   // The attempt owns what it was given, so it runs (and cleans up) even where it is over already.

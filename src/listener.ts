@@ -40,6 +40,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
         establishOverDescriptor(native, fd, peer, roleOf(admit), session, signal, wire),
       receiveStream: ({ socket, peer, admit, signal }) =>
         establishOverStream(socket, peer, roleOf(admit), session, signal),
+      guestsSpeakFirst: true,
       onClosing: async () => registry.shutDown(),
     });
     return new Listener(door, registry);

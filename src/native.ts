@@ -49,6 +49,8 @@ export interface NativeAddon {
   ownCredentials(): { pid: number; uid: number; gid: number; groups: number[] };
   dieWithParent(pid: number): 'armed' | 'not-child' | 'orphaned' | 'unsupported';
   peerCredentials(fd: number): NativePeer;
+  /** The same without the rest, for a fifth of the time. */
+  peerIds(fd: number): { pid: number; uid: number };
   socketPair(): { near: number; far: number };
   bindSocket(path: string): number;
   listenOn(fd: number, backlog: number): void;
@@ -82,6 +84,8 @@ export interface NativeAddon {
     isAdmitted: boolean,
     owner: number,
   ): NativeReceived | undefined;
+  /** Each of the first `count` descriptors becomes 1 where a receive would not wait, else 0. */
+  markReadable(descriptors: Int32Array, count: number): void;
   /** Bytes that the kernel holds for us at this moment. */
   queuedBytes(fd: number): number;
   /** 0: a descriptor of its may be taken; 1: closes of descriptors hang; 2: checks of memory do. */

@@ -47,6 +47,7 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
         socket.destroy();
         throw full;
       },
+      guestsSpeakFirst: false,
       onClosing: async () => undefined,
     });
     return new PlainListener(door);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Looks at the rings of this thread while they are awake, and at the sockets that have more than they may hand out in one
-// turn, once per turn of the event loop. A ring that sleeps is not in here and costs nothing.
+// turn, once per turn of the event loop. A ring that sleeps is not in here and costs nothing. Processes take turns, so that
+// a thousand busy sessions of one do not hold up the single one of another.
 
 import { nowMs, setImmediate } from './clock.ts';
 import { fixed } from './limits.ts';
 
 /** What the poller serves. */
 export interface Polled {
+  /** The process at the other end, by `ownerOf()`. */
+  readonly owner: number;
   /** The poller's own note: it is looked at. */
   isAwake: boolean;
   /** Takes what is there and sends what waits. Never throws. `isAlone`: no other ring is looked at. */
@@ -19,6 +22,9 @@ const awake: Polled[] = [];
 // Those of the present turn: serving one may end another. Kept, so that a turn allocates nothing.
 const serving: Polled[] = [];
 let first = 0;
+// The first of each owner, the second of each, and so on; and how many of an owner have a round. Kept for the same reason.
+const rounds: Polled[][] = [];
+const roundsOf = new Map<number, number>();
 let isScheduled = false;
 
 /** The ring is looked at in every turn from the next one on, until it rests. */
@@ -47,10 +53,9 @@ function schedule(): void {
 
 function turn(): void {
   isScheduled = false;
-  // Started one further each time, so that none is always the last.
   const count = awake.length;
-  first = first + 1 < count ? first + 1 : 0;
-  for (let at = 0; at < count; at += 1) serving[at] = awake[(first + at) % count] as Polled;
+  if (count > 1) inRounds();
+  for (let at = 0; at < count; at += 1) serving[at] = awake[at] as Polled;
   const begun = count > 1 ? nowMs() : 0;
   let served = 0;
   try {
@@ -59,7 +64,8 @@ function turn(): void {
       (serving[served] as Polled).serve(count === 1);
       served += 1;
     }
-    if (served < count) first += served - 1;
+    // Behind the last one; one further where all were served, so that none is always the last.
+    first = served < count ? served : 1;
     const now = nowMs();
     for (let at = 0; at < served; at += 1) {
       const ring = serving[at] as Polled;
@@ -68,5 +74,28 @@ function turn(): void {
   } finally {
     serving.length = 0;
     schedule();
+  }
+}
+
+/** Orders those that are awake, from `first` on: the first of each owner, then the second of each, and so on. */
+function inRounds(): void {
+  const count = awake.length;
+  roundsOf.clear();
+  for (let at = 0; at < count; at += 1) {
+    const ring = awake[(first + at) % count] as Polled;
+    const round = roundsOf.get(ring.owner) ?? 0;
+    roundsOf.set(ring.owner, round + 1);
+    const others = rounds[round];
+    if (others === undefined) rounds[round] = [ring];
+    else others.push(ring);
+  }
+  let filled = 0;
+  for (const round of rounds) {
+    if (round.length === 0) break;
+    for (const ring of round) {
+      awake[filled] = ring;
+      filled += 1;
+    }
+    round.length = 0;
   }
 }

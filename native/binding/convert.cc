@@ -93,6 +93,16 @@ std::span<std::uint8_t> Arguments::Bytes(std::size_t index) {
   return {};
 }
 
+std::span<std::int32_t> Arguments::Integers(std::size_t index) {
+  if (info_[index].IsTypedArray() &&
+      info_[index].As<Napi::TypedArray>().TypedArrayType() == napi_int32_array) {
+    auto array = info_[index].As<Napi::Int32Array>();
+    return {array.Data(), array.ElementLength()};
+  }
+  Refuse(index, "an Int32Array");
+  return {};
+}
+
 Napi::Value Throw(Napi::Env env, const Error& error) {
   const char* const name = NameOf(error.number);
   std::string code = "E";

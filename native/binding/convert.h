@@ -24,6 +24,7 @@ class Arguments {
   [[nodiscard]] int Descriptor(std::size_t index);
   [[nodiscard]] std::string Text(std::size_t index);  // no NUL inside: it would end a path early
   [[nodiscard]] std::span<std::uint8_t> Bytes(std::size_t index);
+  [[nodiscard]] std::span<std::int32_t> Integers(std::size_t index);
   [[nodiscard]] bool ok() const noexcept { return ok_; }
 
  private:

@@ -38,6 +38,20 @@ Napi::Value Credentials(const Napi::CallbackInfo& info) {
   return object;
 }
 
+// (fd) => { pid, uid } of the peer, and nothing else: for a crowd.
+Napi::Value Ids(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return env.Undefined();
+  const auto result = ReadPeerIds(fd);
+  if (!result.ok()) return Throw(env, result.error());
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("pid", static_cast<double>(result.value().pid));
+  object.Set("uid", result.value().uid);
+  return object;
+}
+
 Napi::Value Pair(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   auto pair = MakeSocketPair();
@@ -153,6 +167,16 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   return object;
 }
 
+// (Int32Array, count): each of the first `count` numbers, a descriptor, becomes 1 (readable) or 0.
+Napi::Value Mark(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const std::span<std::int32_t> all = arguments.Integers(0);
+  const auto size = static_cast<std::int64_t>(all.size());
+  const auto count = static_cast<std::size_t>(arguments.Integer(1, 0, size));
+  if (!arguments.ok()) return info.Env().Undefined();
+  return FromDone(info.Env(), MarkReadable(all.first(count)));
+}
+
 Napi::Value Queued(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int fd = arguments.Descriptor(0);
@@ -206,6 +230,7 @@ Napi::Value ForgetEnd(const Napi::CallbackInfo& info) {
 void ExportSocket(Napi::Env env, Napi::Object exports) {
   exports.Set("socketPathMaxBytes", static_cast<double>(SocketPathMaxBytes()));
   exports.Set("peerCredentials", Napi::Function::New<Credentials>(env));
+  exports.Set("peerIds", Napi::Function::New<Ids>(env));
   exports.Set("socketPair", Napi::Function::New<Pair>(env));
   exports.Set("bindSocket", Napi::Function::New<Bind>(env));
   exports.Set("listenOn", Napi::Function::New<Listen>(env));
@@ -217,6 +242,7 @@ void ExportSocket(Napi::Env env, Napi::Object exports) {
   exports.Set("connectSocket", Napi::Function::New<Connect>(env));
   exports.Set("send", Napi::Function::New<Send>(env));
   exports.Set("receive", Napi::Function::New<Receive>(env));
+  exports.Set("markReadable", Napi::Function::New<Mark>(env));
   exports.Set("queuedBytes", Napi::Function::New<Queued>(env));
   exports.Set("refuseDescriptors", Napi::Function::New<Refuse>(env));
   exports.Set("admitDescriptors", Napi::Function::New<Admit>(env));

@@ -68,7 +68,7 @@ CredentialCalls CredentialCalls::System() noexcept {
 
 #if defined(__linux__)
 
-Result<PeerCredentials> ReadPeerCredentials(int fd, const CredentialCalls& calls) {
+Result<PeerCredentials> ReadPeerIds(int fd, const CredentialCalls& calls) {
   ucred credentials = {};
   socklen_t size = sizeof credentials;
   if (calls.get_option(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == -1) {
@@ -79,15 +79,23 @@ Result<PeerCredentials> ReadPeerCredentials(int fd, const CredentialCalls& calls
   if (size != sizeof credentials || credentials.uid == kNobody) {
     return Error{ENOTCONN, "getsockopt"};
   }
+  return PeerCredentials{.pid = credentials.pid,
+                         .uid = credentials.uid,
+                         .gid = credentials.gid,
+                         .groups = std::nullopt,
+                         .is_alive = std::nullopt};
+}
+
+Result<PeerCredentials> ReadPeerCredentials(int fd, const CredentialCalls& calls) {
+  auto peer = ReadPeerIds(fd, calls);
+  if (!peer.ok()) return peer;
   auto groups = ReadGroups(fd, calls);
   if (!groups.ok()) return groups.error();
   const auto is_alive = ReadAlive(fd, calls);
   if (!is_alive.ok()) return is_alive.error();
-  return PeerCredentials{.pid = credentials.pid,
-                         .uid = credentials.uid,
-                         .gid = credentials.gid,
-                         .groups = std::move(groups.value()),
-                         .is_alive = is_alive.value()};
+  peer.value().groups = std::move(groups.value());
+  peer.value().is_alive = is_alive.value();
+  return peer;
 }
 
 #elif defined(__APPLE__)
@@ -116,6 +124,10 @@ Result<PeerCredentials> ReadPeerCredentials(int fd, const CredentialCalls& calls
                          .gid = groups[0],
                          .groups = std::vector<std::uint32_t>(groups + 1, groups + count),
                          .is_alive = std::nullopt};
+}
+
+Result<PeerCredentials> ReadPeerIds(int fd, const CredentialCalls& calls) {
+  return ReadPeerCredentials(fd, calls);
 }
 
 #else

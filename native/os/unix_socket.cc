@@ -2,6 +2,7 @@
 #include "os/unix_socket.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "os/descriptor.h"
 #include "os/retry.h"
@@ -237,6 +239,21 @@ Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> tar
   }
 #endif
   return std::optional(std::move(received));
+}
+
+Result<Done> MarkReadable(std::span<std::int32_t> descriptors) {
+  std::vector<pollfd> polls(descriptors.size());
+  for (std::size_t index = 0; index < polls.size(); ++index) {
+    polls[index] = {.fd = descriptors[index], .events = POLLIN, .revents = 0};
+  }
+  const auto count = static_cast<nfds_t>(polls.size());
+  if (RetryOnInterrupt([&] { return ::poll(polls.data(), count, 0); }) == -1) {
+    return Error::FromErrno("poll");
+  }
+  for (std::size_t index = 0; index < polls.size(); ++index) {
+    descriptors[index] = polls[index].revents != 0 ? 1 : 0;
+  }
+  return Done{};
 }
 
 Result<std::size_t> QueuedBytes(int fd) noexcept {

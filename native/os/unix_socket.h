@@ -56,6 +56,10 @@ struct Received {
 Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> target,
                                              bool take_descriptors);
 
+// Replaces each descriptor by 1 where a receive would not wait (bytes, an end or an error), else by
+// 0. Does not wait itself.
+Result<Done> MarkReadable(std::span<std::int32_t> descriptors);
+
 // Bytes that the kernel holds for us at this moment.
 Result<std::size_t> QueuedBytes(int fd) noexcept;
 

@@ -27,6 +27,10 @@ TEST_CASE("U4 a pair shows its creator at both ends") {
     CHECK_EQ(peer.value().gid, ::getegid());
     CHECK(peer.value().groups.has_value());
     CHECK_NE(peer.value().is_alive, std::optional(false));
+    const auto ids = ReadPeerIds(fd);
+    REQUIRE(ids.ok());
+    CHECK_EQ(ids.value().pid, ::getpid());
+    CHECK_EQ(ids.value().uid, ::geteuid());
   }
 }
 
@@ -39,6 +43,7 @@ TEST_CASE("row 3: what is no connected Unix socket has no peer, never a default 
   const UniqueFd directory(::open("/", O_RDONLY));
   CHECK_EQ(ReadPeerCredentials(directory.get()).error().number, ENOTSOCK);
   CHECK_EQ(ReadPeerCredentials(9999).error().number, EBADF);
+  CHECK_EQ(ReadPeerIds(lonely.get()).error().number, ENOTCONN);
 }
 
 #if defined(__linux__)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <array>
 #include <cstring>
 
 #include "fixture.h"
@@ -232,6 +233,20 @@ TEST_CASE("what a datagram socket is told about a stream socket's file") {
   for (const int number : {EACCES, ENOENT, ENOTSOCK, EAGAIN, ENOBUFS}) {
     CHECK_EQ(IsHeldBy(number).error().number, number);
   }
+}
+
+TEST_CASE("sockets are told apart by whether a receive would wait") {
+  const test::DescriptorsUnchanged unchanged;
+  const auto quiet = MakeSocketPair();
+  const auto written = MakeSocketPair();
+  auto ended = MakeSocketPair();
+  REQUIRE_EQ(::send(written.value().far.get(), "x", 1, 0), 1);
+  ended.value().far = UniqueFd();
+  std::array<std::int32_t, 4> descriptors = {quiet.value().near.get(), written.value().near.get(),
+                                             ended.value().near.get(), 1'000'000};
+  REQUIRE(MarkReadable(descriptors).ok());
+  CHECK_EQ(descriptors, std::array<std::int32_t, 4>{0, 1, 1, 1});
+  CHECK(MarkReadable({}).ok());
 }
 
 TEST_CASE("connections are accepted one by one, until none waits") {

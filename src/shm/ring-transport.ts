@@ -35,6 +35,8 @@ let isExpectingLong = false;
 /** What a ring transport is made of. */
 export interface RingParts {
   readonly ring: Ring;
+  /** The process at the other end, by `ownerOf()`. */
+  readonly owner: number;
   /** Largest frame, header included: what a record of our own outbox holds. */
   readonly frameMaxBytes: number;
   /** Messages in the peer's block area may be read there: it is trusted not to change them. */
@@ -45,6 +47,7 @@ export interface RingParts {
 
 export class RingTransport implements Transport, Polled {
   readonly lane = 'ring';
+  readonly owner: number;
   readonly frameMaxBytes: number;
   isAwake = false;
   readonly #ring: Ring;
@@ -83,6 +86,7 @@ export class RingTransport implements Transport, Polled {
 
   constructor(parts: RingParts) {
     this.#ring = parts.ring;
+    this.owner = parts.owner;
     this.frameMaxBytes = parts.frameMaxBytes;
     this.#open = parts.open;
     this.#lendsInPlace = parts.lendsInPlace;

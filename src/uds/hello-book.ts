@@ -8,18 +8,51 @@ import type { Peer } from '../peer.ts';
 import { ownerOf } from './peer.ts';
 
 /** One connection on its way. */
-export interface HelloTicket {
-  /** Aborted when it has to make room, or the listener closes. */
-  readonly signal: AbortSignal;
-  /** Instant since which nothing has come from its peer, whose turn it is. */
-  silentSince: () => number;
+export class HelloTicket {
+  readonly uid: number | undefined;
+  /** The process at the other end, by `ownerOf()`. */
+  readonly owner: number;
+  readonly enteredAt = nowMs();
+  /** Instant since which nothing has been received from its peer, whose turn it is. */
+  silentSince: () => number = () => this.enteredAt;
+  /** Do bytes of its peer lie in the kernel, which we have not received yet? */
+  hasUnread: () => boolean = () => false;
+  /** Called when it is aborted, beside its signal. */
+  onAbort: (() => void) | undefined;
+  #reason: SidecallError | undefined;
+  #controller: AbortController | undefined;
+
+  constructor(uid: number | undefined, owner: number) {
+    this.uid = uid;
+    this.owner = owner;
+  }
+
+  /** Why it was aborted. */
+  get reason(): SidecallError | undefined {
+    return this.#reason;
+  }
+
+  /** Aborted when it has to make room, or the listener closes. Made when it is asked for: most of a crowd never get so far. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    return this.#controller.signal;
+  }
+
+  abort(reason: SidecallError): void {
+    this.#reason ??= reason;
+    this.#controller?.abort(this.#reason);
+    this.onAbort?.();
+  }
 }
 
 /** Connections of one process, the oldest first. */
 interface Process {
   readonly user: User;
   readonly owner: number;
-  readonly open: Map<HelloTicket, AbortController>;
+  readonly open: Set<HelloTicket>;
+  /** Instant before which none of them counts as silent. */
+  silentFrom: number;
 }
 
 interface User {
@@ -50,12 +83,11 @@ export class HelloBook {
     const now = nowMs();
     const process = this.#processOf(peer);
     if (this.size >= this.#max && !this.#makeRoom(process, now)) throw full(this.#max);
-    const controller = new AbortController();
-    const ticket = { signal: controller.signal, silentSince: () => now };
+    const ticket = new HelloTicket(peer.uid, process.owner);
     process.user.count += 1;
     process.user.processes.set(process.owner, process);
     this.#users.set(process.user.uid, process.user);
-    process.open.set(ticket, controller);
+    process.open.add(ticket);
     this.#places.set(ticket, process);
     return ticket;
   }
@@ -73,16 +105,17 @@ export class HelloBook {
 
   /** Ends all of them. */
   abort(reason: SidecallError): void {
-    for (const [ticket, { open }] of this.#places) open.get(ticket)?.abort(reason);
+    const all = [...this.#places.keys()];
     this.#places.clear();
     this.#users.clear();
+    for (const ticket of all) ticket.abort(reason);
   }
 
   #processOf(peer: Pick<Peer, 'pid' | 'uid'>): Process {
     const { uid } = peer;
     const owner = ownerOf(peer);
     const user = this.#users.get(uid) ?? { uid, processes: new Map(), count: 0 };
-    return user.processes.get(owner) ?? { user, owner, open: new Map() };
+    return user.processes.get(owner) ?? { user, owner, open: new Set(), silentFrom: 0 };
   }
 
   #makeRoom(newcomer: Process, now: number): boolean {
@@ -91,24 +124,29 @@ export class HelloBook {
     const among = isOthers ? user : newcomer.user;
     const process = most(among.processes.values(), ({ open }) => open.size);
     const hasMore = process !== undefined && (isOthers || process.open.size > newcomer.open.size);
-    const [oldest] = hasMore ? process.open.keys() : [];
-    const silent = oldestSilent((hasMore ? process.open : newcomer.open).keys(), now);
+    const [oldest] = hasMore ? process.open : [];
+    const silent = oldestSilent(hasMore ? process : newcomer, now);
     return this.#drop(silent ?? oldest);
   }
 
   #drop(ticket: HelloTicket | undefined): boolean {
     if (ticket === undefined) return false;
-    const controller = this.#places.get(ticket)?.open.get(ticket);
     this.leave(ticket);
-    controller?.abort(full(this.#max));
+    ticket.abort(full(this.#max));
     return true;
   }
 }
 
-function oldestSilent(tickets: Iterable<HelloTicket>, now: number): HelloTicket | undefined {
-  for (const ticket of tickets) {
-    if (now - ticket.silentSince() >= fixed.quietHelloMs) return ticket;
+/** Silence only grows from the last byte on, so a search that found none says when the next one can. */
+function oldestSilent(process: Process, now: number): HelloTicket | undefined {
+  if (now < process.silentFrom) return undefined;
+  let lastByte = now;
+  for (const ticket of process.open) {
+    const since = ticket.silentSince();
+    if (now - since < fixed.quietHelloMs) lastByte = Math.min(lastByte, since);
+    else if (!ticket.hasUnread()) return ticket;
   }
+  process.silentFrom = lastByte + fixed.quietHelloMs;
   return undefined;
 }
 

@@ -7,6 +7,7 @@ import { SidecallError } from '../errors.ts';
 import { protocol } from '../frame.ts';
 import type { NativeAddon } from '../native.ts';
 import { pause } from '../pause.ts';
+import { readableWaits } from './readable.ts';
 
 /** What came along with received bytes. */
 export interface ReceivedNotes {
@@ -35,7 +36,7 @@ const immediateMs = 2;
 const firstDelayMs = 1;
 const lastDelayMs = 32;
 
-/** Over a descriptor: tries, and in between lets the loop turn. No thread waits. */
+/** Over a descriptor that does not block. */
 export class DescriptorWire implements HelloWire {
   readonly #native: NativeAddon;
   readonly #fd: number;
@@ -44,11 +45,14 @@ export class DescriptorWire implements HelloWire {
   owner = 0;
   #isAdmitted = false;
   #waitsSince: number | undefined;
+  #cancelWait: (() => void) | undefined;
 
   constructor(native: NativeAddon, fd: number, signal: AbortSignal) {
     this.#native = native;
     this.#fd = fd;
     this.#signal = signal;
+    // The signal is of this connection's hello, and ends with it.
+    signal.addEventListener('abort', () => this.#cancelWait?.());
   }
 
   /** Instant since which the peer, whose turn it is, has sent nothing; now, where it is our turn. */
@@ -61,7 +65,7 @@ export class DescriptorWire implements HelloWire {
   }
 
   async sendWith(bytes: Uint8Array, descriptor: number): Promise<string | undefined> {
-    const waiter = new Waiter(this.#signal);
+    const waiter = new SendWaiter(this.#signal);
     for (;;) {
       this.#signal.throwIfAborted();
       try {
@@ -86,7 +90,7 @@ export class DescriptorWire implements HelloWire {
   }
 
   async #sendFrom(bytes: Uint8Array, start: number): Promise<void> {
-    const waiter = new Waiter(this.#signal);
+    const waiter = new SendWaiter(this.#signal);
     let at = start;
     while (at < bytes.byteLength) {
       this.#signal.throwIfAborted();
@@ -111,7 +115,6 @@ export class DescriptorWire implements HelloWire {
   }
 
   async #receive(into: Uint8Array, keep: boolean, notes: ReceivedNotes): Promise<void> {
-    const waiter = new Waiter(this.#signal);
     let at = 0;
     while (at < into.byteLength) {
       this.#signal.throwIfAborted();
@@ -119,7 +122,7 @@ export class DescriptorWire implements HelloWire {
         this.#native.receive(this.#fd, into, at, keep && at === 0, this.#isAdmitted, this.owner),
       );
       if (got === undefined) {
-        await waiter.next();
+        await this.#readable();
         continue;
       }
       if (got.bytes === 0) throw gone();
@@ -134,6 +137,15 @@ export class DescriptorWire implements HelloWire {
       at += got.bytes;
       this.#waitsSince = nowMs();
     }
+  }
+
+  async #readable(): Promise<void> {
+    const waits = readableWaits(this.#native);
+    await new Promise<void>((resolve) => {
+      const wait = waits.wait(this.#fd, this.owner, Number.POSITIVE_INFINITY, resolve);
+      this.#cancelWait = () => waits.end(wait);
+    });
+    this.#cancelWait = undefined;
   }
 
   #try<T>(call: () => T): T {
@@ -200,8 +212,8 @@ export class StreamWire implements HelloWire {
   }
 }
 
-/** Turns of the loop for 2 ms, then timers of 1, 2, 4 … 32 ms. */
-class Waiter {
+/** Sends wait rarely: turns of the loop for 2 ms, then timers of 1, 2, 4 … 32 ms. */
+class SendWaiter {
   readonly #signal: AbortSignal;
   readonly #since = nowMs();
   #delayMs = firstDelayMs;

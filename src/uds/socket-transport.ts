@@ -31,6 +31,7 @@ export class SocketTransport implements Transport, Polled {
   readonly frameMaxBytes = frameMaxBytes;
   readonly consumedPosition = undefined;
   sentPosition = 0;
+  readonly owner: number;
   readonly #open: SocketOpener;
   #socket: Socket | undefined;
   #drain: (() => void) | undefined;
@@ -54,8 +55,10 @@ export class SocketTransport implements Transport, Polled {
   #turnBegan = 0;
   #turnFrames = 0;
 
-  constructor(open: SocketOpener) {
+  /** `owner`: the process at the other end, by `ownerOf()`. */
+  constructor(open: SocketOpener, owner: number) {
     this.#open = open;
+    this.owner = owner;
   }
 
   start(receiver: FrameReceiver): void {

@@ -90,14 +90,21 @@ describe('F3 what waits without any progress', () => {
       // Each handler of one side calls the other: as many as may run wait for one more.
       pair.near.serve(
         Desk,
-        deskHandlers({ same: () => pair.near.client(Desk).add({ a: 1, b: 1 }) }),
+        deskHandlers({
+          same: (_, { signal }) => pair.near.client(Desk).add({ a: 1, b: 1 }, { signal }),
+        }),
       );
-      pair.far.serve(Desk, deskHandlers({ same: () => pair.far.client(Desk).same(1) }));
+      pair.far.serve(
+        Desk,
+        deskHandlers({ same: (_, { signal }) => pair.far.client(Desk).same(1, { signal }) }),
+      );
+      const stop = new AbortController();
       const calls = Array.from({ length: streamsMax }, () =>
-        pair.near.client(Desk).same(1, { timeoutMs: 400 }),
+        pair.near.client(Desk).same(1, { signal: stop.signal }),
       );
       // A busy machine may take so long for 4,096 of them that other waits are told, too.
       await until(() => told.includes('slot'));
+      stop.abort(new Error('enough'));
       for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
       await until(() => pair.near.stats().waits['given-up'] === 0);
       await Promise.all([pair.near.close(), pair.far.close()]);

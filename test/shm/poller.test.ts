@@ -6,6 +6,7 @@ import { turns } from '../support/contract.ts';
 /** Rests after so many turns; `serve` may be given something to do. */
 class FakeRing implements Polled {
   isAwake = false;
+  owner = 1;
   served = 0;
   readonly wasAlone: boolean[] = [];
   readonly #turns: number;
@@ -96,5 +97,26 @@ describe('the poller', () => {
     // One slow ring a turn: between two of them the rest of the loop had its turn.
     expect(loopTurns).toBeGreaterThanOrEqual(15);
     expect(new Set(order.slice(0, 5)).size).toBe(5);
+  });
+
+  it('serves the one ring of a process in every turn or every second, however many another has', async () => {
+    const slowMs = fixed.pollTurnMaxMs / 2;
+    const theirs = Array.from({ length: 50 }, () => new FakeRing(2, () => busy(slowMs)));
+    const single = new FakeRing(1_000);
+    single.owner = 2;
+    [...theirs, single].forEach(activate);
+    const shares: number[] = [];
+    for (let before = 0; theirs.some(({ isAwake }) => isAwake); before = single.served) {
+      await turns();
+      shares.push(single.served - before);
+    }
+    deactivate(single);
+    deactivate(single);
+    expect(shares.length).toBeGreaterThan(30);
+    // Where one of theirs takes all of a turn, the next turn begins with the single one.
+    for (let at = 1; at < shares.length; at += 1) {
+      expect((shares[at - 1] as number) + (shares[at] as number)).toBeGreaterThan(0);
+    }
+    expect(theirs.map(({ served }) => served)).toEqual(theirs.map(() => 2));
   });
 });

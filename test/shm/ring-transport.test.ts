@@ -45,6 +45,7 @@ function scene(
   let onBytes!: (bytes: Uint8Array) => void;
   const transport = new RingTransport({
     ring,
+    owner: 1,
     frameMaxBytes: 1000,
     lendsInPlace: false,
     pollBudgetUs,

@@ -42,7 +42,7 @@ async function open(bytes: Buffer, onFrame: () => void): Promise<End> {
   server.close();
   sockets.push(near, far);
   await new Promise((done) => far.write(bytes, done));
-  const transport = new SocketTransport(streamOpener(near));
+  const transport = new SocketTransport(streamOpener(near), 1);
   let onEnd: (error: unknown) => void = () => undefined;
   const end: End = { transport, near, far, count: 0, ended: new Promise((done) => (onEnd = done)) };
   const receiver: FrameReceiver = {
