@@ -1,7 +1,8 @@
 // The ring under stress, sanitizers, a fuzzer and models; beside them, planted bugs that they have to find.
 // npm run test:ring -- [NAME …] runs some of them; --list names them.
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdirSync, rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
 
@@ -23,7 +24,10 @@ const builds = {
 const corpus = join(root, 'native', 'test', 'fuzz', 'corpus', 'ring');
 const scratch = join(root, 'build', 'fuzz');
 
-/** name: what is built, what runs, and whether it has to find something wrong. */
+/**
+ * name: what is built, what runs, and whether it has to find something wrong. Those of one thread run beside each other,
+ * behind the others.
+ */
 const checks = {
   'stress-records': { build: plain, run: ['ring_stress', 'records', '100000000'] },
   'stress-sleeps': { build: plain, run: ['ring_stress', 'sleeps', '1000000'] },
@@ -43,6 +47,7 @@ const checks = {
   'fuzz-corpus': { build: fuzz, run: ['ring_fuzz', corpus, '-runs=0'] },
   fuzz: {
     build: fuzz,
+    hasOneThread: true,
     run: [
       'ring_fuzz',
       scratch,
@@ -63,8 +68,8 @@ const checks = {
     ],
     finds: /AddressSanitizer|libFuzzer: deadly signal/,
   },
-  'model-store-buffers': { command: ['python3', 'model/ring_model.py'] },
-  'model-spin': { command: ['bash', 'model/check.sh'] },
+  'model-store-buffers': { hasOneThread: true, command: ['python3', 'model/ring_model.py'] },
+  'model-spin': { hasOneThread: true, command: ['bash', 'model/check.sh'] },
 };
 
 const names = process.argv.slice(2);
@@ -77,16 +82,27 @@ if (unknown !== undefined) fail(`no check '${unknown}'; --list names them`);
 
 const configured = new Set();
 const failed = [];
-for (const [name, check] of Object.entries(checks)) {
-  if (names.length > 0 && !names.includes(name)) continue;
-  if (check.build !== undefined) build(check.build, check.run[0]);
+const wanted = Object.keys(checks).filter((name) => names.length === 0 || names.includes(name));
+for (const name of wanted) {
+  const { build: folder, run: program } = checks[name];
+  if (folder !== undefined) build(folder, program[0]);
+}
+for (const name of wanted) if (!checks[name].hasOneThread) await judge(name);
+const waiting = wanted.filter((name) => checks[name].hasOneThread);
+await Promise.all(Array.from({ length: availableParallelism() }, judgeWaiting));
+if (failed.length > 0) fail(`test:ring: ${failed.join(', ')}`);
+
+async function judgeWaiting() {
+  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) await judge(name);
+}
+
+async function judge(name) {
   const begun = performance.now();
-  const isGood = run(name, check);
+  const { isGood, words } = await run(name, checks[name]);
   const seconds = ((performance.now() - begun) / 1000).toFixed(1);
-  console.log(`${isGood ? 'ok    ' : 'FAILED'} ${name} (${seconds} s)`);
+  console.log(`${words}${isGood ? 'ok    ' : 'FAILED'} ${name} (${seconds} s)`);
   if (!isGood) failed.push(name);
 }
-if (failed.length > 0) fail(`test:ring: ${failed.join(', ')}`);
 
 function build(folder, program) {
   const path = join(root, 'build', folder);
@@ -102,23 +118,33 @@ function step(args) {
   if (done.status !== 0) fail(`${done.stdout}${done.stderr}`);
 }
 
-function run(name, { build: folder, run: program, command, finds }) {
-  if (!existsSync(scratch)) mkdirSync(scratch, { recursive: true });
+/** Runs one. What it said at its end, if somebody should see it. */
+async function run(name, { build: folder, run: program, command, finds }) {
+  mkdirSync(scratch, { recursive: true });
   const [file, ...args] = command ?? [
     join(root, 'build', folder, 'native', program[0]),
     ...program.slice(1),
   ];
   // Fixed addresses: the sanitizers' shadow does not fit into every layout that the kernel may choose.
-  const done = spawnSync('setarch', ['-R', file, ...args], { cwd: root, encoding: 'utf8' });
-  if (done.error)
-    fail(`setarch: ${done.error.message}; install it with "apt-get install util-linux"`);
-  const said = `${done.stdout}${done.stderr}`;
+  const child = spawn('setarch', ['-R', file, ...args], { cwd: root });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text) => {
+      said += text;
+    });
+  }
+  const status = await new Promise((resolve) => {
+    child.on('error', ({ message }) =>
+      fail(`setarch: ${message}; install it with "apt-get install util-linux"`),
+    );
+    child.on('close', resolve);
+  });
   if (name.startsWith('fuzz')) rmSync(scratch, { recursive: true, force: true });
-  const isGood = finds === undefined ? done.status === 0 : done.status !== 0 && finds.test(said);
+  const isGood = finds === undefined ? status === 0 : status !== 0 && finds.test(said);
+  if (isGood && finds !== undefined) return { isGood, words: '' };
   const tail = said
     .trimEnd()
     .split('\n')
     .slice(isGood ? -3 : -40);
-  if (!isGood || finds === undefined) console.log(tail.map((line) => `       ${line}`).join('\n'));
-  return isGood;
+  return { isGood, words: tail.map((line) => `       ${line}\n`).join('') };
 }
