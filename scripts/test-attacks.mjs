@@ -45,9 +45,14 @@ function parseOptions() {
 const Desk = service('Desk', { add: unary() });
 const roundMs = 6_000;
 const quietMs = 10_000;
+// What a canary may notice of an attack: docs/security.md. Said, not judged: a machine with few processors has its own share.
+const boundRatio = 5;
+const boundMs = 10;
 const seconds = String(roundMs / 1_000);
 /** Name of an attack, and how its program is called behind the path. Those without seconds end with their input. */
 const attacks = {
+  'no attack: one process computes': ['busy.py', seconds, '1'],
+  'no attack: four processes compute': ['busy.py', seconds, '4'],
   'holds a lock of its memory': ['memory.py', 'hold-the-lock', seconds],
   'offers a gibibyte again and again': ['memory.py', 'offer-again', seconds],
   'offers blocks behind the end': ['memory.py', 'blocks-beyond', seconds],
@@ -228,11 +233,15 @@ const rows = [...seen].map(([key, waits]) => {
 const quiet = Object.fromEntries(
   rows.filter(({ name }) => name === 'quiet').map(({ lane, p99 }) => [lane, p99]),
 );
-console.log('\n| attack | lane | calls | p50 ms | p99 ms | max ms | p99 / quiet |');
-console.log('| --- | --- | --- | --- | --- | --- | --- |');
+console.log('\n| attack | lane | calls | p50 ms | p99 ms | max ms | p99 / quiet | in bounds |');
+console.log('| --- | --- | --- | --- | --- | --- | --- | --- |');
 for (const { name, lane, calls: count, p50, p99, max } of rows) {
   const figures = [p50, p99, max].map((ms) => ms.toFixed(2)).join(' | ');
-  console.log(`| ${name} | ${lane} | ${count} | ${figures} | ${(p99 / quiet[lane]).toFixed(1)} |`);
+  const ratio = p99 / quiet[lane];
+  const isIn = ratio <= boundRatio && p99 <= boundMs;
+  console.log(
+    `| ${name} | ${lane} | ${count} | ${figures} | ${ratio.toFixed(1)} | ${isIn ? 'yes' : 'no'} |`,
+  );
 }
 console.log(`\nbefore ${JSON.stringify(before)}\nafter  ${JSON.stringify(after)}`);
 console.log(

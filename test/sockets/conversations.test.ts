@@ -1,7 +1,5 @@
 // Protocols of other people, further into their specifications: the same for sockets and for byte streams.
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
 import type { Duplex } from 'node:stream';
@@ -16,30 +14,16 @@ import {
 import { Aedes } from 'aedes';
 import { MqttClient } from 'mqtt';
 import ssh2 from 'ssh2';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
+import { makeCertificate } from '../support/certificate.ts';
 import { turns, until } from '../support/contract.ts';
-import { scratchDirectory } from '../support/programs.ts';
 import { type End, socketPairs } from '../support/socket-pairs.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: each protocol has a type of its own for a socket
 const any = (stream: Duplex): any => stream;
 
-let key = '';
-let cert = '';
-let hostKey = '';
-
-beforeAll(() => {
-  using scratch = scratchDirectory();
-  const run = (command: string, ...args: string[]): void =>
-    void execFileSync(command, args, { cwd: scratch.path, stdio: 'pipe' });
-  const subject = ['-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=local'];
-  run('openssl', 'req', '-x509', ...subject, '-keyout', 'key.pem', '-out', 'cert.pem');
-  run('openssl', 'rsa', '-in', 'key.pem', '-traditional', '-out', 'host.pem');
-  key = readFileSync(scratch.file('key.pem'), 'utf8');
-  cert = readFileSync(scratch.file('cert.pem'), 'utf8');
-  hostKey = readFileSync(scratch.file('host.pem'), 'utf8');
-});
+const { key, cert, hostKey } = makeCertificate();
 
 const closed = async (stream: Duplex): Promise<void> => {
   if (!stream.closed) await once(stream, 'close');
