@@ -15,13 +15,13 @@ describe('a peer whose child holds its socket', () => {
     };
     const before = await report();
     await using peer = startProgram('', [attacker, path, lane], { command: 'python3' });
-    const { parent } = (await peer.next()) as { parent: number };
+    const { parent, child } = (await peer.next()) as { parent: number; child: number };
     await until(async () => (await report()).sessions === 1);
     process.kill(parent, 'SIGKILL');
     await until(async () => (await report()).sessions === 0);
     // What it cost has gone: the child holds its own end only.
     await until(async () => ((await report()).descriptors ?? 0) <= (before.descriptors ?? 0) + 2);
-    peer.child.stdin?.end();
+    process.kill(child, 'SIGKILL'); // it lived, and held its socket, until now
     victim.tell('exit');
     expect(await victim.exited).toEqual({ code: 0, signal: null });
   });

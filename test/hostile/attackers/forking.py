@@ -1,7 +1,9 @@
-"""Connects, sends a request, and leaves its socket to a child: forking.py PATH LANE. The child lives until its input ends."""
+"""Connects, and leaves its socket to a child: forking.py PATH LANE. The child lives for a minute, whatever becomes of its
+parent."""
 import json
 import os
 import sys
+import time
 
 import wire
 
@@ -17,7 +19,7 @@ else:
     sock.sendall(wire.answer(1))
 child = os.fork()
 if child == 0:
-    sys.stdin.read()
+    time.sleep(60)
     os._exit(0)
 print(json.dumps({"parent": os.getpid(), "child": child}), flush=True)
 sys.stdin.read()
