@@ -13,6 +13,7 @@ import { fail, root } from './lib.mjs';
 const usage = `usage: npm run test:attacks -- [options]
 
   --minutes N   how long, 0.5 to 120 (default 30)
+  --only TEXT   attacks whose name has it; --list names all
   --seed N      of the order of the attacks (default: printed, taken from the clock)
   --json FILE   writes what was measured
   --help`;
@@ -33,6 +34,8 @@ function parseOptions() {
       options: {
         minutes: { type: 'string', default: '30' },
         seed: { type: 'string' },
+        only: { type: 'string', default: '' },
+        list: { type: 'boolean' },
         json: { type: 'string' },
         help: { type: 'boolean' },
       },
@@ -67,6 +70,13 @@ const attacks = {
   'connects and leaves': ['knock.py', seconds],
   'dies, and a child holds its socket': ['forking.py', 'socket'],
 };
+
+const names = Object.keys(attacks).filter((name) => name.includes(options.only));
+if (options.list) {
+  console.log(Object.keys(attacks).join('\n'));
+  process.exit(0);
+}
+if (names.length === 0) fail(`no attack has '${options.only}' in its name; --list names them`);
 
 class Victim {
   #child = spawn(
@@ -190,7 +200,6 @@ await sleep(quietMs);
 note('quiet', canaries);
 const before = await victim.report();
 const pick = numbers(seed);
-const names = Object.keys(attacks);
 const until = performance.now() + minutes * 60_000;
 let rounds = 0;
 let longestDelayMs = 0;

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { resolve } from 'node:path';
 import { nowMs } from './clock.ts';
 import { SidecallError } from './errors.ts';
-import { withDeadline } from './establish.ts';
+import { notInTime, withDeadline } from './establish.ts';
 import { emitEvent, type OnEvent } from './events.ts';
 import { GuestQueue } from './guest-queue.ts';
 import { ranges } from './limits.ts';
@@ -28,7 +28,7 @@ import {
   type PeerPolicy,
 } from './uds/peer.ts';
 import { listenAtPlainPath, type PlainServer } from './uds/plain-path.ts';
-import { readableWaits } from './uds/readable.ts';
+import { newPace, readableWaits } from './uds/readable.ts';
 
 /** Checked options that every listener has. */
 export interface DoorSettings {
@@ -189,18 +189,26 @@ export class Door<G extends Guest> {
     }
     // Its turn comes with its first byte. What ended the wait, the time or the listener, is found behind it.
     const waits = readableWaits(native);
-    const endAt = ticket.enteredAt + this.#settings.helloTimeoutMs;
-    const wait = waits.wait(fd, ticket.owner, endAt, () => this.#begin(native, fd, ticket));
+    const wait = waits.wait({
+      fd,
+      owner: ticket.owner,
+      pace: newPace(),
+      endAt: ticket.enteredAt + this.#settings.helloTimeoutMs,
+      isFresh: true,
+      onEnd: () => this.#begin(native, fd, ticket),
+    });
     ticket.onAbort = () => waits.end(wait);
   }
 
   #begin(native: NativeAddon, fd: number, ticket: HelloTicket): void {
     const known = this.#identify(native, fd);
-    if (known === undefined || ticket.reason !== undefined) {
+    const refusal = this.#refusalOf(ticket);
+    if (known === undefined || refusal !== undefined) {
+      // Its hello may lie in the kernel, with a descriptor whose close blocks.
+      if (ticket.hasUnread()) native.closeStranger(fd, ticket.owner);
+      else native.closeDescriptor(fd);
       this.#hellos.leave(ticket);
-      native.closeDescriptor(fd);
-      if (known !== undefined && ticket.reason !== undefined)
-        this.#report(ticket.reason, known.peer);
+      if (known !== undefined && refusal !== undefined) this.#report(refusal, known.peer);
       return;
     }
     const { peer } = known;
@@ -262,6 +270,20 @@ export class Door<G extends Guest> {
     });
   }
 
+  /** Why a connection that has waited for its turn goes no further; undefined: it does. */
+  #refusalOf(ticket: HelloTicket): SidecallError | undefined {
+    if (ticket.reason !== undefined) return ticket.reason;
+    // The listener may be closed in the middle of `enter()`, by a program that is told of a refusal.
+    if (this.#isClosing) return new SidecallError('ERR_SIDECALL_CLOSED');
+    const { helloTimeoutMs } = this.#settings;
+    if (nowMs() - ticket.enteredAt < helloTimeoutMs) return undefined;
+    return notInTime(this.#what, helloTimeoutMs);
+  }
+
+  get #what(): string {
+    return `a connection to ${this.path}`;
+  }
+
   /** One connection from accept to guest. Never throws: what goes wrong is that connection's event. */
   async #meet(
     ticket: HelloTicket,
@@ -270,11 +292,10 @@ export class Door<G extends Guest> {
   ): Promise<void> {
     const meeting: Meeting = { isAdmitted: false };
     try {
-      const what = `a connection to ${this.path}`;
       const { helloTimeoutMs } = this.#settings;
       const elapsedMs = nowMs() - ticket.enteredAt;
       const guest = await withDeadline(
-        what,
+        this.#what,
         helloTimeoutMs,
         ticket.signal,
         (signal) => attempt(meeting, signal),

@@ -289,10 +289,7 @@ export async function withDeadline<T>(
 ): Promise<T> {
   const controller = new AbortController();
   const timer = setTimeout(
-    () => {
-      const words = `${what}: not finished within ${timeoutMs} ms`;
-      controller.abort(new SidecallError('ERR_SIDECALL_HELLO_TIMEOUT', words));
-    },
+    () => controller.abort(notInTime(what, timeoutMs)),
     Math.max(0, timeoutMs - elapsedMs),
   );
   const onAbort = (): void => controller.abort(signal?.reason);
@@ -305,6 +302,12 @@ export async function withDeadline<T>(
     clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);
   }
+}
+
+/** The error of an attempt whose time is over. */
+export function notInTime(what: string, timeoutMs: number): SidecallError {
+  const words = `${what}: not finished within ${timeoutMs} ms`;
+  return new SidecallError('ERR_SIDECALL_HELLO_TIMEOUT', words);
 }
 
 /** Why there is no addon, for words. */

@@ -91,7 +91,7 @@ export const fixed = {
   drainRecordsMax: 256,
   drainBytesMax: 256 * KiB,
   drainMaxMs: 2,
-  pollTurnMaxMs: 5,
+  pollTurnMaxMs: 2,
   pollFailuresMax: 8,
   pollProbeWakesMax: 64,
   doorbellOwedMaxMs: 100,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Looks at the rings of this thread while they are awake, and at the sockets that have more than they may hand out in one
-// turn, once per turn of the event loop. A ring that sleeps is not in here and costs nothing. Processes take turns, so that
-// a thousand busy sessions of one do not hold up the single one of another.
+// The poller looks at the rings of this thread while they are awake, and at the sockets that have more than
+// they may hand out in one turn, once per turn of the event loop. A ring that sleeps is not in here and
+// costs nothing. Where a turn has no time for all, processes take turns, so that a thousand busy sessions of
+// one do not hold up the single one of another.
 
 import { nowMs, setImmediate } from './clock.ts';
 import { fixed } from './limits.ts';
@@ -19,10 +20,13 @@ export interface Polled {
 }
 
 const awake: Polled[] = [];
-// Those of the present turn: serving one may end another. Kept, so that a turn allocates nothing.
+// The rings of the present turn: serving one may end another. The array is kept, so that a turn allocates nothing.
 const serving: Polled[] = [];
 let first = 0;
-// The first of each owner, the second of each, and so on; and how many of an owner have a round. Kept for the same reason.
+/** The last turn had no time for all. */
+let isBehind = false;
+// Rounds of a turn: the first ring of each owner, then the second of each; and the number of rings that an owner
+// has in them. Both are kept for the same reason.
 const rounds: Polled[][] = [];
 const roundsOf = new Map<number, number>();
 let isScheduled = false;
@@ -54,8 +58,10 @@ function schedule(): void {
 function turn(): void {
   isScheduled = false;
   const count = awake.length;
-  if (count > 1) inRounds();
-  for (let at = 0; at < count; at += 1) serving[at] = awake[at] as Polled;
+  if (count === 0) return;
+  if (first >= count) first = 0;
+  if (isBehind) inRounds();
+  for (let at = 0; at < count; at += 1) serving[at] = awake[(first + at) % count] as Polled;
   const begun = count > 1 ? nowMs() : 0;
   let served = 0;
   try {
@@ -64,8 +70,10 @@ function turn(): void {
       (serving[served] as Polled).serve(count === 1);
       served += 1;
     }
-    // Behind the last one; one further where all were served, so that none is always the last.
-    first = served < count ? served : 1;
+    // The next turn begins behind the last session served; where all were served, one further, so
+    // that no session is always the last.
+    isBehind = served < count;
+    first = (first + (isBehind ? served : 1)) % count;
     const now = nowMs();
     for (let at = 0; at < served; at += 1) {
       const ring = serving[at] as Polled;
@@ -77,7 +85,7 @@ function turn(): void {
   }
 }
 
-/** Orders those that are awake, from `first` on: the first of each owner, then the second of each, and so on. */
+/** Orders those that are awake: from `first` on the first of each owner, then the second of each, and so on. */
 function inRounds(): void {
   const count = awake.length;
   roundsOf.clear();
@@ -98,4 +106,5 @@ function inRounds(): void {
     }
     round.length = 0;
   }
+  first = 0;
 }

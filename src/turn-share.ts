@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What arriving frames of all sessions of this thread may take of one turn of the event loop. Beyond it they wait for the
-// poller, which serves them in turns.
+// The time that arriving frames of all sessions of this thread may take of one turn of the event loop:
+// `fixed.pollTurnMaxMs`. Frames beyond it wait for the poller, which serves sessions in turns.
 import { setImmediate } from './clock.ts';
 import { fixed } from './limits.ts';
 

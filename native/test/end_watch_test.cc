@@ -79,7 +79,7 @@ TEST_CASE("the end of a peer is told, though another process still holds its soc
     CHECK_EQ(told, 0);
     first.Kill();
     while (told != 7) std::this_thread::sleep_for(milliseconds(1));
-    // One that has ended already is known, or told at once, as the kernel has it.
+    // A process that ended before Add is either refused by Add or told at once: kernels differ.
     if (watch.Add(first.accepted.get(), 7).value()) {
       while (told != 14) std::this_thread::sleep_for(milliseconds(1));
     }

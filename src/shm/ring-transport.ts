@@ -246,7 +246,7 @@ export class RingTransport implements Transport, Polled {
     if (this.#unpublished > 0) this.publish();
   }
 
-  /** One turn's worth of records: copied out, released, and only then dispatched. Returns their bytes. */
+  /** Drains the records of one turn: a batch is copied out and released before it is dispatched. Returns their bytes. */
   #receive(firstLooks: number): number {
     let looks = firstLooks;
     let bytes = 0;

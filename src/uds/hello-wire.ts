@@ -7,7 +7,7 @@ import { SidecallError } from '../errors.ts';
 import { protocol } from '../frame.ts';
 import type { NativeAddon } from '../native.ts';
 import { pause } from '../pause.ts';
-import { readableWaits } from './readable.ts';
+import { newPace, type Pace, readableWaits } from './readable.ts';
 
 /** What came along with received bytes. */
 export interface ReceivedNotes {
@@ -35,6 +35,7 @@ export interface HelloWire {
 const immediateMs = 2;
 const firstDelayMs = 1;
 const lastDelayMs = 32;
+const never = Number.POSITIVE_INFINITY;
 
 /** Over a descriptor that does not block. */
 export class DescriptorWire implements HelloWire {
@@ -115,6 +116,7 @@ export class DescriptorWire implements HelloWire {
   }
 
   async #receive(into: Uint8Array, keep: boolean, notes: ReceivedNotes): Promise<void> {
+    const pace = newPace();
     let at = 0;
     while (at < into.byteLength) {
       this.#signal.throwIfAborted();
@@ -122,7 +124,7 @@ export class DescriptorWire implements HelloWire {
         this.#native.receive(this.#fd, into, at, keep && at === 0, this.#isAdmitted, this.owner),
       );
       if (got === undefined) {
-        await this.#readable();
+        await this.#readable(pace);
         continue;
       }
       if (got.bytes === 0) throw gone();
@@ -139,10 +141,11 @@ export class DescriptorWire implements HelloWire {
     }
   }
 
-  async #readable(): Promise<void> {
+  async #readable(pace: Pace): Promise<void> {
     const waits = readableWaits(this.#native);
-    await new Promise<void>((resolve) => {
-      const wait = waits.wait(this.#fd, this.owner, Number.POSITIVE_INFINITY, resolve);
+    const { owner } = this;
+    await new Promise<void>((onEnd) => {
+      const wait = waits.wait({ fd: this.#fd, owner, pace, endAt: never, isFresh: false, onEnd });
       this.#cancelWait = () => waits.end(wait);
     });
     this.#cancelWait = undefined;

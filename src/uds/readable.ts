@@ -1,59 +1,97 @@
 // SPDX-License-Identifier: MIT
-// Hellos that wait for bytes. One poll(2) looks at all that are due, and each process has its turn, so that a
-// thousand connections of one process do not delay the single one of another.
+// Hellos that wait for bytes. One poll(2) looks at all that are due. Those that have bytes go on in turns: one of each
+// process, then the next of each, so that a thousand connections of one process do not delay the single one of another.
 import { clearTimeout, nowMs, setImmediate, setTimeout } from '../clock.ts';
+import { Fifo } from '../fifo.ts';
 import type { NativeAddon } from '../native.ts';
 
-// A wait is looked at in each turn of the loop for 2 ms, then after 1, 2, 4 … 32 ms.
+// A hello is looked at in each turn of the loop for 2 ms, then after 1, 2, 4 … 32 ms.
 const immediateMs = 2;
 const firstDelayMs = 1;
 const lastDelayMs = 32;
-/** Waits that end in one turn of the loop: each may begin a session, which takes about 0.1 ms. */
-const endsMax = 4;
+// Waits that end in one turn of the loop, by its length. What follows takes about 0.1 ms, so that hellos
+// take less than half of the loop's time, and a loop that is slow for another reason lets no hello be late.
+const endsPerMs = 2;
+const endsMax = 256;
+
+/** How often a hello is looked at: less often the longer its sender takes, also where it sends a byte now and then. */
+export interface Pace {
+  /** Instant at which the receive began. */
+  readonly since: number;
+  delayMs: number;
+}
+
+export function newPace(): Pace {
+  return { since: nowMs(), delayMs: firstDelayMs };
+}
+
+/** What is waited for. */
+export interface ReadableOptions {
+  readonly fd: number;
+  /** The process at the other end, by `ownerOf()`. */
+  readonly owner: number;
+  readonly pace: Pace;
+  /** Instant at which the wait ends anyway. */
+  readonly endAt: number;
+  /** Nothing was done for this connection yet: those that are under way go first. */
+  readonly isFresh: boolean;
+  /** Called once: a receive would not wait, the instant has come, or the wait was ended. */
+  readonly onEnd: () => void;
+}
 
 /** One wait for bytes. */
-export interface ReadableWait {
-  readonly fd: number;
-  readonly owner: number;
-  readonly since: number;
-  readonly endAt: number;
-  delayMs: number;
+export class ReadableWait {
+  readonly options: ReadableOptions;
   dueAt: number;
-  readonly onEnd: () => void;
+  isOver = false;
+
+  constructor(options: ReadableOptions, dueAt: number) {
+    this.options = options;
+    this.dueAt = dueAt;
+  }
+}
+
+/** Waits of one process whose bytes are there. */
+interface Turns {
+  readonly begun: Fifo<ReadableWait>;
+  readonly fresh: Fifo<ReadableWait>;
 }
 
 /** The waits of one thread. */
 export class ReadableWaits {
   readonly #native: Pick<NativeAddon, 'markReadable'>;
-  readonly #waits = new Set<ReadableWait>();
+  readonly #waiting = new Set<ReadableWait>();
+  /** By process; the first is served next, and goes behind the others then. */
+  readonly #readable = new Map<number, Turns>();
   #descriptors = new Int32Array(64);
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** Instant at which the timer ends; -Infinity while the next turn looks. */
   #nextLook = Number.POSITIVE_INFINITY;
+  #lastLook = 0;
 
   constructor(native: Pick<NativeAddon, 'markReadable'>) {
     this.#native = native;
   }
 
-  /**
-   * Calls `onEnd` once a receive would not wait, at the instant `endAt`, or when the wait is ended. `owner`: the process
-   * at the other end, by `ownerOf()`.
-   */
-  wait(fd: number, owner: number, endAt: number, onEnd: () => void): ReadableWait {
-    const since = nowMs();
-    const wait = { fd, owner, since, endAt, delayMs: firstDelayMs, dueAt: since, onEnd };
-    this.#waits.add(wait);
-    this.#lookAt(since, since);
+  wait(options: ReadableOptions): ReadableWait {
+    const now = nowMs();
+    const wait = new ReadableWait(options, now);
+    this.#waiting.add(wait);
+    this.#lookAt(now, now);
     return wait;
   }
 
   /** Twice is once. */
   end(wait: ReadableWait): void {
-    if (!this.#waits.delete(wait)) return;
-    wait.onEnd();
-    if (this.#waits.size > 0) return;
-    clearTimeout(this.#timer);
-    if (this.#nextLook !== Number.NEGATIVE_INFINITY) this.#nextLook = Number.POSITIVE_INFINITY;
+    if (wait.isOver) return;
+    wait.isOver = true;
+    this.#waiting.delete(wait);
+    const isIdle = this.#waiting.size === 0 && this.#readable.size === 0;
+    if (isIdle && this.#nextLook !== Number.NEGATIVE_INFINITY) {
+      clearTimeout(this.#timer);
+      this.#nextLook = Number.POSITIVE_INFINITY;
+    }
+    wait.options.onEnd();
   }
 
   /** Has the next look happen at the instant `at` or before. */
@@ -70,29 +108,40 @@ export class ReadableWaits {
   }
 
   readonly #look = (): void => {
-    this.#nextLook = Number.POSITIVE_INFINITY;
     const now = nowMs();
-    const due = this.#due(now);
+    const isNextTurn = this.#nextLook === Number.NEGATIVE_INFINITY;
+    const sinceMs = isNextTurn ? now - this.#lastLook : 0;
+    this.#nextLook = Number.POSITIVE_INFINITY;
+    this.#lastLook = now;
+    this.#sort(now);
+    try {
+      this.#endSome(Math.min(endsMax, endsPerMs * Math.max(1, Math.ceil(sinceMs))));
+    } finally {
+      this.#schedule(now);
+    }
+  };
+
+  /** Moves those that have bytes, or whose time is over, to the turns of their process. */
+  #sort(now: number): void {
+    const due: ReadableWait[] = [];
+    for (const wait of this.#waiting) if (wait.dueAt <= now) due.push(wait);
     this.#mark(due);
-    const readable = new Map<number, ReadableWait[]>();
     for (let at = 0; at < due.length; at += 1) {
       const wait = due[at] as ReadableWait;
-      if (this.#descriptors[at] === 0 && now < wait.endAt) delay(wait, now);
+      if (this.#descriptors[at] === 0 && now < wait.options.endAt) delay(wait, now);
       else {
-        const ofOwner = readable.get(wait.owner);
-        if (ofOwner === undefined) readable.set(wait.owner, [wait]);
-        else ofOwner.push(wait);
+        this.#waiting.delete(wait);
+        this.#queue(wait);
       }
     }
-    for (const wait of inTurns(readable, endsMax)) this.end(wait);
-    let next = Number.POSITIVE_INFINITY;
-    for (const { dueAt } of this.#waits) next = Math.min(next, dueAt);
-    this.#lookAt(next, now);
-  };
+  }
 
   /** Where the kernel has no memory to look, each receive finds out itself. */
   #mark(due: readonly ReadableWait[]): void {
-    for (let at = 0; at < due.length; at += 1) this.#descriptors[at] = (due[at] as ReadableWait).fd;
+    if (due.length > this.#descriptors.length) this.#descriptors = new Int32Array(2 * due.length);
+    for (let at = 0; at < due.length; at += 1) {
+      this.#descriptors[at] = (due[at] as ReadableWait).options.fd;
+    }
     try {
       this.#native.markReadable(this.#descriptors, due.length);
     } catch {
@@ -100,35 +149,43 @@ export class ReadableWaits {
     }
   }
 
-  #due(now: number): ReadableWait[] {
-    const due: ReadableWait[] = [];
-    for (const wait of this.#waits) if (wait.dueAt <= now) due.push(wait);
-    if (due.length > this.#descriptors.length) this.#descriptors = new Int32Array(2 * due.length);
-    return due;
+  #queue(wait: ReadableWait): void {
+    const { owner, isFresh } = wait.options;
+    let turns = this.#readable.get(owner);
+    if (turns === undefined) {
+      turns = { begun: new Fifo(), fresh: new Fifo() };
+      this.#readable.set(owner, turns);
+    }
+    (isFresh ? turns.fresh : turns.begun).push(wait);
+  }
+
+  #endSome(count: number): void {
+    for (let left = count; left > 0; ) {
+      const [next] = this.#readable;
+      if (next === undefined) return;
+      const [owner, turns] = next;
+      this.#readable.delete(owner);
+      const wait = turns.begun.shift() ?? turns.fresh.shift();
+      if (turns.begun.length + turns.fresh.length > 0) this.#readable.set(owner, turns);
+      if (wait === undefined || wait.isOver) continue;
+      left -= 1;
+      this.end(wait);
+    }
+  }
+
+  #schedule(now: number): void {
+    if (this.#readable.size > 0) return this.#lookAt(now, now);
+    let next = Number.POSITIVE_INFINITY;
+    for (const { dueAt } of this.#waiting) next = Math.min(next, dueAt);
+    this.#lookAt(next, now);
   }
 }
 
 function delay(wait: ReadableWait, now: number): void {
-  if (now - wait.since < immediateMs) return;
-  wait.dueAt = Math.min(now + wait.delayMs, wait.endAt);
-  wait.delayMs = Math.min(lastDelayMs, 2 * wait.delayMs);
-}
-
-/** The first of each owner, then the second of each, and so on, up to `max`. */
-function inTurns(
-  readable: ReadonlyMap<number, readonly ReadableWait[]>,
-  max: number,
-): ReadableWait[] {
-  const taken: ReadableWait[] = [];
-  for (let round = 0; taken.length < max; round += 1) {
-    const before = taken.length;
-    for (const waits of readable.values()) {
-      const wait = waits[round];
-      if (wait !== undefined && taken.length < max) taken.push(wait);
-    }
-    if (taken.length === before) break;
-  }
-  return taken;
+  const { pace, endAt } = wait.options;
+  if (now - pace.since < immediateMs) return;
+  wait.dueAt = Math.min(now + pace.delayMs, endAt);
+  pace.delayMs = Math.min(lastDelayMs, 2 * pace.delayMs);
 }
 
 let ofThread: ReadableWaits | undefined;

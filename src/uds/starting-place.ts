@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// One starter at a time in a directory, without the addon and its locks. Each starter makes a directory of its own beside the
-// path, with a socket that it listens on: the kernel ends that with the process, so it never stands for a starter that has
-// died. Of two that see each other the one with the lower name goes first; a later one always sees an earlier one.
+// A starting place lets one process at a time bind a socket in a directory, without the addon and its
+// locks. Each process makes a directory of its own beside the path, with a socket in it that it listens
+// on. The kernel ends that socket with its process, so a dead process holds no place. Of two processes
+// that see each other's directory, the one whose name sorts first goes on; a later process always sees
+// an earlier one.
 import {
   chmodSync,
   closeSync,

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
@@ -337,6 +338,78 @@ describe('a listener', () => {
       new Set(['ERR_SIDECALL_HELLO_TIMEOUT']),
     );
     expect(await session.client(Desk).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
+  });
+
+  it('lets 200 in at once by the standard deadlines while each turn of the loop takes 20 ms', async () => {
+    await using listener = await listen();
+    listener.serve(Desk, deskHandlers());
+    let isOver = false;
+    const burn = (): void => {
+      const until20ms = performance.now() + 20;
+      while (performance.now() < until20ms);
+      if (!isOver) setImmediate(burn);
+    };
+    setImmediate(burn);
+    const sessions = await Promise.all(
+      Array.from({ length: 200 }, () => connect({ path: listener.path, lane: 'socket' })),
+    );
+    isOver = true;
+    expect(await sessions[199]?.client(Desk).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
+    await Promise.all(sessions.map((session) => session.close()));
+  });
+
+  it('asks its policy nothing about connections of a crowd that never speak', async () => {
+    const codes: string[] = [];
+    let asked = 0;
+    await using listener = await listen({
+      helloTimeoutMs: 300,
+      authorize: () => {
+        asked += 1;
+        return true;
+      },
+      onEvent: ({ error }) => codes.push(error.code),
+    });
+    const silent = Array.from({ length: 100 }, () => createConnection(listener.path));
+    const closed = silent.map(
+      (socket) => new Promise((done) => socket.on('close', done).on('error', done).resume()),
+    );
+    await Promise.all(closed);
+    await until(() => codes.length === 100);
+    expect(new Set(codes)).toEqual(new Set(['ERR_SIDECALL_HELLO_TIMEOUT']));
+    expect(asked).toBe(32); // those that came before it was a crowd
+  });
+
+  it('can be closed by whoever is told that one of a crowd was refused', async () => {
+    let closing: Promise<void> | undefined;
+    const listener = await listen({
+      hellosMax: 40,
+      helloTimeoutMs: 60_000,
+      onEvent: () => {
+        closing ??= listener.close();
+      },
+    });
+    const silent = Array.from({ length: 40 }, () => createConnection(listener.path));
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    await new Promise((done) => setTimeout(done, 150)); // they are silent now
+    const last = createConnection(listener.path);
+    const all = [...silent, last].map(
+      (socket) => new Promise((done) => socket.on('close', done).on('error', done).resume()),
+    );
+    await Promise.all(all);
+    await closing;
+    expect(listener.sessionCount).toBe(0);
+  });
+
+  it('closes at once with a crowd in its hello', async () => {
+    const listener = await listen({ helloTimeoutMs: 60_000 });
+    const silent = Array.from({ length: 100 }, () => createConnection(listener.path));
+    const closed = silent.map(
+      (socket) => new Promise((done) => socket.on('close', done).on('error', () => undefined)),
+    );
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    await listener.close();
+    for (const socket of silent) socket.resume();
+    await Promise.all(closed);
   });
 
   it('row 20 with hellosMax reached the silent make room for the honest', async () => {

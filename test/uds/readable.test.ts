@@ -1,7 +1,7 @@
 // Waits for bytes of hellos: looked at together, each process in its turn.
 import { describe, expect, it } from 'vitest';
 import { setImmediate } from '../../src/clock.ts';
-import { ReadableWaits } from '../../src/uds/readable.ts';
+import { newPace, type ReadableWait, ReadableWaits } from '../../src/uds/readable.ts';
 
 /** Waits over descriptors that a set says are readable; notes how many each look asked for. */
 function waitsOver(readable: ReadonlySet<number>): { waits: ReadableWaits; looks: number[] } {
@@ -15,14 +15,21 @@ function waitsOver(readable: ReadonlySet<number>): { waits: ReadableWaits; looks
   return { waits: new ReadableWaits({ markReadable }), looks };
 }
 
+interface Begin {
+  readonly fd: number;
+  readonly owner: number;
+  readonly endAt?: number;
+  readonly isFresh?: boolean;
+}
+
+function begin(waits: ReadableWaits, options: Begin, onEnd: () => void): ReadableWait {
+  const standard = { pace: newPace(), endAt: Number.POSITIVE_INFINITY, isFresh: true };
+  return waits.wait({ ...standard, ...options, onEnd });
+}
+
 /** A wait as a promise. */
-function whenReadable(
-  waits: ReadableWaits,
-  fd: number,
-  owner: number,
-  endAt = Infinity,
-): Promise<void> {
-  return new Promise((resolve) => waits.wait(fd, owner, endAt, resolve));
+function whenReadable(waits: ReadableWaits, options: Begin): Promise<void> {
+  return new Promise((resolve) => begin(waits, options, resolve));
 }
 
 function turn(): Promise<void> {
@@ -32,30 +39,67 @@ function turn(): Promise<void> {
 describe('waits for bytes of hellos', () => {
   it('end in the next turn where bytes are there', async () => {
     const { waits, looks } = waitsOver(new Set([7]));
-    await whenReadable(waits, 7, 1);
+    await whenReadable(waits, { fd: 7, owner: 1 });
     expect(looks).toEqual([1]);
   });
 
-  it('of one process that has a thousand do not hold up the one of another', async () => {
-    const all = Array.from({ length: 1000 }, (_, fd) => fd);
-    const { waits } = waitsOver(new Set([...all, 2000]));
+  it('of processes that have hundreds do not hold up the one of another', async () => {
+    const readable = new Set(Array.from({ length: 3000 }, (_, fd) => fd));
+    const { waits } = waitsOver(readable);
     const ended: number[] = [];
-    for (const fd of all) void whenReadable(waits, fd, 1).then(() => ended.push(fd));
-    void whenReadable(waits, 2000, 2).then(() => ended.push(2000));
+    const all: number[] = [];
+    for (let owner = 1; owner <= 8; owner += 1) {
+      for (let at = 0; at < 100; at += 1) {
+        const fd = owner * 100 + at;
+        all.push(fd);
+        void whenReadable(waits, { fd, owner }).then(() => ended.push(fd));
+      }
+    }
+    void whenReadable(waits, { fd: 2000, owner: 9 }).then(() => ended.push(2000));
+    while (!ended.includes(2000)) await turn();
+    expect(ended.indexOf(2000)).toBeLessThanOrEqual(8); // behind one of each
+    while (ended.length < 801) await turn();
+    // Of each process the first came first.
+    for (let owner = 1; owner <= 8; owner += 1) {
+      const isOfOwner = (fd: number): boolean => Math.floor(fd / 100) === owner;
+      expect(ended.filter(isOfOwner)).toEqual(all.filter(isOfOwner));
+    }
+  });
+
+  it('of hellos that are under way end before those that have not begun', async () => {
+    const { waits } = waitsOver(new Set([1, 2, 3]));
+    const ended: number[] = [];
+    begin(waits, { fd: 1, owner: 1 }, () => ended.push(1));
+    begin(waits, { fd: 2, owner: 1 }, () => ended.push(2));
+    begin(waits, { fd: 3, owner: 1, isFresh: false }, () => ended.push(3));
     await turn();
     await turn();
-    expect(ended).toContain(2000);
-    expect(ended.length).toBeLessThan(100);
-    // Those of the first come, too, in their order.
-    while (ended.length < 1001) await turn();
-    expect(ended.filter((fd) => fd !== 2000)).toEqual(all);
+    expect(ended).toEqual([3, 1, 2]);
+  });
+
+  it('end faster where turns of the loop are long', async () => {
+    const readable = new Set(Array.from({ length: 400 }, (_, fd) => fd));
+    const { waits } = waitsOver(readable);
+    let ended = 0;
+    for (const fd of readable) {
+      begin(waits, { fd, owner: 1 }, () => {
+        ended += 1;
+      });
+    }
+    let count = 0;
+    for (; ended < 400; count += 1) {
+      const until = performance.now() + 20;
+      while (performance.now() < until);
+      await turn();
+    }
+    expect(count).toBeLessThan(20); // 80 in one of 20 ms; with four in each it would be a hundred
   });
 
   it('are looked at less often the longer nothing comes', async () => {
     const readable = new Set<number>();
     const { waits, looks } = waitsOver(readable);
     const begun = performance.now();
-    const done = whenReadable(waits, 7, 1);
+    const done = whenReadable(waits, { fd: 7, owner: 1 });
     await new Promise((resolve) => setTimeout(resolve, 300));
     const quiet = looks.length;
     await new Promise((resolve) => setTimeout(resolve, 320));
@@ -67,7 +111,9 @@ describe('waits for bytes of hellos', () => {
   it('end early, and leave nothing to look at', async () => {
     const { waits, looks } = waitsOver(new Set());
     let ends = 0;
-    const wait = waits.wait(7, 1, Infinity, () => (ends += 1));
+    const wait = begin(waits, { fd: 7, owner: 1 }, () => {
+      ends += 1;
+    });
     waits.end(wait);
     waits.end(wait);
     expect(ends).toBe(1);
@@ -81,7 +127,7 @@ describe('waits for bytes of hellos', () => {
   it('end at their time', async () => {
     const { waits } = waitsOver(new Set());
     const endAt = performance.now() + 30;
-    await whenReadable(waits, 7, 1, endAt);
+    await whenReadable(waits, { fd: 7, owner: 1, endAt });
     expect(performance.now()).toBeGreaterThanOrEqual(endAt);
   });
 
@@ -91,6 +137,6 @@ describe('waits for bytes of hellos', () => {
         throw new Error('ENOMEM');
       },
     });
-    await whenReadable(waits, 7, 1);
+    await whenReadable(waits, { fd: 7, owner: 1 });
   });
 });

@@ -106,8 +106,8 @@ describe('one turn of the loop on the socket lane', () => {
     await Promise.all(ends.map(({ far }) => new Promise((done) => far.write(frames(20), done))));
     const turns = await countTurns(() => count - 40, 40 * 20);
     console.log(`frames of a millisecond each in one turn: ${Math.max(...turns)} at most`);
-    // 5 ms and the rest of one session for reads, and the same for the poller: not 40 sessions.
-    expect(Math.max(...turns)).toBeLessThanOrEqual(2 * (5 + 17));
+    // 2 ms and the rest of one session for reads, and the same for the poller: not 40 sessions.
+    expect(Math.max(...turns)).toBeLessThanOrEqual(2 * (fixed.pollTurnMaxMs + 17));
   });
 
   it('is the same for what lies in memory when its sender has gone', async () => {
