@@ -1,17 +1,8 @@
 // npm run prebuild [-- target …]: builds the addon for every platform that the package carries, with the clang
 // and the libraries in PyPI's "ziglang", into prebuilds/, and looks at what came out.
 import { spawn, spawnSync } from 'node:child_process';
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
 
@@ -23,13 +14,11 @@ const targets = {
   'darwin-x64': 'x86_64-macos.11.0',
   'darwin-arm64': 'aarch64-macos.11.0',
 };
-const usage = `npm run prebuild [-- [--warm] TARGET …]: builds prebuilds/TARGET/sidecall.node. Without one: all.
---warm has the compiler build its C++ libraries for them, and nothing else: most of the time of a first run.
+const usage = `npm run prebuild [-- TARGET …]: builds prebuilds/TARGET/sidecall.node. Without one: all.
 Targets: ${Object.keys(targets).join(', ')}
 Needs Python 3 with ziglang ("python3 -m pip install ziglang"; in a folder of its own: PYTHONPATH names it).`;
 
-const wanted = process.argv.slice(2).filter((argument) => argument !== '--warm');
-const isWarm = process.argv.includes('--warm');
+const wanted = process.argv.slice(2);
 if (wanted.includes('--help')) {
   console.log(usage);
   process.exit();
@@ -40,7 +29,7 @@ const zig = spawnSync('python3', ['-m', 'ziglang', 'version'], { encoding: 'utf8
 if (zig.status !== 0) fail(`prebuild: python3 with ziglang is missing\n${usage}`);
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const allSources = ['os', 'ring', 'binding'].flatMap((folder) =>
+const sources = ['os', 'ring', 'binding'].flatMap((folder) =>
   readdirSync(join(root, 'native', folder))
     .filter((name) => name.endsWith('.cc'))
     .map((name) => join(root, 'native', folder, name)),
@@ -56,11 +45,11 @@ if (failed.length > 0) fail(`prebuild: failed for ${failed.join(', ')}`);
 async function work() {
   for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
     const since = performance.now();
-    const problem = isWarm ? await warm(name) : await build(name);
+    const problem = await build(name);
     done += 1;
     const seconds = ((performance.now() - since) / 1000).toFixed(0);
     const file = join(root, 'prebuilds', name, 'sidecall.node');
-    const outcome = problem ?? (isWarm ? 'warm' : `${Math.round(statSync(file).size / 1024)} kB`);
+    const outcome = problem ?? `${Math.round(statSync(file).size / 1024)} kB`;
     console.log(`prebuild: ${done}/${names.length} ${name}: ${outcome} (${seconds} s)`);
     if (problem !== undefined) failed.push(name);
   }
@@ -72,27 +61,14 @@ async function build(name) {
   const file = join(folder, 'sidecall.node');
   const fresh = `${file}.new`;
   mkdirSync(folder, { recursive: true });
-  const { status, words } = await compile(name, allSources, fresh);
+  const { status, words } = await compile(name, fresh);
   const problem = status === 0 ? lookAt(name, fresh) : `FAILED\n${words}`;
   if (problem === undefined) renameSync(fresh, file);
   else rmSync(fresh, { force: true });
   return problem;
 }
 
-/** Links a file that needs the C++ libraries, and throws it away. */
-async function warm(name) {
-  const folder = mkdtempSync(join(tmpdir(), 'prebuild-'));
-  const source = join(folder, 'warm.cc');
-  writeFileSync(
-    source,
-    '#include <string>\nstd::string text(int n) { return std::to_string(n); }\n',
-  );
-  const { status, words } = await compile(name, [source], join(folder, 'warm.node'));
-  rmSync(folder, { recursive: true });
-  return status === 0 ? undefined : `FAILED\n${words}`;
-}
-
-function compile(name, sources, output) {
+function compile(name, output) {
   const args = [
     // The linker strips: it leaves the ad-hoc signature that macOS on arm64 asks for.
     ...[
