@@ -48,7 +48,8 @@ function parseOptions() {
 const Desk = service('Desk', { add: unary() });
 const roundMs = 6_000;
 const quietMs = 10_000;
-// What a canary may notice of an attack: docs/security.md. Said, not judged: a machine with few processors has its own share.
+// The bounds of a canary's p99 (docs/security.md) are printed, not judged: on few processors the
+// attackers' computing alone exceeds them.
 const boundRatio = 5;
 const boundMs = 10;
 const seconds = String(roundMs / 1_000);

@@ -187,7 +187,7 @@ export class Door<G extends Guest> {
       this.#begin(native, fd, ticket);
       return;
     }
-    // Its turn comes with its first byte. What ended the wait, the time or the listener, is found behind it.
+    // The connection's turn comes with its first byte. `#begin` finds out what else ended the wait.
     const waits = readableWaits(native);
     const wait = waits.wait({
       fd,
@@ -273,7 +273,7 @@ export class Door<G extends Guest> {
   /** Why a connection that has waited for its turn goes no further; undefined: it does. */
   #refusalOf(ticket: HelloTicket): SidecallError | undefined {
     if (ticket.reason !== undefined) return ticket.reason;
-    // The listener may be closed in the middle of `enter()`, by a program that is told of a refusal.
+    // A program that is told of a refusal may close the listener in the middle of `enter()`.
     if (this.#isClosing) return new SidecallError('ERR_SIDECALL_CLOSED');
     const { helloTimeoutMs } = this.#settings;
     if (nowMs() - ticket.enteredAt < helloTimeoutMs) return undefined;

@@ -277,7 +277,8 @@ export async function establishOverStream(
 }
 
 /**
- * Runs one attempt under a deadline of its own, and the caller's signal. `elapsedMs`: what of the time is over.
+ * Runs one attempt under a deadline of its own, and the caller's signal. `elapsedMs`: time of it that has
+ * passed already.
  * @throws {SidecallError} `HELLO_TIMEOUT`, or `signal.reason`.
  */
 export async function withDeadline<T>(

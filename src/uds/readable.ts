@@ -25,7 +25,7 @@ export function newPace(): Pace {
   return { since: nowMs(), delayMs: firstDelayMs };
 }
 
-/** What is waited for. */
+/** A connection whose bytes are waited for, and what happens then. */
 export interface ReadableOptions {
   readonly fd: number;
   /** The process at the other end, by `ownerOf()`. */
@@ -33,13 +33,13 @@ export interface ReadableOptions {
   readonly pace: Pace;
   /** Instant at which the wait ends anyway. */
   readonly endAt: number;
-  /** Nothing was done for this connection yet: those that are under way go first. */
+  /** True: the hello has not begun. Hellos that are under way go first. */
   readonly isFresh: boolean;
   /** Called once: a receive would not wait, the instant has come, or the wait was ended. */
   readonly onEnd: () => void;
 }
 
-/** One wait for bytes. */
+/** A hello that waits for bytes. */
 export class ReadableWait {
   readonly options: ReadableOptions;
   dueAt: number;
