@@ -1,8 +1,10 @@
 // A listener under attack for as long as it is told: attackers in a mix, one or two at a time, beside canaries that call it over both
-// lanes. Says what the canaries saw under each attack, and whether the victim ends as it began.
-import { spawn } from 'node:child_process';
+// lanes. Says what the canaries saw under each attack, with attackers of usual and of lowest priority, and whether
+// the victim ends as it began.
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -45,6 +47,9 @@ function parseOptions() {
   }
 }
 
+// Every second round the attackers compute only while victim and callers wait. What the callers notice then
+// is what the victim does for an attack, and not that others use the processors.
+const lowestPriority = 19;
 const Desk = service('Desk', { add: unary() });
 const roundMs = 6_000;
 const quietMs = 10_000;
@@ -150,9 +155,10 @@ function numbers(from) {
   };
 }
 
-async function attack(path, [program, ...rest]) {
+async function attack(path, [program, ...rest], priority) {
   const file = join(root, 'test/hostile/attackers', program);
   const child = spawn('python3', [file, path, ...rest], { stdio: ['pipe', 'ignore', 'ignore'] });
+  setPriority(child.pid, priority); // at once: what it starts inherits it
   child.stdin.on('error', () => undefined);
   const ended = once(child, 'exit');
   await sleep(roundMs);
@@ -186,6 +192,10 @@ function note(name, canaries) {
   }
 }
 
+function head() {
+  return spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).stdout.trim();
+}
+
 function forget(canaries) {
   for (const canary of canaries) canary.takeWaits();
 }
@@ -205,11 +215,16 @@ const until = performance.now() + minutes * 60_000;
 let rounds = 0;
 let longestDelayMs = 0;
 while (performance.now() < until) {
-  const chosen = rounds < names.length ? [names[rounds]] : [names[pick(names.length)]];
-  if (rounds >= names.length && pick(2) === 1) chosen.push(names[pick(names.length)]);
+  const isLow = rounds % 2 === 1;
+  // Each attack alone twice, then any.
+  const isFirst = rounds < 2 * names.length;
+  const chosen = [names[isFirst ? rounds >> 1 : pick(names.length)]];
+  if (!isFirst && pick(2) === 1) chosen.push(names[pick(names.length)]);
   forget(canaries);
-  await Promise.all(chosen.map((name) => attack(path, attacks[name])));
-  note(chosen.length === 1 ? chosen[0] : 'two at once', canaries);
+  const priority = isLow ? lowestPriority : 0;
+  await Promise.all(chosen.map((name) => attack(path, attacks[name], priority)));
+  const name = chosen.length === 1 ? chosen[0] : 'two at once';
+  note(isLow ? `${name}, lowest priority` : name, canaries);
   const report = await victim.report();
   longestDelayMs = Math.max(longestDelayMs, report.longestDelayMs);
   rounds += 1;
@@ -258,7 +273,17 @@ console.log(
   `${rounds} rounds, ${calls} calls of canaries, longest delay ${longestDelayMs.toFixed(0)} ms`,
 );
 if (options.json !== undefined) {
-  const result = { minutes, seed, rounds, calls, longestDelayMs, before, after, rows };
+  const result = {
+    commit: head(),
+    minutes,
+    seed,
+    rounds,
+    calls,
+    longestDelayMs,
+    before,
+    after,
+    rows,
+  };
   writeFileSync(options.json, `${JSON.stringify(result, undefined, 2)}\n`);
 }
 if (exit.code !== 0) fail(`the victim ended with ${JSON.stringify(exit)}`);

@@ -310,6 +310,20 @@ export function isFromPeer(error: RpcError): boolean {
   return received in error;
 }
 
+/**
+ * An error that a peer can cause thousands of times a second, made by `make`. It has no stack, which would say
+ * nothing of use and takes V8 longer than the rest of the error.
+ */
+export function withoutStack(make: () => SidecallError): SidecallError {
+  const { stackTraceLimit } = Error;
+  Reflect.set(Error, 'stackTraceLimit', 0); // does not throw where the program has frozen Error
+  try {
+    return make();
+  } finally {
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
+  }
+}
+
 /** Misuse has Node's own codes: it is a bug of the caller, not an outcome. */
 export function nodeError<E extends Error>(
   Kind: new (message: string) => E,

@@ -2,7 +2,7 @@
 // Connections that are not sessions yet: bounded. Where there is no room, each user and each process of
 // it has its share, and the silent ones go first (max-min fairness).
 import { nowMs } from '../clock.ts';
-import { SidecallError } from '../errors.ts';
+import { SidecallError, withoutStack } from '../errors.ts';
 import { fixed } from '../limits.ts';
 import type { Peer } from '../peer.ts';
 import { ownerOf } from './peer.ts';
@@ -160,5 +160,5 @@ function most<T>(all: Iterable<T>, count: (one: T) => number): T | undefined {
 
 function full(max: number): SidecallError {
   const words = `${max} connections are in their hello already`;
-  return new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS', words);
+  return withoutStack(() => new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS', words));
 }

@@ -391,6 +391,9 @@ describe('a listener', () => {
     const silent = Array.from({ length: 40 }, () => createConnection(listener.path));
     await Promise.all(silent.map((socket) => once(socket, 'connect')));
     await new Promise((done) => setTimeout(done, 150)); // they are silent now
+    // Those that came before it was a crowd speak: the one that goes is of the crowd.
+    for (const socket of silent.slice(0, 32)) socket.write('s');
+    await new Promise((done) => setTimeout(done, 60));
     const last = createConnection(listener.path);
     const all = [...silent, last].map(
       (socket) => new Promise((done) => socket.on('close', done).on('error', done).resume()),
