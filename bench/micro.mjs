@@ -3,14 +3,14 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Bench } from 'tinybench';
-import { emptyHeader, FrameDecoder, HeaderWriter, readHeader } from '../dist/frame.js';
-import { requireNative } from '../dist/native.js';
-import { activate, deactivate } from '../dist/poller.js';
-import { protobuf } from '../dist/protobuf.js';
-import { bytes } from '../dist/rpc/codec.js';
-import { ReceiveCredit, SendCredit } from '../dist/rpc/credit.js';
-import { json } from '../dist/rpc/json.js';
+import { protobuf } from '../dist/adapters/protobuf.js';
+import { requireNative } from '../dist/addon/native.js';
+import { bytes } from '../dist/rpc/contract/codec.js';
+import { json } from '../dist/rpc/contract/json.js';
+import { ReceiveCredit, SendCredit } from '../dist/rpc/sending/credit.js';
 import { PollBudget } from '../dist/shm/poll-budget.js';
+import { emptyHeader, FrameDecoder, HeaderWriter, readHeader } from '../dist/wire/frame.js';
+import { activate, deactivate } from '../dist/wire/poller.js';
 import { RingPair } from './micro-ring.mjs';
 import { messageType, objectOf, payloadOf } from './rows.mjs';
 

@@ -9,6 +9,10 @@ run(process.execPath, [
   '-p',
   'tsconfig.build.json',
 ]);
-for (const name of ['load.cjs', 'load.d.cts', 'adapters/electron/preload.cjs']) {
+for (const name of [
+  'addon/requires.cjs',
+  'addon/requires.d.cts',
+  'adapters/electron/preload.cjs',
+]) {
   copyFileSync(join(root, 'src', name), join(root, 'dist', name));
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // `sidecall` where a bundler builds for a browser (the condition `browser`): contracts and errors, so that a page and a
 // helper import the same contract. Nothing here or below knows Node.
-import type { Codec } from './rpc/codec.ts';
-import type * as jsonCodec from './rpc/json.ts';
-import type * as lease from './rpc/lease.ts';
-import type * as schema from './rpc/schema.ts';
-import type * as contract from './rpc/service.ts';
+import type { Codec } from './rpc/contract/codec.ts';
+import type * as jsonCodec from './rpc/contract/json.ts';
+import type * as lease from './rpc/contract/leases.ts';
+import type * as schema from './rpc/contract/schema.ts';
+import type * as contract from './rpc/contract/service.ts';
 
-export { RpcError, SidecallError } from './errors.ts';
+export { RpcError, SidecallError } from './base/errors.ts';
 
 type Contract = typeof contract;
 

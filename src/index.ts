@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The public names. No logic.
 
-// Two processes that meet.
-export {
-  type Capabilities,
-  capabilities,
-  type OwnCredentials,
-  ownCredentials,
-} from './capabilities.ts';
-export { type ConnectOptions, connect } from './connect.ts';
 // Calls between them.
 export {
   type Delivered,
@@ -19,36 +11,44 @@ export {
   type SidecallErrorCode,
   type SidecallErrorOptions,
   type Status,
-} from './errors.ts';
-export type { SessionOptions } from './establish.ts';
-export type { OnEvent, SidecallEvent } from './events.ts';
-export { type Helper, type SpawnOptions, spawnHelper } from './helper/helper.ts';
+} from './base/errors.ts';
+export type { OnEvent, SidecallEvent } from './base/events.ts';
+export type { SessionLimits } from './base/limits.ts';
+export type { Metadata } from './base/metadata.ts';
+export type { Peer } from './base/peer.ts';
+export type { HelperExit } from './helper/helper-process.ts';
+export type { HelperState } from './helper/helper-state.ts';
 export { type ParentOptions, parent } from './helper/parent.ts';
-export type { HelperExit } from './helper/start.ts';
-export type { HelperState } from './helper/states.ts';
-export type { RestartOptions } from './helper/supervise.ts';
-export type { SessionLimits } from './limits.ts';
-export { type DoorOptions, type ListenOptions, listen, type PlainListenOptions } from './listen.ts';
-export type { Listener } from './listener.ts';
-export type { Metadata } from './metadata.ts';
-export type { Identity } from './path-peer.ts';
-export type { Peer } from './peer.ts';
-export type { PlainConnection, PlainListener } from './plain-listener.ts';
-export { configure, type ProcessOptions } from './process-settings.ts';
+export { type Helper, type SpawnOptions, spawnHelper } from './helper/spawn-helper.ts';
+export type { RestartOptions } from './helper/supervisor.ts';
+// Two processes that meet.
 export {
-  type MessageSink,
-  toReadable,
-  toReadableStream,
-  toWritable,
-  toWritableStream,
-} from './rpc/adapters.ts';
+  type Capabilities,
+  capabilities,
+  type OwnCredentials,
+  ownCredentials,
+} from './open/capabilities.ts';
+export { configure, type ProcessOptions } from './open/configure.ts';
+export type { SessionOptions } from './open/open-session.ts';
+export type { Identity } from './open/path-identity.ts';
+export { type ConnectOptions, connect } from './rendezvous/connect.ts';
+export {
+  type DoorOptions,
+  type ListenOptions,
+  listen,
+  type PlainListenOptions,
+} from './rendezvous/listen.ts';
+export type { Listener } from './rendezvous/listener.ts';
+export type { PlainConnection, PlainListener } from './rendezvous/plain-listener.ts';
+export type { Bidi, ClientStream, ServerStream } from './rpc/calling/caller-streams.ts';
+export type { ClientOptions } from './rpc/calling/client.ts';
+export type { RetryOptions } from './rpc/calling/retry.ts';
 export {
   type ByteReader,
   type ByteWriter,
   byteReader,
   byteWriter,
-} from './rpc/byte-stream.ts';
-export type { CallContext, CallOptions } from './rpc/call.ts';
+} from './rpc/channels/byte-stream.ts';
 export type {
   AcceptDuplexOptions,
   AcceptOptions,
@@ -57,35 +57,27 @@ export type {
   ChannelSubscriber,
   DuplexOptions,
   HalfOpenOptions,
-} from './rpc/channel.ts';
-export type { ClientOptions } from './rpc/client.ts';
-export { bytes, type Codec } from './rpc/codec.ts';
-export type { SessionDuplex } from './rpc/duplex.ts';
+} from './rpc/channels/channel.ts';
+export type { SessionDuplex } from './rpc/channels/duplex.ts';
 export {
-  type Health,
-  type HealthRequest,
-  type HealthResponse,
-  HealthService,
-  type HealthStatus,
-} from './rpc/health.ts';
-export type { InterceptedCall, Interceptor } from './rpc/interceptor.ts';
-export { json } from './rpc/json.ts';
-export type { IfJson, NotCarriedByJson } from './rpc/jsonable.ts';
-export { type Block, type Lease, leased, type ReadonlyBytes } from './rpc/lease.ts';
-export type { Liveness } from './rpc/liveness.ts';
-export {
-  type MethodDescription,
-  ReflectionService,
-  type ServiceDescription,
-} from './rpc/reflection.ts';
-export { type Implementation, implement, type ServeOptions } from './rpc/registry.ts';
-export type { RetryOptions } from './rpc/retry.ts';
+  type MessageSink,
+  toReadable,
+  toReadableStream,
+  toWritable,
+  toWritableStream,
+} from './rpc/channels/node-streams.ts';
+export type { CallContext, CallOptions } from './rpc/contract/call.ts';
+export { bytes, type Codec } from './rpc/contract/codec.ts';
+export type { InterceptedCall, Interceptor } from './rpc/contract/interceptor.ts';
+export { json } from './rpc/contract/json.ts';
+export type { IfJson, NotCarriedByJson } from './rpc/contract/jsonable.ts';
+export { type Block, type Lease, leased, type ReadonlyBytes } from './rpc/contract/leases.ts';
 export {
   type SchemaIssue,
   type SchemaResult,
   type StandardSchema,
   validated,
-} from './rpc/schema.ts';
+} from './rpc/contract/schema.ts';
 export {
   type BidiFunction,
   type BidiMethod,
@@ -113,12 +105,25 @@ export {
   type UnaryMethod,
   type UntypedMethod,
   unary,
-} from './rpc/service.ts';
-export type { Accepted, Session } from './rpc/session.ts';
-export type { SessionState, SessionStats } from './rpc/session-core.ts';
-export type { Bidi, ClientStream, ServerStream } from './rpc/streams.ts';
-export type { WaitOptions } from './rpc/waiting.ts';
-export type { WaitReason } from './rpc/waits.ts';
-export type { Lane } from './transport.ts';
-export type { PeerPolicy, PeerRules } from './uds/peer.ts';
-export type { ServerRules } from './uds/rendezvous.ts';
+} from './rpc/contract/service.ts';
+export {
+  type Health,
+  type HealthRequest,
+  type HealthResponse,
+  HealthService,
+  type HealthStatus,
+} from './rpc/serving/health.ts';
+export {
+  type MethodDescription,
+  ReflectionService,
+  type ServiceDescription,
+} from './rpc/serving/reflection.ts';
+export { type Implementation, implement, type ServeOptions } from './rpc/serving/registry.ts';
+export type { Liveness } from './rpc/session/pings.ts';
+export type { Accepted, Session } from './rpc/session/session.ts';
+export type { SessionState, SessionStats } from './rpc/session/session-core.ts';
+export type { WaitReason } from './rpc/stalls.ts';
+export type { WaitOptions } from './rpc/wait.ts';
+export type { ServerRules } from './uds/connect-path.ts';
+export type { PeerPolicy, PeerRules } from './uds/peer-identity.ts';
+export type { Lane } from './wire/transport.ts';

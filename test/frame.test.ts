@@ -8,7 +8,7 @@ import {
   HeaderWriter,
   headerBytes,
   readHeader,
-} from '../src/frame.ts';
+} from '../src/wire/frame.ts';
 
 const write = new HeaderWriter();
 

@@ -1,43 +1,40 @@
-// Style as a test: layers, sizes, unfinished business. The table of layers is the data below.
+// Style as a test: layers, sizes, unfinished business. The layers are the folders of src/.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { version } from '../src/version.ts';
+import { version } from '../src/base/version.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Each layer, and the layers that its files may import beside their own. Later ones sit on earlier ones. */
-const layers: Record<string, { files: (path: string) => boolean; uses: readonly string[] }> = {
-  floor: {
-    files: (path) =>
-      /^(transport|frame|aborts|clock|limits|errors|options|metadata|peer|events|fifo|pause|poller|turn-share|words|loopback|back-off|quiet|version)\.ts$/.test(
-        path,
-      ),
-    uses: [],
-  },
-  native: { files: (path) => /^(native\.ts|load\.cjs)$/.test(path), uses: ['floor'] },
-  rpc: { files: (path) => path.startsWith('rpc/'), uses: ['floor'] },
-  uds: { files: (path) => path.startsWith('uds/'), uses: ['floor', 'native'] },
-  shm: { files: (path) => path.startsWith('shm/'), uses: ['floor', 'native', 'uds'] },
-  composition: {
-    files: (path) => path.startsWith('helper/') || /^[^/]+\.ts$/.test(path),
-    uses: ['floor', 'native', 'rpc', 'uds', 'shm'],
-  },
-  // Other people's protocols and programs, on what everybody can use.
-  adapters: {
-    files: (path) => path.startsWith('adapters/'),
-    uses: ['floor', 'rpc', 'composition'],
-  },
-  cli: {
-    files: (path) => path.startsWith('cli/'),
-    uses: ['floor', 'native', 'rpc', 'composition'],
-  },
-};
+/**
+ * The folders of `src/` from the ground up, which are its layers: a file imports from its own folder and from those
+ * named before it. Files at the root are the public names and import from all.
+ */
+const layers = [
+  'base',
+  'wire',
+  'addon',
+  'rpc',
+  'uds',
+  'shm',
+  'open',
+  'rendezvous',
+  'helper',
+  'adapters',
+  'testing',
+  'cli',
+];
 
-/** Only these reach the addon. */
-const nativeUsers =
-  /^(uds\/|shm\/|helper\/|native\.ts|establish\.ts|connect\.ts|listen\.ts|door\.ts|plain-listener\.ts|capabilities\.ts|cli\/)/;
+/** Folders that know nothing of each other, though one is named before the other. */
+const strangers: Record<string, readonly string[]> = {
+  rpc: ['addon'],
+  uds: ['rpc'],
+  shm: ['rpc'],
+  adapters: ['addon', 'uds', 'shm'],
+  testing: ['addon', 'uds', 'shm', 'adapters'],
+  cli: ['uds', 'shm', 'adapters', 'testing'],
+};
 
 function filesBelow(folder: string, ending: RegExp): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -46,15 +43,15 @@ function filesBelow(folder: string, ending: RegExp): string[] {
     .sort();
 }
 
+/** The folder of `src/` that a file lies in; '' for the root. */
 function layerOf(path: string): string {
-  const found = Object.entries(layers).find(([, { files }]) => files(path));
-  if (found === undefined) throw new Error(`${path} belongs to no layer`);
-  return found[0];
+  const [folder, ...rest] = path.split('/');
+  return rest.length === 0 ? '' : (folder as string);
 }
 
 function importsOf(path: string): string[] {
   const text = readFileSync(join(root, 'src', path), 'utf8');
-  return [...text.matchAll(/from '(\.[^']+)'/g)].map(([, target]) =>
+  return [...text.matchAll(/^(?:import|export)\b[^;]*? from '(\.[^']+)';/gms)].map(([, target]) =>
     relative(join(root, 'src'), join(root, 'src', dirname(path), target as string)),
   );
 }
@@ -65,15 +62,23 @@ const nativeSources = filesBelow('native', /\.(h|cc)$/).filter(
 );
 
 describe('layers', () => {
-  it.each(sources)('imports of src/%s point down or stay inside', (path) => {
-    const layer = layerOf(path);
-    for (const target of importsOf(path)) {
-      const targetLayer = layerOf(target);
-      const isAllowed = targetLayer === layer || layers[layer]?.uses.includes(targetLayer);
-      expect(isAllowed, `${path} (${layer}) imports ${target} (${targetLayer})`).toBe(true);
-      if (target === 'native.ts') expect(path).toMatch(nativeUsers);
-    }
+  it('are the folders of src/', () => {
+    const folders = new Set(sources.map(layerOf).filter((folder) => folder !== ''));
+    expect([...folders].sort()).toEqual([...layers].sort());
+    expect(sources.filter((path) => layerOf(path) === '')).toEqual(['browser.ts', 'index.ts']);
   });
+
+  it.each(sources.filter((path) => layerOf(path) !== ''))(
+    'imports of src/%s point down',
+    (path) => {
+      const layer = layerOf(path);
+      const below = layers.slice(0, layers.indexOf(layer) + 1);
+      for (const target of importsOf(path)) {
+        expect(below, `${path} imports ${target}`).toContain(layerOf(target));
+        expect(strangers[layer] ?? [], `${path} imports ${target}`).not.toContain(layerOf(target));
+      }
+    },
+  );
 
   it('no imports run in a circle', () => {
     const visiting = new Set<string>();
@@ -150,6 +155,13 @@ describe('style', () => {
     }
   });
 
+  it('every file of src/ says in its first comment why it exists', () => {
+    for (const path of sources) {
+      const text = readFileSync(join(root, 'src', path), 'utf8').replace(/^#!.*\n/, '');
+      expect(text, path).toMatch(/^\/\/ SPDX[^\n]*\n\/\/ \S/);
+    }
+  });
+
   it('every module of dist/ that a program beside src/ imports has a source', () => {
     for (const folder of ['bench', 'scripts', 'examples', 'demo', 'test']) {
       for (const path of filesBelow(folder, /^(?!.*node_modules).*\.m?[jt]s$/)) {
@@ -172,7 +184,7 @@ describe('style', () => {
   it('time and turns come from clock.ts, which no faked timer reaches', () => {
     // Pages have no Node, and a socket has a method of that name.
     const others =
-      /^(clock\.ts|cli\/.*|adapters\/electron\/(renderer|page-call)\.ts|rpc\/socket-like\.ts)$/;
+      /^(base\/clock\.ts|cli\/.*|adapters\/electron\/(renderer|page-call)\.ts|rpc\/channels\/socket-like\.ts)$/;
     for (const path of sources.filter((name) => !others.test(name))) {
       const text = readFileSync(join(root, 'src', path), 'utf8').replace(
         /^\s*(\/\/|\/?\*).*$/gm,
@@ -182,7 +194,7 @@ describe('style', () => {
       for (const name of ['setTimeout', 'clearTimeout', 'setImmediate']) {
         if (!new RegExp(`\\b${name}\\(`).test(text)) continue;
         expect(text, path).toMatch(
-          new RegExp(`import \\{[^}]*\\b${name}\\b[^}]*\\} from '[./]*clock\\.ts'`),
+          new RegExp(`import \\{[^}]*\\b${name}\\b[^}]*\\} from '[./]*(base/)?clock\\.ts'`),
         );
       }
     }
@@ -190,7 +202,7 @@ describe('style', () => {
 
   it('only deadline.ts sets timers in rpc/', () => {
     for (const path of sources.filter((name) => name.startsWith('rpc/'))) {
-      if (path === 'rpc/deadline.ts' || path === 'rpc/socket-like.ts') continue;
+      if (path === 'rpc/deadline.ts' || path === 'rpc/channels/socket-like.ts') continue;
       const text = readFileSync(join(root, 'src', path), 'utf8');
       expect(text, path).not.toMatch(/\bset(Timeout|Interval)\(/);
     }

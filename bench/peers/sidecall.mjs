@@ -1,5 +1,6 @@
 // sidecall: a helper, default limits unless messages are longer, identity checked as always.
 import { fileURLToPath } from 'node:url';
+import { protobuf } from '../../dist/adapters/protobuf.js';
 import {
   bytes,
   clientStream,
@@ -14,7 +15,6 @@ import {
   spawnHelper,
   unary,
 } from '../../dist/index.js';
-import { protobuf } from '../../dist/protobuf.js';
 import { messageType } from '../rows.mjs';
 
 const message = protobuf(messageType);

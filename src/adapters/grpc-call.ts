@@ -14,18 +14,18 @@ import {
   type sendUnaryData,
   status as statusNumbers,
 } from '@grpc/grpc-js';
-import { setImmediate } from '../clock.ts';
-import { RpcError, SidecallError, statuses } from '../errors.ts';
-import { emitEvent, type OnEvent } from '../events.ts';
-import { checkLimits, ranges, sessionRanges } from '../limits.ts';
-import { loopbackPair } from '../loopback.ts';
-import type { Metadata as OwnMetadata } from '../metadata.ts';
-import type { Peer } from '../peer.ts';
-import type { CallOptions } from '../rpc/call.ts';
-import type { Registry } from '../rpc/registry.ts';
-import type { Service } from '../rpc/service.ts';
-import { Session } from '../rpc/session.ts';
-import { wordsOf } from '../words.ts';
+import { setImmediate } from '../base/clock.ts';
+import { wordsOf } from '../base/error-text.ts';
+import { RpcError, SidecallError, statuses } from '../base/errors.ts';
+import { emitEvent, type OnEvent } from '../base/events.ts';
+import { checkLimits, ranges, sessionRanges } from '../base/limits.ts';
+import type { Metadata as OwnMetadata } from '../base/metadata.ts';
+import type { Peer } from '../base/peer.ts';
+import type { CallOptions } from '../rpc/contract/call.ts';
+import type { Service } from '../rpc/contract/service.ts';
+import type { Registry } from '../rpc/serving/registry.ts';
+import { Session } from '../rpc/session/session.ts';
+import { loopbackPair } from '../wire/loopback-transport.ts';
 import type { GrpcGate } from './grpc-gate.ts';
 import { peerOfCall } from './grpc-peers.ts';
 

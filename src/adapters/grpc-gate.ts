@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Who calls from off this machine, as the application decides, within what can be believed.
 import type { PeerCertificate } from 'node:tls';
-import { RpcError, SidecallError } from '../errors.ts';
-import { emitEvent, type OnEvent } from '../events.ts';
-import type { Metadata } from '../metadata.ts';
-import type { Peer } from '../peer.ts';
-import { wordsOf } from '../words.ts';
+import { wordsOf } from '../base/error-text.ts';
+import { RpcError, SidecallError } from '../base/errors.ts';
+import { emitEvent, type OnEvent } from '../base/events.ts';
+import type { Metadata } from '../base/metadata.ts';
+import type { Peer } from '../base/peer.ts';
 
 /** What is known of a caller before it is let in. */
 export interface GrpcCaller {

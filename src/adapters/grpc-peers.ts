@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Which gRPC call came over which connection. grpc-js shows a handler one thing of its connection, the address of
 // the peer: those we inject have a name of their own there, which no address looks like.
-import type { Peer } from '../peer.ts';
-import type { PlainConnection } from '../plain-listener.ts';
+import type { Peer } from '../base/peer.ts';
+import type { PlainConnection } from '../rendezvous/plain-listener.ts';
 
 /** The part of a call that tells its peer's address. */
 export interface PeerCarrier {

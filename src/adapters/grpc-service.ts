@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A contract as a service of grpc-js.
 import type { ServiceDefinition, sendUnaryData, UntypedServiceImplementation } from '@grpc/grpc-js';
-import { nodeError } from '../errors.ts';
-import { bytes } from '../rpc/codec.ts';
+import { nodeError } from '../base/errors.ts';
+import { bytes } from '../rpc/contract/codec.ts';
 import {
   bidi,
   clientStream,
@@ -11,7 +11,7 @@ import {
   type Service,
   serverStream,
   unary,
-} from '../rpc/service.ts';
+} from '../rpc/contract/service.ts';
 import { type AnyCall, CallBridge, type GrpcServiceParts } from './grpc-call.ts';
 
 const pass = (value: Uint8Array): Buffer =>

@@ -9,14 +9,14 @@ import {
   type ServerUnaryCall,
   type ServerWritableStream,
 } from '@grpc/grpc-js';
-import { nodeError } from '../errors.ts';
-import type { OnEvent } from '../events.ts';
-import { checkKeys } from '../options.ts';
-import type { Peer } from '../peer.ts';
-import { endGently, PlainListener } from '../plain-listener.ts';
-import type { Interceptor } from '../rpc/interceptor.ts';
-import { Registry } from '../rpc/registry.ts';
-import type { Handlers, Methods, Service } from '../rpc/service.ts';
+import { nodeError } from '../base/errors.ts';
+import type { OnEvent } from '../base/events.ts';
+import { checkKeys } from '../base/misuse.ts';
+import type { Peer } from '../base/peer.ts';
+import { endGently, PlainListener } from '../rendezvous/plain-listener.ts';
+import type { Interceptor } from '../rpc/contract/interceptor.ts';
+import type { Handlers, Methods, Service } from '../rpc/contract/service.ts';
+import { Registry } from '../rpc/serving/registry.ts';
 import { type Authenticate, GrpcGate } from './grpc-gate.ts';
 import { forgetPeer, introduce, type PeerCarrier, peerOfCall } from './grpc-peers.ts';
 import { definitionOf, implementationOf } from './grpc-service.ts';

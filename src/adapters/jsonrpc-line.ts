@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // JSON-RPC over a channel: the queue of messages to send, and the decision when to read more.
 import type { Message } from 'vscode-jsonrpc/node';
-import { SidecallError } from '../errors.ts';
-import { Fifo } from '../fifo.ts';
-import { fixed } from '../limits.ts';
-import { pause } from '../pause.ts';
-import { quiet } from '../quiet.ts';
-import type { Channel } from '../rpc/channel.ts';
-import type { Codec } from '../rpc/codec.ts';
-import type { Session } from '../rpc/session.ts';
+import { SidecallError } from '../base/errors.ts';
+import { Fifo } from '../base/fifo.ts';
+import { fixed } from '../base/limits.ts';
+import { pause } from '../base/pause.ts';
+import { quiet } from '../base/quiet.ts';
+import type { Channel } from '../rpc/channels/channel.ts';
+import type { Codec } from '../rpc/contract/codec.ts';
+import type { Session } from '../rpc/session/session.ts';
 
 /** The channel delivers messages; it takes messages, or text that was encoded before. */
 export type JsonRpcChannel = Channel<Message, string | Message>;

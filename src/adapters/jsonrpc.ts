@@ -13,13 +13,13 @@ import {
   StreamMessageReader,
   StreamMessageWriter,
 } from 'vscode-jsonrpc/node';
-import { nowMs, setImmediate } from '../clock.ts';
-import { nodeError, RpcError, SidecallError } from '../errors.ts';
-import { fixed, ranges } from '../limits.ts';
-import { checkInteger, checkKeys } from '../options.ts';
-import { pause } from '../pause.ts';
-import type { Peer } from '../peer.ts';
-import type { Session } from '../rpc/session.ts';
+import { nowMs, setImmediate } from '../base/clock.ts';
+import { nodeError, RpcError, SidecallError } from '../base/errors.ts';
+import { fixed, ranges } from '../base/limits.ts';
+import { checkInteger, checkKeys } from '../base/misuse.ts';
+import { pause } from '../base/pause.ts';
+import type { Peer } from '../base/peer.ts';
+import type { Session } from '../rpc/session/session.ts';
 import { type JsonRpcChannel, Line, type Meet, messages } from './jsonrpc-line.ts';
 
 /** What `createMessageConnection()` of vscode-jsonrpc and `createConnection()` of vscode-languageserver take. */

@@ -4,13 +4,13 @@ import { statSync } from 'node:fs';
 import { release } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Capabilities, capabilities } from '../capabilities.ts';
-import { spawnHelper } from '../helper/helper.ts';
-import { listen } from '../listen.ts';
-import { type NativeAttempt, nativeState, platformName, processReport } from '../native.ts';
-import type { Peer } from '../peer.ts';
-import { version } from '../version.ts';
-import { wordsOf } from '../words.ts';
+import { type NativeAttempt, nativeState, platformName, processReport } from '../addon/native.ts';
+import { wordsOf } from '../base/error-text.ts';
+import type { Peer } from '../base/peer.ts';
+import { version } from '../base/version.ts';
+import { spawnHelper } from '../helper/spawn-helper.ts';
+import { type Capabilities, capabilities } from '../open/capabilities.ts';
+import { listen } from '../rendezvous/listen.ts';
 import { DoctorService, runSelfTest, type SelfTest } from './self-test.ts';
 
 /** A question that has the answer yes, or a reason why not. */

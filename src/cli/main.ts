@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 // The command `sidecall`.
 import { parseArgs } from 'node:util';
-import { RpcError, SidecallError } from '../errors.ts';
-import { checkInteger } from '../options.ts';
-import { version } from '../version.ts';
-import { wordsOf } from '../words.ts';
+import { wordsOf } from '../base/error-text.ts';
+import { RpcError, SidecallError } from '../base/errors.ts';
+import { checkInteger } from '../base/misuse.ts';
+import { version } from '../base/version.ts';
 import { examine } from './doctor.ts';
 import { parseJson, printJson } from './json.ts';
 import { printPath, printReport, printServices } from './print.ts';

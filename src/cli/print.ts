@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reports for people.
-import type { ServiceDescription } from '../rpc/reflection.ts';
+import type { ServiceDescription } from '../rpc/serving/reflection.ts';
 import type { DoctorReport, Finding, LaneFinding } from './doctor.ts';
 import type { PathReport } from './remote.ts';
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What can be asked of a program that listens at a path: who it is, what it serves, and its answers.
 import { lstatSync } from 'node:fs';
-import { connect } from '../connect.ts';
-import { RpcError, SidecallError } from '../errors.ts';
-import type { SidecallEvent } from '../events.ts';
-import type { Peer } from '../peer.ts';
-import { json } from '../rpc/json.ts';
-import { ReflectionService, type ServiceDescription } from '../rpc/reflection.ts';
+import { wordsOf } from '../base/error-text.ts';
+import { RpcError, SidecallError } from '../base/errors.ts';
+import type { SidecallEvent } from '../base/events.ts';
+import type { Peer } from '../base/peer.ts';
+import { connect } from '../rendezvous/connect.ts';
+import { json } from '../rpc/contract/json.ts';
 import {
   type Method,
   type Methods,
@@ -14,9 +14,9 @@ import {
   type Service,
   serverStream,
   unary,
-} from '../rpc/service.ts';
-import type { Session } from '../rpc/session.ts';
-import { wordsOf } from '../words.ts';
+} from '../rpc/contract/service.ts';
+import { ReflectionService, type ServiceDescription } from '../rpc/serving/reflection.ts';
+import type { Session } from '../rpc/session/session.ts';
 
 /** What `sidecall doctor PATH --json` prints. */
 export interface PathReport {
@@ -153,7 +153,7 @@ async function protobufFunction(
   }
   const [{ default: protobufjs }, { protobufService }] = await Promise.all([
     import('protobufjs'),
-    import('../protobuf.ts'),
+    import('../adapters/protobuf.ts'),
   ]).catch((cause) => {
     throw new RpcError('failed_precondition', 'this needs protobufjs: npm install protobufjs', {
       cause,

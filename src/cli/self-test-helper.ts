@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The second process of `sidecall doctor`.
-import { connect } from '../connect.ts';
+
 import { parent } from '../helper/parent.ts';
+import { connect } from '../rendezvous/connect.ts';
 import { DoctorService } from './self-test.ts';
 
 const session = await parent();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // One second of real calls to a second process: answers compared, a stream paced, a call cancelled.
-import type { Helper } from '../helper/helper.ts';
-import { bytes } from '../rpc/codec.ts';
-import { serverStream, service, unary } from '../rpc/service.ts';
-import { wordsOf } from '../words.ts';
+
+import { wordsOf } from '../base/error-text.ts';
+import type { Helper } from '../helper/spawn-helper.ts';
+import { bytes } from '../rpc/contract/codec.ts';
+import { serverStream, service, unary } from '../rpc/contract/service.ts';
 import type { LaneFinding } from './doctor.ts';
 
 /** What the second process serves to the doctor. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Channels and byte streams that the processes of a helper open, as one iteration.
-import { rejected } from '../quiet.ts';
-import type { Accepted, Session } from '../rpc/session.ts';
-import type { HelperState, StateFeed } from './states.ts';
+import { rejected } from '../base/quiet.ts';
+import type { Accepted, Session } from '../rpc/session/session.ts';
+import type { HelperState, StateFeed } from './helper-state.ts';
 
 type Step<T> = IteratorResult<T, undefined>;
 

@@ -2,7 +2,11 @@
 // parent(): the helper's end of the pair that it inherited.
 import { closeSync, fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { SidecallError } from '../errors.ts';
+import { type NativeAddon, nativeState } from '../addon/native.ts';
+import { SidecallError } from '../base/errors.ts';
+import { ranges } from '../base/limits.ts';
+import { checkInteger, checkKeys } from '../base/misuse.ts';
+import type { Peer } from '../base/peer.ts';
 import {
   checkSessionOptions,
   establishOverDescriptor,
@@ -11,14 +15,10 @@ import {
   type SessionSettings,
   sessionOptionNames,
   withDeadline,
-} from '../establish.ts';
-import { ranges } from '../limits.ts';
-import { type NativeAddon, nativeState } from '../native.ts';
-import { checkInteger, checkKeys } from '../options.ts';
-import type { Peer } from '../peer.ts';
-import type { Session } from '../rpc/session.ts';
-import { authorize, checkPolicy, kernelPeer, type PeerPolicy } from '../uds/peer.ts';
-import { fdVariable, parentVariable } from './start.ts';
+} from '../open/open-session.ts';
+import type { Session } from '../rpc/session/session.ts';
+import { authorize, checkPolicy, kernelPeer, type PeerPolicy } from '../uds/peer-identity.ts';
+import { fdVariable, parentVariable } from './helper-process.ts';
 
 /** Options of {@link parent}. */
 export interface ParentOptions extends SessionOptions {

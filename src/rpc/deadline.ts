@@ -2,8 +2,8 @@
 // Duration, instant, time left. The only file in rpc/ that sets timers.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { clearTimeout, nowMs, setTimeout } from '../clock.ts';
-import { ranges } from '../limits.ts';
+import { clearTimeout, nowMs, setTimeout } from '../base/clock.ts';
+import { ranges } from '../base/limits.ts';
 
 /** Something that a deadline can end. It keeps its timer, so that {@link cancelDeadline} finds it. */
 export interface Timed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How long a frame was under way, by the monotonic clock that the processes of a machine share.
-import { machineMs } from '../clock.ts';
+import { machineMs } from '../base/clock.ts';
 
 /** What a `sent_at` of 0 means. */
 export const notSaid = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Blocks of our outbox that are filled in place, and blocks of the peer's that are read in place. Whoever
 // holds a view keeps it alive; when the last one was collected, what was never given back goes back.
-import type { ArrivedBlock, LentBytes, OwnBlock } from '../transport.ts';
+import type { ArrivedBlock, LentBytes, OwnBlock } from '../wire/transport.ts';
 import type { Ring } from './ring.ts';
 
 interface Ticket {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How long a ring is looked at after its last record before it sleeps. Polling is for those who are
 // answered soon: where it keeps finding nothing it stops, and tries again now and then.
-import { fixed } from '../limits.ts';
+import { fixed } from '../base/limits.ts';
 
 const midwayBudgets = 4;
 // Traffic that has come so often without a sleep between is worth more waiting: the pauses of such a peer are

@@ -2,16 +2,16 @@
 // Transport over two outboxes in shared memory. The socket carries doorbells, and the news of death.
 
 import type { Socket } from 'node:net';
-import { nextTick, nowMs, setImmediate } from '../clock.ts';
-import { SidecallError } from '../errors.ts';
-import { Fifo } from '../fifo.ts';
-import { FrameDecoder, FrameType, headerBytes, protocol, readU32 } from '../frame.ts';
-import { fixed } from '../limits.ts';
-import { activate, deactivate, type Polled } from '../poller.ts';
-import type { FrameReceiver, OwnBlock, Transport } from '../transport.ts';
-import { hasTurnShare, spendTurn } from '../turn-share.ts';
+import { nextTick, nowMs, setImmediate } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
+import { Fifo } from '../base/fifo.ts';
+import { fixed } from '../base/limits.ts';
 import { noteArrived } from '../uds/freed-memory.ts';
-import type { SocketOpener } from '../uds/socket.ts';
+import type { SocketOpener } from '../uds/net-socket.ts';
+import { FrameDecoder, FrameType, headerBytes, protocol, readU32 } from '../wire/frame.ts';
+import { activate, deactivate, type Polled } from '../wire/poller.ts';
+import type { FrameReceiver, OwnBlock, Transport } from '../wire/transport.ts';
+import { hasTurnShare, spendTurn } from '../wire/turn-share.ts';
 import { ArrivedRingBlock, LeaseReturns, RingBlock } from './blocks.ts';
 import { PollBudget } from './poll-budget.ts';
 import { blockReferenceBytes, Left, type Ring, Written } from './ring.ts';

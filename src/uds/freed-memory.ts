@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Memory of messages that were freed, given back to the kernel in a pause behind a burst: the C library keeps it where
 // something that was allocated later lies above it.
-import { setTimeout } from '../clock.ts';
-import { nativeState } from '../native.ts';
+
+import { nativeState } from '../addon/native.ts';
+import { setTimeout } from '../base/clock.ts';
 
 // As much as a busy process keeps by itself: docs/adr/0008-memory-of-long-messages.md.
 const keptMaxBytes = 64 * 1024 * 1024;

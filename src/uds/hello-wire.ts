@@ -2,12 +2,12 @@
 // How the hello's bytes travel: natively before net.Socket reads, or, without the addon, over a stream.
 
 import type { Socket } from 'node:net';
-import { nowMs, setImmediate } from '../clock.ts';
-import { SidecallError } from '../errors.ts';
-import { protocol } from '../frame.ts';
-import type { NativeAddon } from '../native.ts';
-import { pause } from '../pause.ts';
-import { newPace, type Pace, readableWaits } from './readable.ts';
+import type { NativeAddon } from '../addon/native.ts';
+import { nowMs, setImmediate } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
+import { pause } from '../base/pause.ts';
+import { protocol } from '../wire/frame.ts';
+import { newPace, type Pace, readableWaits } from './readable-waits.ts';
 
 /** What came along with received bytes. */
 export interface ReceivedNotes {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The fixed-size messages before anything else: version, limits, features, outbox offered, verdict.
 import { randomBytes } from 'node:crypto';
-import { SidecallError } from '../errors.ts';
-import { ranges, type SessionLimits, sessionRanges } from '../limits.ts';
-import { quiet } from '../quiet.ts';
+import { SidecallError } from '../base/errors.ts';
+import { ranges, type SessionLimits, sessionRanges } from '../base/limits.ts';
+import { quiet } from '../base/quiet.ts';
 import type { HelloWire, ReceivedNotes } from './hello-wire.ts';
 
 export const helloBytes = 64;

@@ -12,11 +12,11 @@ import {
 } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
-import { SidecallError } from '../errors.ts';
-import { unsafe } from './directory.ts';
+import { SidecallError } from '../base/errors.ts';
 import { atExit } from './exit-cleanup.ts';
-import { ownUid } from './peer.ts';
+import { ownUid } from './peer-identity.ts';
 import { isAnswered, listenAt } from './plain-socket.ts';
+import { unsafe } from './socket-directory.ts';
 import { StartingPlace } from './starting-place.ts';
 
 /** Who hears of what happens at the path. */

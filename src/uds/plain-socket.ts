@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Listening and asking at a path by means of Node alone.
 import { createConnection, type ListenOptions, type Server, type Socket } from 'node:net';
-import { SidecallError } from '../errors.ts';
-import { pause } from '../pause.ts';
+import { SidecallError } from '../base/errors.ts';
+import { pause } from '../base/pause.ts';
 
 // macOS refuses where the backlog is full, too: a listener that is busy answers one of a few attempts.
 const attemptsOf = (platform: string): number => (platform === 'darwin' ? 8 : 1);

@@ -3,15 +3,15 @@
 // beyond the share of one turn waits, and reading with it.
 
 import type { Socket } from 'node:net';
-import { nextTick, nowMs } from '../clock.ts';
-import { SidecallError } from '../errors.ts';
-import { FrameDecoder, frameMaxBytes, writeU32 } from '../frame.ts';
-import { fixed } from '../limits.ts';
-import { activate, deactivate, type Polled } from '../poller.ts';
-import type { FrameReceiver, Transport } from '../transport.ts';
-import { hasTurnShare, spendTurn } from '../turn-share.ts';
+import { nextTick, nowMs } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
+import { fixed } from '../base/limits.ts';
+import { FrameDecoder, frameMaxBytes, writeU32 } from '../wire/frame.ts';
+import { activate, deactivate, type Polled } from '../wire/poller.ts';
+import type { FrameReceiver, Transport } from '../wire/transport.ts';
+import { hasTurnShare, spendTurn } from '../wire/turn-share.ts';
 import { noteArrived } from './freed-memory.ts';
-import type { OpenSocket, SocketOpener } from './socket.ts';
+import type { OpenSocket, SocketOpener } from './net-socket.ts';
 
 const lengthBytes = 4;
 const slabBytes = 128 * 1024;

@@ -17,12 +17,12 @@ import {
 } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { nowMs } from '../clock.ts';
-import { SidecallError } from '../errors.ts';
-import { pause } from '../pause.ts';
-import { checkPathLength, socketPathMaxBytes } from './directory.ts';
-import { ownUid } from './peer.ts';
+import { nowMs } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
+import { pause } from '../base/pause.ts';
+import { ownUid } from './peer-identity.ts';
 import { isAnswered, listenAt } from './plain-socket.ts';
+import { checkPathLength, socketPathMaxBytes } from './socket-directory.ts';
 
 const prefix = '.scal-';
 const namePattern = /^\.scal-[A-Za-z0-9]{6}$/;

@@ -3,10 +3,10 @@ import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
 import { exposeToRenderer } from '../../src/adapters/electron/main.ts';
 import { connectMain } from '../../src/adapters/electron/renderer.ts';
-import { protobuf } from '../../src/protobuf.ts';
-import type { Codec } from '../../src/rpc/codec.ts';
-import { serverStream, service, unary } from '../../src/rpc/service.ts';
-import { createSessionPair } from '../../src/testing.ts';
+import { protobuf } from '../../src/adapters/protobuf.ts';
+import type { Codec } from '../../src/rpc/contract/codec.ts';
+import { serverStream, service, unary } from '../../src/rpc/contract/service.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { MessageChannelMain, StubWebContents } from '../support/electron.ts';
 
 const { root } = protobufjs.parse(`

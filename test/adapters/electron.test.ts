@@ -6,12 +6,12 @@ import {
   exposeToRenderer,
 } from '../../src/adapters/electron/main.ts';
 import { connectMain, type MainConnection } from '../../src/adapters/electron/renderer.ts';
+import { RpcError, type SidecallError } from '../../src/base/errors.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
 import * as browser from '../../src/browser.ts';
-import { RpcError, type SidecallError } from '../../src/errors.ts';
-import type { SidecallEvent } from '../../src/events.ts';
-import { spawnHelper } from '../../src/helper/helper.ts';
-import { bytes } from '../../src/rpc/codec.ts';
-import { leased } from '../../src/rpc/lease.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { leased } from '../../src/rpc/contract/leases.ts';
 import {
   bidi,
   clientStream,
@@ -20,8 +20,8 @@ import {
   serverStream,
   service,
   unary,
-} from '../../src/rpc/service.ts';
-import { createSessionPair, type SessionPair } from '../../src/testing.ts';
+} from '../../src/rpc/contract/service.ts';
+import { createSessionPair, type SessionPair } from '../../src/testing/session-pair.ts';
 import { until } from '../support/contract.ts';
 import {
   MessageChannelMain,

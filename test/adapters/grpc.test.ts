@@ -10,13 +10,13 @@ import {
   serveGrpc,
 } from '../../src/adapters/grpc.ts';
 import { GrpcGate } from '../../src/adapters/grpc-gate.ts';
-import { RpcError } from '../../src/errors.ts';
-import type { SidecallEvent } from '../../src/events.ts';
-import { listen, type PlainListenOptions } from '../../src/listen.ts';
-import type { Peer } from '../../src/peer.ts';
-import { protobufService } from '../../src/protobuf.ts';
-import type { CallContext } from '../../src/rpc/call.ts';
-import { type Handlers, service, unary } from '../../src/rpc/service.ts';
+import { protobufService } from '../../src/adapters/protobuf.ts';
+import { RpcError } from '../../src/base/errors.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import type { Peer } from '../../src/base/peer.ts';
+import { listen, type PlainListenOptions } from '../../src/rendezvous/listen.ts';
+import type { CallContext } from '../../src/rpc/contract/call.ts';
+import { type Handlers, service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { scratchDirectory } from '../support/programs.ts';
 import { demo } from '../support/proto/demo.js';

@@ -23,9 +23,9 @@ import {
   jsonrpcTransport,
   stdioTransport,
 } from '../../src/adapters/jsonrpc.ts';
-import { spawnHelper } from '../../src/helper/helper.ts';
-import { json } from '../../src/rpc/json.ts';
-import { createSessionPair } from '../../src/testing.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { until } from '../support/contract.ts';
 import { lanes, type Pair } from '../support/pairs.ts';
 import { programPath } from '../support/programs.ts';

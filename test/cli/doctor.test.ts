@@ -3,10 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { version } from '../../src/base/version.ts';
 import { DoctorService, runSelfTest } from '../../src/cli/self-test.ts';
-import type { Helper } from '../../src/helper/helper.ts';
-import { createSessionPair } from '../../src/testing.ts';
-import { version } from '../../src/version.ts';
+import type { Helper } from '../../src/helper/spawn-helper.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { scratchDirectory } from '../support/programs.ts';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');

@@ -6,12 +6,18 @@ import { createServer } from 'node:net';
 import { resolve } from 'node:path';
 import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
-import { RpcError } from '../../src/errors.ts';
-import { listen } from '../../src/listen.ts';
-import type { Listener } from '../../src/listener.ts';
-import { protobufService } from '../../src/protobuf.ts';
-import { bytes } from '../../src/rpc/codec.ts';
-import { clientStream, notification, serverStream, service, unary } from '../../src/rpc/service.ts';
+import { protobufService } from '../../src/adapters/protobuf.ts';
+import { RpcError } from '../../src/base/errors.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import type { Listener } from '../../src/rendezvous/listener.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import {
+  clientStream,
+  notification,
+  serverStream,
+  service,
+  unary,
+} from '../../src/rpc/contract/service.ts';
 import { scratchDirectory } from '../support/programs.ts';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');

@@ -1,9 +1,9 @@
 // Helpers that end, and what follows their restarts.
 import { describe, expect, it } from 'vitest';
-import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/helper.ts';
-import { json } from '../../src/rpc/json.ts';
-import { notification, service, unary } from '../../src/rpc/service.ts';
-import { createSessionPair } from '../../src/testing.ts';
+import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import { notification, service, unary } from '../../src/rpc/contract/service.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { Desk, deskHandlers, until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 

@@ -4,11 +4,11 @@ import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSyn
 import { createConnection, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { backOffMs } from '../../src/back-off.ts';
-import type { SidecallEvent } from '../../src/events.ts';
-import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/helper.ts';
-import { bytes } from '../../src/rpc/codec.ts';
-import { notification, service, unary } from '../../src/rpc/service.ts';
+import { backOffMs } from '../../src/base/back-off.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { peerProgram, programPath, startProgram } from '../support/programs.ts';
 

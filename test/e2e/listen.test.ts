@@ -12,11 +12,11 @@ import {
 import { createConnection, createServer } from 'node:net';
 import { basename, dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { connect } from '../../src/connect.ts';
-import type { SidecallEvent } from '../../src/events.ts';
-import { listen } from '../../src/listen.ts';
-import { requireNative } from '../../src/native.ts';
-import { HealthService } from '../../src/rpc/health.ts';
+import { requireNative } from '../../src/addon/native.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import { HealthService } from '../../src/rpc/serving/health.ts';
 import { Desk, defer, deskHandlers, until } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 

@@ -1,9 +1,9 @@
 // Alive, turning, busy, gone: told apart, and no call fails because of the asking.
 import { describe, expect, it } from 'vitest';
-import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/helper.ts';
-import type { HelperState } from '../../src/helper/states.ts';
-import { notification, service, unary } from '../../src/rpc/service.ts';
-import { createSessionPair } from '../../src/testing.ts';
+import type { HelperState } from '../../src/helper/helper-state.ts';
+import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { notification, service, unary } from '../../src/rpc/contract/service.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 import { programPath, scratchDirectory } from '../support/programs.ts';

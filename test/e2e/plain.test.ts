@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { createConnection } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import type { SidecallEvent } from '../../src/events.ts';
-import { listen, type PlainListenOptions } from '../../src/listen.ts';
-import type { PlainListener } from '../../src/plain-listener.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { listen, type PlainListenOptions } from '../../src/rendezvous/listen.ts';
+import type { PlainListener } from '../../src/rendezvous/plain-listener.ts';
 import { until } from '../support/contract.ts';
 
 /** Echoes what each connection sends, and ends when it does. */

@@ -1,9 +1,9 @@
 // A peer that was written from docs/protocol.md alone: examples/python-helper.
 import { describe, expect, it } from 'vitest';
-import type { Helper } from '../../src/helper/helper.ts';
-import { spawnHelper } from '../../src/helper/helper.ts';
-import { json } from '../../src/rpc/json.ts';
-import { notification, serverStream, service, unary } from '../../src/rpc/service.ts';
+import type { Helper } from '../../src/helper/spawn-helper.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import { notification, serverStream, service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 

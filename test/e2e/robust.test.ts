@@ -10,12 +10,12 @@ import {
 } from 'node:fs';
 import { createConnection } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { connect } from '../../src/connect.ts';
-import type { SidecallEvent } from '../../src/events.ts';
-import { spawnHelper } from '../../src/helper/helper.ts';
-import { listen } from '../../src/listen.ts';
-import { requireNative } from '../../src/native.ts';
-import type { Session } from '../../src/rpc/session.ts';
+import { requireNative } from '../../src/addon/native.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import { canary } from '../support/canary.ts';
 import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
 import { countDescriptors } from '../support/leaks.ts';
@@ -308,7 +308,7 @@ describe('a helper that lives on without its session', () => {
     const first = restarted.pid;
     await restarted.session.call('L.leave').catch(() => undefined);
     await restarted.session.closed;
-    const { service, unary } = await import('../../src/rpc/service.ts');
+    const { service, unary } = await import('../../src/rpc/contract/service.ts');
     const life = restarted.client(service('L', { pid: unary<void, number>() }));
     expect(await life.pid()).not.toBe(first);
     await restarted.stop();

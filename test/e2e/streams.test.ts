@@ -1,9 +1,9 @@
 // Streams between two processes, over both lanes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/helper.ts';
-import { fixed, sessionRanges } from '../../src/limits.ts';
-import { bytes } from '../../src/rpc/codec.ts';
+import { fixed, sessionRanges } from '../../src/base/limits.ts';
+import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
 import {
   bidi,
   clientStream,
@@ -11,7 +11,7 @@ import {
   serverStream,
   service,
   unary,
-} from '../../src/rpc/service.ts';
+} from '../../src/rpc/contract/service.ts';
 import { collect, until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 

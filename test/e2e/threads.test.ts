@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
-import { listen } from '../../src/listen.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
 import { Desk, deskHandlers, until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 
@@ -68,7 +68,7 @@ describe('worker threads', () => {
 describe('two copies of the package', () => {
   it("U37 work in one process and recognise each other's errors", async () => {
     const first = await import(`${JSON.parse(dist)}?copy=1`);
-    const { SidecallError, RpcError } = await import('../../src/errors.ts');
+    const { SidecallError, RpcError } = await import('../../src/base/errors.ts');
     const helper = await first.spawnHelper(process.execPath, [programPath('helper.mjs')]);
     const error = await helper.session.call('No.such').catch((reason: unknown) => reason);
     expect(error instanceof SidecallError).toBe(false);

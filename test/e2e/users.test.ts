@@ -5,11 +5,11 @@ import { chmodSync, chownSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { connect } from '../../src/connect.ts';
-import type { SidecallEvent } from '../../src/events.ts';
-import { spawnHelper } from '../../src/helper/helper.ts';
-import { type ListenOptions, listen } from '../../src/listen.ts';
-import { service, unary } from '../../src/rpc/service.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
+import { type ListenOptions, listen } from '../../src/rendezvous/listen.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { peerProgram, programPath, requireRoot, startProgram } from '../support/programs.ts';
 

@@ -1,8 +1,8 @@
 // What a handler returned is delivered, however much of it there is; which handlers start decides about memory.
 import { describe, expect, it } from 'vitest';
-import { bytes } from '../../src/rpc/codec.ts';
-import { HealthService } from '../../src/rpc/health.ts';
-import { clientStream, service, unary } from '../../src/rpc/service.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { clientStream, service, unary } from '../../src/rpc/contract/service.ts';
+import { HealthService } from '../../src/rpc/serving/health.ts';
 import { defer, turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 

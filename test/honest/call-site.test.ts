@@ -1,6 +1,6 @@
 // The error of a call that fails later says which line awaits the call.
 import { describe, expect, it } from 'vitest';
-import { SidecallError } from '../../src/errors.ts';
+import { SidecallError } from '../../src/base/errors.ts';
 import { Desk, deskHandlers } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 

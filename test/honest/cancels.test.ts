@@ -1,6 +1,6 @@
 // Giving calls up, in masses, ends nothing but those calls.
 import { describe, expect, it } from 'vitest';
-import { service, unary } from '../../src/rpc/service.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
 import {
   Desk,
   defer,

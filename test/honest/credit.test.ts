@@ -1,9 +1,9 @@
 // What the windows allow is taken, in whatever order the lane brings it; and what must get through gets through.
 import { describe, expect, it } from 'vitest';
-import type { Channel } from '../../src/rpc/channel.ts';
-import { bytes } from '../../src/rpc/codec.ts';
-import { HealthService } from '../../src/rpc/health.ts';
-import { service, unary } from '../../src/rpc/service.ts';
+import type { Channel } from '../../src/rpc/channels/channel.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
+import { HealthService } from '../../src/rpc/serving/health.ts';
 import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
 import { lanes, openLoopback } from '../support/pairs.ts';
 

@@ -1,6 +1,6 @@
 // A call's time is its caller's: it runs on the way, and ends with the call.
 import { describe, expect, it } from 'vitest';
-import { bytes } from '../../src/rpc/codec.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
 import { PeerClock, sentNow } from '../../src/rpc/peer-clock.ts';
 import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';

@@ -1,7 +1,7 @@
 // Row 20: a client that sends right behind its hello, and goes on while it is read.
 import { describe, expect, it } from 'vitest';
-import { type NativeAddon, requireNative } from '../../src/native.ts';
-import { readQueued } from '../../src/uds/socket.ts';
+import { type NativeAddon, requireNative } from '../../src/addon/native.ts';
+import { readQueued } from '../../src/uds/net-socket.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
 const native = requireNative('the test');

@@ -1,9 +1,9 @@
 // Everything ends by a stated time.
 import { describe, expect, it } from 'vitest';
-import { FrameType } from '../../src/frame.ts';
-import { checkLimits } from '../../src/limits.ts';
-import { loopbackPair } from '../../src/loopback.ts';
-import { Session } from '../../src/rpc/session.ts';
+import { checkLimits } from '../../src/base/limits.ts';
+import { Session } from '../../src/rpc/session/session.ts';
+import { FrameType } from '../../src/wire/frame.ts';
+import { loopbackPair } from '../../src/wire/loopback-transport.ts';
 import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
 import { hostilePeer } from '../support/hostile.ts';
 import { openLoopback } from '../support/pairs.ts';

@@ -2,10 +2,10 @@
 import { EventEmitter } from 'node:events';
 import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
-import { RpcError } from '../../src/errors.ts';
-import { protobuf } from '../../src/protobuf.ts';
-import { json } from '../../src/rpc/json.ts';
-import { createSessionPair } from '../../src/testing.ts';
+import { protobuf } from '../../src/adapters/protobuf.ts';
+import { RpcError } from '../../src/base/errors.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { Desk, deskHandlers, turns } from '../support/contract.ts';
 
 describe('an RpcError', () => {

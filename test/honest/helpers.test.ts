@@ -2,10 +2,10 @@
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { SidecallEvent } from '../../src/events.ts';
-import { spawnHelper } from '../../src/helper/helper.ts';
-import { json } from '../../src/rpc/json.ts';
-import { notification, service, unary } from '../../src/rpc/service.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 

@@ -1,7 +1,7 @@
 // Time, signals, cancel() and return() hold while an interceptor works.
 import { describe, expect, it } from 'vitest';
-import type { Interceptor } from '../../src/rpc/interceptor.ts';
-import { createSessionPair } from '../../src/testing.ts';
+import type { Interceptor } from '../../src/rpc/contract/interceptor.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import {
   Desk,
   defer,

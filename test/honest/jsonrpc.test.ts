@@ -8,7 +8,7 @@ import {
   jsonrpcTransport,
   stdioTransport,
 } from '../../src/adapters/jsonrpc.ts';
-import { spawnHelper } from '../../src/helper/helper.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 

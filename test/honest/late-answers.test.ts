@@ -1,7 +1,7 @@
 // Giving a call up while its answer arrives ends that call alone, and its slot comes back.
 import { describe, expect, it } from 'vitest';
-import { bytes } from '../../src/rpc/codec.ts';
-import { service, unary } from '../../src/rpc/service.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
 import { turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 

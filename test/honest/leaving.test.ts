@@ -1,13 +1,13 @@
 // A peer that says goaway has eleven minutes to close, one more than the longest deadline of close(). Here: a second.
 import { expect, it, vi } from 'vitest';
-import { spawnHelper } from '../../src/helper/helper.ts';
-import { fixed } from '../../src/limits.ts';
-import { service, unary } from '../../src/rpc/service.ts';
+import { fixed } from '../../src/base/limits.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 
-vi.mock('../../src/limits.ts', async (original) => {
-  const limits = await original<typeof import('../../src/limits.ts')>();
+vi.mock('../../src/base/limits.ts', async (original) => {
+  const limits = await original<typeof import('../../src/base/limits.ts')>();
   return { ...limits, fixed: { ...limits.fixed, leavingMaxMs: 1_000 } };
 });
 

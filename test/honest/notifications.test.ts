@@ -1,7 +1,7 @@
 // Notifications: in order, never dropped, and their handlers may notify back.
 import { describe, expect, it } from 'vitest';
-import type { SidecallEvent } from '../../src/events.ts';
-import { notification, service } from '../../src/rpc/service.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { notification, service } from '../../src/rpc/contract/service.ts';
 import { defer, turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 import { Random } from '../support/random.ts';

@@ -1,11 +1,11 @@
 // Calls made again: one crash is one failure, however many calls it took.
 import { describe, expect, it } from 'vitest';
-import type { CallOptions } from '../../src/rpc/call.ts';
-import type { Callable } from '../../src/rpc/caller.ts';
-import type { CallTarget } from '../../src/rpc/client.ts';
-import { makeClient } from '../../src/rpc/client.ts';
-import { service, unary } from '../../src/rpc/service.ts';
-import { createSessionPair, type SessionPair } from '../../src/testing.ts';
+import type { Callable } from '../../src/rpc/calling/caller.ts';
+import type { CallTarget } from '../../src/rpc/calling/client.ts';
+import { makeClient } from '../../src/rpc/calling/client.ts';
+import type { CallOptions } from '../../src/rpc/contract/call.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
+import { createSessionPair, type SessionPair } from '../../src/testing/session-pair.ts';
 import { until } from '../support/contract.ts';
 
 const Work = service('Work', { do: unary<number, number>({ idempotent: true }) });

@@ -1,11 +1,11 @@
 // Calls may come before anything is served: they wait.
 import { describe, expect, it } from 'vitest';
-import { connect } from '../../src/connect.ts';
-import { listen } from '../../src/listen.ts';
-import { HealthService } from '../../src/rpc/health.ts';
-import { implement } from '../../src/rpc/registry.ts';
-import { service, unary } from '../../src/rpc/service.ts';
-import { createSessionPair } from '../../src/testing.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
+import { HealthService } from '../../src/rpc/serving/health.ts';
+import { implement } from '../../src/rpc/serving/registry.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import {
   collect,
   Desk,

@@ -1,6 +1,6 @@
 // Streams that nobody reads, that are left, or that are over cost no other stream anything.
 import { describe, expect, it } from 'vitest';
-import { bytes } from '../../src/rpc/codec.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
 import { Flow, flowHandlers, turns, until } from '../support/contract.ts';
 import { lanes, openLoopback, type Pair } from '../support/pairs.ts';
 

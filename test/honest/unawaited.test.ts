@@ -1,13 +1,13 @@
 // No rejection that nobody awaits ends the process: every method that gives a promise, called where it fails.
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { spawnHelper } from '../../src/helper/helper.ts';
-import { listen } from '../../src/listen.ts';
-import { byteReader, byteWriter } from '../../src/rpc/byte-stream.ts';
-import { bytes } from '../../src/rpc/codec.ts';
-import { json } from '../../src/rpc/json.ts';
-import type { Session } from '../../src/rpc/session.ts';
-import { createSessionPair } from '../../src/testing.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import { byteReader, byteWriter } from '../../src/rpc/channels/byte-stream.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { Desk, deskHandlers, Flow, flowHandlers, turns } from '../support/contract.ts';
 import { lanes, openLoopback } from '../support/pairs.ts';
 

@@ -1,8 +1,8 @@
 // Values that a codec or a call cannot carry are refused where they are given, in words.
 import { describe, expect, it } from 'vitest';
-import { SidecallError } from '../../src/errors.ts';
-import type { SidecallEvent } from '../../src/events.ts';
-import { bidi, serverStream, service, unary } from '../../src/rpc/service.ts';
+import { SidecallError } from '../../src/base/errors.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { bidi, serverStream, service, unary } from '../../src/rpc/contract/service.ts';
 import { lanes } from '../support/pairs.ts';
 
 const Values = service('Values', {

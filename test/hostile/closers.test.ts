@@ -1,6 +1,6 @@
 // Descriptors whose close hangs: whoever sends them is asked for no more, and others do not notice.
 import { describe, expect, it } from 'vitest';
-import { connect } from '../../src/connect.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
 import { canary } from '../support/canary.ts';
 import { Desk, until } from '../support/contract.ts';
 import { startProgram } from '../support/programs.ts';

@@ -1,11 +1,11 @@
 // Every close settles: whatever state a session is in, and whatever its peer does meanwhile.
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { spawnHelper } from '../../src/helper/helper.ts';
-import { listen } from '../../src/listen.ts';
-import { json } from '../../src/rpc/json.ts';
-import { notification, serverStream, service, unary } from '../../src/rpc/service.ts';
-import type { Session } from '../../src/rpc/session.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import { notification, serverStream, service, unary } from '../../src/rpc/contract/service.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import { Desk, deskHandlers, Flow, flowHandlers, turns, until } from '../support/contract.ts';
 import { lanes, type Pair } from '../support/pairs.ts';
 import { programPath, startProgram } from '../support/programs.ts';

@@ -1,8 +1,8 @@
 // One process that wants all there is, and what stays for the others.
 import { describe, expect, it } from 'vitest';
-import { connect } from '../../src/connect.ts';
-import { listen } from '../../src/listen.ts';
-import type { Session } from '../../src/rpc/session.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import { canary } from '../support/canary.ts';
 import { Desk, deskHandlers, until } from '../support/contract.ts';
 import { type RunningProgram, startProgram } from '../support/programs.ts';

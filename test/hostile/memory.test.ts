@@ -1,6 +1,6 @@
 // Memory and descriptors that take their time do not take ours: attackers are processes of their own.
 import { describe, expect, it } from 'vitest';
-import { connect } from '../../src/connect.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
 import { canary } from '../support/canary.ts';
 import { Desk, until } from '../support/contract.ts';
 import { type RunningProgram, startProgram } from '../support/programs.ts';

@@ -1,9 +1,9 @@
 // Streams that are filled and not read: what they cost while they wait, and what stays of them.
 import { describe, expect, it } from 'vitest';
-import { connect } from '../../src/connect.ts';
-import { bytes } from '../../src/rpc/codec.ts';
-import { clientStream, service } from '../../src/rpc/service.ts';
-import type { Session } from '../../src/rpc/session.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { clientStream, service } from '../../src/rpc/contract/service.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import { until } from '../support/contract.ts';
 import { type RunningProgram, startProgram } from '../support/programs.ts';
 

@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
-import { protobuf, protobufService } from '../../src/protobuf.ts';
-import { type Handlers, service, unary } from '../../src/rpc/service.ts';
+import { protobuf, protobufService } from '../../src/adapters/protobuf.ts';
+import { type Handlers, service, unary } from '../../src/rpc/contract/service.ts';
 import { collect, turns } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 import { demo } from '../support/proto/demo.js';
@@ -126,7 +126,7 @@ describe.each(lanes)("row 42 protobuf over the '$lane'", ({ openPair }) => {
   it('what cannot be decoded, or is nested too deep, is invalid_argument', async () => {
     await using pair = await openPair();
     pair.far.serve(Indexer, handlers);
-    const { bytes } = await import('../../src/rpc/codec.ts');
+    const { bytes } = await import('../../src/rpc/contract/codec.ts');
     const raw = service('demo.Indexer', { AddOne: unary({ request: bytes, response: bytes }) });
     const renamed = { ...raw, wireName: () => 'demo.Indexer/AddOne' };
     const indexer = pair.near.client(renamed);

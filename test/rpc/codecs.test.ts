@@ -3,12 +3,12 @@ import { deserialize, serialize } from 'node:v8';
 import { isLosslessNumber, LosslessNumber, parse, stringify } from 'lossless-json';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
-import { writeU32 } from '../../src/frame.ts';
-import { joinParts } from '../../src/rpc/attachments.ts';
-import { bytes, type Codec, decodeWith, encodeWith } from '../../src/rpc/codec.ts';
-import { json } from '../../src/rpc/json.ts';
-import { validated } from '../../src/rpc/schema.ts';
-import { serverStream, service, unary } from '../../src/rpc/service.ts';
+import { bytes, type Codec, decodeWith, encodeWith } from '../../src/rpc/contract/codec.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import { joinParts } from '../../src/rpc/contract/json-bytes.ts';
+import { validated } from '../../src/rpc/contract/schema.ts';
+import { serverStream, service, unary } from '../../src/rpc/contract/service.ts';
+import { writeU32 } from '../../src/wire/frame.ts';
 import { collect } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 

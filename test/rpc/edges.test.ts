@@ -1,10 +1,10 @@
 // Corners of streams where something once went wrong.
 import { describe, expect, it } from 'vitest';
-import { FrameFlag, FrameType } from '../../src/frame.ts';
-import type { Channel } from '../../src/rpc/channel.ts';
-import { bytes } from '../../src/rpc/codec.ts';
-import { json } from '../../src/rpc/json.ts';
-import { bidi, serverStream, service, unary } from '../../src/rpc/service.ts';
+import type { Channel } from '../../src/rpc/channels/channel.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import { bidi, serverStream, service, unary } from '../../src/rpc/contract/service.ts';
+import { FrameFlag, FrameType } from '../../src/wire/frame.ts';
 import {
   collect,
   Desk,

@@ -4,24 +4,24 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describe, expect, it } from 'vitest';
-import { RpcError, SidecallError } from '../../src/errors.ts';
+import { RpcError, SidecallError } from '../../src/base/errors.ts';
+import type { Callable } from '../../src/rpc/calling/caller.ts';
+import { makeClient } from '../../src/rpc/calling/client.ts';
+import { FailedCall } from '../../src/rpc/calling/stream-call.ts';
 import {
   toReadable,
   toReadableStream,
   toWritable,
   toWritableStream,
-} from '../../src/rpc/adapters.ts';
-import type { CallContext } from '../../src/rpc/call.ts';
-import type { Callable } from '../../src/rpc/caller.ts';
-import { makeClient } from '../../src/rpc/client.ts';
-import { bytes } from '../../src/rpc/codec.ts';
-import { HealthService } from '../../src/rpc/health.ts';
-import type { Interceptor } from '../../src/rpc/interceptor.ts';
-import { json } from '../../src/rpc/json.ts';
-import { ReflectionService } from '../../src/rpc/reflection.ts';
-import { serverStream, service, unary } from '../../src/rpc/service.ts';
-import { FailedCall } from '../../src/rpc/stream-call.ts';
-import { createSessionPair } from '../../src/testing.ts';
+} from '../../src/rpc/channels/node-streams.ts';
+import type { CallContext } from '../../src/rpc/contract/call.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import type { Interceptor } from '../../src/rpc/contract/interceptor.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import { serverStream, service, unary } from '../../src/rpc/contract/service.ts';
+import { HealthService } from '../../src/rpc/serving/health.ts';
+import { ReflectionService } from '../../src/rpc/serving/reflection.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import {
   collect,
   Desk,

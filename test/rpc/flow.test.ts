@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { RpcError } from '../../src/errors.ts';
-import type { SidecallEvent } from '../../src/events.ts';
-import { FrameFlag, ResetReason } from '../../src/frame.ts';
-import { ReceiveCredit } from '../../src/rpc/credit.ts';
-import { PingAllowance } from '../../src/rpc/rate.ts';
-import { service, unary } from '../../src/rpc/service.ts';
-import { nextGeneration, OpenedStreams } from '../../src/rpc/stream-table.ts';
+import { RpcError } from '../../src/base/errors.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
+import { ReceiveCredit } from '../../src/rpc/sending/credit.ts';
+import { PingAllowance } from '../../src/rpc/serving/cancel-limit.ts';
+import { nextGeneration, OpenedStreams } from '../../src/rpc/streams/stream-table.ts';
+import { FrameFlag, ResetReason } from '../../src/wire/frame.ts';
 import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
 import { hostilePeer } from '../support/hostile.ts';
 import { lanes } from '../support/pairs.ts';

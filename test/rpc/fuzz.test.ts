@@ -1,12 +1,12 @@
 // Valid scripts with one frame corrupted: the session ends in a known code or goes on, and nothing hangs,
 // leaks or crashes. The canary, another session of the process, never notices.
 import { describe, expect, it } from 'vitest';
-import { checkLimits } from '../../src/limits.ts';
-import { type LoopbackTransport, loopbackPair } from '../../src/loopback.ts';
-import type { Peer } from '../../src/peer.ts';
-import { bytes } from '../../src/rpc/codec.ts';
-import { Session } from '../../src/rpc/session.ts';
-import type { FrameReceiver } from '../../src/transport.ts';
+import { checkLimits } from '../../src/base/limits.ts';
+import type { Peer } from '../../src/base/peer.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { Session } from '../../src/rpc/session/session.ts';
+import { type LoopbackTransport, loopbackPair } from '../../src/wire/loopback-transport.ts';
+import type { FrameReceiver } from '../../src/wire/transport.ts';
 import { collect, Desk, deskHandlers, Flow, flowHandlers, turns } from '../support/contract.ts';
 import { Random } from '../support/random.ts';
 

@@ -2,9 +2,9 @@
 // when nothing is open every counter is back where it began. A run prints its seed; SIDECALL_SEED=… replays it,
 // SIDECALL_HONEST_SECONDS sets how long it lasts.
 import { describe, expect, it } from 'vitest';
-import type { SidecallEvent } from '../../src/events.ts';
-import { checkLimits, type SessionLimits } from '../../src/limits.ts';
-import type { Session } from '../../src/rpc/session.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { checkLimits, type SessionLimits } from '../../src/base/limits.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import { turns, until } from '../support/contract.ts';
 import { HonestSide } from '../support/honest.ts';
 import { lanes, openRingPair, type PairOptions } from '../support/pairs.ts';

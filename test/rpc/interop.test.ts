@@ -1,8 +1,8 @@
 // The cases of gRPC's interop suite that apply (grpc/doc/interop-test-descriptions.md), by their names, and
 // some that it lists as to be done.
 import { describe, expect, it } from 'vitest';
-import { RpcError } from '../../src/errors.ts';
-import { bytes } from '../../src/rpc/codec.ts';
+import { RpcError } from '../../src/base/errors.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
 import {
   bidi,
   clientStream,
@@ -10,7 +10,7 @@ import {
   serverStream,
   service,
   unary,
-} from '../../src/rpc/service.ts';
+} from '../../src/rpc/contract/service.ts';
 import { collect, Desk, deskHandlers, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 

@@ -1,9 +1,9 @@
 // Blocks out, leases in: the same over every transport, whatever becomes of the memory underneath.
 import { describe, expect, it } from 'vitest';
-import type { SessionOptions } from '../../src/establish.ts';
-import { bytes } from '../../src/rpc/codec.ts';
-import { type Lease, leased } from '../../src/rpc/lease.ts';
-import { clientStream, notification, service, unary } from '../../src/rpc/service.ts';
+import type { SessionOptions } from '../../src/open/open-session.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { type Lease, leased } from '../../src/rpc/contract/leases.ts';
+import { clientStream, notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { lanes, openRingPair, type Pair } from '../support/pairs.ts';
 import { fill, sumOf, Vat, vatHandlers } from '../support/vat.ts';

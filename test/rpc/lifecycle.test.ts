@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { SidecallEvent } from '../../src/events.ts';
-import type { Session } from '../../src/rpc/session.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import {
   Desk,
   defer,

@@ -1,9 +1,9 @@
 // Random sessions against a model: an array of what was sent is what arrives, whatever else goes on. A run
 // prints its seed; SIDECALL_SEED=… replays it, SIDECALL_RANDOM_SECONDS sets how long it lasts.
 import { describe, expect, it } from 'vitest';
-import type { SidecallError } from '../../src/errors.ts';
-import type { Channel } from '../../src/rpc/channel.ts';
-import { bytes } from '../../src/rpc/codec.ts';
+import type { SidecallError } from '../../src/base/errors.ts';
+import type { Channel } from '../../src/rpc/channels/channel.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
 import {
   bidi,
   clientStream,
@@ -11,8 +11,8 @@ import {
   serverStream,
   service,
   unary,
-} from '../../src/rpc/service.ts';
-import type { Session } from '../../src/rpc/session.ts';
+} from '../../src/rpc/contract/service.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import { turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 import { Random } from '../support/random.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { FrameFlag, FrameType } from '../../src/frame.ts';
-import { Schedule, type SendingStream } from '../../src/rpc/schedule.ts';
-import type { Transport } from '../../src/transport.ts';
+import { Schedule, type SendingStream } from '../../src/rpc/sending/send-queue.ts';
+import { FrameFlag, FrameType } from '../../src/wire/frame.ts';
+import type { Transport } from '../../src/wire/transport.ts';
 
 /** Takes what it is told to, and remembers the order: type of the frame and slot. */
 class FakeTransport implements Transport {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { RpcError, SidecallError } from '../../src/errors.ts';
-import type { SidecallEvent } from '../../src/events.ts';
-import type { CallContext } from '../../src/rpc/call.ts';
-import { notification, service, unary } from '../../src/rpc/service.ts';
-import type { Session } from '../../src/rpc/session.ts';
+import { RpcError, SidecallError } from '../../src/base/errors.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import type { CallContext } from '../../src/rpc/contract/call.ts';
+import { notification, service, unary } from '../../src/rpc/contract/service.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 

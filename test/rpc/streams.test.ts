@@ -1,7 +1,7 @@
 // The four kinds of call over every lane: what comes in which order, and how each ends.
 import { describe, expect, it } from 'vitest';
-import { RpcError, SidecallError } from '../../src/errors.ts';
-import { fixed } from '../../src/limits.ts';
+import { RpcError, SidecallError } from '../../src/base/errors.ts';
+import { fixed } from '../../src/base/limits.ts';
 import {
   collect,
   Desk,

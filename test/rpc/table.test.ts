@@ -1,8 +1,14 @@
 // Each kind of call × each point of its life × what may end it there: it settles once, in the right way, its
 // handler is told, and nothing of it is left.
 import { describe, expect, it } from 'vitest';
-import type { CallContext, CallOptions } from '../../src/rpc/call.ts';
-import { bidi, clientStream, serverStream, service, unary } from '../../src/rpc/service.ts';
+import type { CallContext, CallOptions } from '../../src/rpc/contract/call.ts';
+import {
+  bidi,
+  clientStream,
+  serverStream,
+  service,
+  unary,
+} from '../../src/rpc/contract/service.ts';
 import { defer, turns, until } from '../support/contract.ts';
 import { lanes, type Pair } from '../support/pairs.ts';
 

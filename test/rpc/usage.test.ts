@@ -2,14 +2,14 @@
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describe, expect, it } from 'vitest';
-import { RpcError, SidecallError } from '../../src/errors.ts';
-import { toWritable } from '../../src/rpc/adapters.ts';
-import { byteReader, byteWriter } from '../../src/rpc/byte-stream.ts';
-import type { Channel } from '../../src/rpc/channel.ts';
-import { HealthService } from '../../src/rpc/health.ts';
-import type { Interceptor } from '../../src/rpc/interceptor.ts';
-import { json } from '../../src/rpc/json.ts';
-import { createSessionPair } from '../../src/testing.ts';
+import { RpcError, SidecallError } from '../../src/base/errors.ts';
+import { byteReader, byteWriter } from '../../src/rpc/channels/byte-stream.ts';
+import type { Channel } from '../../src/rpc/channels/channel.ts';
+import { toWritable } from '../../src/rpc/channels/node-streams.ts';
+import type { Interceptor } from '../../src/rpc/contract/interceptor.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import { HealthService } from '../../src/rpc/serving/health.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import {
   collect,
   Desk,

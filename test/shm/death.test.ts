@@ -1,9 +1,9 @@
 // SIGKILL of either side under load: nothing is left, every promise settles. Times are printed, not judged.
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { spawnHelper } from '../../src/helper/helper.ts';
-import { listen } from '../../src/listen.ts';
-import { requireNative } from '../../src/native.ts';
+import { requireNative } from '../../src/addon/native.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
 import { Desk, deskHandlers, until } from '../support/contract.ts';
 import { programPath, startProgram } from '../support/programs.ts';
 

@@ -1,11 +1,11 @@
 // A real process with a real ring that lies in it: what becomes of its session, and of the others.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, expect, it } from 'vitest';
-import { connect } from '../../src/connect.ts';
-import type { SidecallEvent } from '../../src/events.ts';
-import { listen } from '../../src/listen.ts';
-import type { Listener } from '../../src/listener.ts';
-import type { Session } from '../../src/rpc/session.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import type { Listener } from '../../src/rendezvous/listener.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import { canary } from '../support/canary.ts';
 import { Desk, deskHandlers, until } from '../support/contract.ts';
 import { type RunningProgram, ringPeerProgram, startProgram } from '../support/programs.ts';

@@ -3,15 +3,15 @@ import { cpSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { capabilities } from '../../src/capabilities.ts';
-import { connect } from '../../src/connect.ts';
-import { RpcError } from '../../src/errors.ts';
-import type { SidecallEvent } from '../../src/events.ts';
-import { spawnHelper } from '../../src/helper/helper.ts';
-import { checkLimits, ranges } from '../../src/limits.ts';
-import { listen } from '../../src/listen.ts';
-import { requireNative } from '../../src/native.ts';
-import { configure, pollBudgetOf } from '../../src/process-settings.ts';
+import { requireNative } from '../../src/addon/native.ts';
+import { RpcError } from '../../src/base/errors.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { checkLimits, ranges } from '../../src/base/limits.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { capabilities } from '../../src/open/capabilities.ts';
+import { configure, pollBudgetOf } from '../../src/open/configure.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
 import {
   encodeAnswer,
   encodeHello,
@@ -130,7 +130,7 @@ describe('the lane of a session', () => {
     // The peer says that it takes one, and its kernel refuses for it.
     const { near, far } = native.socketPair();
     native.refuseDescriptors(far);
-    const { establishOverDescriptor } = await import('../../src/establish.ts');
+    const { establishOverDescriptor } = await import('../../src/open/open-session.ts');
     const { settingsOf } = await import('../support/pairs.ts');
     const { signal } = new AbortController();
     const peer = {

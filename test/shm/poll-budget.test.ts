@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fixed } from '../../src/limits.ts';
+import { fixed } from '../../src/base/limits.ts';
 import { PollBudget } from '../../src/shm/poll-budget.ts';
 
 /** Wakes by a doorbell, finds nothing more, sleeps: as often as asked. */

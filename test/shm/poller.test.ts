@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { fixed } from '../../src/limits.ts';
-import { activate, deactivate, type Polled } from '../../src/poller.ts';
+import { fixed } from '../../src/base/limits.ts';
+import { activate, deactivate, type Polled } from '../../src/wire/poller.ts';
 import { turns } from '../support/contract.ts';
 
 /** Rests after so many turns; `serve` may be given something to do. */

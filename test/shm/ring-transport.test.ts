@@ -1,8 +1,8 @@
 // The transport over a ring that does as it is told: what the native one does only when the kernel is out of memory.
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import type { SidecallError } from '../../src/errors.ts';
-import { fixed } from '../../src/limits.ts';
+import type { SidecallError } from '../../src/base/errors.ts';
+import { fixed } from '../../src/base/limits.ts';
 import { Left, type Ring, Written } from '../../src/shm/ring.ts';
 import { RingTransport } from '../../src/shm/ring-transport.ts';
 import { turns, until } from '../support/contract.ts';

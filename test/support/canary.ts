@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Session } from '../../src/rpc/session.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import { Desk } from './contract.ts';
 
 /** A session that must not notice anything: calls until told to stop, and counts. */

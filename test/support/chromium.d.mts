@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import type { Helper } from '../../src/helper/helper.ts';
+import type { Helper } from '../../src/helper/spawn-helper.ts';
 
 export declare function startElectronExample(options: {
   folder: string;

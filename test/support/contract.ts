@@ -1,5 +1,5 @@
 // The service that most tests call.
-import { bytes } from '../../src/rpc/codec.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
 import {
   bidi,
   clientStream,
@@ -8,7 +8,7 @@ import {
   serverStream,
   service,
   unary,
-} from '../../src/rpc/service.ts';
+} from '../../src/rpc/contract/service.ts';
 
 export const Desk = service('Desk', {
   add: unary<{ a: number; b: number }, { sum: number }>(),

@@ -1,10 +1,10 @@
 // Honest programs, made at random: what two processes that wish each other well may do to one session.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SidecallError } from '../../src/errors.ts';
-import type { Channel } from '../../src/rpc/channel.ts';
-import { bytes } from '../../src/rpc/codec.ts';
-import type { SessionDuplex } from '../../src/rpc/duplex.ts';
-import { leased } from '../../src/rpc/lease.ts';
+import { SidecallError } from '../../src/base/errors.ts';
+import type { Channel } from '../../src/rpc/channels/channel.ts';
+import type { SessionDuplex } from '../../src/rpc/channels/duplex.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { leased } from '../../src/rpc/contract/leases.ts';
 import {
   bidi,
   type Client,
@@ -13,8 +13,8 @@ import {
   serverStream,
   service,
   unary,
-} from '../../src/rpc/service.ts';
-import type { Session } from '../../src/rpc/session.ts';
+} from '../../src/rpc/contract/service.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import type { Random } from './random.ts';
 
 interface Wanted {

@@ -1,10 +1,10 @@
 // A peer that writes whatever frames it likes, against a real session.
 
-import type { SidecallEvent } from '../../src/events.ts';
-import { HeaderWriter, headerBytes, readU32 } from '../../src/frame.ts';
-import { checkLimits, type SessionLimits } from '../../src/limits.ts';
-import { type LoopbackTransport, loopbackPair } from '../../src/loopback.ts';
-import { Session } from '../../src/rpc/session.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { checkLimits, type SessionLimits } from '../../src/base/limits.ts';
+import { Session } from '../../src/rpc/session/session.ts';
+import { HeaderWriter, headerBytes, readU32 } from '../../src/wire/frame.ts';
+import { type LoopbackTransport, loopbackPair } from '../../src/wire/loopback-transport.ts';
 
 export interface RawFrame {
   readonly type: number;

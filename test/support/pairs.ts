@@ -1,18 +1,18 @@
 // Two sessions that are each other's peer, over every transport there is.
 
-import { SidecallError } from '../../src/errors.ts';
+import { requireNative } from '../../src/addon/native.ts';
+import { SidecallError } from '../../src/base/errors.ts';
+import type { OnEvent } from '../../src/base/events.ts';
+import { checkLimits, type SessionLimits } from '../../src/base/limits.ts';
+import type { Peer } from '../../src/base/peer.ts';
 import {
   checkSessionOptions,
   establishOverDescriptor,
   type SessionOptions,
   type SessionSettings,
-} from '../../src/establish.ts';
-import type { OnEvent } from '../../src/events.ts';
-import { checkLimits, type SessionLimits } from '../../src/limits.ts';
-import { type LoopbackTransport, loopbackPair } from '../../src/loopback.ts';
-import { requireNative } from '../../src/native.ts';
-import type { Peer } from '../../src/peer.ts';
-import { Session } from '../../src/rpc/session.ts';
+} from '../../src/open/open-session.ts';
+import { Session } from '../../src/rpc/session/session.ts';
+import { type LoopbackTransport, loopbackPair } from '../../src/wire/loopback-transport.ts';
 
 export interface PairOptions {
   readonly near?: Partial<SessionLimits>;

@@ -3,7 +3,7 @@ import { connect as connectSocket, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import type { SocketLike } from '../../src/rpc/socket-like.ts';
+import type { SocketLike } from '../../src/rpc/channels/socket-like.ts';
 import { lanes } from './pairs.ts';
 
 /** One end, as both kinds have it. */

@@ -1,5 +1,5 @@
 // A service whose messages are leases, one method of each kind.
-import { type Block, type Lease, leased } from '../../src/rpc/lease.ts';
+import { type Block, type Lease, leased } from '../../src/rpc/contract/leases.ts';
 import {
   bidi,
   clientStream,
@@ -8,7 +8,7 @@ import {
   serverStream,
   service,
   unary,
-} from '../../src/rpc/service.ts';
+} from '../../src/rpc/contract/service.ts';
 
 type Out = Block | Uint8Array;
 const both = { request: leased, response: leased };

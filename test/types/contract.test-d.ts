@@ -1,4 +1,6 @@
 // Compiled, never run: what the types accept and refuse. Each @ts-expect-error is a test.
+
+import { protobuf, protobufService } from '../../src/adapters/protobuf.ts';
 import {
   bidi,
   bytes,
@@ -14,7 +16,6 @@ import {
   unary,
   validated,
 } from '../../src/index.ts';
-import { protobuf, protobufService } from '../../src/protobuf.ts';
 import { demo } from '../support/proto/demo.js';
 
 const Indexer = service('Indexer', {

@@ -1,9 +1,9 @@
 // Places of connections that are in their hello: who goes where there is no room.
 import { describe, expect, it } from 'vitest';
-import { nowMs } from '../../src/clock.ts';
-import { SidecallError } from '../../src/errors.ts';
-import { fixed } from '../../src/limits.ts';
-import { HelloBook } from '../../src/uds/hello-book.ts';
+import { nowMs } from '../../src/base/clock.ts';
+import { SidecallError } from '../../src/base/errors.ts';
+import { fixed } from '../../src/base/limits.ts';
+import { HelloBook } from '../../src/rendezvous/pending-hellos.ts';
 
 const one = { pid: 1001, uid: 7 };
 const other = { pid: 1002, uid: 7 };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { SidecallError } from '../../src/errors.ts';
-import { checkLimits } from '../../src/limits.ts';
-import { requireNative } from '../../src/native.ts';
-import { pause } from '../../src/pause.ts';
+import { requireNative } from '../../src/addon/native.ts';
+import { SidecallError } from '../../src/base/errors.ts';
+import { checkLimits } from '../../src/base/limits.ts';
+import { pause } from '../../src/base/pause.ts';
 import {
   answerBytes,
   decodeHello,

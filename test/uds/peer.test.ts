@@ -2,9 +2,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { requireNative } from '../../src/native.ts';
-import type { Peer } from '../../src/peer.ts';
-import { authorize, checkPolicy, kernelPeer, ownUid, type PeerPolicy } from '../../src/uds/peer.ts';
+import { requireNative } from '../../src/addon/native.ts';
+import type { Peer } from '../../src/base/peer.ts';
+import {
+  authorize,
+  checkPolicy,
+  kernelPeer,
+  ownUid,
+  type PeerPolicy,
+} from '../../src/uds/peer-identity.ts';
 import { peerProgram } from '../support/programs.ts';
 
 const native = requireNative('the test');

@@ -2,11 +2,11 @@
 import { once } from 'node:events';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { HeaderWriter } from '../../src/frame.ts';
-import { fixed } from '../../src/limits.ts';
-import type { FrameReceiver } from '../../src/transport.ts';
-import { streamOpener } from '../../src/uds/socket.ts';
+import { fixed } from '../../src/base/limits.ts';
+import { streamOpener } from '../../src/uds/net-socket.ts';
 import { SocketTransport } from '../../src/uds/socket-transport.ts';
+import { HeaderWriter } from '../../src/wire/frame.ts';
+import type { FrameReceiver } from '../../src/wire/transport.ts';
 import { scratchDirectory } from '../support/programs.ts';
 
 /** Frames as a peer sends them: pings, four bytes of length and their header. */

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 // `sidecall/electron`, for the main process: gives the pages of a window a short list of methods of a session.
 // Types of Electron are described here as far as they are used, so that nothing of it is imported.
-import { nodeError, SidecallError } from '../../errors.ts';
-import { emitEvent, type OnEvent } from '../../events.ts';
-import { checkInteger, checkKeys } from '../../options.ts';
-import type { ClientOptions } from '../../rpc/client.ts';
-import { leased } from '../../rpc/lease.ts';
-import { type Client, checkService, type Methods, type Service } from '../../rpc/service.ts';
+import { nodeError, SidecallError } from '../../base/errors.ts';
+import { emitEvent, type OnEvent } from '../../base/events.ts';
+import { checkInteger, checkKeys } from '../../base/misuse.ts';
+import type { ClientOptions } from '../../rpc/calling/client.ts';
+import { leased } from '../../rpc/contract/leases.ts';
+import {
+  type Client,
+  checkService,
+  type Methods,
+  type Service,
+} from '../../rpc/contract/service.ts';
 import { channels } from './port.ts';
 import { type Allowed, PortServer } from './port-server.ts';
 

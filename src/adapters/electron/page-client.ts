@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The functions that a page gets for a contract.
-import { checkInteger, checkKeys } from '../../options.ts';
+import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import type {
   BidiMethod,
   ClientStreamMethod,
@@ -12,7 +12,7 @@ import type {
   Service,
   UnaryMethod,
   UntypedMethod,
-} from '../../rpc/service.ts';
+} from '../../rpc/contract/service.ts';
 import {
   cancelled,
   ignore,

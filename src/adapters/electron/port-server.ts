@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // One page's calls, made again on a session. The page may be anybody's code by now: everything it says is checked, and
 // everything it may hold here has a bound.
-import { nowMs } from '../../clock.ts';
-import { RpcError, SidecallError } from '../../errors.ts';
-import { emitEvent, type OnEvent } from '../../events.ts';
-import { fixed, ranges } from '../../limits.ts';
-import { pause } from '../../pause.ts';
+import { nowMs } from '../../base/clock.ts';
+import { RpcError, SidecallError } from '../../base/errors.ts';
+import { emitEvent, type OnEvent } from '../../base/events.ts';
+import { fixed, ranges } from '../../base/limits.ts';
+import { pause } from '../../base/pause.ts';
 import {
   bidi,
   clientStream,
@@ -15,7 +15,7 @@ import {
   type Service,
   serverStream,
   unary,
-} from '../../rpc/service.ts';
+} from '../../rpc/contract/service.ts';
 import type { Callable, MainPort } from './main.ts';
 import { type MainMessage, type PageMessage, portVersion } from './port.ts';
 import { costOf } from './port-values.ts';

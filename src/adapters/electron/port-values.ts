@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Values that cross a port. What a page sends may be anything that structured clone knows, a few hundred bytes that unfold to
 // more than there is memory among it; what a page is given must hold nothing but itself.
-import { RpcError, SidecallError } from '../../errors.ts';
-import { fixed } from '../../limits.ts';
+import { RpcError, SidecallError } from '../../base/errors.ts';
+import { fixed } from '../../base/limits.ts';
 
 // As JSON would write it: what is shared counts each time, and so does each hole of an array.
 const costMax = 64 * 1024 * 1024;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // One call of a page, made again on a session: its requests as they come, its responses as the page takes them.
-import { RpcError, SidecallError } from '../../errors.ts';
-import type { CallOptions } from '../../rpc/call.ts';
-import { wordsOf } from '../../words.ts';
+
+import { wordsOf } from '../../base/error-text.ts';
+import { RpcError, SidecallError } from '../../base/errors.ts';
+import type { CallOptions } from '../../rpc/contract/call.ts';
 import {
   type MainMessage,
   type PageMessage,

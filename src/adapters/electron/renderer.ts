@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // `sidecall/electron/renderer`, for a page: typed clients over the port that main gives. Knows neither Node nor Electron, and of
 // the DOM what stands below.
-import { RpcError, SidecallError } from '../../errors.ts';
-import type { Methods, Service } from '../../rpc/service.ts';
+import { RpcError, SidecallError } from '../../base/errors.ts';
+import type { Methods, Service } from '../../rpc/contract/service.ts';
 import type { PageCall, PageLine } from './page-call.ts';
 import { clientOver, type PageClient, type PageClientOptions } from './page-client.ts';
 import { type MainMessage, type PageMessage, type PortError, portVersion } from './port.ts';

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Memory for messages on their way in. Where a codec copies what it keeps, the memory is used again:
+// fresh pages for each long message cost more than its bytes do.
+import { fixed } from './limits.ts';
+
+const smallestBytes = 16 * 1024;
+const spares = new Map<number, Buffer[]>();
+let spareBytes = 0;
+
+/** Memory for `bytes` bytes, longer where it comes from the pool. */
+export function takeBuffer(bytes: number): Buffer {
+  const size = memoryBytesFor(bytes);
+  const spare = spares.get(size)?.pop();
+  if (spare === undefined) return Buffer.allocUnsafeSlow(size);
+  spareBytes -= size;
+  return spare;
+}
+
+/** Nobody holds a view of it any more. False: it is not kept. */
+export function giveBuffer(buffer: Buffer): boolean {
+  const size = buffer.byteLength;
+  if (size < smallestBytes || spareBytes + size > fixed.receivePoolMaxBytes) return false;
+  const list = spares.get(size);
+  if (list === undefined) spares.set(size, [buffer]);
+  else list.push(buffer);
+  spareBytes += size;
+  return true;
+}
+
+/** What a message of `bytes` bytes takes at most: powers of two, so that what was given back fits. */
+function memoryBytesFor(bytes: number): number {
+  if (bytes < smallestBytes) return bytes;
+  // In one instruction, where `2 ** Math.ceil(Math.log2(bytes))` was seen in profiles. Up to 1 GiB.
+  return 1 << (32 - Math.clz32(bytes - 1));
+}

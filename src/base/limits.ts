@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// Every number that bounds something: its unit, default and range. docs/security.md lists them too,
+// and a test compares the two.
+import { nodeError } from './errors.ts';
+import { checkInteger, checkKeys } from './misuse.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const GiB = 1024 * MiB;
+
+interface Range {
+  readonly standard: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Limits of one session that its owner may set. */
+export const sessionRanges = {
+  receiveMaxBytes: { standard: 4 * MiB, min: KiB, max: GiB },
+  metadataMaxBytes: { standard: 8 * KiB, min: 0, max: 64 * KiB },
+  streamsMax: { standard: 4096, min: 1, max: 1_048_576 },
+  streamWindowBytes: { standard: 256 * KiB, min: 16 * KiB, max: GiB },
+  sessionWindowBytes: { standard: 16 * MiB, min: 16 * KiB, max: 4 * GiB },
+  sendQueueMaxBytes: { standard: MiB, min: 64 * KiB, max: GiB },
+} as const satisfies Record<string, Range>;
+
+/** Durations and counts outside a session. */
+export const ranges = {
+  helloTimeoutMs: { standard: 2_000, min: 10, max: 60_000 },
+  connectTimeoutMs: { standard: 5_000, min: 10, max: 60_000 },
+  startTimeoutMs: { standard: 30_000, min: 100, max: 600_000 },
+  timeoutMs: { standard: 0, min: 0, max: 2_147_483_647 },
+  idleTimeoutMs: { standard: 0, min: 1, max: 2_147_483_647 },
+  windowBytes: { standard: 256 * KiB, min: 1, max: GiB },
+  closeDeadlineMs: { standard: 5_000, min: 0, max: 600_000 },
+  stalledAfterMs: { standard: 10_000, min: 10, max: 600_000 },
+  livenessWaitMs: { standard: 250, min: 0, max: 600_000 },
+  killGraceMs: { standard: 2_000, min: 0, max: 600_000 },
+  backlog: { standard: 511, min: 1, max: 65_535 },
+  hellosMax: { standard: 1_024, min: 1, max: 16_384 },
+  sessionsMax: { standard: 4_096, min: 1, max: 65_536 },
+  sessionsPerUidMax: { standard: 1_280, min: 1, max: 65_536 },
+  sessionsPerProcessMax: { standard: 1_024, min: 1, max: 65_536 },
+  ringBytes: { standard: MiB, min: 64 * KiB, max: 64 * MiB },
+  blockAreaBytes: { standard: 0, min: 0, max: GiB },
+  blockBytes: { standard: 0, min: 1, max: GiB },
+  ringMemoryMaxBytes: { standard: GiB, min: 0, max: 64 * GiB },
+  pollBudgetUs: { standard: 50, min: 0, max: 1_000 },
+  restartFirstMs: { standard: 10, min: 1, max: 600_000 },
+  restartMaxMs: { standard: 1_000, min: 1, max: 600_000 },
+  maxRestarts: { standard: 5, min: 0, max: 1_000_000 },
+  retryAttempts: { standard: 4, min: 2, max: 100 },
+  retryFirstMs: { standard: 10, min: 1, max: 600_000 },
+  retryMaxMs: { standard: 1_000, min: 1, max: 600_000 },
+  retryBudget: { standard: 10, min: 1, max: 1_000_000 },
+  restartWindowMs: { standard: 60_000, min: 100, max: 86_400_000 },
+} as const satisfies Record<string, Range>;
+
+/** Fixed by the protocol, or too dangerous to offer. */
+export const fixed = {
+  fragmentBytes: 64 * KiB,
+  frameHeaderMaxBytes: 120,
+  messageOverheadBytes: 64,
+  metadataEntriesMax: 64,
+  methodsMax: 4096,
+  methodNameMaxBytes: 256,
+  jsonDepthMax: 64,
+  answersMaxBytes: 64 * MiB,
+  startsAtOnceMax: 16,
+  startPauseMs: 100,
+  receivePoolMaxBytes: 8 * MiB,
+  placedMinBytes: 4 * KiB,
+  waitingCallsMax: 131_072,
+  replyWaitMaxMs: 30_000,
+  waitingSendsMax: 65_536,
+  waitingChannelsMax: 64,
+  beyondMaxBytes: 16 * KiB,
+  extraMaxBytes: 4 * KiB,
+  attachmentsMax: 64,
+  copiedSendMaxBytes: 16 * KiB,
+  blockAreaUnitBytes: 16 * KiB,
+  blockPrefixMaxBytes: 4 * KiB,
+  idleCloseMs: 5_000,
+  leavingMaxMs: 660_000,
+  cancelAheadMaxBytes: 256 * KiB,
+  pingIntervalMs: 1_000,
+  pingStrikes: 2,
+  socketWriteMaxBytes: 256 * KiB,
+  socketBulkMaxBytes: 128 * KiB,
+  quietHelloMs: 100,
+  drainRecordsMax: 256,
+  drainBytesMax: 256 * KiB,
+  drainMaxMs: 2,
+  pollTurnMaxMs: 2,
+  pollFailuresMax: 8,
+  pollProbeWakesMax: 64,
+  doorbellOwedMaxMs: 100,
+} as const;
+
+/** Bounds of one session, announced to the peer in the hello where they concern it. */
+export interface SessionLimits {
+  /** Largest message accepted, in bytes. Default 4 MiB; 1 KiB to 1 GiB. */
+  readonly receiveMaxBytes: number;
+  /** Largest metadata of one call accepted, in bytes. Default 8 KiB; 0 to 64 KiB. */
+  readonly metadataMaxBytes: number;
+  /** Handlers running at once for this peer. Default 4,096; 1 to 1,048,576. */
+  readonly streamsMax: number;
+  /** Bytes of one stream that may wait for the application. Default 256 KiB; 16 KiB to 1 GiB. */
+  readonly streamWindowBytes: number;
+  /**
+   * Bytes that may wait at this end, for requests, for answers and for streams each. Default 16
+   * MiB, or 2 × (stream window + message limit) where that is more, which is also the least; at
+   * most 4 GiB.
+   */
+  readonly sessionWindowBytes: number;
+  /**
+   * Bytes of ours that may wait for the transport before calls wait; small messages and those longer than
+   * 64 KiB count apart. Default 1 MiB; 64 KiB to 1 GiB.
+   */
+  readonly sendQueueMaxBytes: number;
+}
+
+/** Checks, completes and freezes the limits of a session; never changes what the caller passed. */
+export function checkLimits(limits: Partial<SessionLimits> | undefined): SessionLimits {
+  const given: { readonly [Name in keyof SessionLimits]?: number | undefined } =
+    limits === undefined ? {} : limits;
+  checkKeys('limits', given, Object.keys(sessionRanges));
+  const checked = { ...givenOrStandard(given) };
+  const least = leastSessionWindow(checked);
+  if (given.sessionWindowBytes === undefined) {
+    checked.sessionWindowBytes = Math.max(checked.sessionWindowBytes, least);
+  }
+  if (checked.sessionWindowBytes < least) {
+    const words = `sessionWindowBytes must be at least ${least}, which is twice streamWindowBytes + receiveMaxBytes, got ${checked.sessionWindowBytes}`;
+    throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+  }
+  return Object.freeze(checked);
+}
+
+/** What a session window is at the very least, and so what a sender may assume before it was told. */
+export function leastSessionWindow(
+  limits: Pick<SessionLimits, 'streamWindowBytes' | 'receiveMaxBytes'>,
+): number {
+  return 2 * (limits.streamWindowBytes + limits.receiveMaxBytes);
+}
+
+function givenOrStandard(
+  given: {
+    readonly [Name in keyof SessionLimits]?: number | undefined;
+  },
+): { -readonly [Name in keyof SessionLimits]: number } {
+  const checked = {} as { -readonly [Name in keyof SessionLimits]: number };
+  for (const name of Object.keys(sessionRanges) as (keyof SessionLimits)[]) {
+    checked[name] = checkInteger(`limits.${name}`, given[name], sessionRanges[name]);
+  }
+  return checked;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// What is known of the process at the other end.
+
+/** Who is at the other end, and how we know. */
+export interface Peer {
+  /**
+   * Who vouches. `kernel`: it named whoever connected or listened. `spawned`: we started that process.
+   * `parent`: the kernel named the creator of the pair that we inherited. `path`: nobody; only the
+   * permissions of the socket file stood in between. `loopback`: the same process, in tests. `tls`, `secret`:
+   * off this machine, by `serveGrpc()`: a certificate, or what its `authenticate` was shown.
+   */
+  readonly origin: 'kernel' | 'spawned' | 'parent' | 'path' | 'loopback' | 'tls' | 'secret';
+  /** The moment that the ids below describe. A descriptor can be handed on later; ids do not follow. */
+  readonly capturedAt: 'connect' | 'listen' | 'spawn';
+  /** Process id; undefined where nobody vouched, 0 where the peer lives in another pid namespace. */
+  readonly pid: number | undefined;
+  /** True where the pid is only evidence (macOS: the last process that used the socket). */
+  readonly pidIsHint: boolean;
+  /** Effective user id; undefined where nobody vouched. */
+  readonly uid: number | undefined;
+  /** Effective group id; undefined where nobody vouched. */
+  readonly gid: number | undefined;
+  /** Supplementary groups; undefined where the system does not tell. */
+  readonly groups: readonly number[] | undefined;
+  /** What `authenticate` of `serveGrpc()` called it; undefined for all others. */
+  readonly name?: string | undefined;
+}

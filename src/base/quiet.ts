@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// Promises whose rejection does not have to be awaited.
+
+const ignore = (): void => undefined;
+
+/** The same promise, whose rejection does not end the process where nobody awaits it. */
+export function quiet<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(ignore);
+  return promise;
+}
+
+/** A rejection that nobody has to await. */
+export function rejected(reason: unknown): Promise<never> {
+  return quiet(Promise.reject(reason));
+}

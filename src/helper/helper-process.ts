@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+// One helper process from spawn to open session, and its end.
+
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import { type NativeAddon, nativeState } from '../addon/native.ts';
+import { setImmediate } from '../base/clock.ts';
+import { wordsOf } from '../base/error-text.ts';
+import { SidecallError } from '../base/errors.ts';
+import { pause } from '../base/pause.ts';
+import type { Peer } from '../base/peer.ts';
+import {
+  establishOverDescriptor,
+  establishOverStream,
+  type SessionSettings,
+  withDeadline,
+} from '../open/open-session.ts';
+import type { Session } from '../rpc/session/session.ts';
+
+/** Number of the inherited descriptor in the helper. */
+const helperFd = 3;
+/** Names that the helper reads and deletes: the descriptor's number; the pid to die with. */
+export const fdVariable = 'SIDECALL_FD';
+export const parentVariable = 'SIDECALL_PARENT';
+
+/** How a helper ended. */
+export interface HelperExit {
+  /** Exit code, or null where a signal ended it. */
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** Checked options of `spawnHelper()` that concern one process. */
+export interface StartSettings {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  readonly uid: number | undefined;
+  readonly gid: number | undefined;
+  readonly stdout: 'inherit' | 'pipe' | 'ignore';
+  readonly stderr: 'inherit' | 'pipe' | 'ignore';
+  readonly startTimeoutMs: number;
+  readonly session: SessionSettings;
+}
+
+const asNodeVariable = 'ELECTRON_RUN_AS_NODE';
+
+const accepting = { side: 'accepting' } as const;
+const exitPauseMs = 500;
+const reapPauseMs = 2_000;
+
+/** A helper that runs, with its open session. */
+export class HelperProcess {
+  readonly #child: ChildProcess;
+  readonly session: Session;
+  /** Resolves when the process has ended. */
+  readonly exited: Promise<HelperExit>;
+  exit: HelperExit | undefined;
+
+  private constructor(child: ChildProcess, session: Session, exited: Promise<HelperExit>) {
+    this.#child = child;
+    this.session = session;
+    this.exited = exited;
+    void exited.then((exit) => this.#onExit(exit));
+    void session.closed.then(() => this.#reap());
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  get stdout(): Readable | null {
+    return this.#child.stdout;
+  }
+
+  get stderr(): Readable | null {
+    return this.#child.stderr;
+  }
+
+  /** Spawns and says hello. @throws {SidecallError} `HELPER_FAILED` with what went wrong; nothing is left. */
+  static async start(settings: StartSettings, signal?: AbortSignal): Promise<HelperProcess> {
+    const { addon } = nativeState();
+    const pair = addon === undefined ? undefined : makePair(addon);
+    let child: ChildProcess;
+    try {
+      child = spawnChild(settings, pair?.far ?? 'pipe');
+    } catch (cause) {
+      if (pair !== undefined) addon?.closeDescriptor(pair.near);
+      throw failed(settings, cause);
+    } finally {
+      if (pair !== undefined) addon?.closeDescriptor(pair.far); // the child has its own
+    }
+    const early = new AbortController();
+    const exited = watchExit(child, settings, early);
+    const onAbort = (): void => early.abort(signal?.reason);
+    signal?.addEventListener('abort', onAbort);
+    if (signal?.aborted) onAbort();
+    try {
+      const what = `helper ${settings.command}`;
+      const session = await withDeadline(what, settings.startTimeoutMs, early.signal, (until) =>
+        meet(addon, pair?.near, child, settings, until),
+      );
+      return new HelperProcess(child, session, exited);
+    } catch (cause) {
+      // The end of its socket is seen before the end of its process: give the exit code its chance.
+      if (isGone(cause)) await pause(exitPauseMs, early.signal);
+      const reason = early.signal.aborted ? early.signal.reason : cause;
+      child.kill('SIGKILL');
+      throw signal?.aborted ? signal.reason : failed(settings, reason);
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+    }
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  ref(): void {
+    this.#child.ref();
+    for (const output of this.#outputs) output.ref();
+    this.session.ref();
+  }
+
+  unref(): void {
+    this.#child.unref();
+    for (const output of this.#outputs) output.unref();
+    this.session.unref();
+  }
+
+  /** Pipes that Node made for its output. */
+  get #outputs(): Socket[] {
+    return [this.#child.stdout, this.#child.stderr].filter((output) => output !== null) as Socket[];
+  }
+
+  /** Its session is over, so it is of no use: a process that does not end by itself is ended. */
+  async #reap(): Promise<void> {
+    const gone = new AbortController();
+    void this.exited.then(() => gone.abort());
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      await pause(reapPauseMs, gone.signal);
+      if (gone.signal.aborted) return;
+      this.kill(signal);
+    }
+  }
+
+  /** A grandchild may hold the helper's end open: the spawn handle's word ends the session too. */
+  #onExit(exit: HelperExit): void {
+    this.exit = exit;
+    // What the helper had sent is in the socket: two turns of the loop read all that it can hold.
+    setImmediate(() =>
+      setImmediate(() => {
+        this.session.terminate(
+          new SidecallError('ERR_SIDECALL_PEER_GONE', exitWords(this.pid, exit)),
+        );
+      }),
+    );
+  }
+}
+
+/** How it ended, in words. */
+export function exitWords(pid: number | undefined, { code, signal }: HelperExit): string {
+  const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
+  return `helper ${pid} ended with ${how}`;
+}
+
+function makePair(native: NativeAddon): { near: number; far: number } {
+  try {
+    const pair = native.socketPair();
+    native.refuseDescriptors(pair.near); // before the helper can send one whose close blocks us
+    return pair;
+  } catch (cause) {
+    throw new SidecallError('ERR_SIDECALL_HELPER_FAILED', 'no socket pair could be made', {
+      cause,
+    });
+  }
+}
+
+function spawnChild(settings: StartSettings, channel: number | 'pipe'): ChildProcess {
+  const { command, args, cwd, uid, gid, stdout, stderr } = settings;
+  const env: NodeJS.ProcessEnv = { ...settings.env, [fdVariable]: String(helperFd) };
+  // Without it the executable of an Electron app is the app, once more.
+  if (isElectronItself(command)) env[asNodeVariable] ??= '1';
+  // PR_SET_PDEATHSIG follows the thread that spawned: a helper of a worker dies with that worker.
+  env[parentVariable] = String(process.pid);
+  const stdio: StdioOptions = ['ignore', stdout, stderr, channel];
+  return spawn(command, args, { cwd, env, uid, gid, stdio, windowsHide: true });
+}
+
+function isElectronItself(command: string): boolean {
+  return process.versions.electron !== undefined && command === process.execPath;
+}
+
+/** A second copy of the app never says hello, or ends at once. */
+function fuseHint(command: string): string {
+  if (!isElectronItself(command)) return '';
+  return ' (where the runAsNode fuse of the app is off, use a utilityProcess: docs/electron.md)';
+}
+
+function watchExit(
+  child: ChildProcess,
+  settings: StartSettings,
+  early: AbortController,
+): Promise<HelperExit> {
+  return new Promise((resolve) => {
+    // Stays: a signal that could not be delivered is an 'error', too.
+    child.on('error', (cause) => {
+      if (child.pid !== undefined) return;
+      early.abort(failed(settings, cause)); // it never started
+      resolve({ code: null, signal: null });
+    });
+    child.once('exit', (code, signal) => {
+      const { command } = settings;
+      const words = `${command}: ${exitWords(child.pid, { code, signal })} before its hello${fuseHint(command)}`;
+      early.abort(new SidecallError('ERR_SIDECALL_HELPER_FAILED', words));
+      resolve({ code, signal });
+    });
+  });
+}
+
+function meet(
+  native: NativeAddon | undefined,
+  near: number | undefined,
+  child: ChildProcess,
+  settings: StartSettings,
+  signal: AbortSignal,
+): Promise<Session> {
+  const peer = spawnedPeer(child, settings);
+  if (native !== undefined && near !== undefined) {
+    return establishOverDescriptor(native, near, peer, accepting, settings.session, signal);
+  }
+  const socket = child.stdio[helperFd] as Socket;
+  return establishOverStream(socket, peer, accepting, settings.session, signal);
+}
+
+/** The spawn handle vouches: a pair would show ourselves at both ends. */
+function spawnedPeer(child: ChildProcess, { uid, gid }: StartSettings): Peer {
+  const isSame = uid === undefined && gid === undefined;
+  return Object.freeze({
+    origin: 'spawned',
+    capturedAt: 'spawn',
+    pid: child.pid,
+    pidIsHint: false,
+    uid: uid ?? process.geteuid?.(),
+    gid: gid ?? process.getegid?.(),
+    groups: isSame ? process.getgroups?.() : groupsOf(child.pid),
+  });
+}
+
+/** Where ids change at the spawn, groups do, if the system lets them: what the process has is in `/proc`. */
+function groupsOf(pid: number | undefined): number[] | undefined {
+  try {
+    const [, groups] = /^Groups:(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? [];
+    return groups?.split(/\s+/).filter(Boolean).map(Number);
+  } catch {
+    return undefined; // not Linux, or it has ended
+  }
+}
+
+function isGone(error: unknown): boolean {
+  return SidecallError.is(error) && error.code === 'ERR_SIDECALL_PEER_GONE';
+}
+
+function failed({ command, cwd }: StartSettings, cause: unknown): SidecallError {
+  if (SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_HELPER_FAILED') return cause;
+  const where = cwd === undefined ? '' : ` in ${cwd}`;
+  const words = `helper ${command} did not start${where}: ${wordsOf(cause)}${fuseHint(command)}`;
+  // A program that is not there will not be there the next time.
+  const { syscall } = (cause ?? {}) as { syscall?: unknown };
+  const retryable = !(typeof syscall === 'string' && syscall.startsWith('spawn'));
+  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, { cause, retryable });
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// What a helper is at, as something to iterate over.
+import type { SidecallError } from '../base/errors.ts';
+import type { Session } from '../rpc/session/session.ts';
+import type { HelperExit } from './helper-process.ts';
+
+/** What a helper is at. `restarts` counts the starts after the first, ever. */
+export type HelperState =
+  /** A process runs, and its session is open. */
+  | {
+      readonly state: 'running';
+      readonly pid: number;
+      readonly session: Session;
+      readonly restarts: number;
+    }
+  /** Its session is over, for `error`, and it is given a moment to end; then it is ended. */
+  | { readonly state: 'ending'; readonly error: SidecallError; readonly restarts: number }
+  /** The process ended, or did not start, for `error`; the next is started once `pauseMs` have passed. */
+  | {
+      readonly state: 'restarting';
+      readonly error: SidecallError;
+      readonly pauseMs: number;
+      readonly restarts: number;
+    }
+  /** `stop()` was called. */
+  | { readonly state: 'stopping'; readonly restarts: number }
+  /** For good. `error` says why, unless it was stopped: it ended and is not restarted, or is a crash loop. */
+  | {
+      readonly state: 'ended';
+      readonly exit: HelperExit;
+      readonly error: SidecallError | undefined;
+      readonly restarts: number;
+    };
+
+/** The present state and whoever follows it. Holds nothing for a reader that is slow: it sees the latest. */
+export class StateFeed {
+  #latest: HelperState;
+  readonly #wakes = new Set<() => void>();
+
+  constructor(first: HelperState) {
+    this.#latest = first;
+  }
+
+  get latest(): HelperState {
+    return this.#latest;
+  }
+
+  set(state: HelperState): void {
+    this.#latest = state;
+    for (const wake of [...this.#wakes]) wake();
+  }
+
+  follow(): AsyncIterableIterator<HelperState, undefined> {
+    let told: HelperState | undefined;
+    let isLeft = false;
+    // Of this reader only: more than one next() may wait, and return() ends them.
+    const own = new Set<() => void>();
+    const next = async (): Promise<IteratorResult<HelperState, undefined>> => {
+      while (!isLeft && told === this.#latest && told.state !== 'ended') {
+        await new Promise<void>((resolve) => {
+          const wake = (): void => {
+            this.#wakes.delete(wake);
+            own.delete(wake);
+            resolve();
+          };
+          this.#wakes.add(wake);
+          own.add(wake);
+        });
+      }
+      if (isLeft || told === this.#latest) return { done: true, value: undefined };
+      told = this.#latest;
+      return { done: false, value: told };
+    };
+    return {
+      next,
+      return: async () => {
+        isLeft = true;
+        for (const wake of [...own]) wake();
+        return { done: true, value: undefined };
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+  }
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+// spawnHelper(): a child process with a session, stopped in order, started again where that is wanted.
+import type { Readable } from 'node:stream';
+import { nodeError } from '../base/errors.ts';
+import { ranges } from '../base/limits.ts';
+import { checkInteger, checkKeys, checkSignal, checkText } from '../base/misuse.ts';
+import { pause } from '../base/pause.ts';
+import type { Peer } from '../base/peer.ts';
+import { quiet } from '../base/quiet.ts';
+import {
+  checkSessionOptions,
+  type SessionOptions,
+  sessionOptionNames,
+} from '../open/open-session.ts';
+import { type ClientOptions, makeClient } from '../rpc/calling/client.ts';
+import type {
+  AcceptDuplexOptions,
+  AcceptOptions,
+  Channel,
+  ChannelOptions,
+  DuplexOptions,
+} from '../rpc/channels/channel.ts';
+import type { SessionDuplex } from '../rpc/channels/duplex.ts';
+import type { Codec } from '../rpc/contract/codec.ts';
+import type { Client, Handlers, Methods, Service } from '../rpc/contract/service.ts';
+import type { Health } from '../rpc/serving/health.ts';
+import { Registry, type ServeOptions } from '../rpc/serving/registry.ts';
+import type { Accepted, Session } from '../rpc/session/session.ts';
+import { AcceptedOfHelper } from './accepted.ts';
+import { type HelperExit, HelperProcess, type StartSettings } from './helper-process.ts';
+import type { HelperState } from './helper-state.ts';
+import { checkRestart, type RestartOptions, Supervisor } from './supervisor.ts';
+
+/** Options of {@link spawnHelper}. */
+export interface SpawnOptions extends SessionOptions {
+  /** Working directory of the helper. Default: ours. */
+  readonly cwd?: string | undefined;
+  /** Environment of the helper. Default: ours. `SIDECALL_FD` is added; the helper deletes it. */
+  readonly env?: NodeJS.ProcessEnv | undefined;
+  /** User id to run the helper under; needs the privilege. Default: ours. */
+  readonly uid?: number | undefined;
+  /** Group id to run the helper under; needs the privilege. Default: ours. */
+  readonly gid?: number | undefined;
+  /** Where its output goes. Default `inherit`; with `pipe` read {@link Helper.stdout}. */
+  readonly stdout?: 'inherit' | 'pipe' | 'ignore' | undefined;
+  /** As `stdout`. */
+  readonly stderr?: 'inherit' | 'pipe' | 'ignore' | undefined;
+  /** From spawn to open session. Default 30,000; 100 to 600,000. Then the helper is killed. */
+  readonly startTimeoutMs?: number | undefined;
+  /** Start it again when it dies: `true` for the defaults of {@link RestartOptions}. Default: no. */
+  readonly restart?: boolean | RestartOptions | undefined;
+  /** Gives up starting; `spawnHelper` rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const names = [
+  ...sessionOptionNames,
+  'cwd',
+  'env',
+  'uid',
+  'gid',
+  'stdout',
+  'stderr',
+  'startTimeoutMs',
+  'restart',
+  'signal',
+];
+const outputs = ['inherit', 'pipe', 'ignore'] as const;
+
+/**
+ * Starts a helper over an inherited socket pair: nothing on disk, nothing to squat, and its identity is
+ * the spawn handle. A Node helper calls `parent()`; docs/protocol.md says what any other must do.
+ * Its standard input is closed. In Electron `process.execPath` is run as Node (`ELECTRON_RUN_AS_NODE`).
+ * @throws (as rejection) {SidecallError} `HELPER_FAILED` saying why, `SHM_UNAVAILABLE`; `signal.reason`;
+ * `TypeError`/`RangeError` for misuse.
+ */
+export async function spawnHelper(
+  command: string,
+  args: readonly string[] = [],
+  options: SpawnOptions = {},
+): Promise<Helper> {
+  checkKeys('spawnHelper()', options, names);
+  checkText('command', command);
+  checkSignal(options.signal);
+  if (!Array.isArray(args) || args.some((arg) => typeof arg !== 'string')) {
+    throw nodeError(
+      TypeError,
+      'ERR_INVALID_ARG_TYPE',
+      'spawnHelper(): args must be a list of strings',
+    );
+  }
+  const registry = new Registry();
+  const settings: StartSettings = {
+    command,
+    args,
+    cwd: options.cwd,
+    env: options.env ?? process.env,
+    uid: checkId('uid', options.uid),
+    gid: checkId('gid', options.gid),
+    stdout: checkOutput('stdout', options.stdout),
+    stderr: checkOutput('stderr', options.stderr),
+    startTimeoutMs: checkInteger('startTimeoutMs', options.startTimeoutMs, ranges.startTimeoutMs),
+    session: checkSessionOptions(options, registry),
+  };
+  const restart = checkRestart(options.restart);
+  options.signal?.throwIfAborted();
+  const first = await HelperProcess.start(settings, options.signal);
+  return new Helper(new Supervisor(settings, restart, first), registry);
+}
+
+/** A helper process and the way to call it. Its clients live through restarts. */
+export class Helper implements AsyncDisposable {
+  readonly #supervisor: Supervisor;
+  readonly #registry: Registry;
+  #stopping: Promise<void> | undefined;
+
+  /** @internal Use `spawnHelper()`. */
+  constructor(supervisor: Supervisor, registry: Registry) {
+    this.#supervisor = supervisor;
+    this.#registry = registry;
+  }
+
+  /** Process id of the current (or last) process. */
+  get pid(): number {
+    return this.#supervisor.current.pid;
+  }
+
+  /** Who the helper is, as its spawn handle says. */
+  get peer(): Peer {
+    return this.#supervisor.current.session.peer;
+  }
+
+  /** The current (or last) session. After a restart it is another one. */
+  get session(): Session {
+    return this.#supervisor.current.session;
+  }
+
+  /** Output of the current process, with `stdout: 'pipe'`; else null. After a restart it is another stream. */
+  get stdout(): Readable | null {
+    return this.#supervisor.current.stdout;
+  }
+
+  /** As {@link Helper.stdout}. */
+  get stderr(): Readable | null {
+    return this.#supervisor.current.stderr;
+  }
+
+  /** Resolves when the helper has ended for good: it was stopped, or is not started again. */
+  get exited(): Promise<HelperExit> {
+    return this.#supervisor.exited;
+  }
+
+  /** What the helper is at now. */
+  get state(): HelperState {
+    return this.#supervisor.states.latest;
+  }
+
+  /**
+   * What the helper is at: the present state at once, then each change, until it has ended for good. A slow
+   * reader sees the latest state only. Leaving the loop changes nothing for the helper.
+   */
+  states(): AsyncIterableIterator<HelperState, undefined> {
+    return this.#supervisor.states.follow();
+  }
+
+  /** Typed functions of a service that the helper serves. Between two processes they wait for the next. */
+  client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M> {
+    return makeClient(service, this.#supervisor, options);
+  }
+
+  /**
+   * Answers the helper's calls, in every process of it.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served.
+   */
+  serve<M extends Methods>(
+    service: Service<M>,
+    handlers: Handlers<M>,
+    options?: ServeOptions,
+  ): void {
+    this.#registry.add(service, handlers, options);
+  }
+
+  /**
+   * As {@link Session.openChannel}, with the process that runs now: a channel ends with its
+   * process.
+   * @throws {TypeError | RangeError} for misuse.
+   */
+  openChannel<T, Input = T>(codec: Codec<T, Input>, options: ChannelOptions): Channel<T, Input> {
+    return this.session.openChannel(codec, options);
+  }
+
+  /**
+   * Channels of one name that the helper opens, in every process of it; as {@link
+   * Session.channels}.
+   * @throws {TypeError} for misuse, and where the name is accepted already.
+   */
+  channels<T, Input = T>(
+    codec: Codec<T, Input>,
+    options: AcceptOptions,
+  ): Accepted<Channel<T, Input>> {
+    const { states } = this.#supervisor;
+    return new AcceptedOfHelper(states, (session) => session.channels(codec, options));
+  }
+
+  /** As {@link Session.openDuplex}, with the process that runs now. */
+  openDuplex(options: DuplexOptions): SessionDuplex {
+    return this.session.openDuplex(options);
+  }
+
+  /**
+   * Byte streams of one name that the helper opens, in every process of it; as {@link
+   * Session.duplexes}.
+   */
+  duplexes(options: AcceptDuplexOptions): Accepted<SessionDuplex> {
+    const { states } = this.#supervisor;
+    return new AcceptedOfHelper(states, (session) => session.duplexes(options));
+  }
+
+  /**
+   * As {@link Session.unserve}, in every process of the helper.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where it is not served here.
+   */
+  unserve<M extends Methods>(service: Service<M>): void {
+    this.#registry.remove(service as unknown as Service);
+  }
+
+  /** What we say of our services to the helper, in every process of it. */
+  get health(): Health {
+    return this.#registry.health;
+  }
+
+  /**
+   * Ends the helper: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone. Twice is once.
+   * @param options.deadlineMs for calls in flight: default 5,000; 0 to 600,000.
+   * @param options.killGraceMs from SIGTERM to SIGKILL: default 2,000; 0 to 600,000.
+   */
+  stop(
+    options: {
+      readonly deadlineMs?: number | undefined;
+      readonly killGraceMs?: number | undefined;
+    } = {},
+  ): Promise<HelperExit> {
+    return quiet(this.#checkAndStop(options));
+  }
+
+  async #checkAndStop(options: {
+    readonly deadlineMs?: number | undefined;
+    readonly killGraceMs?: number | undefined;
+  }): Promise<HelperExit> {
+    checkKeys('stop()', options, ['deadlineMs', 'killGraceMs']);
+    const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
+    const graceMs = checkInteger('killGraceMs', options.killGraceMs, ranges.killGraceMs);
+    this.#stopping ??= this.#stop(deadlineMs, graceMs);
+    await this.#stopping;
+    return this.exited;
+  }
+
+  /** The same as {@link Helper.stop} with its defaults. */
+  async close(): Promise<void> {
+    await this.stop();
+  }
+
+  /** The helper keeps this process alive (the default). */
+  ref(): void {
+    this.#supervisor.setReferenced(true);
+  }
+
+  /** The helper alone does not keep this process alive. */
+  unref(): void {
+    this.#supervisor.setReferenced(false);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #stop(deadlineMs: number, graceMs: number): Promise<void> {
+    const last = await this.#supervisor.retire();
+    if (last === undefined) return;
+    await this.#registry.shutDown();
+    await last.session.close({ deadlineMs });
+    if (last.exit !== undefined) return;
+    last.kill('SIGTERM');
+    const gone = new AbortController();
+    void last.exited.then(() => gone.abort());
+    await pause(graceMs, gone.signal);
+    if (last.exit === undefined && !gone.signal.aborted) last.kill('SIGKILL');
+    await last.exited;
+  }
+}
+
+function checkId(name: string, id: number | undefined): number | undefined {
+  if (id === undefined || (Number.isInteger(id) && id >= 0 && id < 0xffff_ffff)) return id;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', `${name} must be an id, got ${String(id)}`);
+}
+
+function checkOutput(
+  name: string,
+  value: 'inherit' | 'pipe' | 'ignore' | undefined,
+): 'inherit' | 'pipe' | 'ignore' {
+  if (value === undefined) return 'inherit';
+  if (outputs.includes(value)) return value;
+  const words = `${name} must be ${outputs.join(', ')}, got '${String(value)}'`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+}

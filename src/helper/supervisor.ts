@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+// Which process a helper is at the moment: started again with back-off, up to a crash-loop limit.
+
+import { onAbort } from '../base/abort-listeners.ts';
+import { backOffMs } from '../base/back-off.ts';
+import { nowMs } from '../base/clock.ts';
+import { nodeError, SidecallError } from '../base/errors.ts';
+import { emitEvent } from '../base/events.ts';
+import { Fifo } from '../base/fifo.ts';
+import { fixed, ranges } from '../base/limits.ts';
+import { checkInteger, checkKeys } from '../base/misuse.ts';
+import { pause } from '../base/pause.ts';
+import { failingAtCallSite } from '../rpc/calling/call-site.ts';
+import type { Callable } from '../rpc/calling/caller.ts';
+import type { CallTarget } from '../rpc/calling/client.ts';
+import { LaterCall, type StreamCall } from '../rpc/calling/stream-call.ts';
+import {
+  type CallOptions,
+  checkCallOptions,
+  timeoutOf,
+  withInheritedDeadline,
+} from '../rpc/contract/call.ts';
+import { exitWords, type HelperExit, HelperProcess, type StartSettings } from './helper-process.ts';
+import { type HelperState, StateFeed } from './helper-state.ts';
+
+/** When and how often a helper that died is started again. */
+export interface RestartOptions {
+  /** Pause before the first restart, each further one within the window 1.6 times as long. Default 10; 1 to 600,000. */
+  readonly firstMs?: number | undefined;
+  /** The longest pause. Default 1,000; 1 to 600,000. */
+  readonly maxMs?: number | undefined;
+  /** Restarts within the window before the helper is given up as a crash loop. Default 5; 0 to 1,000,000. */
+  readonly maxRestarts?: number | undefined;
+  /** Length of the window. Default 60,000; 100 to 86,400,000. */
+  readonly windowMs?: number | undefined;
+  /** Start it again, too, when it ended by itself with exit code 0. Default: that is an end, and no crash. */
+  readonly onSuccess?: boolean | undefined;
+}
+
+/** Checked {@link RestartOptions}. */
+export interface RestartSettings {
+  readonly firstMs: number;
+  readonly maxMs: number;
+  readonly maxRestarts: number;
+  readonly windowMs: number;
+  readonly onSuccess: boolean;
+}
+
+/** @throws {TypeError | RangeError} for misuse. */
+export function checkRestart(
+  restart: boolean | RestartOptions | undefined,
+): RestartSettings | undefined {
+  if (restart === undefined || restart === false) return undefined;
+  const given = restart === true ? {} : restart;
+  checkKeys('restart', given, ['firstMs', 'maxMs', 'maxRestarts', 'windowMs', 'onSuccess']);
+  const settings = {
+    firstMs: checkInteger('restart.firstMs', given.firstMs, ranges.restartFirstMs),
+    maxMs: checkInteger('restart.maxMs', given.maxMs, ranges.restartMaxMs),
+    maxRestarts: checkInteger('restart.maxRestarts', given.maxRestarts, ranges.maxRestarts),
+    windowMs: checkInteger('restart.windowMs', given.windowMs, ranges.restartWindowMs),
+    onSuccess: given.onSuccess ?? false,
+  };
+  if (typeof settings.onSuccess !== 'boolean') {
+    const words = 'restart.onSuccess must be true or false';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+  }
+  if (settings.firstMs <= settings.maxMs) return settings;
+  const words = `restart.firstMs ${settings.firstMs} exceeds restart.maxMs ${settings.maxMs}`;
+  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+}
+
+interface Waiter {
+  readonly start: (process: HelperProcess | undefined) => void;
+}
+
+/** Keeps a helper running, and calls waiting while it is not. */
+export class Supervisor implements CallTarget {
+  readonly outlivesSessions = true;
+  current: HelperProcess;
+  readonly exited: Promise<HelperExit>;
+  readonly states: StateFeed;
+  readonly #settings: StartSettings;
+  readonly #restart: RestartSettings | undefined;
+  readonly #retired = new AbortController();
+  readonly #restartedAt: number[] = [];
+  readonly #waiters = new Fifo<Waiter>();
+  #isRunning = true;
+  #isReferenced = true;
+  #restarts = 0;
+  // Set once no process will follow: what calls reject with from then on.
+  #final: SidecallError | undefined;
+  #restarting: Promise<void> | undefined;
+  #resolveExited!: (exit: HelperExit) => void;
+
+  constructor(settings: StartSettings, restart: RestartSettings | undefined, first: HelperProcess) {
+    this.#settings = settings;
+    this.#restart = restart;
+    this.current = first;
+    this.states = new StateFeed(runningState(first, 0));
+    this.exited = new Promise((resolve) => {
+      this.#resolveExited = resolve;
+    });
+    this.#follow(first);
+  }
+
+  /** Rejects, never throws. Between two processes it waits, no longer than the call's own deadline. */
+  call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+    const target = this.#targetNow;
+    if (target !== undefined) return target.call(callable, value, options);
+    return failingAtCallSite(
+      this.#later(callable.name, options, (next, left) => next.call(callable, value, left)),
+    );
+  }
+
+  openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall {
+    const target = this.#targetNow;
+    if (target !== undefined) return target.openStream(callable, value, options);
+    const stopped = new AbortController();
+    const given = options?.signal;
+    const signal = given === undefined ? stopped.signal : AbortSignal.any([given, stopped.signal]);
+    const later = this.#later(callable.name, { ...options, signal }, async (next, left) =>
+      next.openStream(callable, value, { ...left, signal: given }),
+    );
+    later.catch(() => undefined);
+    return new LaterCall(later, (reason) => stopped.abort(reason));
+  }
+
+  /** The session that calls can be made on at once. */
+  get #targetNow(): CallTarget | undefined {
+    const { session } = this.current;
+    // Without restart nothing better will come: the session says why it cannot.
+    const isLast = this.#restart === undefined && this.#final === undefined;
+    const isUsable = this.#isRunning && (session.state === 'open' || isLast);
+    return isUsable ? session.target : undefined;
+  }
+
+  setReferenced(isReferenced: boolean): void {
+    this.#isReferenced = isReferenced;
+    if (isReferenced) this.current.ref();
+    else this.current.unref();
+  }
+
+  /** No process follows from now on. Resolves to the one that may still run. */
+  async retire(): Promise<HelperProcess | undefined> {
+    if (this.#final === undefined) {
+      this.#final = new SidecallError('ERR_SIDECALL_CLOSED', 'the helper was stopped');
+      this.states.set({ state: 'stopping', restarts: this.#restarts });
+    }
+    this.#retired.abort();
+    await this.#restarting;
+    this.#releaseWaiters();
+    return this.#isRunning ? this.current : undefined;
+  }
+
+  #follow(helper: HelperProcess): void {
+    if (!this.#isReferenced) helper.unref();
+    void helper.session.closed.then((error) => {
+      if (helper.exit !== undefined || this.#final !== undefined) return;
+      const why = error ?? new SidecallError('ERR_SIDECALL_CLOSED', 'its session was closed');
+      this.states.set({ state: 'ending', error: why, restarts: this.#restarts });
+    });
+    // In this order: what the process had sent is delivered, its session ends, and then it is followed.
+    void helper.exited.then(async (exit) => {
+      const error = await helper.session.closed;
+      this.#onExit(helper, exit, error);
+    });
+  }
+
+  #onExit(helper: HelperProcess, exit: HelperExit, error: SidecallError | undefined): void {
+    this.#isRunning = false;
+    if (this.#final !== undefined) return this.#end(exit);
+    const cause = new SidecallError('ERR_SIDECALL_PEER_GONE', exitWords(helper.pid, exit));
+    this.#report(cause);
+    // Its session went with it, or before it in order: not because of what it did there.
+    const isClean = error === undefined || error.code === 'ERR_SIDECALL_PEER_GONE';
+    const hasFinished = exit.code === 0 && isClean && this.#restart?.onSuccess !== true;
+    if (this.#restart === undefined || hasFinished) {
+      this.#final = cause;
+      return this.#end(exit);
+    }
+    this.#restarting = this.#startAgain(this.#restart, exit, cause);
+  }
+
+  async #startAgain(
+    restart: RestartSettings,
+    last: HelperExit,
+    cause: SidecallError,
+  ): Promise<void> {
+    let why = cause;
+    for (;;) {
+      const now = nowMs();
+      while ((this.#restartedAt[0] ?? now) < now - restart.windowMs) this.#restartedAt.shift();
+      const count = this.#restartedAt.length;
+      if (count >= restart.maxRestarts) {
+        const words = `helper ${this.#settings.command} ended ${count + 1} times within ${restart.windowMs} ms: given up as a crash loop`;
+        this.#final ??= new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, {
+          retryable: false,
+        });
+        this.#report(this.#final);
+        return this.#end(last);
+      }
+      this.#restartedAt.push(now);
+      const pauseMs = backOffMs(count, restart);
+      this.states.set({ state: 'restarting', error: why, pauseMs, restarts: this.#restarts });
+      await pause(pauseMs, this.#retired.signal);
+      if (this.#retired.signal.aborted) return this.#end(last);
+      const failure = await this.#tryStart();
+      if (failure === undefined) return;
+      if (this.#retired.signal.aborted) return this.#end(last);
+      why = failure;
+    }
+  }
+
+  /** undefined: a process runs. Else why none does. */
+  async #tryStart(): Promise<SidecallError | undefined> {
+    try {
+      this.current = await HelperProcess.start(this.#settings, this.#retired.signal);
+    } catch (error) {
+      const failure = SidecallError.from(error);
+      if (!this.#retired.signal.aborted) this.#report(failure);
+      return failure;
+    }
+    this.#isRunning = true;
+    this.#restarts += 1;
+    this.#restarting = undefined;
+    this.#follow(this.current);
+    if (this.#final === undefined) this.states.set(runningState(this.current, this.#restarts));
+    this.#releaseWaiters();
+    return undefined;
+  }
+
+  #end(exit: HelperExit): void {
+    this.#restarting = undefined;
+    this.#releaseWaiters();
+    const isStopped = this.#final?.code === 'ERR_SIDECALL_CLOSED';
+    const error = isStopped ? undefined : this.#final;
+    this.states.set({ state: 'ended', exit, error, restarts: this.#restarts });
+    this.#resolveExited(exit);
+  }
+
+  #releaseWaiters(): void {
+    const helper = this.#isRunning && this.#final === undefined ? this.current : undefined;
+    for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
+      waiter.start(helper);
+    }
+  }
+
+  /** Begins a call on the next process, with the time that is left then. */
+  async #later<T>(
+    method: string,
+    given: CallOptions | undefined,
+    begin: (target: CallTarget, options: CallOptions) => Promise<T>,
+  ): Promise<T> {
+    const options = withInheritedDeadline(checkCallOptions(given));
+    options.signal?.throwIfAborted();
+    const { signal } = options;
+    const timeoutMs = timeoutOf(options);
+    const since = nowMs();
+    const helper = await this.#nextProcess(method, timeoutMs, signal);
+    if (timeoutMs === undefined) return begin(helper.session.target, options);
+    const leftMs = Math.max(0, Math.ceil(timeoutMs - (nowMs() - since)));
+    return begin(helper.session.target, { ...options, timeoutMs: leftMs });
+  }
+
+  /** The process that runs, or the next one. */
+  async #nextProcess(
+    method: string,
+    timeoutMs: number | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<HelperProcess> {
+    if (this.#final !== undefined) throw this.#finalError();
+    if (this.#waiters.length >= fixed.waitingCallsMax) {
+      throw new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', 'too many calls wait for the helper');
+    }
+    const wake = new AbortController();
+    let next: HelperProcess | undefined;
+    const waiter: Waiter = {
+      start: (process) => {
+        next = process;
+        wake.abort();
+      },
+    };
+    const forget = signal && onAbort(signal, () => wake.abort());
+    this.#waiters.push(waiter);
+    try {
+      await pause(timeoutMs ?? ranges.timeoutMs.max, wake.signal);
+    } finally {
+      forget?.();
+      this.#waiters.remove(waiter);
+    }
+    signal?.throwIfAborted();
+    if (next !== undefined) return next;
+    if (this.#final !== undefined) throw this.#finalError();
+    const words = `${method}: timeoutMs ${timeoutMs} passed while the helper was being started again`;
+    throw new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words, { delivered: 'no' });
+  }
+
+  #finalError(): SidecallError {
+    const { code, message, retryable } = this.#final as SidecallError;
+    return new SidecallError(code, message, { delivered: 'no', retryable });
+  }
+
+  #report(error: SidecallError): void {
+    const { onEvent } = this.#settings.session;
+    emitEvent(onEvent, { type: 'helper-exited', error, peer: this.current.session.peer });
+  }
+}
+
+function runningState({ pid, session }: HelperProcess, restarts: number): HelperState {
+  return { state: 'running', pid, session, restarts };
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// What this host allows, and why not; and who we are in a peer's eyes.
+
+import { nativeState, requireNative } from '../addon/native.ts';
+import { ranges } from '../base/limits.ts';
+import { RingMemory } from '../shm/hello-memory.ts';
+import { socketPathMaxBytes } from '../uds/socket-directory.ts';
+import { ringMemoryMaxBytes } from './configure.ts';
+
+/** What {@link capabilities} tells. Nothing here throws, and no peer is involved. */
+export interface Capabilities {
+  /** Platform and architecture, as `linux-x64`. */
+  readonly platform: string;
+  /** Node's version. */
+  readonly node: string;
+  /** Is the native addon loaded? */
+  readonly addon: boolean;
+  /** Where it was loaded from; undefined where it was not. */
+  readonly addonFile: string | undefined;
+  /** Why it was not loaded; undefined where it was. */
+  readonly addonReason: string | undefined;
+  /** Can `connect()` and `listen()` ask the kernel who the peer is? */
+  readonly peerCredentials: boolean;
+  /** Can `spawnHelper()` start helpers? */
+  readonly helpers: boolean;
+  /** Do helpers die with the thread that started them even while their loop is blocked? */
+  readonly helpersDieWithParent: boolean;
+  /** Lanes that a session of this process can get. */
+  readonly lanes: readonly ('ring' | 'socket')[];
+  /** Why no session of this process can get the ring lane; undefined where it can. */
+  readonly ringReason: string | undefined;
+  /** Longest socket path, in bytes. */
+  readonly socketPathMaxBytes: number;
+}
+
+/** What works here, and why what does not. */
+export function capabilities(): Capabilities {
+  const { addon, file, reason } = nativeState();
+  const ringReason = whyNoRing();
+  const isPosix = process.platform === 'linux' || process.platform === 'darwin';
+  return {
+    platform: `${process.platform}-${process.arch}`,
+    node: process.version,
+    addon: addon !== undefined,
+    addonFile: file,
+    addonReason: reason,
+    peerCredentials: addon !== undefined,
+    helpers: isPosix,
+    helpersDieWithParent: addon !== undefined && process.platform === 'linux',
+    lanes: ringReason === undefined ? ['ring', 'socket'] : ['socket'],
+    ringReason,
+    socketPathMaxBytes,
+  };
+}
+
+/** By making the smallest outbox there is, and giving it back. */
+function whyNoRing(): string | undefined {
+  const { addon, reason } = nativeState();
+  if (addon === undefined) return `there is no addon: ${reason}`;
+  const memory = new RingMemory(addon, {
+    ringBytes: ranges.ringBytes.min,
+    blockAreaBytes: 0,
+    takesBlocks: false,
+    shareMaxBytes: ringMemoryMaxBytes(),
+    waits: false,
+    owner: 0,
+    signal: new AbortController().signal,
+  });
+  void memory.create(); // memory as small as this is made at once
+  memory.close();
+  return memory.failure;
+}
+
+/** Our own ids as a peer's kernel shows them. */
+export interface OwnCredentials {
+  readonly pid: number;
+  /** Effective user id. */
+  readonly uid: number;
+  /** Effective group id. */
+  readonly gid: number;
+  /** Supplementary groups. */
+  readonly groups: readonly number[];
+}
+
+/**
+ * Our own ids, by system calls only: right even under a uid that no user database knows.
+ * @throws {SidecallError} `ADDON_UNAVAILABLE`.
+ */
+export function ownCredentials(): OwnCredentials {
+  return requireNative('ownCredentials()').ownCredentials();
+}

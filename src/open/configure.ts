@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// What holds for all sessions of this thread that do not say otherwise.
+import { availableParallelism } from 'node:os';
+import { ranges } from '../base/limits.ts';
+import { checkInteger, checkKeys } from '../base/misuse.ts';
+
+/** Options of {@link configure}. */
+export interface ProcessOptions {
+  /**
+   * How long the event loop looks for more after a message before it sleeps, in microseconds, for
+   * sessions that do not say. Default 50, or 0 on one CPU and in Electron's main process, where a turn of
+   * the loop is dear; 0 to 1,000.
+   */
+  readonly pollBudgetUs?: number | undefined;
+  /**
+   * Shared memory of our own that the sessions of this process may hold together, in bytes. The sessions of
+   * this thread that would go beyond it get the socket lane, or `SHM_UNAVAILABLE` where `lane: 'ring'` was
+   * asked for. Default 1 GiB, which is 1,008 ends of sessions with the default `ringBytes`; 0 to 64 GiB. Beyond it there is an
+   * eighth more for peer processes that have little, no more than a sixteenth. What other threads hold counts; what another copy of this
+   * package holds does not.
+   */
+  readonly ringMemoryMaxBytes?: number | undefined;
+}
+
+let pollBudgetUs: number | undefined;
+let memoryMaxBytes: number = ranges.ringMemoryMaxBytes.standard;
+
+/**
+ * Sets what sessions of this thread made from now on start from. What is left out stays as it is.
+ * @throws {TypeError | RangeError} for misuse; nothing is changed then.
+ */
+export function configure(options: ProcessOptions): void {
+  checkKeys('configure()', options, ['pollBudgetUs', 'ringMemoryMaxBytes']);
+  const budget = { ...ranges.pollBudgetUs, standard: pollBudgetUs ?? -1 };
+  const chosen = checkInteger('pollBudgetUs', options.pollBudgetUs, budget);
+  const memory = { ...ranges.ringMemoryMaxBytes, standard: memoryMaxBytes };
+  memoryMaxBytes = checkInteger('ringMemoryMaxBytes', options.ringMemoryMaxBytes, memory);
+  if (chosen >= 0) pollBudgetUs = chosen;
+}
+
+/** The poll budget of a session that asks for `wanted`, or leaves it open. */
+export function pollBudgetOf(wanted: number | undefined): number {
+  return wanted ?? pollBudgetUs ?? standardPollBudgetUs();
+}
+
+/** Bytes that all our outboxes may take together. */
+export function ringMemoryMaxBytes(): number {
+  return memoryMaxBytes;
+}
+
+/** 0 where looking keeps the peer from working, or a turn of the loop takes as long as waking up. */
+function standardPollBudgetUs(): number {
+  const { type } = process as NodeJS.Process & { type?: string };
+  const isElectronMain = process.versions.electron !== undefined && type === 'browser';
+  return isElectronMain || availableParallelism() === 1 ? 0 : ranges.pollBudgetUs.standard;
+}

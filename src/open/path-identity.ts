@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// The peer of a connection that only the permissions of its path vouch for.
+import { nodeError, SidecallError } from '../base/errors.ts';
+import type { Peer } from '../base/peer.ts';
+import type { PeerPolicy } from '../uds/peer-identity.ts';
+
+/** How a peer is known: by the kernel's word, or by the permissions of its path alone. */
+export type Identity = 'kernel' | 'path-permissions';
+
+/** @throws {TypeError} for anything else. */
+export function checkIdentity(identity: Identity | undefined): Identity {
+  if (identity === undefined) return 'kernel';
+  if (identity === 'kernel' || identity === 'path-permissions') return identity;
+  const words = `identity must be kernel or path-permissions, got '${String(identity)}'`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+}
+
+/**
+ * A peer without ids, where the caller has asked for it by name.
+ * @throws {SidecallError} `ADDON_UNAVAILABLE` where it has not; `TypeError` for rules about ids.
+ */
+export function pathPeer(
+  what: string,
+  identity: Identity,
+  policy: PeerPolicy | undefined,
+  reason: string,
+): Peer {
+  if (identity !== 'path-permissions') {
+    const words = `${what} asks the kernel who the peer is, which needs the addon: ${reason}; identity: 'path-permissions' does without, and without its promise`;
+    throw new SidecallError('ERR_SIDECALL_ADDON_UNAVAILABLE', words);
+  }
+  if (policy !== undefined && typeof policy !== 'function') {
+    const words = `${what} with identity 'path-permissions' knows no ids, so only a function may be the policy`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
+  return Object.freeze({
+    origin: 'path',
+    capturedAt: 'connect',
+    pid: undefined,
+    pidIsHint: false,
+    uid: undefined,
+    gid: undefined,
+    groups: undefined,
+  });
+}

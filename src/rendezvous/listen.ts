@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// listen(): sessions, or plain connections, with whoever connects to a path and passes the policy.
+import { join } from 'node:path';
+import { nativeState } from '../addon/native.ts';
+import { nodeError } from '../base/errors.ts';
+import type { OnEvent } from '../base/events.ts';
+import { ranges } from '../base/limits.ts';
+import { checkInteger, checkKeys, checkMode, checkText } from '../base/misuse.ts';
+import {
+  addonReason,
+  checkSessionOptions,
+  type SessionOptions,
+  sessionOptionNames,
+} from '../open/open-session.ts';
+import { checkIdentity, type Identity, pathPeer } from '../open/path-identity.ts';
+import { Registry } from '../rpc/serving/registry.ts';
+import { checkPolicy, type PeerPolicy } from '../uds/peer-identity.ts';
+import {
+  checkPathLength,
+  makePrivateDirectory,
+  removePrivateDirectory,
+} from '../uds/socket-directory.ts';
+import { standardMode } from '../uds/socket-file.ts';
+import type { DoorSettings } from './accept.ts';
+import { Listener } from './listener.ts';
+import { PlainListener } from './plain-listener.ts';
+
+/** Options of every {@link listen}, whatever is spoken there. */
+export interface DoorOptions {
+  /** Path of the socket to make. Default: a private one, see {@link Listener.path}. */
+  readonly path?: string | undefined;
+  /** Whose connections become sessions. Default: processes of our own effective uid. */
+  readonly authorize?: PeerPolicy | undefined;
+  /** Permission bits of the socket file: octal string or number. Default `'0600'`. */
+  readonly mode?: number | string | undefined;
+  /** Group of the socket file, for a `mode` that lets a group in. Default: the directory's or ours. */
+  readonly gid?: number | undefined;
+  /** Connections that the kernel keeps for us before we accept them. Default 511; 1 to 65,535. */
+  readonly backlog?: number | undefined;
+  /** For look-up, policy and hello of one connection. Default 2,000; 10 to 60,000. */
+  readonly helloTimeoutMs?: number | undefined;
+  /** Connections between accept and session. Default 1,024; 1 to 16,384. */
+  readonly hellosMax?: number | undefined;
+  /** Sessions in all. Default 4,096; 1 to 65,536. Above it: `LIMIT_CONNECTIONS` at the peer. */
+  readonly sessionsMax?: number | undefined;
+  /** Sessions of one uid. Default 1,280; 1 to 65,536. */
+  readonly sessionsPerUidMax?: number | undefined;
+  /**
+   * Sessions of one process, where its pid is visible here. Default 1,024, so that a fifth of the places of a uid is
+   * left for its other processes; or `sessionsPerUidMax` where that alone is given. 1 to 65,536.
+   */
+  readonly sessionsPerProcessMax?: number | undefined;
+  /** Leave the socket file behind at close. Default: it is removed. */
+  readonly unlinkOnClose?: boolean | undefined;
+  /** Accepts a directory that others own or can write. Then anyone there can swap the socket. */
+  readonly unsafeDirectory?: boolean | undefined;
+  /** As for `connect()`: `path-permissions` works without the addon, and without its promise. */
+  readonly identity?: Identity | undefined;
+  /** Told what happens to connections; what it throws is rethrown in a task of its own. */
+  readonly onEvent?: OnEvent | undefined;
+}
+
+/** Options of {@link listen}. */
+export interface ListenOptions extends SessionOptions, DoorOptions {
+  readonly protocol?: 'sidecall' | undefined;
+}
+
+/** Options of {@link listen} for connections that speak something else. */
+export interface PlainListenOptions extends DoorOptions {
+  /** No hello, no frames: whoever the policy accepts is a `net.Socket` with a `peer`. */
+  readonly protocol: 'plain';
+}
+
+const counts = [
+  'backlog',
+  'helloTimeoutMs',
+  'hellosMax',
+  'sessionsMax',
+  'sessionsPerUidMax',
+] as const;
+const names = [
+  ...counts,
+  'sessionsPerProcessMax',
+  'protocol',
+  'onEvent',
+  'path',
+  'authorize',
+  'mode',
+  'gid',
+  'unlinkOnClose',
+  'unsafeDirectory',
+  'identity',
+];
+
+/**
+ * Listens at a path. A live listener there is never displaced, a stale socket is replaced. With
+ * `protocol: 'plain'` the same policy lets in connections that speak a protocol of their own.
+ * @throws (as rejection) {SidecallError} `PATH_IN_USE`, `PATH_UNSAFE`, `PATH_TOO_LONG`,
+ * `ADDON_UNAVAILABLE`, `SHM_UNAVAILABLE`, `LIMIT_DESCRIPTORS`, `SYSTEM` (no such directory, for one);
+ * `TypeError` or `RangeError` for misuse.
+ */
+export function listen(options: PlainListenOptions): Promise<PlainListener>;
+export function listen(options?: ListenOptions): Promise<Listener>;
+export async function listen(
+  options: ListenOptions | PlainListenOptions = {},
+): Promise<Listener | PlainListener> {
+  if (options.protocol === 'plain') {
+    checkKeys("listen() with protocol 'plain'", options, names);
+    return atPath(options, (settings) => PlainListener.open(settings));
+  }
+  checkKeys('listen()', options, [...sessionOptionNames, ...names]);
+  const { protocol } = options;
+  if (protocol !== undefined && protocol !== 'sidecall') {
+    const words = `protocol must be sidecall or plain, got '${String(protocol)}'`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
+  const registry = new Registry();
+  const session = { ...checkSessionOptions(options, registry), isUntaken: true };
+  return atPath(options, (settings) => Listener.open({ ...settings, session, registry }));
+}
+
+/** Makes a private directory where no path was given, and takes it away where `open` fails. */
+async function atPath<T>(
+  options: DoorOptions,
+  open: (settings: DoorSettings) => Promise<T>,
+): Promise<T> {
+  const settings = checkDoor(options);
+  const given = checkText('path', options.path);
+  if (given !== undefined) checkPathLength(given);
+  const privateDirectory = given === undefined ? makePrivateDirectory('socket') : undefined;
+  const path = given ?? join(privateDirectory as string, 'socket');
+  try {
+    return await open({ ...settings, path, privateDirectory });
+  } catch (error) {
+    if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
+    throw error;
+  }
+}
+
+function checkDoor(options: DoorOptions): Omit<DoorSettings, 'path' | 'privateDirectory'> {
+  const { authorize, gid, onEvent } = options;
+  const identity = checkIdentity(options.identity);
+  checkPolicy('authorize', authorize);
+  if (gid !== undefined && !(Number.isInteger(gid) && gid >= 0 && gid < 0xffff_ffff)) {
+    throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', `gid must be a group id, got ${String(gid)}`);
+  }
+  if (onEvent !== undefined && typeof onEvent !== 'function') {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'onEvent must be a function');
+  }
+  const number = (name: (typeof counts)[number]): number =>
+    checkInteger(name, options[name], ranges[name]);
+  if (identity === 'path-permissions' && options.unlinkOnClose === false) {
+    const words = "unlinkOnClose: false needs identity 'kernel'";
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
+  const { addon } = nativeState();
+  const isByPath = addon === undefined || identity === 'path-permissions';
+  return {
+    onEvent,
+    authorize,
+    helloTimeoutMs: number('helloTimeoutMs'),
+    hellosMax: number('hellosMax'),
+    sessionsMax: number('sessionsMax'),
+    sessionsPerUidMax: number('sessionsPerUidMax'),
+    sessionsPerProcessMax: sessionsPerProcessMaxOf(options),
+    bind: {
+      mode: options.mode === undefined ? standardMode : checkMode('mode', options.mode),
+      gid,
+      backlog: number('backlog'),
+      unlinkOnClose: options.unlinkOnClose ?? true,
+    },
+    unsafeDirectory: options.unsafeDirectory ?? false,
+    native: isByPath ? undefined : addon,
+    pathPeer: isByPath ? pathPeer('listen()', identity, authorize, addonReason()) : undefined,
+  };
+}
+
+function sessionsPerProcessMaxOf(options: DoorOptions): number {
+  const { sessionsPerProcessMax, sessionsPerUidMax } = options;
+  const range = ranges.sessionsPerProcessMax;
+  const checked = checkInteger('sessionsPerProcessMax', sessionsPerProcessMax, range);
+  return sessionsPerProcessMax ?? sessionsPerUidMax ?? checked;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// A listener whose connections become sessions, and the services that all of them have.
+
+import type { SidecallError } from '../base/errors.ts';
+import {
+  establishOverDescriptor,
+  establishOverStream,
+  type SessionSettings,
+} from '../open/open-session.ts';
+import type { Handlers, Methods, Service } from '../rpc/contract/service.ts';
+import type { Health } from '../rpc/serving/health.ts';
+import type { Registry, ServeOptions } from '../rpc/serving/registry.ts';
+import type { Session } from '../rpc/session/session.ts';
+import { Door, type DoorSettings } from './accept.ts';
+
+/** Checked options of `listen()`. */
+export interface ListenerSettings extends DoorSettings {
+  readonly session: SessionSettings;
+  readonly registry: Registry;
+}
+
+/** Listens at a path. Iterate it for sessions, or {@link Listener.serve} all of them. */
+export class Listener implements AsyncIterable<Session>, AsyncDisposable {
+  /** Absolute path of the socket, to give to whoever shall connect. */
+  readonly path: string;
+  /** Resolves (never rejects) once {@link Listener.close} is done. */
+  readonly closed: Promise<void>;
+  readonly #door: Door<Session>;
+  readonly #registry: Registry;
+
+  private constructor(door: Door<Session>, registry: Registry) {
+    this.path = door.path;
+    this.closed = door.closed;
+    this.#door = door;
+    this.#registry = registry;
+  }
+
+  /** @internal Use `listen()`. */
+  static async open({ session, registry, ...settings }: ListenerSettings): Promise<Listener> {
+    const roleOf = (admit: () => SidecallError | undefined) =>
+      ({ side: 'accepting', admit }) as const;
+    const door = await Door.open<Session>(settings, {
+      receive: ({ native, fd, peer, admit, signal, wire }) =>
+        establishOverDescriptor(native, fd, peer, roleOf(admit), session, signal, wire),
+      receiveStream: ({ socket, peer, admit, signal }) =>
+        establishOverStream(socket, peer, roleOf(admit), session, signal),
+      guestsSpeakFirst: true,
+      onClosing: async () => registry.shutDown(),
+    });
+    return new Listener(door, registry);
+  }
+
+  /** Sessions open at this moment. */
+  get sessionCount(): number {
+    return this.#door.count;
+  }
+
+  /**
+   * Answers calls of a service on every session, present and future. Sessions then need not be iterated.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served.
+   */
+  serve<M extends Methods>(
+    service: Service<M>,
+    handlers: Handlers<M>,
+    options?: ServeOptions,
+  ): void {
+    this.#registry.add(service, handlers, options);
+    this.#door.serve();
+  }
+
+  /** What all sessions say of our services to whoever asks. `close()` shuts it down first. */
+  get health(): Health {
+    return this.#registry.health;
+  }
+
+  /** Sessions in the order they were opened. Ends when the listener closes; leaving the loop does not close it. */
+  [Symbol.asyncIterator](): AsyncIterator<Session, undefined> {
+    return this.#door.reader();
+  }
+
+  /**
+   * Stops listening, removes the socket file, and closes all sessions in order. Twice is once.
+   * @param options.deadlineMs for calls in flight: default 5,000; 0 to 600,000.
+   */
+  close(options?: { readonly deadlineMs?: number | undefined }): Promise<void> {
+    return this.#door.close(options);
+  }
+
+  /** The listener keeps the process alive (the default). */
+  ref(): void {
+    this.#door.ref();
+  }
+
+  /** The listener alone does not keep the process alive. Its sessions still do: `unref()` those, too. */
+  unref(): void {
+    this.#door.unref();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

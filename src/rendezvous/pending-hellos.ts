@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// Connections that are not sessions yet: bounded. Where there is no room, each user and each process of
+// it has its share, and the silent ones go first (max-min fairness).
+import { nowMs } from '../base/clock.ts';
+import { SidecallError, withoutStack } from '../base/errors.ts';
+import { fixed } from '../base/limits.ts';
+import type { Peer } from '../base/peer.ts';
+import { ownerOf } from '../uds/peer-identity.ts';
+
+/** One connection on its way. */
+export class HelloTicket {
+  readonly uid: number | undefined;
+  /** The process at the other end, by `ownerOf()`. */
+  readonly owner: number;
+  readonly enteredAt = nowMs();
+  /** Instant since which nothing has been received from its peer, whose turn it is. */
+  silentSince: () => number = () => this.enteredAt;
+  /** Do bytes of its peer lie in the kernel, which we have not received yet? */
+  hasUnread: () => boolean = () => false;
+  /** Called when it is aborted, beside its signal. */
+  onAbort: (() => void) | undefined;
+  #reason: SidecallError | undefined;
+  #controller: AbortController | undefined;
+
+  constructor(uid: number | undefined, owner: number) {
+    this.uid = uid;
+    this.owner = owner;
+  }
+
+  /** Why it was aborted. */
+  get reason(): SidecallError | undefined {
+    return this.#reason;
+  }
+
+  /** Aborted when it has to make room, or the listener closes. Made when it is asked for: most of a crowd never get so far. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    return this.#controller.signal;
+  }
+
+  abort(reason: SidecallError): void {
+    this.#reason ??= reason;
+    this.#controller?.abort(this.#reason);
+    this.onAbort?.();
+  }
+}
+
+/** Connections of one process, the oldest first. */
+interface Process {
+  readonly user: User;
+  readonly owner: number;
+  readonly open: Set<HelloTicket>;
+  /** Instant before which none of them counts as silent. */
+  silentFrom: number;
+}
+
+interface User {
+  readonly uid: number | undefined;
+  readonly processes: Map<number, Process>;
+  count: number;
+}
+
+export class HelloBook {
+  readonly #max: number;
+  readonly #users = new Map<number | undefined, User>();
+  readonly #places = new Map<HelloTicket, Process>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get size(): number {
+    return this.#places.size;
+  }
+
+  /**
+   * Enters a connection. Where there is no room one goes of the process that has the most, if that is more than
+   * the newcomer's, a silent one first; else a silent one of its own; else there is none for the newcomer.
+   * @throws {SidecallError} `LIMIT_CONNECTIONS`.
+   */
+  enter(peer: Pick<Peer, 'pid' | 'uid'>): HelloTicket {
+    const now = nowMs();
+    const process = this.#processOf(peer);
+    if (this.size >= this.#max && !this.#makeRoom(process, now)) throw full(this.#max);
+    const ticket = new HelloTicket(peer.uid, process.owner);
+    process.user.count += 1;
+    process.user.processes.set(process.owner, process);
+    this.#users.set(process.user.uid, process.user);
+    process.open.add(ticket);
+    this.#places.set(ticket, process);
+    return ticket;
+  }
+
+  leave(ticket: HelloTicket): void {
+    const process = this.#places.get(ticket);
+    if (process === undefined) return;
+    this.#places.delete(ticket);
+    process.open.delete(ticket);
+    const { user } = process;
+    user.count -= 1;
+    if (process.open.size === 0) user.processes.delete(process.owner);
+    if (user.count === 0) this.#users.delete(user.uid);
+  }
+
+  /** Ends all of them. */
+  abort(reason: SidecallError): void {
+    const all = [...this.#places.keys()];
+    this.#places.clear();
+    this.#users.clear();
+    for (const ticket of all) ticket.abort(reason);
+  }
+
+  #processOf(peer: Pick<Peer, 'pid' | 'uid'>): Process {
+    const { uid } = peer;
+    const owner = ownerOf(peer);
+    const user = this.#users.get(uid) ?? { uid, processes: new Map(), count: 0 };
+    return user.processes.get(owner) ?? { user, owner, open: new Set(), silentFrom: 0 };
+  }
+
+  #makeRoom(newcomer: Process, now: number): boolean {
+    const user = most(this.#users.values(), ({ count }) => count);
+    const isOthers = user !== undefined && user.count > newcomer.user.count;
+    const among = isOthers ? user : newcomer.user;
+    const process = most(among.processes.values(), ({ open }) => open.size);
+    const hasMore = process !== undefined && (isOthers || process.open.size > newcomer.open.size);
+    const [oldest] = hasMore ? process.open : [];
+    const silent = oldestSilent(hasMore ? process : newcomer, now);
+    return this.#drop(silent ?? oldest);
+  }
+
+  #drop(ticket: HelloTicket | undefined): boolean {
+    if (ticket === undefined) return false;
+    this.leave(ticket);
+    ticket.abort(full(this.#max));
+    return true;
+  }
+}
+
+/** Silence only grows from the last byte on, so a search that found none says when the next one can. */
+function oldestSilent(process: Process, now: number): HelloTicket | undefined {
+  if (now < process.silentFrom) return undefined;
+  let lastByte = now;
+  for (const ticket of process.open) {
+    const since = ticket.silentSince();
+    if (now - since < fixed.quietHelloMs) lastByte = Math.min(lastByte, since);
+    else if (!ticket.hasUnread()) return ticket;
+  }
+  process.silentFrom = lastByte + fixed.quietHelloMs;
+  return undefined;
+}
+
+function most<T>(all: Iterable<T>, count: (one: T) => number): T | undefined {
+  let found: T | undefined;
+  for (const one of all) {
+    if (found === undefined || count(one) > count(found)) found = one;
+  }
+  return found;
+}
+
+function full(max: number): SidecallError {
+  const words = `${max} connections are in their hello already`;
+  return withoutStack(() => new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS', words));
+}

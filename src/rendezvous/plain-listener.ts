@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// A listener without a protocol of ours: the same door and the same policy, and then a net.Socket whose first
+// byte belongs to the application. For programs that speak something else, in any language.
+import { Socket } from 'node:net';
+import type { NativeAddon } from '../addon/native.ts';
+import { pause } from '../base/pause.ts';
+import type { Peer } from '../base/peer.ts';
+import { Door, type DoorSettings, type Guest } from './accept.ts';
+
+/** @internal How whoever speaks on a connection ends it in order; without it, our half is ended. */
+export const endGently: unique symbol = Symbol('sidecall.endGently');
+
+/** A connection that the policy accepted, of which nothing was read yet. */
+export type PlainConnection = Socket & {
+  /** Who is at the other end. */
+  readonly peer: Peer;
+  /** @internal */
+  [endGently]?: ((deadlineMs: number) => void) | undefined;
+};
+
+/** Listens at a path, for connections that speak a protocol of their own. Iterate it. */
+export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDisposable {
+  /** Absolute path of the socket, to give to whoever shall connect. */
+  readonly path: string;
+  /** Resolves (never rejects) once {@link PlainListener.close} is done. */
+  readonly closed: Promise<void>;
+  readonly #door: Door<PlainGuest>;
+
+  private constructor(door: Door<PlainGuest>) {
+    this.path = door.path;
+    this.closed = door.closed;
+    this.#door = door;
+  }
+
+  /** @internal Use `listen({ protocol: 'plain' })`. */
+  static async open(settings: DoorSettings): Promise<PlainListener> {
+    const door = await Door.open<PlainGuest>(settings, {
+      receive: async ({ native, fd, peer, admit }) => {
+        const full = admit();
+        if (full === undefined) return new PlainGuest(socketOver(native, fd), peer);
+        native.closeDescriptor(fd);
+        throw full;
+      },
+      receiveStream: async ({ socket, peer, admit }) => {
+        const full = admit();
+        if (full === undefined) return new PlainGuest(socket, peer);
+        socket.destroy();
+        throw full;
+      },
+      guestsSpeakFirst: false,
+      onClosing: async () => undefined,
+    });
+    return new PlainListener(door);
+  }
+
+  /** Connections open at this moment. */
+  get connectionCount(): number {
+    return this.#door.count;
+  }
+
+  /**
+   * Connections in the order they were accepted, paused until somebody reads. Until they are taken they wait,
+   * counted by `sessionsMax`. Ends when the listener closes; leaving the loop does not close it.
+   */
+  [Symbol.asyncIterator](): AsyncIterator<PlainConnection, undefined> {
+    const guests = this.#door.reader();
+    return {
+      async next() {
+        const { done, value } = await guests.next();
+        return done === true
+          ? { done, value: undefined }
+          : { done: false, value: value.connection };
+      },
+      return: async () => ({ done: true, value: undefined }),
+    };
+  }
+
+  /**
+   * Stops listening, removes the socket file, ends all connections, and destroys those that the other side has
+   * not ended by the deadline. Twice is once.
+   * @param options.deadlineMs default 5,000; 0 to 600,000.
+   */
+  close(options?: { readonly deadlineMs?: number | undefined }): Promise<void> {
+    return this.#door.close(options);
+  }
+
+  /** The listener keeps the process alive (the default). */
+  ref(): void {
+    this.#door.ref();
+  }
+
+  /** The listener alone does not keep the process alive. Its connections still do: `unref()` those, too. */
+  unref(): void {
+    this.#door.unref();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+class PlainGuest implements Guest {
+  readonly peer: Peer;
+  readonly connection: PlainConnection;
+  readonly closed: Promise<void>;
+
+  constructor(socket: Socket, peer: Peer) {
+    this.peer = peer;
+    this.connection = Object.assign(socket, { peer });
+    // Until somebody takes it, its failure is nobody's; afterwards its taker's, too.
+    socket.on('error', () => undefined);
+    this.closed = new Promise((resolve) => socket.once('close', () => resolve()));
+  }
+
+  async close({ deadlineMs }: { readonly deadlineMs: number }): Promise<void> {
+    const closed = new AbortController();
+    void this.closed.then(() => closed.abort());
+    const gently = this.connection[endGently];
+    if (gently === undefined) this.connection.end();
+    else gently(deadlineMs);
+    if (deadlineMs > 0) await pause(deadlineMs, closed.signal);
+    this.connection.destroy();
+    await this.closed;
+  }
+}
+
+/** Takes a descriptor over from the addon. */
+function socketOver(native: NativeAddon, fd: number): Socket {
+  try {
+    native.refuseDescriptors(fd);
+    const socket = new Socket({ fd, readable: true, writable: true });
+    native.disownDescriptor(fd);
+    return socket;
+  } catch (error) {
+    native.closeDescriptor(fd);
+    throw error;
+  }
+}

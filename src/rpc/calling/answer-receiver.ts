@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// What comes back for calls of ours: answers, whole or in streams, headers, trailers, the end.
+import { setImmediate } from '../../base/clock.ts';
+import { fromPeer, RpcError, SidecallError, statuses } from '../../base/errors.ts';
+import { emitEvent } from '../../base/events.ts';
+import { decodeMetadata, type Metadata } from '../../base/metadata.ts';
+import {
+  CallKind,
+  FrameFlag,
+  FrameType,
+  type Header,
+  protocol,
+  ResetReason,
+} from '../../wire/frame.ts';
+import type { ArrivedBlock } from '../../wire/transport.ts';
+import { type Codec, decodeWith } from '../contract/codec.ts';
+import { json } from '../contract/json.ts';
+import { Window } from '../sending/credit.ts';
+import { type Link, takeMessage, takeStreamed } from '../sending/session-shared.ts';
+import { wordsOfPeer } from '../serving/failure-reply.ts';
+import { Assembly, checkBlock } from '../streams/message-assembly.ts';
+import type { OutgoingCall } from './outgoing-call.ts';
+
+/** The calls that are open. */
+export interface OpenCalls {
+  /** undefined for a late frame. @throws {SidecallError} `PROTOCOL` for one that can be none. */
+  find(slot: number, generation: number): OutgoingCall | undefined;
+  remove(call: OutgoingCall, how: { endedByPeer: boolean }): void;
+  giveUp(call: OutgoingCall, reason: unknown, wireReason: number): void;
+  /** A frame of a call that was given up and keeps its slot. */
+  onLate(call: OutgoingCall, header: Header, payloadBytes: number): void;
+}
+
+export class Responses {
+  readonly #link: Link;
+  readonly #calls: OpenCalls;
+
+  constructor(link: Link, calls: OpenCalls) {
+    this.#link = link;
+    this.#calls = calls;
+  }
+
+  /** Place for a piece of an answer; for its first one, where all is as it should be, too. */
+  placeFor(header: Header, bytes: number): Uint8Array | undefined {
+    const call = this.#calls.find(header.slot, header.generation);
+    if (call === undefined || !call.isOpen) return undefined;
+    const isFirst = header.type === FrameType.message;
+    const messageBytes = header.a;
+    if ((header.flags & FrameFlag.streamed) !== 0 || call.reader !== undefined) {
+      return call.reader?.place(isFirst, messageBytes, bytes);
+    }
+    if (!isFirst) return call.assembly?.place(bytes);
+    if (call.assembly !== undefined || call.hasAnswer) return undefined;
+    const { response } = call.request;
+    const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
+    if (!mayHold || response === undefined) return undefined;
+    call.placed = new Assembly(messageBytes, response);
+    return call.placed.place(bytes);
+  }
+
+  /** A frame of a stream that we opened. */
+  onFrame(header: Header, payload: Uint8Array, block: ArrivedBlock | undefined): void {
+    const call = this.#calls.find(header.slot, header.generation);
+    if (header.type === FrameType.message) return this.#onMessage(call, header, payload, block);
+    if (call === undefined) return; // over, and the peer did not know
+    if (!call.isOpen) return this.#calls.onLate(call, header, payload.byteLength);
+    switch (header.type) {
+      case FrameType.fragment:
+        if (call.reader !== undefined) return call.reader.add(payload);
+        return this.#onFragment(call, payload);
+      case FrameType.headers:
+        return this.#onHeaders(call, payload);
+      case FrameType.credit:
+        if (call.writer === undefined) throw protocol('credit for a stream that sends nothing');
+        return call.writer.grant(header.a);
+      case FrameType.end:
+        if ((header.flags & FrameFlag.end) !== 0) return this.#onEndTaken(call);
+        return this.#onEnd(call, header, payload);
+      case FrameType.reset:
+        return this.#onReset(call, header.aux);
+      default:
+        throw protocol('frame that only an opener sends');
+    }
+  }
+
+  /** A notification failed, whose promise resolved long ago. */
+  reportFailed(call: OutgoingCall, error: SidecallError): void {
+    const { peer, onEvent } = this.#link;
+    const { method } = call.request;
+    emitEvent(onEvent, { type: 'notification-failed', error, peer, method });
+  }
+
+  #onMessage(
+    call: OutgoingCall | undefined,
+    header: Header,
+    payload: Uint8Array,
+    block: ArrivedBlock | undefined,
+  ): void {
+    const messageBytes = header.a;
+    if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength);
+    const isStreamed = (header.flags & FrameFlag.streamed) !== 0;
+    const isLast = (header.flags & FrameFlag.end) !== 0;
+    const window = isStreamed ? Window.streams : Window.answers;
+    const charge = isStreamed
+      ? takeStreamed(this.#link, header.flags, messageBytes)
+      : takeMessage(this.#link, window, messageBytes);
+    if (call === undefined) return this.#link.giveBack(window, charge);
+    if (!call.isOpen) {
+      this.#link.giveBack(window, charge);
+      return this.#calls.onLate(call, header, block?.byteLength ?? payload.byteLength);
+    }
+    if (isStreamed !== (call.reader !== undefined) || (isStreamed && isLast)) {
+      throw protocol('answer of another kind of call');
+    }
+    if (call.reader !== undefined) {
+      return call.reader.begin(messageBytes, payload, charge, block);
+    }
+    if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
+    if (call.request.response === undefined || call.hasAnswer || call.assembly !== undefined) {
+      throw protocol('second answer');
+    }
+    call.answerCharge = charge;
+    call.hasAnswer = isLast;
+    const { placed } = call;
+    call.placed = undefined;
+    const { response } = call.request;
+    if (block !== undefined) {
+      return this.#onAnswer(call, payload, Assembly.ofBlock(block, response));
+    }
+    if (placed === undefined && payload.byteLength === messageBytes) {
+      return this.#onAnswer(call, payload, undefined);
+    }
+    call.assembly = placed ?? new Assembly(messageBytes, response);
+    if (payload.byteLength > 0) this.#onFragment(call, payload);
+  }
+
+  #onFragment(call: OutgoingCall, payload: Uint8Array): void {
+    const { assembly } = call;
+    if (assembly === undefined) throw protocol('fragment of no message');
+    if (!assembly.add(payload)) return;
+    call.assembly = undefined;
+    this.#onAnswer(call, assembly.bytes, assembly);
+  }
+
+  /** The answer is whole. Where trailers follow, it waits for them. */
+  #onAnswer(call: OutgoingCall, payload: Uint8Array, assembly: Assembly | undefined): void {
+    const endsHere = call.hasAnswer;
+    call.hasAnswer = true;
+    this.#link.giveBack(Window.answers, call.answerCharge);
+    call.answerCharge = 0;
+    try {
+      const codec = call.request.response as Codec<unknown>;
+      call.answer = assembly === undefined ? decodeWith(codec, payload, false) : assembly.decode();
+    } catch (error) {
+      if (!endsHere) return this.#calls.giveUp(call, error, ResetReason.cancelled);
+      this.#calls.remove(call, { endedByPeer: true });
+      if (!call.isSettled) call.reject(error);
+      return this.#link.onCallEnded();
+    }
+    if (!endsHere) return;
+    this.#calls.remove(call, { endedByPeer: true });
+    if (!call.isSettled) call.resolve(call.answer);
+    this.#link.onCallEnded();
+  }
+
+  #onHeaders(call: OutgoingCall, payload: Uint8Array): void {
+    if (call.hasHeaders || call.hasAnswer) throw protocol('headers out of turn');
+    call.hasHeaders = true;
+    tell(call.request.options.onHeaders, this.#metadata(payload));
+  }
+
+  /** The peer has everything that we sent on this stream. */
+  #onEndTaken(call: OutgoingCall): void {
+    if (call.channel !== undefined) return call.channel.onEndTaken();
+    if (call.writer?.isEnding !== true) throw protocol('answer to an end that was not sent');
+    call.onEndTaken?.(undefined);
+    call.onEndTaken = undefined;
+  }
+
+  #onEnd(call: OutgoingCall, header: Header, payload: Uint8Array): void {
+    const end = this.#readEnd(call, header, payload);
+    if (call.channel !== undefined && end.error === undefined) return call.channel.onEnd();
+    if (end.error === undefined) {
+      const isWhole = call.reader !== undefined || call.request.response === undefined;
+      if (isWhole === call.hasAnswer || call.reader?.isMidMessage === true) {
+        throw protocol('success without an answer');
+      }
+    }
+    this.#calls.remove(call, { endedByPeer: true });
+    if (end.trailers !== undefined) tell(call.request.options.onTrailers, end.trailers);
+    if (end.error !== undefined) this.#settleFailed(call, end.error);
+    else if (!call.isSettled) call.resolve(call.answer);
+    this.#link.onCallEnded();
+  }
+
+  /** What an `end` says. Its details are the peer's words: where they cannot be read, that is the failure. */
+  #readEnd(
+    call: OutgoingCall,
+    header: Header,
+    payload: Uint8Array,
+  ): { trailers: Metadata | undefined; error: SidecallError | undefined } {
+    const { aux: status, a: metadataBytes, b: textBytes } = header;
+    const detailsAt = metadataBytes + textBytes;
+    const name = statuses[status];
+    if (name === undefined || detailsAt > payload.byteLength || call.assembly !== undefined) {
+      throw protocol('end of a stream that is none');
+    }
+    const metadata = this.#metadata(payload.subarray(0, metadataBytes));
+    const trailers = metadataBytes > 0 ? metadata : undefined;
+    if (name === 'ok') {
+      if (detailsAt !== payload.byteLength) throw protocol('success with details');
+      return { trailers, error: undefined };
+    }
+    const words = wordsOfPeer(payload.subarray(metadataBytes, detailsAt));
+    const message = `${labelOf(call)}: ${words === '' ? name : words}`;
+    try {
+      const details = decodeWith(json<unknown>(), payload.subarray(detailsAt), false);
+      return { trailers, error: fromPeer(new RpcError(name, message, { details, metadata })) };
+    } catch (error) {
+      return { trailers, error: SidecallError.from(error) };
+    }
+  }
+
+  #onReset(call: OutgoingCall, reason: number): void {
+    const isOfChannel = call.channel !== undefined && reason === ResetReason.cancelled;
+    const code = isOfChannel ? 'ERR_SIDECALL_CANCELLED' : resetCodes[reason];
+    if (code === undefined) throw protocol('reset without a known reason');
+    this.#calls.remove(call, { endedByPeer: true });
+    const words = `${call.request.method}: ${resetWords[code]}`;
+    this.#settleFailed(call, new SidecallError(code, words));
+    this.#link.onCallEnded();
+  }
+
+  #settleFailed(call: OutgoingCall, error: SidecallError): void {
+    if (call.isSettled) return this.reportFailed(call, error);
+    call.reject(error, false);
+  }
+
+  #metadata(bytes: Uint8Array): Metadata {
+    if (bytes.byteLength > this.#link.own.metadataMaxBytes)
+      throw protocol('metadata over the limit');
+    return decodeMetadata(bytes);
+  }
+}
+
+/**
+ * The call as its caller wrote it. An 'error' of a byte stream without a listener ends the process,
+ * so its words are all that is left.
+ */
+function labelOf({ request: { kind, method } }: OutgoingCall): string {
+  if (kind === CallKind.duplex) return `openDuplex({ name: '${method}' })`;
+  if (kind === CallKind.channel) return `openChannel(…, { name: '${method}' })`;
+  return method;
+}
+
+const resetCodes: Record<number, keyof typeof resetWords | undefined> = {
+  [ResetReason.deadlineExceeded]: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
+  [ResetReason.limitStreams]: 'ERR_SIDECALL_LIMIT_STREAMS',
+  [ResetReason.goingAway]: 'ERR_SIDECALL_GOING_AWAY',
+};
+
+const resetWords = {
+  ERR_SIDECALL_DEADLINE_EXCEEDED: 'the deadline passed at the peer',
+  ERR_SIDECALL_LIMIT_STREAMS: 'the peer runs as many handlers as it allows',
+  ERR_SIDECALL_GOING_AWAY: 'the peer is closing and did not start this call',
+  ERR_SIDECALL_CANCELLED: 'the peer gave it up',
+} as const;
+
+/** What the peer is told of why we gave a channel up. */
+export function resetReasonFor(error: unknown): number {
+  const isLate = SidecallError.is(error) && error.code === 'ERR_SIDECALL_DEADLINE_EXCEEDED';
+  return isLate ? ResetReason.deadlineExceeded : ResetReason.cancelled;
+}
+
+function tell(listener: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
+  if (listener === undefined) return;
+  try {
+    listener(metadata);
+  } catch (error) {
+    setImmediate(() => {
+      throw error;
+    });
+  }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// Methods of a contract as functions.
+
+import { nodeError } from '../../base/errors.ts';
+import { ranges } from '../../base/limits.ts';
+import { checkInteger, checkKeys } from '../../base/misuse.ts';
+import type { CallOptions } from '../contract/call.ts';
+import { checkInterceptors, type Interceptor } from '../contract/interceptor.ts';
+import {
+  type Client,
+  callKindOf,
+  checkService,
+  type Method,
+  type MethodKind,
+  type Methods,
+  type Service,
+} from '../contract/service.ts';
+import type { Callable } from './caller.ts';
+import { Bidi, ClientStream, isIterable, pump, ServerStream } from './caller-streams.ts';
+import { failed, type Invoke, intercepted } from './intercepted.ts';
+import { checkRetry, Retrying, type RetryOptions } from './retry.ts';
+import type { StreamCall } from './stream-call.ts';
+
+/** Options of `client()`. */
+export interface ClientOptions {
+  /** `timeoutMs` of calls that do not say otherwise. Default: none; 0 to 2,147,483,647. */
+  readonly timeoutMs?: number | undefined;
+  /** Functions around every call; the first is the outermost. A repeated call is one call to them. Default: none. */
+  readonly interceptors?: readonly Interceptor[] | undefined;
+  /** Repeats what may be repeated: `true` for the defaults of {@link RetryOptions}. Default: no. */
+  readonly retry?: boolean | RetryOptions | undefined;
+}
+
+/** Whoever can call: a session, or a helper that outlives its sessions. */
+export interface CallTarget {
+  /** A call that was lost with its session can be made again on the next one. */
+  readonly outlivesSessions: boolean;
+  call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown>;
+  /** Never throws. */
+  openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall;
+}
+
+/** One function per method; the object has no prototype and is frozen. */
+export function makeClient<M extends Methods>(
+  service: Service<M>,
+  target: CallTarget,
+  options: ClientOptions = {},
+): Client<M> {
+  checkService('client()', service);
+  checkKeys('client()', options, ['timeoutMs', 'interceptors', 'retry']);
+  const { timeoutMs } = options;
+  if (timeoutMs !== undefined) checkInteger('timeoutMs', timeoutMs, ranges.timeoutMs);
+  const interceptors = checkInterceptors('client()', options.interceptors);
+  const retry = checkRetry(options.retry);
+  const caller = retry === undefined ? target : new Retrying(target, retry);
+  const client = Object.create(null) as Record<string, unknown>;
+  for (const [method, description] of Object.entries(service.methods)) {
+    const callable = callableOf(service.wireName(method), description);
+    const plain = invoke(caller, callable, description.kind);
+    const called = intercepted(callable.name, description.kind, plain, interceptors);
+    client[method] = withArguments(callable.name, description.kind, called, timeoutMs);
+  }
+  return Object.freeze(client) as Client<M>;
+}
+
+/** What a method of a contract is to the calling half. */
+function callableOf(name: string, description: Method): Callable {
+  return {
+    name,
+    kind: callKindOf[description.kind],
+    request: description.request,
+    response: 'response' in description ? description.response : undefined,
+    isBulk: 'priority' in description && description.priority === 'bulk',
+    isIdempotent: description.idempotent,
+  };
+}
+
+function invoke(target: CallTarget, callable: Callable, kind: MethodKind): Invoke {
+  const open = (request: unknown, options: CallOptions | undefined): StreamCall =>
+    target.openStream(callable, request, options);
+  switch (kind) {
+    case 'serverStream':
+      return (request, options) => new ServerStream(open(request, options));
+    case 'clientStream':
+      return (requests, options) => {
+        const call = open(undefined, options);
+        if (requests === undefined) return new ClientStream(call);
+        void pump(call, requests as AsyncIterable<unknown>);
+        return call.promise;
+      };
+    case 'bidi':
+      return (requests, options) => {
+        const call = open(undefined, options);
+        if (requests === undefined) return new Bidi(call);
+        void pump(call, requests as AsyncIterable<unknown>);
+        return new ServerStream(call);
+      };
+    default:
+      return (request, options) => target.call(callable, request, options);
+  }
+}
+
+/** Streams of requests may be left out: then they are sent. */
+function withArguments(
+  name: string,
+  kind: MethodKind,
+  called: Invoke,
+  timeoutMs: number | undefined,
+): (...args: unknown[]) => unknown {
+  const complete = (options: unknown): CallOptions | undefined => {
+    const given = options as CallOptions | undefined;
+    if (timeoutMs === undefined || given?.timeoutMs !== undefined) return given;
+    return { ...given, timeoutMs };
+  };
+  if (kind !== 'clientStream' && kind !== 'bidi') {
+    return (request, options) => called(request, complete(options));
+  }
+  return (first, second) => {
+    if (isIterable(first)) return called(first, complete(second));
+    if (first === undefined) return called(undefined, complete(second));
+    if (typeof first === 'object' && first !== null) return called(undefined, complete(first));
+    const words = `${name}: requests must be something to iterate, and no text; got ${typeof first}`;
+    const error = nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+    return failed(kind, second === undefined ? undefined : first, error);
+  };
+}

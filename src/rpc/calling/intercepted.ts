@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// Calls with interceptors around them. The time of a call, its signal, `cancel()` and `return()` hold while an interceptor
+// works, too.
+import { onAbort } from '../../base/abort-listeners.ts';
+import { setImmediate } from '../../base/clock.ts';
+import { SidecallError } from '../../base/errors.ts';
+import {
+  type CallOptions,
+  checkCallOptions,
+  timeoutOf,
+  withInheritedDeadline,
+} from '../contract/call.ts';
+import { around, type InterceptedCall, type Interceptor } from '../contract/interceptor.ts';
+import { Block, freeValue } from '../contract/leases.ts';
+import type { MethodKind } from '../contract/service.ts';
+import { armDeadline, cancelDeadline, deadlineAfter, type Timed, timeLeftMs } from '../deadline.ts';
+import { failingAtCallSite } from './call-site.ts';
+import { Bidi, ClientStream, ServerStream } from './caller-streams.ts';
+import { checkLifted, FailedCall, LiftedCall, type StreamCall } from './stream-call.ts';
+
+/** Makes a call of one method; what it gives depends on the kind. */
+export type Invoke = (request: unknown, options: CallOptions | undefined) => unknown;
+
+/** `plain`, with functions around it. */
+export function intercepted(
+  method: string,
+  kind: MethodKind,
+  plain: Invoke,
+  interceptors: readonly Interceptor[],
+): Invoke {
+  if (interceptors.length === 0) return plain;
+  return (request, options) => {
+    try {
+      const bounds = new Bounds(method, withInheritedDeadline(checkCallOptions(options)));
+      const composed = around(interceptors, (inner) =>
+        bounds.begin(plain, inner.request, inner.options),
+      );
+      const call: InterceptedCall = {
+        method,
+        kind,
+        side: 'caller',
+        request,
+        options: options ?? {},
+        ctx: undefined,
+      };
+      const result = lifted(kind, request, composed(call), bounds);
+      if (request instanceof Block) freeBehind(request, result);
+      return result;
+    } catch (error) {
+      freeValue(request);
+      return failed(kind, request, error);
+    }
+  };
+}
+
+/** When the caller has enough of a call, wherever it is among its interceptors. */
+class Bounds implements Timed {
+  timer: NodeJS.Timeout | undefined;
+  readonly #method: string;
+  readonly #given: CallOptions;
+  readonly #deadline: number | undefined;
+  #isBegun = false;
+  /** Calls by the interceptors that have not settled: those hear of deadline and signal themselves. */
+  #running = 0;
+  #stop: (reason: unknown) => void = () => undefined;
+  #reason: { readonly reason: unknown } | undefined;
+
+  constructor(method: string, given: CallOptions) {
+    this.#method = method;
+    this.#given = given;
+    const timeoutMs = timeoutOf(given);
+    if (timeoutMs !== undefined) this.#deadline = deadlineAfter(timeoutMs);
+  }
+
+  /** The call itself, with the time that is left. */
+  begin(plain: Invoke, request: unknown, options: CallOptions | undefined): unknown {
+    this.#isBegun = true;
+    const result = plain(request, this.#leftOf(options));
+    if (!(result instanceof Promise)) return result;
+    this.#running += 1;
+    const onSettled = (): void => {
+      this.#running -= 1;
+      if (this.#reason !== undefined) this.#stopLater();
+    };
+    result.then(onSettled, onSettled);
+    return result;
+  }
+
+  /** Ends the wait for `result` with `stop(reason)` when time or signal say so. */
+  watch(result: Promise<unknown>, stop: (reason: unknown) => void): void {
+    const { signal } = this.#given;
+    if (this.#deadline === undefined && signal === undefined) return;
+    this.#stop = stop;
+    const abort = (): void => this.#onOver(signal?.reason);
+    const forget = signal && onAbort(signal, abort);
+    const onSettled = (): void => {
+      cancelDeadline(this);
+      forget?.();
+    };
+    result.then(onSettled, onSettled);
+    if (this.#deadline !== undefined) armDeadline(this, this.#deadline);
+    if (signal?.aborted === true) abort();
+  }
+
+  onDeadline(): void {
+    const words = `${this.#method}: timeoutMs ${this.#given.timeoutMs} passed in an interceptor`;
+    const delivered = this.#isBegun ? 'unknown' : 'no';
+    this.#onOver(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words, { delivered }));
+  }
+
+  #onOver(reason: unknown): void {
+    this.#reason ??= { reason };
+    if (this.#running === 0) this.#stopLater();
+  }
+
+  /** A turn later: an interceptor may have an answer for a call that has failed. */
+  #stopLater(): void {
+    setImmediate(() => {
+      if (this.#running === 0) this.#stop(this.#reason?.reason);
+    });
+  }
+
+  #leftOf(options: CallOptions | undefined): CallOptions | undefined {
+    if (this.#deadline === undefined) return options;
+    const leftMs = timeLeftMs(this.#deadline);
+    const given = options?.timeoutMs;
+    return typeof given === 'number' && given < leftMs
+      ? options
+      : { ...options, timeoutMs: leftMs };
+  }
+}
+
+/** An interceptor may have answered without the call: then nobody has taken the block. */
+function freeBehind(block: Block, result: unknown): void {
+  const free = (): void => block.free();
+  if (result instanceof Promise) result.then(free, free);
+}
+
+/** An interceptor may be an async function: then its promise of a stream is made a stream. */
+function lifted(kind: MethodKind, request: unknown, result: unknown, bounds: Bounds): unknown {
+  const isPromised = typeof (result as Partial<Promise<unknown>> | undefined)?.then === 'function';
+  const isAnswered = kind === 'unary' || kind === 'notification';
+  if (isAnswered || (kind === 'clientStream' && request !== undefined)) {
+    return answerWithin(Promise.resolve(result), bounds);
+  }
+  if (!isPromised) {
+    checkLifted(result);
+    return result;
+  }
+  const call = new LiftedCall(result as Promise<unknown>);
+  bounds.watch(call.promise, (reason) => call.cancel(reason));
+  return streamOf(kind, request, call);
+}
+
+function answerWithin(answer: Promise<unknown>, bounds: Bounds): Promise<unknown> {
+  return failingAtCallSite(
+    new Promise((resolve, reject) => {
+      answer.then(resolve, reject);
+      bounds.watch(answer, reject);
+    }),
+  );
+}
+
+/** Calls never throw: what an interceptor throws comes as what the method gives. */
+export function failed(kind: MethodKind, request: unknown, error: unknown): unknown {
+  return streamOf(kind, request, new FailedCall(error)) ?? new FailedCall(error).promise;
+}
+
+/** What callers of the kind hold; undefined where that is a promise. */
+function streamOf(kind: MethodKind, request: unknown, call: StreamCall): unknown {
+  if (kind === 'serverStream') return new ServerStream(call);
+  if (kind === 'bidi') return request === undefined ? new Bidi(call) : new ServerStream(call);
+  if (kind === 'clientStream' && request === undefined) return new ClientStream(call);
+  return undefined;
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// Calls again what may be called again: with growing pauses, and no more often than the successes pay for.
+// The budget is gRPC's retry throttling (proposal A6).
+import { backOffMs } from '../../base/back-off.ts';
+import { SidecallError } from '../../base/errors.ts';
+import { incidentOf } from '../../base/incident.ts';
+import { ranges } from '../../base/limits.ts';
+import { checkInteger, checkKeys } from '../../base/misuse.ts';
+import { pause } from '../../base/pause.ts';
+import { sendsMany } from '../../wire/frame.ts';
+import {
+  type CallOptions,
+  checkCallOptions,
+  timeoutOf,
+  withInheritedDeadline,
+} from '../contract/call.ts';
+import { Block } from '../contract/leases.ts';
+import { deadlineAfter, timeLeftMs } from '../deadline.ts';
+import { failingAtCallSite } from './call-site.ts';
+import type { Callable } from './caller.ts';
+import type { CallTarget } from './client.ts';
+import { FailedCall, type StreamCall } from './stream-call.ts';
+
+/**
+ * When a call is repeated. Only what is `retryable`, and no handler has seen (`delivered: 'no'`); what one
+ * may have seen (`'unknown'`), only if its method is `idempotent`. Over a session that is lost for good only
+ * refusals are: LIMIT_* and GOING_AWAY. Streams that the caller sends are never repeated, streams of
+ * responses until the first one came.
+ */
+export interface RetryOptions {
+  /** Times that a call is made at most, the first one included. Default 4; 2 to 100. */
+  readonly attempts?: number | undefined;
+  /** Pause before the second, each further one 1.6 times as long. Default 10; 1 to 600,000. */
+  readonly firstMs?: number | undefined;
+  /** The longest pause. Default 1,000; 1 to 600,000. */
+  readonly maxMs?: number | undefined;
+  /**
+   * Failures that the client may have, beyond one for ten successes, before it repeats nothing until calls
+   * succeed again: it stops at half. Default 10; 1 to 1,000,000.
+   */
+  readonly budget?: number | undefined;
+}
+
+/** Checked {@link RetryOptions}. */
+export interface RetrySettings {
+  readonly attempts: number;
+  readonly firstMs: number;
+  readonly maxMs: number;
+  readonly budget: number;
+}
+
+const successPays = 0.1;
+
+/** @throws {TypeError | RangeError} for misuse. */
+export function checkRetry(retry: boolean | RetryOptions | undefined): RetrySettings | undefined {
+  if (retry === undefined || retry === false) return undefined;
+  const given = retry === true ? {} : retry;
+  checkKeys('retry', given, ['attempts', 'firstMs', 'maxMs', 'budget']);
+  return {
+    attempts: checkInteger('retry.attempts', given.attempts, ranges.retryAttempts),
+    firstMs: checkInteger('retry.firstMs', given.firstMs, ranges.retryFirstMs),
+    maxMs: checkInteger('retry.maxMs', given.maxMs, ranges.retryMaxMs),
+    budget: checkInteger('retry.budget', given.budget, ranges.retryBudget),
+  };
+}
+
+/** A target that repeats. */
+export class Retrying implements CallTarget {
+  readonly outlivesSessions: boolean;
+  readonly #target: CallTarget;
+  readonly #settings: RetrySettings;
+  #tokens: number;
+  // Whether there was enough left at each failure.
+  readonly #incidents = new WeakMap<object, boolean>();
+
+  constructor(target: CallTarget, settings: RetrySettings) {
+    this.#target = target;
+    this.outlivesSessions = target.outlivesSessions;
+    this.#settings = settings;
+    this.#tokens = settings.budget;
+  }
+
+  call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+    // A block can be sent once.
+    if (value instanceof Block) return this.#target.call(callable, value, options);
+    return failingAtCallSite(this.#call(callable, value, options));
+  }
+
+  openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall {
+    const open = (given: CallOptions | undefined): StreamCall =>
+      this.#target.openStream(callable, value, given);
+    if (sendsMany(callable.kind) || value instanceof Block) return open(options);
+    try {
+      return new RetryingStream(open, this.#plan(callable, options), options);
+    } catch (error) {
+      return new FailedCall(error); // wrong options
+    }
+  }
+
+  async #call(
+    callable: Callable,
+    value: unknown,
+    given: CallOptions | undefined,
+  ): Promise<unknown> {
+    const plan = this.#plan(callable, given);
+    for (let options = given; ; options = plan.options()) {
+      try {
+        const answer = await this.#target.call(callable, value, options);
+        this.#pay();
+        return answer;
+      } catch (error) {
+        if (!(await plan.mayRepeat(error))) throw error;
+      }
+    }
+  }
+
+  #plan(callable: Callable, options: CallOptions | undefined): Plan {
+    const given = withInheritedDeadline(checkCallOptions(options));
+    return new Plan(callable, given, this.#settings, {
+      outlivesSessions: this.outlivesSessions,
+      spend: (error) => this.#spend(error),
+      pay: () => this.#pay(),
+    });
+  }
+
+  /**
+   * A failure. True: there is enough left to try again. All calls that one session loses when it ends have failed once
+   * together, however many they are.
+   */
+  #spend(error: SidecallError): boolean {
+    const incident = incidentOf(error);
+    const before = incident && this.#incidents.get(incident);
+    if (before !== undefined) return before;
+    this.#tokens = Math.max(0, this.#tokens - 1);
+    const hasBudget = this.#tokens > this.#settings.budget / 2;
+    if (incident !== undefined) this.#incidents.set(incident, hasBudget);
+    return hasBudget;
+  }
+
+  #pay(): void {
+    this.#tokens = Math.min(this.#settings.budget, this.#tokens + successPays);
+  }
+}
+
+interface Purse {
+  readonly outlivesSessions: boolean;
+  readonly spend: (error: SidecallError) => boolean;
+  readonly pay: () => void;
+}
+
+/** The attempts of one call. */
+class Plan {
+  readonly purse: Purse;
+  readonly #callable: Callable;
+  readonly #given: CallOptions;
+  readonly #settings: RetrySettings;
+  readonly #deadline: number | undefined;
+  #failures = 0;
+
+  constructor(callable: Callable, given: CallOptions, settings: RetrySettings, purse: Purse) {
+    this.#callable = callable;
+    this.#given = given;
+    this.#settings = settings;
+    this.purse = purse;
+    const timeoutMs = timeoutOf(given);
+    this.#deadline = timeoutMs === undefined ? undefined : deadlineAfter(timeoutMs);
+  }
+
+  /** Options of the next attempt: the time that is left. */
+  options(): CallOptions {
+    if (this.#deadline === undefined) return this.#given;
+    return { ...this.#given, timeoutMs: timeLeftMs(this.#deadline) };
+  }
+
+  /** False at once, or true when it is time to try again. */
+  async mayRepeat(error: unknown): Promise<boolean> {
+    const { attempts } = this.#settings;
+    const { signal } = this.#given;
+    if (!SidecallError.is(error) || !error.retryable || isAborted(signal)) return false;
+    this.#failures += 1;
+    const hasBudget = this.purse.spend(error);
+    if (!hasBudget || this.#failures >= attempts || !this.#isSafe(error)) return false;
+    const pauseMs = backOffMs(this.#failures - 1, this.#settings);
+    if (this.#deadline !== undefined && timeLeftMs(this.#deadline) <= pauseMs) return false;
+    await pause(pauseMs, signal ?? never);
+    return !isAborted(signal);
+  }
+
+  #isSafe(error: SidecallError): boolean {
+    const isRefusal =
+      error.code.startsWith('ERR_SIDECALL_LIMIT_') || error.code === 'ERR_SIDECALL_GOING_AWAY';
+    if (!this.purse.outlivesSessions && !isRefusal) return false;
+    const { delivered } = error;
+    return delivered === 'no' || (delivered === 'unknown' && this.#callable.isIdempotent);
+  }
+}
+
+const never = new AbortController().signal;
+
+function isAborted(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true;
+}
+
+/** A stream of responses that is begun again while none of them came. */
+class RetryingStream implements StreamCall {
+  readonly #open: (options: CallOptions | undefined) => StreamCall;
+  readonly #plan: Plan;
+  readonly promise: Promise<unknown>;
+  #resolve!: (value: unknown) => void;
+  #call: StreamCall;
+  #cancelled: { readonly reason: unknown } | undefined;
+  #isBegun = false;
+  #beginning: Promise<IteratorResult<unknown, undefined>> | undefined;
+
+  constructor(
+    open: (options: CallOptions | undefined) => StreamCall,
+    plan: Plan,
+    options: CallOptions | undefined,
+  ) {
+    this.#open = open;
+    this.#plan = plan;
+    this.#call = open(options);
+    this.promise = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    this.promise.catch(() => undefined); // a failure that nobody awaits
+  }
+
+  get queuedBytes(): number {
+    return this.#call.queuedBytes;
+  }
+
+  next(): Promise<IteratorResult<unknown, undefined>> {
+    if (this.#isBegun) return this.#call.next();
+    const before = this.#beginning;
+    if (before !== undefined) {
+      const following = before.then(() => this.#call.next());
+      following.catch(() => undefined);
+      return following;
+    }
+    this.#beginning = this.#first();
+    this.#beginning.catch(() => undefined);
+    return this.#beginning;
+  }
+
+  stop(): void {
+    this.#cancelled = { reason: undefined };
+    this.#call.stop();
+  }
+
+  send(value: unknown): Promise<void> {
+    return this.#call.send(value);
+  }
+
+  end(): Promise<void> {
+    return this.#call.end();
+  }
+
+  cancel(reason: unknown): void {
+    this.#cancelled = { reason };
+    this.#call.cancel(reason);
+  }
+
+  async #first(): Promise<IteratorResult<unknown, undefined>> {
+    for (;;) {
+      try {
+        const step = await this.#call.next();
+        this.#isBegun = true;
+        this.#plan.purse.pay();
+        this.#resolve(this.#call.promise);
+        return step;
+      } catch (error) {
+        const wasCancelled = this.#cancelled !== undefined;
+        const goesOn = !wasCancelled && (await this.#plan.mayRepeat(error));
+        if (!goesOn || this.#cancelled !== undefined) {
+          this.#isBegun = true;
+          this.#resolve(this.#call.promise);
+          throw wasCancelled ? error : (this.#cancelled?.reason ?? error);
+        }
+        this.#call = this.#open(this.#plan.options());
+      }
+    }
+  }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// A call with streams as its public faces drive it: over a session, over the next session of a helper, or
+// failed before it began.
+import { SidecallError } from '../../base/errors.ts';
+import { quiet, rejected } from '../../base/quiet.ts';
+import { ResetReason } from '../../wire/frame.ts';
+import type { Caller } from './caller.ts';
+import type { OutgoingCall } from './outgoing-call.ts';
+
+type Step = IteratorResult<unknown, undefined>;
+
+/** What can be done with a call whose requests or responses are streams. */
+export interface StreamCall {
+  /** Settles when the call is over: with the answer, where there is one. A rejection is never unhandled. */
+  readonly promise: Promise<unknown>;
+  /** Bytes that wait here: those to be admitted, and those to be taken. */
+  readonly queuedBytes: number;
+  next(): Promise<Step>;
+  /** Reads no more, which ends the call quietly. */
+  stop(): void;
+  send(value: unknown): Promise<void>;
+  /** Ends the requests. Resolves when the peer has all of them. */
+  end(): Promise<void>;
+  cancel(reason: unknown): void;
+}
+
+const done: Step = Object.freeze({ done: true, value: undefined });
+const ignore = (): void => undefined;
+
+/** Over one session. */
+export class SessionCall implements StreamCall {
+  readonly #caller: Caller;
+  readonly #call: OutgoingCall;
+  #ending: Promise<void> | undefined;
+
+  constructor(caller: Caller, call: OutgoingCall) {
+    this.#caller = caller;
+    this.#call = call;
+  }
+
+  get promise(): Promise<unknown> {
+    return this.#call.promise;
+  }
+
+  get queuedBytes(): number {
+    const { reader, writer } = this.#call;
+    return (reader?.queuedBytes ?? 0) + (writer?.waitingBytes ?? 0);
+  }
+
+  next(): Promise<Step> {
+    return this.#call.reader?.next() ?? Promise.resolve(done);
+  }
+
+  stop(): void {
+    this.#call.reader?.stop(undefined);
+  }
+
+  send(value: unknown): Promise<void> {
+    return this.#call.writer?.send(value) ?? Promise.resolve();
+  }
+
+  end(): Promise<void> {
+    this.#ending ??= this.#caller.endHalf(this.#call);
+    return this.#ending;
+  }
+
+  cancel(reason: unknown): void {
+    this.#caller.giveUp(this.#call, reason, ResetReason.cancelled);
+  }
+}
+
+/** Over a session that is not there yet. */
+export class LaterCall implements StreamCall {
+  readonly #call: Promise<StreamCall>;
+  readonly promise: Promise<unknown>;
+  readonly #giveUp: (reason: unknown) => void;
+  #isStopped = false;
+
+  /** `giveUp`: the caller does not wait for the session any more; `call` rejects then, or is cancelled. */
+  constructor(call: Promise<StreamCall>, giveUp: (reason: unknown) => void) {
+    this.#call = call;
+    this.#giveUp = giveUp;
+    this.promise = call.then((begun) => begun.promise);
+    this.promise.catch(ignore);
+  }
+
+  get queuedBytes(): number {
+    return 0;
+  }
+
+  next(): Promise<Step> {
+    if (this.#isStopped) return Promise.resolve(done);
+    return quiet(this.#call.then((call) => call.next()));
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#giveUp(new SidecallError('ERR_SIDECALL_CANCELLED'));
+    this.#call.then((call) => call.stop(), ignore);
+  }
+
+  send(value: unknown): Promise<void> {
+    return quiet(this.#call.then((call) => call.send(value)));
+  }
+
+  end(): Promise<void> {
+    return quiet(this.#call.then((call) => call.end()));
+  }
+
+  cancel(reason: unknown): void {
+    this.#giveUp(reason);
+    this.#call.then((call) => call.cancel(reason), ignore);
+  }
+}
+
+/** What an interceptor that takes its time gives: a stream, once it has it. */
+export class LiftedCall implements StreamCall {
+  readonly promise: Promise<unknown>;
+  readonly queuedBytes = 0;
+  /** The stream, or why it is not waited for any longer. */
+  readonly #lifted: Promise<LiftedStream>;
+  /** The stream, however late it comes. */
+  readonly #arriving: Promise<LiftedStream>;
+  readonly #stopped: Promise<Step>;
+  #giveUp: (reason: unknown) => void = ignore;
+  #endReading: (step: Step) => void = ignore;
+  #isStopped = false;
+
+  constructor(lifted: Promise<unknown>) {
+    this.#arriving = quiet(lifted.then(checkLifted));
+    this.#lifted = quiet(
+      new Promise((resolve, reject) => {
+        this.#giveUp = reject;
+        this.#arriving.then(resolve, reject);
+      }),
+    );
+    this.#stopped = new Promise((resolve) => {
+      this.#endReading = resolve;
+    });
+    this.promise = this.#lifted;
+  }
+
+  next(): Promise<Step> {
+    if (this.#isStopped) return Promise.resolve(done);
+    const taken = this.#lifted.then((stream) => stream.next?.() ?? done);
+    return quiet(Promise.race([taken, this.#stopped]));
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#endReading(done);
+    this.#arriving.then((stream) => stream.return?.(), ignore);
+  }
+
+  send(value: unknown): Promise<void> {
+    return quiet(this.#lifted.then((stream) => stream.send?.(value)));
+  }
+
+  end(): Promise<void> {
+    return quiet(this.#lifted.then((stream) => stream.end?.())) as Promise<void>;
+  }
+
+  cancel(reason: unknown): void {
+    this.#giveUp(reason);
+    this.#arriving.then((stream) => {
+      if (stream.cancel === undefined) stream.return?.();
+      else stream.cancel(reason);
+    }, ignore);
+  }
+}
+
+/** Parts of what callers of streams hold. */
+interface LiftedStream {
+  next?(): Promise<Step>;
+  return?(): unknown;
+  send?(value: unknown): Promise<void>;
+  end?(): Promise<unknown>;
+  cancel?(reason: unknown): void;
+}
+
+/** @throws {TypeError} for what no interceptor may give for a stream. */
+export function checkLifted(result: unknown): LiftedStream {
+  if (typeof result === 'object' && result !== null) {
+    if ('next' in result || 'send' in result) return result as LiftedStream;
+    if (Symbol.asyncIterator in result) {
+      return (result as AsyncIterable<unknown>)[Symbol.asyncIterator]() as LiftedStream;
+    }
+  }
+  throw new TypeError('an interceptor of a stream must return what next() gave, or a stream');
+}
+
+/** A call that failed before it was one. */
+export class FailedCall implements StreamCall {
+  readonly promise: Promise<never>;
+  readonly queuedBytes = 0;
+
+  constructor(error: unknown) {
+    this.promise = rejected(error);
+  }
+
+  next(): Promise<Step> {
+    return this.promise;
+  }
+
+  stop(): void {}
+
+  send(): Promise<void> {
+    return this.promise;
+  }
+
+  end(): Promise<void> {
+    return this.promise;
+  }
+
+  cancel(): void {}
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// Messages both ways without calls.
+import { nodeError, SidecallError } from '../../base/errors.ts';
+import type { Metadata } from '../../base/metadata.ts';
+import type { Peer } from '../../base/peer.ts';
+import { rejected } from '../../base/quiet.ts';
+import type { CallOptions } from '../contract/call.ts';
+import { IdleWatch } from '../idle-timeout.ts';
+import type { ArrivedChannel } from '../serving/accept-channels.ts';
+import type { ChannelCore } from '../streams/channel-halves.ts';
+import { checkWait, type WaitOptions, waitFor } from '../wait.ts';
+
+/** Options of the end that opens a channel. */
+export interface ChannelOptions extends Pick<CallOptions, 'timeoutMs' | 'signal' | 'metadata'> {
+  /** What the other end accepts it by: 1 to 256 bytes. */
+  readonly name: string;
+  /** As with methods. Both ends choose for themselves. */
+  readonly priority?: 'normal' | 'bulk' | undefined;
+  /** As `windowBytes` of a call. */
+  readonly windowBytes?: number | undefined;
+  /** Milliseconds without a message in either direction after which it ends. Default: none. */
+  readonly idleTimeoutMs?: number | undefined;
+}
+
+/** Options of the end that accepts channels. */
+export type AcceptOptions = Pick<ChannelOptions, 'name' | 'priority' | 'idleTimeoutMs'>;
+
+/** Options of byte streams, at both ends. */
+export interface HalfOpenOptions {
+  /** Our half stays open when the peer has ended its own: `end()` ends it. Default: it ends, too, as with a `net.Socket`. */
+  readonly allowHalfOpen?: boolean | undefined;
+}
+
+/** Options of the end that opens a byte stream. */
+export interface DuplexOptions extends ChannelOptions, HalfOpenOptions {}
+
+/** Options of the end that accepts byte streams. */
+export interface AcceptDuplexOptions extends AcceptOptions, HalfOpenOptions {}
+
+/** Called with what arrives on a channel, one at a time. */
+export interface ChannelSubscriber<T> {
+  /** A message. The next one comes when the promise it returned has settled; a rejection cancels the channel. */
+  readonly message: (message: T) => unknown;
+  /** The peer has ended its half. */
+  readonly end?: (() => void) | undefined;
+  /** The channel is over otherwise. */
+  readonly error?: ((error: unknown) => void) | undefined;
+}
+
+/**
+ * One end of a channel: messages of one codec in both directions, each with its own flow control. Iterate
+ * it once for what comes in; leaving the loop before the end cancels the channel.
+ */
+export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
+  /** What it was opened by. */
+  readonly name: string;
+  /** Key-values that the opening end sent. */
+  readonly metadata: Metadata;
+  /** Who is at the other end. */
+  readonly peer: Peer;
+  /**
+   * Resolves when both halves have ended and arrived; rejects where the channel was given up, timed out or
+   * lost. A rejection that nobody awaits is dropped.
+   */
+  readonly closed: Promise<void>;
+  readonly #core: ChannelCore;
+  #isSubscribed = false;
+
+  /** @internal */
+  constructor({ core, name, metadata, peer }: ArrivedChannel, idleTimeoutMs: number | undefined) {
+    this.#core = core;
+    this.name = name;
+    this.metadata = metadata;
+    this.peer = peer;
+    this.closed = core.closed;
+    if (idleTimeoutMs !== undefined) new IdleWatch(core, idleTimeoutMs);
+  }
+
+  /** Bytes that wait on this side: messages to be taken, and messages to be admitted. */
+  get queuedBytes(): number {
+    return this.#core.reader.queuedBytes + this.#core.writer.waitingBytes;
+  }
+
+  /**
+   * Sends a message. Resolves when it was admitted: until then its bytes must not change. Any number may be
+   * under way; they arrive in the order of the calls.
+   * @throws (as rejection) `END_OF_STREAM` after `end()`, `ENCODE`, `MESSAGE_TOO_LARGE`,
+   * `DEADLINE_EXCEEDED` and `signal.reason` for this message alone, or why the channel is over.
+   */
+  send(message: Input, options?: WaitOptions): Promise<void> {
+    const { writer } = this.#core;
+    if (options === undefined) return writer.send(message);
+    checkWait('send()', options);
+    if (options.signal?.aborted === true) return rejected(options.signal.reason);
+    const sent = writer.send(message);
+    return waitFor(sent, options, (reasonOf) => writer.giveUp(sent, reasonOf));
+  }
+
+  /** The next message; `done` once the peer has ended. Giving up the wait loses no message. */
+  next(options?: WaitOptions): Promise<IteratorResult<T, undefined>> {
+    const { reader } = this.#core;
+    type Next = Promise<IteratorResult<T, undefined>>;
+    if (options === undefined) return reader.next() as Next;
+    checkWait('next()', options);
+    if (options.signal?.aborted === true) return rejected(options.signal.reason);
+    const arrived = reader.next();
+    return waitFor(arrived, options, (reasonOf) => {
+      if (!reader.forget(arrived)) return false;
+      reasonOf('no');
+      return true;
+    }) as Next;
+  }
+
+  /** Ends our half. Resolves when the peer has everything; it may go on sending. Twice is once. */
+  end(): Promise<void> {
+    return this.#core.end();
+  }
+
+  /** Gives the channel up at once: what waits rejects with `reason` (default `CANCELLED`), at both ends. */
+  cancel(reason?: unknown): void {
+    this.#core.abort(
+      reason ?? new SidecallError('ERR_SIDECALL_CANCELLED', 'the channel was given up'),
+    );
+  }
+
+  /** `break` in a loop: as {@link Channel.cancel}, without a word. */
+  return(): Promise<IteratorResult<T, undefined>> {
+    return this.#core.reader.return() as Promise<IteratorResult<T, undefined>>;
+  }
+
+  /**
+   * Calls back instead of being iterated: one message at a time, and the peer has its window back when the
+   * promise that `message` returned has settled.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` the second time.
+   */
+  subscribe(subscriber: ChannelSubscriber<T>): void {
+    if (this.#isSubscribed) {
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', 'subscribe() was called before');
+    }
+    if (typeof subscriber?.message !== 'function') {
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'subscribe() needs a function `message`');
+    }
+    this.#isSubscribed = true;
+    void this.#feed(subscriber);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** Ends our half, and takes no interest in what the peer still sends: that is dropped until it ends, too. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    void this.#feed({ message: () => undefined });
+    await this.end().catch(() => undefined);
+  }
+
+  async #feed({ message, end, error }: ChannelSubscriber<T>): Promise<void> {
+    try {
+      for (;;) {
+        const step = await this.next();
+        if (step.done === true) break;
+        await message(step.value);
+      }
+    } catch (reason) {
+      this.cancel(reason);
+      error?.(reason);
+      return;
+    }
+    end?.();
+  }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Opening channels, and what both ends may say of them.
+import { nodeError } from '../../base/errors.ts';
+import { fixed, ranges } from '../../base/limits.ts';
+import { checkInteger, checkKeys } from '../../base/misuse.ts';
+import type { Caller } from '../calling/caller.ts';
+import { checkCallOptions } from '../contract/call.ts';
+import type { Codec } from '../contract/codec.ts';
+import { checkPriority } from '../contract/service.ts';
+import type { Link } from '../sending/session-shared.ts';
+import type { ArrivedChannel } from '../serving/accept-channels.ts';
+import type { ChannelCore } from '../streams/channel-halves.ts';
+import type { AcceptOptions, ChannelOptions, HalfOpenOptions } from './channel.ts';
+
+const openNames = [
+  'name',
+  'priority',
+  'windowBytes',
+  'idleTimeoutMs',
+  'timeoutMs',
+  'signal',
+  'metadata',
+];
+
+/** @throws {TypeError | RangeError} for misuse. */
+export function openChannel(
+  session: Link & { readonly caller: Caller },
+  kind: number,
+  codec: Codec<unknown>,
+  options: ChannelOptions,
+): ArrivedChannel {
+  checkKeys('the options of a channel', options, openNames);
+  checkChannel(options);
+  const { name, priority, idleTimeoutMs: _, ...callOptions } = options;
+  checkCallOptions(callOptions);
+  const callable = {
+    name,
+    kind,
+    request: codec,
+    response: codec,
+    isBulk: priority === 'bulk',
+    isIdempotent: false,
+  };
+  const call = session.caller.open(callable, undefined, callOptions);
+  const core = call.channel as ChannelCore;
+  return { core, name, metadata: options.metadata ?? {}, peer: session.peer };
+}
+
+/** @throws {TypeError | RangeError} for misuse. */
+export function checkAccept(what: string, options: AcceptOptions): void {
+  checkKeys(what, options, ['name', 'priority', 'idleTimeoutMs']);
+  checkChannel(options);
+}
+
+/** @throws {TypeError} where `allowHalfOpen` is something else than true or false. */
+export function checkHalfOpen<T extends HalfOpenOptions>(what: string, options: T): T {
+  const { allowHalfOpen } = options ?? {};
+  if (allowHalfOpen === undefined || typeof allowHalfOpen === 'boolean') return options;
+  throw nodeError(
+    TypeError,
+    'ERR_INVALID_ARG_TYPE',
+    `${what}: allowHalfOpen must be true or false`,
+  );
+}
+
+function checkChannel({ name, priority, idleTimeoutMs }: AcceptOptions): void {
+  const bytes = typeof name === 'string' ? Buffer.byteLength(name) : 0;
+  if (bytes === 0 || bytes > fixed.methodNameMaxBytes) {
+    const words = `a channel needs a name of 1 to ${fixed.methodNameMaxBytes} bytes in its options`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
+  checkPriority('channel', priority);
+  if (idleTimeoutMs !== undefined) {
+    checkInteger('idleTimeoutMs', idleTimeoutMs, ranges.idleTimeoutMs);
+  }
+}

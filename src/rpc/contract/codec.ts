@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// How values become bytes: the interface, and the codec that leaves them as they are.
+
+import { wordsOf } from '../../base/error-text.ts';
+import { SidecallError } from '../../base/errors.ts';
+
+/**
+ * Turns values into bytes and back. Stateless: one codec serves any number of calls. `T` is what it decodes
+ * to, `Input` what it encodes, where that is wider.
+ */
+export interface Codec<T, Input = T> {
+  /** Short name, for errors and listings. */
+  readonly name: string;
+  /**
+   * The bytes of `value`, or its text, which travels as UTF-8. They must not change until the call
+   * has settled. What it throws fails the call with `ENCODE`.
+   */
+  encode(value: Input): Uint8Array | string;
+  /**
+   * What `encode` gave changes with the next `encode`: it is copied where it has to wait. Left out: it stays.
+   */
+  readonly reusesBytes?: boolean | undefined;
+  /**
+   * `decode` may return a value that shares the memory it was given, where it owns it. Left out: it copies
+   * what it keeps, and the memory is used again for the next long message.
+   */
+  readonly keepsBytes?: boolean | undefined;
+  /**
+   * The value in `bytes`, which come from a peer and prove nothing. Unless `isOwned`, the memory is
+   * reused when this returns: copy what is kept. What it throws fails the call with `DECODE`.
+   */
+  decode(bytes: Uint8Array, isOwned: boolean): T;
+  /**
+   * A decoded value as plain data (objects without a class, arrays, bytes, texts, numbers), for
+   * those who can be given nothing else: pages of Electron. Left out: it is plain already. What it
+   * throws fails the call with `ENCODE`.
+   */
+  plain?(value: T): unknown;
+}
+
+/** Raw bytes, uninterpreted. The receiver gets its own copy. */
+export const bytes: Codec<Uint8Array> = {
+  name: 'bytes',
+  keepsBytes: true,
+  encode(value) {
+    if (value instanceof Uint8Array) return value;
+    throw new TypeError(`a Uint8Array is needed, got ${typeof value}`);
+  },
+  decode: (view, isOwned) => (isOwned ? view : Buffer.from(view)),
+};
+
+/** Encodes, and turns a refusal into `ENCODE`. */
+export function encodeWith<T>(codec: Codec<unknown, T>, value: T): Uint8Array | string {
+  let encoded: unknown;
+  try {
+    encoded = codec.encode(value);
+  } catch (cause) {
+    throw new SidecallError('ERR_SIDECALL_ENCODE', `codec '${codec.name}': ${wordsOf(cause)}`, {
+      cause,
+    });
+  }
+  if (typeof encoded === 'string' || encoded instanceof Uint8Array) return encoded;
+  const words = `codec '${codec.name}' must encode to a string or a Uint8Array`;
+  throw new SidecallError('ERR_SIDECALL_ENCODE', words);
+}
+
+/** Decodes, and turns a refusal into `DECODE`. The words never hold a byte of the payload. */
+export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolean): T {
+  try {
+    return codec.decode(view, isOwned);
+  } catch (cause) {
+    // No cause: JSON.parse quotes the text it refused, and errors end up in logs.
+    const kind = cause instanceof Error ? cause.name : typeof cause;
+    const words = `codec '${codec.name}' refused a message of ${view.byteLength} bytes (${kind})`;
+    const error = new SidecallError('ERR_SIDECALL_DECODE', words);
+    if (cause instanceof RefusedValue) refusals.set(error, cause.details);
+    throw error;
+  }
+}
+
+/** Bytes that have to wait, in memory of their own where their codec will use its memory again. */
+export function keepWaiting<T>(codec: Codec<unknown>, body: T): T | Uint8Array {
+  return codec.reusesBytes === true && body instanceof Uint8Array ? new Uint8Array(body) : body;
+}
+
+/** What a schema says of a value. Only its sender is told. */
+export class RefusedValue extends Error {
+  readonly details: unknown;
+
+  constructor(words: string, details: unknown) {
+    super(words);
+    this.name = 'RefusedValue';
+    this.details = details;
+  }
+}
+
+const refusals = new WeakMap<object, unknown>();
+
+/** What a schema said where {@link decodeWith} threw this, or undefined. */
+export function refusalDetails(error: unknown): unknown {
+  return typeof error === 'object' && error !== null ? refusals.get(error) : undefined;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Functions around calls, of one type for both sides.
+import { nodeError } from '../../base/errors.ts';
+import type { CallContext, CallOptions } from './call.ts';
+import type { MethodKind } from './service.ts';
+
+/** A call on its way, as an interceptor sees it. */
+export interface InterceptedCall {
+  /** Wire name of the method: `Indexer.add`. */
+  readonly method: string;
+  readonly kind: MethodKind;
+  readonly side: 'caller' | 'handler';
+  /** The request; requests of a stream as something to iterate, or undefined where they will be sent. */
+  readonly request: unknown;
+  /** What the caller said of the call. On the caller's side only. */
+  readonly options: CallOptions | undefined;
+  /** What the handler sees of the call. On the handler's side only. */
+  readonly ctx: CallContext | undefined;
+}
+
+/**
+ * Around a call: looks at it or changes it (`next({ ...call, request })`), and returns what `next` returned
+ * or something of the same kind: a promise, a stream, or what a handler gives. What it throws fails the
+ * call, on the handler's side as if the handler had thrown it.
+ */
+export type Interceptor = (
+  call: InterceptedCall,
+  next: (call: InterceptedCall) => unknown,
+) => unknown;
+
+/** @throws {TypeError} where something else than a list of functions is given. */
+export function checkInterceptors(
+  what: string,
+  interceptors: readonly Interceptor[] | undefined,
+): readonly Interceptor[] {
+  if (interceptors === undefined) return [];
+  const isList = Array.isArray(interceptors);
+  if (isList && interceptors.every((interceptor) => typeof interceptor === 'function')) {
+    return interceptors;
+  }
+  const words = `${what}: interceptors must be a list of functions`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+}
+
+/** The first of the list is the outermost. */
+export function around(
+  interceptors: readonly Interceptor[],
+  call: (call: InterceptedCall) => unknown,
+): (call: InterceptedCall) => unknown {
+  return interceptors.reduceRight<(call: InterceptedCall) => unknown>(
+    (next, interceptor) => (intercepted) => interceptor(intercepted, next),
+    call,
+  );
+}

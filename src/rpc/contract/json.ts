@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// JSON, with bytes beside it.
+import { isUtf8 } from 'node:buffer';
+import { fixed } from '../../base/limits.ts';
+import type { Codec } from './codec.ts';
+import { attach, attachmentsMark, detach, joinParts, splitParts } from './json-bytes.ts';
+import type { IfJson } from './jsonable.ts';
+
+const nothing = new Uint8Array(0);
+
+// biome-ignore lint/suspicious/noExplicitAny: JSON of any type; contracts narrow it
+const jsonCodec: Codec<any> = {
+  name: 'json',
+  encode(value: unknown) {
+    // Nothing at all is a message of no bytes, so that methods may take and return nothing.
+    if (value === undefined) return nothing;
+    const detached = detach(value);
+    const text = JSON.stringify(detached.value) as string | undefined;
+    if (text === undefined) throw new TypeError(`JSON cannot carry a ${typeof value}`);
+    return detached.attachments.length === 0 ? text : joinParts(text, detached.attachments);
+  },
+  decode(view): unknown {
+    if (view.byteLength === 0) return undefined;
+    if (view[0] !== attachmentsMark) return parse(view);
+    const { text, attachments } = splitParts(view);
+    return attach(parse(text), attachments);
+  },
+};
+
+/**
+ * JSON. `Uint8Array`s anywhere in a value (and so `Buffer`s) travel as bytes, at most 64 in a
+ * message, and arrive as `Uint8Array`s. `undefined` alone is a message of no bytes. Numbers,
+ * duplicate keys and lone surrogates are as `JSON.parse` has them; `__proto__` becomes an own key
+ * like any other. A `Date` arrives as a string, as `JSON.stringify` has it, so a type that promises
+ * one is refused by the compiler; a `bigint`, a `Map`, a `Set`, a `Promise` and an `AbortSignal`
+ * fail the call with `ENCODE`.
+ */
+export function json<T>(): IfJson<T, Codec<T>> {
+  return jsonCodec as IfJson<T, Codec<T>>;
+}
+
+/** @throws {Error} for what is no JSON, or is nested too deep for whoever walks it. */
+function parse(view: Uint8Array): unknown {
+  if (!isUtf8(view)) throw new TypeError('the bytes are not UTF-8');
+  const buffer = Buffer.from(view.buffer, view.byteOffset, view.byteLength);
+  if (isDeeperThan(buffer, fixed.jsonDepthMax)) {
+    throw new TypeError(`JSON nested deeper than ${fixed.jsonDepthMax}`);
+  }
+  return JSON.parse(buffer.toString('utf8'));
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** Below this a scan is as fast as finding out whether one is needed. */
+const scannedBytes = 512;
+
+/** Opening brackets, wherever they stand, by searches that are ten times as fast as a look at each byte. */
+function hasBrackets(buffer: Buffer, count: number): boolean {
+  let found = 0;
+  for (const bracket of [0x7b, 0x5b]) {
+    for (let at = buffer.indexOf(bracket); at !== -1; at = buffer.indexOf(bracket, at + 1)) {
+      found += 1;
+      if (found === count) return true;
+    }
+  }
+  return false;
+}
+
+/** One scan of the brackets outside strings. Broken JSON may answer anything: the parser refuses it. */
+function isDeeperThan(view: Buffer, max: number): boolean {
+  if (view.byteLength <= max) return false;
+  if (view.byteLength > scannedBytes && !hasBrackets(view, max + 1)) return false;
+  let depth = 0;
+  const end = view.byteLength;
+  for (let at = 0; at < end; at += 1) {
+    const byte = view[at] as number;
+    if (byte === quote) {
+      at += 1;
+      while (at < end && view[at] !== quote) at += view[at] === backslash ? 2 : 1;
+    } else if (byte === 0x7b || byte === 0x5b) {
+      depth += 1;
+      if (depth > max) return true;
+    } else if (byte === 0x7d || byte === 0x5d) depth -= 1;
+  }
+  return false;
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+// Messages in memory that is lent: a block that the sender fills in place, a lease that the receiver gives
+// back. The idea is that of shmipc-go's Reserve and ReadBytes, with an owner for each end.
+
+import { giveBuffer } from '../../base/buffer-pool.ts';
+import { nodeError, SidecallError } from '../../base/errors.ts';
+import type { LentBytes, OwnBlock } from '../../wire/transport.ts';
+import { type Codec, encodeWith } from './codec.ts';
+
+/** Methods of a `Uint8Array` that store into it. */
+type Mutator = 'set' | 'fill' | 'copyWithin' | 'reverse' | 'sort';
+
+/**
+ * Bytes to be read: a `Uint8Array` whose elements are read-only and whose storing methods are not callable.
+ * It goes wherever a `Uint8Array` goes. NOTE: where `lease.copied` is false, a store by other ways (a cast, a
+ * `subarray()`, a function that writes what it is given) ends the process: the memory is mapped read-only.
+ */
+export type ReadonlyBytes = Readonly<Omit<Uint8Array, Mutator>> & {
+  readonly [Name in Mutator]: never;
+};
+
+/** Whose blocks a session may send. */
+export type BlockOwner = object;
+
+/**
+ * Memory for one message, to be filled in place; from `session.allocate()`. Give it to one call, `send()` or
+ * answer, which takes it over, whatever becomes of that; or give it back with {@link Block.free}.
+ */
+export class Block implements Disposable {
+  /** Its length in bytes, also after it was sent. */
+  readonly byteLength: number;
+  readonly #owner: BlockOwner;
+  readonly #own: OwnBlock | undefined;
+  #memory: Buffer | undefined;
+
+  /** @internal Blocks come from `session.allocate()`. */
+  constructor(owner: BlockOwner, memory: Buffer, own: OwnBlock | undefined) {
+    this.#owner = owner;
+    this.#memory = memory;
+    this.#own = own;
+    this.byteLength = memory.byteLength;
+  }
+
+  /**
+   * The memory, of which every byte is sent. In place, what it holds before it is filled is left over from
+   * others of this session; else it is zero. @throws {SidecallError} `LEASE_RELEASED` once it was sent or freed.
+   */
+  get bytes(): Buffer {
+    if (this.#memory === undefined) {
+      throw new SidecallError('ERR_SIDECALL_LEASE_RELEASED', 'the block was sent or freed');
+    }
+    return this.#memory;
+  }
+
+  /** The peer can read it where it lies. False: it is ordinary memory, and sending copies it. */
+  get inPlace(): boolean {
+    return this.#own !== undefined;
+  }
+
+  /** Gives it back unsent. Twice is once; nothing once it was sent. */
+  free(): void {
+    if (this.#memory === undefined) return;
+    if (this.#own !== undefined) mark(this.#memory.buffer);
+    this.#memory = undefined;
+    this.#own?.free();
+  }
+
+  [Symbol.dispose](): void {
+    this.free();
+  }
+
+  /** @throws {TypeError} always: a block is a message of the codec `leased`, and no value in another. */
+  toJSON(): never {
+    const words = 'a Block is a message of the codec leased; it cannot be a value in JSON';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+  }
+
+  /** @internal It is sent: nobody writes from here on. @throws {SidecallError} `LEASE_RELEASED`. */
+  take(): Block | Buffer {
+    const memory = this.bytes;
+    this.#memory = undefined;
+    if (this.#own === undefined) return memory;
+    mark(memory.buffer);
+    this.#own.seal();
+    return this;
+  }
+
+  /** @internal Its bytes as ordinary memory; it is given back. @throws {SidecallError} `LEASE_RELEASED`. */
+  copyOut(): Buffer {
+    const memory = this.bytes;
+    const copy = this.#own === undefined ? memory : Buffer.from(memory);
+    this.free();
+    return copy;
+  }
+
+  /** @internal It belongs to this session. */
+  isOf(owner: BlockOwner): boolean {
+    return this.#owner === owner;
+  }
+
+  /** @internal For the transport. NOTE: only of a block that was taken in place. */
+  get own(): OwnBlock {
+    return this.#own as OwnBlock;
+  }
+
+  /** @internal Taken, and not sent after all. Nothing once the peer has it. */
+  discard(): void {
+    this.#own?.free();
+  }
+}
+
+/** An encoded message: bytes, text that travels as UTF-8, or a block that the peer reads where it lies. */
+export type Body = Uint8Array | string | Block;
+
+/**
+ * Encodes for a session. `mayLend` false: there is no room for a reference beside what else the frame holds.
+ * @throws {SidecallError} `ENCODE`, or `LEASE_RELEASED` for a block that was sent or freed.
+ */
+export function encodeBody(
+  owner: BlockOwner,
+  codec: Codec<unknown>,
+  value: unknown,
+  mayLend = true,
+): Body {
+  if (!isLeased(codec) || !(value instanceof Block)) {
+    const body = encodeWith(codec, value);
+    if (typeof body !== 'string' && isReleased(body)) throw detachedError(`codec '${codec.name}'`);
+    return body;
+  }
+  if (!value.isOf(owner)) {
+    const words = 'the block belongs to another session; send a copy of its bytes';
+    throw new SidecallError('ERR_SIDECALL_ENCODE', words);
+  }
+  return mayLend ? value.take() : value.copyOut();
+}
+
+/** Its length in bytes, as it travels. */
+export function bodyBytesOf(body: Body): number {
+  return typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+}
+
+/** What of it goes through the lane: nothing of a block but its reference. */
+export function queuedBytesOf(body: Body, bodyBytes: number): number {
+  return body instanceof Block ? 0 : bodyBytes;
+}
+
+/** Frees the block that a message is, if it is one. */
+export function discard(body: unknown): void {
+  if (body instanceof Block) body.discard();
+}
+
+/** Frees a value that was never encoded, if it is a block. */
+export function freeValue(value: unknown): void {
+  if (value instanceof Block) value.free();
+}
+
+/**
+ * A message to be given back. In a handler the request is given back when the handler has settled, unless
+ * {@link Lease.keep} was called; all others belong to whoever received them. What is collected unreleased is
+ * given back then.
+ */
+export class Lease implements Disposable {
+  /** Length of the message in bytes, also after it was released. */
+  readonly byteLength: number;
+  /** The bytes are a copy of our own. False: they lie in the peer's memory. */
+  readonly copied: boolean;
+  #bytes: Uint8Array | undefined;
+  readonly #release: (bytes: Uint8Array) => void;
+  #isKept = false;
+
+  /** @internal Leases are received. */
+  constructor(bytes: Uint8Array, copied: boolean, release: (bytes: Uint8Array) => void) {
+    this.#bytes = bytes;
+    this.#release = release;
+    this.copied = copied;
+    this.byteLength = bytes.byteLength;
+  }
+
+  /**
+   * The message. NOTE: a peer can change bytes in place while they are read; only a trusted one lends them.
+   * @throws {SidecallError} `LEASE_RELEASED` once it was released.
+   */
+  get bytes(): ReadonlyBytes {
+    if (this.#bytes === undefined) {
+      const words = 'the lease was released; in a handler keep() makes it last longer';
+      throw new SidecallError('ERR_SIDECALL_LEASE_RELEASED', words);
+    }
+    return this.#bytes as ReadonlyBytes;
+  }
+
+  /**
+   * Gives the memory back; views of it have length 0 from then on. Twice is once. NOTE: nothing may read it
+   * any more: release behind a pending `fs.write()`, not beside it.
+   */
+  release(): void {
+    const bytes = this.#bytes;
+    if (bytes === undefined) return;
+    this.#bytes = undefined;
+    this.#release(bytes);
+  }
+
+  /** In a handler: it is not given back when the handler settles, but by {@link Lease.release}. */
+  keep(): this {
+    this.#isKept = true;
+    return this;
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
+
+  /** @internal Its handler settled. */
+  settle(): void {
+    if (!this.#isKept) this.release();
+  }
+
+  /** @internal Does a view look into it? */
+  isUnder(view: Uint8Array): boolean {
+    return this.#bytes?.buffer === view.buffer;
+  }
+}
+
+/**
+ * Raw bytes in memory that is lent, where {@link bytes} gives fresh memory for each message: a {@link Block}
+ * (or any `Uint8Array`) goes out, a {@link Lease} comes in. With the option `leases: 'in-place-trusted'` and a
+ * block of the peer's it is read where it was written; else it is one copy, in memory that is used again.
+ */
+export const leased: Codec<Lease, Block | Uint8Array> = {
+  name: 'leased',
+  encode(value) {
+    if (value instanceof Block) return value.copyOut(); // under a codec of somebody's own
+    if (value instanceof Uint8Array) return value;
+    throw new TypeError(`a Block or a Uint8Array is needed, got ${kindOf(value)}`);
+  },
+  decode: (view) => copiedLease(new Uint8Array(view), undefined),
+};
+
+/** Does it take leases? */
+export function isLeased(codec: Codec<unknown> | undefined): boolean {
+  return (codec as unknown) === leased;
+}
+
+/** Over bytes of our own; `pooled`: the memory under them, which goes back to the pool. */
+export function copiedLease(bytes: Uint8Array, pooled: Buffer | undefined): Lease {
+  return new Lease(bytes, true, (view) => {
+    const memory = view.buffer as ArrayBuffer;
+    const moved = detach(memory);
+    if (moved === undefined) return;
+    if (pooled !== undefined && giveBuffer(Buffer.from(moved))) return;
+    // A job of the thread pool may still read it, and keeps the object that it was given.
+    outlived.register(memory, moved);
+  });
+}
+
+/** Over the peer's memory. */
+export function lentLease(lent: LentBytes): Lease {
+  return new Lease(lent.bytes, false, ({ buffer }) => {
+    mark(buffer);
+    lent.release();
+  });
+}
+
+/** Gives back a value that nobody will get, if it is a lease. */
+export function releaseValue(value: unknown): void {
+  if (value instanceof Lease) value.release();
+}
+
+// Memory that lives as long as the array buffer that it was moved out of.
+const outlived = new FinalizationRegistry<ArrayBuffer>(() => undefined);
+// Array buffers of leases and blocks that were given back: an empty view of one is no empty message.
+// A mark on the object: a WeakSet costs collections more than all leases do.
+const released = Symbol('released');
+type Marked = ArrayBufferLike & { [released]?: true };
+
+/** The memory under another name; the old one has length 0. undefined: somebody else has it. */
+function detach(memory: ArrayBuffer): ArrayBuffer | undefined {
+  mark(memory);
+  if (memory.byteLength === 0) return undefined;
+  const { transfer } = memory as ArrayBuffer & { transfer?: () => ArrayBuffer };
+  try {
+    return transfer?.call(memory) ?? structuredClone(memory, { transfer: [memory] });
+  } catch {
+    return undefined; // marked as not to be transferred: it stays readable until it is collected
+  }
+}
+
+function mark(memory: Marked): void {
+  memory[released] = true;
+}
+
+/** Bytes that were given back before they were sent. */
+function isReleased(view: Uint8Array): boolean {
+  return view.byteLength === 0 && (view.buffer as Marked)[released] === true;
+}
+
+/** The bytes of a message have gone since it was encoded. */
+export function isDetached(body: Body, bodyBytes: number): boolean {
+  return body instanceof Uint8Array && body.byteLength !== bodyBytes;
+}
+
+/** @param what the method or channel. */
+export function detachedError(what: string): SidecallError {
+  const words = `${what}: the bytes of the message were released, or transferred, before they were sent`;
+  return new SidecallError('ERR_SIDECALL_LEASE_RELEASED', words, { delivered: 'no' });
+}
+
+function kindOf(value: unknown): string {
+  return value instanceof Lease ? 'a Lease (send lease.bytes)' : typeof value;
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// The windows of a session and of its streams, in bytes: what each side may still send, and what it owes.
+// What waits for different things has windows of its own: answers are taken as they arrive, requests wait
+// for handlers, messages of streams for whoever reads them, notifications for the one before. So a session
+// whose requests are stuck behind busy handlers can still be answered, and one whose streams nobody reads
+// still calls.
+
+import { fixed, leastSessionWindow, type SessionLimits } from '../../base/limits.ts';
+import { protocol } from '../../wire/frame.ts';
+
+/** Which window of the session a message counts in; also the `slot` of a credit frame. */
+export const Window = { requests: 0, answers: 1, streams: 2, notifications: 3 } as const;
+
+/** Limits that windows follow from. */
+type WindowLimits = Pick<SessionLimits, 'streamWindowBytes' | 'receiveMaxBytes'>;
+
+/** What a message takes from a window: empty ones count too, or they would be unbounded. */
+export function chargeOf(messageBytes: number): number {
+  return messageBytes + fixed.messageOverheadBytes;
+}
+
+/** The sender's half. A message may go while any credit is left, so the bound is window + 1 message. */
+export class SendCredit {
+  #left: number;
+
+  constructor(initialBytes: number) {
+    this.#left = initialBytes;
+  }
+
+  /** Bytes that may still be sent; below 0 where the last message was longer than what was left. */
+  get left(): number {
+    return this.#left;
+  }
+
+  get hasCredit(): boolean {
+    return this.#left > 0;
+  }
+
+  spend(charge: number): void {
+    this.#left -= charge;
+  }
+
+  /** @throws {SidecallError} `PROTOCOL` for more than any window holds. */
+  grant(bytes: number): void {
+    this.#left += bytes;
+    if (this.#left > Number.MAX_SAFE_INTEGER / 2) throw protocol('credit beyond any window');
+  }
+}
+
+/** The windows of the session that we send into, by {@link Window}. */
+export function sendCredits(remote: WindowLimits): readonly SendCredit[] {
+  const least = leastSessionWindow(remote);
+  const sizes = [least, least, least, remote.streamWindowBytes];
+  return sizes.map((bytes) => new SendCredit(bytes));
+}
+
+/** The receiver's half: what the peer has used, and what is given back in batches. */
+export class ReceiveCredit {
+  readonly #windowBytes: number;
+  readonly #beyondMax: number;
+  #granted: number;
+  #used = 0;
+  #owed = 0;
+
+  /**
+   * `lastMaxBytes`: the longest message, which may begin with the last byte of credit. Messages of several streams overtake
+   * each other behind that, so the sum counts, in any order. Left out: all come in order.
+   */
+  constructor(windowBytes: number, initiallyGranted: number, lastMaxBytes?: number) {
+    this.#windowBytes = windowBytes;
+    this.#granted = initiallyGranted;
+    this.#beyondMax = lastMaxBytes === undefined ? 0 : chargeOf(lastMaxBytes);
+  }
+
+  /** What the peer could not know from the hello; sent as the first grant. */
+  get initialGrant(): number {
+    return this.#windowBytes - this.#granted;
+  }
+
+  noteInitialGrant(): void {
+    this.#granted = this.#windowBytes;
+  }
+
+  /** A message began. @throws {SidecallError} `PROTOCOL` where the peer had no credit left. */
+  take(charge: number): void {
+    const isWithin =
+      this.#used < this.#granted || this.#used + charge < this.#granted + this.#beyondMax;
+    if (!isWithin) throw protocol('message without credit');
+    this.#used += charge;
+  }
+
+  /** Bytes of messages that have arrived and were not given back. */
+  get held(): number {
+    return this.#used - this.#owed;
+  }
+
+  /** Bytes that were given back and that the peer was not told of yet. */
+  get owed(): number {
+    return this.#owed;
+  }
+
+  /** The peer would run dry before the next batch. */
+  get isDue(): boolean {
+    return this.#owed > 0 && this.#owed >= this.#granted - this.#used;
+  }
+
+  /** The application took it. Returns what is to be granted now: 0, or a batch. */
+  giveBack(charge: number): number {
+    this.#owed += charge;
+    // A quarter of the window, to send few frames; sooner where the peer would run dry before that.
+    const left = this.#granted - this.#used;
+    if (this.#owed < this.#windowBytes / 4 && this.#owed < left) return 0;
+    return this.flush();
+  }
+
+  /** Everything that is owed, to be granted now. */
+  flush(): number {
+    const batch = Math.min(this.#owed, 0xffff_ffff);
+    this.#owed -= batch;
+    this.#used -= batch;
+    return batch;
+  }
+}
+
+/** The windows of the session that we grant, by {@link Window}. */
+export function receiveCredits(own: SessionLimits): readonly ReceiveCredit[] {
+  const least = leastSessionWindow(own);
+  const { streamWindowBytes, receiveMaxBytes } = own;
+  const shared = (): ReceiveCredit =>
+    new ReceiveCredit(own.sessionWindowBytes, least, receiveMaxBytes);
+  // Notifications of a session are one stream.
+  return [shared(), shared(), shared(), new ReceiveCredit(streamWindowBytes, streamWindowBytes)];
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Method names travel once per session and are numbers after that.
+import { isUtf8 } from 'node:buffer';
+import { fixed } from '../../base/limits.ts';
+import { protocol } from '../../wire/frame.ts';
+
+/** Names that we have announced. */
+export class AnnouncedNames {
+  readonly #numbers = new Map<string, number>();
+
+  /** The number, or undefined where the name has to be announced first. */
+  numberOf(name: string): number | undefined {
+    return this.#numbers.get(name);
+  }
+
+  /** The number of a new name; undefined behind the 4,096th, which travels with each of its calls instead. */
+  announce(name: string): number | undefined {
+    const number = this.#numbers.size;
+    if (number >= fixed.methodsMax) return undefined;
+    this.#numbers.set(name, number);
+    return number;
+  }
+}
+
+/** A name of `wantedBytes` bytes. @throws {SidecallError} `PROTOCOL` for what is no proper name. */
+export function methodName(bytes: Uint8Array, wantedBytes: number): string {
+  const isLength = bytes.byteLength === wantedBytes && wantedBytes <= fixed.methodNameMaxBytes;
+  if (!isLength || wantedBytes === 0 || !isUtf8(bytes)) throw protocol('method name that is none');
+  return Buffer.from(bytes).toString('utf8');
+}
+
+/** Names that the peer has announced. */
+export class LearntNames {
+  readonly #names: string[] = [];
+
+  /** @throws {SidecallError} `PROTOCOL` for a number out of turn, too many, or no proper name. */
+  learn(number: number, bytes: Uint8Array): void {
+    if (number !== this.#names.length) throw protocol('method number out of turn');
+    if (number >= fixed.methodsMax) throw protocol('method name too many');
+    this.#names.push(methodName(bytes, bytes.byteLength));
+  }
+
+  /** @throws {SidecallError} `PROTOCOL` for a number that was never announced. */
+  nameOf(number: number): string {
+    const name = this.#names[number];
+    if (name === undefined) throw protocol('method number that it had not announced');
+    return name;
+  }
+}

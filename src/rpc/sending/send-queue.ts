@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+// Which frame goes next: control first, then whole messages and pieces of long ones in turn. The only
+// send queue.
+import { SidecallError } from '../../base/errors.ts';
+import { Fifo } from '../../base/fifo.ts';
+import { fixed } from '../../base/limits.ts';
+import { FrameFlag, HeaderWriter } from '../../wire/frame.ts';
+import type { Transport } from '../../wire/transport.ts';
+import { Block, type Body } from '../contract/leases.ts';
+import type { WaitingPlace } from '../stalls.ts';
+import { chargeOf } from './credit.ts';
+
+/** What the queue keeps of a stream that sends. */
+export interface SendingStream {
+  readonly slot: number;
+  readonly generation: number;
+  /** The sender may reuse its bytes as soon as they were admitted: what has to wait is copied. */
+  readonly isBorrowed: boolean;
+  /** Everything of it goes behind what is not bulk, however short. */
+  readonly isBulk: boolean;
+  /** The peer opened it. */
+  readonly isAnswer: boolean;
+  /** Its place in the queue; several streams may share one, and then keep their order. */
+  line: SendLine | undefined;
+  /** Messages of it in the line. */
+  queued: number;
+  /** Something of the stream was handed to the transport. */
+  isWritten: boolean;
+  /** The other side begins with its first frame; else with its last one. */
+  readonly beginsAtOnce: boolean;
+  /** The transport's `sentPosition` behind the frame that the other side begins with, as far as that was sent. */
+  sentPosition: number;
+}
+
+/** Messages that leave in order. */
+export type SendLine = Fifo<OutgoingMessage>;
+
+/** One message in the queue. */
+export interface OutgoingMessage {
+  readonly stream: SendingStream;
+  readonly header: Uint8Array;
+  /** What goes through the lane: all of the message, or what stands before its block. */
+  bytes: Uint8Array;
+  /** What `bytes` had when it was queued: somebody may have detached them since. */
+  readonly totalBytes: number;
+  readonly block: Block | undefined;
+  readonly flags: number;
+  readonly isBulk: boolean;
+  /** It answers a call of the peer's: not a message of a stream, nor anything of our own calls. */
+  readonly isAnswer: boolean;
+  /** Called when its last piece was handed over. */
+  onTaken: (() => void) | undefined;
+  sentBytes: number;
+  isBegun: boolean;
+}
+
+interface ControlFrame {
+  readonly header: Uint8Array;
+  readonly payload: Uint8Array | string | undefined;
+  /** Our own doing, and not something that the peer makes us say. */
+  readonly isOwn: boolean;
+}
+
+const nothing = new Uint8Array(0);
+
+/** Sends what fits at once and keeps the rest, in bounds that its owner watches. */
+export class Schedule implements WaitingPlace {
+  readonly waitReason = 'peer';
+  /** Frames that were handed to the transport after they had waited, ever. */
+  departed = 0;
+  readonly header = new HeaderWriter();
+  readonly #transport: Transport;
+  readonly #onDrained: () => void;
+  readonly #onBroken: (error: SidecallError) => void;
+  readonly #onWaiting: () => void;
+  readonly #fragmentBytes: number;
+  readonly #control = new Fifo<ControlFrame>();
+  #ownControl = 0;
+  // Streams whose next message is whole in one frame, and those in the middle of a long one. They take
+  // turns, and only the long ones wait for the transport's bulk limit: a small call finds a short queue.
+  readonly #ready = new Fifo<SendLine>();
+  readonly #bulk = new Fifo<SendLine>();
+  #smallBytes = 0;
+  #bulkBytes = 0;
+  #answerBytes = 0;
+  #isBulkNext = false;
+  #isFull = false;
+  #isEnded = false;
+  #isBulkFull = false;
+
+  /**
+   * `onDrained`: called after room came back and something was sent; `onBroken`: what was to be sent is gone; `onWaiting`:
+   * something waits.
+   */
+  constructor(
+    transport: Transport,
+    onDrained: () => void,
+    onBroken: (error: SidecallError) => void,
+    onWaiting: () => void,
+  ) {
+    this.#transport = transport;
+    this.#onDrained = onDrained;
+    this.#onBroken = onBroken;
+    this.#onWaiting = onWaiting;
+    this.#fragmentBytes = Math.min(
+      fixed.fragmentBytes,
+      transport.frameMaxBytes - fixed.frameHeaderMaxBytes,
+    );
+  }
+
+  /** Bytes of messages that wait here, with 64 for each. */
+  get queuedBytes(): number {
+    return this.#smallBytes + this.#bulkBytes;
+  }
+
+  /** Those of them that answer calls, streams apart. */
+  get answerBytes(): number {
+    return this.#answerBytes;
+  }
+
+  /** Is a message of this length queued behind pieces of others, in a queue of their own? */
+  isBulk(bytes: number): boolean {
+    return bytes > this.#fragmentBytes;
+  }
+
+  /** May one more message be queued? Long ones do not stand in the way of small ones. */
+  hasRoom(isBulk: boolean, maxBytes: number): boolean {
+    return (isBulk ? this.#bulkBytes : this.#smallBytes) < maxBytes;
+  }
+
+  /** Largest payload that goes in one frame, in bytes. */
+  get fragmentBytes(): number {
+    return this.#fragmentBytes;
+  }
+
+  /** Frames and streams that a peer which never reads makes wait. */
+  get queuedCount(): number {
+    const control = this.#control.length - this.#ownControl;
+    return control + this.#ready.length + this.#bulk.length;
+  }
+
+  /** Frames and streams that wait for room in the lane. */
+  get waiting(): number {
+    return this.#control.length + this.#ready.length + this.#bulk.length;
+  }
+
+  get isEmpty(): boolean {
+    return this.waiting === 0;
+  }
+
+  /** A whole message may go at once: nothing of its kind waits. */
+  #isClear(isBulk: boolean): boolean {
+    if (this.#isFull || this.#control.length > 0) return false;
+    return isBulk ? this.#bulk.length === 0 && !this.#isBulkFull : this.#ready.length === 0;
+  }
+
+  /**
+   * A small frame that overtakes all data. The header may be the writer's own: it is copied. `isOwn`: it
+   * is our own doing.
+   */
+  sendControl(header: Uint8Array, payload?: Uint8Array | string, isOwn = false): void {
+    if (this.#isEnded) return;
+    if (this.#control.length === 0 && !this.#isFull) {
+      if (this.#transport.trySend(header, payload, false)) return;
+      this.#isFull = true;
+    }
+    this.#control.push({ header: header.slice(), payload, isOwn });
+    this.#onWaiting();
+    if (isOwn) this.#ownControl += 1;
+  }
+
+  /**
+   * A frame that begins a message, then as many fragments as it takes. `prefix` (metadata) goes before
+   * the body. The body is referenced until it was sent, not copied, unless the stream's is borrowed.
+   * True: it was sent or copied. False: it waits, uncopied where `onTaken` is given, which is then called
+   * when its last piece was handed over.
+   */
+  send(
+    stream: SendingStream,
+    header: Uint8Array,
+    prefix: Uint8Array,
+    body: Body,
+    bodyBytes: number,
+    onTaken?: () => void,
+  ): boolean {
+    const block = body instanceof Block ? body : undefined;
+    if (this.#isEnded) {
+      block?.discard();
+      return true;
+    }
+    const isLong = block === undefined && prefix.byteLength + bodyBytes > this.#fragmentBytes;
+    const isBulk = isLong || stream.isBulk;
+    if (!isLong && this.#isClear(isBulk) && !hasQueued(stream)) {
+      if (this.#trySendWhole(header, prefix, body, bodyBytes, isBulk)) {
+        this.#noteSent(stream);
+        return true;
+      }
+      this.#noteFull(isBulk);
+    }
+    const bytes = this.#bytesToKeep(stream, prefix, body, onTaken === undefined);
+    const message: OutgoingMessage = {
+      stream,
+      header: header.slice(),
+      bytes,
+      totalBytes: bytes.byteLength,
+      block,
+      flags: (header[1] as number) & FrameFlag.fromOpener,
+      isBulk,
+      isAnswer: stream.isAnswer && ((header[1] as number) & FrameFlag.streamed) === 0,
+      onTaken,
+      sentBytes: 0,
+      isBegun: false,
+    };
+    this.#count(message, 1);
+    stream.line ??= new Fifo();
+    stream.line.push(message);
+    stream.queued += 1;
+    if (stream.line.length === 1) this.#queueOf(message).push(stream.line);
+    this.#pump();
+    if (this.waiting > 0) this.#onWaiting();
+    return onTaken === undefined;
+  }
+
+  /**
+   * Forgets what is queued for a stream that ends early. Returns what messages of its flow, which the peer
+   * will never see, had taken of the session's window.
+   */
+  drop(stream: SendingStream): number {
+    const { line } = stream;
+    const head = stream.queued === 0 ? undefined : line?.peek();
+    stream.queued = 0;
+    if (line === undefined || head === undefined) return 0; // or everything was cleared before
+    let unseen = 0;
+    this.#queueOf(head).remove(line);
+    for (let left = line.length; left > 0; left -= 1) {
+      const message = line.shift() as OutgoingMessage;
+      if (message.stream !== stream) {
+        line.push(message);
+        continue;
+      }
+      this.#count(message, -1);
+      const flags = message.header[1] as number;
+      const isCharged = (flags & (FrameFlag.streamed | FrameFlag.beyond)) === FrameFlag.streamed;
+      const { block, totalBytes } = message;
+      if (isCharged && !message.isBegun) unseen += chargeOf(block?.byteLength ?? totalBytes);
+      block?.discard();
+    }
+    const first = line.peek();
+    if (first !== undefined) this.#queueOf(first).push(line);
+    return unseen;
+  }
+
+  /**
+   * Takes a message back that waits with `onTaken`, which is not called any more. `unseen`: nothing of it was sent, and
+   * nothing will be. `begun`: the rest of it follows, from memory of our own. `gone`: it has left.
+   */
+  takeBack(stream: SendingStream, onTaken: () => void): 'unseen' | 'begun' | 'gone' {
+    const { line } = stream;
+    const message = line?.items().find((each) => each.onTaken === onTaken);
+    if (line === undefined || message === undefined) return 'gone';
+    message.onTaken = undefined;
+    if (message.isBegun) {
+      message.bytes = message.bytes.slice();
+      return 'begun';
+    }
+    const isHead = line.peek() === message;
+    if (isHead) this.#queueOf(message).remove(line);
+    line.remove(message);
+    stream.queued -= 1;
+    this.#count(message, -1);
+    const following = line.peek();
+    if (isHead && following !== undefined) this.#queueOf(following).push(line);
+    return 'unseen';
+  }
+
+  /** For the transport's `onRoom`. */
+  onRoom(): void {
+    this.#isFull = false;
+    this.#isBulkFull = false;
+    this.#pump();
+    this.#onDrained();
+  }
+
+  /** The session ended: nothing here will ever be sent. */
+  clear(): void {
+    this.#isEnded = true;
+    this.#control.clear();
+    this.#ownControl = 0;
+    for (const queue of [this.#ready, this.#bulk]) {
+      for (let line = queue.shift(); line; line = queue.shift()) line.clear();
+    }
+    this.#smallBytes = 0;
+    this.#bulkBytes = 0;
+    this.#answerBytes = 0;
+  }
+
+  #trySendWhole(
+    header: Uint8Array,
+    prefix: Uint8Array,
+    body: Body,
+    bodyBytes: number,
+    isBulk: boolean,
+  ): boolean {
+    if (body instanceof Block) return this.#trySendBlock(header, prefix, body);
+    const payload = prefix.byteLength === 0 ? body : join(prefix, body);
+    return this.#transport.trySend(header, bodyBytes === 0 ? prefix : payload, isBulk);
+  }
+
+  /** NOTE: blocks in place come from a transport that sends them. */
+  #trySendBlock(header: Uint8Array, prefix: Uint8Array, block: Block): boolean {
+    return this.#transport.trySendBlock?.(header, prefix, block.own) ?? false;
+  }
+
+  /** What has to wait: copied where its owner may change it meanwhile. */
+  #bytesToKeep(
+    stream: SendingStream,
+    prefix: Uint8Array,
+    body: Body,
+    isUnwatched: boolean,
+  ): Uint8Array {
+    if (body instanceof Block) return new Uint8Array(prefix);
+    const copies = stream.isBorrowed && isUnwatched && typeof body !== 'string';
+    return join(prefix, copies ? new Uint8Array(body) : body); // a Buffer's slice() copies nothing
+  }
+
+  #pump(): void {
+    while (!this.#isFull) {
+      const control = this.#control.peek();
+      if (control !== undefined) {
+        if (this.#transport.trySend(control.header, control.payload, false)) {
+          this.#control.shift();
+          this.departed += 1;
+          if (control.isOwn) this.#ownControl -= 1;
+        } else this.#isFull = true;
+        continue;
+      }
+      const queue = this.#nextQueue();
+      if (queue === undefined) return;
+      this.#sendNext(queue);
+    }
+  }
+
+  /** Whose turn it is: the two take turns while both may send. */
+  #nextQueue(): Fifo<SendLine> | undefined {
+    const mayBulk = this.#bulk.length > 0 && !this.#isBulkFull;
+    if (this.#ready.length === 0) return mayBulk ? this.#bulk : undefined;
+    this.#isBulkNext = mayBulk && !this.#isBulkNext;
+    return this.#isBulkNext ? this.#bulk : this.#ready;
+  }
+
+  /** One frame of the line at the head of a queue; then the next line has its turn. */
+  #sendNext(queue: Fifo<SendLine>): void {
+    const line = queue.peek() as SendLine;
+    const message = line.peek() as OutgoingMessage;
+    const { stream, bytes, sentBytes, isBulk, block } = message;
+    if (bytes.byteLength !== message.totalBytes) return this.#onDetached(message);
+    const end = Math.min(sentBytes + this.#fragmentBytes, bytes.byteLength);
+    const header = message.isBegun
+      ? this.header.fragment(message.flags, stream.slot, stream.generation)
+      : message.header;
+    const isSent =
+      block === undefined
+        ? this.#transport.trySend(header, bytes.subarray(sentBytes, end), isBulk)
+        : this.#trySendBlock(header, bytes, block);
+    if (!isSent) return this.#noteFull(isBulk);
+    this.#noteSent(stream);
+    this.departed += 1;
+    this.#count(message, -1);
+    message.isBegun = true;
+    message.sentBytes = end;
+    const isWhole = end === bytes.byteLength;
+    if (!isWhole) this.#count(message, 1);
+    else {
+      line.shift();
+      stream.queued -= 1;
+    }
+    queue.shift();
+    const following = line.peek();
+    if (following !== undefined) this.#queueOf(following).push(line);
+    if (isWhole) message.onTaken?.();
+  }
+
+  /** There is no way to take back a message that has begun: the peer waits for the rest of it. */
+  #onDetached({ totalBytes }: OutgoingMessage): void {
+    this.#isFull = true;
+    const words = `a message of ${totalBytes} bytes was detached before all of it was sent: a lease was released, or its memory transferred, too early`;
+    this.#onBroken(new SidecallError('ERR_SIDECALL_LEASE_RELEASED', words));
+  }
+
+  /** A message stays in its queue to its last piece. */
+  #queueOf(message: OutgoingMessage): Fifo<SendLine> {
+    return message.isBulk ? this.#bulk : this.#ready;
+  }
+
+  #count(message: OutgoingMessage, sign: 1 | -1): void {
+    const cost = sign * (message.totalBytes - message.sentBytes + fixed.messageOverheadBytes);
+    if (message.isBulk) this.#bulkBytes += cost;
+    else this.#smallBytes += cost;
+    if (message.isAnswer) this.#answerBytes += cost;
+  }
+
+  #noteFull(isBulk: boolean): void {
+    if (isBulk) this.#isBulkFull = true;
+    else this.#isFull = true;
+  }
+
+  #noteSent(stream: SendingStream): void {
+    const isBegun = stream.isWritten && stream.beginsAtOnce;
+    stream.isWritten = true;
+    if (!isBegun) stream.sentPosition = this.#transport.sentPosition;
+  }
+}
+
+/** Something of the stream's line waits, and what follows must not overtake it. */
+function hasQueued(stream: SendingStream): boolean {
+  return stream.line !== undefined && stream.line.length > 0;
+}
+
+function join(prefix: Uint8Array, body: Uint8Array | string): Uint8Array {
+  const bytes = typeof body === 'string' ? (body === '' ? nothing : Buffer.from(body)) : body;
+  return prefix.byteLength === 0 ? bytes : Buffer.concat([prefix, bytes]);
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// What the two halves of a session share: its transport, limits, windows, and the way to report.
+import { SidecallError } from '../../base/errors.ts';
+import type { OnEvent } from '../../base/events.ts';
+import { fixed, type SessionLimits } from '../../base/limits.ts';
+import type { Peer } from '../../base/peer.ts';
+import { FrameFlag, protocol } from '../../wire/frame.ts';
+import type { Transport } from '../../wire/transport.ts';
+import type { Block } from '../contract/leases.ts';
+import type { Waits } from '../stalls.ts';
+import { chargeOf, type ReceiveCredit, type SendCredit, Window } from './credit.ts';
+import type { Schedule, SendingStream } from './send-queue.ts';
+import type { Blocked } from './waiting-writers.ts';
+
+/** What the peer announced of itself in the hello. */
+export type RemoteLimits = Pick<
+  SessionLimits,
+  'receiveMaxBytes' | 'metadataMaxBytes' | 'streamsMax' | 'streamWindowBytes'
+>;
+
+/** Shared by the calling and the serving half of one session. */
+export interface Link {
+  readonly transport: Transport;
+  readonly schedule: Schedule;
+  readonly own: SessionLimits;
+  readonly remote: RemoteLimits;
+  /** Windows of the session, by `Window`. */
+  readonly sendCredit: readonly SendCredit[];
+  readonly receiveCredit: readonly ReceiveCredit[];
+  /** Senders of streams that wait for the session: for its window, or room in its queue. */
+  readonly blocked: Blocked;
+  /** Metadata that may be sent: what the peer takes, and what fits into one frame. */
+  readonly metadataMaxBytes: number;
+  /** What waits, by its reason. */
+  readonly waits: Waits;
+  readonly peer: Peer;
+  readonly onEvent: OnEvent | undefined;
+  /** Memory for one message, to be filled in place. @throws as `Session.allocate`. */
+  allocate(bytes: number): Block;
+  /** Gives back to a window of the session; batched. */
+  giveBack(window: number, charge: number): void;
+  /** The window of all streams has credit again: who waits for it goes on. */
+  resumeBlocked(): void;
+  /** Forgets what is queued for a stream that is over. */
+  dropQueued(stream: SendingStream): void;
+  /** Ends the session because of what the peer did. */
+  fail(error: SidecallError): void;
+  /** A call ended: others may start, and a session that drains may be done. */
+  onCallEnded(): void;
+}
+
+/**
+ * Counts a message that has begun to arrive: before memory is taken for it. Returns its charge.
+ * @throws {SidecallError} `FRAME_TOO_LARGE`, or `PROTOCOL` where the peer had no credit left.
+ */
+export function takeMessage(link: Link, window: number, messageBytes: number): number {
+  checkLength(link, messageBytes);
+  const charge = chargeOf(messageBytes);
+  const credit = link.receiveCredit[window] as ReceiveCredit;
+  credit.take(charge);
+  // What is owed may be all that the peer could still send: whoever holds this message may hold it for ever.
+  if (credit.isDue) link.giveBack(window, 0);
+  return charge;
+}
+
+/**
+ * The same for a message of a stream. One that goes beyond the window of all streams (`FrameFlag.beyond`) counts in its
+ * stream's window only, and is short. Returns what the session is charged.
+ */
+export function takeStreamed(link: Link, flags: number, messageBytes: number): number {
+  if ((flags & FrameFlag.beyond) === 0) return takeMessage(link, Window.streams, messageBytes);
+  if (messageBytes > fixed.beyondMaxBytes) {
+    throw protocol(`message of ${messageBytes} bytes beyond the window of all streams`);
+  }
+  checkLength(link, messageBytes);
+  return 0;
+}
+
+function checkLength({ own }: Link, messageBytes: number): void {
+  const max = own.receiveMaxBytes;
+  if (messageBytes <= max) return;
+  const words = `the peer announced a message of ${messageBytes} bytes; receiveMaxBytes is ${max}`;
+  throw new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', words);
+}

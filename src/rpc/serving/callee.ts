@@ -1,0 +1,674 @@
+// SPDX-License-Identifier: MIT
+// The half of a session that serves: runs handlers for what the peer opens, and sends their answers.
+import { nowMs } from '../../base/clock.ts';
+import {
+  type FailureStatus,
+  RpcError,
+  SidecallError,
+  type SidecallErrorCode,
+  statuses,
+} from '../../base/errors.ts';
+import { encodeMetadata, type Metadata } from '../../base/metadata.ts';
+import type { Peer } from '../../base/peer.ts';
+import {
+  CallKind,
+  FrameFlag,
+  FrameType,
+  type Header,
+  protocol,
+  ResetReason,
+} from '../../wire/frame.ts';
+import type { ArrivedBlock } from '../../wire/transport.ts';
+import { resetReasonFor } from '../calling/answer-receiver.ts';
+import { isIterable } from '../calling/caller-streams.ts';
+import { bytes, type Codec, decodeWith } from '../contract/codec.ts';
+import { type Block, detachedError, freeValue, Lease } from '../contract/leases.ts';
+import { cancelDeadline, inScope } from '../deadline.ts';
+import type { PeerClock } from '../peer-clock.ts';
+import { Window } from '../sending/credit.ts';
+import { type Link, takeStreamed } from '../sending/session-shared.ts';
+import { answerEnd, ChannelCore } from '../streams/channel-halves.ts';
+import { type Assembly, checkBlock } from '../streams/message-assembly.ts';
+import { StreamReader } from '../streams/stream-reader.ts';
+import { AcceptedStreams } from '../streams/stream-table.ts';
+import { StreamWriter } from '../streams/stream-writer.ts';
+import type { Acceptors } from './accept-channels.ts';
+import { Admission, type AdmissionHost, type Request } from './admission.ts';
+import { type Answer, AnswerQueue, encodeAnswer, refuseMessage, sendEnd } from './answer-sender.ts';
+import {
+  type End,
+  endOf,
+  plainEnd,
+  refusalOf,
+  reportFailure,
+  wordsOfPeer,
+} from './failure-reply.ts';
+import { HandlerContext, type IncomingCall } from './incoming-call.ts';
+import { type ArrivalHost, Arrivals } from './open-frame.ts';
+import { builtInPrefix, type Registry, type Served } from './registry.ts';
+import { Unserved, type UnservedRequest } from './unserved.ts';
+
+const nothing = new Uint8Array(0);
+
+/** What the half that serves is made of. */
+export interface CalleeParts {
+  readonly registry: Registry;
+  readonly acceptors: Acceptors;
+  readonly clock: PeerClock;
+  /** A session of a listener that waits to be taken from it. */
+  readonly isUntaken: boolean;
+}
+
+export class Callee implements ArrivalHost, AdmissionHost {
+  readonly #link: Link;
+  readonly #registry: Registry;
+  readonly #acceptors: Acceptors;
+  readonly #streams: AcceptedStreams<IncomingCall>;
+  readonly #arrivals: Arrivals;
+  readonly #admission: Admission;
+  readonly #answers: AnswerQueue;
+  readonly #unserved: Unserved;
+  readonly #unwatch: () => void;
+  // A session of a listener that nobody has taken yet: its services may still come.
+  #isUntaken: boolean;
+  #open = 0;
+  // Nothing that is not served now will be.
+  #isSettled: boolean;
+  isDraining = false;
+  /** Calls that were opened, ever. */
+  begun = 0;
+
+  constructor(link: Link, { registry, acceptors, clock, isUntaken }: CalleeParts) {
+    this.#link = link;
+    this.#registry = registry;
+    this.#acceptors = acceptors;
+    this.#streams = new AcceptedStreams(link.own.streamsMax);
+    this.#arrivals = new Arrivals(link, registry, this.#streams, this, clock);
+    this.#answers = new AnswerQueue(
+      link,
+      (call) => this.#close(call),
+      (call) => this.#onThrownAway(call, detachedError(call.opening.method)),
+    );
+    this.#admission = new Admission(link.own.streamsMax, this, link.waits);
+    this.#isUntaken = isUntaken;
+    this.#isSettled = registry.hasServed && !isUntaken;
+    this.#unserved = new Unserved(link.waits, (request) => this.#takeUnserved(request));
+    this.#unwatch = registry.watch(() => this.#onServed());
+  }
+
+  get session(): object {
+    return this.#link;
+  }
+
+  /** More of our answers waits than a peer that keeps up would let stand. */
+  get isUnread(): boolean {
+    return this.#answers.isUnread;
+  }
+
+  /** Bytes of our answers that wait to be sent. */
+  get answerBytes(): number {
+    return this.#answers.bytes;
+  }
+
+  /** Somebody holds the session: what it does not serve from now on is refused, once something is served. */
+  onTaken(): void {
+    if (!this.#isUntaken) return;
+    this.#isUntaken = false;
+    this.#onServed();
+  }
+
+  get peer(): Peer {
+    return this.#link.peer;
+  }
+
+  /** Calls of the peer's that are not over: arriving, waiting, running, or waiting to be answered. */
+  get pending(): number {
+    return Math.max(this.#open, this.running);
+  }
+
+  /** Those of them that have arrived: their handlers run, or will. */
+  get working(): number {
+    return this.pending - this.#arrivals.unfinished;
+  }
+
+  /** Grows whenever a call is opened, or more of its request arrives. */
+  get moved(): number {
+    return this.begun + this.#arrivals.pieces;
+  }
+
+  /** Handlers at work, those of cancelled calls included. */
+  get running(): number {
+    return this.#admission.running;
+  }
+
+  /** From now on new calls are refused; those that were opened before go on, and notifications are still taken. */
+  drain(): void {
+    this.isDraining = true;
+    this.#unserved.takeAll();
+    this.endWatches();
+  }
+
+  /** Calls that would last for ever are told that one side is about to close. */
+  endWatches(): void {
+    for (const call of this.#streams.all()) {
+      if (call.endsAtDrain) call.abort('ERR_SIDECALL_GOING_AWAY');
+    }
+  }
+
+  learn(header: Header, payload: Uint8Array): void {
+    this.#arrivals.learn(header, payload);
+  }
+
+  placeFor(header: Header, bytes: number): Uint8Array | undefined {
+    return this.#arrivals.placeFor(header, bytes);
+  }
+
+  /** A frame of a stream that the peer opened. */
+  onFrame(header: Header, payload: Uint8Array, block: ArrivedBlock | undefined): void {
+    const placed = this.#arrivals.takePlaced();
+    if (header.type === FrameType.open)
+      return this.#arrivals.onOpen(header, payload, placed, block);
+    const call = this.#streams.find(header.slot, header.generation);
+    if (header.type === FrameType.message) return this.#onMessage(call, header, payload, block);
+    if (call === undefined || call.isOver) return; // and its opener did not know
+    switch (header.type) {
+      case FrameType.fragment:
+        if (call.reader !== undefined) return call.reader.add(payload);
+        return this.#arrivals.onFragment(call, payload);
+      case FrameType.credit:
+        if (call.writer === undefined) throw protocol('credit for a stream that gets none');
+        return call.writer.grant(header.a);
+      case FrameType.end:
+        return this.#onEnd(call, header, payload);
+      case FrameType.reset:
+        return this.#onReset(call, header.aux);
+      default:
+        throw protocol('frame that no opener of such a call sends');
+    }
+  }
+
+  /** A cancel that is seen ahead of what came before it. True: it was taken. */
+  takeAhead(header: Header): boolean {
+    const call = this.#streams.peek(header.slot, header.generation);
+    if (call === undefined || call.isOver || header.aux !== ResetReason.cancelled) return false;
+    this.#onReset(call, header.aux);
+    return true;
+  }
+
+  /** Window, or room in the send queue, came back. */
+  onProgress(): void {
+    this.#answers.send();
+    this.#admission.startParked();
+  }
+
+  /** The session is over: every handler is told, nothing is sent any more. */
+  end(code: SidecallErrorCode, error: SidecallError): void {
+    for (const call of this.#streams.all()) this.#finish(call, code, error, false);
+    this.#unwatch();
+    this.#admission.clear();
+    this.#unserved.clear();
+    this.#answers.clear();
+  }
+
+  add(call: IncomingCall): void {
+    this.#open += 1;
+    this.begun += 1;
+    if (call.opening.kind >= CallKind.channel) call.isBorrowed = true;
+  }
+
+  onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void {
+    if (this.mustWait(call.opening.method)) {
+      const own = assembly === undefined ? Buffer.from(payload) : payload;
+      return this.#unserved.push({ call, bytes: own });
+    }
+    this.#onRequest(call, payload, assembly, false);
+  }
+
+  #onRequest(
+    call: IncomingCall,
+    payload: Uint8Array,
+    assembly: Assembly | undefined,
+    isOwned: boolean,
+  ): void {
+    const served = this.#servedFor(call);
+    if (served === undefined) return assembly?.release();
+    let value: unknown;
+    try {
+      value =
+        assembly === undefined ? decodeWith(served.request, payload, isOwned) : assembly.decode();
+    } catch (error) {
+      return this.#refuseRequest(call, error);
+    }
+    if (value instanceof Lease) call.lease = value;
+    this.#admission.admit(call, { served, value });
+  }
+
+  onStream(call: IncomingCall): void {
+    if (call.opening.kind >= CallKind.channel) return this.#onChannel(call);
+    if (this.mustWait(call.opening.method)) {
+      call.reader = this.#readerFor(call, bytes as Codec<unknown>);
+      return this.#unserved.push({ call, bytes: undefined });
+    }
+    this.#onStream(call);
+  }
+
+  #onStream(call: IncomingCall): void {
+    const served = this.#servedFor(call);
+    if (served === undefined) return;
+    if (call.reader === undefined) call.reader = this.#readerFor(call, served.request);
+    else call.reader.codec = served.request;
+    this.#admission.admit(call, { served, value: call.reader });
+  }
+
+  /** It may still be served: nothing is yet, or others that waited for that are about to go first. */
+  mustWait(method: string): boolean {
+    if (this.isDraining) return false;
+    const { isAboutToGo } = this.#unserved;
+    if ((this.#isSettled && !isAboutToGo) || method.startsWith(builtInPrefix)) return false;
+    return isAboutToGo || this.#registry.find(method) === undefined;
+  }
+
+  #onServed(): void {
+    if (this.#isSettled) return;
+    this.#unserved.onServed(() => {
+      this.#isSettled = this.#registry.hasServed && !this.#isUntaken;
+    });
+  }
+
+  #takeUnserved(request: UnservedRequest): void {
+    const { call } = request;
+    const isHopeless = this.#isSettled || this.#registry.find(call.opening.method) !== undefined;
+    if (this.isDraining && !isHopeless) return this.#refuseAs(call, ResetReason.goingAway);
+    if (!isHopeless) return this.#unserved.push(request);
+    if (request.bytes === undefined) this.#onStream(call);
+    else this.#onRequest(call, request.bytes, undefined, true);
+  }
+
+  onCallDeadline(call: IncomingCall): void {
+    if (call.isOver) return;
+    this.#giveUp(call, 'ERR_SIDECALL_DEADLINE_EXCEEDED', ResetReason.deadlineExceeded);
+  }
+
+  onReaderStopped(call: IncomingCall, error: SidecallError | undefined): void {
+    if (call.isOver) return;
+    if (call.channel !== undefined) {
+      if (error === undefined)
+        return call.channel.abort(new SidecallError('ERR_SIDECALL_CANCELLED'));
+      call.channel.fail(error, { now: true });
+      refuseMessage(this.#link, call, 0);
+      return this.#close(call);
+    }
+    // A handler may stop reading and still answer; what it cannot do is to go on behind a gap.
+    if (error !== undefined) this.#refuseRequest(call, error);
+  }
+
+  isCancelledNow(call: IncomingCall): boolean | undefined {
+    const { deadline } = call.opening;
+    if (call.isOver) return true;
+    if (deadline !== undefined && deadline <= nowMs()) return true;
+    const isKnown = this.#link.transport.lookAhead?.() ?? false;
+    if (call.isOver) return true;
+    return isKnown ? false : undefined;
+  }
+
+  allocate(bytes: number): Block {
+    return this.#link.allocate(bytes);
+  }
+
+  sendHeaders(call: IncomingCall, metadata: Metadata): void {
+    const bytes = encodeMetadata(metadata, this.#link.metadataMaxBytes);
+    call.hasHeaders = true;
+    if (call.isOver || call.opening.kind === CallKind.notification) return;
+    const { schedule } = this.#link;
+    const header = schedule.header.headers(call.slot, call.generation);
+    schedule.send(call, header, bytes, nothing, 0);
+  }
+
+  #servedFor(call: IncomingCall): Served | undefined {
+    const served = this.#registry.find(call.opening.method);
+    if (served === undefined) {
+      this.#sendFailure(call, 'unimplemented', 'not served here');
+      return undefined;
+    }
+    if (served.callKind !== call.opening.kind) {
+      this.#sendFailure(call, 'unimplemented', `served here as a ${served.kind} method`);
+      return undefined;
+    }
+    call.isBulk = served.isBulk;
+    call.endsAtDrain = served.endsAtDrain;
+    return served;
+  }
+
+  #readerFor(call: IncomingCall, codec: Codec<unknown>): StreamReader {
+    const windowBytes = this.#link.own.streamWindowBytes;
+    return new StreamReader({ link: this.#link, stream: call, codec, flags: 0, windowBytes });
+  }
+
+  #writerFor(call: IncomingCall, codec: Codec<unknown>): StreamWriter {
+    const { method: name, windowBytes } = call.opening;
+    call.isBorrowed = true;
+    const writer = new StreamWriter({
+      link: this.#link,
+      stream: call,
+      codec,
+      name,
+      flags: 0,
+      windowBytes,
+    });
+    writer.start();
+    return writer;
+  }
+
+  #onChannel(call: IncomingCall): void {
+    const { kind, method: name, metadata } = call.opening;
+    const acceptor = this.#acceptors.find(kind, name);
+    if (acceptor === undefined) {
+      // It was begun before its opener knew, or said, that the session closes.
+      if (this.#acceptors.isEnded) return this.#refuseAs(call, ResetReason.goingAway);
+      return this.#sendFailure(call, 'unimplemented', 'nobody accepts it here');
+    }
+    if (acceptor.isFull) {
+      return this.#sendFailure(call, 'resource_exhausted', 'too many wait to be accepted');
+    }
+    call.isBulk = acceptor.isBulk;
+    const reader = this.#readerFor(call, acceptor.codec);
+    const writer = this.#writerFor(call, acceptor.codec);
+    call.reader = reader;
+    call.writer = writer;
+    const onAbort = (error: unknown): void => {
+      call.channel?.fail(error, { now: true });
+      this.#sendReset(call, resetReasonFor(error));
+      this.#close(call);
+    };
+    const onOver = (): void => this.#close(call);
+    const parts = { reader, writer, flags: 0, name, onOver, onAbort };
+    call.channel = new ChannelCore(this.#link, call, parts);
+    this.#giveBack(call);
+    acceptor.push({ core: call.channel, name, metadata, peer: this.peer });
+  }
+
+  #onMessage(
+    call: IncomingCall | undefined,
+    header: Header,
+    payload: Uint8Array,
+    block: ArrivedBlock | undefined,
+  ): void {
+    const flags = header.flags & ~FrameFlag.beyond;
+    if (flags !== (FrameFlag.fromOpener | FrameFlag.streamed)) {
+      throw protocol('message of no stream');
+    }
+    if (block !== undefined) checkBlock(block, header.a, payload.byteLength);
+    const charge = takeStreamed(this.#link, header.flags, header.a);
+    if (call === undefined || call.isOver) return this.#link.giveBack(Window.streams, charge);
+    if (call.reader === undefined) throw protocol('message for a call that takes one');
+    call.reader.begin(header.a, payload, charge, block);
+  }
+
+  #onEnd(call: IncomingCall, header: Header, payload: Uint8Array): void {
+    const isAnswer = (header.flags & FrameFlag.end) !== 0;
+    const { channel, reader } = call;
+    const isPlain =
+      header.aux === 0 && header.a === 0 && header.b === 0 && payload.byteLength === 0;
+    if (channel !== undefined && isAnswer && isPlain) return channel.onEndTaken();
+    if (channel !== undefined && !isAnswer && header.aux !== 0)
+      return this.#onChannelFailed(call, header, payload);
+    if (reader === undefined || isAnswer || !isPlain) throw protocol('end of a call that is none');
+    if (channel !== undefined) return channel.onEnd();
+    if (reader.isMidMessage || reader.isEnded) throw protocol('end of a stream that is none');
+    reader.end();
+    if (call.opening.kind === CallKind.bidi) answerEnd(this.#link, call, 0);
+  }
+
+  /** Its opener could not decode what we had sent. */
+  #onChannelFailed(call: IncomingCall, header: Header, payload: Uint8Array): void {
+    const status = statuses[header.aux];
+    const isWrong = header.a !== 0 || header.b > payload.byteLength;
+    if (status === undefined || status === 'ok' || isWrong) throw protocol('end without a status');
+    const words = wordsOfPeer(payload.subarray(0, header.b));
+    this.#finish(call, 'ERR_SIDECALL_CANCELLED', new RpcError(status, words));
+    this.#streams.remove(call);
+    this.#link.onCallEnded();
+  }
+
+  refuse(call: IncomingCall): void {
+    endHalves(call, new SidecallError('ERR_SIDECALL_LIMIT_STREAMS'), true);
+    this.#refuseAs(call, ResetReason.limitStreams);
+  }
+
+  #refuseAs(call: IncomingCall, reason: number): void {
+    this.#over(call);
+    this.#sendReset(call, reason);
+    this.#link.onCallEnded();
+  }
+
+  /** Never throws: what a handler does is its call's affair. */
+  run(call: IncomingCall, request: Request): void {
+    this.#admission.noteStarted(call);
+    call.isRunning = true;
+    // The application has it now. A notification keeps its place until its handler settled, so that
+    // whoever sends too many of them waits.
+    if (call.opening.kind !== CallKind.notification) this.#giveBack(call);
+    request.served.inContext(handle, this, call, request);
+  }
+
+  /** @internal In the asynchronous context of whoever serves. */
+  handle(call: IncomingCall, { served, value }: Request): void {
+    let result: unknown;
+    let later: Promise<unknown> | undefined;
+    try {
+      result = served.handler(value, new HandlerContext(call));
+      if (served.isStreaming) later = this.#pour(call, served, result);
+      // Through Promise.resolve: a thenable of the handler's own making may call back twice, or throw.
+      else if (isThenable(result)) later = Promise.resolve(result);
+    } catch (error) {
+      return this.#onThrown(call, served, error);
+    }
+    if (later === undefined) return this.#onReturned(call, served, result);
+    later.then(
+      (answer) => this.#onReturned(call, served, answer),
+      (error) => this.#onThrown(call, served, error),
+    );
+  }
+
+  /** Sends what a handler yields, each when there is room. It ends when the call does. */
+  async #pour(call: IncomingCall, served: Served, result: unknown): Promise<void> {
+    const writer = this.#writerFor(call, served.response as Codec<unknown>);
+    call.writer = writer;
+    if (call.isOver) writer.fail(new SidecallError('ERR_SIDECALL_CANCELLED'));
+    const messages = isThenable(result) ? await result : result;
+    if (!isIterable(messages)) {
+      const given = messages === null ? 'null' : typeof messages;
+      throw new TypeError(`the handler must give something to iterate, and no text; got ${given}`);
+    }
+    for await (const message of messages) await writer.send(message);
+  }
+
+  #onReturned(call: IncomingCall, served: Served, value: unknown): void {
+    this.#noteSettled(call);
+    if (call.isOver) {
+      freeValue(value);
+      return this.#onSettledLate(call);
+    }
+    if (served.response === undefined) {
+      freeValue(value);
+      return this.#end(call, plainEnd('ok', ''));
+    }
+    let answer: Answer;
+    try {
+      if (served.isStreaming) {
+        const trailers = encodeMetadata(call.trailers, this.#link.metadataMaxBytes);
+        return this.#end(call, plainEnd('ok', '', trailers));
+      }
+      answer = encodeAnswer(this.#link, served.response, value, call.trailers);
+      // The lease goes back when the call is over, and the answer may still wait then.
+      if (answer.body instanceof Uint8Array && call.lease?.isUnder(answer.body) === true) {
+        answer.body = new Uint8Array(answer.body);
+      }
+    } catch (error) {
+      freeValue(value);
+      return this.#onThrownAway(call, error);
+    }
+    this.#admission.noteAnswer(call, answer.bodyBytes);
+    const refusal = this.#answers.add(call, answer);
+    if (refusal !== undefined) this.#sendFailure(call, 'resource_exhausted', refusal);
+  }
+
+  /** There is no answer to be sent: the caller is told that, and we ourselves why. */
+  #onThrownAway(call: IncomingCall, error: unknown): void {
+    reportFailure(this.#link, call, error);
+    this.#sendFailure(call, 'internal', '');
+  }
+
+  /** A handler settled whose call was given up before: only now its opener may use the slot again. */
+  #onSettledLate(call: IncomingCall): void {
+    const { owedReset } = call;
+    call.owedReset = undefined;
+    if (owedReset !== undefined) this.#sendReset(call, owedReset);
+    this.#admission.startParked();
+    this.#link.onCallEnded();
+  }
+
+  #onThrown(call: IncomingCall, served: Served, error: unknown): void {
+    this.#noteSettled(call);
+    // Over: the call was given up, and a handler that ends by throwing does as it was told.
+    if (call.isOver) return this.#onSettledLate(call);
+    if (RpcError.is(error)) return this.#end(call, endOf(this.#link, call, error, this.isUnread));
+    reportFailure(this.#link, call, error);
+    const isTooLong = SidecallError.is(error) && error.code === 'ERR_SIDECALL_MESSAGE_TOO_LARGE';
+    if (isTooLong && served.isStreaming) {
+      return this.#sendFailure(call, 'resource_exhausted', error.message);
+    }
+    this.#sendFailure(call, 'internal', '');
+  }
+
+  /** A request that its codec refuses. */
+  #refuseRequest(call: IncomingCall, error: unknown): void {
+    if (call.reader !== undefined) {
+      // Its handler runs: nothing of it is sent any more, what it half sent included.
+      endHalves(call, SidecallError.from(error), true);
+      this.#link.dropQueued(call);
+    }
+    this.#end(call, refusalOf(this.#link, call, error, this.isUnread));
+  }
+
+  #sendFailure(call: IncomingCall, status: FailureStatus, words: string): void {
+    this.#end(call, plainEnd(status, words));
+  }
+
+  #end(call: IncomingCall, { status, metadata, text, details }: End): void {
+    sendEnd(this.#link.schedule, call, status, metadata, text, details);
+    this.#close(call);
+  }
+
+  /** Answered: nothing follows, and the slot may be used again. */
+  #close(call: IncomingCall): void {
+    this.#over(call);
+    this.#streams.remove(call);
+    // What a channel has received is still to be read; why it is over it knows itself.
+    const isStream = call.reader !== undefined || call.writer !== undefined;
+    if (isStream && call.channel === undefined) {
+      endHalves(call, new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was answered'), true);
+    }
+    if (call.isRunning) call.abort('ERR_SIDECALL_CANCELLED'); // answered over its handler's head
+    this.#admission.startParked();
+    this.#link.onCallEnded();
+  }
+
+  #onReset(call: IncomingCall, reason: number): void {
+    const code = resetCodes[reason];
+    if (code === undefined) throw protocol('reset without a known reason');
+    this.#giveUp(call, code, reason);
+  }
+
+  /** Nobody waits for the answer any more. The opener keeps the slot until the handler has settled, and is told then. */
+  #giveUp(call: IncomingCall, code: SidecallErrorCode, reason: number): void {
+    // What a channel's peer has sent before its end is still to be read.
+    const isWhole = call.channel?.isPeerEnded === true;
+    this.#finish(call, code, new SidecallError(code), !isWhole);
+    if (call.isRunning) call.owedReset = reason;
+    else this.#sendReset(call, reason);
+    this.#admission.startParked(); // its answer may have been what others waited for
+    this.#link.onCallEnded();
+  }
+
+  #sendReset(call: IncomingCall, reason: number): void {
+    const { schedule } = this.#link;
+    this.#link.dropQueued(call);
+    this.#streams.remove(call);
+    schedule.sendControl(schedule.header.reset(0, call.slot, call.generation, reason));
+  }
+
+  /** Ends a call without an answer. Its handler is told and counts until it settles. */
+  #finish(
+    call: IncomingCall,
+    code: SidecallErrorCode,
+    error = new SidecallError(code),
+    now = true,
+  ): void {
+    this.#over(call);
+    endHalves(call, error, now);
+    this.#link.dropQueued(call);
+    call.abort(code);
+  }
+
+  #over(call: IncomingCall): void {
+    if (call.isOver) return;
+    call.isOver = true;
+    this.#open -= 1;
+    cancelDeadline(call);
+    this.#arrivals.drop(call);
+    call.unpark?.();
+    this.#answers.drop(call);
+    call.reader?.release();
+    if (call.isRunning) return;
+    this.#giveBack(call);
+    call.lease?.settle();
+  }
+
+  /** The handler settled. */
+  #noteSettled(call: IncomingCall): void {
+    this.#admission.noteSettled(call);
+    call.isRunning = false;
+    this.#giveBack(call);
+    if (call.isOver) call.lease?.settle();
+  }
+
+  #giveBack(call: IncomingCall): void {
+    if (call.isReturned) return;
+    call.isReturned = true;
+    const { kind, charge } = call.opening;
+    const window = kind === CallKind.notification ? Window.notifications : Window.requests;
+    this.#link.giveBack(window, charge);
+  }
+}
+
+function handle(callee: Callee, call: IncomingCall, request: Request): void {
+  const { deadline, kind } = call.opening;
+  const isKnown = deadline !== undefined || kind === CallKind.notification;
+  if (!isKnown) return callee.handle(call, request);
+  inScope(call, () => callee.handle(call, request));
+}
+
+/** `now`: messages that were not taken are dropped. */
+function endHalves(
+  { channel, reader, writer }: IncomingCall,
+  error: SidecallError,
+  now: boolean,
+): void {
+  channel?.fail(error, { now });
+  reader?.fail(error, { now });
+  writer?.fail(error);
+}
+
+const resetCodes: Record<number, SidecallErrorCode | undefined> = {
+  [ResetReason.cancelled]: 'ERR_SIDECALL_CANCELLED',
+  [ResetReason.deadlineExceeded]: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
+};
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    value !== null &&
+    (typeof value === 'object' || typeof value === 'function') &&
+    typeof (value as { then?: unknown }).then === 'function'
+  );
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// What callers are told of a call that failed here, and what only we are told.
+import { isUtf8 } from 'node:buffer';
+import { wordsOf } from '../../base/error-text.ts';
+import {
+  type FailureStatus,
+  isFromPeer,
+  RpcError,
+  SidecallError,
+  statuses,
+} from '../../base/errors.ts';
+import { emitEvent } from '../../base/events.ts';
+import { encodeMetadata } from '../../base/metadata.ts';
+import { protocol } from '../../wire/frame.ts';
+import { encodeWith, refusalDetails } from '../contract/codec.ts';
+import { json } from '../contract/json.ts';
+import type { Link } from '../sending/session-shared.ts';
+import type { IncomingCall } from './incoming-call.ts';
+
+/** What an `end` frame carries. */
+export interface End {
+  readonly status: number;
+  readonly metadata: Uint8Array;
+  readonly text: Uint8Array;
+  readonly details: Uint8Array;
+}
+
+const nothing = new Uint8Array(0);
+// Of an error whose details or metadata cannot travel.
+const wordsMaxLength = 4096;
+
+/** An end of a few words. */
+export function plainEnd(
+  status: FailureStatus | 'ok',
+  words: string,
+  metadata: Uint8Array = nothing,
+): End {
+  return { status: statuses.indexOf(status), metadata, text: Buffer.from(words), details: nothing };
+}
+
+/**
+ * What a handler said; the words alone are left where the rest cannot travel. `isBrief`: a peer that does not
+ * read what it is told is not told much.
+ */
+export function endOf(link: Link, call: IncomingCall, error: RpcError, isBrief: boolean): End {
+  if (isBrief) return plainEnd(error.status, '');
+  if (isFromPeer(error)) {
+    // Words are made to be told. Details and metadata that another process gave us are not our
+    // caller's to read.
+    return plainEnd(error.status, error.message.slice(0, wordsMaxLength));
+  }
+  try {
+    return wholeEnd(link, call, error);
+  } catch (refused) {
+    reportFailure(link, call, refused);
+    return plainEnd(error.status, error.message.slice(0, wordsMaxLength));
+  }
+}
+
+/** What the sender of a request is told that its codec or schema refused. */
+export function refusalOf(link: Link, call: IncomingCall, error: unknown, isBrief: boolean): End {
+  const words = 'the request could not be decoded';
+  const details = isBrief ? undefined : refusalDetails(error);
+  if (details === undefined) return plainEnd('invalid_argument', words);
+  return endOf(link, call, new RpcError('invalid_argument', words, { details }), false);
+}
+
+/** What a handler threw and the caller must not see: for whoever runs this end. */
+export function reportFailure({ onEvent, peer }: Link, call: IncomingCall, cause: unknown): void {
+  const { method } = call.opening;
+  const words = `${method}: the handler failed: ${wordsOf(cause)}`;
+  const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
+  emitEvent(onEvent, { type: 'handler-failed', error, peer, method });
+}
+
+/** @throws {SidecallError | TypeError} for details or metadata that cannot travel. */
+function wholeEnd(link: Link, call: IncomingCall, error: RpcError): End {
+  const { metadataMaxBytes, schedule } = link;
+  const metadata = encodeMetadata({ ...call.trailers, ...error.metadata }, metadataMaxBytes);
+  const text = Buffer.from(error.message);
+  const encoded = encodeWith(json<unknown>(), error.details);
+  const details = typeof encoded === 'string' ? Buffer.from(encoded) : encoded;
+  if (metadata.byteLength + text.byteLength + details.byteLength > schedule.fragmentBytes) {
+    const most = `an RpcError has ${schedule.fragmentBytes} bytes at most`;
+    throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', most);
+  }
+  return { status: statuses.indexOf(error.status), metadata, text, details };
+}
+
+/** The text of an `end`. @throws {SidecallError} `PROTOCOL` for bytes that are none. */
+export function wordsOfPeer(bytes: Uint8Array): string {
+  if (!isUtf8(bytes)) throw protocol('end whose text is no UTF-8');
+  return Buffer.from(bytes).toString('utf8');
+}

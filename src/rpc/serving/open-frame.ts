@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+// How calls of the peer's arrive: names, the frame that opens one, the pieces of its request, and what all
+// of that may take.
+
+import { fixed } from '../../base/limits.ts';
+import { decodeMetadata } from '../../base/metadata.ts';
+import {
+  CallKind,
+  FrameFlag,
+  FrameType,
+  type Header,
+  inlineName,
+  noTimeout,
+  protocol,
+  ResetReason,
+  sendsMany,
+} from '../../wire/frame.ts';
+import type { ArrivedBlock } from '../../wire/transport.ts';
+import { bytes as anyBytes, type Codec } from '../contract/codec.ts';
+import { deadlineAfter } from '../deadline.ts';
+import type { PeerClock } from '../peer-clock.ts';
+import { Window } from '../sending/credit.ts';
+import { LearntNames, methodName } from '../sending/method-names.ts';
+import { type Link, takeMessage } from '../sending/session-shared.ts';
+import { Assembly, checkBlock } from '../streams/message-assembly.ts';
+import type { AcceptedStreams } from '../streams/stream-table.ts';
+import { type CallHost, type CallOpening, IncomingCall } from './incoming-call.ts';
+import { builtInPrefix, type Registry } from './registry.ts';
+
+const nothing = new Uint8Array(0);
+/** Of a request that no handler will see: its memory is used again. */
+const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), keepsBytes: false };
+
+/** Who is given the calls that have arrived. */
+export interface ArrivalHost extends CallHost {
+  readonly isDraining: boolean;
+  /** A call is open from here on. */
+  add(call: IncomingCall): void;
+  /** Its request is whole; `assembly` is its memory, unless it lies in the transport's. */
+  onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void;
+  /** It has no request: messages follow. */
+  onStream(call: IncomingCall): void;
+  /** The method may still be served, and its requests wait for that. */
+  mustWait(method: string): boolean;
+}
+
+export class Arrivals {
+  readonly #link: Link;
+  readonly #registry: Registry;
+  readonly #streams: AcceptedStreams<IncomingCall>;
+  readonly #host: ArrivalHost;
+  readonly #names = new LearntNames();
+  readonly #clock: PeerClock;
+  /** Requests of which a part has arrived. */
+  unfinished = 0;
+  /** Pieces of requests that have arrived, ever. */
+  pieces = 0;
+  // Memory handed out for the first piece of a request, which is about to arrive.
+  #placed: Assembly | undefined;
+
+  constructor(
+    link: Link,
+    registry: Registry,
+    streams: AcceptedStreams<IncomingCall>,
+    host: ArrivalHost,
+    clock: PeerClock,
+  ) {
+    this.#link = link;
+    this.#registry = registry;
+    this.#streams = streams;
+    this.#host = host;
+    this.#clock = clock;
+  }
+
+  learn(header: Header, payload: Uint8Array): void {
+    this.#names.learn(header.slot, payload);
+  }
+
+  /** Place for a piece of a request; for its first one, where all is as it should be, too. */
+  placeFor(header: Header, bytes: number): Uint8Array | undefined {
+    if (header.type !== FrameType.open) {
+      const call = this.#streams.find(header.slot, header.generation);
+      if (call?.reader !== undefined) {
+        return call.reader.place(header.type === FrameType.message, header.a, bytes);
+      }
+      return header.type === FrameType.fragment ? call?.assembly?.place(bytes) : undefined;
+    }
+    const { a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
+    const isPlain = metadataBytes === 0 && timeoutMs !== 0 && !this.#host.isDraining;
+    const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
+    if (!isPlain || method >= inlineName || !mayHold) return undefined;
+    const name = this.#names.nameOf(method);
+    const served = this.#registry.find(name);
+    if (served === undefined || this.#host.mustWait(name)) return undefined;
+    this.#placed = new Assembly(messageBytes, served.request);
+    return this.#placed.place(bytes);
+  }
+
+  /** What was handed out was for the frame that is being looked at, or for none. */
+  takePlaced(): Assembly | undefined {
+    const placed = this.#placed;
+    this.#placed = undefined;
+    return placed;
+  }
+
+  onOpen(
+    header: Header,
+    payload: Uint8Array,
+    placed: Assembly | undefined,
+    block: ArrivedBlock | undefined,
+  ): void {
+    const { own, remote } = this.#link;
+    const { aux: kind, c: metadataBytes, d: messageBytes } = header;
+    this.#streams.open(header.slot, header.generation);
+    checkKind(kind, header.flags, messageBytes);
+    const window = kind === CallKind.notification ? Window.notifications : Window.requests;
+    const nameBytes = header.a < inlineName ? 0 : header.a - inlineName;
+    const method = nameBytes === 0 ? this.#names.nameOf(header.a) : nameIn(payload, nameBytes);
+    const isExtra = this.#streams.isExtra(header.slot);
+    if (isExtra) checkExtra(method, kind, messageBytes);
+    const charge = isExtra ? 0 : takeMessage(this.#link, window, messageBytes);
+    const bodyAt = nameBytes + metadataBytes;
+    const isMetadata = metadataBytes <= own.metadataMaxBytes && bodyAt <= payload.byteLength;
+    if (!isMetadata || payload.byteLength - bodyAt > messageBytes) {
+      throw protocol('call whose lengths do not agree');
+    }
+    if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength - bodyAt);
+    const timeoutMs = this.#timeLeftMs(header);
+    const opening: CallOpening = {
+      slot: header.slot,
+      generation: header.generation,
+      kind,
+      method,
+      metadata: decodeMetadata(payload.subarray(nameBytes, bodyAt)),
+      deadline: timeoutMs === noTimeout ? undefined : deadlineAfter(timeoutMs),
+      charge,
+      windowBytes: header.e === 0 ? remote.streamWindowBytes : header.e,
+    };
+    const refusal = this.#refusal(kind, timeoutMs);
+    if (refusal !== undefined) return this.#refuse(opening, refusal, window);
+    const call = new IncomingCall(opening, this.#host);
+    this.#streams.add(call);
+    this.#host.add(call);
+    if (sendsMany(kind)) return this.#host.onStream(call);
+    const body = bodyAt === 0 ? payload : payload.subarray(bodyAt);
+    if (block === undefined) this.#onFirst(call, body, messageBytes, placed);
+    else this.#onBlock(call, block);
+  }
+
+  onFragment(call: IncomingCall, payload: Uint8Array): void {
+    const { assembly } = call;
+    if (assembly === undefined) throw protocol('fragment of no message');
+    this.pieces += 1;
+    if (!assembly.add(payload)) return;
+    this.drop(call);
+    this.#host.onRequest(call, assembly.bytes, assembly);
+  }
+
+  /** Forgets the request of a call that is over. */
+  drop(call: IncomingCall): void {
+    if (call.assembly === undefined) return;
+    this.unfinished -= 1;
+    call.assembly = undefined;
+  }
+
+  #onFirst(
+    call: IncomingCall,
+    body: Uint8Array,
+    messageBytes: number,
+    placed: Assembly | undefined,
+  ): void {
+    if (placed === undefined && body.byteLength === messageBytes) {
+      return this.#host.onRequest(call, body, undefined);
+    }
+    call.assembly = placed ?? new Assembly(messageBytes, this.#codecOf(call));
+    this.unfinished += 1;
+    if (body.byteLength > 0) this.onFragment(call, body);
+  }
+
+  /** Whole at once. What nobody serves is not worth a copy. */
+  #onBlock(call: IncomingCall, block: ArrivedBlock): void {
+    const { method } = call.opening;
+    const isWanted = this.#registry.find(method) !== undefined || this.#host.mustWait(method);
+    const assembly = isWanted ? Assembly.ofBlock(block, this.#codecOf(call)) : undefined;
+    this.#host.onRequest(call, assembly?.bytes ?? nothing, assembly);
+  }
+
+  #codecOf(call: IncomingCall): Codec<unknown> {
+    const { method } = call.opening;
+    if (this.#host.mustWait(method)) return anyBytes as Codec<unknown>;
+    return this.#registry.find(method)?.request ?? discarded;
+  }
+
+  /** What is left of a call's time: it ran while the call was under way, too. */
+  #timeLeftMs({ b: timeoutMs, f: sentAt }: Header): number {
+    if (timeoutMs === noTimeout) return noTimeout;
+    return Math.max(0, timeoutMs - this.#clock.underWayMs(sentAt));
+  }
+
+  /** Notifications that were sent before the peer knew are taken. */
+  #refusal(kind: number, timeoutMs: number): number | undefined {
+    if (this.#host.isDraining && kind !== CallKind.notification) return ResetReason.goingAway;
+    return timeoutMs === 0 ? ResetReason.deadlineExceeded : undefined;
+  }
+
+  /** The slot stays closed in this generation; fragments that follow are late. */
+  #refuse({ slot, generation, charge }: CallOpening, reason: number, window: number): void {
+    const { schedule } = this.#link;
+    schedule.sendControl(schedule.header.reset(0, slot, generation, reason));
+    this.#link.giveBack(window, charge);
+  }
+}
+
+/** A name that was not announced, in front of the metadata. @throws {SidecallError} `PROTOCOL`. */
+function nameIn(payload: Uint8Array, nameBytes: number): string {
+  return methodName(payload.subarray(0, nameBytes), nameBytes);
+}
+
+/** @throws {SidecallError} `PROTOCOL` for a call that has no business beyond the number of streams announced. */
+function checkExtra(method: string, kind: number, messageBytes: number): void {
+  const isKind = kind === CallKind.unary || kind === CallKind.serverStream;
+  const isBuiltIn = isKind && method.startsWith(builtInPrefix);
+  if (!isBuiltIn || messageBytes > fixed.extraMaxBytes) {
+    throw protocol('stream beyond the number announced');
+  }
+}
+
+/** @throws {SidecallError} `PROTOCOL` for a kind that there is not, or that does not begin so. */
+function checkKind(kind: number, flags: number, messageBytes: number): void {
+  if (kind < CallKind.unary || kind > CallKind.duplex) throw protocol('call of an unknown kind');
+  const isMany = sendsMany(kind);
+  const wanted = isMany ? FrameFlag.fromOpener : FrameFlag.fromOpener | FrameFlag.end;
+  if (flags !== wanted || (isMany && messageBytes !== 0)) {
+    throw protocol('call that begins as another kind does');
+  }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// What a session serves, for tools: names, kinds, codecs.
+import type { Handlers, Method, MethodKind, Service } from '../contract/service.ts';
+import { service, unary } from '../contract/service.ts';
+
+/** A method that is served. */
+export interface MethodDescription {
+  /** Wire name: `Indexer.add`. */
+  readonly name: string;
+  readonly kind: MethodKind;
+  /** Name of the codec of a request. */
+  readonly request: string;
+  /** Name of the codec of a response; a notification has none. */
+  readonly response?: string | undefined;
+  readonly idempotent: boolean;
+}
+
+/** A service that is served. */
+export interface ServiceDescription {
+  readonly name: string;
+  readonly methods: readonly MethodDescription[];
+  /** For protobuf services made from reflection: their namespace as protobufjs writes it in JSON. */
+  readonly descriptor?: unknown;
+}
+
+/**
+ * Contract of the built-in service that lists what a session serves. Served to peers of our own uid, or as
+ * the option `introspection` says; else `unimplemented`.
+ */
+export const ReflectionService = service('sidecall.Reflection', {
+  list: unary<void, { readonly services: readonly ServiceDescription[] }>(),
+});
+
+/** Handlers for what `services` gives at the time of the call. */
+export function reflectionHandlers(
+  services: () => readonly Service[],
+): Handlers<typeof ReflectionService.methods> {
+  return { list: () => ({ services: services().map(describe) }) };
+}
+
+function describe(described: Service): ServiceDescription {
+  const methods = Object.entries(described.methods).map(([method, description]) =>
+    describeMethod(described.wireName(method), description),
+  );
+  const { descriptor } = described;
+  return { name: described.name, methods, ...(descriptor && { descriptor: descriptor() }) };
+}
+
+function describeMethod(name: string, description: Method): MethodDescription {
+  const { kind, request, idempotent } = description;
+  const response = 'response' in description ? description.response.name : undefined;
+  return { name, kind, request: request.name, response, idempotent };
+}

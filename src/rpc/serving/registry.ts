@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+// Methods that are served, by wire name. A Map: a method called `toString` is unknown like any other.
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate } from '../../base/clock.ts';
+import { nodeError } from '../../base/errors.ts';
+import { checkKeys } from '../../base/misuse.ts';
+import type { CallContext } from '../contract/call.ts';
+import type { Codec } from '../contract/codec.ts';
+import { around, checkInterceptors, type Interceptor } from '../contract/interceptor.ts';
+import {
+  callKindOf,
+  checkService,
+  type Handlers,
+  type Method,
+  type MethodKind,
+  type Methods,
+  type Service,
+} from '../contract/service.ts';
+import { withoutInheritance } from '../deadline.ts';
+import { Health, HealthService } from './health.ts';
+import { ReflectionService, reflectionHandlers } from './reflection.ts';
+
+/** Options of `serve()`. */
+export interface ServeOptions {
+  /** Functions around every call of the service; the first is the outermost. Default: none. */
+  readonly interceptors?: readonly Interceptor[] | undefined;
+}
+
+/** A service with the functions that answer it, for the option `services`. */
+export interface Implementation {
+  readonly service: Service;
+  readonly handlers: unknown;
+  readonly options: ServeOptions | undefined;
+}
+
+/**
+ * A service with its handlers, for the option `services` of whatever makes a session: so that it is served before the first
+ * call comes. The same as `serve()` otherwise.
+ * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no contract.
+ */
+export function implement<M extends Methods>(
+  service: Service<M>,
+  handlers: Handlers<M>,
+  options?: ServeOptions,
+): Implementation {
+  checkService('implement()', service);
+  return Object.freeze({ service: service as unknown as Service, handlers, options });
+}
+
+type Handler = (request: unknown, ctx: CallContext) => unknown;
+
+/** A method with the function that answers it. */
+export interface Served {
+  readonly kind: MethodKind;
+  /** {@link Served.kind} on the wire. */
+  readonly callKind: number;
+  readonly request: Codec<unknown>;
+  readonly response: Codec<unknown> | undefined;
+  /** Its handler gives a stream. */
+  readonly isStreaming: boolean;
+  readonly isBulk: boolean;
+  /** Of the package itself: short, and started whatever waits. */
+  readonly isBuiltIn: boolean;
+  readonly handler: Handler;
+  /** Runs a function in the asynchronous context of `serve()`: not in that of whoever woke the session. */
+  readonly inContext: ReturnType<typeof AsyncLocalStorage.snapshot>;
+  /** Its calls are told when the session is about to close: they would last for ever. */
+  readonly endsAtDrain: boolean;
+}
+
+/** Methods of one session, on top of those that its listener or helper serves for all of its own. */
+export class Registry {
+  readonly #methods = new Map<string, Served>();
+  readonly #services: Service[] = [];
+  readonly #parent: Registry | undefined;
+  #builtIns: Map<string, Served> | undefined;
+  #health: Health | undefined;
+  // Told of every service that comes.
+  readonly #watchers = new Set<() => void>();
+  #hasServed = false;
+  /** The peer may list what is served here. */
+  isIntrospective = false;
+
+  constructor(parent?: Registry) {
+    this.#parent = parent;
+  }
+
+  find(name: string): Served | undefined {
+    const served = this.#methods.get(name) ?? this.#parent?.find(name);
+    if (served !== undefined || !name.startsWith(builtInPrefix)) return served;
+    return this.#findBuiltIn(name);
+  }
+
+  /** A service was given, or it was said that there is none: what is not found will not come. */
+  get hasServed(): boolean {
+    return this.#hasServed || this.#parent?.hasServed === true;
+  }
+
+  /** Calls `onServed` for every service that comes. Returns how to end that. */
+  watch(onServed: () => void): () => void {
+    const unwatch = this.#parent?.watch(onServed);
+    this.#watchers.add(onServed);
+    return () => {
+      this.#watchers.delete(onServed);
+      unwatch?.();
+    };
+  }
+
+  /** Nothing but what was given is served: requests for anything else need not wait. */
+  settle(): void {
+    this.#hasServed = true;
+    for (const onServed of [...this.#watchers]) onServed();
+  }
+
+  /** Everything that is served here, the built-in services not included. */
+  get services(): readonly Service[] {
+    return [...(this.#parent?.services ?? []), ...this.#services];
+  }
+
+  /** That of the listener or helper, where there is one. */
+  get health(): Health {
+    if (this.#parent !== undefined) return this.#parent.health;
+    this.#health ??= new Health();
+    return this.#health;
+  }
+
+  /** Everybody is told that we serve no more. Those of a listener or helper: by that. */
+  shutDown(): Promise<void> | undefined {
+    if (this.#parent !== undefined || this.#health === undefined) return undefined;
+    this.#health.shutdown();
+    // Whoever watches hears of it before the session drains.
+    if (!this.#health.isWatched) return undefined;
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /**
+   * Serves a service.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served
+   * already; then nothing of it is served.
+   */
+  add<M extends Methods>(
+    service: Service<M>,
+    handlers: Handlers<M>,
+    options: ServeOptions = {},
+  ): void {
+    checkService('serve()', service);
+    checkKeys('serve()', options, ['interceptors']);
+    const interceptors = checkInterceptors(`serve(${service.name})`, options.interceptors);
+    if (typeof handlers !== 'object' || handlers === null) {
+      throw misuse(`serve(${service.name}): handlers are missing`);
+    }
+    const added = served(service, handlers, interceptors);
+    for (const name of added.keys()) {
+      if (this.find(name) === undefined) continue;
+      throw misuse(`serve(${service.name}): '${name}' is served already`);
+    }
+    for (const [name, method] of added) this.#methods.set(name, method);
+    this.#services.push(service as unknown as Service);
+    this.settle();
+  }
+
+  /**
+   * Serves what the option `services` says, and nothing else unless `serve()` is called. undefined: it was left out.
+   * @throws {TypeError} as `serve()`.
+   */
+  addAll(services: readonly Implementation[] | undefined): void {
+    if (services === undefined) return;
+    if (!Array.isArray(services)) throw misuse('services must be a list of implement(…)');
+    for (const each of services as readonly Partial<Implementation>[]) {
+      if (each?.service === undefined) throw misuse('services must be a list of implement(…)');
+      this.add(each.service, each.handlers as Handlers<Methods>, each.options);
+    }
+    this.settle();
+  }
+
+  /**
+   * Serves a service no more: calls of it are refused from now on, those that run go on.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where it is not served here.
+   */
+  remove(service: Service): void {
+    checkService('unserve()', service);
+    const at = this.#services.indexOf(service);
+    if (at === -1) throw misuse(`unserve(${service.name}): it is not served here`);
+    this.#services.splice(at, 1);
+    for (const method of Object.keys(service.methods)) {
+      this.#methods.delete(service.wireName(method));
+    }
+  }
+
+  #findBuiltIn(name: string): Served | undefined {
+    this.#builtIns ??= this.#makeBuiltIns();
+    return this.#builtIns.get(name);
+  }
+
+  #makeBuiltIns(): Map<string, Served> {
+    const builtIns = served(HealthService, this.health.handlers, [], true);
+    if (!this.isIntrospective) return builtIns;
+    const reflection = reflectionHandlers(() => this.services);
+    return new Map([...builtIns, ...served(ReflectionService, reflection, [], true)]);
+  }
+}
+
+/** Names of built-in services begin so. */
+export const builtInPrefix = 'sidecall.';
+
+/** The methods of a service with their handlers. @throws {TypeError} where one is missing. */
+function served<M extends Methods>(
+  service: Service<M>,
+  handlers: Handlers<M>,
+  interceptors: readonly Interceptor[],
+  isBuiltIn = false,
+): Map<string, Served> {
+  const methods = new Map<string, Served>();
+  const inContext = withoutInheritance(() => AsyncLocalStorage.snapshot());
+  for (const [method, description] of Object.entries<Method>(service.methods)) {
+    const name = service.wireName(method);
+    const handler: unknown = (handlers as Record<string, unknown>)[method];
+    if (typeof handler !== 'function') {
+      throw misuse(`serve(${service.name}): no handler '${method}'`);
+    }
+    const { kind } = description;
+    const plain: Handler = (request, ctx) => handler.call(handlers, request, ctx);
+    methods.set(name, {
+      kind,
+      callKind: callKindOf[kind],
+      request: description.request,
+      response: 'response' in description ? description.response : undefined,
+      isStreaming: kind === 'serverStream' || kind === 'bidi',
+      isBulk: 'priority' in description && description.priority === 'bulk',
+      isBuiltIn,
+      handler: intercepted(name, description, plain, interceptors),
+      inContext,
+      endsAtDrain: name === healthWatch,
+    });
+  }
+  return methods;
+}
+
+const healthWatch = HealthService.wireName('watch');
+
+function intercepted(
+  method: string,
+  { kind }: Method,
+  handler: Handler,
+  interceptors: readonly Interceptor[],
+): Handler {
+  if (interceptors.length === 0) return handler;
+  const call = around(interceptors, ({ request, ctx }) => handler(request, ctx as CallContext));
+  return (request, ctx) =>
+    call({ method, kind, side: 'handler', request, options: undefined, ctx });
+}
+
+function misuse(words: string): TypeError {
+  return nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// Whether the peer's event loop turns, by the protocol's ping: asked for, never a timer of its own, and nothing
+// fails because of an answer that does not come.
+import { nowMs } from '../../base/clock.ts';
+import { SidecallError } from '../../base/errors.ts';
+import { fixed } from '../../base/limits.ts';
+import { pause } from '../../base/pause.ts';
+import type { Peer } from '../../base/peer.ts';
+
+/** What `session.liveness()` tells. */
+export interface Liveness {
+  /**
+   * `gone`: its end of the connection has closed by itself, as the kernel does when a process ends, or there is
+   * no process of its number any more.
+   */
+  readonly process: 'alive' | 'gone';
+  /** `turning`: it answered a ping at most a second ago. `busy`: one is unanswered, or nobody is there to answer. */
+  readonly loop: 'turning' | 'busy';
+  /** Milliseconds since the unanswered ping was sent, or since the session ended; 0 while `turning`. */
+  readonly busyForMs: number;
+}
+
+/** Whether a process that may have been ours to see still exists. Its number may be another's by now. */
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
+/** Pings of one session: one at a time, and no more than the protocol allows. */
+export class Pings {
+  readonly #peer: Peer;
+  readonly #send: (token: number) => void;
+  // Each wakes one that waits for the ping that is out.
+  readonly #waiting = new Set<() => void>();
+  #token = 0;
+  #isOut = false;
+  #sentAt = 0;
+  #answeredAt = Number.NEGATIVE_INFINITY;
+  #roundTripMs = 0;
+  #endedAt = 0;
+  #reason: SidecallError | undefined;
+
+  constructor(peer: Peer, send: (token: number) => void) {
+    this.#peer = peer;
+    this.#send = send;
+  }
+
+  /** Milliseconds of a round trip. @throws {SidecallError} `PEER_UNRESPONSIVE`, or why the session is over. */
+  async ping(timeoutMs: number | undefined): Promise<number> {
+    const since = nowMs();
+    await this.#ask(timeoutMs);
+    if (this.#reason !== undefined) throw this.#reason;
+    if (!this.#isOut) return this.#roundTripMs;
+    const waited = Math.round(nowMs() - since);
+    const words = `no answer to a ping within ${waited} ms (timeoutMs ${timeoutMs}): the peer's event loop is busy; the session goes on`;
+    throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', words, { delivered: 'no' });
+  }
+
+  async liveness(waitMs: number): Promise<Liveness> {
+    await this.#ask(waitMs);
+    const process = this.#process;
+    if (this.#reason === undefined && !this.#isOut) {
+      return { process, loop: 'turning', busyForMs: 0 };
+    }
+    const since = this.#reason === undefined ? this.#sentAt : this.#endedAt;
+    return { process, loop: 'busy', busyForMs: nowMs() - since };
+  }
+
+  /** False: no ping of ours has this token. */
+  onPong(token: number): boolean {
+    if (!this.#isOut || token !== this.#token) return false;
+    this.#isOut = false;
+    this.#answeredAt = nowMs();
+    this.#roundTripMs = this.#answeredAt - this.#sentAt;
+    this.#wake();
+    return true;
+  }
+
+  /** The session is over. */
+  end(reason: SidecallError): void {
+    this.#endedAt = nowMs();
+    this.#reason = reason;
+    this.#wake();
+  }
+
+  get #process(): 'alive' | 'gone' {
+    if (this.#reason?.code === 'ERR_SIDECALL_PEER_GONE') return 'gone';
+    const { pid, pidIsHint } = this.#peer;
+    const isKnown = pid !== undefined && pid > 0 && !pidIsHint;
+    const isAlive = isKnown ? isRunning(pid) : this.#reason === undefined;
+    return isAlive ? 'alive' : 'gone';
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
+  }
+
+  /** Waits for the ping that is out, or sends one; not where an answer is fresh, since more would be a flood. */
+  async #ask(timeoutMs: number | undefined): Promise<void> {
+    const isFresh = nowMs() - this.#answeredAt < fixed.pingIntervalMs;
+    if (this.#reason !== undefined || (!this.#isOut && isFresh)) return;
+    if (timeoutMs === undefined) {
+      const answered = new Promise<void>((resolve) => this.#waiting.add(resolve));
+      this.#sendOne();
+      return answered;
+    }
+    const answered = new AbortController();
+    const wake = (): void => answered.abort();
+    this.#waiting.add(wake);
+    this.#sendOne();
+    await pause(timeoutMs, answered.signal);
+    this.#waiting.delete(wake);
+  }
+
+  #sendOne(): void {
+    if (this.#isOut) return;
+    this.#isOut = true;
+    this.#token = (this.#token + 1) >>> 0;
+    this.#sentAt = nowMs();
+    this.#send(this.#token);
+  }
+}

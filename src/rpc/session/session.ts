@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+// A session as its users hold it: who is there, call, serve, close.
+import type { SidecallError } from '../../base/errors.ts';
+import { ranges } from '../../base/limits.ts';
+import { checkInteger, checkKeys } from '../../base/misuse.ts';
+import type { Peer } from '../../base/peer.ts';
+import { quiet } from '../../base/quiet.ts';
+import { CallKind } from '../../wire/frame.ts';
+import type { Lane } from '../../wire/transport.ts';
+import type { Callable } from '../calling/caller.ts';
+import { type CallTarget, type ClientOptions, makeClient } from '../calling/client.ts';
+import { SessionTarget } from '../calling/session-target.ts';
+import {
+  type AcceptDuplexOptions,
+  type AcceptOptions,
+  Channel,
+  type ChannelOptions,
+  type DuplexOptions,
+} from '../channels/channel.ts';
+import { SessionDuplex } from '../channels/duplex.ts';
+import { checkAccept, checkHalfOpen, openChannel } from '../channels/open-channel.ts';
+import type { CallOptions } from '../contract/call.ts';
+import { bytes, type Codec } from '../contract/codec.ts';
+import { json } from '../contract/json.ts';
+import type { Block } from '../contract/leases.ts';
+import {
+  type Client,
+  checkCodec,
+  type Handlers,
+  type Methods,
+  type Service,
+} from '../contract/service.ts';
+import type { Health } from '../serving/health.ts';
+import type { ServeOptions } from '../serving/registry.ts';
+import type { Liveness } from './pings.ts';
+import {
+  SessionCore,
+  type SessionParts,
+  type SessionState,
+  type SessionStats,
+} from './session-core.ts';
+
+/** What a session accepts, as it comes. */
+export type Accepted<T> = AsyncIterableIterator<T, undefined> & AsyncDisposable;
+
+/**
+ * Two processes that know each other, calling each other. Symmetric: which side listened does not
+ * matter, both may {@link Session.call} and {@link Session.serve}.
+ */
+export class Session implements AsyncDisposable {
+  /** Who is at the other end; the policy of this end accepted it before a byte of it was read. */
+  readonly peer: Peer;
+  /** What carries the frames. */
+  readonly lane: Lane;
+  /** Why it is that lane. */
+  readonly laneReason: string;
+  /**
+   * Resolves (never rejects) when either side begins to close: the time to end streams and channels that
+   * would last longer. Accepting ends then.
+   */
+  readonly draining: Promise<void>;
+  /** Resolves (never rejects) when the session is over: undefined after an orderly close, else why. */
+  readonly closed: Promise<SidecallError | undefined>;
+  readonly #core: SessionCore;
+
+  /** @internal Sessions come from `connect()`, `listen()`, `spawnHelper()` and `parent()`. */
+  constructor(parts: SessionParts) {
+    this.peer = parts.peer;
+    this.lane = parts.transport.lane;
+    this.laneReason = parts.laneReason;
+    this.#core = new SessionCore(parts);
+    this.closed = this.#core.closed;
+    this.draining = this.#core.draining;
+    this.target = new SessionTarget(this.#core.caller);
+  }
+
+  /** Where the session is in its life. */
+  get state(): SessionState {
+    return this.#core.state;
+  }
+
+  /** Load of this session at this moment, in calls and bytes. */
+  stats(): SessionStats {
+    return this.#core.stats();
+  }
+
+  /**
+   * The typed functions of a service that the peer serves. Each call rejects, never throws: with
+   * `RpcError` for what a handler said, `SidecallError` for what happened on the way, `signal.reason`
+   * for the caller's own abort, `TypeError`/`RangeError` for misuse. A rejection that nobody awaits is
+   * dropped: it never becomes an `unhandledRejection`.
+   */
+  client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M> {
+    return makeClient(service, this.target, options);
+  }
+
+  /**
+   * Answers the peer's calls of a service. Before, during and after other calls.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served.
+   */
+  serve<M extends Methods>(
+    service: Service<M>,
+    handlers: Handlers<M>,
+    options?: ServeOptions,
+  ): void {
+    this.#core.registry.add(service, handlers, options);
+  }
+
+  /**
+   * Serves a service no more, so that what served it can be taken out: its calls are refused with `unimplemented` from now on,
+   * those that run go on. Not for services of the listener or helper.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where this session does not serve it.
+   */
+  unserve<M extends Methods>(service: Service<M>): void {
+    this.#core.registry.remove(service as unknown as Service);
+  }
+
+  /** What we say of our services to whoever asks; that of the listener or helper, where there is one. */
+  get health(): Health {
+    return this.#core.registry.health;
+  }
+
+  /**
+   * Opens a byte stream that the peer meets by `duplexes({ name })`. What goes wrong is an 'error' of the
+   * stream; nobody waiting for the name is an `RpcError` with status `unimplemented`.
+   * @throws {TypeError | RangeError} for misuse.
+   */
+  openDuplex(options: DuplexOptions): SessionDuplex {
+    const { allowHalfOpen, ...channel } = checkHalfOpen('openDuplex()', options);
+    const { idleTimeoutMs } = channel;
+    const arrived = openChannel(this.#core, CallKind.duplex, bytes, channel);
+    return new SessionDuplex(arrived, { idleTimeoutMs, allowHalfOpen });
+  }
+
+  /**
+   * Byte streams of one name that the peer opens, from now on until the loop is left. At most 64 wait to be
+   * taken; more are refused with `resource_exhausted`.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where the name is accepted already.
+   */
+  duplexes(options: AcceptDuplexOptions): Accepted<SessionDuplex> {
+    const { allowHalfOpen, ...accept } = checkHalfOpen('duplexes()', options);
+    const { idleTimeoutMs } = accept;
+    checkAccept('duplexes()', accept);
+    return this.#core.acceptors.add({
+      kind: CallKind.duplex,
+      name: options.name,
+      codec: bytes as Codec<unknown>,
+      isBulk: options.priority === 'bulk',
+      make: (arrived) => new SessionDuplex(arrived, { idleTimeoutMs, allowHalfOpen }),
+    });
+  }
+
+  /**
+   * Opens a channel of messages that the peer meets by `channels(codec, { name })`.
+   * @throws {TypeError | RangeError} for misuse. What goes wrong later rejects what the channel is asked.
+   */
+  openChannel<T, Input = T>(codec: Codec<T, Input>, options: ChannelOptions): Channel<T, Input> {
+    checkCodec('openChannel()', codec);
+    const arrived = openChannel(this.#core, CallKind.channel, codec as Codec<unknown>, options);
+    return new Channel(arrived, options.idleTimeoutMs);
+  }
+
+  /** Channels of one name that the peer opens; as {@link Session.duplexes}. */
+  channels<T, Input = T>(
+    codec: Codec<T, Input>,
+    options: AcceptOptions,
+  ): Accepted<Channel<T, Input>> {
+    checkCodec('channels()', codec);
+    checkAccept('channels()', options);
+    return this.#core.acceptors.add({
+      kind: CallKind.channel,
+      name: options.name,
+      codec: codec as Codec<unknown>,
+      isBulk: options.priority === 'bulk',
+      make: (arrived) => new Channel<T, Input>(arrived, options.idleTimeoutMs),
+    });
+  }
+
+  /**
+   * Memory for one message of the codec `leased`, to be filled in place. On the ring lane with an area of
+   * `blockAreaBytes` it lies where the peer reads it; where none is free, or on another lane, it is ordinary
+   * memory: `block.inPlace` says which, `stats().blocks` counts. Never waits.
+   * @param bytes length of the message; 1 to 1 GiB.
+   * @throws {RangeError} `ERR_OUT_OF_RANGE`, {@link SidecallError} `MESSAGE_TOO_LARGE` beyond the peer's limit.
+   */
+  allocate(bytes: number): Block {
+    return this.#core.allocate(bytes);
+  }
+
+  /**
+   * Calls a method by its wire name, in JSON, without a contract.
+   * @throws (as rejection) what the functions of {@link Session.client} reject with.
+   */
+  call(method: string, request?: unknown, options?: CallOptions): Promise<unknown> {
+    return this.target.call(untyped(method, CallKind.unary), request, options);
+  }
+
+  /** Sends a notification by its wire name, in JSON. Resolves when it was admitted. */
+  notify(method: string, request?: unknown, options?: CallOptions): Promise<void> {
+    const notification = untyped(method, CallKind.notification);
+    return this.target.call(notification, request, options) as Promise<void>;
+  }
+
+  /**
+   * One round trip to the peer's event loop and back, in milliseconds: it turns, whatever its handlers do. Within a
+   * second of an answer that answer is given again, since more pings than one a second are a flood. Never
+   * ends the session, and no call of it.
+   * @param options.timeoutMs default: no limit; 0 to 2,147,483,647.
+   * @throws (as rejection) {SidecallError} `PEER_UNRESPONSIVE` where the time passed; why the session is over.
+   */
+  ping(options: { readonly timeoutMs?: number | undefined } = {}): Promise<number> {
+    return quiet(this.#ping(options));
+  }
+
+  async #ping(options: { readonly timeoutMs?: number | undefined }): Promise<number> {
+    checkKeys('ping()', options, ['timeoutMs']);
+    const { timeoutMs } = options;
+    if (timeoutMs !== undefined) checkInteger('timeoutMs', timeoutMs, ranges.timeoutMs);
+    return this.#core.pings.ping(timeoutMs);
+  }
+
+  /**
+   * Three facts that a time-out mixes up: does the peer's process live, does its event loop turn, and since when
+   * does it not. By a ping where no answer is fresh (a second); it costs nothing unless asked. Rejects only for
+   * misuse, ends nothing: whether a busy peer is too busy is yours to say, by a call's `timeoutMs` or `helper.stop()`.
+   * @param options.waitMs how long the answer to the ping is waited for. Default 250; 0 to 600,000.
+   */
+  liveness(options: { readonly waitMs?: number | undefined } = {}): Promise<Liveness> {
+    return quiet(this.#liveness(options));
+  }
+
+  async #liveness(options: { readonly waitMs?: number | undefined }): Promise<Liveness> {
+    checkKeys('liveness()', options, ['waitMs']);
+    return this.#core.pings.liveness(checkInteger('waitMs', options.waitMs, ranges.livenessWaitMs));
+  }
+
+  /**
+   * Orderly end: the peer is told, new calls are refused on both sides, calls in flight finish.
+   * What is left at the deadline is cut off: own calls reject with `CLOSED`, and notifications that
+   * were sent may be lost. Twice is the same as once. A handler that awaits the close of the
+   * session it was called over waits for itself, until the deadline. Called again with a shorter
+   * deadline it is over sooner.
+   * @param options.deadlineMs default 5,000; 0 to 600,000.
+   */
+  close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {
+    return quiet(this.#close(options));
+  }
+
+  async #close(options: { readonly deadlineMs?: number | undefined }): Promise<void> {
+    checkKeys('close()', options, ['deadlineMs']);
+    const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
+    await this.#core.close(deadlineMs);
+  }
+
+  /** @internal Ends the session at once: whoever started the peer knows that it is gone. */
+  terminate(error: SidecallError): void {
+    const { transport } = this.#core;
+    if (transport.drainLast === undefined) this.#core.fail(error);
+    else transport.drainLast(error);
+  }
+
+  /** @internal Somebody has it from its listener. */
+  onTaken(): void {
+    this.#core.callee.onTaken();
+  }
+
+  /** @internal For clients that outlive a session. */
+  readonly target: CallTarget;
+
+  /** The session keeps the process alive (the default). */
+  ref(): void {
+    this.#core.transport.ref();
+  }
+
+  /** The session alone does not keep the process alive. */
+  unref(): void {
+    this.#core.transport.unref();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** A method without a contract: JSON. */
+function untyped(name: string, kind: number): Callable {
+  const codec = json<unknown>();
+  const response = kind === CallKind.notification ? undefined : codec;
+  return { name, kind, request: codec, response, isBulk: false, isIdempotent: false };
+}

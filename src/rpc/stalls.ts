@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Everything in a session that waits, by its reason, and the report of what waits for long.
+import { nowMs } from '../base/clock.ts';
+import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
+
+/** Why something waits. */
+const waitReasons = [
+  /** Our calls: as many are open as the peer allows. */
+  'slot',
+  /** Places of calls that we gave up, until their handlers have settled. They hold a `slot`. */
+  'given-up',
+  /** Our requests: earlier ones wait for their handlers. */
+  'request-window',
+  /** Our notifications: handlers of earlier ones have not settled. */
+  'notification-window',
+  /** Our answers: the peer has not read earlier ones. */
+  'answer-window',
+  /** Our messages of a stream: its reader has not taken earlier ones. */
+  'stream-window',
+  /** Our messages of streams: the readers of all streams have not taken earlier ones. */
+  'session-window',
+  /** Our messages: `sendQueueMaxBytes` of others wait. */
+  'send-queue',
+  /** Frames of ours that the lane has no room for: the peer does not read. */
+  'peer',
+  /** Requests of the peer: answers of ours wait to be sent. */
+  'answers-unread',
+  /** Requests of the peer: handlers that run will give answers enough. */
+  'answers-expected',
+  /** Requests of the peer: `streamsMax` handlers run. */
+  'handlers',
+  /** Requests of the peer: nothing is served yet. */
+  'serve',
+] as const;
+
+/** Why something waits: a key of `session.stats().waits`. */
+export type WaitReason = (typeof waitReasons)[number];
+
+/** A place where things wait, in their order. */
+export interface WaitingPlace {
+  /** How many wait, of our own or of the peer's. */
+  readonly waiting: number;
+  /** Why the first of them does. */
+  readonly waitReason: WaitReason;
+  /** Grows whenever one of them need not wait any longer. */
+  readonly departed: number;
+}
+
+/** What `stalled` tells. */
+export interface Stall {
+  readonly reason: WaitReason;
+  readonly waiting: number;
+  readonly waitedMs: number;
+}
+
+interface Watch {
+  departed: number;
+  since: number;
+  isTold: boolean;
+}
+
+/** Looks at each place a few times within the bound. */
+const looks = 4;
+const lookAtLeastMs = 2_500;
+
+export class Waits implements Timed {
+  timer: NodeJS.Timeout | undefined;
+  readonly #stalledAfterMs: number;
+  readonly #onStalled: (stall: Stall) => void;
+  readonly #places = new Map<WaitingPlace, Watch>();
+  #isEnded = false;
+
+  constructor(stalledAfterMs: number, onStalled: (stall: Stall) => void) {
+    this.#stalledAfterMs = stalledAfterMs;
+    this.#onStalled = onStalled;
+  }
+
+  /** Something waits there from now on. May be said again and again. */
+  add(place: WaitingPlace): void {
+    if (this.#isEnded || this.#places.has(place)) return;
+    this.#places.set(place, { departed: place.departed, since: nowMs(), isTold: false });
+    if (this.timer === undefined) this.#arm();
+  }
+
+  /** Nothing will wait there again. */
+  remove(place: WaitingPlace): void {
+    this.#places.delete(place);
+  }
+
+  /** How many wait, by reason. */
+  counts(): Record<WaitReason, number> {
+    const counts = {} as Record<WaitReason, number>;
+    for (const reason of waitReasons) counts[reason] = 0;
+    for (const place of this.#places.keys()) {
+      if (place.waiting > 0) counts[place.waitReason] += place.waiting;
+    }
+    return counts;
+  }
+
+  onDeadline(): void {
+    const now = nowMs();
+    const stalls = new Map<WaitReason, Stall>();
+    for (const [place, watch] of this.#places) {
+      const { waiting, departed, waitReason: reason } = place;
+      if (waiting === 0) this.#places.delete(place);
+      else if (departed !== watch.departed) {
+        watch.departed = departed;
+        watch.since = now;
+        watch.isTold = false;
+      } else if (!watch.isTold && now - watch.since >= this.#stalledAfterMs) {
+        watch.isTold = true;
+        const before = stalls.get(reason);
+        const waitedMs = Math.max(before?.waitedMs ?? 0, Math.round(now - watch.since));
+        stalls.set(reason, { reason, waiting: waiting + (before?.waiting ?? 0), waitedMs });
+      }
+    }
+    for (const stall of stalls.values()) this.#onStalled(stall);
+    if (this.#places.size > 0 && !this.#isEnded) this.#arm();
+  }
+
+  /** The session is over. */
+  end(): void {
+    this.#isEnded = true;
+    cancelDeadline(this);
+    this.#places.clear();
+  }
+
+  #arm(): void {
+    const lookMs = Math.min(this.#stalledAfterMs / looks, lookAtLeastMs);
+    armDeadline(this, deadlineAfter(lookMs));
+    this.timer?.unref();
+  }
+}

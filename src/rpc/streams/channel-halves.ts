@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// What both ends of a channel have in common: two halves, each with an end that the other side answers. It
+// is over when both were answered.
+import { SidecallError } from '../../base/errors.ts';
+import { rejected } from '../../base/quiet.ts';
+import { FrameFlag, protocol } from '../../wire/frame.ts';
+import type { Watched } from '../idle-timeout.ts';
+import type { SendingStream } from '../sending/send-queue.ts';
+import type { Link } from '../sending/session-shared.ts';
+import type { StreamReader } from './stream-reader.ts';
+import { ended, type StreamWriter } from './stream-writer.ts';
+
+/** The halves of a channel, and whom they tell. */
+export interface ChannelParts {
+  readonly reader: StreamReader;
+  readonly writer: StreamWriter;
+  /** Flag `fromOpener` where we opened it. */
+  readonly flags: number;
+  readonly name: string;
+  /** Both halves ended well. */
+  readonly onOver: () => void;
+  /** Our side gives it up: the peer is to be told, and `fail` follows. */
+  readonly onAbort: (error: unknown) => void;
+}
+
+const nothing = new Uint8Array(0);
+const noSizes = { metadataBytes: 0, textBytes: 0 };
+const ignore = (): void => undefined;
+
+/** Queues the end of our half of a stream, behind its messages. */
+export function sendHalfEnd(link: Link, stream: SendingStream, flags: number): void {
+  const { schedule } = link;
+  const header = schedule.header.end(flags, stream.slot, stream.generation, 0, noSizes);
+  schedule.send(stream, header, nothing, nothing, 0);
+}
+
+/** Tells the peer that its end has arrived. Overtakes data: it says nothing of what we still send. */
+export function answerEnd(link: Link, stream: SendingStream, flags: number): void {
+  const { schedule } = link;
+  const { slot, generation } = stream;
+  schedule.sendControl(schedule.header.end(flags | FrameFlag.end, slot, generation, 0, noSizes));
+}
+
+export class ChannelCore implements Watched {
+  readonly reader: StreamReader;
+  readonly writer: StreamWriter;
+  /** Settles when the channel is over: rejects where it did not end on both sides. */
+  readonly closed: Promise<void>;
+  #resolveClosed!: () => void;
+  #rejectClosed!: (reason: unknown) => void;
+  readonly #link: Link;
+  readonly #stream: SendingStream;
+  readonly #parts: ChannelParts;
+  #ending: Promise<void> | undefined;
+  #resolveEnding: () => void = ignore;
+  #rejectEnding: (reason: unknown) => void = ignore;
+  #isEndSent = false;
+  #isEndTaken = false;
+  #isPeerEnded = false;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(link: Link, stream: SendingStream, parts: ChannelParts) {
+    this.#link = link;
+    this.#stream = stream;
+    this.#parts = parts;
+    this.reader = parts.reader;
+    this.writer = parts.writer;
+    this.closed = new Promise((resolve, reject) => {
+      this.#resolveClosed = resolve;
+      this.#rejectClosed = reject;
+    });
+  }
+
+  /** It was given up, by either side, or lost. */
+  get isFailed(): boolean {
+    return this.#failure !== undefined && !(this.#isEndTaken && this.#isPeerEnded);
+  }
+
+  /** Both sides have said that they send no more, and the peer may have forgotten the channel. */
+  get awaitsOnlyAnswer(): boolean {
+    return this.#isPeerEnded && this.#isEndSent;
+  }
+
+  /** The peer has said that it sends no more. */
+  get isPeerEnded(): boolean {
+    return this.#isPeerEnded;
+  }
+
+  /**
+   * Leaves, as a socket that is destroyed: what was admitted still arrives, and then our end; what waited is not sent, and what
+   * comes is dropped. The peer hears that nothing more is taken once it has our end.
+   */
+  leave(): void {
+    if (this.#failure !== undefined) return;
+    const left = new SidecallError('ERR_SIDECALL_CANCELLED', `${this.#parts.name}: it was left`);
+    this.reader.discard();
+    this.writer.dropWaiting(left);
+    const abort = (): void => {
+      if (!this.#isPeerEnded) this.abort(left);
+    };
+    this.end().then(abort, ignore);
+  }
+
+  /** Gives the channel up at once. Once it is over there is nothing to give up. */
+  abort(error: unknown): void {
+    if (this.#failure === undefined) this.#parts.onAbort(error);
+  }
+
+  /** Grows with every message that was admitted or taken. */
+  get moved(): number {
+    return this.reader.taken + this.writer.admitted;
+  }
+
+  readonly isBusy = false;
+
+  onIdle(timeoutMs: number): void {
+    const words = `nothing moved on the channel for ${timeoutMs} ms`;
+    this.abort(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words));
+  }
+
+  /** Sends our end behind the messages, and resolves when the peer has all of it. Twice is once. */
+  end(): Promise<void> {
+    if (this.#ending !== undefined) return this.#ending;
+    if (this.#failure !== undefined) {
+      return rejected(this.#failure.error);
+    }
+    this.#ending = new Promise((resolve, reject) => {
+      this.#resolveEnding = resolve;
+      this.#rejectEnding = reject;
+    });
+    this.writer.end(() => {
+      this.#isEndSent = true;
+      sendHalfEnd(this.#link, this.#stream, this.#parts.flags);
+    });
+    return this.#ending;
+  }
+
+  /** The peer's end. @throws {SidecallError} `PROTOCOL`. */
+  onEnd(): void {
+    if (this.#isPeerEnded || this.reader.isMidMessage)
+      throw protocol('end of a channel that is none');
+    this.#isPeerEnded = true;
+    this.reader.end();
+    answerEnd(this.#link, this.#stream, this.#parts.flags);
+    this.#checkOver();
+  }
+
+  /** The peer has our end. @throws {SidecallError} `PROTOCOL`. */
+  onEndTaken(): void {
+    if (!this.#isEndSent || this.#isEndTaken) throw protocol('answer to an end that was not sent');
+    this.#isEndTaken = true;
+    this.#resolveEnding();
+    this.#checkOver();
+  }
+
+  /** It is over otherwise. `now`: messages that were not taken are dropped. */
+  fail(error: unknown, how: { readonly now: boolean }): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = { error };
+    this.reader.fail(error, how);
+    this.writer.fail(error);
+    this.#ending?.catch(ignore);
+    this.#rejectEnding(error);
+    this.closed.catch(ignore);
+    this.#rejectClosed(error);
+  }
+
+  #checkOver(): void {
+    if (!this.#isEndTaken || !this.#isPeerEnded) return;
+    this.writer.fail(ended(this.#parts.name, 'after end()'));
+    this.#failure = { error: ended(this.#parts.name, 'after end()') };
+    this.#resolveClosed();
+    this.#parts.onOver();
+  }
+}

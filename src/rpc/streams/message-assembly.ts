@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// A message on its way into its final buffer, and out of it: in pieces, or in a block of the peer's.
+
+import { giveBuffer, takeBuffer } from '../../base/buffer-pool.ts';
+import { protocol } from '../../wire/frame.ts';
+import type { ArrivedBlock, LentBytes } from '../../wire/transport.ts';
+import { type Codec, decodeWith } from '../contract/codec.ts';
+import { copiedLease, isLeased, lentLease } from '../contract/leases.ts';
+
+/**
+ * The memory of one message: its own where the codec keeps what it is given, of the pool where it copies, and
+ * of the pool until it is given back where it is lent.
+ * NOTE: the length was checked against the limits; here the memory is taken.
+ */
+export class Assembly {
+  readonly bytes: Uint8Array;
+  readonly codec: Codec<unknown>;
+  #pooled: Buffer | undefined;
+  #lent: LentBytes | undefined;
+  #filled = 0;
+
+  constructor(totalBytes: number, codec: Codec<unknown>, lent?: LentBytes) {
+    this.codec = codec;
+    this.#lent = lent;
+    if (lent !== undefined) {
+      this.bytes = lent.bytes;
+      this.#filled = totalBytes;
+    } else if (codec.keepsBytes === true) this.bytes = Buffer.allocUnsafeSlow(totalBytes);
+    else {
+      this.#pooled = takeBuffer(totalBytes);
+      this.bytes = this.#pooled.subarray(0, totalBytes);
+    }
+  }
+
+  /** A whole message: where it lies, if the codec is for that and the transport does it, else a copy. */
+  static ofBlock(block: ArrivedBlock, codec: Codec<unknown>): Assembly {
+    const lent = isLeased(codec) ? block.lend() : undefined;
+    const assembly = new Assembly(block.byteLength, codec, lent);
+    if (lent !== undefined) return assembly;
+    block.copyInto(assembly.bytes);
+    assembly.#filled = block.byteLength;
+    return assembly;
+  }
+
+  /** Memory that it holds. */
+  get memoryBytes(): number {
+    return this.#pooled?.byteLength ?? this.bytes.byteLength;
+  }
+
+  /** Bytes that are still to come. */
+  get missingBytes(): number {
+    return this.bytes.byteLength - this.#filled;
+  }
+
+  /** It lies in the peer's memory; who has decoded it gives that back. */
+  get lent(): LentBytes | undefined {
+    return this.#lent;
+  }
+
+  /** Where the next `bytes` bytes belong. @throws {SidecallError} `PROTOCOL` beyond the length. */
+  place(bytes: number): Uint8Array {
+    if (bytes === 0 || bytes > this.bytes.byteLength - this.#filled) {
+      throw protocol('fragment that does not fit its message');
+    }
+    return this.bytes.subarray(this.#filled, this.#filled + bytes);
+  }
+
+  /** Adds a piece, which may already lie in its place. True: the message is whole. */
+  add(payload: Uint8Array): boolean {
+    const place = this.place(payload.byteLength);
+    const isInPlace = payload.buffer === place.buffer && payload.byteOffset === place.byteOffset;
+    if (!isInPlace) place.set(payload);
+    this.#filled += payload.byteLength;
+    return this.#filled === this.bytes.byteLength;
+  }
+
+  /** The value of the whole message, once. @throws {SidecallError} `DECODE`. */
+  decode(): unknown {
+    const { codec } = this;
+    if (isLeased(codec)) {
+      const [lent, pooled] = [this.#lent, this.#pooled];
+      this.#lent = undefined;
+      this.#pooled = undefined;
+      return lent === undefined ? copiedLease(this.bytes, pooled) : lentLease(lent);
+    }
+    try {
+      return decodeWith(codec, this.bytes, this.#pooled === undefined);
+    } finally {
+      this.release();
+    }
+  }
+
+  /**
+   * Nothing looks at the memory any more. Never for a message that is given up half-way, whose next piece
+   * may be on its way into a place that was handed out.
+   */
+  release(): void {
+    if (this.#pooled !== undefined) giveBuffer(this.#pooled);
+    this.#pooled = undefined;
+    this.#lent?.release();
+    this.#lent = undefined;
+  }
+}
+
+/** The block holds exactly the message, and the frame nothing of it. @throws {SidecallError} `PROTOCOL`. */
+export function checkBlock(block: ArrivedBlock, messageBytes: number, payloadBytes: number): void {
+  if (block.byteLength !== messageBytes || payloadBytes !== 0) {
+    throw protocol('block that does not fit its message');
+  }
+}

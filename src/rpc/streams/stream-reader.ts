@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+// The receiving half of a stream: messages wait here as bytes, bounded by the stream's window, until the
+// application takes them. What it takes is given back to the sender.
+import { SidecallError } from '../../base/errors.ts';
+import { Fifo } from '../../base/fifo.ts';
+import { rejected } from '../../base/quiet.ts';
+import { protocol } from '../../wire/frame.ts';
+import type { ArrivedBlock } from '../../wire/transport.ts';
+import { type Codec, decodeWith } from '../contract/codec.ts';
+import { chargeOf, ReceiveCredit, Window } from '../sending/credit.ts';
+import type { Link } from '../sending/session-shared.ts';
+import { type Arrived, ArrivedQueue } from './arrived-queue.ts';
+import { Assembly } from './message-assembly.ts';
+
+/** The stream that a reader belongs to. */
+export interface ReadStream {
+  readonly slot: number;
+  readonly generation: number;
+  /** The other side may still be told something about it. */
+  readonly isOpen: boolean;
+  /** Who reads wants no more: quietly, or because of `error`. */
+  onReaderStopped(error: SidecallError | undefined): void;
+}
+
+/** What a reader is made of. */
+export interface ReaderParts {
+  readonly link: Link;
+  readonly stream: ReadStream;
+  readonly codec: Codec<unknown>;
+  /** Flag `fromOpener` where we opened the stream. */
+  readonly flags: number;
+  readonly windowBytes: number;
+}
+
+interface Waiter {
+  promise: Promise<IteratorResult<unknown, undefined>>;
+  resolve: (result: IteratorResult<unknown, undefined>) => void;
+  reject: (reason: unknown) => void;
+}
+
+const done: IteratorResult<unknown, undefined> = Object.freeze({ done: true, value: undefined });
+const ignore = (): void => undefined;
+
+/** One application reads it. `next()` before the last one settled is allowed, and answered in order. */
+export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
+  readonly #link: Link;
+  readonly #stream: ReadStream;
+  /** Of the messages that are taken from now on. */
+  codec: Codec<unknown>;
+  readonly #flags: number;
+  readonly #credit: ReceiveCredit;
+  readonly #arrived = new ArrivedQueue();
+  readonly #waiters = new Fifo<Waiter>();
+  #arrivedBytes = 0;
+  /** Messages that the application took, ever. */
+  taken = 0;
+  // The message that arrives in pieces, and memory handed out for its first one.
+  #assembly: Assembly | undefined;
+  #placed: Assembly | undefined;
+  // Charge of the message that arrives, until it is whole.
+  #charge = 0;
+  #isChargedBeyond = false;
+  // Bytes that the session is charged for what has arrived and was not taken.
+  #held = 0;
+  #isReleased = false;
+  // A message beyond the window of all streams has begun and was not taken: there may be one.
+  #hasBeyond = false;
+  #isEnded = false;
+  /** Whoever reads has had enough: what happens to the stream is no news any more. */
+  #isStopped = false;
+  /** Bytes still to come of a message that nobody wants any more. */
+  #skipping = 0;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(parts: ReaderParts) {
+    this.#link = parts.link;
+    this.#stream = parts.stream;
+    this.codec = parts.codec;
+    this.#flags = parts.flags;
+    this.#credit = new ReceiveCredit(parts.windowBytes, parts.windowBytes);
+  }
+
+  /** Bytes that have arrived and were not taken. */
+  get queuedBytes(): number {
+    return this.#arrivedBytes;
+  }
+
+  /** The peer's half has ended, well or not. Messages may still wait. */
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** A message is on its way in pieces. */
+  get isMidMessage(): boolean {
+    return this.#assembly !== undefined || this.#skipping > 0;
+  }
+
+  /** Place for a piece, the first one of a message included; undefined where something is wrong. */
+  place(isFirst: boolean, messageBytes: number, bytes: number): Uint8Array | undefined {
+    if (this.#isEnded || this.#isStopped) return undefined;
+    if (!isFirst) return this.#assembly?.place(bytes);
+    const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
+    if (!mayHold || this.#assembly !== undefined) return undefined;
+    this.#placed = new Assembly(messageBytes, this.codec);
+    return this.#placed.place(bytes);
+  }
+
+  /**
+   * The first frame of a message; `session`: what the session was charged for it, 0 for one beyond the window of all streams.
+   * @throws {SidecallError} `PROTOCOL`.
+   */
+  begin(messageBytes: number, payload: Uint8Array, session: number, block?: ArrivedBlock): void {
+    if (this.#isEnded) throw protocol('message behind the end of its stream');
+    if (this.isMidMessage) throw protocol('message inside another');
+    if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
+    const charge = chargeOf(messageBytes);
+    const isBeyond = session === 0;
+    this.#credit.take(charge);
+    if (isBeyond && this.#hasBeyond) throw protocol('second message beyond the window');
+    if (this.#isStopped) {
+      this.#skipping = block === undefined ? messageBytes - payload.byteLength : 0;
+      return this.#link.giveBack(Window.streams, session);
+    }
+    if (isBeyond) this.#hasBeyond = true;
+    this.#held += session;
+    this.#charge = charge;
+    this.#isChargedBeyond = isBeyond;
+    const placed = this.#placed;
+    this.#placed = undefined;
+    if (block !== undefined) {
+      const assembly = Assembly.ofBlock(block, this.codec);
+      return this.#onWhole(assembly.bytes, assembly);
+    }
+    if (placed === undefined && payload.byteLength === messageBytes) {
+      return this.#onWhole(payload, undefined);
+    }
+    this.#assembly = placed ?? new Assembly(messageBytes, this.codec);
+    if (payload.byteLength > 0) this.add(payload);
+  }
+
+  /** More of it. @throws {SidecallError} `PROTOCOL`. */
+  add(payload: Uint8Array): void {
+    const assembly = this.#assembly;
+    if (this.#skipping > 0) {
+      if (payload.byteLength > this.#skipping) throw protocol('fragment that does not fit');
+      this.#skipping -= payload.byteLength;
+      return;
+    }
+    if (assembly === undefined) throw protocol('fragment of no message');
+    if (!assembly.add(payload)) return;
+    this.#assembly = undefined;
+    this.#onWhole(assembly.bytes, assembly);
+  }
+
+  /** Nothing more comes. What has arrived is still handed out. */
+  end(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
+      waiter.resolve(done);
+    }
+  }
+
+  /** As {@link StreamReader.end}, and behind what has arrived comes `error`; `now`: instead of it. */
+  fail(error: unknown, how: { readonly now: boolean }): void {
+    const isNews = !this.#isStopped && this.#failure === undefined;
+    if (!isNews || (this.#isEnded && !how.now)) return;
+    this.#isEnded = true;
+    this.#dropPieces();
+    this.#failure = { error };
+    if (how.now) this.#dropArrived();
+    for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
+      waiter.promise.catch(ignore); // a failure that nobody awaits is not the end of the process
+      waiter.reject(error);
+    }
+  }
+
+  /** The stream is over: what has arrived may still be taken, and the session is charged nothing for it. */
+  release(): void {
+    this.#isReleased = true;
+    const held = this.#held;
+    this.#held = 0;
+    if (held > 0) this.#link.giveBack(Window.streams, held);
+  }
+
+  next(): Promise<IteratorResult<unknown, undefined>> {
+    const arrived = this.#arrived.shift();
+    if (arrived !== undefined) return this.#take(arrived);
+    if (this.#failure !== undefined) {
+      return rejected(this.#failure.error);
+    }
+    if (this.#isEnded || this.#isStopped) return Promise.resolve(done);
+    const waiter = {} as Waiter;
+    waiter.promise = new Promise((resolve, reject) => {
+      waiter.resolve = resolve;
+      waiter.reject = reject;
+    });
+    this.#waiters.push(waiter);
+    return waiter.promise;
+  }
+
+  /** Forgets a `next()` that nobody waits for any more. True: it had not been answered. */
+  forget(promise: Promise<unknown>): boolean {
+    return this.#waiters.removeWhere((waiter) => waiter.promise === promise);
+  }
+
+  /** Whoever reads has enough: `break` in a loop ends here. */
+  return(): Promise<IteratorResult<unknown, undefined>> {
+    this.stop(undefined);
+    return Promise.resolve(done);
+  }
+
+  /** Takes nothing more, and tells nobody: what has arrived is dropped, and what comes. */
+  discard(): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.#skipping = this.#assembly?.missingBytes ?? 0;
+    this.#dropPieces();
+    this.#dropArrived();
+    for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
+      waiter.resolve(done);
+    }
+  }
+
+  /** Ends reading, and tells the stream. What waits is dropped. */
+  stop(error: SidecallError | undefined): void {
+    const wasOver = this.#isEnded || this.#isStopped;
+    if (this.#isStopped && error === undefined) return;
+    this.discard();
+    if (!wasOver || error !== undefined) this.#stream.onReaderStopped(error);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #onWhole(bytes: Uint8Array, assembly: Assembly | undefined): void {
+    const charge = this.#charge;
+    const isBeyond = this.#isChargedBeyond;
+    this.#charge = 0;
+    const waiter = this.#waiters.shift();
+    if (waiter === undefined) {
+      this.#arrived.push(bytes, assembly, charge, isBeyond);
+      this.#arrivedBytes += bytes.byteLength;
+      return;
+    }
+    try {
+      const value = this.#decode(bytes, assembly, charge, isBeyond, false);
+      waiter.resolve({ done: false, value });
+    } catch (error) {
+      waiter.promise.catch(ignore);
+      waiter.reject(error);
+      this.#stopAfter(error);
+    }
+  }
+
+  #take(arrived: Arrived): Promise<IteratorResult<unknown, undefined>> {
+    const { bytes, assembly, charge, isBeyond } = arrived;
+    this.#arrivedBytes -= bytes.byteLength;
+    try {
+      const value = this.#decode(bytes, assembly, charge, isBeyond, true);
+      return Promise.resolve({ done: false, value });
+    } catch (error) {
+      this.#stopAfter(error);
+      return rejected(error);
+    }
+  }
+
+  /** What the application takes is given back; what it reads where it lies, to the stream, when it is released. */
+  #decode(
+    bytes: Uint8Array,
+    assembly: Assembly | undefined,
+    charge: number,
+    isBeyond: boolean,
+    isOwned: boolean,
+  ): unknown {
+    this.#giveBackSession(charge, isBeyond);
+    const lent = assembly?.lent;
+    lent?.whenReleased(() => this.#giveBack(charge, isBeyond));
+    // What came before its method was served lies in memory of its own.
+    const isPlain = assembly === undefined || assembly.codec !== this.codec;
+    const value = isPlain
+      ? decodeWith(this.codec, bytes, isOwned || assembly !== undefined)
+      : assembly.decode();
+    this.taken += 1;
+    if (lent === undefined) this.#giveBack(charge, isBeyond);
+    return value;
+  }
+
+  #stopAfter(error: unknown): void {
+    this.stop(SidecallError.from(error));
+    this.#failure ??= { error };
+  }
+
+  /** The application has done with a message. Where the peer's half is over nobody waits for stream credit. */
+  #giveBack(charge: number, isBeyond: boolean): void {
+    const stream = this.#stream;
+    let batch = this.#credit.giveBack(charge);
+    // The sender of a message beyond the window of all streams waits for this one to be taken.
+    if (isBeyond) {
+      this.#hasBeyond = false;
+      if (batch === 0) batch = this.#credit.flush();
+    }
+    if (batch > 0 && stream.isOpen && !this.#isEnded && !this.#isStopped) {
+      const { schedule } = this.#link;
+      const { slot, generation } = stream;
+      schedule.sendControl(schedule.header.credit(this.#flags, slot, generation, batch));
+    }
+  }
+
+  #dropPieces(): void {
+    this.#placed = undefined;
+    this.#giveBackSession(this.#charge, this.#isChargedBeyond);
+    this.#charge = 0;
+    this.#assembly = undefined;
+  }
+
+  #dropArrived(): void {
+    for (let arrived = this.#arrived.shift(); arrived; arrived = this.#arrived.shift()) {
+      arrived.assembly?.release();
+      this.#giveBackSession(arrived.charge, arrived.isBeyond);
+    }
+    this.#arrivedBytes = 0;
+  }
+
+  /**
+   * The window of all streams has its part of a message back, unless the end of the stream gave it
+   * back before.
+   */
+  #giveBackSession(charge: number, isBeyond: boolean): void {
+    if (isBeyond || charge === 0 || this.#isReleased) return;
+    this.#held -= charge;
+    this.#link.giveBack(Window.streams, charge);
+  }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// Waiting that can be given up: by a signal, or by time.
+import { onAbort } from '../base/abort-listeners.ts';
+import { type Delivered, SidecallError } from '../base/errors.ts';
+import { ranges } from '../base/limits.ts';
+import { checkInteger, checkKeys, checkSignal } from '../base/misuse.ts';
+import { quiet } from '../base/quiet.ts';
+import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
+
+/** How long one wait may last. */
+export interface WaitOptions {
+  /** Milliseconds. Default: no limit; 0 to 2,147,483,647. Then it rejects with `DEADLINE_EXCEEDED`. */
+  readonly timeoutMs?: number | undefined;
+  /** Aborting it rejects with `signal.reason`. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** @throws {TypeError | RangeError} for misuse. */
+export function checkWait(what: string, options: WaitOptions): void {
+  checkKeys(what, options, ['timeoutMs', 'signal']);
+  if (options.timeoutMs !== undefined) {
+    checkInteger('timeoutMs', options.timeoutMs, ranges.timeoutMs);
+  }
+  checkSignal(options.signal);
+}
+
+/**
+ * Resolves and rejects as `promise` does, unless time or signal end the wait before: then `giveUp(reasonOf)` takes back
+ * what is waited for, and says how far that had come; the reason is the outcome. Where it cannot (false), it was too late.
+ * A rejection that nobody awaits is dropped.
+ */
+export function waitFor<T>(
+  promise: Promise<T>,
+  options: WaitOptions,
+  giveUp: (reasonOf: (delivered: Delivered) => unknown) => boolean,
+): Promise<T> {
+  return quiet(wait(promise, options, giveUp));
+}
+
+async function wait<T>(
+  promise: Promise<T>,
+  { timeoutMs, signal }: WaitOptions,
+  giveUp: (reasonOf: (delivered: Delivered) => unknown) => boolean,
+): Promise<T> {
+  if (timeoutMs === undefined && signal === undefined) return promise;
+  let stop: (reasonOf: (delivered: Delivered) => unknown) => void = () => undefined;
+  const stopped = new Promise<never>((_resolve, reject) => {
+    stop = (reasonOf) => {
+      let reason: unknown;
+      const isGivenUp = giveUp((delivered) => {
+        reason = reasonOf(delivered);
+        return reason;
+      });
+      if (isGivenUp) reject(reason);
+    };
+  });
+  stopped.catch(() => undefined);
+  const timed: Timed = {
+    timer: undefined,
+    onDeadline: () => {
+      const words = `timeoutMs ${timeoutMs} passed while waiting`;
+      stop(
+        (delivered) => new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words, { delivered }),
+      );
+    },
+  };
+  const abort = (): void => stop(() => signal?.reason);
+  if (signal?.aborted === true) abort();
+  const forget = signal && onAbort(signal, abort);
+  if (timeoutMs !== undefined) armDeadline(timed, deadlineAfter(timeoutMs));
+  try {
+    return await Promise.race([promise, stopped]);
+  } finally {
+    forget?.();
+    cancelDeadline(timed);
+  }
+}

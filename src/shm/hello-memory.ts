@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// The two outboxes of a connection while its hello is under way: ours is made, the peer's is checked.
+import { randomBytes } from 'node:crypto';
+import type { NativeAddon } from '../addon/native.ts';
+import { nowMs } from '../base/clock.ts';
+import { wordsOf } from '../base/error-text.ts';
+import { SidecallError } from '../base/errors.ts';
+import { pause } from '../base/pause.ts';
+import { HelloFeature, type HelloMemory, type MemoryShape } from '../uds/hello.ts';
+import { frameMaxBytes } from '../wire/frame.ts';
+import { type BlockAgreement, Ring } from './ring.ts';
+
+/** Of the header in front of each record. */
+const recordOverheadBytes = 8;
+
+export interface MemorySettings {
+  /** Capacity of our outbox: a power of two. */
+  readonly ringBytes: number;
+  /** Bytes of our outbox for messages that are read where they lie: a multiple of 16 KiB. */
+  readonly blockAreaBytes: number;
+  /** Do we take messages that lie in the peer's? */
+  readonly takesBlocks: boolean;
+  /** Bytes that all outboxes of this process may take together. */
+  readonly shareMaxBytes: number;
+  /** Memory that other rings have just given up is waited for. */
+  readonly waits: boolean;
+  /** Of the peer. */
+  readonly owner: number;
+  /** Of the hello: what is not there by then is not waited for. */
+  readonly signal: AbortSignal;
+}
+
+// Memory of a ring whose session is about to close is waited for a moment, and memory that is being unmapped half as long as
+// a hello may take.
+const waitMs = 10;
+const graceMs = 100;
+const waitMaxMs = 1_000;
+
+const usedUp = -1;
+const underWay = -2;
+
+export class RingMemory implements HelloMemory {
+  readonly shape: MemoryShape;
+  readonly features: number;
+  readonly #native: NativeAddon;
+  readonly #settings: MemorySettings;
+  readonly #handle: number;
+  #descriptor = -1;
+  #isOpen = true;
+  /** What stood in the way of a ring, as far as this side did it. */
+  failure: string | undefined;
+
+  constructor(native: NativeAddon, settings: MemorySettings) {
+    this.#native = native;
+    this.#settings = settings;
+    const { ringBytes: capacity, blockAreaBytes: blockArea } = settings;
+    this.shape = { capacity, blockArea, nonce: randomBytes(16) };
+    this.features = settings.takesBlocks ? HelloFeature.takesBlocks : 0;
+    this.#handle = native.openRing();
+    if (!isListening) native.listenForNews(onNews);
+    isListening = true;
+  }
+
+  /** Largest frame that a record of our outbox holds, header included. */
+  get frameMaxBytes(): number {
+    const recordMaxBytes = Math.min(frameMaxBytes + recordOverheadBytes, this.shape.capacity / 2);
+    return recordMaxBytes - recordOverheadBytes;
+  }
+
+  async create(): Promise<number | undefined> {
+    const { capacity, blockArea, nonce } = this.shape;
+    const { shareMaxBytes, waits, owner, signal } = this.#settings;
+    const native = this.#native;
+    const fits = capacity + blockArea < shareMaxBytes;
+    const handle = this.#handle;
+    try {
+      const make = (): number =>
+        native.createOutbox(handle, capacity, blockArea, nonce, shareMaxBytes, owner);
+      let made = make();
+      const begun = nowMs();
+      while (made === usedUp && waits && fits) {
+        const waited = nowMs() - begun;
+        if (waited >= (native.isReclaiming() ? waitMaxMs : graceMs)) break;
+        await pause(waitMs, signal);
+        signal.throwIfAborted();
+        if (!this.#isOpen) return undefined;
+        made = make();
+      }
+      while (made === underWay) {
+        await news(handle, signal);
+        if (!this.#isOpen) return undefined; // the number may be another connection's by now
+        made = native.takeOutbox(handle);
+      }
+      if (made >= 0) {
+        this.#descriptor = made;
+        return made;
+      }
+      this.failure = `ringMemoryMaxBytes ${shareMaxBytes} is used up by the rings of this process`;
+    } catch (error) {
+      signal.throwIfAborted();
+      this.failure = `shared memory could not be made: ${wordsOf(error)}`;
+    }
+    return undefined;
+  }
+
+  noteSent(why: string | undefined): void {
+    this.#closeDescriptor();
+    if (why !== undefined) this.failure = `our shared memory could not be sent: ${why}`;
+  }
+
+  async accept(descriptor: number, { capacity, blockArea, nonce }: MemoryShape): Promise<boolean> {
+    const { takesBlocks, owner, signal } = this.#settings;
+    const native = this.#native;
+    const handle = this.#handle;
+    if (!native.acceptOutbox(handle, descriptor, capacity, blockArea, nonce, takesBlocks, owner)) {
+      this.failure = "the system has no thread left to check the peer's shared memory";
+      return false;
+    }
+    for (;;) {
+      await news(handle, signal);
+      if (!this.#isOpen) return false;
+      const taken = native.takeAccepted(handle);
+      if (taken === true) return true;
+      if (taken === false) continue;
+      this.failure = `the peer offers ${taken.what}`;
+      if (taken.isViolation) throw new SidecallError('ERR_SIDECALL_PROTOCOL', this.failure);
+      return false;
+    }
+  }
+
+  drop(descriptor: number): void {
+    this.#native.dropReceived(descriptor, this.#settings.owner);
+  }
+
+  /** Both halves were accepted by a peer of these features. @throws what duplicating the socket throws. */
+  join(fd: number, peerFeatures: number): Ring {
+    const agreement: BlockAgreement = {
+      mayLend: (peerFeatures & HelloFeature.takesBlocks) !== 0,
+      mayBorrow: this.#settings.takesBlocks,
+    };
+    const ring = new Ring(this.#native, this.#handle, fd, agreement);
+    this.#isOpen = false;
+    return ring;
+  }
+
+  /** Gives back what was made, unless it was joined. Twice is once. */
+  close(): void {
+    this.#closeDescriptor();
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#native.closeRing(this.#handle);
+  }
+
+  #closeDescriptor(): void {
+    if (this.#descriptor >= 0) this.#native.closeDescriptor(this.#descriptor);
+    this.#descriptor = -1;
+  }
+}
+
+/** Hellos that wait for a thread, by the numbers of their rings. */
+const waiting = new Map<number, Set<() => void>>();
+let isListening = false;
+
+function onNews(ring: number): void {
+  for (const wake of [...(waiting.get(ring) ?? [])]) wake();
+}
+
+/**
+ * Resolves when a thread may have made or checked the memory of this ring. Two may wait for one ring, ours and
+ * the peer's.
+ * @throws the reason of the signal.
+ */
+async function news(ring: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  await new Promise<void>((resolve) => {
+    const wakes = waiting.get(ring) ?? new Set();
+    const wake = (): void => {
+      wakes.delete(wake);
+      if (wakes.size === 0) waiting.delete(ring);
+      signal.removeEventListener('abort', wake);
+      resolve();
+    };
+    waiting.set(ring, wakes.add(wake));
+    signal.addEventListener('abort', wake);
+  });
+  signal.throwIfAborted();
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// `sidecall/testing`: two sessions in one process, so that handlers and callers are tested without others.
+import { nodeError } from '../base/errors.ts';
+import type { OnEvent } from '../base/events.ts';
+import { checkLimits, type SessionLimits } from '../base/limits.ts';
+import { checkKeys } from '../base/misuse.ts';
+import type { Peer } from '../base/peer.ts';
+import { Session } from '../rpc/session/session.ts';
+import { loopbackPair } from '../wire/loopback-transport.ts';
+
+/** One end of a pair. */
+export interface PairSide {
+  /** As of `connect()`. */
+  readonly limits?: Partial<SessionLimits> | undefined;
+  /** Whom this end takes the other for: parts of a {@link Peer}, completed by this process. */
+  readonly peer?: Partial<Peer> | undefined;
+  readonly introspection?: boolean | undefined;
+  readonly onEvent?: OnEvent | undefined;
+}
+
+/** Options of {@link createSessionPair}. */
+export interface PairOptions {
+  readonly near?: PairSide | undefined;
+  readonly far?: PairSide | undefined;
+}
+
+/** Two sessions that are each other's peer. */
+export interface SessionPair extends AsyncDisposable {
+  readonly near: Session;
+  readonly far: Session;
+  /** Both ends see that the other is gone, as when a process dies. */
+  cut(): void;
+  /** Closes both in order. */
+  close(): Promise<void>;
+}
+
+/**
+ * Two sessions over memory of this process. Everything is as between two processes, messages are encoded and
+ * decoded, and arrive in a later turn of the event loop; `peer.origin` is `loopback`.
+ * @throws {TypeError | RangeError} for misuse.
+ */
+export function createSessionPair(options: PairOptions = {}): SessionPair {
+  checkKeys('createSessionPair()', options, ['near', 'far']);
+  const { near: nearSide = {}, far: farSide = {} } = options;
+  const [nearEnd, farEnd] = loopbackPair();
+  const nearLimits = checkSide('near', nearSide);
+  const farLimits = checkSide('far', farSide);
+  const near = sessionOver(nearEnd, nearSide, nearLimits, farLimits);
+  const far = sessionOver(farEnd, farSide, farLimits, nearLimits);
+  const close = async (): Promise<void> => {
+    await Promise.all([near.close(), far.close()]);
+  };
+  return { near, far, cut: () => nearEnd.destroy(), close, [Symbol.asyncDispose]: close };
+}
+
+function checkSide(name: string, side: PairSide): SessionLimits {
+  checkKeys(name, side, ['limits', 'peer', 'introspection', 'onEvent']);
+  if (side.onEvent !== undefined && typeof side.onEvent !== 'function') {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'onEvent must be a function');
+  }
+  return checkLimits(side.limits);
+}
+
+function sessionOver(
+  transport: ReturnType<typeof loopbackPair>[0],
+  { peer, introspection, onEvent }: PairSide,
+  own: SessionLimits,
+  remote: SessionLimits,
+): Session {
+  return new Session({
+    transport,
+    peer: { ...thisProcess(), ...peer },
+    own,
+    remote,
+    laneReason: 'a pair of sessions in one process',
+    introspection,
+    onEvent,
+  });
+}
+
+function thisProcess(): Peer {
+  return {
+    origin: 'loopback',
+    capturedAt: 'connect',
+    pid: process.pid,
+    pidIsHint: false,
+    uid: process.geteuid?.(),
+    gid: process.getegid?.(),
+    groups: process.getgroups?.() ?? [],
+  };
+}

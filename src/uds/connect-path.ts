@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// The connecting side of a path: checks the file, connects through the directory, retries a full backlog.
+
+import type { NativeAddon, NativeFileStatus } from '../addon/native.ts';
+import { nodeError, SidecallError } from '../base/errors.ts';
+import { checkMode } from '../base/misuse.ts';
+import { pause } from '../base/pause.ts';
+import { listOf, ownUid, type PeerPolicy, type PeerRules } from './peer-identity.ts';
+import { SocketDirectory, unsafe } from './socket-directory.ts';
+
+/** What `connect()` demands of the file and of whoever listens. */
+export interface ServerRules extends PeerRules {
+  /**
+   * Exact permission bits that the socket file may have, as octal strings or numbers. Without a list
+   * nobody outside the rules may be able to write it.
+   */
+  readonly modes?: readonly (number | string)[] | undefined;
+}
+
+const firstDelayMs = 1;
+const lastDelayMs = 32;
+
+/**
+ * A connected descriptor, owned by the addon. Nothing was sent or read.
+ * @throws {SidecallError} `PATH_TOO_LONG`, `PATH_UNSAFE`, `NO_LISTENER`, `LIMIT_DESCRIPTORS`,
+ * `SYSTEM`, or the signal's reason.
+ */
+export async function connectToPath(
+  native: NativeAddon,
+  path: string,
+  expect: ServerRules | PeerPolicy | undefined,
+  { unsafeDirectory, signal }: { unsafeDirectory: boolean; signal: AbortSignal },
+): Promise<number> {
+  const rules = typeof expect === 'function' ? undefined : (expect ?? {});
+  const uids = listOf(rules?.uid) ?? [ownUid()];
+  const trust = { owners: [...new Set([ownUid(), 0, ...uids])], unsafeDirectory };
+  const directory = openDirectory(native, path, trust);
+  try {
+    return await connectWithRetry(directory, rules, signal);
+  } finally {
+    directory.close();
+  }
+}
+
+/** @throws {TypeError} where `modes` is no list, {@link RangeError} for a mode that is none. */
+export function checkModes(modes: readonly (number | string)[] | undefined): void {
+  if (modes === undefined) return;
+  if (Array.isArray(modes)) return modes.forEach((mode) => void checkMode('expect.modes', mode));
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'expect.modes must be a list');
+}
+
+function checkSocketFile(
+  path: string,
+  file: NativeFileStatus,
+  rules: ServerRules | undefined,
+): void {
+  if (file.type !== 'socket') throw unsafe(`${path} is a ${file.type}, not a socket`);
+  if (rules === undefined) return; // a function decides, by who listens
+  const uids = listOf(rules.uid) ?? [ownUid()];
+  if (!uids.includes(file.uid)) {
+    throw unsafe(`${path} has owner uid ${file.uid}; expect.uid is ${uids.join(' or ')}`);
+  }
+  const gids = listOf(rules.gid);
+  if (gids !== undefined && !gids.includes(file.gid)) {
+    throw unsafe(`${path} has gid ${file.gid}; expect.gid is ${gids.join(' or ')}`);
+  }
+  const octal = file.mode.toString(8).padStart(4, '0');
+  const modes = rules.modes?.map((mode) => checkMode('expect.modes', mode));
+  if (modes !== undefined) {
+    if (modes.includes(file.mode)) return;
+    const wanted = modes.map((mode) => mode.toString(8).padStart(4, '0')).join(' or ');
+    throw unsafe(`${path} has mode ${octal}; expect.modes is ${wanted}`);
+  }
+  const named = [...(gids ?? []), ...(listOf(rules.groups) ?? [])];
+  const isOpenToOthers = (file.mode & 0o002) !== 0;
+  const isOpenToGroup = (file.mode & 0o020) !== 0 && !named.includes(file.gid);
+  if (!isOpenToOthers && !isOpenToGroup) return;
+  throw unsafe(
+    `${path} has mode ${octal}, wider than the rules; allow it by expect.modes: ['${octal}']`,
+  );
+}
+
+/** Where there is no directory, nobody listens. */
+function openDirectory(
+  native: NativeAddon,
+  path: string,
+  trust: ConstructorParameters<typeof SocketDirectory>[2],
+): SocketDirectory {
+  try {
+    return new SocketDirectory(native, path, trust);
+  } catch (error) {
+    const { cause } = error as { cause?: { code?: string } };
+    throw cause?.code === 'ENOENT' ? noListener(path, error) : error;
+  }
+}
+
+async function connectWithRetry(
+  directory: SocketDirectory,
+  rules: ServerRules | undefined,
+  signal: AbortSignal,
+): Promise<number> {
+  let delayMs = firstDelayMs;
+  for (;;) {
+    signal.throwIfAborted();
+    const fd = tryConnect(directory, rules);
+    if (fd >= 0) return fd;
+    // The backlog is full: the listener lives and is busy.
+    await pause(delayMs, signal);
+    delayMs = Math.min(lastDelayMs, 2 * delayMs);
+  }
+}
+
+/** The file that is checked is the one that is connected to. */
+function tryConnect(directory: SocketDirectory, rules: ServerRules | undefined): number {
+  try {
+    return directory.withEntry(({ status, path }) => {
+      if (status === undefined) throw noListener(directory.socketPath);
+      checkSocketFile(directory.socketPath, status, rules);
+      return directory.native.connectSocket(path);
+    });
+  } catch (cause) {
+    if (SidecallError.is(cause)) throw cause;
+    const { code } = cause as { code?: string };
+    if (code === 'ECONNREFUSED' || code === 'ENOENT') throw noListener(directory.socketPath, cause);
+    if (code === 'EMFILE' || code === 'ENFILE') {
+      throw new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', undefined, { cause });
+    }
+    const words = `${directory.socketPath} could not be connected to: ${(cause as Error).message}`;
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', words, { cause });
+  }
+}
+
+function noListener(path: string, cause?: unknown): SidecallError {
+  return new SidecallError('ERR_SIDECALL_NO_LISTENER', `nobody listens at ${path}`, { cause });
+}

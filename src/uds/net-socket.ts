@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// The one place that touches the descriptor behind a net.Socket.
+
+import { Socket } from 'node:net';
+import type { NativeAddon } from '../addon/native.ts';
+import { nextTick } from '../base/clock.ts';
+import { protocol } from '../wire/frame.ts';
+
+/** A socket that hands out what it reads, and can be emptied when writing to it has failed. */
+export interface OpenSocket {
+  readonly socket: Socket;
+  /** Reads what the kernel still holds, without waiting; undefined where there is no addon. */
+  readonly drain: (() => void) | undefined;
+}
+
+/** Gives every read's bytes to `onBytes`, as a view that is dead when it returns. */
+export type SocketOpener = (onBytes: (bytes: Uint8Array) => void) => OpenSocket;
+
+const readBytes = 256 * 1024;
+// More than a socket's queue holds by default: what the peer had sent before its end.
+const drainMaxBytes = 1024 * 1024;
+// One buffer for all sockets of the thread: libuv fills it right before the callback, and the callback
+// keeps nothing of it. So an idle session owns no read buffer at all.
+let sharedBuffer: Buffer | undefined;
+
+/**
+ * Reads what the kernel holds at this moment, once no more descriptors can be sent: Node's plain reads would
+ * make it close those that are still queued on this thread, and that can block. What the peer adds meanwhile carries none,
+ * and is left to Node.
+ * @throws {SidecallError} `PROTOCOL` for a descriptor behind the hello; an error of the system, `EMFILE` where too
+ * many descriptors wait to be closed.
+ */
+export function readQueued(native: NativeAddon, fd: number, owner: number): readonly Uint8Array[] {
+  const chunks: Uint8Array[] = [];
+  for (let left = native.queuedBytes(fd); left > 0; ) {
+    const into = Buffer.allocUnsafe(Math.min(left, readBytes));
+    const got = native.receive(fd, into, 0, false, true, owner);
+    if (got === undefined || got.bytes === 0) return chunks; // the end is read again, and then heard
+    if (got.descriptors > 0 || got.isTruncated || got.hasOtherControl) {
+      throw protocol('descriptor behind its hello');
+    }
+    left -= got.bytes;
+    chunks.push(into.subarray(0, got.bytes));
+  }
+  return chunks;
+}
+
+/**
+ * Takes a connected descriptor over from the addon; `early` comes before all else.
+ * NOTE: only after the hello.
+ */
+export function descriptorOpener(
+  native: NativeAddon,
+  fd: number,
+  early: readonly Uint8Array[] = [],
+): SocketOpener {
+  return (onBytes) => {
+    sharedBuffer ??= Buffer.allocUnsafeSlow(readBytes);
+    const buffer = sharedBuffer;
+    const callback = (bytes: number): boolean => {
+      onBytes(buffer.subarray(0, bytes));
+      return true;
+    };
+    // `onread` is documented for connect() and accepted by the constructor on every Node we support.
+    const options = { fd, readable: true, writable: true, onread: { buffer, callback } };
+    const socket = new Socket(options as ConstructorParameters<typeof Socket>[0]);
+    native.disownDescriptor(fd);
+    for (const bytes of early) nextTick(onBytes, bytes);
+    const drain = (): void => {
+      // After a failed read the number is closed already, and may be another connection's.
+      if (socket.destroyed) return;
+      // Bounded: a peer that shut its own reading only may go on writing for ever.
+      for (let drained = 0; drained < drainMaxBytes; ) {
+        const got = native.receive(fd, buffer, 0, false, false, 0);
+        if (got === undefined || got.bytes === 0) return;
+        drained += got.bytes;
+        onBytes(buffer.subarray(0, got.bytes));
+      }
+    };
+    return { socket, drain };
+  };
+}
+
+/** A stream that Node made. NOTE: what it has already buffered is handed out first. */
+export function streamOpener(socket: Socket): SocketOpener {
+  return (onBytes) => {
+    socket.on('data', onBytes);
+    return { socket, drain: undefined };
+  };
+}
+
+/** The number of a net.Socket's descriptor. Undocumented, but stable since Node 0.x; POSIX only. */
+export function descriptorOf(socket: Socket): number {
+  const { fd } = (socket as Socket & { _handle?: { fd?: number } })._handle ?? {};
+  return fd ?? -1;
+}

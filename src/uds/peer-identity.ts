@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+// Who is at the other end, and the policy that decides whether to talk.
+import { readFileSync } from 'node:fs';
+import type { NativeAddon } from '../addon/native.ts';
+import { nodeError, SidecallError } from '../base/errors.ts';
+import { checkKeys } from '../base/misuse.ts';
+import type { Peer } from '../base/peer.ts';
+
+/**
+ * Which peers are accepted: every field given must match. Where none of `uid`, `gid` and `groups` is
+ * given, the peer must run under our own effective uid. Uid 65534 ("unmapped") is never accepted.
+ */
+export interface PeerRules {
+  /** Effective user id, or several. */
+  readonly uid?: number | readonly number[] | undefined;
+  /** Effective group id, or several. */
+  readonly gid?: number | readonly number[] | undefined;
+  /** The peer's effective or one of its supplementary groups is one of these. */
+  readonly groups?: number | readonly number[] | undefined;
+  /** Process id, or several; the process must still be alive where the kernel can tell. */
+  readonly pid?: number | readonly number[] | undefined;
+}
+
+/** Rules, or a function of the peer: only `true` accepts; throwing or never settling refuses. */
+export type PeerPolicy = PeerRules | ((peer: Peer) => boolean | Promise<boolean>);
+
+const ruleNames = ['uid', 'gid', 'groups', 'pid'] as const;
+const idMax = 0xffff_fffe;
+/** What the kernel shows for an id that has no name in our user namespace. */
+const unmappedUid = readUnmappedUid();
+
+/** @throws {TypeError} for anything that is not a policy. `others`: further options beside the rules. */
+export function checkPolicy(
+  what: string,
+  policy: PeerPolicy | undefined,
+  others: readonly string[] = [],
+): void {
+  if (policy === undefined || typeof policy === 'function') return;
+  if (typeof policy !== 'object' || policy === null) {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what} must be rules or a function`);
+  }
+  checkKeys(what, policy, [...ruleNames, ...others]);
+  for (const name of ruleNames) {
+    if (listOf(policy[name])?.length === 0) {
+      const words = `${what}.${name} is an empty list, which refuses everybody`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    }
+    for (const id of listOf(policy[name]) ?? []) {
+      if (Number.isInteger(id) && id >= 0 && id <= idMax) continue;
+      const words = `${what}.${name} must be an id or a list of ids, got ${String(id)}`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    }
+  }
+}
+
+/** A peer, and whether its process is alive, where the kernel says so. */
+export interface KnownPeer {
+  readonly peer: Peer;
+  readonly isAlive: boolean | undefined;
+}
+
+/**
+ * Asks the kernel who is at the other end.
+ * @throws {SidecallError} `CREDENTIALS_UNAVAILABLE` where any look-up fails, or whoever connected is
+ * gone already.
+ */
+export function kernelPeer(
+  native: NativeAddon,
+  fd: number,
+  capturedAt: 'connect' | 'listen' | 'spawn',
+): KnownPeer {
+  try {
+    const { pid, pidIsHint, uid, gid, groups, isAlive } = native.peerCredentials(fd);
+    const origin = capturedAt === 'spawn' ? 'parent' : 'kernel';
+    const peer: Peer = { origin, capturedAt, pid, pidIsHint, uid, gid, groups };
+    if (capturedAt !== 'connect' || isAlive !== false)
+      return { peer: Object.freeze(peer), isAlive };
+  } catch (cause) {
+    const words = `the kernel would not say who the peer is: ${(cause as Error).message}`;
+    throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', words, { cause });
+  }
+  const words = 'the process that connected has ended already';
+  throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', words);
+}
+
+/**
+ * Decides. The signal bounds a policy that never settles.
+ * @throws {SidecallError} `PEER_DENIED`, saying which rule refused.
+ */
+export async function authorize(
+  policy: PeerPolicy | undefined,
+  { peer, isAlive }: KnownPeer,
+  signal: AbortSignal,
+): Promise<void> {
+  if (peer.uid === unmappedUid) throw denied(peer, 'its uid is unmapped in our user namespace');
+  if (typeof policy === 'function') {
+    if (await accepts(policy, peer, signal)) return;
+    throw denied(peer, 'the policy function did not accept it');
+  }
+  const refusal = refusalOf(policy ?? {}, peer, isAlive);
+  if (refusal !== undefined) throw denied(peer, refusal);
+}
+
+/** The ids in words, for events and messages. */
+function describePeer(peer: Peer): string {
+  if (peer.uid === undefined) return `a peer that only the path vouches for`;
+  return `pid ${peer.pid}, uid ${peer.uid}, gid ${peer.gid}`;
+}
+
+/**
+ * The number under which is counted what a peer makes us do: its pid; 0 for our own process; or one for all
+ * processes of its uid that are not visible here.
+ */
+export function ownerOf({ pid = 0, uid = 0 }: Pick<Peer, 'pid' | 'uid'>): number {
+  if (pid === process.pid) return 0;
+  return pid > 0 ? pid : -1 - uid;
+}
+
+/** Our own effective uid, the default of every policy. */
+export function ownUid(): number {
+  return process.geteuid?.() ?? -1;
+}
+
+export function listOf<T>(value: T | readonly T[] | undefined): readonly T[] | undefined {
+  if (value === undefined) return undefined;
+  return Array.isArray(value) ? (value as readonly T[]) : [value as T];
+}
+
+function refusalOf(rules: PeerRules, peer: Peer, isAlive: boolean | undefined): string | undefined {
+  const { uid, gid, pid } = peer;
+  if (uid === undefined || gid === undefined) return 'nobody vouched for its ids';
+  const isNamed = rules.uid !== undefined || rules.gid !== undefined || rules.groups !== undefined;
+  const uids = listOf(rules.uid) ?? (isNamed ? undefined : [ownUid()]);
+  if (uids !== undefined && !uids.includes(uid)) return `uid ${uid} is not ${uids.join(' or ')}`;
+  const gids = listOf(rules.gid);
+  if (gids !== undefined && !gids.includes(gid)) return `gid ${gid} is not ${gids.join(' or ')}`;
+  const groups = listOf(rules.groups);
+  const itsGroups = [gid, ...(peer.groups ?? [])];
+  if (groups !== undefined && !groups.some((group) => itsGroups.includes(group))) {
+    return `it is in none of the groups ${groups.join(', ')}`;
+  }
+  if (pid === 0) return 'its pid is not visible here; accept that in a policy function';
+  const pids = listOf(rules.pid);
+  if (pids === undefined) return undefined;
+  if (pid === undefined || !pids.includes(pid)) return `pid ${pid} is not ${pids.join(' or ')}`;
+  return isAlive === false ? `process ${pid} has ended; its number may be another's` : undefined;
+}
+
+async function accepts(
+  policy: (peer: Peer) => boolean | Promise<boolean>,
+  peer: Peer,
+  signal: AbortSignal,
+): Promise<boolean> {
+  signal.throwIfAborted();
+  let onAbort = (): void => undefined;
+  const late = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort);
+  });
+  try {
+    return (await Promise.race([decide(policy, peer), late])) === true;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+async function decide(
+  policy: (peer: Peer) => boolean | Promise<boolean>,
+  peer: Peer,
+): Promise<boolean> {
+  try {
+    return await policy(peer);
+  } catch (cause) {
+    throw new SidecallError('ERR_SIDECALL_PEER_DENIED', 'the policy function threw', { cause });
+  }
+}
+
+function denied(peer: Peer, why: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_PEER_DENIED', `refused ${describePeer(peer)}: ${why}`);
+}
+
+function readUnmappedUid(): number {
+  try {
+    return Number(readFileSync('/proc/sys/kernel/overflowuid', 'latin1'));
+  } catch {
+    return 65534; // not Linux, or no /proc: the value that every kernel starts with
+  }
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// Hellos that wait for bytes. One poll(2) looks at all that are due. Those that have bytes go on in turns: one of each
+// process, then the next of each, so that a thousand connections of one process do not delay the single one of another.
+
+import type { NativeAddon } from '../addon/native.ts';
+import { clearTimeout, nowMs, setImmediate, setTimeout } from '../base/clock.ts';
+import { Fifo } from '../base/fifo.ts';
+
+// A hello is looked at in each turn of the loop for 2 ms, then after 1, 2, 4 … 32 ms.
+const immediateMs = 2;
+const firstDelayMs = 1;
+const lastDelayMs = 32;
+// Waits that end in one turn of the loop, by its length. What follows takes about 0.1 ms, so that hellos
+// take less than half of the loop's time, and a loop that is slow for another reason lets no hello be late.
+const endsPerMs = 2;
+const endsMax = 256;
+
+/** How often a hello is looked at: less often the longer its sender takes, also where it sends a byte now and then. */
+export interface Pace {
+  /** Instant at which the receive began. */
+  readonly since: number;
+  delayMs: number;
+}
+
+export function newPace(): Pace {
+  return { since: nowMs(), delayMs: firstDelayMs };
+}
+
+/** A connection whose bytes are waited for, and what happens then. */
+export interface ReadableOptions {
+  readonly fd: number;
+  /** The process at the other end, by `ownerOf()`. */
+  readonly owner: number;
+  readonly pace: Pace;
+  /** Instant at which the wait ends anyway. */
+  readonly endAt: number;
+  /** True: the hello has not begun. Hellos that are under way go first. */
+  readonly isFresh: boolean;
+  /** Called once: a receive would not wait, the instant has come, or the wait was ended. */
+  readonly onEnd: () => void;
+}
+
+/** A hello that waits for bytes. */
+export class ReadableWait {
+  readonly options: ReadableOptions;
+  dueAt: number;
+  isOver = false;
+
+  constructor(options: ReadableOptions, dueAt: number) {
+    this.options = options;
+    this.dueAt = dueAt;
+  }
+}
+
+/** Waits of one process whose bytes are there. */
+interface Turns {
+  readonly begun: Fifo<ReadableWait>;
+  readonly fresh: Fifo<ReadableWait>;
+}
+
+/** The waits of one thread. */
+export class ReadableWaits {
+  readonly #native: Pick<NativeAddon, 'markReadable'>;
+  readonly #waiting = new Set<ReadableWait>();
+  /** By process; the first is served next, and goes behind the others then. */
+  readonly #readable = new Map<number, Turns>();
+  #descriptors = new Int32Array(64);
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Instant at which the timer ends; -Infinity while the next turn looks. */
+  #nextLook = Number.POSITIVE_INFINITY;
+  #lastLook = 0;
+
+  constructor(native: Pick<NativeAddon, 'markReadable'>) {
+    this.#native = native;
+  }
+
+  wait(options: ReadableOptions): ReadableWait {
+    const now = nowMs();
+    const wait = new ReadableWait(options, now);
+    this.#waiting.add(wait);
+    this.#lookAt(now, now);
+    return wait;
+  }
+
+  /** Twice is once. */
+  end(wait: ReadableWait): void {
+    if (wait.isOver) return;
+    wait.isOver = true;
+    this.#waiting.delete(wait);
+    const isIdle = this.#waiting.size === 0 && this.#readable.size === 0;
+    if (isIdle && this.#nextLook !== Number.NEGATIVE_INFINITY) {
+      clearTimeout(this.#timer);
+      this.#nextLook = Number.POSITIVE_INFINITY;
+    }
+    wait.options.onEnd();
+  }
+
+  /** Has the next look happen at the instant `at` or before. */
+  #lookAt(at: number, now: number): void {
+    if (at >= this.#nextLook) return;
+    clearTimeout(this.#timer);
+    if (at <= now) {
+      this.#nextLook = Number.NEGATIVE_INFINITY;
+      setImmediate(this.#look);
+    } else {
+      this.#nextLook = at;
+      this.#timer = setTimeout(this.#look, at - now);
+    }
+  }
+
+  readonly #look = (): void => {
+    const now = nowMs();
+    const isNextTurn = this.#nextLook === Number.NEGATIVE_INFINITY;
+    const sinceMs = isNextTurn ? now - this.#lastLook : 0;
+    this.#nextLook = Number.POSITIVE_INFINITY;
+    this.#lastLook = now;
+    this.#sort(now);
+    try {
+      this.#endSome(Math.min(endsMax, endsPerMs * Math.max(1, Math.ceil(sinceMs))));
+    } finally {
+      this.#schedule(now);
+    }
+  };
+
+  /** Moves those that have bytes, or whose time is over, to the turns of their process. */
+  #sort(now: number): void {
+    const due: ReadableWait[] = [];
+    for (const wait of this.#waiting) if (wait.dueAt <= now) due.push(wait);
+    this.#mark(due);
+    for (let at = 0; at < due.length; at += 1) {
+      const wait = due[at] as ReadableWait;
+      if (this.#descriptors[at] === 0 && now < wait.options.endAt) delay(wait, now);
+      else {
+        this.#waiting.delete(wait);
+        this.#queue(wait);
+      }
+    }
+  }
+
+  /** Where the kernel has no memory to look, each receive finds out itself. */
+  #mark(due: readonly ReadableWait[]): void {
+    if (due.length > this.#descriptors.length) this.#descriptors = new Int32Array(2 * due.length);
+    for (let at = 0; at < due.length; at += 1) {
+      this.#descriptors[at] = (due[at] as ReadableWait).options.fd;
+    }
+    try {
+      this.#native.markReadable(this.#descriptors, due.length);
+    } catch {
+      this.#descriptors.fill(1);
+    }
+  }
+
+  #queue(wait: ReadableWait): void {
+    const { owner, isFresh } = wait.options;
+    let turns = this.#readable.get(owner);
+    if (turns === undefined) {
+      turns = { begun: new Fifo(), fresh: new Fifo() };
+      this.#readable.set(owner, turns);
+    }
+    (isFresh ? turns.fresh : turns.begun).push(wait);
+  }
+
+  #endSome(count: number): void {
+    for (let left = count; left > 0; ) {
+      const [next] = this.#readable;
+      if (next === undefined) return;
+      const [owner, turns] = next;
+      this.#readable.delete(owner);
+      const wait = turns.begun.shift() ?? turns.fresh.shift();
+      if (turns.begun.length + turns.fresh.length > 0) this.#readable.set(owner, turns);
+      if (wait === undefined || wait.isOver) continue;
+      left -= 1;
+      this.end(wait);
+    }
+  }
+
+  #schedule(now: number): void {
+    if (this.#readable.size > 0) return this.#lookAt(now, now);
+    let next = Number.POSITIVE_INFINITY;
+    for (const { dueAt } of this.#waiting) next = Math.min(next, dueAt);
+    this.#lookAt(next, now);
+  }
+}
+
+function delay(wait: ReadableWait, now: number): void {
+  const { pace, endAt } = wait.options;
+  if (now - pace.since < immediateMs) return;
+  wait.dueAt = Math.min(now + pace.delayMs, endAt);
+  pace.delayMs = Math.min(lastDelayMs, 2 * pace.delayMs);
+}
+
+let ofThread: ReadableWaits | undefined;
+
+/** The waits of this thread. */
+export function readableWaits(native: NativeAddon): ReadableWaits {
+  ofThread ??= new ReadableWaits(native);
+  return ofThread;
+}

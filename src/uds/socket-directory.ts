@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// The directory of a socket: opened without following a link, checked, and used by its descriptor.
+import { chmodSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import type { NativeAddon, NativeFileStatus } from '../addon/native.ts';
+import { SidecallError } from '../base/errors.ts';
+import { ownUid } from './peer-identity.ts';
+
+const groupOrOthersWrite = 0o022;
+
+/** Bytes of a socket path: 107 on Linux, 103 on macOS. Longer ones are cut silently by older Nodes. */
+export const socketPathMaxBytes = process.platform === 'darwin' ? 103 : 107;
+
+/** @throws {SidecallError} `PATH_TOO_LONG` with the path, its bytes and the limit. */
+export function checkPathLength(path: string): void {
+  const bytes = Buffer.byteLength(path);
+  if (bytes <= socketPathMaxBytes) return;
+  const words = `${bytes} bytes, a socket address holds ${socketPathMaxBytes} ("${path}"); leave path out, or set XDG_RUNTIME_DIR`;
+  throw new SidecallError('ERR_SIDECALL_PATH_TOO_LONG', words);
+}
+
+/** A socket's entry in its directory. */
+export interface SocketEntry {
+  /** undefined: there is none. */
+  readonly status: NativeFileStatus | undefined;
+  /** Its descriptor, or -1. */
+  readonly held: number;
+  /** A path that leads to it, however long its name. */
+  readonly path: string;
+}
+
+/** A directory held open: names in it are looked up relative to it, so nobody can swap it. */
+export class SocketDirectory {
+  readonly native: NativeAddon;
+  readonly path: string;
+  /** Last component of the socket's path. */
+  readonly name: string;
+  readonly fd: number;
+
+  /**
+   * Opens the directory of a socket path.
+   * @throws {SidecallError} `PATH_TOO_LONG`, `PATH_UNSAFE`, or `SYSTEM` where there is none.
+   */
+  constructor(
+    native: NativeAddon,
+    socketPath: string,
+    trust: { readonly owners: readonly number[]; readonly unsafeDirectory: boolean },
+  ) {
+    const absolute = resolve(socketPath);
+    checkPathLength(absolute);
+    this.native = native;
+    this.path = dirname(absolute);
+    this.name = basename(absolute);
+    try {
+      this.fd = native.openDirectory(this.path);
+    } catch (cause) {
+      throw cannotOpen(this.path, cause);
+    }
+    try {
+      if (!trust.unsafeDirectory) checkDirectory(this.path, native.statDescriptor(this.fd), trust);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  get socketPath(): string {
+    return join(this.path, this.name);
+  }
+
+  /**
+   * Looks at the entry and works on it, held so that nobody can put another in its place (Linux; elsewhere by its name).
+   * @throws what `work` throws, and the system's error where there is no entry.
+   */
+  withEntry<T>(work: (entry: SocketEntry) => T): T {
+    const { native, fd, name } = this;
+    const held = native.holdEntry(fd, name);
+    try {
+      const status = held >= 0 ? native.statDescriptor(held) : this.stat();
+      const path = held >= 0 ? `/proc/self/fd/${held}` : this.socketPath;
+      return work({ status, held, path });
+    } finally {
+      if (held >= 0) native.closeDescriptor(held);
+    }
+  }
+
+  stat(name = this.name): NativeFileStatus | undefined {
+    return this.native.statAt(this.fd, name);
+  }
+
+  close(): void {
+    this.native.closeDescriptor(this.fd);
+  }
+}
+
+/**
+ * A new directory that only we can enter: under `$XDG_RUNTIME_DIR` where that is ours and closed to
+ * others, else under the temporary directory. Its socket path always fits.
+ */
+export function makePrivateDirectory(socketName: string): string {
+  const candidates = [privateRuntimeDirectory(), tmpdir(), '/tmp'];
+  const fits = (base: string | undefined): base is string =>
+    base !== undefined &&
+    Buffer.byteLength(join(base, 'sidecall-XXXXXX', socketName)) <= socketPathMaxBytes;
+  const base = candidates.find(fits) ?? '/tmp';
+  try {
+    const directory = mkdtempSync(join(base, 'sidecall-'));
+    chmodSync(directory, 0o700); // whatever the umask took away
+    return directory;
+  } catch (cause) {
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', `no directory could be made in ${base}`, {
+      cause,
+    });
+  }
+}
+
+/** Removes what {@link makePrivateDirectory} made; not empty or gone already is no matter. */
+export function removePrivateDirectory(directory: string): void {
+  try {
+    rmdirSync(directory);
+  } catch {
+    // a file that somebody else put there is theirs
+  }
+}
+
+function privateRuntimeDirectory(): string | undefined {
+  const directory = process.env.XDG_RUNTIME_DIR;
+  if (directory === undefined || !directory.startsWith('/')) return undefined;
+  try {
+    const { uid, mode } = statSync(directory);
+    return uid === ownUid() && (mode & 0o077) === 0 ? directory : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function checkDirectory(
+  path: string,
+  { uid, mode }: NativeFileStatus,
+  { owners }: { readonly owners: readonly number[] },
+): void {
+  const octal = mode.toString(8).padStart(4, '0');
+  if (!owners.includes(uid)) {
+    throw unsafe(`${path} belongs to uid ${uid}, not to ${owners.join(' or ')}`);
+  }
+  if ((mode & groupOrOthersWrite) !== 0) {
+    throw unsafe(
+      `${path} has mode ${octal}, so others could replace the socket in it; use a directory of mode 0700 or 0755, or say unsafeDirectory: true`,
+    );
+  }
+}
+
+function cannotOpen(path: string, cause: unknown): SidecallError {
+  const { code } = cause as { code?: string };
+  if (code === 'ELOOP' || code === 'ENOTDIR') {
+    return new SidecallError('ERR_SIDECALL_PATH_UNSAFE', `${path} is a link or no directory`, {
+      cause,
+    });
+  }
+  if (code === 'ENOENT') {
+    return new SidecallError('ERR_SIDECALL_SYSTEM', `there is no directory ${path}`, {
+      cause,
+    });
+  }
+  if (code === 'EMFILE' || code === 'ENFILE') {
+    return new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', undefined, { cause });
+  }
+  return new SidecallError('ERR_SIDECALL_SYSTEM', `${path} could not be opened`, { cause });
+}
+
+/** The one way to say that a path cannot be trusted. */
+export function unsafe(words: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_PATH_UNSAFE', words);
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+// A listening socket at a path: a live server is never displaced, a stale socket is replaced, and
+// nobody can connect before mode and group are final.
+
+import type { NativeAddon } from '../addon/native.ts';
+import { SidecallError } from '../base/errors.ts';
+import { ownUid } from './peer-identity.ts';
+import { type SocketDirectory, type SocketEntry, unsafe } from './socket-directory.ts';
+
+/** How the socket file is to be. */
+export interface BindOptions {
+  /** Permission bits of the socket file. */
+  readonly mode: number;
+  /** Group of the socket file; undefined: as the system gives it. */
+  readonly gid: number | undefined;
+  readonly backlog: number;
+}
+
+const privateMode = 0o600;
+const lockRounds = 16;
+
+/** A bound path with its lock. The descriptor that listens is given away; path and lock stay here. */
+export class BoundPath {
+  readonly directory: SocketDirectory;
+  readonly #native: NativeAddon;
+  readonly #options: BindOptions;
+  #lock: number | undefined;
+  #identity: string | undefined;
+
+  constructor(directory: SocketDirectory, options: BindOptions) {
+    this.directory = directory;
+    this.#native = directory.native;
+    this.#options = options;
+  }
+
+  get #lockName(): string {
+    return `${this.directory.name}.lock`;
+  }
+
+  /**
+   * Takes the lock, clears a stale socket away, binds and listens.
+   * @returns the listening descriptor, owned by the addon until it is disowned.
+   * @throws {SidecallError} `PATH_IN_USE`, `PATH_UNSAFE`, or `SYSTEM`.
+   */
+  listen(): number {
+    this.#lock ??= this.#takeLock();
+    this.#clearStale();
+    return this.#bind();
+  }
+
+  /** Is the file at the path still the socket that we made? */
+  get isOurs(): boolean {
+    return this.#identity !== undefined && this.directory.stat()?.identity === this.#identity;
+  }
+
+  /** Removes our socket, never a successor's, then gives up the lock. */
+  remove(): void {
+    try {
+      if (this.#lock !== undefined && this.isOurs) {
+        this.#native.unlinkAt(this.directory.fd, this.directory.name);
+      }
+    } finally {
+      this.#identity = undefined;
+      this.#dropLock();
+    }
+  }
+
+  /** Gives up the lock and leaves the socket file where it is. */
+  leave(): void {
+    this.#identity = undefined;
+    this.#dropLock();
+  }
+
+  /** Whoever removes a lock file holds its lock; whoever gets a lock looks whether the file is still it. */
+  #takeLock(): number {
+    const native = this.#native;
+    for (let round = 0; round < lockRounds; round += 1) {
+      const fd = this.#openLock();
+      try {
+        if (!native.tryLock(fd)) throw this.#inUse('its lock is held');
+        const opened = native.statDescriptor(fd);
+        if (opened.type !== 'file' || opened.uid !== ownUid()) {
+          throw unsafe(`${this.directory.socketPath}.lock is not a file of ours`);
+        }
+        if (this.directory.stat(this.#lockName)?.identity === opened.identity) return fd;
+      } catch (error) {
+        native.closeDescriptor(fd);
+        throw SidecallError.from(error);
+      }
+      native.closeDescriptor(fd); // its holder removed it meanwhile: try with the next one
+    }
+    throw this.#inUse('its lock changes hands without pause');
+  }
+
+  #openLock(): number {
+    try {
+      return this.#native.openLockFile(this.directory.fd, this.#lockName);
+    } catch (cause) {
+      const lock = `${this.directory.socketPath}.lock`;
+      if ((cause as { code?: string }).code === 'ELOOP') throw unsafe(`${lock} is a link`);
+      throw new SidecallError('ERR_SIDECALL_SYSTEM', `${lock} could not be opened`, { cause });
+    }
+  }
+
+  #dropLock(): void {
+    if (this.#lock === undefined) return;
+    try {
+      this.#native.unlinkAt(this.directory.fd, this.#lockName);
+    } catch {
+      // deleted by somebody else: nothing is lost, since locks are checked against the file
+    }
+    this.#native.closeDescriptor(this.#lock);
+    this.#lock = undefined;
+  }
+
+  #clearStale(): void {
+    const path = this.directory.socketPath;
+    const found = this.directory.stat();
+    if (found === undefined) return;
+    if (found.type !== 'socket') throw unsafe(`${path} is a ${found.type}; nothing was replaced`);
+    if (found.uid !== ownUid()) {
+      throw unsafe(`${path} is a socket of uid ${found.uid}; nothing was replaced`);
+    }
+    if (this.#isHeld()) throw this.#inUse('a process holds its socket');
+    // Only the directory's owner or root can have changed it since; an unlink of theirs is theirs.
+    if (this.directory.stat()?.identity !== found.identity)
+      throw this.#inUse('it was just replaced');
+    this.#native.unlinkAt(this.directory.fd, this.directory.name);
+  }
+
+  #isHeld(): boolean {
+    try {
+      return this.directory.withEntry(({ path }) => this.#native.isSocketHeld(path));
+    } catch (error) {
+      const words = `${this.directory.socketPath} could not be tried`;
+      throw new SidecallError('ERR_SIDECALL_SYSTEM', words, { cause: error });
+    }
+  }
+
+  #bind(): number {
+    const native = this.#native;
+    const { directory } = this;
+    const { backlog } = this.#options;
+    let fd: number;
+    try {
+      fd = native.bindSocket(directory.socketPath);
+    } catch (cause) {
+      if ((cause as { code?: string }).code === 'EADDRINUSE')
+        throw this.#inUse('it was just taken');
+      throw new SidecallError('ERR_SIDECALL_SYSTEM', `${directory.socketPath} could not be bound`, {
+        cause,
+      });
+    }
+    try {
+      directory.withEntry((entry) => this.#adopt(entry));
+      // Accepted sockets inherit it: nobody, let in or not, can leave us a descriptor whose close blocks.
+      native.refuseDescriptors(fd);
+      native.listenOn(fd, backlog);
+      return fd;
+    } catch (error) {
+      native.closeDescriptor(fd);
+      if (this.isOurs) native.unlinkAt(directory.fd, directory.name);
+      throw SidecallError.from(error);
+    }
+  }
+
+  /** Gives the socket that was just made its group and mode. Whatever else is there now is left alone. */
+  #adopt({ status: made, held }: SocketEntry): void {
+    const { directory } = this;
+    const { mode, gid } = this.#options;
+    if (made?.type !== 'socket' || made.uid !== ownUid()) {
+      throw unsafe(`${directory.path} was replaced while its socket was made`);
+    }
+    this.#identity = made.identity;
+    const { native, fd, name } = directory;
+    // The group first: with the mode first, the wrong group would have its chance.
+    if (gid !== undefined && gid !== made.gid) native.changeGroupAt(fd, name, held, gid);
+    if (made.mode !== mode) native.changeModeAt(fd, name, held, mode);
+  }
+
+  #inUse(why: string): SidecallError {
+    const words = `${this.directory.socketPath} belongs to a live listener: ${why}`;
+    return new SidecallError('ERR_SIDECALL_PATH_IN_USE', words);
+  }
+}
+
+/** What a socket has unless a wider mode is asked for. */
+export const standardMode = privateMode;

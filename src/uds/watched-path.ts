@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// A path that is listened on and watched: if its socket file is lost, it is bound again.
+
+import { type FSWatcher, watch } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import type { NativeAddon } from '../addon/native.ts';
+import { clearTimeout, nowMs, setTimeout } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
+import { atExit } from './exit-cleanup.ts';
+import { descriptorOf } from './net-socket.ts';
+import type { SocketDirectory } from './socket-directory.ts';
+import { type BindOptions, BoundPath } from './socket-file.ts';
+
+/** Who hears of what happens at the path. */
+export interface PathOwner {
+  /** A connected descriptor, owned by the addon: nothing was read from it. */
+  onConnection(fd: number): void;
+  onDescriptorsExhausted(cause: unknown): void;
+  onPathLost(error: SidecallError): void;
+}
+
+const rebindPauseMs = 100;
+// Connections that are accepted in one turn of the loop, and how long that may take.
+const acceptsMax = 256;
+const acceptsMaxMs = 1;
+
+export class ListeningPath {
+  readonly #native: NativeAddon;
+  readonly #bound: BoundPath;
+  readonly #owner: PathOwner;
+  readonly #unlinkOnClose: boolean;
+  readonly #backlog: number;
+  readonly #forget: () => void;
+  #server: Server;
+  #watcher: FSWatcher | undefined;
+  #rebindTimer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+  #isReferenced = true;
+
+  /** @throws {SidecallError} what {@link BoundPath.listen} throws; the directory is closed then. */
+  constructor(
+    native: NativeAddon,
+    directory: SocketDirectory,
+    options: BindOptions & { readonly unlinkOnClose: boolean },
+    owner: PathOwner,
+  ) {
+    this.#native = native;
+    this.#owner = owner;
+    this.#unlinkOnClose = options.unlinkOnClose;
+    this.#backlog = options.backlog;
+    this.#bound = new BoundPath(directory, options);
+    try {
+      this.#server = this.#serve(this.#bound.listen());
+    } catch (error) {
+      this.#bound.leave();
+      directory.close();
+      throw error;
+    }
+    this.#forget = atExit(() => this.#release());
+    this.#watch();
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearTimeout(this.#rebindTimer);
+    this.#watcher?.close();
+    this.#forget();
+    this.#server.close();
+    this.#release();
+    this.#bound.directory.close();
+  }
+
+  ref(): void {
+    this.#isReferenced = true;
+    this.#server.ref();
+  }
+
+  unref(): void {
+    this.#isReferenced = false;
+    this.#server.unref();
+  }
+
+  #release(): void {
+    try {
+      if (this.#unlinkOnClose) this.#bound.remove();
+      else this.#bound.leave();
+    } catch {
+      // The directory does not let us any more. The lock is free, so the next listener clears up.
+    }
+  }
+
+  /** Node accepts and does not read; each connection then moves to a descriptor of the addon's. */
+  #serve(fd: number): Server {
+    const server = createServer({ pauseOnConnect: true }, (socket) => this.#onSocket(socket, fd));
+    server.on('error', (cause) => this.#owner.onDescriptorsExhausted(cause));
+    server.listen({ fd, exclusive: true });
+    this.#native.disownDescriptor(fd);
+    try {
+      // Node has listened once more on it, with 511: the last word counts.
+      this.#native.listenOn(fd, this.#backlog);
+    } catch (error) {
+      server.close();
+      throw error;
+    }
+    if (!this.#isReferenced) server.unref();
+    return server;
+  }
+
+  #onSocket(socket: Socket, listening: number): void {
+    let fd: number;
+    try {
+      fd = this.#native.duplicate(descriptorOf(socket));
+    } catch (cause) {
+      // The duplicate is also the probe: with the last descriptor gone, Node drops connections silently.
+      socket.destroy();
+      return this.#owner.onDescriptorsExhausted(cause);
+    }
+    socket.destroy(); // closes Node's number; the connection lives on in ours
+    this.#owner.onConnection(fd);
+    this.#acceptMore(listening);
+  }
+
+  /** Node accepts one for each turn of the loop: whoever connects behind a crowd would wait for as many turns. */
+  #acceptMore(listening: number): void {
+    const begun = nowMs();
+    try {
+      for (let count = 1; count < acceptsMax && nowMs() - begun < acceptsMaxMs; count += 1) {
+        const fd = this.#isClosed ? -1 : this.#native.acceptSocket(listening);
+        if (fd === -1) return;
+        this.#owner.onConnection(fd);
+      }
+    } catch (cause) {
+      this.#owner.onDescriptorsExhausted(cause);
+    }
+  }
+
+  /** A file that cannot be looked at any more is not ours to serve. */
+  get #isOurs(): boolean {
+    try {
+      return this.#bound.isOurs;
+    } catch {
+      return false;
+    }
+  }
+
+  #watch(): void {
+    const { path, name } = this.#bound.directory;
+    try {
+      this.#watcher = watch(path, { persistent: false }, (_event, file) => {
+        if (file === null || file === name || !this.#isOurs) this.#onChanged();
+      });
+      this.#watcher.on('error', () => undefined);
+    } catch {
+      // No watch left in the system: everything works, but a deleted socket goes unnoticed.
+    }
+  }
+
+  #onChanged(): void {
+    if (this.#isClosed || this.#rebindTimer !== undefined || this.#isOurs) return;
+    // A pause bounds what somebody who deletes the file in a loop can make us do.
+    this.#rebindTimer = setTimeout(() => this.#rebind(), rebindPauseMs);
+    if (!this.#isReferenced) this.#rebindTimer.unref();
+  }
+
+  #rebind(): void {
+    this.#rebindTimer = undefined;
+    if (this.#isClosed || this.#isOurs) return;
+    const words = `the socket file ${this.#bound.directory.socketPath} was deleted or replaced`;
+    try {
+      const server = this.#serve(this.#bound.listen());
+      this.#server.close();
+      this.#server = server;
+      this.#owner.onPathLost(
+        new SidecallError('ERR_SIDECALL_PATH_LOST', `${words}; it was bound again`),
+      );
+    } catch (cause) {
+      this.#owner.onPathLost(new SidecallError('ERR_SIDECALL_PATH_LOST', words, { cause }));
+    }
+  }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// A transport within one process: the RPC layer is tested over it, and so can programs be.
+import { setImmediate } from '../base/clock.ts';
+import { Fifo } from '../base/fifo.ts';
+import { fixed } from '../base/limits.ts';
+import { FrameType, frameMaxBytes } from './frame.ts';
+import type { FrameReceiver, Transport } from './transport.ts';
+
+interface Frame {
+  readonly header: Uint8Array;
+  readonly payload: Uint8Array;
+}
+
+const nothing = new Uint8Array(0);
+
+/** Two ends that are each other's peer. Frames arrive in a later turn, never inside `trySend`. */
+export function loopbackPair(): [LoopbackTransport, LoopbackTransport] {
+  const near = new LoopbackTransport();
+  const far = new LoopbackTransport();
+  near.join(far);
+  far.join(near);
+  return [near, far];
+}
+
+/** One end of a {@link loopbackPair}. */
+export class LoopbackTransport implements Transport {
+  readonly lane = 'loopback';
+  readonly frameMaxBytes = frameMaxBytes;
+  sentPosition = 0;
+  #consumed = 0;
+  #peer!: LoopbackTransport;
+  #receiver: FrameReceiver | undefined;
+  readonly #arrived = new Fifo<Frame>();
+  #arrivedBytes = 0;
+  #isScheduled = false;
+  #isRefusing = false;
+  #isEnded = false;
+  #isClosing = false;
+  /** Frames stay where they are while this is set, as with a peer whose process was stopped. */
+  isHeld = false;
+
+  /** @internal */
+  join(peer: LoopbackTransport): void {
+    this.#peer = peer;
+  }
+
+  get consumedPosition(): number {
+    return this.#peer.#consumed;
+  }
+
+  start(receiver: FrameReceiver): void {
+    this.#receiver = receiver;
+    this.#schedule();
+  }
+
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
+    if (this.#isEnded || this.#isClosing) return true;
+    const max = bulk ? fixed.socketBulkMaxBytes : fixed.socketWriteMaxBytes;
+    if (this.#peer.#arrivedBytes >= max) {
+      this.#isRefusing = true;
+      return false;
+    }
+    const bytes =
+      typeof payload === 'string' ? Buffer.from(payload) : new Uint8Array(payload ?? nothing);
+    this.#peer.#arrived.push({ header: header.slice(), payload: bytes });
+    this.#peer.#arrivedBytes += header.byteLength + bytes.byteLength;
+    this.sentPosition += header.byteLength + bytes.byteLength;
+    this.#peer.#schedule();
+    return true;
+  }
+
+  lookAhead(): boolean {
+    const kept: Frame[] = [];
+    for (let frame = this.#arrived.shift(); frame !== undefined; frame = this.#arrived.shift()) {
+      const isReset = frame.header[0] === FrameType.reset && frame.payload.byteLength === 0;
+      if (!isReset || this.#receiver?.takeAhead(frame.header) !== true) kept.push(frame);
+      else {
+        this.#arrivedBytes -= frame.header.byteLength;
+        this.#consumed += frame.header.byteLength;
+      }
+    }
+    for (const frame of kept) this.#arrived.push(frame);
+    return true;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#peer.#schedule();
+    if (this.#peer.#isEnded) this.#end();
+    while (!this.#isEnded) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  destroy(): void {
+    this.#peer.#isClosing = true;
+    this.#end();
+    this.#peer.#schedule();
+  }
+
+  ref(): void {}
+
+  unref(): void {}
+
+  /** Lets held frames go. */
+  release(): void {
+    this.isHeld = false;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.isHeld || this.#receiver === undefined) return;
+    this.#isScheduled = true;
+    setImmediate(() => this.#deliver());
+  }
+
+  #deliver(): void {
+    this.#isScheduled = false;
+    for (let frame = this.#arrived.shift(); frame !== undefined; frame = this.#arrived.shift()) {
+      const bytes = frame.header.byteLength + frame.payload.byteLength;
+      this.#arrivedBytes -= bytes;
+      this.#consumed += bytes;
+      if (!this.#isEnded) this.#receiver?.onFrame(frame.header, frame.payload);
+      if (this.isHeld) return;
+    }
+    if (this.#peer.#isRefusing) {
+      this.#peer.#isRefusing = false;
+      this.#peer.#receiver?.onRoom();
+    }
+    if (this.#peer.#isClosing || this.#peer.#isEnded) this.#end();
+  }
+
+  #end(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#receiver?.onEnd(undefined);
+    if (this.#peer.#isClosing) this.#peer.#end();
+  }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// The poller looks at the rings of this thread while they are awake, and at the sockets that have
+// more than they may hand out in one turn, once per turn of the event loop. A ring that sleeps is not
+// in here and costs nothing. If a turn has no time for all, processes take turns, so that a thousand
+// busy sessions of one do not hold up the single one of another.
+
+import { nowMs, setImmediate } from '../base/clock.ts';
+import { fixed } from '../base/limits.ts';
+
+/** What the poller serves. */
+export interface Polled {
+  /** The process at the other end, by `ownerOf()`. */
+  readonly owner: number;
+  /** The poller's own note: it is looked at. */
+  isAwake: boolean;
+  /** Takes what is there and sends what waits. Never throws. `isAlone`: no other ring is looked at. */
+  serve(isAlone: boolean): void;
+  /** After all were served: may it sleep, and does it? `now`: `performance.now()`. Never throws. */
+  rest(now: number): boolean;
+}
+
+const awake: Polled[] = [];
+// The rings of the present turn: serving one may end another. The array is kept, so that a turn allocates nothing.
+const serving: Polled[] = [];
+let first = 0;
+/** The last turn had no time for all. */
+let isBehind = false;
+// Rounds of a turn: the first ring of each owner, then the second of each; and the number of rings that an owner
+// has in them. Both are kept for the same reason.
+const rounds: Polled[][] = [];
+const roundsOf = new Map<number, number>();
+let isScheduled = false;
+
+/** The ring is looked at in every turn from the next one on, until it rests. */
+export function activate(ring: Polled): void {
+  if (!ring.isAwake) {
+    ring.isAwake = true;
+    awake.push(ring);
+  }
+  schedule();
+}
+
+/** It sleeps, or its session is over. */
+export function deactivate(ring: Polled): void {
+  if (!ring.isAwake) return;
+  ring.isAwake = false;
+  const last = awake.pop() as Polled;
+  if (last !== ring) awake[awake.indexOf(ring)] = last;
+}
+
+/** Never unref()'d: libuv would block although somebody waits for this turn. */
+function schedule(): void {
+  if (isScheduled || awake.length === 0) return;
+  isScheduled = true;
+  setImmediate(turn);
+}
+
+function turn(): void {
+  isScheduled = false;
+  const count = awake.length;
+  if (count === 0) return;
+  if (first >= count) first = 0;
+  if (isBehind) inRounds();
+  for (let at = 0; at < count; at += 1) serving[at] = awake[(first + at) % count] as Polled;
+  const begun = count > 1 ? nowMs() : 0;
+  let served = 0;
+  try {
+    // Many busy rings share what one turn of the loop may take; the next turn goes on behind them.
+    while (served < count && (served === 0 || nowMs() - begun < fixed.pollTurnMaxMs)) {
+      (serving[served] as Polled).serve(count === 1);
+      served += 1;
+    }
+    // The next turn begins behind the last session served; where all were served, one further, so
+    // that no session is always the last.
+    isBehind = served < count;
+    first = (first + (isBehind ? served : 1)) % count;
+    const now = nowMs();
+    for (let at = 0; at < served; at += 1) {
+      const ring = serving[at] as Polled;
+      if (ring.rest(now)) deactivate(ring);
+    }
+  } finally {
+    serving.length = 0;
+    schedule();
+  }
+}
+
+/** Orders those that are awake: from `first` on the first of each owner, then the second of each, and so on. */
+function inRounds(): void {
+  const count = awake.length;
+  roundsOf.clear();
+  for (let at = 0; at < count; at += 1) {
+    const ring = awake[(first + at) % count] as Polled;
+    const round = roundsOf.get(ring.owner) ?? 0;
+    roundsOf.set(ring.owner, round + 1);
+    const others = rounds[round];
+    if (others === undefined) rounds[round] = [ring];
+    else others.push(ring);
+  }
+  let filled = 0;
+  for (const round of rounds) {
+    if (round.length === 0) break;
+    for (const ring of round) {
+      awake[filled] = ring;
+      filled += 1;
+    }
+    round.length = 0;
+  }
+  first = 0;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// The seam: whole frames in order, or the end. Sessions know nothing else of sockets or memory.
+import type { SidecallError } from '../base/errors.ts';
+
+/** What carries the frames of a session. */
+export type Lane = 'ring' | 'socket' | 'loopback';
+
+/** A block of our own memory that the peer reads where it lies. */
+export interface OwnBlock {
+  /** To be filled. Of length 0 once it was sealed. */
+  readonly bytes: Buffer;
+  /** Nobody writes from here on: our views are detached. */
+  seal(): void;
+  /** It will not be sent. Twice is once; nothing once the peer has it. */
+  free(): void;
+}
+
+/** Bytes in the peer's memory, until they are released. Twice is once. */
+export interface LentBytes {
+  readonly bytes: Uint8Array;
+  release(): void;
+  /** Calls `then` once, when they were released or collected. */
+  whenReleased(then: () => void): void;
+}
+
+/** A whole message that lies in the peer's memory, before anybody has looked at it. One of the three, once. */
+export interface ArrivedBlock {
+  readonly byteLength: number;
+  /** A copy, of exactly its length; the peer may then use the memory again. */
+  copyInto(target: Uint8Array): void;
+  /** Where it lies. undefined: only a copy can be had. */
+  lend(): LentBytes | undefined;
+  /** Nobody wants it. */
+  drop(): void;
+}
+
+/** Moves whole frames, in order, or fails. A frame that it refused it has forgotten. */
+export interface Transport {
+  readonly lane: Lane;
+  /** Largest frame, header included; the session cuts messages to fit. */
+  readonly frameMaxBytes: number;
+  /** Called once. Frames then arrive in order, synchronously, one call each. */
+  start(receiver: FrameReceiver): void;
+  /**
+   * All of it or nothing. `false`: no room, `onRoom` follows. Both parts are copied before this
+   * returns; a string goes out as UTF-8. `bulk`: one piece of a message that spans several frames.
+   */
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean;
+  /** Memory for a message that the peer can read where it lies; undefined: ordinary memory has to do. */
+  allocate?(bytes: number): OwnBlock | undefined;
+  /**
+   * As `trySend`, for a frame whose message is a block, sealed. `prefix` goes between header and message.
+   * NOTE: only for blocks of `allocate`, and a prefix of at most `blockPrefixMaxBytes`.
+   */
+  trySendBlock?(header: Uint8Array, prefix: Uint8Array, block: OwnBlock): boolean;
+  /** Blocks of ours in use, and leases of the peer's blocks that we hold. */
+  blockCounts?(): { readonly inUse: number; readonly held: number };
+  /** Grows with every frame sent. */
+  readonly sentPosition: number;
+  /** What the peer has certainly taken, on the scale of `sentPosition`; undefined: cannot know. */
+  readonly consumedPosition: number | undefined;
+  /** The peer's process is known to be gone: hands out what it had sent before, then ends with `error`. */
+  drainLast?(error: SidecallError): void;
+  /**
+   * Looks, in the middle of a handler, for frames that have arrived since, and offers the resets among them
+   * to `takeAhead`; all others wait their turn. False: it cannot know of all of them.
+   */
+  lookAhead?(): boolean;
+  /** Resolves when everything sent was handed over and the transport is closed. */
+  close(): Promise<void>;
+  /** At once: what was not handed over yet is lost. No frame arrives afterwards. */
+  destroy(): void;
+  ref(): void;
+  unref(): void;
+}
+
+/** The session's side of the seam. */
+export interface FrameReceiver {
+  /**
+   * Views, dead when it returns; `payload` may be what `placeFor` gave. `block`: the message of the frame, of
+   * which `payload` then holds nothing; one that nobody took is dropped.
+   */
+  onFrame(header: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void;
+  /** Final place of a payload that arrives in pieces; undefined: the transport's own memory. */
+  placeFor(header: Uint8Array, bytes: number): Uint8Array | undefined;
+  /** A reset that `lookAhead` has found. True: it was taken, and is not to be handed out again. */
+  takeAhead(header: Uint8Array): boolean;
+  onRoom(): void;
+  /** Exactly once, after the last frame. undefined: the peer's end closed. */
+  onEnd(error: SidecallError | undefined): void;
+}
