@@ -9,7 +9,7 @@ import { bytes } from '../dist/rpc/contract/codec.js';
 import { json } from '../dist/rpc/contract/json.js';
 import { ReceiveCredit, SendCredit } from '../dist/rpc/sending/credit.js';
 import { PollBudget } from '../dist/shm/poll-budget.js';
-import { emptyHeader, FrameDecoder, HeaderWriter, readHeader } from '../dist/wire/frame.js';
+import { emptyHeader, FrameDecoder, HeaderWriter, readHeader } from '../dist/wire/frame-header.js';
 import { activate, deactivate } from '../dist/wire/poller.js';
 import { RingPair } from './micro-ring.mjs';
 import { messageType, objectOf, payloadOf } from './rows.mjs';

@@ -1,36 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The public names. No logic.
+// The public names, grouped by task. No logic.
 
-// Calls between them.
-export {
-  type Delivered,
-  type FailureStatus,
-  RpcError,
-  type RpcErrorOptions,
-  SidecallError,
-  type SidecallErrorCode,
-  type SidecallErrorOptions,
-  type Status,
-} from './base/errors.ts';
-export type { OnEvent, SidecallEvent } from './base/events.ts';
-export type { SessionLimits } from './base/limits.ts';
-export type { Metadata } from './base/metadata.ts';
-export type { Peer } from './base/peer.ts';
+// Two processes that meet: at a path, or because one started the other.
+
 export type { HelperExit } from './helper/helper-process.ts';
 export type { HelperState } from './helper/helper-state.ts';
 export { type ParentOptions, parent } from './helper/parent.ts';
 export { type Helper, type SpawnOptions, spawnHelper } from './helper/spawn-helper.ts';
 export type { RestartOptions } from './helper/supervisor.ts';
-// Two processes that meet.
-export {
-  type Capabilities,
-  capabilities,
-  type OwnCredentials,
-  ownCredentials,
-} from './open/capabilities.ts';
-export { configure, type ProcessOptions } from './open/configure.ts';
-export type { SessionOptions } from './open/open-session.ts';
-export type { Identity } from './open/path-identity.ts';
 export { type ConnectOptions, connect } from './rendezvous/connect.ts';
 export {
   type DoorOptions,
@@ -40,9 +17,82 @@ export {
 } from './rendezvous/listen.ts';
 export type { Listener } from './rendezvous/listener.ts';
 export type { PlainConnection, PlainListener } from './rendezvous/plain-listener.ts';
-export type { Bidi, ClientStream, ServerStream } from './rpc/calling/caller-streams.ts';
+
+// Who the other one is, and who may come.
+
+export type { Peer } from './base/peer.ts';
+export type { Identity } from './open/path-identity.ts';
+export type { ServerRules } from './uds/connect-path.ts';
+export type { PeerPolicy, PeerRules } from './uds/peer-policy.ts';
+
+// What they may call: contracts, and how values become bytes.
+
+export { bytes, type Codec } from './rpc/contract/codec.ts';
+export { json } from './rpc/contract/json.ts';
+export type { IfJson, NotCarriedByJson } from './rpc/contract/jsonable.ts';
+export { type Block, type Lease, leased, type ReadonlyBytes } from './rpc/contract/leases.ts';
+export type {
+  BidiFunction,
+  BidiMethod,
+  Client,
+  ClientStreamFunction,
+  ClientStreamMethod,
+  Handlers,
+  Method,
+  MethodBase,
+  MethodKind,
+  MethodMaker,
+  MethodOptions,
+  MethodSettings,
+  Methods,
+  NotificationMethod,
+  Requests,
+  Responses,
+  ServerStreamMethod,
+  Service,
+  UnaryMethod,
+  UntypedMethod,
+} from './rpc/contract/method-types.ts';
+export {
+  type SchemaIssue,
+  type SchemaResult,
+  type StandardSchema,
+  validated,
+} from './rpc/contract/schema.ts';
+export {
+  bidi,
+  clientStream,
+  notification,
+  serverStream,
+  service,
+  unary,
+} from './rpc/contract/service.ts';
+
+// Calls: one side makes them, the other serves them.
+
+export type { Metadata } from './base/metadata.ts';
 export type { ClientOptions } from './rpc/calling/client.ts';
 export type { RetryOptions } from './rpc/calling/retry.ts';
+export type { CallContext } from './rpc/contract/call-context.ts';
+export type { CallOptions } from './rpc/contract/call-options.ts';
+export type { InterceptedCall, Interceptor } from './rpc/contract/interceptor.ts';
+export type { Bidi, ClientStream, ServerStream } from './rpc/contract/stream-types.ts';
+export {
+  type Health,
+  type HealthRequest,
+  type HealthResponse,
+  HealthService,
+  type HealthStatus,
+} from './rpc/serving/health.ts';
+export {
+  type MethodDescription,
+  ReflectionService,
+  type ServiceDescription,
+} from './rpc/serving/reflection.ts';
+export { type Implementation, implement, type ServeOptions } from './rpc/serving/registry.ts';
+
+// Messages and bytes without calls.
+
 export {
   type ByteReader,
   type ByteWriter,
@@ -66,64 +116,35 @@ export {
   toWritable,
   toWritableStream,
 } from './rpc/channels/node-streams.ts';
-export type { CallContext, CallOptions } from './rpc/contract/call.ts';
-export { bytes, type Codec } from './rpc/contract/codec.ts';
-export type { InterceptedCall, Interceptor } from './rpc/contract/interceptor.ts';
-export { json } from './rpc/contract/json.ts';
-export type { IfJson, NotCarriedByJson } from './rpc/contract/jsonable.ts';
-export { type Block, type Lease, leased, type ReadonlyBytes } from './rpc/contract/leases.ts';
-export {
-  type SchemaIssue,
-  type SchemaResult,
-  type StandardSchema,
-  validated,
-} from './rpc/contract/schema.ts';
-export {
-  type BidiFunction,
-  type BidiMethod,
-  bidi,
-  type Client,
-  type ClientStreamFunction,
-  type ClientStreamMethod,
-  clientStream,
-  type Handlers,
-  type Method,
-  type MethodBase,
-  type MethodKind,
-  type MethodMaker,
-  type MethodOptions,
-  type MethodSettings,
-  type Methods,
-  type NotificationMethod,
-  notification,
-  type Requests,
-  type Responses,
-  type ServerStreamMethod,
-  type Service,
-  serverStream,
-  service,
-  type UnaryMethod,
-  type UntypedMethod,
-  unary,
-} from './rpc/contract/service.ts';
-export {
-  type Health,
-  type HealthRequest,
-  type HealthResponse,
-  HealthService,
-  type HealthStatus,
-} from './rpc/serving/health.ts';
-export {
-  type MethodDescription,
-  ReflectionService,
-  type ServiceDescription,
-} from './rpc/serving/reflection.ts';
-export { type Implementation, implement, type ServeOptions } from './rpc/serving/registry.ts';
+
+// The session that carries both.
+
+export type { SessionLimits } from './base/limits.ts';
+export type { SessionOptions } from './open/session-options.ts';
 export type { Liveness } from './rpc/session/pings.ts';
 export type { Accepted, Session } from './rpc/session/session.ts';
 export type { SessionState, SessionStats } from './rpc/session/session-core.ts';
 export type { WaitReason } from './rpc/stalls.ts';
 export type { WaitOptions } from './rpc/wait.ts';
-export type { ServerRules } from './uds/connect-path.ts';
-export type { PeerPolicy, PeerRules } from './uds/peer-identity.ts';
 export type { Lane } from './wire/transport.ts';
+
+// What goes wrong, and what happens outside a call.
+
+export type { Delivered, FailureStatus, SidecallErrorCode, Status } from './base/error-codes.ts';
+export {
+  RpcError,
+  type RpcErrorOptions,
+  SidecallError,
+  type SidecallErrorOptions,
+} from './base/errors.ts';
+export type { OnEvent, SidecallEvent } from './base/events.ts';
+
+// The process and its host.
+
+export {
+  type Capabilities,
+  capabilities,
+  type OwnCredentials,
+  ownCredentials,
+} from './open/capabilities.ts';
+export { configure, type ProcessOptions } from './open/configure.ts';

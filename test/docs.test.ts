@@ -1,14 +1,17 @@
 // The documents that hold a second copy of something, compared with the first.
+
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { requireNative } from '../src/addon/native.ts';
-import { errorTable } from '../src/base/errors.ts';
-import { fixed, ranges, sessionRanges } from '../src/base/limits.ts';
+import { requireNative } from '../src/addon/load-addon.ts';
+import { errorTable } from '../src/base/error-codes.ts';
+import { ranges, sessionRanges } from '../src/base/limits.ts';
 import { pause } from '../src/base/pause.ts';
+import { tuning } from '../src/base/tuning.ts';
+import { wireLimits } from '../src/base/wire-limits.ts';
 import { establishOverDescriptor } from '../src/open/open-session.ts';
 import { json } from '../src/rpc/contract/json.ts';
-import { FrameType } from '../src/wire/frame.ts';
+import { FrameType } from '../src/wire/frame-header.ts';
 import { Desk, deskHandlers } from './support/contract.ts';
 import { settingsOf } from './support/pairs.ts';
 
@@ -56,7 +59,7 @@ describe('docs/errors.md', () => {
       .map((name) => read(join('test', name)))
       .join('\n');
     const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ts') && name !== 'base/errors.ts')
+      .filter((name) => name.endsWith('.ts') && name !== 'base/error-codes.ts')
       .map((name) => read(join('src', name)))
       .join('\n');
     for (const code of Object.keys(errorTable)) {
@@ -88,7 +91,7 @@ describe('docs/security.md', () => {
   it('has the fixed values that the code has', () => {
     const told = rowsOf(text, /^`\w+`$/).filter((cells) => cells.length === 2);
     const named = told.map(([name, value]) => [(name ?? '').replaceAll('`', ''), number(value)]);
-    expect(Object.fromEntries(named)).toEqual(fixed);
+    expect(Object.fromEntries(named)).toEqual({ ...wireLimits, ...tuning });
   });
 });
 

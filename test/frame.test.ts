@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import { FrameDecoder } from '../src/wire/frame-decoder.ts';
 import {
   emptyHeader,
-  FrameDecoder,
   FrameFlag,
   FrameType,
   frameMaxBytes,
   HeaderWriter,
   headerBytes,
   readHeader,
-} from '../src/wire/frame.ts';
+} from '../src/wire/frame-header.ts';
 
 const write = new HeaderWriter();
 
@@ -157,26 +157,15 @@ describe('headers', () => {
       sentAt: 0xffff_fffc,
     };
     readHeader(write.open(open), header);
-    expect(header).toEqual({
-      type: FrameType.open,
-      flags: FrameFlag.fromOpener | FrameFlag.end,
-      aux: 2,
-      slot: open.slot,
-      generation: open.generation,
-      a: open.method,
-      b: open.timeoutMs,
-      c: open.metadataBytes,
-      d: open.messageBytes,
-      e: open.windowBytes,
-      f: open.sentAt,
-    });
+    const flags = FrameFlag.fromOpener | FrameFlag.end;
+    expect(header).toMatchObject({ type: FrameType.open, flags, ...open });
     readHeader(write.credit(0, 0, 0, 0xffff_ffff), header);
-    expect(header).toMatchObject({ type: FrameType.credit, a: 0xffff_ffff, b: 0 });
+    expect(header).toMatchObject({ type: FrameType.credit, grantBytes: 0xffff_ffff });
     readHeader(write.reset(1, 7, 8, 3), header);
     expect(header).toMatchObject({
       type: FrameType.reset,
       flags: 1,
-      aux: 3,
+      reason: 3,
       slot: 7,
       generation: 8,
     });

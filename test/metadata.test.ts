@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeMetadata, encodeMetadata } from '../src/base/metadata.ts';
+import { decodeMetadata, encodeMetadata } from '../src/wire/metadata-bytes.ts';
 
 function broken(bytes: Uint8Array): void {
   expect(() => decodeMetadata(bytes)).toThrow(

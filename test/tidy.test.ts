@@ -33,8 +33,11 @@ const strangers: Record<string, readonly string[]> = {
   shm: ['rpc'],
   adapters: ['addon', 'uds', 'shm'],
   testing: ['addon', 'uds', 'shm', 'adapters'],
-  cli: ['uds', 'shm', 'adapters', 'testing'],
+  cli: ['uds', 'shm', 'testing'],
 };
+
+/** The rooms of `src/rpc/`, in the same order; '' for files beside them. */
+const rooms = ['', 'contract', 'sending', 'streams', 'calling', 'serving', 'channels', 'session'];
 
 function filesBelow(folder: string, ending: RegExp): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -68,26 +71,32 @@ describe('layers', () => {
     expect(sources.filter((path) => layerOf(path) === '')).toEqual(['browser.ts', 'index.ts']);
   });
 
-  it.each(sources.filter((path) => layerOf(path) !== ''))(
-    'imports of src/%s point down',
-    (path) => {
-      const layer = layerOf(path);
-      const below = layers.slice(0, layers.indexOf(layer) + 1);
-      for (const target of importsOf(path)) {
-        expect(below, `${path} imports ${target}`).toContain(layerOf(target));
-        expect(strangers[layer] ?? [], `${path} imports ${target}`).not.toContain(layerOf(target));
-      }
-    },
-  );
+  it.each(sources.filter((path) => layerOf(path) !== ''))('layers: imports of src/%s', (path) => {
+    const layer = layerOf(path);
+    const below = layers.slice(0, layers.indexOf(layer) + 1);
+    for (const target of importsOf(path)) {
+      expect(below, `${path} imports ${target}`).toContain(layerOf(target));
+      expect(strangers[layer] ?? [], `${path} imports ${target}`).not.toContain(layerOf(target));
+    }
+  });
 
-  it('no imports run in a circle', () => {
+  it.each(sources.filter((path) => path.startsWith('rpc/')))('rooms: imports of src/%s', (path) => {
+    const room = layerOf(path.slice('rpc/'.length));
+    const before = rooms.slice(0, rooms.indexOf(room) + 1);
+    for (const target of importsOf(path)) {
+      if (!target.startsWith('rpc/')) continue;
+      expect(before, `${path} imports ${target}`).toContain(layerOf(target.slice('rpc/'.length)));
+    }
+  });
+
+  it('no imports run in a circle, those of types included', () => {
     const visiting = new Set<string>();
     const done = new Set<string>();
     const visit = (path: string, trail: readonly string[]): void => {
       expect(visiting.has(path), `circle: ${[...trail, path].join(' → ')}`).toBe(false);
       if (done.has(path)) return;
       visiting.add(path);
-      for (const target of valueImportsOf(path)) visit(target, [...trail, path]);
+      for (const target of importsOf(path)) visit(target, [...trail, path]);
       visiting.delete(path);
       done.add(path);
     };
@@ -254,12 +263,3 @@ describe('package.json', () => {
     }
   });
 });
-
-function valueImportsOf(path: string): string[] {
-  const text = readFileSync(join(root, 'src', path), 'utf8');
-  return [...text.matchAll(/^(?:import|export)(?! type)[^;]*? from '(\.[^']+)';/gms)]
-    .filter(([statement]) => !/^(?:import|export) \{(?:\s*type [^,}]+,?)+\s*\}/.test(statement))
-    .map(([, target]) =>
-      relative(join(root, 'src'), join(root, 'src', dirname(path), target as string)),
-    );
-}

@@ -15,14 +15,15 @@ import {
   status as statusNumbers,
 } from '@grpc/grpc-js';
 import { setImmediate } from '../base/clock.ts';
+import { statuses } from '../base/error-codes.ts';
 import { wordsOf } from '../base/error-text.ts';
-import { RpcError, SidecallError, statuses } from '../base/errors.ts';
+import { RpcError, SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
 import { checkLimits, ranges, sessionRanges } from '../base/limits.ts';
 import type { Metadata as OwnMetadata } from '../base/metadata.ts';
 import type { Peer } from '../base/peer.ts';
-import type { CallOptions } from '../rpc/contract/call.ts';
-import type { Service } from '../rpc/contract/service.ts';
+import type { CallOptions } from '../rpc/contract/call-options.ts';
+import type { Service } from '../rpc/contract/method-types.ts';
 import type { Registry } from '../rpc/serving/registry.ts';
 import { Session } from '../rpc/session/session.ts';
 import { loopbackPair } from '../wire/loopback-transport.ts';

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A contract as a service of grpc-js.
+
 import type { ServiceDefinition, sendUnaryData, UntypedServiceImplementation } from '@grpc/grpc-js';
-import { nodeError } from '../base/errors.ts';
+import { nodeError } from '../base/misuse.ts';
 import { bytes } from '../rpc/contract/codec.ts';
-import {
-  bidi,
-  clientStream,
-  type Method,
-  type MethodKind,
-  type Service,
-  serverStream,
-  unary,
-} from '../rpc/contract/service.ts';
+import type { Method, MethodKind, Service } from '../rpc/contract/method-types.ts';
+import { bidi, clientStream, serverStream, unary } from '../rpc/contract/service.ts';
 import { type AnyCall, CallBridge, type GrpcServiceParts } from './grpc-call.ts';
 
 const pass = (value: Uint8Array): Buffer =>

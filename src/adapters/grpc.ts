@@ -9,13 +9,12 @@ import {
   type ServerUnaryCall,
   type ServerWritableStream,
 } from '@grpc/grpc-js';
-import { nodeError } from '../base/errors.ts';
 import type { OnEvent } from '../base/events.ts';
-import { checkKeys } from '../base/misuse.ts';
+import { checkKeys, nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { endGently, PlainListener } from '../rendezvous/plain-listener.ts';
 import type { Interceptor } from '../rpc/contract/interceptor.ts';
-import type { Handlers, Methods, Service } from '../rpc/contract/service.ts';
+import type { Handlers, Methods, Service } from '../rpc/contract/method-types.ts';
 import { Registry } from '../rpc/serving/registry.ts';
 import { type Authenticate, GrpcGate } from './grpc-gate.ts';
 import { forgetPeer, introduce, type PeerCarrier, peerOfCall } from './grpc-peers.ts';

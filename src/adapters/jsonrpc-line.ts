@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // JSON-RPC over a channel: the queue of messages to send, and the decision when to read more.
+
 import type { Message } from 'vscode-jsonrpc/node';
 import { SidecallError } from '../base/errors.ts';
 import { Fifo } from '../base/fifo.ts';
-import { fixed } from '../base/limits.ts';
 import { pause } from '../base/pause.ts';
 import { quiet } from '../base/quiet.ts';
+import { tuning } from '../base/tuning.ts';
 import type { Channel } from '../rpc/channels/channel.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
 import type { Session } from '../rpc/session/session.ts';
@@ -165,10 +166,10 @@ export class Line {
   /** No request, or there is room for what it will be answered with, by the responses before. */
   #mayAsk(message: Message): boolean {
     if (!isRequest(message)) return true;
-    if (this.#responses > fixed.answersMaxBytes) return false;
-    if (this.#asked < fixed.startsAtOnceMax + this.#extra) return true;
+    if (this.#responses > tuning.answersMaxBytes) return false;
+    if (this.#asked < tuning.startsAtOnceMax + this.#extra) return true;
     if (this.#expected === undefined) return false;
-    return this.#responses + (this.#asked + 1) * this.#expected <= fixed.answersMaxBytes;
+    return this.#responses + (this.#asked + 1) * this.#expected <= tuning.answersMaxBytes;
   }
 
   /** Resolves when a response has been given, or has left; or when nothing but time has passed for a while. */
@@ -180,9 +181,9 @@ export class Line {
       before();
       woken.abort();
     };
-    await pause(fixed.startPauseMs, woken.signal);
-    if (woken.signal.aborted || this.#responses > fixed.answersMaxBytes) return undefined;
-    this.#extra += this.#expected === undefined ? fixed.startsAtOnceMax : 1;
+    await pause(tuning.startPauseMs, woken.signal);
+    if (woken.signal.aborted || this.#responses > tuning.answersMaxBytes) return undefined;
+    this.#extra += this.#expected === undefined ? tuning.startsAtOnceMax : 1;
     return undefined;
   }
 

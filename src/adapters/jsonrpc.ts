@@ -14,11 +14,12 @@ import {
   StreamMessageWriter,
 } from 'vscode-jsonrpc/node';
 import { nowMs, setImmediate } from '../base/clock.ts';
-import { nodeError, RpcError, SidecallError } from '../base/errors.ts';
-import { fixed, ranges } from '../base/limits.ts';
-import { checkInteger, checkKeys } from '../base/misuse.ts';
+import { RpcError, SidecallError } from '../base/errors.ts';
+import { ranges } from '../base/limits.ts';
+import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
+import { wireLimits } from '../base/wire-limits.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { type JsonRpcChannel, Line, type Meet, messages } from './jsonrpc-line.ts';
 
@@ -101,8 +102,8 @@ function checkTransport(session: Session, name: unknown, opens: unknown): void {
     throw wrong('jsonrpcTransport() needs a session');
   }
   const bytes = typeof name === 'string' ? Buffer.byteLength(name) : 0;
-  if (bytes === 0 || bytes > fixed.methodNameMaxBytes) {
-    throw wrong(`jsonrpcTransport(): name must have 1 to ${fixed.methodNameMaxBytes} bytes`);
+  if (bytes === 0 || bytes > wireLimits.methodNameMaxBytes) {
+    throw wrong(`jsonrpcTransport(): name must have 1 to ${wireLimits.methodNameMaxBytes} bytes`);
   }
   if (opens === undefined || typeof opens === 'boolean') return;
   throw wrong('jsonrpcTransport(): opens must be true or false');

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: MIT
 // `sidecall/protobuf`: messages and services of protobufjs (8.6.6 or later, which the application brings).
+
 import protobufjs from 'protobufjs/minimal.js';
-import { nodeError } from '../base/errors.ts';
+import { nodeError } from '../base/misuse.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
-import {
-  type BidiMethod,
-  bidi,
-  type ClientStreamMethod,
-  clientStream,
-  type Method,
-  type ServerStreamMethod,
-  type Service,
-  serverStream,
-  type UnaryMethod,
-  type UntypedMethod,
-  unary,
-} from '../rpc/contract/service.ts';
+import type {
+  BidiMethod,
+  ClientStreamMethod,
+  Method,
+  ServerStreamMethod,
+  Service,
+  UnaryMethod,
+  UntypedMethod,
+} from '../rpc/contract/method-types.ts';
+import { bidi, clientStream, serverStream, unary } from '../rpc/contract/service.ts';
 
 /** A message type of protobufjs: of a static module, or of reflection. */
 export interface MessageType<T, Input = T> {

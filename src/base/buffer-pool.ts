@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Memory for messages on their way in. Where a codec copies what it keeps, the memory is used again:
 // fresh pages for each long message cost more than its bytes do.
-import { fixed } from './limits.ts';
+
+import { tuning } from './tuning.ts';
 
 const smallestBytes = 16 * 1024;
 const spares = new Map<number, Buffer[]>();
@@ -19,7 +20,7 @@ export function takeBuffer(bytes: number): Buffer {
 /** Nobody holds a view of it any more. False: it is not kept. */
 export function giveBuffer(buffer: Buffer): boolean {
   const size = buffer.byteLength;
-  if (size < smallestBytes || spareBytes + size > fixed.receivePoolMaxBytes) return false;
+  if (size < smallestBytes || spareBytes + size > tuning.receivePoolMaxBytes) return false;
   const list = spares.get(size);
   if (list === undefined) spares.set(size, [buffer]);
   else list.push(buffer);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every number that bounds something: its unit, default and range. docs/security.md lists them too,
-// and a test compares the two.
-import { nodeError } from './errors.ts';
-import { checkInteger, checkKeys } from './misuse.ts';
+// Every number that users set: its unit, default and range. docs/security.md lists them too, and a test compares the two.
+import { checkInteger, checkKeys, nodeError } from './misuse.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -55,47 +53,6 @@ export const ranges = {
   retryBudget: { standard: 10, min: 1, max: 1_000_000 },
   restartWindowMs: { standard: 60_000, min: 100, max: 86_400_000 },
 } as const satisfies Record<string, Range>;
-
-/** Fixed by the protocol, or too dangerous to offer. */
-export const fixed = {
-  fragmentBytes: 64 * KiB,
-  frameHeaderMaxBytes: 120,
-  messageOverheadBytes: 64,
-  metadataEntriesMax: 64,
-  methodsMax: 4096,
-  methodNameMaxBytes: 256,
-  jsonDepthMax: 64,
-  answersMaxBytes: 64 * MiB,
-  startsAtOnceMax: 16,
-  startPauseMs: 100,
-  receivePoolMaxBytes: 8 * MiB,
-  placedMinBytes: 4 * KiB,
-  waitingCallsMax: 131_072,
-  replyWaitMaxMs: 30_000,
-  waitingSendsMax: 65_536,
-  waitingChannelsMax: 64,
-  beyondMaxBytes: 16 * KiB,
-  extraMaxBytes: 4 * KiB,
-  attachmentsMax: 64,
-  copiedSendMaxBytes: 16 * KiB,
-  blockAreaUnitBytes: 16 * KiB,
-  blockPrefixMaxBytes: 4 * KiB,
-  idleCloseMs: 5_000,
-  leavingMaxMs: 660_000,
-  cancelAheadMaxBytes: 256 * KiB,
-  pingIntervalMs: 1_000,
-  pingStrikes: 2,
-  socketWriteMaxBytes: 256 * KiB,
-  socketBulkMaxBytes: 128 * KiB,
-  quietHelloMs: 100,
-  drainRecordsMax: 256,
-  drainBytesMax: 256 * KiB,
-  drainMaxMs: 2,
-  pollTurnMaxMs: 2,
-  pollFailuresMax: 8,
-  pollProbeWakesMax: 64,
-  doorbellOwedMaxMs: 100,
-} as const;
 
 /** Bounds of one session, announced to the peer in the hello where they concern it. */
 export interface SessionLimits {

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Checks of what a caller passed: misuse throws at once, with Node's codes, naming the option.
-import { nodeError } from './errors.ts';
+
+/** Misuse has Node's own codes: it is a bug of the caller, not an outcome. */
+export function nodeError<E extends Error>(
+  Kind: new (message: string) => E,
+  code: 'ERR_OUT_OF_RANGE' | 'ERR_INVALID_ARG_TYPE' | 'ERR_INVALID_ARG_VALUE',
+  message: string,
+): E & { code: string } {
+  return Object.assign(new Kind(message), { code });
+}
 
 /** Unknown keys throw: `timeoutMS` must not mean "no timeout". */
 export function checkKeys(what: string, options: object, known: readonly string[]): void {

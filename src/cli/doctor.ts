@@ -1,71 +1,18 @@
 // SPDX-License-Identifier: MIT
 // What works on this machine, found out by doing it.
+
 import { statSync } from 'node:fs';
 import { release } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type NativeAttempt, nativeState, platformName, processReport } from '../addon/native.ts';
+import { nativeState, platformName, processReport } from '../addon/load-addon.ts';
 import { wordsOf } from '../base/error-text.ts';
-import type { Peer } from '../base/peer.ts';
 import { version } from '../base/version.ts';
 import { spawnHelper } from '../helper/spawn-helper.ts';
 import { type Capabilities, capabilities } from '../open/capabilities.ts';
 import { listen } from '../rendezvous/listen.ts';
-import { DoctorService, runSelfTest, type SelfTest } from './self-test.ts';
-
-/** A question that has the answer yes, or a reason why not. */
-export interface Finding {
-  readonly ok: boolean;
-  readonly reason: string | undefined;
-}
-
-/** A session that two processes of this machine got. */
-export interface LaneFinding extends Finding {
-  readonly lane: string | undefined;
-  readonly laneReason: string | undefined;
-  /** Who vouches for the other side. */
-  readonly origin: Peer['origin'] | undefined;
-}
-
-/** What `sidecall doctor --json` prints. */
-export interface DoctorReport {
-  /** All that this platform should be able to do works. */
-  readonly ok: boolean;
-  readonly sidecall: string;
-  readonly node: string;
-  readonly platform: string;
-  readonly kernel: string;
-  readonly addon: {
-    readonly loaded: boolean;
-    readonly file: string | undefined;
-    readonly reason: string | undefined;
-    readonly tried: readonly NativeAttempt[];
-  };
-  readonly features: {
-    /** Shared memory that can be sealed, for the ring lane. */
-    readonly sealedMemory: Finding;
-    /** Does the kernel give a handle of the peer's process, which no other process can be taken for? */
-    readonly peerPidfd: Finding;
-    /** Does it tell the peer's supplementary groups? */
-    readonly peerGroups: Finding;
-    readonly helpersDieWithParent: Finding;
-  };
-  readonly limits: {
-    readonly openFiles: { readonly soft: string; readonly hard: string } | undefined;
-    readonly socketPathMaxBytes: number;
-  };
-  readonly socketDirectory: Finding & {
-    readonly path: string | undefined;
-    readonly mode: string | undefined;
-    readonly uid: number | undefined;
-    /** Of a path that `listen()` makes by itself. */
-    readonly pathBytes: number | undefined;
-  };
-  readonly lanes: { readonly helper: LaneFinding; readonly path: LaneFinding };
-  readonly selfTest: SelfTest | { readonly ok: false; readonly reason: string };
-  /** What to do about what does not work. */
-  readonly advice: readonly string[];
-}
+import type { DoctorReport, Finding, LaneFinding } from './findings.ts';
+import { DoctorService, runSelfTest } from './self-test.ts';
 
 const good: Finding = { ok: true, reason: undefined };
 const bad = (reason: string): Finding => ({ ok: false, reason });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Reports for people.
+
 import type { ServiceDescription } from '../rpc/serving/reflection.ts';
-import type { DoctorReport, Finding, LaneFinding } from './doctor.ts';
+import type { DoctorReport, Finding, LaneFinding } from './findings.ts';
 import type { PathReport } from './remote.ts';
 
 type Mark = 'ok' | 'no' | 'bad' | '';

@@ -7,14 +7,8 @@ import type { SidecallEvent } from '../base/events.ts';
 import type { Peer } from '../base/peer.ts';
 import { connect } from '../rendezvous/connect.ts';
 import { json } from '../rpc/contract/json.ts';
-import {
-  type Method,
-  type Methods,
-  notification,
-  type Service,
-  serverStream,
-  unary,
-} from '../rpc/contract/service.ts';
+import type { Method, Methods, Service } from '../rpc/contract/method-types.ts';
+import { notification, serverStream, unary } from '../rpc/contract/service.ts';
 import { ReflectionService, type ServiceDescription } from '../rpc/serving/reflection.ts';
 import type { Session } from '../rpc/session/session.ts';
 

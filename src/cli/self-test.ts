@@ -5,7 +5,7 @@ import { wordsOf } from '../base/error-text.ts';
 import type { Helper } from '../helper/spawn-helper.ts';
 import { bytes } from '../rpc/contract/codec.ts';
 import { serverStream, service, unary } from '../rpc/contract/service.ts';
-import type { LaneFinding } from './doctor.ts';
+import type { LaneFinding, SelfTest } from './findings.ts';
 
 /** What the second process serves to the doctor. */
 export const DoctorService = service('sidecall.Doctor', {
@@ -15,24 +15,6 @@ export const DoctorService = service('sidecall.Doctor', {
   hang: unary<void, void>(),
   connect: unary<{ path: string }, Pick<LaneFinding, 'lane' | 'laneReason' | 'origin'>>(),
 });
-
-/** What a second of calls gave. */
-export interface SelfTest {
-  readonly ok: boolean;
-  /** What was wrong; undefined: nothing. */
-  readonly reason: string | undefined;
-  /** Small calls, one after the other, answered and compared. */
-  readonly calls: number;
-  /** Of those calls, in microseconds. */
-  readonly medianUs: number;
-  readonly slowestUs: number;
-  /** Echoed in messages of 1 MB and compared. */
-  readonly megabytes: number;
-  /** Messages of a stream, in order. */
-  readonly streamed: number;
-  /** Round trip to the other event loop. */
-  readonly pingMs: number;
-}
 
 const callsForMs = 800;
 const bytesForMs = 200;

@@ -5,18 +5,16 @@ import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { type NativeAddon, nativeState } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { nativeState } from '../addon/load-addon.ts';
 import { setImmediate } from '../base/clock.ts';
 import { wordsOf } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
-import {
-  establishOverDescriptor,
-  establishOverStream,
-  type SessionSettings,
-  withDeadline,
-} from '../open/open-session.ts';
+import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
+import type { SessionSettings } from '../open/session-options.ts';
+import { withDeadline } from '../open/time-limit.ts';
 import type { Session } from '../rpc/session/session.ts';
 
 /** Number of the inherited descriptor in the helper. */

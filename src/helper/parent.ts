@@ -2,22 +2,23 @@
 // parent(): the helper's end of the pair that it inherited.
 import { closeSync, fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { type NativeAddon, nativeState } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { nativeState } from '../addon/load-addon.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
+import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
 import {
   checkSessionOptions,
-  establishOverDescriptor,
-  establishOverStream,
   type SessionOptions,
   type SessionSettings,
   sessionOptionNames,
-  withDeadline,
-} from '../open/open-session.ts';
+} from '../open/session-options.ts';
+import { withDeadline } from '../open/time-limit.ts';
 import type { Session } from '../rpc/session/session.ts';
-import { authorize, checkPolicy, kernelPeer, type PeerPolicy } from '../uds/peer-identity.ts';
+import { kernelPeer } from '../uds/peer-credentials.ts';
+import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import { fdVariable, parentVariable } from './helper-process.ts';
 
 /** Options of {@link parent}. */

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // spawnHelper(): a child process with a session, stopped in order, started again where that is wanted.
 import type { Readable } from 'node:stream';
-import { nodeError } from '../base/errors.ts';
 import { ranges } from '../base/limits.ts';
-import { checkInteger, checkKeys, checkSignal, checkText } from '../base/misuse.ts';
+import { checkInteger, checkKeys, checkSignal, checkText, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
 import { quiet } from '../base/quiet.ts';
@@ -11,7 +10,7 @@ import {
   checkSessionOptions,
   type SessionOptions,
   sessionOptionNames,
-} from '../open/open-session.ts';
+} from '../open/session-options.ts';
 import { type ClientOptions, makeClient } from '../rpc/calling/client.ts';
 import type {
   AcceptDuplexOptions,
@@ -22,7 +21,7 @@ import type {
 } from '../rpc/channels/channel.ts';
 import type { SessionDuplex } from '../rpc/channels/duplex.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
-import type { Client, Handlers, Methods, Service } from '../rpc/contract/service.ts';
+import type { Client, Handlers, Methods, Service } from '../rpc/contract/method-types.ts';
 import type { Health } from '../rpc/serving/health.ts';
 import { Registry, type ServeOptions } from '../rpc/serving/registry.ts';
 import type { Accepted, Session } from '../rpc/session/session.ts';

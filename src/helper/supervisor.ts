@@ -4,22 +4,22 @@
 import { onAbort } from '../base/abort-listeners.ts';
 import { backOffMs } from '../base/back-off.ts';
 import { nowMs } from '../base/clock.ts';
-import { nodeError, SidecallError } from '../base/errors.ts';
+import { SidecallError } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
 import { Fifo } from '../base/fifo.ts';
-import { fixed, ranges } from '../base/limits.ts';
-import { checkInteger, checkKeys } from '../base/misuse.ts';
+import { ranges } from '../base/limits.ts';
+import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
+import { tuning } from '../base/tuning.ts';
 import { failingAtCallSite } from '../rpc/calling/call-site.ts';
-import type { Callable } from '../rpc/calling/caller.ts';
-import type { CallTarget } from '../rpc/calling/client.ts';
-import { LaterCall, type StreamCall } from '../rpc/calling/stream-call.ts';
+import type { CallTarget, MethodCall, StreamCall } from '../rpc/calling/call-target.ts';
+import { LaterCall } from '../rpc/calling/stream-call.ts';
 import {
   type CallOptions,
   checkCallOptions,
   timeoutOf,
   withInheritedDeadline,
-} from '../rpc/contract/call.ts';
+} from '../rpc/contract/call-options.ts';
 import { exitWords, type HelperExit, HelperProcess, type StartSettings } from './helper-process.ts';
 import { type HelperState, StateFeed } from './helper-state.ts';
 
@@ -104,7 +104,7 @@ export class Supervisor implements CallTarget {
   }
 
   /** Rejects, never throws. Between two processes it waits, no longer than the call's own deadline. */
-  call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+  call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
     const target = this.#targetNow;
     if (target !== undefined) return target.call(callable, value, options);
     return failingAtCallSite(
@@ -112,7 +112,7 @@ export class Supervisor implements CallTarget {
     );
   }
 
-  openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall {
+  openStream(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall {
     const target = this.#targetNow;
     if (target !== undefined) return target.openStream(callable, value, options);
     const stopped = new AbortController();
@@ -269,7 +269,7 @@ export class Supervisor implements CallTarget {
     signal: AbortSignal | undefined,
   ): Promise<HelperProcess> {
     if (this.#final !== undefined) throw this.#finalError();
-    if (this.#waiters.length >= fixed.waitingCallsMax) {
+    if (this.#waiters.length >= tuning.waitingCallsMax) {
       throw new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', 'too many calls wait for the helper');
     }
     const wake = new AbortController();

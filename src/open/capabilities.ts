@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What this host allows, and why not; and who we are in a peer's eyes.
 
-import { nativeState, requireNative } from '../addon/native.ts';
+import { nativeState, requireNative } from '../addon/load-addon.ts';
 import { ranges } from '../base/limits.ts';
 import { RingMemory } from '../shm/hello-memory.ts';
 import { socketPathMaxBytes } from '../uds/socket-directory.ts';

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The peer of a connection that only the permissions of its path vouch for.
-import { nodeError, SidecallError } from '../base/errors.ts';
+
+import { SidecallError } from '../base/errors.ts';
+import { nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
-import type { PeerPolicy } from '../uds/peer-identity.ts';
+import type { PeerPolicy } from '../uds/peer-policy.ts';
 
 /** How a peer is known: by the kernel's word, or by the permissions of its path alone. */
 export type Identity = 'kernel' | 'path-permissions';

@@ -3,7 +3,7 @@
 
 import type { Socket } from 'node:net';
 import { resolve } from 'node:path';
-import type { NativeAddon } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
 import { GuestQueue } from '../base/async-queue.ts';
 import { nowMs } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -12,17 +12,11 @@ import { ranges } from '../base/limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { quiet } from '../base/quiet.ts';
-import { notInTime, withDeadline } from '../open/open-session.ts';
+import { notInTime, withDeadline } from '../open/time-limit.ts';
 import { atExit } from '../uds/exit-cleanup.ts';
 import { DescriptorWire } from '../uds/hello-wire.ts';
-import {
-  authorize,
-  type KnownPeer,
-  kernelPeer,
-  ownerOf,
-  ownUid,
-  type PeerPolicy,
-} from '../uds/peer-identity.ts';
+import { type KnownPeer, kernelPeer, ownerOf, ownUid } from '../uds/peer-credentials.ts';
+import { authorize, type PeerPolicy } from '../uds/peer-policy.ts';
 import { listenAtPlainPath, type PlainServer } from '../uds/plain-path.ts';
 import { newPace, readableWaits } from '../uds/readable-waits.ts';
 import { removePrivateDirectory, SocketDirectory } from '../uds/socket-directory.ts';

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT
 // connect(): meets a listener at a path, and knows who it is before a byte is sent.
 import { createConnection, type Socket } from 'node:net';
-import { type NativeAddon, nativeState } from '../addon/native.ts';
-import { nodeError, SidecallError } from '../base/errors.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { nativeState } from '../addon/load-addon.ts';
+import { SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits.ts';
-import { checkInteger, checkKeys, checkSignal, checkText } from '../base/misuse.ts';
+import { checkInteger, checkKeys, checkSignal, checkText, nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
+import { addonReason } from '../open/lane.ts';
+import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
+import { checkIdentity, type Identity, pathPeer } from '../open/path-identity.ts';
 import {
-  addonReason,
   checkSessionOptions,
-  establishOverDescriptor,
-  establishOverStream,
   type SessionOptions,
   sessionOptionNames,
-  withDeadline,
-} from '../open/open-session.ts';
-import { checkIdentity, type Identity, pathPeer } from '../open/path-identity.ts';
+} from '../open/session-options.ts';
+import { withDeadline } from '../open/time-limit.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { checkModes, connectToPath, type ServerRules } from '../uds/connect-path.ts';
-import { authorize, checkPolicy, kernelPeer, type PeerPolicy } from '../uds/peer-identity.ts';
+import { kernelPeer } from '../uds/peer-credentials.ts';
+import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import { checkPlainSocket } from '../uds/plain-path.ts';
 import { checkPathLength } from '../uds/socket-directory.ts';
 

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 // listen(): sessions, or plain connections, with whoever connects to a path and passes the policy.
 import { join } from 'node:path';
-import { nativeState } from '../addon/native.ts';
-import { nodeError } from '../base/errors.ts';
+import { nativeState } from '../addon/load-addon.ts';
 import type { OnEvent } from '../base/events.ts';
 import { ranges } from '../base/limits.ts';
-import { checkInteger, checkKeys, checkMode, checkText } from '../base/misuse.ts';
+import { checkInteger, checkKeys, checkMode, checkText, nodeError } from '../base/misuse.ts';
+import { addonReason } from '../open/lane.ts';
+import { checkIdentity, type Identity, pathPeer } from '../open/path-identity.ts';
 import {
-  addonReason,
   checkSessionOptions,
   type SessionOptions,
   sessionOptionNames,
-} from '../open/open-session.ts';
-import { checkIdentity, type Identity, pathPeer } from '../open/path-identity.ts';
+} from '../open/session-options.ts';
 import { Registry } from '../rpc/serving/registry.ts';
-import { checkPolicy, type PeerPolicy } from '../uds/peer-identity.ts';
+import { checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import {
   checkPathLength,
   makePrivateDirectory,

@@ -2,12 +2,9 @@
 // A listener whose connections become sessions, and the services that all of them have.
 
 import type { SidecallError } from '../base/errors.ts';
-import {
-  establishOverDescriptor,
-  establishOverStream,
-  type SessionSettings,
-} from '../open/open-session.ts';
-import type { Handlers, Methods, Service } from '../rpc/contract/service.ts';
+import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
+import type { SessionSettings } from '../open/session-options.ts';
+import type { Handlers, Methods, Service } from '../rpc/contract/method-types.ts';
 import type { Health } from '../rpc/serving/health.ts';
 import type { Registry, ServeOptions } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Connections that are not sessions yet: bounded. Where there is no room, each user and each process of
 // it has its share, and the silent ones go first (max-min fairness).
+
 import { nowMs } from '../base/clock.ts';
 import { SidecallError, withoutStack } from '../base/errors.ts';
-import { fixed } from '../base/limits.ts';
 import type { Peer } from '../base/peer.ts';
-import { ownerOf } from '../uds/peer-identity.ts';
+import { tuning } from '../base/tuning.ts';
+import { ownerOf } from '../uds/peer-credentials.ts';
 
 /** One connection on its way. */
 export class HelloTicket {
@@ -143,10 +144,10 @@ function oldestSilent(process: Process, now: number): HelloTicket | undefined {
   let lastByte = now;
   for (const ticket of process.open) {
     const since = ticket.silentSince();
-    if (now - since < fixed.quietHelloMs) lastByte = Math.min(lastByte, since);
+    if (now - since < tuning.quietHelloMs) lastByte = Math.min(lastByte, since);
     else if (!ticket.hasUnread()) return ticket;
   }
-  process.silentFrom = lastByte + fixed.quietHelloMs;
+  process.silentFrom = lastByte + tuning.quietHelloMs;
   return undefined;
 }
 

@@ -2,7 +2,7 @@
 // A listener without a protocol of ours: the same door and the same policy, and then a net.Socket whose first
 // byte belongs to the application. For programs that speak something else, in any language.
 import { Socket } from 'node:net';
-import type { NativeAddon } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
 import { Door, type DoorSettings, type Guest } from './accept.ts';

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Waiting that can be given up: by a signal, or by time.
+
 import { onAbort } from '../base/abort-listeners.ts';
-import { type Delivered, SidecallError } from '../base/errors.ts';
+import type { Delivered } from '../base/error-codes.ts';
+import { SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits.ts';
 import { checkInteger, checkKeys, checkSignal } from '../base/misuse.ts';
 import { quiet } from '../base/quiet.ts';

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The two outboxes of a connection while its hello is under way: ours is made, the peer's is checked.
 import { randomBytes } from 'node:crypto';
-import type { NativeAddon } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
 import { nowMs } from '../base/clock.ts';
 import { wordsOf } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
-import { HelloFeature, type HelloMemory, type MemoryShape } from '../uds/hello.ts';
-import { frameMaxBytes } from '../wire/frame.ts';
+import type { HelloMemory } from '../uds/hello.ts';
+import { HelloFeature, type MemoryShape } from '../uds/hello-bytes.ts';
+import { frameMaxBytes } from '../wire/frame-header.ts';
 import { type BlockAgreement, Ring } from './ring.ts';
 
 /** Of the header in front of each record. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How long a ring is looked at after its last record before it sleeps. Polling is for those who are
 // answered soon: where it keeps finding nothing it stops, and tries again now and then.
-import { fixed } from '../base/limits.ts';
+
+import { tuning } from '../base/tuning.ts';
 
 const midwayBudgets = 4;
 // Traffic that has come so often without a sleep between is worth more waiting: the pauses of such a peer are
@@ -15,7 +16,7 @@ export class PollBudget {
   #failures = 0;
   #isOff: boolean;
   // While it is off: wakes until one budget is spent on trying again, which doubles each time in vain.
-  #probeAfter: number = fixed.pollFailuresMax;
+  #probeAfter: number = tuning.pollFailuresMax;
   #wakes = 0;
   #lastRecordAt = Number.NEGATIVE_INFINITY;
   #lastActiveAt = Number.NEGATIVE_INFINITY;
@@ -45,7 +46,7 @@ export class PollBudget {
       this.#failures = 0;
       this.#isOff = false;
       this.#isProbing = false;
-      this.#probeAfter = fixed.pollFailuresMax;
+      this.#probeAfter = tuning.pollFailuresMax;
       return;
     }
     if (!this.#isOff) return;
@@ -73,10 +74,10 @@ export class PollBudget {
     if (this.#budgetMs === 0) return;
     if (this.#isProbing) {
       this.#isProbing = false;
-      this.#probeAfter = Math.min(2 * this.#probeAfter, fixed.pollProbeWakesMax);
+      this.#probeAfter = Math.min(2 * this.#probeAfter, tuning.pollProbeWakesMax);
       return;
     }
     this.#failures += 1;
-    if (this.#failures >= fixed.pollFailuresMax) this.#isOff = true;
+    if (this.#failures >= tuning.pollFailuresMax) this.#isOff = true;
   }
 }

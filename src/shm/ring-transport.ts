@@ -5,10 +5,12 @@ import type { Socket } from 'node:net';
 import { nextTick, nowMs, setImmediate } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { Fifo } from '../base/fifo.ts';
-import { fixed } from '../base/limits.ts';
+import { tuning } from '../base/tuning.ts';
+import { wireLimits } from '../base/wire-limits.ts';
 import { noteArrived } from '../uds/freed-memory.ts';
 import type { SocketOpener } from '../uds/net-socket.ts';
-import { FrameDecoder, FrameType, headerBytes, protocol, readU32 } from '../wire/frame.ts';
+import { FrameDecoder } from '../wire/frame-decoder.ts';
+import { FrameType, headerBytes, protocol, readU32 } from '../wire/frame-header.ts';
 import { activate, deactivate, type Polled } from '../wire/poller.ts';
 import type { FrameReceiver, OwnBlock, Transport } from '../wire/transport.ts';
 import { hasTurnShare, spendTurn } from '../wire/turn-share.ts';
@@ -145,7 +147,7 @@ export class RingTransport implements Transport, Polled {
   lookAhead(): boolean {
     if (this.#isOver) return false;
     this.#offerWaiting();
-    while (!this.#isOver && this.#aheadBytes < fixed.cancelAheadMaxBytes) {
+    while (!this.#isOver && this.#aheadBytes < tuning.cancelAheadMaxBytes) {
       this.#wake(); // what is copied out has to be handed out
       const left = this.#drainAhead();
       // Corrupt: the next turn finds it again. A long frame stays where it is, and hides what follows.
@@ -282,16 +284,16 @@ export class RingTransport implements Transport, Polled {
       }
       this.#handOutAhead();
       if (this.#isOver || left === Left.nothing) return bytes;
-      if (bytes >= fixed.drainBytesMax || records >= fixed.drainRecordsMax) return bytes;
+      if (bytes >= tuning.drainBytesMax || records >= tuning.drainRecordsMax) return bytes;
       const now = nowMs();
       if (begun === 0) begun = now;
-      else if (now - begun >= fixed.drainMaxMs) return bytes;
+      else if (now - begun >= tuning.drainMaxMs) return bytes;
     }
   }
 
   /** A handler that looks ahead, on this session or another, must not lose what is behind its own frame. */
   #handOut(filledBytes: number, largeBytes: number): void {
-    dispatching = filledBytes + (largeBytes > 0 ? fixed.frameHeaderMaxBytes : 0);
+    dispatching = filledBytes + (largeBytes > 0 ? wireLimits.frameHeaderMaxBytes : 0);
     try {
       this.#decoder.push(this.#ring.slab.subarray(0, filledBytes));
     } finally {
@@ -483,8 +485,8 @@ export class RingTransport implements Transport, Polled {
       return;
     }
     this.#owesSince ??= now;
-    if (now - this.#owesSince < fixed.doorbellOwedMaxMs) return;
-    const words = `the kernel had no memory for a doorbell for ${fixed.doorbellOwedMaxMs} ms`;
+    if (now - this.#owesSince < tuning.doorbellOwedMaxMs) return;
+    const words = `the kernel had no memory for a doorbell for ${tuning.doorbellOwedMaxMs} ms`;
     this.#finish(new SidecallError('ERR_SIDECALL_SYSTEM', words, { delivered: 'unknown' }));
   }
 
@@ -505,7 +507,9 @@ function corrupt(): SidecallError {
 
 function scratchOf(bytes: number): Uint8Array {
   if (scratch === undefined || scratch.byteLength < bytes) {
-    scratch = new Uint8Array(Math.max(bytes, fixed.fragmentBytes + fixed.frameHeaderMaxBytes));
+    scratch = new Uint8Array(
+      Math.max(bytes, wireLimits.fragmentBytes + wireLimits.frameHeaderMaxBytes),
+    );
   }
   return scratch.subarray(0, bytes);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The native ring, typed. Figures come through registers, and short frames through memory that both sides
 // know, so that a call allocates nothing.
-import type { NativeAddon } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
 
 /** What a call came to. `refused`: our own mistake, such as a ring that was closed. */
 export const Written = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;

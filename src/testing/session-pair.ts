@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // `sidecall/testing`: two sessions in one process, so that handlers and callers are tested without others.
-import { nodeError } from '../base/errors.ts';
 import type { OnEvent } from '../base/events.ts';
 import { checkLimits, type SessionLimits } from '../base/limits.ts';
-import { checkKeys } from '../base/misuse.ts';
+import { checkKeys, nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { Session } from '../rpc/session/session.ts';
 import { loopbackPair } from '../wire/loopback-transport.ts';

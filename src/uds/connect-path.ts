@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The connecting side of a path: checks the file, connects through the directory, retries a full backlog.
 
-import type { NativeAddon, NativeFileStatus } from '../addon/native.ts';
-import { nodeError, SidecallError } from '../base/errors.ts';
-import { checkMode } from '../base/misuse.ts';
+import type { NativeAddon, NativeFileStatus } from '../addon/addon-api.ts';
+import { SidecallError } from '../base/errors.ts';
+import { checkMode, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
-import { listOf, ownUid, type PeerPolicy, type PeerRules } from './peer-identity.ts';
+import { ownUid } from './peer-credentials.ts';
+import { listOf, type PeerPolicy, type PeerRules } from './peer-policy.ts';
 import { SocketDirectory, unsafe } from './socket-directory.ts';
 
 /** What `connect()` demands of the file and of whoever listens. */

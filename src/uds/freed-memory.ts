@@ -2,7 +2,7 @@
 // Memory of messages that were freed, given back to the kernel in a pause behind a burst: the C library keeps it where
 // something that was allocated later lies above it.
 
-import { nativeState } from '../addon/native.ts';
+import { nativeState } from '../addon/load-addon.ts';
 import { setTimeout } from '../base/clock.ts';
 
 // As much as a busy process keeps by itself: docs/adr/0008-memory-of-long-messages.md.

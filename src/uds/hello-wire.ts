@@ -2,11 +2,11 @@
 // How the hello's bytes travel: natively before net.Socket reads, or, without the addon, over a stream.
 
 import type { Socket } from 'node:net';
-import type { NativeAddon } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
 import { nowMs, setImmediate } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
-import { protocol } from '../wire/frame.ts';
+import { protocol } from '../wire/frame-header.ts';
 import { newPace, type Pace, readableWaits } from './readable-waits.ts';
 
 /** What came along with received bytes. */

@@ -1,60 +1,24 @@
 // SPDX-License-Identifier: MIT
 // The fixed-size messages before anything else: version, limits, features, outbox offered, verdict.
-import { randomBytes } from 'node:crypto';
 import { SidecallError } from '../base/errors.ts';
-import { ranges, type SessionLimits, sessionRanges } from '../base/limits.ts';
 import { quiet } from '../base/quiet.ts';
+import {
+  answerBytes,
+  decodeAnswer,
+  decodeHello,
+  encodeAnswer,
+  encodeHello,
+  HelloFlag,
+  type HelloLimits,
+  helloBytes,
+  type MemoryShape,
+  type PeerHello,
+  Verdict,
+  versionMax,
+  versionMin,
+  violation,
+} from './hello-bytes.ts';
 import type { HelloWire, ReceivedNotes } from './hello-wire.ts';
-
-export const helloBytes = 64;
-export const answerBytes = 8;
-/** The bytes `scal`, little-endian: tells a foreign byte order too. */
-const helloMagic = 0x6c61_6373;
-/** The protocol versions that this build speaks. */
-const versionMin = 1;
-const versionMax = 1;
-
-/** What an answer says of the peer's hello. */
-export const Verdict = { ring: 0, socketLane: 1, noVersion: 2, full: 3 } as const;
-
-/** What a hello says of the memory it announces. */
-export const HelloFlag = {
-  /** Its descriptor rides on the first byte of this hello. */
-  descriptor: 1,
-  /** Its descriptor follows on the first byte of the answer, if the peer offers memory, too. */
-  descriptorFollows: 2,
-} as const;
-
-/** What a hello says that its sender can do; bits that a reader does not know mean nothing to it. */
-export const HelloFeature = {
-  /** It takes messages that lie in the block area of the other side's memory. */
-  takesBlocks: 1,
-} as const;
-
-const knownFeatures = HelloFeature.takesBlocks;
-
-/** Limits that a hello carries. */
-export type HelloLimits = Pick<
-  SessionLimits,
-  'receiveMaxBytes' | 'metadataMaxBytes' | 'streamsMax' | 'streamWindowBytes'
->;
-
-/** An outbox as the hello announces it and its own header repeats it. Sizes in bytes. */
-export interface MemoryShape {
-  readonly capacity: number;
-  readonly blockArea: number;
-  readonly nonce: Uint8Array;
-}
-
-/** What the peer said. */
-export interface PeerHello {
-  readonly version: number;
-  /** Of {@link HelloFeature}. */
-  readonly features: number;
-  readonly limits: HelloLimits;
-  /** Memory that it announces; undefined: none. */
-  readonly memory: MemoryShape | undefined;
-}
 
 /** Shared memory on our side of a hello; undefined where a session cannot or shall not have any. */
 export interface HelloMemory {
@@ -80,68 +44,11 @@ export interface HelloResult {
   readonly reason: string;
 }
 
-/** Our hello. `memory` undefined: capacity, block area and features are 0. */
-export function encodeHello(
-  limits: HelloLimits,
-  memory?: Pick<HelloMemory, 'shape' | 'features'>,
-  flags = 0,
-): Buffer {
-  const bytes = Buffer.alloc(helloBytes);
-  bytes.writeUInt32LE(helloMagic, 0);
-  bytes.writeUInt16LE(versionMin, 4);
-  bytes.writeUInt16LE(versionMax, 6);
-  bytes.writeUInt32LE(memory?.features ?? 0, 8);
-  bytes.writeUInt32LE(flags, 12);
-  bytes.writeBigUInt64LE(BigInt(memory?.shape.capacity ?? 0), 16);
-  bytes.writeBigUInt64LE(BigInt(memory?.shape.blockArea ?? 0), 24);
-  bytes.set(memory?.shape.nonce ?? randomBytes(16), 32);
-  bytes.writeUInt32LE(limits.receiveMaxBytes, 48);
-  bytes.writeUInt32LE(limits.streamsMax, 52);
-  bytes.writeUInt32LE(limits.metadataMaxBytes, 56);
-  bytes.writeUInt32LE(limits.streamWindowBytes, 60);
-  return bytes;
-}
-
-/** @throws {SidecallError} `PROTOCOL` for fields that no correct peer sends. */
-export function decodeHello(bytes: Buffer): PeerHello & { flags: number } {
-  if (bytes.readUInt32LE(0) !== helloMagic) throw violation('the magic number is not ours');
-  const min = bytes.readUInt16LE(4);
-  const max = bytes.readUInt16LE(6);
-  if (min === 0 || min > max) throw violation(`the version range ${min} to ${max} is none`);
-  const flags = bytes.readUInt32LE(12);
-  if (flags > HelloFlag.descriptorFollows) throw violation('unknown flags');
-  const memory = decodeMemory(bytes, flags);
-  const limits = {
-    receiveMaxBytes: bytes.readUInt32LE(48),
-    streamsMax: bytes.readUInt32LE(52),
-    metadataMaxBytes: bytes.readUInt32LE(56),
-    streamWindowBytes: bytes.readUInt32LE(60),
-  };
-  for (const name of Object.keys(limits) as (keyof HelloLimits)[]) {
-    const { min: least, max: most } = sessionRanges[name];
-    if (limits[name] < least || limits[name] > most) throw violation(`${name} is out of range`);
-  }
-  return {
-    version: min <= versionMax && max >= versionMin ? Math.min(max, versionMax) : 0,
-    features: bytes.readUInt32LE(8) & knownFeatures,
-    limits,
-    memory,
-    flags,
-  };
-}
-
-export function encodeAnswer(verdict: number, version: number): Buffer {
-  const bytes = Buffer.alloc(answerBytes);
-  bytes.writeUInt32LE(helloMagic, 0);
-  bytes.writeUInt16LE(verdict, 4);
-  bytes.writeUInt16LE(version, 6);
-  return bytes;
-}
-
 /** Why an accepting side takes no more sessions, or undefined. */
 export type Admission = () => SidecallError | undefined;
 
 const peerHasNone = 'the peer offers no shared memory';
+
 const peerDeclined = 'the peer declined our shared memory';
 
 /**
@@ -298,18 +205,6 @@ async function receiveAnswerWith(
   }
 }
 
-/** `version`: the one that both sides speak; 0: there is none, which is told apart. A refusal need not name it. */
-function decodeAnswer(bytes: Buffer, version: number): number {
-  if (bytes.readUInt32LE(0) !== helloMagic) throw violation('an answer without its magic number');
-  const verdict = bytes.readUInt16LE(4);
-  if (verdict === Verdict.noVersion) throw new SidecallError('ERR_SIDECALL_VERSION_MISMATCH');
-  if (verdict === Verdict.full) throw new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS');
-  if (verdict > Verdict.full) throw violation('an answer with an unknown verdict');
-  if (version !== 0 && bytes.readUInt16LE(6) !== version)
-    throw violation('an answer with another version');
-  return verdict;
-}
-
 /** One, with the first byte, exactly where it was announced; or the kernel dropped it for want of room. */
 function checkDescriptors(notes: ReceivedNotes, isExpected: boolean): void {
   const isSurplus = notes.descriptors > 1 || notes.isLate || notes.hasOtherControl;
@@ -326,21 +221,4 @@ function checkVersion(hello: PeerHello): void {
   if (hello.version !== 0) return;
   const words = `the peer speaks no protocol version from ${versionMin} to ${versionMax}`;
   throw new SidecallError('ERR_SIDECALL_VERSION_MISMATCH', words);
-}
-
-function decodeMemory(bytes: Buffer, flags: number): MemoryShape | undefined {
-  const capacity = bytes.readBigUInt64LE(16);
-  const blockArea = bytes.readBigUInt64LE(24);
-  const { min, max } = ranges.ringBytes;
-  const isInRange = capacity >= BigInt(min) && capacity <= BigInt(max);
-  const isRing = isInRange && (capacity & (capacity - 1n)) === 0n;
-  const isArea = blockArea <= 1_073_741_824n && blockArea % 16_384n === 0n;
-  if (capacity === 0n && blockArea === 0n && flags === 0) return undefined;
-  if (!isRing || !isArea || flags === 0) throw violation('sizes of memory out of range');
-  const nonce = Uint8Array.from(bytes.subarray(32, 48));
-  return { capacity: Number(capacity), blockArea: Number(blockArea), nonce };
-}
-
-function violation(what: string): SidecallError {
-  return new SidecallError('ERR_SIDECALL_PROTOCOL', `the peer's hello is wrong: ${what}`);
 }

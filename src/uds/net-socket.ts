@@ -2,9 +2,9 @@
 // The one place that touches the descriptor behind a net.Socket.
 
 import { Socket } from 'node:net';
-import type { NativeAddon } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
 import { nextTick } from '../base/clock.ts';
-import { protocol } from '../wire/frame.ts';
+import { protocol } from '../wire/frame-header.ts';
 
 /** A socket that hands out what it reads, and can be emptied when writing to it has failed. */
 export interface OpenSocket {

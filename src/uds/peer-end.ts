@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The end of a peer's process, where another one (a forked child) still holds its socket.
 
-import type { NativeAddon } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
 import { setTimeout } from '../base/clock.ts';
 
 // The end of an ordinary peer shows on the socket, and is left to it.

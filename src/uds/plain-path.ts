@@ -14,7 +14,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { SidecallError } from '../base/errors.ts';
 import { atExit } from './exit-cleanup.ts';
-import { ownUid } from './peer-identity.ts';
+import { ownUid } from './peer-credentials.ts';
 import { isAnswered, listenAt } from './plain-socket.ts';
 import { unsafe } from './socket-directory.ts';
 import { StartingPlace } from './starting-place.ts';

@@ -2,7 +2,7 @@
 // Hellos that wait for bytes. One poll(2) looks at all that are due. Those that have bytes go on in turns: one of each
 // process, then the next of each, so that a thousand connections of one process do not delay the single one of another.
 
-import type { NativeAddon } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
 import { clearTimeout, nowMs, setImmediate, setTimeout } from '../base/clock.ts';
 import { Fifo } from '../base/fifo.ts';
 

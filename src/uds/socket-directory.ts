@@ -3,9 +3,9 @@
 import { chmodSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { NativeAddon, NativeFileStatus } from '../addon/native.ts';
+import type { NativeAddon, NativeFileStatus } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
-import { ownUid } from './peer-identity.ts';
+import { ownUid } from './peer-credentials.ts';
 
 const groupOrOthersWrite = 0o022;
 

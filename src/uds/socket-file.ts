@@ -2,9 +2,9 @@
 // A listening socket at a path: a live server is never displaced, a stale socket is replaced, and
 // nobody can connect before mode and group are final.
 
-import type { NativeAddon } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
-import { ownUid } from './peer-identity.ts';
+import { ownUid } from './peer-credentials.ts';
 import { type SocketDirectory, type SocketEntry, unsafe } from './socket-directory.ts';
 
 /** How the socket file is to be. */

@@ -5,8 +5,9 @@
 import type { Socket } from 'node:net';
 import { nextTick, nowMs } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
-import { fixed } from '../base/limits.ts';
-import { FrameDecoder, frameMaxBytes, writeU32 } from '../wire/frame.ts';
+import { tuning } from '../base/tuning.ts';
+import { FrameDecoder } from '../wire/frame-decoder.ts';
+import { frameMaxBytes, writeU32 } from '../wire/frame-header.ts';
 import { activate, deactivate, type Polled } from '../wire/poller.ts';
 import type { FrameReceiver, Transport } from '../wire/transport.ts';
 import { hasTurnShare, spendTurn } from '../wire/turn-share.ts';
@@ -77,7 +78,7 @@ export class SocketTransport implements Transport, Polled {
 
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
     if (this.#isOver) return true; // the end is on its way to whoever waits
-    const max = bulk ? fixed.socketBulkMaxBytes : fixed.socketWriteMaxBytes;
+    const max = bulk ? tuning.socketBulkMaxBytes : tuning.socketWriteMaxBytes;
     if (this.#inFlight + this.#filled >= max) {
       this.#isRefusing = true;
       return false;
@@ -143,7 +144,7 @@ export class SocketTransport implements Transport, Polled {
     this.#turnBegan = nowMs();
     this.#turnFrames = 0;
     let bytes = 0;
-    while (bytes < fixed.drainBytesMax && !this.#isOver) {
+    while (bytes < tuning.drainBytesMax && !this.#isOver) {
       const [chunk] = this.#backlog;
       if (chunk === undefined) break;
       const taken = this.#decode(chunk);
@@ -193,9 +194,9 @@ export class SocketTransport implements Transport, Polled {
 
   #isTurnOver(): boolean {
     this.#turnFrames += 1;
-    if (this.#turnFrames > fixed.drainRecordsMax) return true;
+    if (this.#turnFrames > tuning.drainRecordsMax) return true;
     const isLook = this.#turnFrames % batchFrames === 0;
-    return isLook && nowMs() - this.#turnBegan >= fixed.drainMaxMs;
+    return isLook && nowMs() - this.#turnBegan >= tuning.drainMaxMs;
   }
 
   /** The slab of this turn, with room for `bytes` more. Its first frame arranges for the flush. */

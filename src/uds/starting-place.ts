@@ -20,7 +20,7 @@ import { join } from 'node:path';
 import { nowMs } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
-import { ownUid } from './peer-identity.ts';
+import { ownUid } from './peer-credentials.ts';
 import { isAnswered, listenAt } from './plain-socket.ts';
 import { checkPathLength, socketPathMaxBytes } from './socket-directory.ts';
 

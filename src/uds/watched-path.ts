@@ -3,7 +3,7 @@
 
 import { type FSWatcher, watch } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
-import type { NativeAddon } from '../addon/native.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
 import { clearTimeout, nowMs, setTimeout } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { atExit } from './exit-cleanup.ts';

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A transport within one process: the RPC layer is tested over it, and so can programs be.
+
 import { setImmediate } from '../base/clock.ts';
 import { Fifo } from '../base/fifo.ts';
-import { fixed } from '../base/limits.ts';
-import { FrameType, frameMaxBytes } from './frame.ts';
+import { tuning } from '../base/tuning.ts';
+import { FrameType, frameMaxBytes } from './frame-header.ts';
 import type { FrameReceiver, Transport } from './transport.ts';
 
 interface Frame {
@@ -55,7 +56,7 @@ export class LoopbackTransport implements Transport {
 
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
     if (this.#isEnded || this.#isClosing) return true;
-    const max = bulk ? fixed.socketBulkMaxBytes : fixed.socketWriteMaxBytes;
+    const max = bulk ? tuning.socketBulkMaxBytes : tuning.socketWriteMaxBytes;
     if (this.#peer.#arrivedBytes >= max) {
       this.#isRefusing = true;
       return false;

@@ -5,7 +5,7 @@
 // busy sessions of one do not hold up the single one of another.
 
 import { nowMs, setImmediate } from '../base/clock.ts';
-import { fixed } from '../base/limits.ts';
+import { tuning } from '../base/tuning.ts';
 
 /** What the poller serves. */
 export interface Polled {
@@ -66,7 +66,7 @@ function turn(): void {
   let served = 0;
   try {
     // Many busy rings share what one turn of the loop may take; the next turn goes on behind them.
-    while (served < count && (served === 0 || nowMs() - begun < fixed.pollTurnMaxMs)) {
+    while (served < count && (served === 0 || nowMs() - begun < tuning.pollTurnMaxMs)) {
       (serving[served] as Polled).serve(count === 1);
       served += 1;
     }

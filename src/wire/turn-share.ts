@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The time that arriving frames of all sessions of this thread may take of one turn of the event loop:
-// `fixed.pollTurnMaxMs`. Frames beyond it wait for the poller, which serves sessions in turns.
+// `tuning.pollTurnMaxMs`. Frames beyond it wait for the poller, which serves sessions in turns.
+
 import { setImmediate } from '../base/clock.ts';
-import { fixed } from '../base/limits.ts';
+import { tuning } from '../base/tuning.ts';
 
 // A turn with less than this in each callback needs no count: one call, or a few.
 const unnoticedMs = 0.05;
@@ -12,7 +13,7 @@ let isResetQueued = false;
 
 /** False: other sessions have taken it all. */
 export function hasTurnShare(): boolean {
-  return spentMs < fixed.pollTurnMaxMs;
+  return spentMs < tuning.pollTurnMaxMs;
 }
 
 /** A session took so many milliseconds of this turn. */

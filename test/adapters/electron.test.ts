@@ -12,10 +12,10 @@ import * as browser from '../../src/browser.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { leased } from '../../src/rpc/contract/leases.ts';
+import type { Handlers } from '../../src/rpc/contract/method-types.ts';
 import {
   bidi,
   clientStream,
-  type Handlers,
   notification,
   serverStream,
   service,

@@ -12,7 +12,7 @@ import {
 import { createConnection, createServer } from 'node:net';
 import { basename, dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { requireNative } from '../../src/addon/native.ts';
+import { requireNative } from '../../src/addon/load-addon.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';

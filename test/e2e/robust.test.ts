@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { createConnection } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { requireNative } from '../../src/addon/native.ts';
+import { requireNative } from '../../src/addon/load-addon.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { connect } from '../../src/rendezvous/connect.ts';

@@ -1,7 +1,9 @@
 // Streams between two processes, over both lanes.
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { fixed, sessionRanges } from '../../src/base/limits.ts';
+import { sessionRanges } from '../../src/base/limits.ts';
+import { wireLimits } from '../../src/base/wire-limits.ts';
 import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import {
@@ -140,7 +142,7 @@ describe.each(['ring', 'socket'] as const)('streams of a helper over the %s', (l
     const offered = await flow.offered();
     expect(offered.sent).toBe(first);
     const window = sessionRanges.streamWindowBytes.standard;
-    expect(offered.sent).toBeLessThanOrEqual(window / fixed.messageOverheadBytes + 2);
+    expect(offered.sent).toBeLessThanOrEqual(window / wireLimits.messageOverheadBytes + 2);
     console.log(`empty messages, ${lane}: ${offered.mostBytes - offered.firstBytes} bytes more`);
     expect(offered.mostBytes - offered.firstBytes).toBeLessThan(window + 2 * MiB);
     await stalled.return();

@@ -1,6 +1,7 @@
 // Row 20: a client that sends right behind its hello, and goes on while it is read.
 import { describe, expect, it } from 'vitest';
-import { type NativeAddon, requireNative } from '../../src/addon/native.ts';
+import type { NativeAddon } from '../../src/addon/addon-api.ts';
+import { requireNative } from '../../src/addon/load-addon.ts';
 import { readQueued } from '../../src/uds/net-socket.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 

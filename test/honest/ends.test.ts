@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkLimits } from '../../src/base/limits.ts';
 import { Session } from '../../src/rpc/session/session.ts';
-import { FrameType } from '../../src/wire/frame.ts';
+import { FrameType } from '../../src/wire/frame-header.ts';
 import { loopbackPair } from '../../src/wire/loopback-transport.ts';
 import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
 import { hostilePeer } from '../support/hostile.ts';

@@ -1,14 +1,15 @@
 // A peer that says goaway has eleven minutes to close, one more than the longest deadline of close(). Here: a second.
+
 import { expect, it, vi } from 'vitest';
-import { fixed } from '../../src/base/limits.ts';
+import { tuning } from '../../src/base/tuning.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 
-vi.mock('../../src/base/limits.ts', async (original) => {
-  const limits = await original<typeof import('../../src/base/limits.ts')>();
-  return { ...limits, fixed: { ...limits.fixed, leavingMaxMs: 1_000 } };
+vi.mock('../../src/base/tuning.ts', async (original) => {
+  const { tuning: usual } = await original<typeof import('../../src/base/tuning.ts')>();
+  return { tuning: { ...usual, leavingMaxMs: 1_000 } };
 });
 
 const Leaving = service('Leaving', {
@@ -18,7 +19,7 @@ const Leaving = service('Leaving', {
 });
 
 it('F3 a helper that says goaway and never closes is ended, and calls go to its next process', async () => {
-  expect(fixed.leavingMaxMs).toBe(1_000);
+  expect(tuning.leavingMaxMs).toBe(1_000);
   const helper = await spawnHelper(process.execPath, [programPath('leaving.mjs')], {
     restart: true,
   });

@@ -1,9 +1,9 @@
 // Calls made again: one crash is one failure, however many calls it took.
+
 import { describe, expect, it } from 'vitest';
-import type { Callable } from '../../src/rpc/calling/caller.ts';
-import type { CallTarget } from '../../src/rpc/calling/client.ts';
+import type { CallTarget, MethodCall } from '../../src/rpc/calling/call-target.ts';
 import { makeClient } from '../../src/rpc/calling/client.ts';
-import type { CallOptions } from '../../src/rpc/contract/call.ts';
+import type { CallOptions } from '../../src/rpc/contract/call-options.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { createSessionPair, type SessionPair } from '../../src/testing/session-pair.ts';
 import { until } from '../support/contract.ts';
@@ -15,7 +15,7 @@ class Sessions implements CallTarget {
   readonly outlivesSessions = true;
   pair: SessionPair = createSessionPair();
 
-  call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+  call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
     return this.pair.near.target.call(callable, value, options);
   }
 

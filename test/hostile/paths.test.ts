@@ -15,10 +15,11 @@ import {
 import { createConnection, Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type NativeAddon, requireNative } from '../../src/addon/native.ts';
+import type { NativeAddon } from '../../src/addon/addon-api.ts';
+import { requireNative } from '../../src/addon/load-addon.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
-import { ownUid } from '../../src/uds/peer-identity.ts';
+import { ownUid } from '../../src/uds/peer-credentials.ts';
 import { isAnswered } from '../../src/uds/plain-socket.ts';
 import { SocketDirectory } from '../../src/uds/socket-directory.ts';
 import { BoundPath } from '../../src/uds/socket-file.ts';

@@ -1,4 +1,5 @@
 // Channels of messages and byte streams over every lane.
+
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -7,7 +8,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/base/errors.ts';
-import { fixed } from '../../src/base/limits.ts';
+import { wireLimits } from '../../src/base/wire-limits.ts';
 import { byteReader, byteWriter } from '../../src/rpc/channels/byte-stream.ts';
 import type { Channel } from '../../src/rpc/channels/channel.ts';
 import type { SessionDuplex } from '../../src/rpc/channels/duplex.ts';
@@ -79,7 +80,7 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
     const near = pair.near.openChannel(bytes, { name: 'b' });
     const far = (await accepted.next()).value as Channel<Uint8Array>;
     await accepted.return?.();
-    const edge = fixed.fragmentBytes;
+    const edge = wireLimits.fragmentBytes;
     const ring = 1024 * 1024;
     const sizes = [0, 1, edge - 1, edge, edge + 1, ring - 1, ring, ring + 1, 64 * ring, 0];
     const hash = (piece: Uint8Array): string => createHash('sha256').update(piece).digest('hex');

@@ -8,7 +8,7 @@ import { json } from '../../src/rpc/contract/json.ts';
 import { joinParts } from '../../src/rpc/contract/json-bytes.ts';
 import { validated } from '../../src/rpc/contract/schema.ts';
 import { serverStream, service, unary } from '../../src/rpc/contract/service.ts';
-import { writeU32 } from '../../src/wire/frame.ts';
+import { writeU32 } from '../../src/wire/frame-header.ts';
 import { collect } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 

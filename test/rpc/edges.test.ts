@@ -4,7 +4,7 @@ import type { Channel } from '../../src/rpc/channels/channel.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { json } from '../../src/rpc/contract/json.ts';
 import { bidi, serverStream, service, unary } from '../../src/rpc/contract/service.ts';
-import { FrameFlag, FrameType } from '../../src/wire/frame.ts';
+import { FrameFlag, FrameType } from '../../src/wire/frame-header.ts';
 import {
   collect,
   Desk,

@@ -1,11 +1,12 @@
 // What goes around calls: interceptors, contexts, deadlines that are inherited, cancels in the middle,
 // health, introspection, retry, adapters.
+
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describe, expect, it } from 'vitest';
 import { RpcError, SidecallError } from '../../src/base/errors.ts';
-import type { Callable } from '../../src/rpc/calling/caller.ts';
+import type { MethodCall } from '../../src/rpc/calling/call-target.ts';
 import { makeClient } from '../../src/rpc/calling/client.ts';
 import { FailedCall } from '../../src/rpc/calling/stream-call.ts';
 import {
@@ -14,7 +15,7 @@ import {
   toWritable,
   toWritableStream,
 } from '../../src/rpc/channels/node-streams.ts';
-import type { CallContext } from '../../src/rpc/contract/call.ts';
+import type { CallContext } from '../../src/rpc/contract/call-context.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import type { Interceptor } from '../../src/rpc/contract/interceptor.ts';
 import { json } from '../../src/rpc/contract/json.ts';
@@ -387,7 +388,7 @@ function failing(
     calls: () => calls,
     target: {
       outlivesSessions,
-      call: async (_callable: Callable, value: unknown) => {
+      call: async (_callable: MethodCall, value: unknown) => {
         const failure = fail();
         if (failure !== undefined) throw failure;
         return value;

@@ -5,7 +5,7 @@ import { service, unary } from '../../src/rpc/contract/service.ts';
 import { ReceiveCredit } from '../../src/rpc/sending/credit.ts';
 import { PingAllowance } from '../../src/rpc/serving/cancel-limit.ts';
 import { nextGeneration, OpenedStreams } from '../../src/rpc/streams/stream-table.ts';
-import { FrameFlag, ResetReason } from '../../src/wire/frame.ts';
+import { FrameFlag, ResetReason } from '../../src/wire/frame-header.ts';
 import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
 import { hostilePeer } from '../support/hostile.ts';
 import { lanes } from '../support/pairs.ts';

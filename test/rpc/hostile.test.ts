@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';
-import { FrameFlag, FrameType, ResetReason, writeU32 } from '../../src/wire/frame.ts';
+import { FrameFlag, FrameType, ResetReason, writeU32 } from '../../src/wire/frame-header.ts';
 import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
 import { type Hostile, hostilePeer, rawHeader, slotOf } from '../support/hostile.ts';
 

@@ -3,10 +3,10 @@
 import { describe, expect, it } from 'vitest';
 import { RpcError } from '../../src/base/errors.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
+import type { Handlers } from '../../src/rpc/contract/method-types.ts';
 import {
   bidi,
   clientStream,
-  type Handlers,
   serverStream,
   service,
   unary,

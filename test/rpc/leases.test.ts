@@ -1,6 +1,6 @@
 // Blocks out, leases in: the same over every transport, whatever becomes of the memory underneath.
 import { describe, expect, it } from 'vitest';
-import type { SessionOptions } from '../../src/open/open-session.ts';
+import type { SessionOptions } from '../../src/open/session-options.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { type Lease, leased } from '../../src/rpc/contract/leases.ts';
 import { clientStream, notification, service, unary } from '../../src/rpc/contract/service.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Schedule, type SendingStream } from '../../src/rpc/sending/send-queue.ts';
-import { FrameFlag, FrameType } from '../../src/wire/frame.ts';
+import { FrameFlag, FrameType } from '../../src/wire/frame-header.ts';
 import type { Transport } from '../../src/wire/transport.ts';
 
 /** Takes what it is told to, and remembers the order: type of the frame and slot. */

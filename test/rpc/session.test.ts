@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { RpcError, SidecallError } from '../../src/base/errors.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
-import type { CallContext } from '../../src/rpc/contract/call.ts';
+import type { CallContext } from '../../src/rpc/contract/call-context.ts';
 import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';

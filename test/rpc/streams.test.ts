@@ -1,7 +1,8 @@
 // The four kinds of call over every lane: what comes in which order, and how each ends.
+
 import { describe, expect, it } from 'vitest';
 import { RpcError, SidecallError } from '../../src/base/errors.ts';
-import { fixed } from '../../src/base/limits.ts';
+import { wireLimits } from '../../src/base/wire-limits.ts';
 import {
   collect,
   Desk,
@@ -84,7 +85,7 @@ describe.each(lanes)("streams over the '$lane'", ({ openPair }) => {
     await using pair = await openPair({ near: { receiveMaxBytes }, far: { receiveMaxBytes } });
     pair.far.serve(Flow, flowHandlers());
     const flow = pair.near.client(Flow);
-    const edge = fixed.fragmentBytes;
+    const edge = wireLimits.fragmentBytes;
     const sizes = [
       0,
       1,

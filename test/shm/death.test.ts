@@ -1,7 +1,7 @@
 // SIGKILL of either side under load: nothing is left, every promise settles. Times are printed, not judged.
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { requireNative } from '../../src/addon/native.ts';
+import { requireNative } from '../../src/addon/load-addon.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import { Desk, deskHandlers, until } from '../support/contract.ts';

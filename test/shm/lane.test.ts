@@ -3,7 +3,7 @@ import { cpSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { requireNative } from '../../src/addon/native.ts';
+import { requireNative } from '../../src/addon/load-addon.ts';
 import { RpcError } from '../../src/base/errors.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { checkLimits, ranges } from '../../src/base/limits.ts';
@@ -12,14 +12,8 @@ import { capabilities } from '../../src/open/capabilities.ts';
 import { configure, pollBudgetOf } from '../../src/open/configure.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
-import {
-  encodeAnswer,
-  encodeHello,
-  HelloFlag,
-  type HelloMemory,
-  helloAsConnecting,
-  Verdict,
-} from '../../src/uds/hello.ts';
+import { type HelloMemory, helloAsConnecting } from '../../src/uds/hello.ts';
+import { encodeAnswer, encodeHello, HelloFlag, Verdict } from '../../src/uds/hello-bytes.ts';
 import type { HelloWire } from '../../src/uds/hello-wire.ts';
 import { Desk, deskHandlers, until } from '../support/contract.ts';
 import { programPath, scratchDirectory } from '../support/programs.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fixed } from '../../src/base/limits.ts';
+import { tuning } from '../../src/base/tuning.ts';
 import { PollBudget } from '../../src/shm/poll-budget.ts';
 
 /** Wakes by a doorbell, finds nothing more, sleeps: as often as asked. */
@@ -53,7 +53,7 @@ describe('a poll budget', () => {
 
   it('D6 is switched off after 8 budgets in vain, and not before', () => {
     const budget = new PollBudget(50);
-    const now = inVain(budget, 0, fixed.pollFailuresMax - 1);
+    const now = inVain(budget, 0, tuning.pollFailuresMax - 1);
     expect(budget.isOn).toBe(true);
     inVain(budget, now, 1);
     expect(budget.isOn).toBe(false);
@@ -61,16 +61,16 @@ describe('a poll budget', () => {
 
   it('a record found by looking starts the count again', () => {
     const budget = new PollBudget(50);
-    let now = inVain(budget, 0, fixed.pollFailuresMax - 1);
+    let now = inVain(budget, 0, tuning.pollFailuresMax - 1);
     budget.onRecords(now + 0.02, true);
     budget.onSleep();
-    now = inVain(budget, now + 1, fixed.pollFailuresMax - 2);
+    now = inVain(budget, now + 1, tuning.pollFailuresMax - 2);
     expect(budget.isOn).toBe(true);
   });
 
   it('two records less than a budget apart switch it on', () => {
     const budget = new PollBudget(50);
-    const now = inVain(budget, 0, fixed.pollFailuresMax);
+    const now = inVain(budget, 0, tuning.pollFailuresMax);
     expect(budget.isOn).toBe(false);
     budget.onRecords(now + 10, false);
     budget.onRecords(now + 10.02, false);
@@ -79,7 +79,7 @@ describe('a poll budget', () => {
 
   it('while off it tries again, ever less often, and success switches it on', () => {
     const budget = new PollBudget(50);
-    let now = inVain(budget, 0, fixed.pollFailuresMax);
+    let now = inVain(budget, 0, tuning.pollFailuresMax);
     const tries: number[] = [];
     for (let wake = 1; wake <= 400; wake += 1) {
       now += 10;

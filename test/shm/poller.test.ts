@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fixed } from '../../src/base/limits.ts';
+import { tuning } from '../../src/base/tuning.ts';
 import { activate, deactivate, type Polled } from '../../src/wire/poller.ts';
 import { turns } from '../support/contract.ts';
 
@@ -77,7 +77,7 @@ describe('the poller', () => {
 
   it('row 46 shares a turn that takes too long: nobody is left out', async () => {
     const order: number[] = [];
-    const slowMs = fixed.pollTurnMaxMs + 1;
+    const slowMs = tuning.pollTurnMaxMs + 1;
     const rings = Array.from(
       { length: 5 },
       (_, at) =>
@@ -100,7 +100,7 @@ describe('the poller', () => {
   });
 
   it('serves the one ring of a process in every turn or every second, however many another has', async () => {
-    const slowMs = fixed.pollTurnMaxMs / 2;
+    const slowMs = tuning.pollTurnMaxMs / 2;
     const theirs = Array.from({ length: 50 }, () => new FakeRing(2, () => busy(slowMs)));
     const single = new FakeRing(1_000);
     single.owner = 2;

@@ -1,8 +1,9 @@
 // The transport over a ring that does as it is told: what the native one does only when the kernel is out of memory.
+
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { SidecallError } from '../../src/base/errors.ts';
-import { fixed } from '../../src/base/limits.ts';
+import { tuning } from '../../src/base/tuning.ts';
 import { Left, type Ring, Written } from '../../src/shm/ring.ts';
 import { RingTransport } from '../../src/shm/ring-transport.ts';
 import { turns, until } from '../support/contract.ts';
@@ -83,7 +84,7 @@ describe('a ring transport', () => {
     await turns();
     expect(transport.isAwake).toBe(true);
     expect(calls).toEqual(['wake']);
-    await new Promise((done) => setTimeout(done, fixed.doorbellOwedMaxMs / 4));
+    await new Promise((done) => setTimeout(done, tuning.doorbellOwedMaxMs / 4));
     expect(ends).toEqual([]); // not yet
     await until(() => ends.length > 0);
     expect(ends).toMatchObject([{ code: 'ERR_SIDECALL_SYSTEM' }]);

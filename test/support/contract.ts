@@ -1,9 +1,9 @@
 // The service that most tests call.
 import { bytes } from '../../src/rpc/contract/codec.ts';
+import type { Handlers } from '../../src/rpc/contract/method-types.ts';
 import {
   bidi,
   clientStream,
-  type Handlers,
   notification,
   serverStream,
   service,

@@ -5,9 +5,9 @@ import type { Channel } from '../../src/rpc/channels/channel.ts';
 import type { SessionDuplex } from '../../src/rpc/channels/duplex.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { leased } from '../../src/rpc/contract/leases.ts';
+import type { Client } from '../../src/rpc/contract/method-types.ts';
 import {
   bidi,
-  type Client,
   clientStream,
   notification,
   serverStream,

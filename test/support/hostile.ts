@@ -3,7 +3,7 @@
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { checkLimits, type SessionLimits } from '../../src/base/limits.ts';
 import { Session } from '../../src/rpc/session/session.ts';
-import { HeaderWriter, headerBytes, readU32 } from '../../src/wire/frame.ts';
+import { HeaderWriter, headerBytes, readU32 } from '../../src/wire/frame-header.ts';
 import { type LoopbackTransport, loopbackPair } from '../../src/wire/loopback-transport.ts';
 
 export interface RawFrame {

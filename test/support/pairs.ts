@@ -1,16 +1,16 @@
 // Two sessions that are each other's peer, over every transport there is.
 
-import { requireNative } from '../../src/addon/native.ts';
+import { requireNative } from '../../src/addon/load-addon.ts';
 import { SidecallError } from '../../src/base/errors.ts';
 import type { OnEvent } from '../../src/base/events.ts';
 import { checkLimits, type SessionLimits } from '../../src/base/limits.ts';
 import type { Peer } from '../../src/base/peer.ts';
+import { establishOverDescriptor } from '../../src/open/open-session.ts';
 import {
   checkSessionOptions,
-  establishOverDescriptor,
   type SessionOptions,
   type SessionSettings,
-} from '../../src/open/open-session.ts';
+} from '../../src/open/session-options.ts';
 import { Session } from '../../src/rpc/session/session.ts';
 import { type LoopbackTransport, loopbackPair } from '../../src/wire/loopback-transport.ts';
 

@@ -1,9 +1,9 @@
 // A service whose messages are leases, one method of each kind.
 import { type Block, type Lease, leased } from '../../src/rpc/contract/leases.ts';
+import type { Handlers } from '../../src/rpc/contract/method-types.ts';
 import {
   bidi,
   clientStream,
-  type Handlers,
   notification,
   serverStream,
   service,

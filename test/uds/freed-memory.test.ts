@@ -4,7 +4,7 @@ import { noteArrived } from '../../src/uds/freed-memory.ts';
 import { until } from '../support/contract.ts';
 
 const returns: number[] = [];
-vi.mock('../../src/addon/native.ts', () => ({
+vi.mock('../../src/addon/load-addon.ts', () => ({
   nativeState: () => ({
     addon: { returnFreedBlocks: (aboveBytes: number) => returns.push(aboveBytes) },
   }),

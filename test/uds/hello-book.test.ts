@@ -1,13 +1,14 @@
 // Places of connections that are in their hello: who goes where there is no room.
+
 import { describe, expect, it } from 'vitest';
 import { nowMs } from '../../src/base/clock.ts';
 import { SidecallError } from '../../src/base/errors.ts';
-import { fixed } from '../../src/base/limits.ts';
+import { tuning } from '../../src/base/tuning.ts';
 import { HelloBook } from '../../src/rendezvous/pending-hellos.ts';
 
 const one = { pid: 1001, uid: 7 };
 const other = { pid: 1002, uid: 7 };
-const longAgo = (): number => nowMs() - fixed.quietHelloMs - 1;
+const longAgo = (): number => nowMs() - tuning.quietHelloMs - 1;
 
 describe('the book of hellos', () => {
   it('drops a silent one of the same process for its newcomer', () => {
@@ -46,7 +47,7 @@ describe('the book of hellos', () => {
     const book = new HelloBook(2);
     const [first] = [book.enter(one), book.enter(one)];
     expect(() => book.enter(one)).toThrow(SidecallError);
-    await new Promise((resolve) => setTimeout(resolve, fixed.quietHelloMs + 5));
+    await new Promise((resolve) => setTimeout(resolve, tuning.quietHelloMs + 5));
     book.enter(one);
     expect(first?.reason).toBeDefined();
   });

@@ -1,19 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { requireNative } from '../../src/addon/native.ts';
+import { requireNative } from '../../src/addon/load-addon.ts';
 import { SidecallError } from '../../src/base/errors.ts';
 import { checkLimits } from '../../src/base/limits.ts';
 import { pause } from '../../src/base/pause.ts';
+import { helloAsAccepting, helloAsConnecting } from '../../src/uds/hello.ts';
 import {
   answerBytes,
   decodeHello,
   encodeAnswer,
   encodeHello,
   HelloFlag,
-  helloAsAccepting,
-  helloAsConnecting,
   helloBytes,
   Verdict,
-} from '../../src/uds/hello.ts';
+} from '../../src/uds/hello-bytes.ts';
 import { DescriptorWire } from '../../src/uds/hello-wire.ts';
 
 const native = requireNative('the test');

@@ -2,15 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { requireNative } from '../../src/addon/native.ts';
+import { requireNative } from '../../src/addon/load-addon.ts';
 import type { Peer } from '../../src/base/peer.ts';
-import {
-  authorize,
-  checkPolicy,
-  kernelPeer,
-  ownUid,
-  type PeerPolicy,
-} from '../../src/uds/peer-identity.ts';
+import { kernelPeer, ownUid } from '../../src/uds/peer-credentials.ts';
+import { authorize, checkPolicy, type PeerPolicy } from '../../src/uds/peer-policy.ts';
 import { peerProgram } from '../support/programs.ts';
 
 const native = requireNative('the test');

@@ -1,11 +1,12 @@
 // What arriving frames may take of one turn of the event loop, on the socket lane; test/shm/hostile.test.ts has the rings.
+
 import { once } from 'node:events';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { fixed } from '../../src/base/limits.ts';
+import { tuning } from '../../src/base/tuning.ts';
 import { streamOpener } from '../../src/uds/net-socket.ts';
 import { SocketTransport } from '../../src/uds/socket-transport.ts';
-import { HeaderWriter } from '../../src/wire/frame.ts';
+import { HeaderWriter } from '../../src/wire/frame-header.ts';
 import type { FrameReceiver } from '../../src/wire/transport.ts';
 import { scratchDirectory } from '../support/programs.ts';
 
@@ -81,7 +82,7 @@ describe('one turn of the loop on the socket lane', () => {
     const end = await open(frames(5_000), () => undefined);
     const turns = await countTurns(() => end.count, 5_000);
     // Beside what a read has handed out the poller may go on, once.
-    expect(Math.max(...turns)).toBeLessThanOrEqual(2 * fixed.drainRecordsMax);
+    expect(Math.max(...turns)).toBeLessThanOrEqual(2 * tuning.drainRecordsMax);
     expect(end.count).toBe(5_000);
   });
 
@@ -107,14 +108,14 @@ describe('one turn of the loop on the socket lane', () => {
     const turns = await countTurns(() => count - 40, 40 * 20);
     console.log(`frames of a millisecond each in one turn: ${Math.max(...turns)} at most`);
     // 2 ms and the rest of one session for reads, and the same for the poller: not 40 sessions.
-    expect(Math.max(...turns)).toBeLessThanOrEqual(2 * (fixed.pollTurnMaxMs + 17));
+    expect(Math.max(...turns)).toBeLessThanOrEqual(2 * (tuning.pollTurnMaxMs + 17));
   });
 
   it('is the same for what lies in memory when its sender has gone', async () => {
     const end = await open(frames(3_000), () => undefined);
     end.far.destroy();
     const turns = await countTurns(() => end.count, 3_000);
-    expect(Math.max(...turns)).toBeLessThanOrEqual(2 * fixed.drainRecordsMax);
+    expect(Math.max(...turns)).toBeLessThanOrEqual(2 * tuning.drainRecordsMax);
     expect(await end.ended).toBeUndefined();
     expect(end.count).toBe(3_000);
   });

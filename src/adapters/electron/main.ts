@@ -1,57 +1,17 @@
 // SPDX-License-Identifier: MIT
 // `sidecall/electron`, for the main process: gives the pages of a window a short list of methods of a session.
-// Types of Electron are described here as far as they are used, so that nothing of it is imported.
-import { nodeError, SidecallError } from '../../base/errors.ts';
+
+import { SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
-import { checkInteger, checkKeys } from '../../base/misuse.ts';
-import type { ClientOptions } from '../../rpc/calling/client.ts';
+import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
 import { leased } from '../../rpc/contract/leases.ts';
-import {
-  type Client,
-  checkService,
-  type Methods,
-  type Service,
-} from '../../rpc/contract/service.ts';
+import type { Service } from '../../rpc/contract/method-types.ts';
+import { checkService } from '../../rpc/contract/service.ts';
+import type { CallSource, MainFrame, MainPort, MainWebContents } from './electron-types.ts';
 import { channels } from './port.ts';
 import { type Allowed, PortServer } from './port-server.ts';
 
-/** Electron's `MessagePortMain`, as far as it is used. */
-export interface MainPort {
-  // biome-ignore lint/suspicious/noExplicitAny: as Electron declares it
-  on(event: 'message', listener: (event: { data: any }) => void): unknown;
-  on(event: 'close', listener: () => void): unknown;
-  postMessage(message: unknown): void;
-  start(): void;
-  close(): void;
-}
-
-/** Electron's `WebFrameMain`, as far as it is used. */
-export interface MainFrame {
-  readonly origin: string;
-  readonly parent: unknown;
-  readonly processId: number;
-  readonly routingId: number;
-  // biome-ignore lint/suspicious/noExplicitAny: as Electron declares it
-  postMessage(channel: string, message: any, transfer?: any[]): void;
-}
-
-/** Electron's `WebContents`, as far as it is used. */
-export interface MainWebContents {
-  readonly mainFrame: Pick<MainFrame, 'processId' | 'routingId'>;
-  readonly ipc: {
-    // biome-ignore-start lint/suspicious/noExplicitAny: as Electron declares it
-    on(channel: string, listener: (event: any, ...args: any[]) => void): unknown;
-    removeListener(channel: string, listener: (...args: any[]) => void): unknown;
-  };
-  on(event: any, listener: (...args: any[]) => void): unknown;
-  removeListener(event: any, listener: (...args: any[]) => void): unknown;
-  // biome-ignore-end lint/suspicious/noExplicitAny: as Electron declares it
-}
-
-/** A session, or a helper whose calls live through restarts. */
-export interface Callable {
-  client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M>;
-}
+export type { CallSource, MainFrame, MainPort, MainWebContents } from './electron-types.ts';
 
 /** Options of {@link exposeToRenderer}. */
 export interface ExposeOptions {
@@ -103,7 +63,7 @@ const defaultOrigins: readonly string[] = ['file://'];
  */
 export function exposeToRenderer(
   webContents: MainWebContents,
-  session: Callable,
+  session: CallSource,
   options: ExposeOptions,
 ): Exposure {
   checkKeys('exposeToRenderer()', options, optionNames);
@@ -139,12 +99,12 @@ interface Settings {
 
 class RendererExposure implements Exposure {
   readonly #webContents: MainWebContents;
-  readonly #session: Callable;
+  readonly #session: CallSource;
   readonly #settings: Settings;
   readonly #ports = new Set<PortServer>();
   #isClosed = false;
 
-  constructor(webContents: MainWebContents, session: Callable, settings: Settings) {
+  constructor(webContents: MainWebContents, session: CallSource, settings: Settings) {
     this.#webContents = webContents;
     this.#session = session;
     this.#settings = settings;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // One call of a page, from its options to its end: what waits to be sent, what waits to be taken, and the credit of both.
-import { nodeError, SidecallError } from '../../base/errors.ts';
+import { SidecallError } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
-import { checkInteger, checkKeys, checkSignal } from '../../base/misuse.ts';
-import type { MethodKind } from '../../rpc/contract/service.ts';
+import { checkInteger, checkKeys, checkSignal, nodeError } from '../../base/misuse.ts';
+import type { MethodKind } from '../../rpc/contract/method-types.ts';
 import { type PageMessage, requestWindow, responseWindow } from './port.ts';
 
 /** Options of one call of a page. */

@@ -12,7 +12,7 @@ import type {
   Service,
   UnaryMethod,
   UntypedMethod,
-} from '../../rpc/contract/service.ts';
+} from '../../rpc/contract/method-types.ts';
 import {
   cancelled,
   ignore,

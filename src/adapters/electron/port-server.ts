@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 // One page's calls, made again on a session. The page may be anybody's code by now: everything it says is checked, and
 // everything it may hold here has a bound.
+
 import { nowMs } from '../../base/clock.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
-import { fixed, ranges } from '../../base/limits.ts';
+import { ranges } from '../../base/limits.ts';
 import { pause } from '../../base/pause.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
+import type { Method, MethodKind, Service } from '../../rpc/contract/method-types.ts';
 import {
   bidi,
   clientStream,
-  type Method,
-  type MethodKind,
   notification,
-  type Service,
   serverStream,
   unary,
 } from '../../rpc/contract/service.ts';
-import type { Callable, MainPort } from './main.ts';
+import type { CallSource, MainPort } from './electron-types.ts';
 import { type MainMessage, type PageMessage, portVersion } from './port.ts';
 import { costOf } from './port-values.ts';
 import {
@@ -69,7 +69,7 @@ interface WaitingCall {
 
 export class PortServer implements CallPort {
   readonly #port: MainPort;
-  readonly #session: Callable;
+  readonly #session: CallSource;
   readonly #settings: PortSettings;
   readonly #calls = new Map<number, RelayedCall>();
   readonly #functions = new Map<string, AnyFunction>();
@@ -84,7 +84,7 @@ export class PortServer implements CallPort {
   #tokens = givenUpAtOnce;
   #filledAt = nowMs();
 
-  constructor(port: MainPort, session: Callable, settings: PortSettings) {
+  constructor(port: MainPort, session: CallSource, settings: PortSettings) {
     this.#port = port;
     this.#session = session;
     this.#settings = settings;
@@ -272,7 +272,7 @@ function checkMessage(data: unknown): PageMessage {
   const { t, id, method, kind, timeoutMs, metadata, count } = message;
   if (!Number.isSafeInteger(id) || (id as number) < 0) throw broken('a message without an id');
   if (t === 'open') {
-    if (typeof method !== 'string' || method.length > fixed.methodNameMaxBytes) {
+    if (typeof method !== 'string' || method.length > wireLimits.methodNameMaxBytes) {
       throw broken('a call without a method');
     }
     if (typeof kind !== 'string' || !Object.hasOwn(kinds, kind)) throw broken('a kind of call');
@@ -284,7 +284,7 @@ function checkMessage(data: unknown): PageMessage {
     if (!isTime) throw broken('a time-out');
     const isMetadata = typeof metadata === 'object' && metadata !== null;
     if (metadata !== undefined && !isMetadata) throw broken('metadata');
-    if (isMetadata && Object.keys(metadata).length > fixed.metadataEntriesMax) {
+    if (isMetadata && Object.keys(metadata).length > wireLimits.metadataEntriesMax) {
       throw broken('metadata');
     }
   } else if (t === 'credit') {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Values that cross a port. What a page sends may be anything that structured clone knows, a few hundred bytes that unfold to
 // more than there is memory among it; what a page is given must hold nothing but itself.
+
 import { RpcError, SidecallError } from '../../base/errors.ts';
-import { fixed } from '../../base/limits.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
 
 // As JSON would write it: what is shared counts each time, and so does each hole of an array.
 const costMax = 64 * 1024 * 1024;
@@ -25,8 +26,8 @@ function spend(value: unknown, budget: { left: number }, depth: number): void {
   if (value instanceof Uint8Array) return take(budget, value.buffer.byteLength);
   if (typeof value === 'bigint') throw refused('a bigint');
   if (typeof value !== 'object' || value === null || value instanceof Date) return;
-  if (depth >= fixed.jsonDepthMax)
-    throw refused(`what is nested deeper than ${fixed.jsonDepthMax}`);
+  if (depth >= wireLimits.jsonDepthMax)
+    throw refused(`what is nested deeper than ${wireLimits.jsonDepthMax}`);
   if (Array.isArray(value)) {
     take(budget, nodeCost * value.length); // before it is walked: holes are cheap to send
     for (const each of value) spend(each, budget, depth + 1);
@@ -55,8 +56,8 @@ function refused(what: string): RpcError {
 /** Bytes in memory of their own: a clone of a part would show the page all that the memory holds. */
 export function tight<T>(value: T, depth = 0): T {
   if (typeof value !== 'object' || value === null) return value;
-  if (depth > fixed.jsonDepthMax) {
-    const words = `an answer is nested deeper than ${fixed.jsonDepthMax}`;
+  if (depth > wireLimits.jsonDepthMax) {
+    const words = `an answer is nested deeper than ${wireLimits.jsonDepthMax}`;
     throw new SidecallError('ERR_SIDECALL_ENCODE', words, { delivered: 'yes' });
   }
   const inner = <Inner>(each: Inner): Inner => tight(each, depth + 1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What main and page say to each other on a MessagePort, in structured clones. Credit is counted in messages. Knows
 // neither Node nor Electron nor the DOM.
-import type { Delivered, FailureStatus, SidecallErrorCode } from '../../base/errors.ts';
+import type { Delivered, FailureStatus, SidecallErrorCode } from '../../base/error-codes.ts';
 import type { Metadata } from '../../base/metadata.ts';
-import type { MethodKind } from '../../rpc/contract/service.ts';
+import type { MethodKind } from '../../rpc/contract/method-types.ts';
 
 /** Raised by what an older end would take for something else. */
 export const portVersion = 1;

@@ -3,7 +3,7 @@
 
 import { wordsOf } from '../../base/error-text.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
-import type { CallOptions } from '../../rpc/contract/call.ts';
+import type { CallOptions } from '../../rpc/contract/call-options.ts';
 import {
   type MainMessage,
   type PageMessage,

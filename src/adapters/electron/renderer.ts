@@ -2,7 +2,7 @@
 // `sidecall/electron/renderer`, for a page: typed clients over the port that main gives. Knows neither Node nor Electron, and of
 // the DOM what stands below.
 import { RpcError, SidecallError } from '../../base/errors.ts';
-import type { Methods, Service } from '../../rpc/contract/service.ts';
+import type { Methods, Service } from '../../rpc/contract/method-types.ts';
 import type { PageCall, PageLine } from './page-call.ts';
 import { clientOver, type PageClient, type PageClientOptions } from './page-client.ts';
 import { type MainMessage, type PageMessage, type PortError, portVersion } from './port.ts';

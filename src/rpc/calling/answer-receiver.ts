@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What comes back for calls of ours: answers, whole or in streams, headers, trailers, the end.
+
 import { setImmediate } from '../../base/clock.ts';
-import { fromPeer, RpcError, SidecallError, statuses } from '../../base/errors.ts';
+import { statuses } from '../../base/error-codes.ts';
+import { fromPeer, RpcError, SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
-import { decodeMetadata, type Metadata } from '../../base/metadata.ts';
+import type { Metadata } from '../../base/metadata.ts';
+import { endText } from '../../wire/end-text.ts';
 import {
   CallKind,
   FrameFlag,
@@ -11,13 +14,13 @@ import {
   type Header,
   protocol,
   ResetReason,
-} from '../../wire/frame.ts';
+} from '../../wire/frame-header.ts';
+import { decodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
 import { type Codec, decodeWith } from '../contract/codec.ts';
 import { json } from '../contract/json.ts';
 import { Window } from '../sending/credit.ts';
 import { type Link, takeMessage, takeStreamed } from '../sending/session-shared.ts';
-import { wordsOfPeer } from '../serving/failure-reply.ts';
 import { Assembly, checkBlock } from '../streams/message-assembly.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
@@ -45,7 +48,7 @@ export class Responses {
     const call = this.#calls.find(header.slot, header.generation);
     if (call === undefined || !call.isOpen) return undefined;
     const isFirst = header.type === FrameType.message;
-    const messageBytes = header.a;
+    const { messageBytes } = header;
     if ((header.flags & FrameFlag.streamed) !== 0 || call.reader !== undefined) {
       return call.reader?.place(isFirst, messageBytes, bytes);
     }
@@ -72,12 +75,12 @@ export class Responses {
         return this.#onHeaders(call, payload);
       case FrameType.credit:
         if (call.writer === undefined) throw protocol('credit for a stream that sends nothing');
-        return call.writer.grant(header.a);
+        return call.writer.grant(header.grantBytes);
       case FrameType.end:
         if ((header.flags & FrameFlag.end) !== 0) return this.#onEndTaken(call);
         return this.#onEnd(call, header, payload);
       case FrameType.reset:
-        return this.#onReset(call, header.aux);
+        return this.#onReset(call, header.reason);
       default:
         throw protocol('frame that only an opener sends');
     }
@@ -96,7 +99,7 @@ export class Responses {
     payload: Uint8Array,
     block: ArrivedBlock | undefined,
   ): void {
-    const messageBytes = header.a;
+    const { messageBytes } = header;
     if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength);
     const isStreamed = (header.flags & FrameFlag.streamed) !== 0;
     const isLast = (header.flags & FrameFlag.end) !== 0;
@@ -199,7 +202,7 @@ export class Responses {
     header: Header,
     payload: Uint8Array,
   ): { trailers: Metadata | undefined; error: SidecallError | undefined } {
-    const { aux: status, a: metadataBytes, b: textBytes } = header;
+    const { status, metadataBytes, textBytes } = header;
     const detailsAt = metadataBytes + textBytes;
     const name = statuses[status];
     if (name === undefined || detailsAt > payload.byteLength || call.assembly !== undefined) {
@@ -211,7 +214,7 @@ export class Responses {
       if (detailsAt !== payload.byteLength) throw protocol('success with details');
       return { trailers, error: undefined };
     }
-    const words = wordsOfPeer(payload.subarray(metadataBytes, detailsAt));
+    const words = endText(payload.subarray(metadataBytes, detailsAt));
     const message = `${labelOf(call)}: ${words === '' ? name : words}`;
     try {
       const details = decodeWith(json<unknown>(), payload.subarray(detailsAt), false);
@@ -265,12 +268,6 @@ const resetWords = {
   ERR_SIDECALL_GOING_AWAY: 'the peer is closing and did not start this call',
   ERR_SIDECALL_CANCELLED: 'the peer gave it up',
 } as const;
-
-/** What the peer is told of why we gave a channel up. */
-export function resetReasonFor(error: unknown): number {
-  const isLate = SidecallError.is(error) && error.code === 'ERR_SIDECALL_DEADLINE_EXCEEDED';
-  return isLate ? ResetReason.deadlineExceeded : ResetReason.cancelled;
-}
 
 function tell(listener: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
   if (listener === undefined) return;

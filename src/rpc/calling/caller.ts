@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The half of a session that calls: admits calls, sends them, gives them up.
+
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { causedBy } from '../../base/incident.ts';
-import { fixed } from '../../base/limits.ts';
-import { encodeMetadata } from '../../base/metadata.ts';
 import { quiet } from '../../base/quiet.ts';
+import { tuning } from '../../base/tuning.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
 import {
   CallKind,
   FrameFlag,
@@ -17,57 +18,44 @@ import {
   ResetReason,
   receivesMany,
   sendsMany,
-} from '../../wire/frame.ts';
+} from '../../wire/frame-header.ts';
+import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
 import {
   bindCallbacks,
   type CallOptions,
   checkCallOptions,
   withInheritedDeadline,
-} from '../contract/call.ts';
-import { bytes, type Codec } from '../contract/codec.ts';
+} from '../contract/call-options.ts';
+import { bytes } from '../contract/codec.ts';
 import {
   type Body,
   bodyBytesOf,
   detachedError,
   discard,
   encodeBody,
-  freeValue,
   isDetached,
   queuedBytesOf,
-} from '../contract/leases.ts';
-import { checkMethodName } from '../contract/service.ts';
+} from '../contract/encode-message.ts';
+import { freeValue } from '../contract/leases.ts';
+import { builtInPrefix, checkMethodName } from '../contract/service.ts';
 import { armDeadline, deadlineAfter, isNotifiedBy, timeLeftMs } from '../deadline.ts';
 import { notSaid, sentNow } from '../peer-clock.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { AnnouncedNames } from '../sending/method-names.ts';
+import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/send-frame.ts';
 import type { OutgoingMessage } from '../sending/send-queue.ts';
 import type { Link } from '../sending/session-shared.ts';
-import { refuseMessage } from '../serving/answer-sender.ts';
-import { builtInPrefix } from '../serving/registry.ts';
 import type { WaitingPlace, WaitReason } from '../stalls.ts';
-import { ChannelCore, sendHalfEnd } from '../streams/channel-halves.ts';
+import { ChannelCore } from '../streams/channel-halves.ts';
 import { StreamReader } from '../streams/stream-reader.ts';
 import { OpenedStreams } from '../streams/stream-table.ts';
 import { StreamWriter } from '../streams/stream-writer.ts';
 import { AbortWatch } from './abort-signals.ts';
-import { type OpenCalls, Responses, resetReasonFor } from './answer-receiver.ts';
+import { type OpenCalls, Responses } from './answer-receiver.ts';
 import { WaitingCalls } from './call-queue.ts';
+import type { MethodCall } from './call-target.ts';
 import { type CallOwner, OutgoingCall } from './outgoing-call.ts';
-
-/** What is called, and in which codecs. */
-export interface Callable {
-  readonly name: string;
-  /** One of `CallKind`. */
-  readonly kind: number;
-  readonly request: Codec<unknown>;
-  /** undefined: nobody waits for an answer. */
-  readonly response: Codec<unknown> | undefined;
-  /** Its messages go behind those of others. */
-  readonly isBulk: boolean;
-  /** It may be run twice. */
-  readonly isIdempotent: boolean;
-}
 
 const nothing = new Uint8Array(0);
 
@@ -155,12 +143,12 @@ export class Caller implements CallOwner, OpenCalls {
   }
 
   /** A call with one answer, or a notification. Rejects, never throws. */
-  call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+  call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
     return this.open(callable, value, options).promise;
   }
 
   /** Never throws: what is wrong rejects the call's promise, and fails its halves. */
-  open(callable: Callable, value: unknown, options: CallOptions | undefined): OutgoingCall {
+  open(callable: MethodCall, value: unknown, options: CallOptions | undefined): OutgoingCall {
     let call: OutgoingCall;
     try {
       call = this.#prepare(callable, value, options);
@@ -172,7 +160,7 @@ export class Caller implements CallOwner, OpenCalls {
     }
     const waiting = this.#queueFor(call);
     if (waiting.waiting === 0 && this.#whyWaits(call) === undefined) this.#start(call);
-    else if (this.waiting < fixed.waitingCallsMax) this.#wait(call, waiting);
+    else if (this.waiting < tuning.waitingCallsMax) this.#wait(call, waiting);
     else call.refuse(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingWords));
     return call;
   }
@@ -190,7 +178,7 @@ export class Caller implements CallOwner, OpenCalls {
     // As much as one window holds, and always one: it is what lets the handlers of both sides settle.
     if (isFirst) return call.resolve(undefined);
     // Beyond that the other side may be waiting for us as we wait for it.
-    if (call.deadline === undefined) armDeadline(call, deadlineAfter(fixed.replyWaitMaxMs));
+    if (call.deadline === undefined) armDeadline(call, deadlineAfter(tuning.replyWaitMaxMs));
   }
 
   /** Something came free: starts what waits, in order. */
@@ -325,7 +313,7 @@ export class Caller implements CallOwner, OpenCalls {
     call.reader?.release();
   }
 
-  #prepare(callable: Callable, value: unknown, given: CallOptions | undefined): OutgoingCall {
+  #prepare(callable: MethodCall, value: unknown, given: CallOptions | undefined): OutgoingCall {
     const checked = checkCallOptions(given);
     // A channel outlives the handler that opens it.
     const options = callable.kind >= CallKind.channel ? checked : withInheritedDeadline(checked);
@@ -345,8 +333,8 @@ export class Caller implements CallOwner, OpenCalls {
     if (this.#names.numberOf(callable.name) === undefined) checkMethodName(callable.name);
     const { remote } = this.#link;
     const metadata = encodeMetadata(options.metadata, this.#link.metadataMaxBytes);
-    const prefixBytes = metadata.byteLength + fixed.methodNameMaxBytes;
-    const mayLend = prefixBytes <= fixed.blockPrefixMaxBytes;
+    const prefixBytes = metadata.byteLength + wireLimits.methodNameMaxBytes;
+    const mayLend = prefixBytes <= wireLimits.blockPrefixMaxBytes;
     const body = sendsMany(callable.kind)
       ? nothing
       : encodeBody(this.#link, callable.request, value, mayLend);
@@ -362,7 +350,7 @@ export class Caller implements CallOwner, OpenCalls {
   }
 
   #make(
-    callable: Callable,
+    callable: MethodCall,
     options: CallOptions,
     body: Body,
     bodyBytes: number,
@@ -389,7 +377,7 @@ export class Caller implements CallOwner, OpenCalls {
   }
 
   /** What makes a call a stream. */
-  #addHalves(call: OutgoingCall, callable: Callable): void {
+  #addHalves(call: OutgoingCall, callable: MethodCall): void {
     const link = this.#link;
     const { kind, name } = callable;
     const flags = FrameFlag.fromOpener;
@@ -512,7 +500,7 @@ export class Caller implements CallOwner, OpenCalls {
 
   /** A call of a built-in service that finds no slot or no credit. */
   #takesExtra({ request }: OutgoingCall): boolean {
-    if (!request.isBuiltIn || request.bodyBytes > fixed.extraMaxBytes) return false;
+    if (!request.isBuiltIn || request.bodyBytes > wireLimits.extraMaxBytes) return false;
     const { sendCredit } = this.#link;
     const hasCredit = (sendCredit[Window.requests] as SendCredit).hasCredit;
     return !(this.#streams.hasRoom && hasCredit);
@@ -542,13 +530,13 @@ function withName(method: string, metadata: Uint8Array): Uint8Array {
  */
 function isLastFrame(call: OutgoingCall, header: Header, payloadBytes: number): boolean {
   const { channel } = call;
-  const { type, flags, aux } = header;
+  const { type, flags, status } = header;
   const hasEndFlag = (flags & FrameFlag.end) !== 0;
   if (type === FrameType.reset) return true;
   if (type === FrameType.message) {
     if (!hasEndFlag) return false;
     if (call.lateBytes !== undefined) throw protocol('second answer');
-    return isWholeNow(call, header.a, payloadBytes);
+    return isWholeNow(call, header.messageBytes, payloadBytes);
   }
   if (type === FrameType.fragment && call.lateBytes !== undefined) {
     if (payloadBytes === 0) throw protocol('fragment of nothing');
@@ -557,7 +545,7 @@ function isLastFrame(call: OutgoingCall, header: Header, payloadBytes: number): 
   if (type !== FrameType.end) return false;
   if (channel === undefined) return !hasEndFlag;
   // Where only the answer to our end was missing, the peer may have forgotten the channel before it saw the reset.
-  return hasEndFlag ? channel.awaitsOnlyAnswer : aux !== 0;
+  return hasEndFlag ? channel.awaitsOnlyAnswer : status !== 0;
 }
 
 function isWholeNow(call: OutgoingCall, wantedBytes: number, payloadBytes: number): boolean {
@@ -567,13 +555,13 @@ function isWholeNow(call: OutgoingCall, wantedBytes: number, payloadBytes: numbe
 }
 
 function repliesStuck({ request }: OutgoingCall): SidecallError {
-  const words = `${request.method}: sent by the handler of a notification, it waited ${fixed.replyWaitMaxMs} ms behind others of that kind: both sides may be waiting for each other`;
+  const words = `${request.method}: sent by the handler of a notification, it waited ${tuning.replyWaitMaxMs} ms behind others of that kind: both sides may be waiting for each other`;
   return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words, { delivered: 'no' });
 }
 
 const noOptions: CallOptions = Object.freeze({});
 
-const waitingWords = `${fixed.waitingCallsMax} calls already wait on this session; the peer does not keep up`;
+const waitingWords = `${tuning.waitingCallsMax} calls already wait on this session; the peer does not keep up`;
 
 function lateWords(call: OutgoingCall): string {
   const { method, options } = call.request;

@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Methods of a contract as functions.
 
-import { nodeError } from '../../base/errors.ts';
+import { isIterable } from '../../base/iterable.ts';
 import { ranges } from '../../base/limits.ts';
-import { checkInteger, checkKeys } from '../../base/misuse.ts';
-import type { CallOptions } from '../contract/call.ts';
+import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import type { CallOptions } from '../contract/call-options.ts';
 import { checkInterceptors, type Interceptor } from '../contract/interceptor.ts';
-import {
-  type Client,
-  callKindOf,
-  checkService,
-  type Method,
-  type MethodKind,
-  type Methods,
-  type Service,
-} from '../contract/service.ts';
-import type { Callable } from './caller.ts';
-import { Bidi, ClientStream, isIterable, pump, ServerStream } from './caller-streams.ts';
+import type { Client, Method, MethodKind, Methods, Service } from '../contract/method-types.ts';
+import { callKindOf, checkService } from '../contract/service.ts';
+import type { CallTarget, MethodCall, StreamCall } from './call-target.ts';
+import { CalledBidi, CalledClientStream, CalledServerStream } from './caller-streams.ts';
 import { failed, type Invoke, intercepted } from './intercepted.ts';
 import { checkRetry, Retrying, type RetryOptions } from './retry.ts';
-import type { StreamCall } from './stream-call.ts';
+import { sendAll } from './send-all.ts';
 
 /** Options of `client()`. */
 export interface ClientOptions {
@@ -29,15 +22,6 @@ export interface ClientOptions {
   readonly interceptors?: readonly Interceptor[] | undefined;
   /** Repeats what may be repeated: `true` for the defaults of {@link RetryOptions}. Default: no. */
   readonly retry?: boolean | RetryOptions | undefined;
-}
-
-/** Whoever can call: a session, or a helper that outlives its sessions. */
-export interface CallTarget {
-  /** A call that was lost with its session can be made again on the next one. */
-  readonly outlivesSessions: boolean;
-  call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown>;
-  /** Never throws. */
-  openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall;
 }
 
 /** One function per method; the object has no prototype and is frozen. */
@@ -64,7 +48,7 @@ export function makeClient<M extends Methods>(
 }
 
 /** What a method of a contract is to the calling half. */
-function callableOf(name: string, description: Method): Callable {
+function callableOf(name: string, description: Method): MethodCall {
   return {
     name,
     kind: callKindOf[description.kind],
@@ -75,25 +59,25 @@ function callableOf(name: string, description: Method): Callable {
   };
 }
 
-function invoke(target: CallTarget, callable: Callable, kind: MethodKind): Invoke {
+function invoke(target: CallTarget, callable: MethodCall, kind: MethodKind): Invoke {
   const open = (request: unknown, options: CallOptions | undefined): StreamCall =>
     target.openStream(callable, request, options);
   switch (kind) {
     case 'serverStream':
-      return (request, options) => new ServerStream(open(request, options));
+      return (request, options) => new CalledServerStream(open(request, options));
     case 'clientStream':
       return (requests, options) => {
         const call = open(undefined, options);
-        if (requests === undefined) return new ClientStream(call);
-        void pump(call, requests as AsyncIterable<unknown>);
+        if (requests === undefined) return new CalledClientStream(call);
+        void sendAll(call, requests as AsyncIterable<unknown>);
         return call.promise;
       };
     case 'bidi':
       return (requests, options) => {
         const call = open(undefined, options);
-        if (requests === undefined) return new Bidi(call);
-        void pump(call, requests as AsyncIterable<unknown>);
-        return new ServerStream(call);
+        if (requests === undefined) return new CalledBidi(call);
+        void sendAll(call, requests as AsyncIterable<unknown>);
+        return new CalledServerStream(call);
       };
     default:
       return (request, options) => target.call(callable, request, options);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls with interceptors around them. The time of a call, its signal, `cancel()` and `return()` hold while an interceptor
 // works, too.
+
 import { onAbort } from '../../base/abort-listeners.ts';
 import { setImmediate } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -9,14 +10,15 @@ import {
   checkCallOptions,
   timeoutOf,
   withInheritedDeadline,
-} from '../contract/call.ts';
+} from '../contract/call-options.ts';
 import { around, type InterceptedCall, type Interceptor } from '../contract/interceptor.ts';
 import { Block, freeValue } from '../contract/leases.ts';
-import type { MethodKind } from '../contract/service.ts';
+import type { MethodKind } from '../contract/method-types.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed, timeLeftMs } from '../deadline.ts';
 import { failingAtCallSite } from './call-site.ts';
-import { Bidi, ClientStream, ServerStream } from './caller-streams.ts';
-import { checkLifted, FailedCall, LiftedCall, type StreamCall } from './stream-call.ts';
+import type { StreamCall } from './call-target.ts';
+import { CalledBidi, CalledClientStream, CalledServerStream } from './caller-streams.ts';
+import { checkLifted, FailedCall, LiftedCall } from './stream-call.ts';
 
 /** Makes a call of one method; what it gives depends on the kind. */
 export type Invoke = (request: unknown, options: CallOptions | undefined) => unknown;
@@ -168,8 +170,9 @@ export function failed(kind: MethodKind, request: unknown, error: unknown): unkn
 
 /** What callers of the kind hold; undefined where that is a promise. */
 function streamOf(kind: MethodKind, request: unknown, call: StreamCall): unknown {
-  if (kind === 'serverStream') return new ServerStream(call);
-  if (kind === 'bidi') return request === undefined ? new Bidi(call) : new ServerStream(call);
-  if (kind === 'clientStream' && request === undefined) return new ClientStream(call);
+  if (kind === 'serverStream') return new CalledServerStream(call);
+  if (kind === 'bidi')
+    return request === undefined ? new CalledBidi(call) : new CalledServerStream(call);
+  if (kind === 'clientStream' && request === undefined) return new CalledClientStream(call);
   return undefined;
 }

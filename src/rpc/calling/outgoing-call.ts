@@ -2,10 +2,11 @@
 // One call of ours, from the moment it was accepted to the moment it settles, exactly once.
 import type { SidecallError } from '../../base/errors.ts';
 import { quiet } from '../../base/quiet.ts';
-import { CallKind, sendsMany } from '../../wire/frame.ts';
-import { type CallOptions, timeoutOf } from '../contract/call.ts';
+import { CallKind, sendsMany } from '../../wire/frame-header.ts';
+import { type CallOptions, timeoutOf } from '../contract/call-options.ts';
 import type { Codec } from '../contract/codec.ts';
-import { type Body, discard, releaseValue } from '../contract/leases.ts';
+import { type Body, discard } from '../contract/encode-message.ts';
+import { releaseValue } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
 import type { SendingStream, SendLine } from '../sending/send-queue.ts';
 import type { ChannelCore } from '../streams/channel-halves.ts';

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
 // Calls again what may be called again: with growing pauses, and no more often than the successes pay for.
 // The budget is gRPC's retry throttling (proposal A6).
+
 import { backOffMs } from '../../base/back-off.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { incidentOf } from '../../base/incident.ts';
 import { ranges } from '../../base/limits.ts';
 import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import { pause } from '../../base/pause.ts';
-import { sendsMany } from '../../wire/frame.ts';
+import { sendsMany } from '../../wire/frame-header.ts';
 import {
   type CallOptions,
   checkCallOptions,
   timeoutOf,
   withInheritedDeadline,
-} from '../contract/call.ts';
+} from '../contract/call-options.ts';
 import { Block } from '../contract/leases.ts';
 import { deadlineAfter, timeLeftMs } from '../deadline.ts';
 import { failingAtCallSite } from './call-site.ts';
-import type { Callable } from './caller.ts';
-import type { CallTarget } from './client.ts';
-import { FailedCall, type StreamCall } from './stream-call.ts';
+import type { CallTarget, MethodCall, StreamCall } from './call-target.ts';
+import { FailedCall } from './stream-call.ts';
 
 /**
  * When a call is repeated. Only what is `retryable`, and no handler has seen (`delivered: 'no'`); what one
@@ -80,13 +80,13 @@ export class Retrying implements CallTarget {
     this.#tokens = settings.budget;
   }
 
-  call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+  call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
     // A block can be sent once.
     if (value instanceof Block) return this.#target.call(callable, value, options);
     return failingAtCallSite(this.#call(callable, value, options));
   }
 
-  openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall {
+  openStream(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall {
     const open = (given: CallOptions | undefined): StreamCall =>
       this.#target.openStream(callable, value, given);
     if (sendsMany(callable.kind) || value instanceof Block) return open(options);
@@ -98,7 +98,7 @@ export class Retrying implements CallTarget {
   }
 
   async #call(
-    callable: Callable,
+    callable: MethodCall,
     value: unknown,
     given: CallOptions | undefined,
   ): Promise<unknown> {
@@ -114,7 +114,7 @@ export class Retrying implements CallTarget {
     }
   }
 
-  #plan(callable: Callable, options: CallOptions | undefined): Plan {
+  #plan(callable: MethodCall, options: CallOptions | undefined): Plan {
     const given = withInheritedDeadline(checkCallOptions(options));
     return new Plan(callable, given, this.#settings, {
       outlivesSessions: this.outlivesSessions,
@@ -151,13 +151,13 @@ interface Purse {
 /** The attempts of one call. */
 class Plan {
   readonly purse: Purse;
-  readonly #callable: Callable;
+  readonly #callable: MethodCall;
   readonly #given: CallOptions;
   readonly #settings: RetrySettings;
   readonly #deadline: number | undefined;
   #failures = 0;
 
-  constructor(callable: Callable, given: CallOptions, settings: RetrySettings, purse: Purse) {
+  constructor(callable: MethodCall, given: CallOptions, settings: RetrySettings, purse: Purse) {
     this.#callable = callable;
     this.#given = given;
     this.#settings = settings;

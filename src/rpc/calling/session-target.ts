@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A session as what clients call.
-import type { CallOptions } from '../contract/call.ts';
-import type { Callable, Caller } from './caller.ts';
-import type { CallTarget } from './client.ts';
-import { SessionCall, type StreamCall } from './stream-call.ts';
+
+import type { CallOptions } from '../contract/call-options.ts';
+import type { CallTarget, MethodCall, StreamCall } from './call-target.ts';
+import type { Caller } from './caller.ts';
+import { SessionCall } from './stream-call.ts';
 
 export class SessionTarget implements CallTarget {
   readonly outlivesSessions = false;
@@ -13,11 +14,11 @@ export class SessionTarget implements CallTarget {
     this.#caller = caller;
   }
 
-  call(callable: Callable, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+  call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
     return this.#caller.call(callable, value, options);
   }
 
-  openStream(callable: Callable, value: unknown, options: CallOptions | undefined): StreamCall {
+  openStream(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall {
     return new SessionCall(this.#caller, this.#caller.open(callable, value, options));
   }
 }

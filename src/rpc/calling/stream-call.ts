@@ -1,28 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A call with streams as its public faces drive it: over a session, over the next session of a helper, or
 // failed before it began.
+
 import { SidecallError } from '../../base/errors.ts';
 import { quiet, rejected } from '../../base/quiet.ts';
-import { ResetReason } from '../../wire/frame.ts';
+import { ResetReason } from '../../wire/frame-header.ts';
+import type { Step, StreamCall } from './call-target.ts';
 import type { Caller } from './caller.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
-
-type Step = IteratorResult<unknown, undefined>;
-
-/** What can be done with a call whose requests or responses are streams. */
-export interface StreamCall {
-  /** Settles when the call is over: with the answer, where there is one. A rejection is never unhandled. */
-  readonly promise: Promise<unknown>;
-  /** Bytes that wait here: those to be admitted, and those to be taken. */
-  readonly queuedBytes: number;
-  next(): Promise<Step>;
-  /** Reads no more, which ends the call quietly. */
-  stop(): void;
-  send(value: unknown): Promise<void>;
-  /** Ends the requests. Resolves when the peer has all of them. */
-  end(): Promise<void>;
-  cancel(reason: unknown): void;
-}
 
 const done: Step = Object.freeze({ done: true, value: undefined });
 const ignore = (): void => undefined;

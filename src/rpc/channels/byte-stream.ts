@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Bytes of a stream by count: what protocols of their own are written with.
+
 import type { Readable, Writable } from 'node:stream';
-import { nodeError, SidecallError } from '../../base/errors.ts';
+import { SidecallError } from '../../base/errors.ts';
+import { nodeError } from '../../base/misuse.ts';
 import { quiet, rejected } from '../../base/quiet.ts';
 
 /** Reads a byte stream by count. Each method waits for as many bytes as it was asked for. */

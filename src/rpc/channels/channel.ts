@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Messages both ways without calls.
-import { nodeError, SidecallError } from '../../base/errors.ts';
+
+import { SidecallError } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
+import { nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import { rejected } from '../../base/quiet.ts';
-import type { CallOptions } from '../contract/call.ts';
+import type { CallOptions } from '../contract/call-options.ts';
 import { IdleWatch } from '../idle-timeout.ts';
 import type { ArrivedChannel } from '../serving/accept-channels.ts';
 import type { ChannelCore } from '../streams/channel-halves.ts';

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Raw bytes both ways, as a stream of Node that behaves as a net.Socket does.
+
 import { nextTick } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
-import { fixed } from '../../base/limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import type { Peer } from '../../base/peer.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
 import { IdleWatch } from '../idle-timeout.ts';
 import type { ArrivedChannel } from '../serving/accept-channels.ts';
 import type { ChannelCore } from '../streams/channel-halves.ts';
@@ -37,7 +38,7 @@ export class SessionDuplex extends SocketLike {
   /** @internal */
   constructor({ core, name, metadata, peer }: ArrivedChannel, settings: DuplexSettings) {
     const { idleTimeoutMs, allowHalfOpen = false } = settings;
-    super({ allowHalfOpen: true, highWaterMark: fixed.fragmentBytes });
+    super({ allowHalfOpen: true, highWaterMark: wireLimits.fragmentBytes });
     this.#core = core;
     this.name = name;
     this.metadata = metadata;
@@ -112,8 +113,8 @@ export class SessionDuplex extends SocketLike {
   /** No longer than a frame each: they take turns with what others send, and no message limit counts. */
   async #writePieces(chunk: Buffer): Promise<void> {
     const { writer } = this.#core;
-    for (let at = 0; at < chunk.byteLength; at += fixed.fragmentBytes) {
-      const piece = chunk.subarray(at, at + fixed.fragmentBytes);
+    for (let at = 0; at < chunk.byteLength; at += wireLimits.fragmentBytes) {
+      const piece = chunk.subarray(at, at + wireLimits.fragmentBytes);
       await writer.send(piece);
       this.bytesWritten += piece.byteLength;
       this.noteMoved();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Opening channels, and what both ends may say of them.
-import { nodeError } from '../../base/errors.ts';
-import { fixed, ranges } from '../../base/limits.ts';
-import { checkInteger, checkKeys } from '../../base/misuse.ts';
+
+import { ranges } from '../../base/limits.ts';
+import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
 import type { Caller } from '../calling/caller.ts';
-import { checkCallOptions } from '../contract/call.ts';
+import { checkCallOptions } from '../contract/call-options.ts';
 import type { Codec } from '../contract/codec.ts';
 import { checkPriority } from '../contract/service.ts';
 import type { Link } from '../sending/session-shared.ts';
@@ -65,8 +66,8 @@ export function checkHalfOpen<T extends HalfOpenOptions>(what: string, options: 
 
 function checkChannel({ name, priority, idleTimeoutMs }: AcceptOptions): void {
   const bytes = typeof name === 'string' ? Buffer.byteLength(name) : 0;
-  if (bytes === 0 || bytes > fixed.methodNameMaxBytes) {
-    const words = `a channel needs a name of 1 to ${fixed.methodNameMaxBytes} bytes in its options`;
+  if (bytes === 0 || bytes > wireLimits.methodNameMaxBytes) {
+    const words = `a channel needs a name of 1 to ${wireLimits.methodNameMaxBytes} bytes in its options`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
   }
   checkPriority('channel', priority);

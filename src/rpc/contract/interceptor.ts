@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Functions around calls, of one type for both sides.
-import { nodeError } from '../../base/errors.ts';
-import type { CallContext, CallOptions } from './call.ts';
-import type { MethodKind } from './service.ts';
+import { nodeError } from '../../base/misuse.ts';
+import type { CallContext } from './call-context.ts';
+import type { CallOptions } from './call-options.ts';
+import type { MethodKind } from './method-types.ts';
 
 /** A call on its way, as an interceptor sees it. */
 export interface InterceptedCall {

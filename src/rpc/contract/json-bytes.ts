@@ -3,8 +3,8 @@
 // In the text a placeholder `{"$bytes": n}` stands for the n-th; an object that has such a key of its own
 // gets one more `$` in front of it, which the other side takes away.
 
-import { fixed } from '../../base/limits.ts';
-import { readU32, writeU32 } from '../../wire/frame.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
+import { readU32, writeU32 } from '../../wire/frame-header.ts';
 
 /** First byte of a message with attachments. No JSON text begins so. */
 export const attachmentsMark = 0;
@@ -29,8 +29,8 @@ export function detach(value: unknown): Detached {
   }
   const attachments: Uint8Array[] = [];
   const without = replace(value, '', attachments, []);
-  if (attachments.length <= fixed.attachmentsMax) return { value: without, attachments };
-  const words = `a message carries ${fixed.attachmentsMax} attachments at most, this has ${attachments.length}`;
+  if (attachments.length <= wireLimits.attachmentsMax) return { value: without, attachments };
+  const words = `a message carries ${wireLimits.attachmentsMax} attachments at most, this has ${attachments.length}`;
   throw new RangeError(words);
 }
 
@@ -66,7 +66,7 @@ export function splitParts(view: Uint8Array): { text: Uint8Array; attachments: U
   const isHead = view.byteLength >= headBytes && view[1] === 0 && view[2] === 0 && view[3] === 0;
   const count = isHead ? readU32(view, 4) : 0;
   const textAt = headBytes + 4 * count;
-  if (count === 0 || count > fixed.attachmentsMax || textAt > view.byteLength) {
+  if (count === 0 || count > wireLimits.attachmentsMax || textAt > view.byteLength) {
     throw new TypeError('attachments that are none');
   }
   let at = textAt + readU32(view, 8);
@@ -100,8 +100,10 @@ function isFlat(value: object): boolean {
 function hasBytes(value: object, ancestors: object[]): boolean {
   if (value instanceof Uint8Array) return true;
   refuseBinary(value);
-  if (ancestors.length >= fixed.jsonDepthMax) {
-    throw new TypeError(`JSON is nested at most ${fixed.jsonDepthMax} deep, and not in a circle`);
+  if (ancestors.length >= wireLimits.jsonDepthMax) {
+    throw new TypeError(
+      `JSON is nested at most ${wireLimits.jsonDepthMax} deep, and not in a circle`,
+    );
   }
   enter(value, ancestors);
   const members = value as Record<string, unknown>;
@@ -159,7 +161,7 @@ function replace(
   if (typeof given === 'bigint') throw new TypeError('JSON cannot carry a bigint');
   if (typeof given !== 'object' || given === null) return given;
   if (given instanceof Uint8Array) return { [key]: attachments.push(given) - 1 };
-  if (ancestors.length >= fixed.jsonDepthMax) throw new TypeError('too deep');
+  if (ancestors.length >= wireLimits.jsonDepthMax) throw new TypeError('too deep');
   const { toJSON } = given as { toJSON?: unknown };
   if (typeof toJSON !== 'function') return replaceMembers(given, attachments, ancestors);
   const value: unknown = toJSON.call(given, name);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // JSON, with bytes beside it.
+
 import { isUtf8 } from 'node:buffer';
-import { fixed } from '../../base/limits.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
 import type { Codec } from './codec.ts';
 import { attach, attachmentsMark, detach, joinParts, splitParts } from './json-bytes.ts';
 import type { IfJson } from './jsonable.ts';
@@ -43,8 +44,8 @@ export function json<T>(): IfJson<T, Codec<T>> {
 function parse(view: Uint8Array): unknown {
   if (!isUtf8(view)) throw new TypeError('the bytes are not UTF-8');
   const buffer = Buffer.from(view.buffer, view.byteOffset, view.byteLength);
-  if (isDeeperThan(buffer, fixed.jsonDepthMax)) {
-    throw new TypeError(`JSON nested deeper than ${fixed.jsonDepthMax}`);
+  if (isDeeperThan(buffer, wireLimits.jsonDepthMax)) {
+    throw new TypeError(`JSON nested deeper than ${wireLimits.jsonDepthMax}`);
   }
   return JSON.parse(buffer.toString('utf8'));
 }

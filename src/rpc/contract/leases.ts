@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Messages in memory that is lent: a block that the sender fills in place, a lease that the receiver gives
 // back. The idea is that of shmipc-go's Reserve and ReadBytes, with an owner for each end.
-
 import { giveBuffer } from '../../base/buffer-pool.ts';
-import { nodeError, SidecallError } from '../../base/errors.ts';
+import { SidecallError } from '../../base/errors.ts';
+import { nodeError } from '../../base/misuse.ts';
 import type { LentBytes, OwnBlock } from '../../wire/transport.ts';
-import { type Codec, encodeWith } from './codec.ts';
+import type { Codec } from './codec.ts';
 
 /** Methods of a `Uint8Array` that store into it. */
 type Mutator = 'set' | 'fill' | 'copyWithin' | 'reverse' | 'sort';
@@ -107,46 +107,6 @@ export class Block implements Disposable {
   discard(): void {
     this.#own?.free();
   }
-}
-
-/** An encoded message: bytes, text that travels as UTF-8, or a block that the peer reads where it lies. */
-export type Body = Uint8Array | string | Block;
-
-/**
- * Encodes for a session. `mayLend` false: there is no room for a reference beside what else the frame holds.
- * @throws {SidecallError} `ENCODE`, or `LEASE_RELEASED` for a block that was sent or freed.
- */
-export function encodeBody(
-  owner: BlockOwner,
-  codec: Codec<unknown>,
-  value: unknown,
-  mayLend = true,
-): Body {
-  if (!isLeased(codec) || !(value instanceof Block)) {
-    const body = encodeWith(codec, value);
-    if (typeof body !== 'string' && isReleased(body)) throw detachedError(`codec '${codec.name}'`);
-    return body;
-  }
-  if (!value.isOf(owner)) {
-    const words = 'the block belongs to another session; send a copy of its bytes';
-    throw new SidecallError('ERR_SIDECALL_ENCODE', words);
-  }
-  return mayLend ? value.take() : value.copyOut();
-}
-
-/** Its length in bytes, as it travels. */
-export function bodyBytesOf(body: Body): number {
-  return typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-}
-
-/** What of it goes through the lane: nothing of a block but its reference. */
-export function queuedBytesOf(body: Body, bodyBytes: number): number {
-  return body instanceof Block ? 0 : bodyBytes;
-}
-
-/** Frees the block that a message is, if it is one. */
-export function discard(body: unknown): void {
-  if (body instanceof Block) body.discard();
 }
 
 /** Frees a value that was never encoded, if it is a block. */
@@ -267,9 +227,11 @@ export function releaseValue(value: unknown): void {
 
 // Memory that lives as long as the array buffer that it was moved out of.
 const outlived = new FinalizationRegistry<ArrayBuffer>(() => undefined);
+
 // Array buffers of leases and blocks that were given back: an empty view of one is no empty message.
 // A mark on the object: a WeakSet costs collections more than all leases do.
 const released = Symbol('released');
+
 type Marked = ArrayBufferLike & { [released]?: true };
 
 /** The memory under another name; the old one has length 0. undefined: somebody else has it. */
@@ -291,17 +253,6 @@ function mark(memory: Marked): void {
 /** Bytes that were given back before they were sent. */
 function isReleased(view: Uint8Array): boolean {
   return view.byteLength === 0 && (view.buffer as Marked)[released] === true;
-}
-
-/** The bytes of a message have gone since it was encoded. */
-export function isDetached(body: Body, bodyBytes: number): boolean {
-  return body instanceof Uint8Array && body.byteLength !== bodyBytes;
-}
-
-/** @param what the method or channel. */
-export function detachedError(what: string): SidecallError {
-  const words = `${what}: the bytes of the message were released, or transferred, before they were sent`;
-  return new SidecallError('ERR_SIDECALL_LEASE_RELEASED', words, { delivered: 'no' });
 }
 
 function kindOf(value: unknown): string {

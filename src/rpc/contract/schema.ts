@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Values checked by a schema, on the way out and on the way in. Any validator that speaks Standard Schema
 // (https://standardschema.dev): zod, valibot, arktype and others.
-import { nodeError } from '../../base/errors.ts';
+import { nodeError } from '../../base/misuse.ts';
 import { type Codec, RefusedValue } from './codec.ts';
 import { json } from './json.ts';
 import { checkCodec } from './service.ts';

@@ -5,8 +5,9 @@
 // whose requests are stuck behind busy handlers can still be answered, and one whose streams nobody reads
 // still calls.
 
-import { fixed, leastSessionWindow, type SessionLimits } from '../../base/limits.ts';
-import { protocol } from '../../wire/frame.ts';
+import { leastSessionWindow, type SessionLimits } from '../../base/limits.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
+import { protocol } from '../../wire/frame-header.ts';
 
 /** Which window of the session a message counts in; also the `slot` of a credit frame. */
 export const Window = { requests: 0, answers: 1, streams: 2, notifications: 3 } as const;
@@ -16,7 +17,7 @@ type WindowLimits = Pick<SessionLimits, 'streamWindowBytes' | 'receiveMaxBytes'>
 
 /** What a message takes from a window: empty ones count too, or they would be unbounded. */
 export function chargeOf(messageBytes: number): number {
-  return messageBytes + fixed.messageOverheadBytes;
+  return messageBytes + wireLimits.messageOverheadBytes;
 }
 
 /** The sender's half. A message may go while any credit is left, so the bound is window + 1 message. */

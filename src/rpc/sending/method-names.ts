@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Method names travel once per session and are numbers after that.
+
 import { isUtf8 } from 'node:buffer';
-import { fixed } from '../../base/limits.ts';
-import { protocol } from '../../wire/frame.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
+import { protocol } from '../../wire/frame-header.ts';
 
 /** Names that we have announced. */
 export class AnnouncedNames {
@@ -16,7 +17,7 @@ export class AnnouncedNames {
   /** The number of a new name; undefined behind the 4,096th, which travels with each of its calls instead. */
   announce(name: string): number | undefined {
     const number = this.#numbers.size;
-    if (number >= fixed.methodsMax) return undefined;
+    if (number >= wireLimits.methodsMax) return undefined;
     this.#numbers.set(name, number);
     return number;
   }
@@ -24,7 +25,7 @@ export class AnnouncedNames {
 
 /** A name of `wantedBytes` bytes. @throws {SidecallError} `PROTOCOL` for what is no proper name. */
 export function methodName(bytes: Uint8Array, wantedBytes: number): string {
-  const isLength = bytes.byteLength === wantedBytes && wantedBytes <= fixed.methodNameMaxBytes;
+  const isLength = bytes.byteLength === wantedBytes && wantedBytes <= wireLimits.methodNameMaxBytes;
   if (!isLength || wantedBytes === 0 || !isUtf8(bytes)) throw protocol('method name that is none');
   return Buffer.from(bytes).toString('utf8');
 }
@@ -36,7 +37,7 @@ export class LearntNames {
   /** @throws {SidecallError} `PROTOCOL` for a number out of turn, too many, or no proper name. */
   learn(number: number, bytes: Uint8Array): void {
     if (number !== this.#names.length) throw protocol('method number out of turn');
-    if (number >= fixed.methodsMax) throw protocol('method name too many');
+    if (number >= wireLimits.methodsMax) throw protocol('method name too many');
     this.#names.push(methodName(bytes, bytes.byteLength));
   }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Which frame goes next: control first, then whole messages and pieces of long ones in turn. The only
 // send queue.
+
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
-import { fixed } from '../../base/limits.ts';
-import { FrameFlag, HeaderWriter } from '../../wire/frame.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
+import { FrameFlag, HeaderWriter } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
-import { Block, type Body } from '../contract/leases.ts';
+import type { Body } from '../contract/encode-message.ts';
+import { Block } from '../contract/leases.ts';
 import type { WaitingPlace } from '../stalls.ts';
 import { chargeOf } from './credit.ts';
 
@@ -103,8 +105,8 @@ export class Schedule implements WaitingPlace {
     this.#onBroken = onBroken;
     this.#onWaiting = onWaiting;
     this.#fragmentBytes = Math.min(
-      fixed.fragmentBytes,
-      transport.frameMaxBytes - fixed.frameHeaderMaxBytes,
+      wireLimits.fragmentBytes,
+      transport.frameMaxBytes - wireLimits.frameHeaderMaxBytes,
     );
   }
 
@@ -393,7 +395,7 @@ export class Schedule implements WaitingPlace {
   }
 
   #count(message: OutgoingMessage, sign: 1 | -1): void {
-    const cost = sign * (message.totalBytes - message.sentBytes + fixed.messageOverheadBytes);
+    const cost = sign * (message.totalBytes - message.sentBytes + wireLimits.messageOverheadBytes);
     if (message.isBulk) this.#bulkBytes += cost;
     else this.#smallBytes += cost;
     if (message.isAnswer) this.#answerBytes += cost;

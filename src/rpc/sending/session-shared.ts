@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What the two halves of a session share: its transport, limits, windows, and the way to report.
+
 import { SidecallError } from '../../base/errors.ts';
 import type { OnEvent } from '../../base/events.ts';
-import { fixed, type SessionLimits } from '../../base/limits.ts';
+import type { SessionLimits } from '../../base/limits.ts';
 import type { Peer } from '../../base/peer.ts';
-import { FrameFlag, protocol } from '../../wire/frame.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
+import { FrameFlag, protocol } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
 import type { Block } from '../contract/leases.ts';
 import type { Waits } from '../stalls.ts';
@@ -69,7 +71,7 @@ export function takeMessage(link: Link, window: number, messageBytes: number): n
  */
 export function takeStreamed(link: Link, flags: number, messageBytes: number): number {
   if ((flags & FrameFlag.beyond) === 0) return takeMessage(link, Window.streams, messageBytes);
-  if (messageBytes > fixed.beyondMaxBytes) {
+  if (messageBytes > wireLimits.beyondMaxBytes) {
     throw protocol(`message of ${messageBytes} bytes beyond the window of all streams`);
   }
   checkLength(link, messageBytes);

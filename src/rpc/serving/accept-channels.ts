@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Names of channels that somebody waits for, and channels that wait to be taken.
-import { nodeError } from '../../base/errors.ts';
+
 import { Fifo } from '../../base/fifo.ts';
-import { fixed } from '../../base/limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
+import { nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
+import { tuning } from '../../base/tuning.ts';
 import type { Codec } from '../contract/codec.ts';
 import type { ChannelCore } from '../streams/channel-halves.ts';
 
@@ -82,7 +83,7 @@ export class Acceptor<T> implements AsyncIterableIterator<T, undefined>, AsyncDi
   /** Those that were given up while they waited take no place. */
   get isFull(): boolean {
     while (this.#arrived.removeWhere(({ core }) => core.isFailed));
-    return this.#arrived.length >= fixed.waitingChannelsMax;
+    return this.#arrived.length >= tuning.waitingChannelsMax;
   }
 
   push(arrived: ArrivedChannel): void {

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT
 // When a request of the peer's is started: at once, or when our answers have left, handlers have answered, or a handler's
 // place is free. The memory of answers is bounded here and nowhere else: what a handler returned is always sent.
-import { setImmediate } from '../../base/clock.ts';
-import { fixed } from '../../base/limits.ts';
-import { CallKind } from '../../wire/frame.ts';
-import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
-import type { WaitingPlace, WaitReason, Waits } from '../stalls.ts';
-import type { IncomingCall } from './incoming-call.ts';
-import type { Served } from './registry.ts';
 
-/** A request that is whole, or a stream of them. */
-export interface Request {
-  readonly served: Served;
-  readonly value: unknown;
-}
+import { setImmediate } from '../../base/clock.ts';
+import { tuning } from '../../base/tuning.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
+import { CallKind } from '../../wire/frame-header.ts';
+import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
+import type { Waits } from '../stalls.ts';
+import type { IncomingCall } from './incoming-call.ts';
+import { MethodLoad, type Request, WaitingRequests } from './method-load.ts';
+import type { Served } from './registry.ts';
 
 /** The part of the session that starts handlers and sends answers. */
 export interface AdmissionHost {
@@ -26,81 +23,18 @@ export interface AdmissionHost {
   refuse(call: IncomingCall): void;
 }
 
-/** A request that waits to be started. */
-interface Parked {
-  readonly call: IncomingCall;
-  readonly request: Request;
-}
-
-/** Requests that wait for one reason, in their order. */
-class ParkingPlace implements WaitingPlace {
-  readonly waitReason: WaitReason;
-  // A Set: a call that is over is taken out of the middle, and nothing of it stays.
-  readonly #entries = new Set<Parked>();
-  departed = 0;
-
-  constructor(waitReason: WaitReason) {
-    this.waitReason = waitReason;
-  }
-
-  get waiting(): number {
-    return this.#entries.size;
-  }
-
-  push(call: IncomingCall, request: Request): void {
-    const parked: Parked = { call, request };
-    this.#entries.add(parked);
-    call.unpark = () => {
-      call.unpark = undefined; // it holds the request
-      if (this.#entries.delete(parked)) this.departed += 1;
-    };
-  }
-
-  /** The first one, which does not wait any longer. */
-  shift(): Parked | undefined {
-    for (const first of this.#entries) {
-      first.call.unpark?.();
-      return first;
-    }
-    return undefined;
-  }
-
-  clear(): void {
-    this.#entries.clear();
-  }
-}
-
-/** What is known of the answers of one method in this session. */
-export class MethodLoad {
-  readonly parked = new ParkingPlace('answers-expected');
-  running = 0;
-  /** Bytes of an answer by those before, the largest of late; undefined: there was none yet. */
-  expectedBytes: number | undefined;
-  /** Handlers that may run beyond the number that always may, since nothing else moved. */
-  extra = 0;
-
-  get reservedBytes(): number {
-    return this.running * (this.expectedBytes ?? 0);
-  }
-
-  note(bytes: number): void {
-    const before = this.expectedBytes ?? 0;
-    this.expectedBytes = bytes >= before ? bytes : before + (bytes - before) / 8;
-  }
-}
-
 export class Admission implements Timed {
   timer: NodeJS.Timeout | undefined;
   readonly #streamsMax: number;
   readonly #host: AdmissionHost;
   readonly #waits: Waits;
-  readonly #unread = new ParkingPlace('answers-unread');
-  readonly #notifications = new ParkingPlace('handlers');
+  readonly #unread = new WaitingRequests<IncomingCall>('answers-unread');
+  readonly #notifications = new WaitingRequests<IncomingCall>('handlers');
   // Requests that found as many handlers running as we allow: a cancelled one may be about to settle.
-  readonly #crowded = new ParkingPlace('handlers');
-  readonly #loads = new Map<Served, MethodLoad>();
+  readonly #crowded = new WaitingRequests<IncomingCall>('handlers');
+  readonly #loads = new Map<Served, MethodLoad<IncomingCall>>();
   // Those of them with requests that wait.
-  readonly #delayed = new Set<MethodLoad>();
+  readonly #delayed = new Set<MethodLoad<IncomingCall>>();
   #reservedBytes = 0;
   #running = 0;
   #isStarting = false;
@@ -173,7 +107,7 @@ export class Admission implements Timed {
   onDeadline(): void {
     for (const load of this.#host.isUnread ? [] : this.#delayed) {
       // Of a method that never answered nothing is known, so that long polls get their places soon.
-      load.extra += load.expectedBytes === undefined ? fixed.startsAtOnceMax : 1;
+      load.extra += load.expectedBytes === undefined ? tuning.startsAtOnceMax : 1;
     }
     this.startParked();
     this.#arm();
@@ -208,13 +142,13 @@ export class Admission implements Timed {
   }
 
   /** A few of each method always; more while the answers to be expected are small, or few enough. */
-  #mayStart(load: MethodLoad): boolean {
-    if (load.running < fixed.startsAtOnceMax + load.extra) return true;
+  #mayStart(load: MethodLoad<IncomingCall>): boolean {
+    if (load.running < tuning.startsAtOnceMax + load.extra) return true;
     const { expectedBytes } = load;
     if (expectedBytes === undefined) return false;
-    if (expectedBytes <= fixed.beyondMaxBytes) return true;
+    if (expectedBytes <= wireLimits.beyondMaxBytes) return true;
     const bytes = this.#host.answerBytes + this.#reservedBytes + expectedBytes;
-    return bytes <= fixed.answersMaxBytes;
+    return bytes <= tuning.answersMaxBytes;
   }
 
   #startDelayed(): void {
@@ -229,21 +163,21 @@ export class Admission implements Timed {
     }
   }
 
-  #park(place: ParkingPlace, call: IncomingCall, request: Request): void {
+  #park(place: WaitingRequests<IncomingCall>, call: IncomingCall, request: Request): void {
     place.push(call, request);
     this.#waits.add(place);
   }
 
   #arm(): void {
     if (this.#delayed.size === 0 || this.timer !== undefined) return;
-    armDeadline(this, deadlineAfter(fixed.startPauseMs));
+    armDeadline(this, deadlineAfter(tuning.startPauseMs));
     (this.timer as NodeJS.Timeout | undefined)?.unref();
   }
 
-  #loadOf(served: Served): MethodLoad {
+  #loadOf(served: Served): MethodLoad<IncomingCall> {
     let load = this.#loads.get(served);
     if (load === undefined) {
-      load = new MethodLoad();
+      load = new MethodLoad<IncomingCall>();
       this.#loads.set(served, load);
     }
     return load;

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Answers of our handlers on their way: each is sent, as soon as the peer's window allows. Their memory is bounded where
 // handlers are started (admission.ts).
-import { statuses } from '../../base/errors.ts';
-import { encodeMetadata, type Metadata } from '../../base/metadata.ts';
-import { FrameFlag } from '../../wire/frame.ts';
+
+import type { Metadata } from '../../base/metadata.ts';
+import { FrameFlag } from '../../wire/frame-header.ts';
+import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
-import { type Body, bodyBytesOf, discard, encodeBody, isDetached } from '../contract/leases.ts';
+import {
+  type Body,
+  bodyBytesOf,
+  discard,
+  encodeBody,
+  isDetached,
+} from '../contract/encode-message.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
-import type { Schedule, SendingStream } from '../sending/send-queue.ts';
+import { sendEnd } from '../sending/send-frame.ts';
 import type { Link } from '../sending/session-shared.ts';
 import type { WaitingPlace } from '../stalls.ts';
 import type { IncomingCall } from './incoming-call.ts';
@@ -32,32 +39,6 @@ export function encodeAnswer(
   const encodedTrailers = encodeMetadata(trailers, link.metadataMaxBytes);
   const body = encodeBody(link, codec, value);
   return { codec, body, bodyBytes: bodyBytesOf(body), trailers: encodedTrailers };
-}
-
-/** The frame that ends our half of a stream, with a status. */
-export function sendEnd(
-  schedule: Schedule,
-  stream: SendingStream,
-  status: number,
-  metadata: Uint8Array,
-  text: Uint8Array,
-  details: Uint8Array = nothing,
-): void {
-  const sizes = { metadataBytes: metadata.byteLength, textBytes: text.byteLength };
-  const header = schedule.header.end(0, stream.slot, stream.generation, status, sizes);
-  const rest = details.byteLength === 0 ? text : Buffer.concat([text, details]);
-  schedule.send(stream, header, metadata, rest, rest.byteLength);
-}
-
-/** Ends a channel whose message we could not decode. At once: nothing of it is worth waiting for. */
-export function refuseMessage(link: Link, stream: SendingStream, flags: number): void {
-  const { schedule } = link;
-  link.dropQueued(stream);
-  const text = Buffer.from('a message could not be decoded');
-  const { slot, generation } = stream;
-  const sizes = { metadataBytes: 0, textBytes: text.byteLength };
-  const status = statuses.indexOf('invalid_argument');
-  schedule.sendControl(schedule.header.end(flags, slot, generation, status, sizes), text);
 }
 
 export class AnswerQueue implements WaitingPlace {

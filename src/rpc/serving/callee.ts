@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The half of a session that serves: runs handlers for what the peer opens, and sends their answers.
+
 import { nowMs } from '../../base/clock.ts';
-import {
-  type FailureStatus,
-  RpcError,
-  SidecallError,
-  type SidecallErrorCode,
-  statuses,
-} from '../../base/errors.ts';
-import { encodeMetadata, type Metadata } from '../../base/metadata.ts';
+import { type FailureStatus, type SidecallErrorCode, statuses } from '../../base/error-codes.ts';
+import { RpcError, SidecallError } from '../../base/errors.ts';
+import { isIterable } from '../../base/iterable.ts';
+import type { Metadata } from '../../base/metadata.ts';
 import type { Peer } from '../../base/peer.ts';
+import { endText } from '../../wire/end-text.ts';
 import {
   CallKind,
   FrameFlag,
@@ -17,35 +15,31 @@ import {
   type Header,
   protocol,
   ResetReason,
-} from '../../wire/frame.ts';
+} from '../../wire/frame-header.ts';
+import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
-import { resetReasonFor } from '../calling/answer-receiver.ts';
-import { isIterable } from '../calling/caller-streams.ts';
 import { bytes, type Codec, decodeWith } from '../contract/codec.ts';
-import { type Block, detachedError, freeValue, Lease } from '../contract/leases.ts';
+import { detachedError } from '../contract/encode-message.ts';
+import { type Block, freeValue, Lease } from '../contract/leases.ts';
+import { builtInPrefix } from '../contract/service.ts';
 import { cancelDeadline, inScope } from '../deadline.ts';
 import type { PeerClock } from '../peer-clock.ts';
 import { Window } from '../sending/credit.ts';
+import { answerEnd, refuseMessage, resetReasonFor, sendEnd } from '../sending/send-frame.ts';
 import { type Link, takeStreamed } from '../sending/session-shared.ts';
-import { answerEnd, ChannelCore } from '../streams/channel-halves.ts';
+import { ChannelCore } from '../streams/channel-halves.ts';
 import { type Assembly, checkBlock } from '../streams/message-assembly.ts';
 import { StreamReader } from '../streams/stream-reader.ts';
 import { AcceptedStreams } from '../streams/stream-table.ts';
 import { StreamWriter } from '../streams/stream-writer.ts';
 import type { Acceptors } from './accept-channels.ts';
-import { Admission, type AdmissionHost, type Request } from './admission.ts';
-import { type Answer, AnswerQueue, encodeAnswer, refuseMessage, sendEnd } from './answer-sender.ts';
-import {
-  type End,
-  endOf,
-  plainEnd,
-  refusalOf,
-  reportFailure,
-  wordsOfPeer,
-} from './failure-reply.ts';
+import { Admission, type AdmissionHost } from './admission.ts';
+import { type Answer, AnswerQueue, encodeAnswer } from './answer-sender.ts';
+import { type End, endOf, plainEnd, refusalOf, reportFailure } from './failure-reply.ts';
 import { HandlerContext, type IncomingCall } from './incoming-call.ts';
+import type { Request } from './method-load.ts';
 import { type ArrivalHost, Arrivals } from './open-frame.ts';
-import { builtInPrefix, type Registry, type Served } from './registry.ts';
+import type { Registry, Served } from './registry.ts';
 import { Unserved, type UnservedRequest } from './unserved.ts';
 
 const nothing = new Uint8Array(0);
@@ -177,11 +171,11 @@ export class Callee implements ArrivalHost, AdmissionHost {
         return this.#arrivals.onFragment(call, payload);
       case FrameType.credit:
         if (call.writer === undefined) throw protocol('credit for a stream that gets none');
-        return call.writer.grant(header.a);
+        return call.writer.grant(header.grantBytes);
       case FrameType.end:
         return this.#onEnd(call, header, payload);
       case FrameType.reset:
-        return this.#onReset(call, header.aux);
+        return this.#onReset(call, header.reason);
       default:
         throw protocol('frame that no opener of such a call sends');
     }
@@ -190,8 +184,8 @@ export class Callee implements ArrivalHost, AdmissionHost {
   /** A cancel that is seen ahead of what came before it. True: it was taken. */
   takeAhead(header: Header): boolean {
     const call = this.#streams.peek(header.slot, header.generation);
-    if (call === undefined || call.isOver || header.aux !== ResetReason.cancelled) return false;
-    this.#onReset(call, header.aux);
+    if (call === undefined || call.isOver || header.reason !== ResetReason.cancelled) return false;
+    this.#onReset(call, header.reason);
     return true;
   }
 
@@ -397,20 +391,23 @@ export class Callee implements ArrivalHost, AdmissionHost {
     if (flags !== (FrameFlag.fromOpener | FrameFlag.streamed)) {
       throw protocol('message of no stream');
     }
-    if (block !== undefined) checkBlock(block, header.a, payload.byteLength);
-    const charge = takeStreamed(this.#link, header.flags, header.a);
+    if (block !== undefined) checkBlock(block, header.messageBytes, payload.byteLength);
+    const charge = takeStreamed(this.#link, header.flags, header.messageBytes);
     if (call === undefined || call.isOver) return this.#link.giveBack(Window.streams, charge);
     if (call.reader === undefined) throw protocol('message for a call that takes one');
-    call.reader.begin(header.a, payload, charge, block);
+    call.reader.begin(header.messageBytes, payload, charge, block);
   }
 
   #onEnd(call: IncomingCall, header: Header, payload: Uint8Array): void {
     const isAnswer = (header.flags & FrameFlag.end) !== 0;
     const { channel, reader } = call;
     const isPlain =
-      header.aux === 0 && header.a === 0 && header.b === 0 && payload.byteLength === 0;
+      header.status === 0 &&
+      header.metadataBytes === 0 &&
+      header.textBytes === 0 &&
+      payload.byteLength === 0;
     if (channel !== undefined && isAnswer && isPlain) return channel.onEndTaken();
-    if (channel !== undefined && !isAnswer && header.aux !== 0)
+    if (channel !== undefined && !isAnswer && header.status !== 0)
       return this.#onChannelFailed(call, header, payload);
     if (reader === undefined || isAnswer || !isPlain) throw protocol('end of a call that is none');
     if (channel !== undefined) return channel.onEnd();
@@ -421,10 +418,10 @@ export class Callee implements ArrivalHost, AdmissionHost {
 
   /** Its opener could not decode what we had sent. */
   #onChannelFailed(call: IncomingCall, header: Header, payload: Uint8Array): void {
-    const status = statuses[header.aux];
-    const isWrong = header.a !== 0 || header.b > payload.byteLength;
+    const status = statuses[header.status];
+    const isWrong = header.metadataBytes !== 0 || header.textBytes > payload.byteLength;
     if (status === undefined || status === 'ok' || isWrong) throw protocol('end without a status');
-    const words = wordsOfPeer(payload.subarray(0, header.b));
+    const words = endText(payload.subarray(0, header.textBytes));
     this.#finish(call, 'ERR_SIDECALL_CANCELLED', new RpcError(status, words));
     this.#streams.remove(call);
     this.#link.onCallEnded();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // How often a peer may do what costs us more than it.
+
 import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
-import { fixed } from '../../base/limits.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
 
 /** Pings: one a second, give or take a tenth, and two strikes, which a ping in time forgives. */
 export class PingAllowance {
@@ -11,10 +12,10 @@ export class PingAllowance {
 
   /** @throws {SidecallError} `LIMIT_RATE` at the third ping that came too early. */
   take(now = nowMs()): void {
-    const isEarly = now - this.#lastAt < 0.9 * fixed.pingIntervalMs;
+    const isEarly = now - this.#lastAt < 0.9 * wireLimits.pingIntervalMs;
     this.#lastAt = now;
     this.#strikes = isEarly ? this.#strikes + 1 : 0;
-    if (this.#strikes <= fixed.pingStrikes) return;
+    if (this.#strikes <= wireLimits.pingStrikes) return;
     throw new SidecallError('ERR_SIDECALL_LIMIT_RATE', 'the peer pings more than once a second');
   }
 }

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What callers are told of a call that failed here, and what only we are told.
-import { isUtf8 } from 'node:buffer';
+
+import { type FailureStatus, statuses } from '../../base/error-codes.ts';
 import { wordsOf } from '../../base/error-text.ts';
-import {
-  type FailureStatus,
-  isFromPeer,
-  RpcError,
-  SidecallError,
-  statuses,
-} from '../../base/errors.ts';
+import { isFromPeer, RpcError, SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
-import { encodeMetadata } from '../../base/metadata.ts';
-import { protocol } from '../../wire/frame.ts';
+import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { encodeWith, refusalDetails } from '../contract/codec.ts';
 import { json } from '../contract/json.ts';
 import type { Link } from '../sending/session-shared.ts';
@@ -85,10 +79,4 @@ function wholeEnd(link: Link, call: IncomingCall, error: RpcError): End {
     throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', most);
   }
   return { status: statuses.indexOf(error.status), metadata, text, details };
-}
-
-/** The text of an `end`. @throws {SidecallError} `PROTOCOL` for bytes that are none. */
-export function wordsOfPeer(bytes: Uint8Array): string {
-  if (!isUtf8(bytes)) throw protocol('end whose text is no UTF-8');
-  return Buffer.from(bytes).toString('utf8');
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Which services are well, with the semantics of gRPC's health service (grpc/doc/health-checking.md).
-import { nodeError, RpcError } from '../../base/errors.ts';
-import type { CallContext } from '../contract/call.ts';
-import { type Handlers, serverStream, service, unary } from '../contract/service.ts';
+
+import { RpcError } from '../../base/errors.ts';
+import { nodeError } from '../../base/misuse.ts';
+import type { CallContext } from '../contract/call-context.ts';
+import type { Handlers } from '../contract/method-types.ts';
+import { serverStream, service, unary } from '../contract/service.ts';
 
 /** `service_unknown`: only in answers of `watch`, for a name that was never set. */
 export type HealthStatus = 'unknown' | 'serving' | 'not_serving' | 'service_unknown';

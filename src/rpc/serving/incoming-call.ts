@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // One call of the peer's, and what its handler sees of it.
-import { nodeError, SidecallError, type SidecallErrorCode } from '../../base/errors.ts';
+
+import type { SidecallErrorCode } from '../../base/error-codes.ts';
+import { SidecallError } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
+import { nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
-import { CallKind } from '../../wire/frame.ts';
-import type { CallContext } from '../contract/call.ts';
+import { CallKind } from '../../wire/frame-header.ts';
+import type { CallContext } from '../contract/call-context.ts';
 import type { Block, Lease } from '../contract/leases.ts';
 import { armDeadline, type HandlerScope, type Timed } from '../deadline.ts';
 import type { SendingStream, SendLine } from '../sending/send-queue.ts';
@@ -12,7 +15,7 @@ import type { ChannelCore } from '../streams/channel-halves.ts';
 import type { Assembly } from '../streams/message-assembly.ts';
 import type { ReadStream, StreamReader } from '../streams/stream-reader.ts';
 import type { StreamWriter } from '../streams/stream-writer.ts';
-import type { MethodLoad } from './admission.ts';
+import type { MethodLoad } from './method-load.ts';
 
 /** Who acts for a call that a handler, or time, speaks for. */
 export interface CallHost {
@@ -78,7 +81,7 @@ export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerSc
   /** Its opener was not told yet that it is over: that waits for the handler to settle. */
   owedReset: number | undefined;
   /** Load of its method, where the handler gives one answer. */
-  load: MethodLoad | undefined;
+  load: MethodLoad<IncomingCall> | undefined;
   /** Takes it from where it waits to be started. */
   unpark: (() => void) | undefined;
   /** The window was given back. */

@@ -2,8 +2,7 @@
 // How calls of the peer's arrive: names, the frame that opens one, the pieces of its request, and what all
 // of that may take.
 
-import { fixed } from '../../base/limits.ts';
-import { decodeMetadata } from '../../base/metadata.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
 import {
   CallKind,
   FrameFlag,
@@ -14,9 +13,11 @@ import {
   protocol,
   ResetReason,
   sendsMany,
-} from '../../wire/frame.ts';
+} from '../../wire/frame-header.ts';
+import { decodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
 import { bytes as anyBytes, type Codec } from '../contract/codec.ts';
+import { builtInPrefix } from '../contract/service.ts';
 import { deadlineAfter } from '../deadline.ts';
 import type { PeerClock } from '../peer-clock.ts';
 import { Window } from '../sending/credit.ts';
@@ -25,7 +26,7 @@ import { type Link, takeMessage } from '../sending/session-shared.ts';
 import { Assembly, checkBlock } from '../streams/message-assembly.ts';
 import type { AcceptedStreams } from '../streams/stream-table.ts';
 import { type CallHost, type CallOpening, IncomingCall } from './incoming-call.ts';
-import { builtInPrefix, type Registry } from './registry.ts';
+import type { Registry } from './registry.ts';
 
 const nothing = new Uint8Array(0);
 /** Of a request that no handler will see: its memory is used again. */
@@ -81,11 +82,11 @@ export class Arrivals {
     if (header.type !== FrameType.open) {
       const call = this.#streams.find(header.slot, header.generation);
       if (call?.reader !== undefined) {
-        return call.reader.place(header.type === FrameType.message, header.a, bytes);
+        return call.reader.place(header.type === FrameType.message, header.messageBytes, bytes);
       }
       return header.type === FrameType.fragment ? call?.assembly?.place(bytes) : undefined;
     }
-    const { a: method, b: timeoutMs, c: metadataBytes, d: messageBytes } = header;
+    const { method, timeoutMs, metadataBytes, messageBytes } = header;
     const isPlain = metadataBytes === 0 && timeoutMs !== 0 && !this.#host.isDraining;
     const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
     if (!isPlain || method >= inlineName || !mayHold) return undefined;
@@ -110,12 +111,12 @@ export class Arrivals {
     block: ArrivedBlock | undefined,
   ): void {
     const { own, remote } = this.#link;
-    const { aux: kind, c: metadataBytes, d: messageBytes } = header;
+    const { kind, metadataBytes, messageBytes } = header;
     this.#streams.open(header.slot, header.generation);
     checkKind(kind, header.flags, messageBytes);
     const window = kind === CallKind.notification ? Window.notifications : Window.requests;
-    const nameBytes = header.a < inlineName ? 0 : header.a - inlineName;
-    const method = nameBytes === 0 ? this.#names.nameOf(header.a) : nameIn(payload, nameBytes);
+    const nameBytes = header.method < inlineName ? 0 : header.method - inlineName;
+    const method = nameBytes === 0 ? this.#names.nameOf(header.method) : nameIn(payload, nameBytes);
     const isExtra = this.#streams.isExtra(header.slot);
     if (isExtra) checkExtra(method, kind, messageBytes);
     const charge = isExtra ? 0 : takeMessage(this.#link, window, messageBytes);
@@ -134,7 +135,7 @@ export class Arrivals {
       metadata: decodeMetadata(payload.subarray(nameBytes, bodyAt)),
       deadline: timeoutMs === noTimeout ? undefined : deadlineAfter(timeoutMs),
       charge,
-      windowBytes: header.e === 0 ? remote.streamWindowBytes : header.e,
+      windowBytes: header.windowBytes === 0 ? remote.streamWindowBytes : header.windowBytes,
     };
     const refusal = this.#refusal(kind, timeoutMs);
     if (refusal !== undefined) return this.#refuse(opening, refusal, window);
@@ -192,7 +193,7 @@ export class Arrivals {
   }
 
   /** What is left of a call's time: it ran while the call was under way, too. */
-  #timeLeftMs({ b: timeoutMs, f: sentAt }: Header): number {
+  #timeLeftMs({ timeoutMs, sentAt }: Header): number {
     if (timeoutMs === noTimeout) return noTimeout;
     return Math.max(0, timeoutMs - this.#clock.underWayMs(sentAt));
   }
@@ -220,7 +221,7 @@ function nameIn(payload: Uint8Array, nameBytes: number): string {
 function checkExtra(method: string, kind: number, messageBytes: number): void {
   const isKind = kind === CallKind.unary || kind === CallKind.serverStream;
   const isBuiltIn = isKind && method.startsWith(builtInPrefix);
-  if (!isBuiltIn || messageBytes > fixed.extraMaxBytes) {
+  if (!isBuiltIn || messageBytes > wireLimits.extraMaxBytes) {
     throw protocol('stream beyond the number announced');
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a session serves, for tools: names, kinds, codecs.
-import type { Handlers, Method, MethodKind, Service } from '../contract/service.ts';
+import type { Handlers, Method, MethodKind, Service } from '../contract/method-types.ts';
 import { service, unary } from '../contract/service.ts';
 
 /** A method that is served. */

@@ -3,20 +3,12 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from '../../base/clock.ts';
-import { nodeError } from '../../base/errors.ts';
-import { checkKeys } from '../../base/misuse.ts';
-import type { CallContext } from '../contract/call.ts';
+import { checkKeys, nodeError } from '../../base/misuse.ts';
+import type { CallContext } from '../contract/call-context.ts';
 import type { Codec } from '../contract/codec.ts';
 import { around, checkInterceptors, type Interceptor } from '../contract/interceptor.ts';
-import {
-  callKindOf,
-  checkService,
-  type Handlers,
-  type Method,
-  type MethodKind,
-  type Methods,
-  type Service,
-} from '../contract/service.ts';
+import type { Handlers, Method, MethodKind, Methods, Service } from '../contract/method-types.ts';
+import { builtInPrefix, callKindOf, checkService } from '../contract/service.ts';
 import { withoutInheritance } from '../deadline.ts';
 import { Health, HealthService } from './health.ts';
 import { ReflectionService, reflectionHandlers } from './reflection.ts';
@@ -200,9 +192,6 @@ export class Registry {
     return new Map([...builtIns, ...served(ReflectionService, reflection, [], true)]);
   }
 }
-
-/** Names of built-in services begin so. */
-export const builtInPrefix = 'sidecall.';
 
 /** The methods of a service with their handlers. @throws {TypeError} where one is missing. */
 function served<M extends Methods>(

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Whether the peer's event loop turns, by the protocol's ping: asked for, never a timer of its own, and nothing
 // fails because of an answer that does not come.
+
 import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
-import { fixed } from '../../base/limits.ts';
 import { pause } from '../../base/pause.ts';
 import type { Peer } from '../../base/peer.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
 
 /** What `session.liveness()` tells. */
 export interface Liveness {
@@ -102,7 +103,7 @@ export class Pings {
 
   /** Waits for the ping that is out, or sends one; not where an answer is fresh, since more would be a flood. */
   async #ask(timeoutMs: number | undefined): Promise<void> {
-    const isFresh = nowMs() - this.#answeredAt < fixed.pingIntervalMs;
+    const isFresh = nowMs() - this.#answeredAt < wireLimits.pingIntervalMs;
     if (this.#reason !== undefined || (!this.#isOut && isFresh)) return;
     if (timeoutMs === undefined) {
       const answered = new Promise<void>((resolve) => this.#waiting.add(resolve));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Joins the two halves over one transport: dispatch of frames, windows, GOAWAY, the end.
+
 import { nowMs, setImmediate } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
-import { fixed, ranges, type SessionLimits } from '../../base/limits.ts';
+import { ranges, type SessionLimits } from '../../base/limits.ts';
 import { checkInteger } from '../../base/misuse.ts';
 import { pause } from '../../base/pause.ts';
 import type { Peer } from '../../base/peer.ts';
+import { tuning } from '../../base/tuning.ts';
 import {
   checkPayload,
   emptyHeader,
@@ -15,7 +17,7 @@ import {
   type Header,
   protocol,
   readHeader,
-} from '../../wire/frame.ts';
+} from '../../wire/frame-header.ts';
 import type { ArrivedBlock, FrameReceiver, Transport } from '../../wire/transport.ts';
 import { Caller } from '../calling/caller.ts';
 import { Block } from '../contract/leases.ts';
@@ -188,7 +190,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   }
 
   onIdle(): void {
-    void this.close(fixed.idleCloseMs);
+    void this.close(tuning.idleCloseMs);
   }
 
   stats(): SessionStats {
@@ -233,7 +235,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     // Pieces of messages; first pieces only where another copy would cost more than finding out.
     const isPiece = type === FrameType.fragment;
     const isFirst =
-      bytes >= fixed.placedMinBytes && (type === FrameType.open || type === FrameType.message);
+      bytes >= tuning.placedMinBytes && (type === FrameType.open || type === FrameType.message);
     if (this.state === 'closed' || !(isPiece || isFirst)) return undefined;
     const header = this.#header;
     readHeader(headerBytes, header);
@@ -379,7 +381,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
       case FrameType.method:
         return this.callee.learn(header, payload);
       case FrameType.credit:
-        if (header.generation === 0) return this.#onCredit(header.slot, header.a);
+        if (header.generation === 0) return this.#onCredit(header.slot, header.grantBytes);
         return this.#onStreamFrame(header, payload);
       case FrameType.goaway:
         return this.#onGoaway((header.flags & FrameFlag.end) !== 0);
@@ -389,7 +391,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
       case FrameType.clock:
         if (this.#hasClock) throw protocol('second clock');
         this.#hasClock = true;
-        return this.#clock.onClock(header.a);
+        return this.#clock.onClock(header.sentAt);
       case FrameType.pong:
         if (this.pings.onPong(header.slot)) return;
         throw protocol('pong without a ping');
@@ -428,8 +430,8 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     if (this.#isPeerLeaving) throw protocol('second goaway');
     this.#isPeerLeaving = true;
     // It closes once nothing is under way. If it does not, we do.
-    new IdleWatch(this, fixed.idleCloseMs);
-    new LatestEnd(this, fixed.leavingMaxMs);
+    new IdleWatch(this, tuning.idleCloseMs);
+    new LatestEnd(this, tuning.leavingMaxMs);
     this.#owesGoaway = true;
     this.#drain();
     this.callee.endWatches();

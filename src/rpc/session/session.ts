@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // A session as its users hold it: who is there, call, serve, close.
+
 import type { SidecallError } from '../../base/errors.ts';
 import { ranges } from '../../base/limits.ts';
 import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import { quiet } from '../../base/quiet.ts';
-import { CallKind } from '../../wire/frame.ts';
+import { CallKind } from '../../wire/frame-header.ts';
 import type { Lane } from '../../wire/transport.ts';
-import type { Callable } from '../calling/caller.ts';
-import { type CallTarget, type ClientOptions, makeClient } from '../calling/client.ts';
+import type { CallTarget, MethodCall } from '../calling/call-target.ts';
+import { type ClientOptions, makeClient } from '../calling/client.ts';
 import { SessionTarget } from '../calling/session-target.ts';
 import {
   type AcceptDuplexOptions,
@@ -19,17 +20,12 @@ import {
 } from '../channels/channel.ts';
 import { SessionDuplex } from '../channels/duplex.ts';
 import { checkAccept, checkHalfOpen, openChannel } from '../channels/open-channel.ts';
-import type { CallOptions } from '../contract/call.ts';
+import type { CallOptions } from '../contract/call-options.ts';
 import { bytes, type Codec } from '../contract/codec.ts';
 import { json } from '../contract/json.ts';
 import type { Block } from '../contract/leases.ts';
-import {
-  type Client,
-  checkCodec,
-  type Handlers,
-  type Methods,
-  type Service,
-} from '../contract/service.ts';
+import type { Client, Handlers, Methods, Service } from '../contract/method-types.ts';
+import { checkCodec } from '../contract/service.ts';
 import type { Health } from '../serving/health.ts';
 import type { ServeOptions } from '../serving/registry.ts';
 import type { Liveness } from './pings.ts';
@@ -283,7 +279,7 @@ export class Session implements AsyncDisposable {
 }
 
 /** A method without a contract: JSON. */
-function untyped(name: string, kind: number): Callable {
+function untyped(name: string, kind: number): MethodCall {
   const codec = json<unknown>();
   const response = kind === CallKind.notification ? undefined : codec;
   return { name, kind, request: codec, response, isBulk: false, isIdempotent: false };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What both ends of a channel have in common: two halves, each with an end that the other side answers. It
 // is over when both were answered.
+
 import { SidecallError } from '../../base/errors.ts';
 import { rejected } from '../../base/quiet.ts';
-import { FrameFlag, protocol } from '../../wire/frame.ts';
+import { protocol } from '../../wire/frame-header.ts';
 import type { Watched } from '../idle-timeout.ts';
+import { answerEnd, sendHalfEnd } from '../sending/send-frame.ts';
 import type { SendingStream } from '../sending/send-queue.ts';
 import type { Link } from '../sending/session-shared.ts';
 import type { StreamReader } from './stream-reader.ts';
@@ -23,23 +25,7 @@ export interface ChannelParts {
   readonly onAbort: (error: unknown) => void;
 }
 
-const nothing = new Uint8Array(0);
-const noSizes = { metadataBytes: 0, textBytes: 0 };
 const ignore = (): void => undefined;
-
-/** Queues the end of our half of a stream, behind its messages. */
-export function sendHalfEnd(link: Link, stream: SendingStream, flags: number): void {
-  const { schedule } = link;
-  const header = schedule.header.end(flags, stream.slot, stream.generation, 0, noSizes);
-  schedule.send(stream, header, nothing, nothing, 0);
-}
-
-/** Tells the peer that its end has arrived. Overtakes data: it says nothing of what we still send. */
-export function answerEnd(link: Link, stream: SendingStream, flags: number): void {
-  const { schedule } = link;
-  const { slot, generation } = stream;
-  schedule.sendControl(schedule.header.end(flags | FrameFlag.end, slot, generation, 0, noSizes));
-}
 
 export class ChannelCore implements Watched {
   readonly reader: StreamReader;

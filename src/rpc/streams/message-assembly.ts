@@ -2,7 +2,7 @@
 // A message on its way into its final buffer, and out of it: in pieces, or in a block of the peer's.
 
 import { giveBuffer, takeBuffer } from '../../base/buffer-pool.ts';
-import { protocol } from '../../wire/frame.ts';
+import { protocol } from '../../wire/frame-header.ts';
 import type { ArrivedBlock, LentBytes } from '../../wire/transport.ts';
 import { type Codec, decodeWith } from '../contract/codec.ts';
 import { copiedLease, isLeased, lentLease } from '../contract/leases.ts';

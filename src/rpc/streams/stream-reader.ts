@@ -4,7 +4,7 @@
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { rejected } from '../../base/quiet.ts';
-import { protocol } from '../../wire/frame.ts';
+import { protocol } from '../../wire/frame-header.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
 import { type Codec, decodeWith } from '../contract/codec.ts';
 import { chargeOf, ReceiveCredit, Window } from '../sending/credit.ts';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Whose frame this is, or that it came late. An id is a slot and its generation: slots are reused, so
 // ids never run out, and a frame of an earlier generation is recognised for what it is.
-import { protocol } from '../../wire/frame.ts';
+import { protocol } from '../../wire/frame-header.ts';
 
 /** The generation after this one: 1 to 2^32 - 1, then 1 again; 0 means "never opened". */
 export function nextGeneration(generation: number): number {

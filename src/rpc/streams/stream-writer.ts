@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT
 // The sending half of a stream: a message is admitted when the stream's window, the session's and the send
 // queue have room; until then it waits here, in order.
-import { type Delivered, SidecallError } from '../../base/errors.ts';
+
+import type { Delivered } from '../../base/error-codes.ts';
+import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
-import { fixed } from '../../base/limits.ts';
 import { rejected } from '../../base/quiet.ts';
-import { FrameFlag } from '../../wire/frame.ts';
+import { tuning } from '../../base/tuning.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
+import { FrameFlag } from '../../wire/frame-header.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
 import {
-  Block,
   type Body,
   bodyBytesOf,
   detachedError,
   discard,
   encodeBody,
-  freeValue,
   isDetached,
   queuedBytesOf,
-} from '../contract/leases.ts';
+} from '../contract/encode-message.ts';
+import { Block, freeValue } from '../contract/leases.ts';
 import { chargeOf, SendCredit, Window } from '../sending/credit.ts';
 import type { SendingStream } from '../sending/send-queue.ts';
 import type { Link } from '../sending/session-shared.ts';
@@ -272,17 +274,17 @@ export class StreamWriter implements WaitingPlace {
 
   /** Whatever other streams do, each may have one short message under way. */
   #mayGoBeyond(bodyBytes: number): boolean {
-    return bodyBytes <= fixed.beyondMaxBytes && this.#granted >= this.#beyondUntil;
+    return bodyBytes <= wireLimits.beyondMaxBytes && this.#granted >= this.#beyondUntil;
   }
 
   /** Sends the beginning of what may leave in several messages. */
   #sendPart(waiting: Waiting): boolean {
     const { body } = waiting;
     if (!this.#isDivisible || !(body instanceof Uint8Array)) return false;
-    if (!this.#mayGoBeyond(fixed.beyondMaxBytes) || isDetached(body, waiting.bodyBytes))
+    if (!this.#mayGoBeyond(wireLimits.beyondMaxBytes) || isDetached(body, waiting.bodyBytes))
       return false;
-    const part = body.slice(0, fixed.beyondMaxBytes);
-    waiting.body = body.subarray(fixed.beyondMaxBytes);
+    const part = body.slice(0, wireLimits.beyondMaxBytes);
+    waiting.body = body.subarray(wireLimits.beyondMaxBytes);
     waiting.bodyBytes -= part.byteLength;
     waiting.isBegun = true;
     this.#waitingBytes -= part.byteLength;
@@ -304,7 +306,7 @@ export class StreamWriter implements WaitingPlace {
   #isCopied(body: Body, bodyBytes: number): boolean {
     if (typeof body === 'string' || body instanceof Block || this.#codec.reusesBytes === true)
       return true;
-    return bodyBytes <= fixed.copiedSendMaxBytes;
+    return bodyBytes <= tuning.copiedSendMaxBytes;
   }
 
   #admitWaiting(waiting: Waiting, isBeyond: boolean): void {
@@ -342,8 +344,8 @@ export class StreamWriter implements WaitingPlace {
   }
 
   #wait(body: Body, bodyBytes: number): Promise<void> {
-    if (this.#waiting.length >= fixed.waitingSendsMax) {
-      const words = `${this.#name}: ${fixed.waitingSendsMax} messages already wait on this stream; await send()`;
+    if (this.#waiting.length >= tuning.waitingSendsMax) {
+      const words = `${this.#name}: ${tuning.waitingSendsMax} messages already wait on this stream; await send()`;
       throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words);
     }
     const waiting = new Waiting(keepWaiting(this.#codec, body), bodyBytes);

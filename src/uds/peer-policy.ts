@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Who is at the other end, and the policy that decides whether to talk.
+// The policy that decides whether to talk to a peer.
 import { readFileSync } from 'node:fs';
-import type { NativeAddon } from '../addon/native.ts';
-import { nodeError, SidecallError } from '../base/errors.ts';
-import { checkKeys } from '../base/misuse.ts';
+import { SidecallError } from '../base/errors.ts';
+import { checkKeys, nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
+import { type KnownPeer, ownUid } from './peer-credentials.ts';
 
 /**
  * Which peers are accepted: every field given must match. Where none of `uid`, `gid` and `groups` is
@@ -25,7 +25,9 @@ export interface PeerRules {
 export type PeerPolicy = PeerRules | ((peer: Peer) => boolean | Promise<boolean>);
 
 const ruleNames = ['uid', 'gid', 'groups', 'pid'] as const;
+
 const idMax = 0xffff_fffe;
+
 /** What the kernel shows for an id that has no name in our user namespace. */
 const unmappedUid = readUnmappedUid();
 
@@ -53,36 +55,6 @@ export function checkPolicy(
   }
 }
 
-/** A peer, and whether its process is alive, where the kernel says so. */
-export interface KnownPeer {
-  readonly peer: Peer;
-  readonly isAlive: boolean | undefined;
-}
-
-/**
- * Asks the kernel who is at the other end.
- * @throws {SidecallError} `CREDENTIALS_UNAVAILABLE` where any look-up fails, or whoever connected is
- * gone already.
- */
-export function kernelPeer(
-  native: NativeAddon,
-  fd: number,
-  capturedAt: 'connect' | 'listen' | 'spawn',
-): KnownPeer {
-  try {
-    const { pid, pidIsHint, uid, gid, groups, isAlive } = native.peerCredentials(fd);
-    const origin = capturedAt === 'spawn' ? 'parent' : 'kernel';
-    const peer: Peer = { origin, capturedAt, pid, pidIsHint, uid, gid, groups };
-    if (capturedAt !== 'connect' || isAlive !== false)
-      return { peer: Object.freeze(peer), isAlive };
-  } catch (cause) {
-    const words = `the kernel would not say who the peer is: ${(cause as Error).message}`;
-    throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', words, { cause });
-  }
-  const words = 'the process that connected has ended already';
-  throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', words);
-}
-
 /**
  * Decides. The signal bounds a policy that never settles.
  * @throws {SidecallError} `PEER_DENIED`, saying which rule refused.
@@ -105,20 +77,6 @@ export async function authorize(
 function describePeer(peer: Peer): string {
   if (peer.uid === undefined) return `a peer that only the path vouches for`;
   return `pid ${peer.pid}, uid ${peer.uid}, gid ${peer.gid}`;
-}
-
-/**
- * The number under which is counted what a peer makes us do: its pid; 0 for our own process; or one for all
- * processes of its uid that are not visible here.
- */
-export function ownerOf({ pid = 0, uid = 0 }: Pick<Peer, 'pid' | 'uid'>): number {
-  if (pid === process.pid) return 0;
-  return pid > 0 ? pid : -1 - uid;
-}
-
-/** Our own effective uid, the default of every policy. */
-export function ownUid(): number {
-  return process.geteuid?.() ?? -1;
 }
 
 export function listOf<T>(value: T | readonly T[] | undefined): readonly T[] | undefined {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// The only file that loads the addon. It loads on first use, never at import, and never throws there:
+// without it, helpers still work, and what needs the kernel's word fails closed.
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { SidecallError } from '../base/errors.ts';
+import { version } from '../base/version.ts';
+import type { NativeAddon } from './addon-api.ts';
+import * as load from './requires.cjs';
+
+/** One file that was tried. */
+export interface NativeAttempt {
+  /** What named it: the variable, a build in a checkout of this project, or the file that the package carries. */
+  readonly source: 'SIDECALL_NATIVE' | 'checkout' | 'package';
+  readonly file: string;
+  /** Why it is not used; undefined: it is. */
+  readonly failure: string | undefined;
+}
+
+/** The addon, or why there is none. */
+export type NativeState =
+  | {
+      readonly addon: NativeAddon;
+      readonly file: string;
+      readonly reason: undefined;
+      readonly attempts: readonly NativeAttempt[];
+    }
+  | {
+      readonly addon: undefined;
+      readonly file: undefined;
+      readonly reason: string;
+      readonly attempts: readonly NativeAttempt[];
+    };
+
+let state: NativeState | undefined;
+
+/** Loads the addon once per environment. */
+export function nativeState(): NativeState {
+  state ??= loadFirst();
+  return state;
+}
+
+/** @throws {SidecallError} `ADDON_UNAVAILABLE`, saying what was wanted and why it cannot be had. */
+export function requireNative(wanted: string): NativeAddon {
+  const { addon, reason } = nativeState();
+  if (addon !== undefined) return addon;
+  throw new SidecallError('ERR_SIDECALL_ADDON_UNAVAILABLE', `${wanted} needs the addon: ${reason}`);
+}
+
+interface Candidate {
+  readonly source: NativeAttempt['source'];
+  readonly file: string;
+  readonly open: () => unknown;
+}
+
+/** What a Node must be for the addon and for us; an Electron app sees no `engines`. */
+const nodeMin = [20, 19] as const;
+
+function loadFirst(): NativeState {
+  const override = process.env.SIDECALL_NATIVE || undefined;
+  if (override === 'off') return missing('SIDECALL_NATIVE=off switches it off', []);
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  if (major < nodeMin[0] || (major === nodeMin[0] && minor < nodeMin[1])) {
+    return missing(
+      `this is Node ${process.versions.node}, at least ${nodeMin.join('.')} is needed`,
+      [],
+    );
+  }
+  const attempts: NativeAttempt[] = [];
+  for (const { source, file, open } of candidates(override)) {
+    const { addon, failure } = tryOpen(open);
+    const used = (addon === undefined ? undefined : load.fileOf(addon)) ?? file;
+    attempts.push({ source, file: used, failure });
+    if (addon !== undefined) return { addon, file: used, reason: undefined, attempts };
+  }
+  return missing(attempts.map(({ file, failure }) => `${file}: ${failure}`).join('; '), attempts);
+}
+
+function candidates(override: string | undefined): readonly Candidate[] {
+  if (override !== undefined) {
+    const file = resolve(override);
+    return [{ source: 'SIDECALL_NATIVE', file, open: () => load.fromFile(file) }];
+  }
+  const platform = platformName();
+  const file = `prebuilds/${platform}/sidecall.node`;
+  const prebuilt: Candidate = { source: 'package', file, open: () => openPrebuilt(platform) };
+  const built = checkoutFile();
+  if (built === undefined) return [prebuilt];
+  return [{ source: 'checkout', file: built, open: () => load.fromFile(built) }, prebuilt];
+}
+
+function openPrebuilt(platform: string): unknown {
+  const open = load.prebuilt[platform];
+  if (open !== undefined) return open();
+  const carried = Object.keys(load.prebuilt).join(', ');
+  throw new Error(`the package carries none for ${platform}, only for ${carried}`);
+}
+
+/** undefined: there is none, as in a package that was installed, or in a bundle. */
+function checkoutFile(): string | undefined {
+  try {
+    const file = load.checkoutFile();
+    return existsSync(file) ? file : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function tryOpen(open: () => unknown): {
+  addon: NativeAddon | undefined;
+  failure: string | undefined;
+} {
+  try {
+    const addon = open() as NativeAddon;
+    if (typeof addon?.peerCredentials !== 'function' || typeof addon.openRing !== 'function') {
+      return { addon: undefined, failure: 'it is no addon of sidecall' };
+    }
+    if (addon.version === version) return { addon, failure: undefined };
+    return {
+      addon: undefined,
+      failure: `it is of version ${addon.version}, this package is ${version}`,
+    };
+  } catch (error) {
+    return { addon: undefined, failure: whyNot(error) };
+  }
+}
+
+function missing(reason: string, attempts: readonly NativeAttempt[]): NativeState {
+  return { addon: undefined, file: undefined, reason, attempts };
+}
+
+function whyNot(error: unknown): string {
+  const { code, message } = error as { code?: string; message: string };
+  if (code === 'ERR_DLOPEN_DISABLED')
+    return 'Node was told to load no addons: by --no-addons, or by --permission without --allow-addons';
+  if (code === 'MODULE_NOT_FOUND') return 'there is no such file';
+  return message.split('\n')[0] as string;
+}
+
+/** Platform, architecture and C library. A glibc file loaded on musl fails late and strangely. */
+export function platformName(): string {
+  const libc = process.platform === 'linux' && !hasGlibc() ? '-musl' : '';
+  return `${process.platform}-${process.arch}${libc}`;
+}
+
+/** Other hosts than Node may have none. */
+export function processReport(): { readonly [part: string]: unknown } | undefined {
+  const report = process.report as
+    | (typeof process.report & { excludeNetwork?: boolean })
+    | undefined;
+  if (report === undefined) return undefined;
+  // Without this it may wait for DNS.
+  const before = report.excludeNetwork ?? false;
+  report.excludeNetwork = true;
+  const told = report.getReport() as { readonly [part: string]: unknown };
+  report.excludeNetwork = before;
+  return told;
+}
+
+function hasGlibc(): boolean {
+  const report = processReport() as { header: { glibcVersionRuntime?: string } } | undefined;
+  return report === undefined || report.header.glibcVersionRuntime !== undefined;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// What `sidecall doctor` finds out.
+import type { NativeAttempt } from '../addon/load-addon.ts';
+import type { Peer } from '../base/peer.ts';
+
+/** A question that has the answer yes, or a reason why not. */
+export interface Finding {
+  readonly ok: boolean;
+  readonly reason: string | undefined;
+}
+
+/** A session that two processes of this machine got. */
+export interface LaneFinding extends Finding {
+  readonly lane: string | undefined;
+  readonly laneReason: string | undefined;
+  /** Who vouches for the other side. */
+  readonly origin: Peer['origin'] | undefined;
+}
+
+/** What `sidecall doctor --json` prints. */
+export interface DoctorReport {
+  /** All that this platform should be able to do works. */
+  readonly ok: boolean;
+  readonly sidecall: string;
+  readonly node: string;
+  readonly platform: string;
+  readonly kernel: string;
+  readonly addon: {
+    readonly loaded: boolean;
+    readonly file: string | undefined;
+    readonly reason: string | undefined;
+    readonly tried: readonly NativeAttempt[];
+  };
+  readonly features: {
+    /** Shared memory that can be sealed, for the ring lane. */
+    readonly sealedMemory: Finding;
+    /** Does the kernel give a handle of the peer's process, which no other process can be taken for? */
+    readonly peerPidfd: Finding;
+    /** Does it tell the peer's supplementary groups? */
+    readonly peerGroups: Finding;
+    readonly helpersDieWithParent: Finding;
+  };
+  readonly limits: {
+    readonly openFiles: { readonly soft: string; readonly hard: string } | undefined;
+    readonly socketPathMaxBytes: number;
+  };
+  readonly socketDirectory: Finding & {
+    readonly path: string | undefined;
+    readonly mode: string | undefined;
+    readonly uid: number | undefined;
+    /** Of a path that `listen()` makes by itself. */
+    readonly pathBytes: number | undefined;
+  };
+  readonly lanes: { readonly helper: LaneFinding; readonly path: LaneFinding };
+  readonly selfTest: SelfTest | { readonly ok: false; readonly reason: string };
+  /** What to do about what does not work. */
+  readonly advice: readonly string[];
+}
+
+/** What a second of calls gave. */
+export interface SelfTest {
+  readonly ok: boolean;
+  /** What was wrong; undefined: nothing. */
+  readonly reason: string | undefined;
+  /** Small calls, one after the other, answered and compared. */
+  readonly calls: number;
+  /** Of those calls, in microseconds. */
+  readonly medianUs: number;
+  readonly slowestUs: number;
+  /** Echoed in messages of 1 MB and compared. */
+  readonly megabytes: number;
+  /** Messages of a stream, in order. */
+  readonly streamed: number;
+  /** Round trip to the other event loop. */
+  readonly pingMs: number;
+}

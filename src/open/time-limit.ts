@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// An attempt that has so much time.
+import { clearTimeout, setTimeout } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
+
+/**
+ * Runs one attempt under a deadline of its own, and the caller's signal. `elapsedMs`: time of it that has
+ * passed already.
+ * @throws {SidecallError} `HELLO_TIMEOUT`, or `signal.reason`.
+ */
+export async function withDeadline<T>(
+  what: string,
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+  attempt: (signal: AbortSignal) => Promise<T>,
+  elapsedMs = 0,
+): Promise<T> {
+  const controller = new AbortController();
+  const timer = setTimeout(
+    () => controller.abort(notInTime(what, timeoutMs)),
+    Math.max(0, timeoutMs - elapsedMs),
+  );
+  const onAbort = (): void => controller.abort(signal?.reason);
+  signal?.addEventListener('abort', onAbort);
+  // The attempt owns what it was given, so it runs (and cleans up) even where it is over already.
+  if (signal?.aborted) onAbort();
+  try {
+    return await attempt(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+/** The error of an attempt whose time is over. */
+export function notInTime(what: string, timeoutMs: number): SidecallError {
+  const words = `${what}: not finished within ${timeoutMs} ms`;
+  return new SidecallError('ERR_SIDECALL_HELLO_TIMEOUT', words);
+}

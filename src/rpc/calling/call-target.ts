@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// What calls go to, a session or a helper that outlives its sessions, and what they call there.
+import type { CallOptions } from '../contract/call-options.ts';
+import type { Codec } from '../contract/codec.ts';
+
+/** What is called, and in which codecs. */
+export interface MethodCall {
+  readonly name: string;
+  /** One of `CallKind`. */
+  readonly kind: number;
+  readonly request: Codec<unknown>;
+  /** undefined: nobody waits for an answer. */
+  readonly response: Codec<unknown> | undefined;
+  /** Its messages go behind those of others. */
+  readonly isBulk: boolean;
+  /** It may be run twice. */
+  readonly isIdempotent: boolean;
+}
+
+/** Whoever can call: a session, or a helper that outlives its sessions. */
+export interface CallTarget {
+  /** A call that was lost with its session can be made again on the next one. */
+  readonly outlivesSessions: boolean;
+  call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown>;
+  /** Never throws. */
+  openStream(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall;
+}
+
+export type Step = IteratorResult<unknown, undefined>;
+
+/** What can be done with a call whose requests or responses are streams. */
+export interface StreamCall {
+  /** Settles when the call is over: with the answer, where there is one. A rejection is never unhandled. */
+  readonly promise: Promise<unknown>;
+  /** Bytes that wait here: those to be admitted, and those to be taken. */
+  readonly queuedBytes: number;
+  next(): Promise<Step>;
+  /** Reads no more, which ends the call quietly. */
+  stop(): void;
+  send(value: unknown): Promise<void>;
+  /** Ends the requests. Resolves when the peer has all of them. */
+  end(): Promise<void>;
+  cancel(reason: unknown): void;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Requests of the peer's that wait to be started, and what is known of the answers of their methods.
+import type { WaitingPlace, WaitReason } from '../stalls.ts';
+import type { Served } from './registry.ts';
+
+/** A call that can wait. */
+interface Waiting {
+  /** Takes the call from where it waits; undefined: it does not wait. */
+  unpark: (() => void) | undefined;
+}
+
+/** A request that is whole, or a stream of them. */
+export interface Request {
+  readonly served: Served;
+  readonly value: unknown;
+}
+
+/** A request that waits to be started. */
+interface Parked<Call> {
+  readonly call: Call;
+  readonly request: Request;
+}
+
+/** Requests that wait for one reason, in their order. */
+export class WaitingRequests<Call extends Waiting> implements WaitingPlace {
+  readonly waitReason: WaitReason;
+  // A Set: a call that is over is taken out of the middle, and nothing of it stays.
+  readonly #entries = new Set<Parked<Call>>();
+  departed = 0;
+
+  constructor(waitReason: WaitReason) {
+    this.waitReason = waitReason;
+  }
+
+  get waiting(): number {
+    return this.#entries.size;
+  }
+
+  push(call: Call, request: Request): void {
+    const parked: Parked<Call> = { call, request };
+    this.#entries.add(parked);
+    call.unpark = () => {
+      call.unpark = undefined; // it holds the request
+      if (this.#entries.delete(parked)) this.departed += 1;
+    };
+  }
+
+  /** The first one, which does not wait any longer. */
+  shift(): Parked<Call> | undefined {
+    for (const first of this.#entries) {
+      first.call.unpark?.();
+      return first;
+    }
+    return undefined;
+  }
+
+  clear(): void {
+    this.#entries.clear();
+  }
+}
+
+/** What is known of the answers of one method in this session. */
+export class MethodLoad<Call extends Waiting> {
+  readonly parked = new WaitingRequests<Call>('answers-expected');
+  running = 0;
+  /** Bytes of an answer by those before, the largest of late; undefined: there was none yet. */
+  expectedBytes: number | undefined;
+  /** Handlers that may run beyond the number that always may, since nothing else moved. */
+  extra = 0;
+
+  get reservedBytes(): number {
+    return this.running * (this.expectedBytes ?? 0);
+  }
+
+  note(bytes: number): void {
+    const before = this.expectedBytes ?? 0;
+    this.expectedBytes = bytes >= before ? bytes : before + (bytes - before) / 8;
+  }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Who is at the other end, as the kernel says.
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { SidecallError } from '../base/errors.ts';
+import type { Peer } from '../base/peer.ts';
+
+/** A peer, and whether its process is alive, where the kernel says so. */
+export interface KnownPeer {
+  readonly peer: Peer;
+  readonly isAlive: boolean | undefined;
+}
+
+/**
+ * Asks the kernel who is at the other end.
+ * @throws {SidecallError} `CREDENTIALS_UNAVAILABLE` where any look-up fails, or whoever connected is
+ * gone already.
+ */
+export function kernelPeer(
+  native: NativeAddon,
+  fd: number,
+  capturedAt: 'connect' | 'listen' | 'spawn',
+): KnownPeer {
+  try {
+    const { pid, pidIsHint, uid, gid, groups, isAlive } = native.peerCredentials(fd);
+    const origin = capturedAt === 'spawn' ? 'parent' : 'kernel';
+    const peer: Peer = { origin, capturedAt, pid, pidIsHint, uid, gid, groups };
+    if (capturedAt !== 'connect' || isAlive !== false)
+      return { peer: Object.freeze(peer), isAlive };
+  } catch (cause) {
+    const words = `the kernel would not say who the peer is: ${(cause as Error).message}`;
+    throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', words, { cause });
+  }
+  const words = 'the process that connected has ended already';
+  throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', words);
+}
+
+/**
+ * The number under which is counted what a peer makes us do: its pid; 0 for our own process; or one for all
+ * processes of its uid that are not visible here.
+ */
+export function ownerOf({ pid = 0, uid = 0 }: Pick<Peer, 'pid' | 'uid'>): number {
+  if (pid === process.pid) return 0;
+  return pid > 0 ? pid : -1 - uid;
+}
+
+/** Our own effective uid, the default of every policy. */
+export function ownUid(): number {
+  return process.geteuid?.() ?? -1;
+}

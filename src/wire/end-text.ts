@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+// The text of an `end` frame: why a call or a channel failed, as the peer says it.
+import { isUtf8 } from 'node:buffer';
+import { protocol } from './frame-header.ts';
+
+/** The text that `bytes` hold. @throws {SidecallError} `PROTOCOL` for bytes that are no UTF-8. */
+export function endText(bytes: Uint8Array): string {
+  if (!isUtf8(bytes)) throw protocol('end whose text is no UTF-8');
+  return Buffer.from(bytes).toString('utf8');
+}

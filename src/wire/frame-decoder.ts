@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// Frames out of a byte stream.
+
+import { SidecallError } from '../base/errors.ts';
+import { wireLimits } from '../base/wire-limits.ts';
+import { frameMaxBytes, headerBytes, protocol, readU32 } from './frame-header.ts';
+/** What a {@link FrameDecoder} gives out. */
+export interface FrameSink {
+  onFrame(header: Uint8Array, payload: Uint8Array): void;
+  placeFor(header: Uint8Array, bytes: number): Uint8Array | undefined;
+}
+
+const lengthBytes = 4;
+const nothing = new Uint8Array(0);
+
+/**
+ * Frames out of a byte stream: u32 length, then header and payload. Fed with whatever a read gave;
+ * a frame that lies whole in one read is handed out as a view of it.
+ */
+export class FrameDecoder {
+  readonly #sink: FrameSink;
+  readonly #isStopped: () => boolean;
+  // Length and header of a frame whose beginning was cut: at most 4 + 120 bytes.
+  readonly #head = new Uint8Array(lengthBytes + wireLimits.frameHeaderMaxBytes);
+  #headFilled = 0;
+  // Payload of a frame whose payload was cut.
+  #payload: Uint8Array | undefined;
+  #payloadFilled = 0;
+  #scratch: Uint8Array | undefined;
+  #chunk: Uint8Array | undefined;
+  #next = 0;
+
+  /** `isStopped`: asked before each frame, since a frame can end the session that it belongs to. */
+  constructor(sink: FrameSink, isStopped: () => boolean) {
+    this.#sink = sink;
+    this.#isStopped = isStopped;
+  }
+
+  /** While a frame is handed out: what follows it in the same chunk. Whole frames, if the chunk is. */
+  get rest(): Uint8Array | undefined {
+    return this.#chunk?.subarray(this.#next);
+  }
+
+  /** True in the middle of a frame: an end here lost something. */
+  get isMidFrame(): boolean {
+    return this.#headFilled > 0;
+  }
+
+  /**
+   * Returns how many bytes it took before it was stopped.
+   * @throws {SidecallError} `PROTOCOL` or `FRAME_TOO_LARGE`; then the decoder is not to be used again.
+   */
+  push(chunk: Uint8Array): number {
+    let at = 0;
+    this.#chunk = chunk;
+    while (at < chunk.byteLength && !this.#isStopped()) {
+      at = this.#headFilled > 0 ? this.#resume(chunk, at) : this.#begin(chunk, at);
+    }
+    this.#chunk = undefined;
+    return at;
+  }
+
+  /** At a frame boundary: the common case is a whole frame, handed out without a copy. */
+  #begin(chunk: Uint8Array, at: number): number {
+    const available = chunk.byteLength - at;
+    if (available > lengthBytes) {
+      const size = headerBytes(chunk[at + lengthBytes] as number);
+      const frameBytes = checkLength(readU32(chunk, at), size);
+      if (available >= lengthBytes + frameBytes) {
+        const start = at + lengthBytes;
+        const header = chunk.subarray(start, start + size);
+        const end = start + frameBytes;
+        const payload = size === frameBytes ? nothing : chunk.subarray(start + size, end);
+        this.#next = end;
+        this.#sink.onFrame(header, payload);
+        return end;
+      }
+    }
+    return this.#resume(chunk, at);
+  }
+
+  #resume(chunk: Uint8Array, start: number): number {
+    let at = start;
+    if (this.#payload === undefined) {
+      at = this.#fillHead(chunk, at);
+      if (this.#payload === undefined) return at;
+    }
+    const payload: Uint8Array = this.#payload;
+    const count = Math.min(payload.byteLength - this.#payloadFilled, chunk.byteLength - at);
+    payload.set(chunk.subarray(at, at + count), this.#payloadFilled);
+    this.#payloadFilled += count;
+    if (this.#payloadFilled === payload.byteLength) this.#finish(payload);
+    return at + count;
+  }
+
+  /** Takes length and header; once they are whole, finds a place for the payload. */
+  #fillHead(chunk: Uint8Array, start: number): number {
+    let at = start;
+    for (;;) {
+      const wanted = this.#headWanted();
+      const count = Math.min(wanted - this.#headFilled, chunk.byteLength - at);
+      this.#head.set(chunk.subarray(at, at + count), this.#headFilled);
+      this.#headFilled += count;
+      at += count;
+      if (this.#headFilled < wanted) return at;
+      if (wanted > lengthBytes + 1) break;
+    }
+    const size = headerBytes(this.#head[lengthBytes] as number);
+    const payloadBytes = checkLength(readU32(this.#head, 0), size) - size;
+    const header = this.#head.subarray(lengthBytes, lengthBytes + size);
+    this.#payloadFilled = 0;
+    this.#payload = this.#sink.placeFor(header, payloadBytes) ?? this.#scratchOf(payloadBytes);
+    if (payloadBytes === 0) this.#finish(this.#payload);
+    return at;
+  }
+
+  /** Bytes of length and header to collect: the type byte comes first and tells the rest. */
+  #headWanted(): number {
+    if (this.#headFilled <= lengthBytes) return lengthBytes + 1;
+    const size = headerBytes(this.#head[lengthBytes] as number);
+    checkLength(readU32(this.#head, 0), size);
+    return lengthBytes + size;
+  }
+
+  #finish(payload: Uint8Array): void {
+    const size = headerBytes(this.#head[lengthBytes] as number);
+    const header = this.#head.subarray(lengthBytes, lengthBytes + size);
+    this.#payload = undefined;
+    this.#headFilled = 0;
+    // An idle session keeps no large buffer; the view in `payload` lives on until it was handed out.
+    if (this.#scratch !== undefined && this.#scratch.byteLength > 8192) this.#scratch = undefined;
+    this.#sink.onFrame(header, payload);
+  }
+
+  #scratchOf(bytes: number): Uint8Array {
+    if (bytes === 0) return nothing;
+    if (this.#scratch === undefined || this.#scratch.byteLength < bytes) {
+      this.#scratch = Buffer.allocUnsafeSlow(Math.max(bytes, 4096));
+    }
+    return this.#scratch.subarray(0, bytes);
+  }
+}
+
+function checkLength(frameBytes: number, size: number): number {
+  if (frameBytes > frameMaxBytes) {
+    const words = `the peer announced a frame of ${frameBytes} bytes; the most is ${frameMaxBytes}`;
+    throw new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', words);
+  }
+  if (size === 0) throw protocol('frame of unknown type');
+  if (frameBytes < size) throw protocol('frame shorter than its header');
+  return frameBytes;
+}

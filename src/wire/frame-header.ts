@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+// The headers of frames: the types, their flags and fields, and the bytes of each. docs/protocol.md draws them.
+
+import { SidecallError } from '../base/errors.ts';
+import { wireLimits } from '../base/wire-limits.ts';
+
+/** First byte of a frame. */
+export const FrameType = {
+  method: 1,
+  open: 2,
+  message: 3,
+  fragment: 4,
+  headers: 5,
+  end: 6,
+  reset: 7,
+  credit: 8,
+  goaway: 9,
+  ping: 10,
+  pong: 11,
+  clock: 12,
+} as const;
+
+/** Second byte, a set of bits. */
+export const FrameFlag = {
+  /** The sender of this frame opened its stream. */
+  fromOpener: 1,
+  /** The sender's half ends with this message; on an `end` or a goaway: it answers one. */
+  end: 2,
+  /** A message of a stream: it counts in the stream's window and in that of all streams. */
+  streamed: 4,
+  /** A message of a stream that counts in the stream's window only: the window of all streams is used up. */
+  beyond: 8,
+} as const;
+
+/** What an opened stream is. */
+export const CallKind = {
+  unary: 1,
+  notification: 2,
+  serverStream: 3,
+  clientStream: 4,
+  bidi: 5,
+  channel: 6,
+  duplex: 7,
+} as const;
+
+/** The opener sends a stream of messages: `open` carries none. */
+export function sendsMany(kind: number): boolean {
+  return kind >= CallKind.clientStream;
+}
+
+/** The other side sends a stream of messages. */
+export function receivesMany(kind: number): boolean {
+  return kind === CallKind.serverStream || kind >= CallKind.bidi;
+}
+
+/** Why a stream was reset, on the wire. */
+export const ResetReason = {
+  cancelled: 1,
+  deadlineExceeded: 2,
+  limitStreams: 3,
+  goingAway: 4,
+} as const;
+
+/** `timeoutMs` of a call that has none. */
+export const noTimeout = 0xffff_ffff;
+
+/** Added to the bytes of a name that stands in its `open`, in place of a number. */
+export const inlineName = 0x8000_0000;
+
+/** Windows that a session has in each direction. */
+const sessionWindows = 4;
+
+/** Header bytes by type; 0: no such type. */
+const headerBytesOf = [0, 12, 36, 16, 12, 12, 20, 12, 16, 12, 12, 12, 16] as const;
+const flagsOf = [0, 0, 3, 15, 1, 1, 3, 1, 1, 2, 0, 0, 0] as const;
+
+/** Largest frame on any lane. */
+export const frameMaxBytes = wireLimits.fragmentBytes + wireLimits.frameHeaderMaxBytes;
+
+/** Header bytes of a frame by its first byte, or 0 where there is no such type. */
+export function headerBytes(type: number): number {
+  return headerBytesOf[type] ?? 0;
+}
+
+/** A little-endian u32; `at` is inside `bytes`. */
+export function readU32(bytes: Uint8Array, at: number): number {
+  return (
+    ((bytes[at] as number) |
+      ((bytes[at + 1] as number) << 8) |
+      ((bytes[at + 2] as number) << 16) |
+      ((bytes[at + 3] as number) << 24)) >>>
+    0
+  );
+}
+
+export function writeU32(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = value;
+  bytes[at + 1] = value >>> 8;
+  bytes[at + 2] = value >>> 16;
+  bytes[at + 3] = value >>> 24;
+}
+
+/** Writes headers into one buffer that it keeps: a transport copies them before `trySend` returns. */
+export class HeaderWriter {
+  readonly #bytes = new Uint8Array(wireLimits.frameHeaderMaxBytes);
+  readonly #views = headerBytesOf.map((size) => this.#bytes.subarray(0, size));
+
+  method(number: number): Uint8Array {
+    return this.#base(FrameType.method, 0, 0, number, 0);
+  }
+
+  open(open: {
+    kind: number;
+    slot: number;
+    generation: number;
+    method: number;
+    timeoutMs: number;
+    metadataBytes: number;
+    messageBytes: number;
+    windowBytes: number;
+    sentAt: number;
+  }): Uint8Array {
+    const flags = sendsMany(open.kind)
+      ? FrameFlag.fromOpener
+      : FrameFlag.fromOpener | FrameFlag.end;
+    const bytes = this.#base(FrameType.open, flags, open.kind, open.slot, open.generation);
+    writeU32(bytes, 12, open.method);
+    writeU32(bytes, 16, open.timeoutMs);
+    writeU32(bytes, 20, open.metadataBytes);
+    writeU32(bytes, 24, open.messageBytes);
+    writeU32(bytes, 28, open.windowBytes);
+    writeU32(bytes, 32, open.sentAt);
+    return bytes;
+  }
+
+  message(flags: number, slot: number, generation: number, messageBytes: number): Uint8Array {
+    const bytes = this.#base(FrameType.message, flags, 0, slot, generation);
+    writeU32(bytes, 12, messageBytes);
+    return bytes;
+  }
+
+  fragment(flags: number, slot: number, generation: number): Uint8Array {
+    return this.#base(FrameType.fragment, flags, 0, slot, generation);
+  }
+
+  headers(slot: number, generation: number): Uint8Array {
+    return this.#base(FrameType.headers, 0, 0, slot, generation);
+  }
+
+  /** `flags` {@link FrameFlag.end}: the peer's end has arrived. */
+  end(
+    flags: number,
+    slot: number,
+    generation: number,
+    status: number,
+    sizes: { metadataBytes: number; textBytes: number },
+  ): Uint8Array {
+    const bytes = this.#base(FrameType.end, flags, status, slot, generation);
+    writeU32(bytes, 12, sizes.metadataBytes);
+    writeU32(bytes, 16, sizes.textBytes);
+    return bytes;
+  }
+
+  reset(flags: number, slot: number, generation: number, reason: number): Uint8Array {
+    return this.#base(FrameType.reset, flags, reason, slot, generation);
+  }
+
+  /** For a window of the session by its number (generation 0), or for one stream. */
+  credit(flags: number, slot: number, generation: number, bytesGranted: number): Uint8Array {
+    const bytes = this.#base(FrameType.credit, flags, 0, slot, generation);
+    writeU32(bytes, 12, bytesGranted);
+    return bytes;
+  }
+
+  /** `flags` {@link FrameFlag.end}: the answer to the peer's goaway. */
+  goaway(flags: number): Uint8Array {
+    return this.#base(FrameType.goaway, flags, 0, 0, 0);
+  }
+
+  ping(token: number): Uint8Array {
+    return this.#base(FrameType.ping, 0, 0, token, 0);
+  }
+
+  pong(token: number): Uint8Array {
+    return this.#base(FrameType.pong, 0, 0, token, 0);
+  }
+
+  /** `milliseconds`: the sender's monotonic clock, its low 32 bits. */
+  clock(milliseconds: number): Uint8Array {
+    const bytes = this.#base(FrameType.clock, 0, 0, 0, 0);
+    writeU32(bytes, 12, milliseconds);
+    return bytes;
+  }
+
+  #base(type: number, flags: number, detail: number, slot: number, generation: number): Uint8Array {
+    const bytes = this.#views[type] as Uint8Array;
+    bytes[0] = type;
+    bytes[1] = flags;
+    bytes[2] = detail;
+    bytes[3] = detail >>> 8;
+    writeU32(bytes, 4, slot);
+    writeU32(bytes, 8, generation);
+    return bytes;
+  }
+}
+
+/** A header taken apart. The fields behind the first four belong to the types that they name; in others they mean nothing. */
+export interface Header {
+  type: number;
+  flags: number;
+  /** Stream slot; number of a `method`; window of a `credit`; token of a `ping` and `pong`. */
+  slot: number;
+  /** Generation of the stream; 0 where the frame belongs to none. */
+  generation: number;
+  /** `open`: one of {@link CallKind}. */
+  kind: number;
+  /** `end`: a status by its number. */
+  status: number;
+  /** `reset`: one of {@link ResetReason}. */
+  reason: number;
+  /** `open`: number of the method, or {@link inlineName} and the bytes of its name. */
+  method: number;
+  /** `open`: what is left of the call's time, or {@link noTimeout}. */
+  timeoutMs: number;
+  /** `open` and `end`: bytes of the metadata. */
+  metadataBytes: number;
+  /** `open` and `message`: bytes of the whole message. */
+  messageBytes: number;
+  /** `open`: bytes of a stream that may be sent before credit comes; 0: what the hello said. */
+  windowBytes: number;
+  /** `open` and `clock`: the sender's monotonic clock in milliseconds, its low 32 bits. */
+  sentAt: number;
+  /** `end`: bytes of the text. */
+  textBytes: number;
+  /** `credit`: bytes that may be sent beside those before. */
+  grantBytes: number;
+}
+
+/** For {@link readHeader}. */
+export function emptyHeader(): Header {
+  return {
+    type: 0,
+    flags: 0,
+    slot: 0,
+    generation: 0,
+    kind: 0,
+    status: 0,
+    reason: 0,
+    method: 0,
+    timeoutMs: 0,
+    metadataBytes: 0,
+    messageBytes: 0,
+    windowBytes: 0,
+    sentAt: 0,
+    textBytes: 0,
+    grantBytes: 0,
+  };
+}
+
+/**
+ * Takes a header apart into `into`, which the caller keeps: no object per frame.
+ * @throws {SidecallError} `PROTOCOL` for an unknown type, wrong size, unknown flags, or a field that
+ * must be zero and is not.
+ */
+export function readHeader(bytes: Uint8Array, into: Header): void {
+  const type = bytes[0] as number;
+  const size = headerBytes(type);
+  if (size === 0 || bytes.byteLength !== size) throw protocol(`frame of unknown type ${type}`);
+  into.type = type;
+  into.flags = bytes[1] as number;
+  into.slot = readU32(bytes, 4);
+  into.generation = readU32(bytes, 8);
+  checkFlags(type, into.flags);
+  readFields(bytes, type, into);
+  if (type === FrameType.credit) checkCredit(into);
+  else if (type > FrameType.credit || type === FrameType.method) checkOfNoStream(into);
+}
+
+/** The fields behind the first four. */
+function readFields(bytes: Uint8Array, type: number, into: Header): void {
+  const detail = (bytes[2] as number) | ((bytes[3] as number) << 8);
+  switch (type) {
+    case FrameType.open:
+      into.kind = detail;
+      into.method = readU32(bytes, 12);
+      into.timeoutMs = readU32(bytes, 16);
+      into.metadataBytes = readU32(bytes, 20);
+      into.messageBytes = readU32(bytes, 24);
+      into.windowBytes = readU32(bytes, 28);
+      into.sentAt = readU32(bytes, 32);
+      return;
+    case FrameType.end:
+      into.status = detail;
+      into.metadataBytes = readU32(bytes, 12);
+      into.textBytes = readU32(bytes, 16);
+      return;
+    case FrameType.reset:
+      into.reason = detail;
+      return;
+    case FrameType.message:
+      into.messageBytes = readU32(bytes, 12);
+      break;
+    case FrameType.credit:
+      into.grantBytes = readU32(bytes, 12);
+      break;
+    case FrameType.clock:
+      into.sentAt = readU32(bytes, 12);
+      break;
+  }
+  if (detail !== 0) throw protocol('frame with a reserved field set');
+}
+
+function checkFlags(type: number, flags: number): void {
+  const isBeyond = (flags & FrameFlag.beyond) !== 0;
+  const isKnown = (flags & ~(flagsOf[type] as number)) === 0;
+  if (isKnown && (!isBeyond || (flags & FrameFlag.streamed) !== 0)) return;
+  throw protocol('frame with unknown flags');
+}
+
+function checkCredit({ generation, slot, flags }: Header): void {
+  if (generation !== 0 || (slot < sessionWindows && flags === 0)) return;
+  throw protocol('credit for no window');
+}
+
+/** Frames of the session have no generation; goaway and clock have no number either. */
+function checkOfNoStream({ type, generation, slot }: Header): void {
+  const hasNumber = type !== FrameType.goaway && type !== FrameType.clock;
+  if (generation === 0 && (hasNumber || slot === 0)) return;
+  throw protocol('frame with a reserved field set');
+}
+
+/** @throws {SidecallError} `PROTOCOL` for a payload behind a frame that has none. */
+export function checkPayload(type: number, payloadBytes: number): void {
+  if (type >= FrameType.reset && payloadBytes > 0) throw protocol('payload behind a frame of none');
+}
+
+/** The answer to a peer that breaks the rules. */
+export function protocol(what: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_PROTOCOL', `the peer sent a ${what}`);
+}

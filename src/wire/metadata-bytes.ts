@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// The bytes of key-values: u16 key length, key, u32 value length, value, repeated.
+
+import { isUtf8 } from 'node:buffer';
+import { SidecallError } from '../base/errors.ts';
+import type { Metadata } from '../base/metadata.ts';
+import { nodeError } from '../base/misuse.ts';
+import { wireLimits } from '../base/wire-limits.ts';
+
+const keyPattern = /^[a-z0-9_.-]{1,256}$/;
+const none = new Uint8Array(0);
+const noEntries: Metadata = Object.freeze(Object.create(null) as Metadata);
+
+/**
+ * Bytes of `metadata`.
+ * @throws {TypeError} for what is no plain object, a key that is not lower case ASCII, or a value of the wrong type.
+ * @throws {SidecallError} `MESSAGE_TOO_LARGE` above `maxBytes` or 64 entries.
+ */
+export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number): Uint8Array {
+  if (metadata === undefined) return none;
+  checkPlain(metadata);
+  const keys = Object.keys(metadata);
+  if (keys.length === 0) return none;
+  if (keys.length > wireLimits.metadataEntriesMax) throw tooLarge(keys.length, undefined, maxBytes);
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for (const key of keys) {
+    const value = encodeValue(key, metadata[key]);
+    const head = Buffer.allocUnsafe(2 + key.length + 4);
+    head.writeUInt16LE(key.length, 0);
+    head.write(key, 2, 'latin1');
+    head.writeUInt32LE(value.byteLength, 2 + key.length);
+    parts.push(head, value);
+    bytes += head.byteLength + value.byteLength;
+  }
+  if (bytes <= maxBytes) return Buffer.concat(parts);
+  throw tooLarge(keys.length, bytes, maxBytes);
+}
+
+function tooLarge(entries: number, bytes: number | undefined, maxBytes: number): SidecallError {
+  const size = bytes === undefined ? '' : ` and ${bytes} bytes`;
+  const words = `metadata of ${entries} entries${size} exceeds what the peer takes: ${wireLimits.metadataEntriesMax} entries, ${maxBytes} bytes`;
+  return new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
+}
+
+/**
+ * The key-values in `bytes`, without a prototype.
+ * @throws {SidecallError} `PROTOCOL` for what no correct peer sends.
+ */
+export function decodeMetadata(bytes: Uint8Array): Metadata {
+  if (bytes.byteLength === 0) return noEntries;
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const metadata = Object.create(null) as Record<string, string | Uint8Array>;
+  let at = 0;
+  let entries = 0;
+  const take = (count: number): Buffer => {
+    if (count > view.byteLength - at) throw broken('an entry runs past the end');
+    at += count;
+    return view.subarray(at - count, at);
+  };
+  while (at < view.byteLength) {
+    entries += 1;
+    if (entries > wireLimits.metadataEntriesMax) throw broken('more than 64 entries');
+    const key = take(take(2).readUInt16LE(0)).toString('latin1');
+    if (!keyPattern.test(key)) throw broken('a key that is not lower case ASCII');
+    if (key in metadata) throw broken('a key twice');
+    const value = take(take(4).readUInt32LE(0));
+    const isText = !key.endsWith('-bin');
+    if (isText && !isUtf8(value)) throw broken('a value that is no UTF-8');
+    metadata[key] = isText ? value.toString('utf8') : new Uint8Array(value);
+  }
+  return metadata;
+}
+
+/** A Map has no keys of its own, a string has one per letter: both would be lost in silence. */
+function checkPlain(metadata: unknown): void {
+  if (typeof metadata === 'object' && metadata !== null) {
+    const prototype: unknown = Object.getPrototypeOf(metadata);
+    if (prototype === null || prototype === Object.prototype) return;
+  }
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'metadata must be a plain object');
+}
+
+function encodeValue(key: string, value: unknown): Buffer {
+  if (!keyPattern.test(key)) {
+    const isUpper = typeof key === 'string' && keyPattern.test(key.toLowerCase());
+    const advice = isUpper ? `: write '${key.toLowerCase()}'` : '';
+    const words = `metadata key '${key}' must be 1 to 256 of a-z 0-9 _ . -${advice}`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  }
+  if (key.endsWith('-bin')) {
+    if (value instanceof Uint8Array) return Buffer.from(value);
+    const words = `metadata '${key}' must be a Uint8Array because its key ends in -bin`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+  }
+  if (typeof value === 'string') return Buffer.from(value, 'utf8');
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `metadata '${key}' must be a string`);
+}
+
+function broken(what: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_PROTOCOL', `metadata with ${what}`);
+}
