@@ -10,7 +10,7 @@ export { type Helper, type SpawnOptions, spawnHelper } from './helper/spawn-help
 export type { RestartOptions } from './helper/supervisor.ts';
 export { type ConnectOptions, connect } from './rendezvous/connect.ts';
 export {
-  type DoorOptions,
+  type ListenBaseOptions,
   type ListenOptions,
   listen,
   type PlainListenOptions,

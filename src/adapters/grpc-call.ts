@@ -16,7 +16,7 @@ import {
 } from '@grpc/grpc-js';
 import { setImmediate } from '../base/clock.ts';
 import { statuses } from '../base/error-codes.ts';
-import { wordsOf } from '../base/error-text.ts';
+import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
 import { checkLimits, ranges, sessionRanges } from '../base/limits.ts';
@@ -205,7 +205,7 @@ export class CallBridge {
 
   /** The caller learns that it failed, and whoever runs this why. */
   #unsayable(cause: unknown): GrpcFailure {
-    const words = `${this.#call.getPath().slice(1)}: gRPC cannot carry what the handler said: ${wordsOf(cause)}`;
+    const words = `${this.#call.getPath().slice(1)}: gRPC cannot carry what the handler said: ${errorText(cause)}`;
     const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
     const method = this.#call.getPath().slice(1);
     emitEvent(this.#parts.onEvent, { type: 'handler-failed', error, peer: undefined, method });
@@ -221,7 +221,7 @@ export class CallBridge {
     if (!SidecallError.is(error)) {
       return {
         code: statusNumbers.INVALID_ARGUMENT,
-        details: sayableText(wordsOf(error)),
+        details: sayableText(errorText(error)),
         metadata,
       };
     }

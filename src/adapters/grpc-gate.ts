@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Who calls from off this machine, as the application decides, within what can be believed.
 import type { PeerCertificate } from 'node:tls';
-import { wordsOf } from '../base/error-text.ts';
+import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
 import type { Metadata } from '../base/metadata.ts';
@@ -67,7 +67,7 @@ export class GrpcGate {
       refusal = whyNot(identity, caller);
     } catch (error) {
       if (RpcError.is(error)) throw error;
-      throw this.#refuse(caller, `authenticate failed: ${wordsOf(error)}`, error);
+      throw this.#refuse(caller, `authenticate failed: ${errorText(error)}`, error);
     }
     if (refusal !== undefined) throw this.#refuse(caller, refusal, undefined);
     const { origin, name } = identity as GrpcIdentity;
@@ -76,8 +76,8 @@ export class GrpcGate {
 
   /** The caller learns nothing of why. */
   #refuse({ method, address }: GrpcCaller, why: string, cause: unknown): RpcError {
-    const words = `${method} from ${address}: ${why}`;
-    const error = new SidecallError('ERR_SIDECALL_PEER_DENIED', words, { cause });
+    const text = `${method} from ${address}: ${why}`;
+    const error = new SidecallError('ERR_SIDECALL_PEER_DENIED', text, { cause });
     emitEvent(this.#onEvent, { type: 'refused', error, peer: undefined });
     return new RpcError('unauthenticated', 'who are you?');
   }

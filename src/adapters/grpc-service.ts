@@ -23,8 +23,8 @@ export function definitionOf(service: Service): ServiceDefinition {
   const entries = Object.entries(service.methods).map(([member, { kind }]) => {
     const wireName = service.wireName(member);
     if (kind === 'notification' || !/^[\w.]+\/\w+$/.test(wireName)) {
-      const words = `serveGrpc(): '${wireName}' is no method of gRPC; contracts come from protobufService()`;
-      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+      const text = `serveGrpc(): '${wireName}' is no method of gRPC; contracts come from protobufService()`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
     }
     const definition = {
       path: `/${wireName}`,

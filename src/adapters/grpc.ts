@@ -44,9 +44,9 @@ export async function attachListener(server: Server, listener: PlainListener): P
     !(listener instanceof PlainListener) ||
     typeof server?.createConnectionInjector !== 'function'
   ) {
-    const words =
+    const text =
       "attachListener(server, listener) needs a grpc.Server of @grpc/grpc-js 1.14 and a listener of listen({ protocol: 'plain' })";
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   // The door has authenticated them: nothing more is asked on the connection itself.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -118,9 +118,9 @@ export function serveGrpc<M extends Methods>(
     'onEvent',
   ]);
   if (typeof options?.authenticate !== 'function') {
-    const words =
+    const text =
       'serveGrpc() needs options.authenticate: off this machine no kernel says who calls';
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   if (!(server instanceof Server) && typeof (server as Server)?.addService !== 'function') {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'serveGrpc() needs a grpc.Server');

@@ -146,8 +146,8 @@ async function openOnce(
     if (done !== true && (value as { method?: unknown } | null)?.method === ready.method) {
       return channel;
     }
-    const words = `the other end of the channel '${name}' did not begin with ${ready.method}`;
-    throw new SidecallError('ERR_SIDECALL_PROTOCOL', words);
+    const text = `the other end of the channel '${name}' did not begin with ${ready.method}`;
+    throw new SidecallError('ERR_SIDECALL_PROTOCOL', text);
   } catch (error) {
     channel.cancel(error);
     throw error;
@@ -259,6 +259,6 @@ class LineWriter extends AbstractMessageWriter implements MessageWriter {
   }
 }
 
-function wrong(words: string): TypeError {
-  return nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+function wrong(text: string): TypeError {
+  return nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
 }

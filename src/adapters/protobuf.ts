@@ -118,8 +118,8 @@ class CopyingReader extends protobufjs.BufferReader {
  */
 export function protobuf<T, Input = T>(type: MessageType<T, Input>): Codec<T, Input> {
   if (typeof type?.encode !== 'function' || typeof type.decode !== 'function') {
-    const words = 'protobuf() needs a message type of protobufjs, with encode() and decode()';
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+    const text = 'protobuf() needs a message type of protobufjs, with encode() and decode()';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   let takesOurs: boolean | undefined;
   return {
@@ -318,6 +318,6 @@ function camelCase(name: string): string {
   return joined.charAt(0).toLowerCase() + joined.slice(1);
 }
 
-function wrong(words: string): TypeError {
-  return nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+function wrong(text: string): TypeError {
+  return nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
 }

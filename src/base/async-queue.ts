@@ -2,7 +2,7 @@
 // Sessions, or plain connections, that wait for whoever iterates; bounded by the limit of their listener.
 
 /** What a listener lets in. */
-export class GuestQueue<G extends { onTaken?(): void }> {
+export class AsyncQueue<G extends { onTaken?(): void }> {
   #waiting: G[] = [];
   readonly #readers: ((next: IteratorResult<G, undefined>) => void)[] = [];
   #isEnded = false;

@@ -34,14 +34,14 @@ export const statuses = [
 ] as const;
 
 interface Row {
-  readonly words: string;
+  readonly text: string;
   readonly retryable: boolean;
   readonly delivered: Delivered;
   readonly status: FailureStatus;
 }
 
-function row(status: FailureStatus, retryable: boolean, delivered: Delivered, words: string): Row {
-  return { words, retryable, delivered, status };
+function row(status: FailureStatus, retryable: boolean, delivered: Delivered, text: string): Row {
+  return { text, retryable, delivered, status };
 }
 
 /** Every code with its default words. docs/errors.md is compared with this table by a test. */

@@ -9,7 +9,7 @@ import {
   type Status,
   statuses,
 } from './error-codes.ts';
-import { wordsOf } from './error-text.ts';
+import { errorText } from './error-text.ts';
 import type { Metadata } from './metadata.ts';
 import { nodeError } from './misuse.ts';
 
@@ -40,7 +40,7 @@ export class SidecallError extends Error {
 
   constructor(code: SidecallErrorCode, message?: string, options: SidecallErrorOptions = {}) {
     const { cause } = options;
-    super(message ?? errorTable[code].words, cause === undefined ? undefined : { cause });
+    super(message ?? errorTable[code].text, cause === undefined ? undefined : { cause });
     this.code = code;
     this.retryable = options.retryable ?? errorTable[code].retryable;
     this.delivered = options.delivered ?? errorTable[code].delivered;
@@ -57,8 +57,8 @@ export class SidecallError extends Error {
   /** The only converter: ours stay as they are, anything else becomes the cause of a `SYSTEM` error. */
   static from(value: unknown, code: SidecallErrorCode = 'ERR_SIDECALL_SYSTEM'): SidecallError {
     if (SidecallError.is(value)) return value;
-    const words = `${errorTable[code].words}: ${wordsOf(value)}`;
-    return new SidecallError(code, words, { cause: value });
+    const text = `${errorTable[code].text}: ${errorText(value)}`;
+    return new SidecallError(code, text, { cause: value });
   }
 
   static {

@@ -88,8 +88,8 @@ export function checkLimits(limits: Partial<SessionLimits> | undefined): Session
     checked.sessionWindowBytes = Math.max(checked.sessionWindowBytes, least);
   }
   if (checked.sessionWindowBytes < least) {
-    const words = `sessionWindowBytes must be at least ${least}, which is twice streamWindowBytes + receiveMaxBytes, got ${checked.sessionWindowBytes}`;
-    throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+    const text = `sessionWindowBytes must be at least ${least}, which is twice streamWindowBytes + receiveMaxBytes, got ${checked.sessionWindowBytes}`;
+    throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', text);
   }
   return Object.freeze(checked);
 }

@@ -17,8 +17,8 @@ export function checkKeys(what: string, options: object, known: readonly string[
   }
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
-    const words = `${what}: unknown option '${key}'; known are ${known.join(', ')}`;
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    const text = `${what}: unknown option '${key}'; known are ${known.join(', ')}`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
 }
 
@@ -37,8 +37,8 @@ export function checkInteger(
     );
   }
   if (Number.isInteger(value) && value >= min && value <= max) return value;
-  const words = `${name} must be an integer from ${min} to ${max}, got ${value}`;
-  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+  const text = `${name} must be an integer from ${min} to ${max}, got ${value}`;
+  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', text);
 }
 
 /** An AbortSignal, or nothing. */
@@ -69,6 +69,6 @@ export function checkMode(name: string, value: number | string): number {
   const mode = isOctal ? Number.parseInt(value.replace('0o', ''), 8) : value;
   if (typeof mode === 'number' && Number.isInteger(mode) && mode >= 0 && mode <= 0o7777)
     return mode;
-  const words = `${name} must be an octal string or a number up to 0o7777, got ${String(value)}`;
-  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+  const text = `${name} must be an octal string or a number up to 0o7777, got ${String(value)}`;
+  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', text);
 }

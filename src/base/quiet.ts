@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Promises whose rejection does not have to be awaited.
+// Promises whose rejection does not have to be awaited, and two values that do nothing.
 
-const ignore = (): void => undefined;
+/** What is not awaited, or not wanted. */
+export const ignore = (): void => undefined;
+
+/** No bytes at all. */
+export const noBytes = new Uint8Array(0);
 
 /** The same promise, whose rejection does not end the process where nobody awaits it. */
 export function quiet<T>(promise: Promise<T>): Promise<T> {

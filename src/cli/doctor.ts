@@ -6,7 +6,7 @@ import { release } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nativeState, platformName, processReport } from '../addon/load-addon.ts';
-import { wordsOf } from '../base/error-text.ts';
+import { errorText } from '../base/error-text.ts';
 import { version } from '../base/version.ts';
 import { spawnHelper } from '../helper/spawn-helper.ts';
 import { type Capabilities, capabilities } from '../open/capabilities.ts';
@@ -68,7 +68,7 @@ function featuresOf(told: Capabilities): DoctorReport['features'] {
     const peerGroups = groups === undefined ? bad('this kernel has no SO_PEERGROUPS') : good;
     return { sealedMemory, peerPidfd, peerGroups, helpersDieWithParent };
   } catch (error) {
-    const failed = bad(wordsOf(error));
+    const failed = bad(errorText(error));
     return { sealedMemory, peerPidfd: failed, peerGroups: failed, helpersDieWithParent };
   } finally {
     addon.closeDescriptor(near);
@@ -112,7 +112,7 @@ async function meetAtPath(
       await listener.close({ deadlineMs: 1_000 });
     }
   } catch (error) {
-    const failed = bad(wordsOf(error));
+    const failed = bad(errorText(error));
     return { directory: { ...failed, ...unknown }, path: { ...failed, ...noLane } };
   }
 }
@@ -127,7 +127,7 @@ async function connectFromHelper(path: string): Promise<LaneFinding> {
       await helper.stop({ deadlineMs: 1_000 });
     }
   } catch (error) {
-    return { ...bad(wordsOf(error)), ...noLane };
+    return { ...bad(errorText(error)), ...noLane };
   }
 }
 
@@ -142,7 +142,7 @@ async function callHelper(): Promise<{ helper: LaneFinding; selfTest: DoctorRepo
       await helper.stop({ deadlineMs: 1_000 });
     }
   } catch (error) {
-    const reason = wordsOf(error);
+    const reason = errorText(error);
     return { helper: { ...bad(reason), ...noLane }, selfTest: { ok: false, reason } };
   }
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 // The command `sidecall`.
 import { parseArgs } from 'node:util';
-import { wordsOf } from '../base/error-text.ts';
+import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { checkInteger } from '../base/misuse.ts';
 import { version } from '../base/version.ts';
@@ -52,7 +52,7 @@ async function main(): Promise<number> {
     const code = SidecallError.is(error)
       ? `${RpcError.is(error) ? error.status : error.code}: `
       : '';
-    console.error(`sidecall ${command}: ${code}${wordsOf(error)}`);
+    console.error(`sidecall ${command}: ${code}${errorText(error)}`);
     return 1;
   }
 }
@@ -110,12 +110,12 @@ async function callMethod([path, method, text]: string[], values: Values): Promi
   try {
     checkInteger('--timeout', timeoutMs, timeoutRange);
   } catch (error) {
-    throw new Misuse(wordsOf(error));
+    throw new Misuse(errorText(error));
   }
   try {
     request = text === undefined ? undefined : parseJson(text);
   } catch (error) {
-    throw new Misuse(`the request '${text}' is no JSON: ${wordsOf(error)}`);
+    throw new Misuse(`the request '${text}' is no JSON: ${errorText(error)}`);
   }
   const options = { timeoutMs: timeoutMs ?? timeoutRange.standard };
   await call(path as string, method as string, request, options, (value) => {

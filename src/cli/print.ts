@@ -12,22 +12,22 @@ const colors: { readonly [mark in Mark]: string } = { ok: '32', no: '33', bad: '
 export function printReport(report: DoctorReport, hasColor: boolean): string {
   const { addon, features, limits, socketDirectory, lanes } = report;
   const rows: [string, Mark, string][] = [
-    ['addon', addon.loaded ? 'ok' : 'bad', addonWords(report)],
+    ['addon', addon.loaded ? 'ok' : 'bad', addonText(report)],
     ['sealed memory', ...optional(features.sealedMemory, 'for the ring lane')],
     ['peer pidfd', ...optional(features.peerPidfd, 'a peer cannot be taken for another')],
     ['peer groups', ...optional(features.peerGroups, 'policies may name groups')],
     ['die with parent', ...optional(features.helpersDieWithParent, 'helpers, even busy ones')],
-    ['open files', '', filesWords(limits.openFiles)],
-    ['socket directory', socketDirectory.ok ? 'ok' : 'bad', directoryWords(report)],
-    ['lane of a helper', lanes.helper.ok ? 'ok' : 'bad', laneWords(lanes.helper)],
-    ['lane at a path', lanes.path.ok ? 'ok' : 'bad', laneWords(lanes.path)],
-    ['self-test', report.selfTest.ok ? 'ok' : 'bad', selfTestWords(report)],
+    ['open files', '', filesText(limits.openFiles)],
+    ['socket directory', socketDirectory.ok ? 'ok' : 'bad', directoryText(report)],
+    ['lane of a helper', lanes.helper.ok ? 'ok' : 'bad', laneText(lanes.helper)],
+    ['lane at a path', lanes.path.ok ? 'ok' : 'bad', laneText(lanes.path)],
+    ['self-test', report.selfTest.ok ? 'ok' : 'bad', selfTestText(report)],
   ];
   const paint = (mark: Mark): string =>
     hasColor ? `\u001b[${colors[mark]}m${mark.padEnd(4)}\u001b[0m` : mark.padEnd(4);
-  const lines = rows.map(([name, mark, words]) => `${name.padEnd(17)} ${paint(mark)} ${words}`);
+  const lines = rows.map(([name, mark, text]) => `${name.padEnd(17)} ${paint(mark)} ${text}`);
   const head = `sidecall ${report.sidecall} · Node ${report.node} · ${report.platform} · kernel ${report.kernel}`;
-  const advice = report.advice.map((words) => `→ ${words}`);
+  const advice = report.advice.map((text) => `→ ${text}`);
   const verdict = report.ok ? 'All is well.' : 'Something does not work.';
   return [head, '', ...lines, '', ...advice, verdict].join('\n');
 }
@@ -36,31 +36,31 @@ function optional({ ok, reason }: Finding, what: string): [Mark, string] {
   return ok ? ['ok', what] : ['no', reason ?? ''];
 }
 
-function addonWords({ addon }: DoctorReport): string {
+function addonText({ addon }: DoctorReport): string {
   if (!addon.loaded) return addon.reason ?? '';
   const source = addon.tried.at(-1)?.source;
   return `${addon.file} (${source === 'package' ? 'from the package' : source})`;
 }
 
-function filesWords(files: DoctorReport['limits']['openFiles']): string {
+function filesText(files: DoctorReport['limits']['openFiles']): string {
   return files === undefined ? 'unknown' : `${files.soft} (hard limit: ${files.hard})`;
 }
 
-function directoryWords({ socketDirectory, limits }: DoctorReport): string {
+function directoryText({ socketDirectory, limits }: DoctorReport): string {
   const { ok, reason, path, mode, uid, pathBytes } = socketDirectory;
   if (!ok) return reason ?? '';
   return `${path}: mode ${mode}, uid ${uid}; a path in it has ${pathBytes} of ${limits.socketPathMaxBytes} bytes`;
 }
 
-function laneWords({ ok, reason, lane, laneReason, origin }: LaneFinding): string {
+function laneText({ ok, reason, lane, laneReason, origin }: LaneFinding): string {
   return ok ? `${lane}: ${laneReason}; vouched for by: ${origin}` : (reason ?? '');
 }
 
-function selfTestWords({ selfTest }: DoctorReport): string {
+function selfTestText({ selfTest }: DoctorReport): string {
   if (!('calls' in selfTest)) return selfTest.reason;
   const { calls, medianUs, slowestUs, megabytes, streamed, pingMs, reason } = selfTest;
-  const words = `${calls} calls, median ${medianUs} µs, slowest ${slowestUs} µs; ${megabytes} MB echoed; ${streamed} streamed; cancelled one; ping ${pingMs.toFixed(2)} ms`;
-  return reason === undefined ? words : `${reason} (${words})`;
+  const text = `${calls} calls, median ${medianUs} µs, slowest ${slowestUs} µs; ${megabytes} MB echoed; ${streamed} streamed; cancelled one; ping ${pingMs.toFixed(2)} ms`;
+  return reason === undefined ? text : `${reason} (${text})`;
 }
 
 /** What is at a path. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What can be asked of a program that listens at a path: who it is, what it serves, and its answers.
 import { lstatSync } from 'node:fs';
-import { wordsOf } from '../base/error-text.ts';
+import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import type { SidecallEvent } from '../base/events.ts';
 import type { Peer } from '../base/peer.ts';
@@ -44,7 +44,7 @@ export async function examinePath(path: string): Promise<PathReport> {
     const listener = { origin, pid, uid, gid };
     return { verdict: 'live', reason: undefined, file, listener, lane, laneReason, pingMs };
   } catch (error) {
-    return { verdict: verdictOn(error), reason: wordsOf(error), file, ...unknown };
+    return { verdict: verdictOn(error), reason: errorText(error), file, ...unknown };
   }
 }
 
@@ -124,8 +124,8 @@ function jsonFunction(
 ): Invoke {
   const strange = codecs.find((codec) => codec !== undefined && codec !== 'json');
   if (strange !== undefined) {
-    const words = `${wireName} has messages of the codec '${strange}': that needs a program`;
-    throw new RpcError('invalid_argument', words);
+    const text = `${wireName} has messages of the codec '${strange}': that needs a program`;
+    throw new RpcError('invalid_argument', text);
   }
   const codec = json<unknown>();
   const kinds = { unary, serverStream, notification } as const;
@@ -142,8 +142,8 @@ async function protobufFunction(
   wireName: string,
 ): Promise<Invoke> {
   if (descriptor === undefined) {
-    const words = `${wireName} is protobuf, and the program hands out no descriptor: it has a static module`;
-    throw new RpcError('invalid_argument', words);
+    const text = `${wireName} is protobuf, and the program hands out no descriptor: it has a static module`;
+    throw new RpcError('invalid_argument', text);
   }
   const [{ default: protobufjs }, { protobufService }] = await Promise.all([
     import('protobufjs'),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One second of real calls to a second process: answers compared, a stream paced, a call cancelled.
 
-import { wordsOf } from '../base/error-text.ts';
+import { errorText } from '../base/error-text.ts';
 import type { Helper } from '../helper/spawn-helper.ts';
 import { bytes } from '../rpc/contract/codec.ts';
 import { serverStream, service, unary } from '../rpc/contract/service.ts';
@@ -72,6 +72,6 @@ async function expectCancel(
     await pending;
     wrong.push('a cancelled call was answered');
   } catch (error) {
-    if (error !== reason) wrong.push(`a cancelled call rejected with ${wordsOf(error)}`);
+    if (error !== reason) wrong.push(`a cancelled call rejected with ${errorText(error)}`);
   }
 }

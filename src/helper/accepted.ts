@@ -2,7 +2,7 @@
 // Channels and byte streams that the processes of a helper open, as one iteration.
 import { rejected } from '../base/quiet.ts';
 import type { Accepted, Session } from '../rpc/session/session.ts';
-import type { HelperState, StateFeed } from './helper-state.ts';
+import type { HelperState, HelperStates } from './helper-state.ts';
 
 type Step<T> = IteratorResult<T, undefined>;
 
@@ -19,7 +19,7 @@ export class AcceptedOfHelper<T> implements AsyncIterableIterator<T, undefined>,
   #turn: Promise<unknown> = Promise.resolve();
 
   /** `accept`: begins to accept on a session, which throws for misuse. */
-  constructor(states: StateFeed, accept: (session: Session) => Accepted<T>) {
+  constructor(states: HelperStates, accept: (session: Session) => Accepted<T>) {
     this.#accept = accept;
     this.#states = states.follow();
     const { latest } = states;

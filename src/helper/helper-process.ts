@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { setImmediate } from '../base/clock.ts';
-import { wordsOf } from '../base/error-text.ts';
+import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
@@ -152,7 +152,7 @@ export class HelperProcess {
     setImmediate(() =>
       setImmediate(() => {
         this.session.terminate(
-          new SidecallError('ERR_SIDECALL_PEER_GONE', exitWords(this.pid, exit)),
+          new SidecallError('ERR_SIDECALL_PEER_GONE', exitText(this.pid, exit)),
         );
       }),
     );
@@ -160,7 +160,7 @@ export class HelperProcess {
 }
 
 /** How it ended, in words. */
-export function exitWords(pid: number | undefined, { code, signal }: HelperExit): string {
+export function exitText(pid: number | undefined, { code, signal }: HelperExit): string {
   const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
   return `helper ${pid} ended with ${how}`;
 }
@@ -212,8 +212,8 @@ function watchExit(
     });
     child.once('exit', (code, signal) => {
       const { command } = settings;
-      const words = `${command}: ${exitWords(child.pid, { code, signal })} before its hello${fuseHint(command)}`;
-      early.abort(new SidecallError('ERR_SIDECALL_HELPER_FAILED', words));
+      const text = `${command}: ${exitText(child.pid, { code, signal })} before its hello${fuseHint(command)}`;
+      early.abort(new SidecallError('ERR_SIDECALL_HELPER_FAILED', text));
       resolve({ code, signal });
     });
   });
@@ -265,9 +265,9 @@ function isGone(error: unknown): boolean {
 function failed({ command, cwd }: StartSettings, cause: unknown): SidecallError {
   if (SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_HELPER_FAILED') return cause;
   const where = cwd === undefined ? '' : ` in ${cwd}`;
-  const words = `helper ${command} did not start${where}: ${wordsOf(cause)}${fuseHint(command)}`;
+  const text = `helper ${command} did not start${where}: ${errorText(cause)}${fuseHint(command)}`;
   // A program that is not there will not be there the next time.
   const { syscall } = (cause ?? {}) as { syscall?: unknown };
   const retryable = !(typeof syscall === 'string' && syscall.startsWith('spawn'));
-  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, { cause, retryable });
+  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { cause, retryable });
 }

@@ -33,7 +33,7 @@ export type HelperState =
     };
 
 /** The present state and whoever follows it. Holds nothing for a reader that is slow: it sees the latest. */
-export class StateFeed {
+export class HelperStates {
   #latest: HelperState;
   readonly #wakes = new Set<() => void>();
 

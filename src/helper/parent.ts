@@ -117,8 +117,8 @@ async function meetOverStream(
   signal: AbortSignal,
 ): Promise<Session> {
   if (expect !== undefined) {
-    const words = 'parent({ expect }) asks the kernel who made the pair, which needs the addon';
-    throw new SidecallError('ERR_SIDECALL_ADDON_UNAVAILABLE', words);
+    const text = 'parent({ expect }) asks the kernel who made the pair, which needs the addon';
+    throw new SidecallError('ERR_SIDECALL_ADDON_UNAVAILABLE', text);
   }
   let socket: Socket;
   try {
@@ -157,11 +157,11 @@ function asHelperFailure(error: unknown): unknown {
   const { code } = error;
   const isHello = code === 'ERR_SIDECALL_HELLO_TIMEOUT' || code === 'ERR_SIDECALL_PROTOCOL';
   if (!isHello && code !== 'ERR_SIDECALL_PEER_GONE') return error;
-  const words = `parent(): the hello with the process that started us failed: ${error.message}`;
-  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, { cause: error, retryable: false });
+  const text = `parent(): the hello with the process that started us failed: ${error.message}`;
+  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { cause: error, retryable: false });
 }
 
 function noHelper(why: string, cause?: unknown): SidecallError {
-  const words = `this process was not started by spawnHelper(): ${why}`;
-  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, { cause, retryable: false });
+  const text = `this process was not started by spawnHelper(): ${why}`;
+  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { cause, retryable: false });
 }

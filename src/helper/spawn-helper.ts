@@ -299,6 +299,6 @@ function checkOutput(
 ): 'inherit' | 'pipe' | 'ignore' {
   if (value === undefined) return 'inherit';
   if (outputs.includes(value)) return value;
-  const words = `${name} must be ${outputs.join(', ')}, got '${String(value)}'`;
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  const text = `${name} must be ${outputs.join(', ')}, got '${String(value)}'`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }

@@ -20,8 +20,8 @@ import {
   timeoutOf,
   withInheritedDeadline,
 } from '../rpc/contract/call-options.ts';
-import { exitWords, type HelperExit, HelperProcess, type StartSettings } from './helper-process.ts';
-import { type HelperState, StateFeed } from './helper-state.ts';
+import { exitText, type HelperExit, HelperProcess, type StartSettings } from './helper-process.ts';
+import { type HelperState, HelperStates } from './helper-state.ts';
 
 /** When and how often a helper that died is started again. */
 export interface RestartOptions {
@@ -61,12 +61,12 @@ export function checkRestart(
     onSuccess: given.onSuccess ?? false,
   };
   if (typeof settings.onSuccess !== 'boolean') {
-    const words = 'restart.onSuccess must be true or false';
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+    const text = 'restart.onSuccess must be true or false';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   if (settings.firstMs <= settings.maxMs) return settings;
-  const words = `restart.firstMs ${settings.firstMs} exceeds restart.maxMs ${settings.maxMs}`;
-  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+  const text = `restart.firstMs ${settings.firstMs} exceeds restart.maxMs ${settings.maxMs}`;
+  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', text);
 }
 
 interface Waiter {
@@ -78,7 +78,7 @@ export class Supervisor implements CallTarget {
   readonly outlivesSessions = true;
   current: HelperProcess;
   readonly exited: Promise<HelperExit>;
-  readonly states: StateFeed;
+  readonly states: HelperStates;
   readonly #settings: StartSettings;
   readonly #restart: RestartSettings | undefined;
   readonly #retired = new AbortController();
@@ -96,7 +96,7 @@ export class Supervisor implements CallTarget {
     this.#settings = settings;
     this.#restart = restart;
     this.current = first;
-    this.states = new StateFeed(runningState(first, 0));
+    this.states = new HelperStates(runningState(first, 0));
     this.exited = new Promise((resolve) => {
       this.#resolveExited = resolve;
     });
@@ -169,7 +169,7 @@ export class Supervisor implements CallTarget {
   #onExit(helper: HelperProcess, exit: HelperExit, error: SidecallError | undefined): void {
     this.#isRunning = false;
     if (this.#final !== undefined) return this.#end(exit);
-    const cause = new SidecallError('ERR_SIDECALL_PEER_GONE', exitWords(helper.pid, exit));
+    const cause = new SidecallError('ERR_SIDECALL_PEER_GONE', exitText(helper.pid, exit));
     this.#report(cause);
     // Its session went with it, or before it in order: not because of what it did there.
     const isClean = error === undefined || error.code === 'ERR_SIDECALL_PEER_GONE';
@@ -192,8 +192,8 @@ export class Supervisor implements CallTarget {
       while ((this.#restartedAt[0] ?? now) < now - restart.windowMs) this.#restartedAt.shift();
       const count = this.#restartedAt.length;
       if (count >= restart.maxRestarts) {
-        const words = `helper ${this.#settings.command} ended ${count + 1} times within ${restart.windowMs} ms: given up as a crash loop`;
-        this.#final ??= new SidecallError('ERR_SIDECALL_HELPER_FAILED', words, {
+        const text = `helper ${this.#settings.command} ended ${count + 1} times within ${restart.windowMs} ms: given up as a crash loop`;
+        this.#final ??= new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, {
           retryable: false,
         });
         this.#report(this.#final);
@@ -291,8 +291,8 @@ export class Supervisor implements CallTarget {
     signal?.throwIfAborted();
     if (next !== undefined) return next;
     if (this.#final !== undefined) throw this.#finalError();
-    const words = `${method}: timeoutMs ${timeoutMs} passed while the helper was being started again`;
-    throw new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words, { delivered: 'no' });
+    const text = `${method}: timeoutMs ${timeoutMs} passed while the helper was being started again`;
+    throw new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered: 'no' });
   }
 
   #finalError(): SidecallError {

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 // From a connected, authorized socket to a session: hello, lane, transport. The same from either side.
+
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
 import type { Peer } from '../base/peer.ts';
+import { ignore } from '../base/quiet.ts';
 import { Session } from '../rpc/session/session.ts';
 import { RingMemory } from '../shm/hello-memory.ts';
 import { RingTransport } from '../shm/ring-transport.ts';
 import {
-  type Admission,
+  type Admit,
   type HelloMemory,
   type HelloResult,
   helloAsAccepting,
@@ -28,7 +30,7 @@ import type { SessionSettings } from './session-options.ts';
 /** Who speaks first, and, for the accepting side, whether there is room. */
 export type Role =
   | { readonly side: 'connecting' }
-  | { readonly side: 'accepting'; readonly admit?: Admission | undefined };
+  | { readonly side: 'accepting'; readonly admit?: Admit | undefined };
 
 /**
  * Makes a session over a descriptor that the addon owns.
@@ -87,7 +89,6 @@ export async function establishOverStream(
   settings: SessionSettings,
   signal: AbortSignal,
 ): Promise<Session> {
-  const ignore = (): void => undefined;
   socket.on('error', ignore);
   try {
     const hello = await sayHello(new StreamWire(socket, signal), role, settings, undefined);
@@ -115,8 +116,8 @@ function watchPeer(
   if (role.side !== 'accepting' || peer.capturedAt !== 'connect') return (session) => session;
   let session: Session | undefined;
   const forget = whenPeerEnds(native, fd, () => {
-    const words = `process ${peer.pid}, which had connected, has ended`;
-    session?.terminate(new SidecallError('ERR_SIDECALL_PEER_GONE', words));
+    const text = `process ${peer.pid}, which had connected, has ended`;
+    session?.terminate(new SidecallError('ERR_SIDECALL_PEER_GONE', text));
   });
   return (made) => {
     session = made;

@@ -13,8 +13,8 @@ export type Identity = 'kernel' | 'path-permissions';
 export function checkIdentity(identity: Identity | undefined): Identity {
   if (identity === undefined) return 'kernel';
   if (identity === 'kernel' || identity === 'path-permissions') return identity;
-  const words = `identity must be kernel or path-permissions, got '${String(identity)}'`;
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  const text = `identity must be kernel or path-permissions, got '${String(identity)}'`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }
 
 /**
@@ -28,12 +28,12 @@ export function pathPeer(
   reason: string,
 ): Peer {
   if (identity !== 'path-permissions') {
-    const words = `${what} asks the kernel who the peer is, which needs the addon: ${reason}; identity: 'path-permissions' does without, and without its promise`;
-    throw new SidecallError('ERR_SIDECALL_ADDON_UNAVAILABLE', words);
+    const text = `${what} asks the kernel who the peer is, which needs the addon: ${reason}; identity: 'path-permissions' does without, and without its promise`;
+    throw new SidecallError('ERR_SIDECALL_ADDON_UNAVAILABLE', text);
   }
   if (policy !== undefined && typeof policy !== 'function') {
-    const words = `${what} with identity 'path-permissions' knows no ids, so only a function may be the policy`;
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    const text = `${what} with identity 'path-permissions' knows no ids, so only a function may be the policy`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   return Object.freeze({
     origin: 'path',

@@ -117,21 +117,21 @@ export function checkSessionOptions(
   const lane = options.lane ?? (process.env.SIDECALL_LANE || 'auto');
   if (lane !== 'auto' && lane !== 'ring' && lane !== 'socket') {
     const what = options.lane === undefined ? 'SIDECALL_LANE' : 'lane';
-    const words = `${what} must be auto, ring or socket, got '${String(lane)}'`;
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    const text = `${what} must be auto, ring or socket, got '${String(lane)}'`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   if (options.onEvent !== undefined && typeof options.onEvent !== 'function') {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'onEvent must be a function');
   }
   const ringBytes = checkInteger('ringBytes', options.ringBytes, ranges.ringBytes);
   if ((ringBytes & (ringBytes - 1)) !== 0) {
-    const words = `ringBytes must be a power of two, got ${ringBytes}`;
-    throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+    const text = `ringBytes must be a power of two, got ${ringBytes}`;
+    throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', text);
   }
   const leases = options.leases ?? 'copy';
   if (leases !== 'off' && leases !== 'copy' && leases !== 'in-place-trusted') {
-    const words = `leases must be off, copy or in-place-trusted, got '${String(leases)}'`;
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    const text = `leases must be off, copy or in-place-trusted, got '${String(leases)}'`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   const areaBytes = checkInteger('blockAreaBytes', options.blockAreaBytes, ranges.blockAreaBytes);
   const { blockAreaUnitBytes } = wireLimits;
@@ -173,6 +173,6 @@ function checkServices(
 
 function checkIntrospection(introspection: boolean | undefined): boolean | undefined {
   if (introspection === undefined || typeof introspection === 'boolean') return introspection;
-  const words = 'introspection must be true or false';
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+  const text = 'introspection must be true or false';
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
 }

@@ -34,6 +34,6 @@ export async function withDeadline<T>(
 
 /** The error of an attempt whose time is over. */
 export function notInTime(what: string, timeoutMs: number): SidecallError {
-  const words = `${what}: not finished within ${timeoutMs} ms`;
-  return new SidecallError('ERR_SIDECALL_HELLO_TIMEOUT', words);
+  const text = `${what}: not finished within ${timeoutMs} ms`;
+  return new SidecallError('ERR_SIDECALL_HELLO_TIMEOUT', text);
 }

@@ -4,7 +4,7 @@
 import type { Socket } from 'node:net';
 import { resolve } from 'node:path';
 import type { NativeAddon } from '../addon/addon-api.ts';
-import { GuestQueue } from '../base/async-queue.ts';
+import { AsyncQueue } from '../base/async-queue.ts';
 import { nowMs } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
@@ -22,10 +22,10 @@ import { newPace, readableWaits } from '../uds/readable-waits.ts';
 import { removePrivateDirectory, SocketDirectory } from '../uds/socket-directory.ts';
 import type { BindOptions } from '../uds/socket-file.ts';
 import { ListeningPath } from '../uds/watched-path.ts';
-import { HelloBook, type HelloTicket } from './pending-hellos.ts';
+import { type PendingHello, PendingHellos } from './pending-hellos.ts';
 
 /** Checked options that every listener has. */
-export interface DoorSettings {
+export interface AcceptorSettings {
   readonly path: string;
   readonly privateDirectory: string | undefined;
   readonly onEvent: OnEvent | undefined;
@@ -47,7 +47,7 @@ const exhaustedPauseMs = 1_000;
 const crowdMin = 32;
 
 /** What a listener lets in: a session, or a plain connection. */
-export interface Guest {
+export interface AcceptedConnection {
   readonly peer: Peer;
   readonly closed: Promise<unknown>;
   /** Somebody holds it, or nobody ever will. */
@@ -59,7 +59,7 @@ export interface Guest {
 type Admit = () => SidecallError | undefined;
 
 /** What becomes of a connection whose peer the policy has accepted. */
-export interface DoorHost<G extends Guest> {
+export interface ConnectionHandlers<G extends AcceptedConnection> {
   /** Guests speak first: in a crowd, one that has said nothing yet costs next to nothing. */
   readonly guestsSpeakFirst: boolean;
   /** Owns the descriptor from here on, also where it throws. */
@@ -83,18 +83,18 @@ export interface DoorHost<G extends Guest> {
 }
 
 /** One path, and whoever came in by it. */
-export class Door<G extends Guest> {
+export class PathAcceptor<G extends AcceptedConnection> {
   /** Absolute path of the socket. */
   readonly path: string;
-  /** Resolves (never rejects) once {@link Door.close} is done. */
+  /** Resolves (never rejects) once {@link PathAcceptor.close} is done. */
   readonly closed: Promise<void>;
-  readonly #settings: DoorSettings;
-  readonly #host: DoorHost<G>;
-  readonly #hellos: HelloBook;
+  readonly #settings: AcceptorSettings;
+  readonly #host: ConnectionHandlers<G>;
+  readonly #hellos: PendingHellos;
   readonly #guests = new Set<G>();
   readonly #perUid = new Map<number | undefined, number>();
   readonly #perProcess = new Map<number, number>();
-  readonly #queue = new GuestQueue<G>();
+  readonly #queue = new AsyncQueue<G>();
   #admitted = 0;
   #isServing = false;
   #forgetDirectory: (() => void) | undefined;
@@ -105,18 +105,21 @@ export class Door<G extends Guest> {
   #closing: Promise<void> | undefined;
   #resolveClosed!: () => void;
 
-  private constructor(settings: DoorSettings, host: DoorHost<G>) {
+  private constructor(settings: AcceptorSettings, host: ConnectionHandlers<G>) {
     this.path = resolve(settings.path);
     this.#settings = settings;
     this.#host = host;
-    this.#hellos = new HelloBook(settings.hellosMax);
+    this.#hellos = new PendingHellos(settings.hellosMax);
     this.closed = new Promise((done) => {
       this.#resolveClosed = done;
     });
   }
 
-  static async open<G extends Guest>(settings: DoorSettings, host: DoorHost<G>): Promise<Door<G>> {
-    const door = new Door(settings, host);
+  static async open<G extends AcceptedConnection>(
+    settings: AcceptorSettings,
+    host: ConnectionHandlers<G>,
+  ): Promise<PathAcceptor<G>> {
+    const door = new PathAcceptor(settings, host);
     const { native } = settings;
     if (native === undefined) await door.#listenByPath();
     else door.#listenByKernel(native);
@@ -194,7 +197,7 @@ export class Door<G extends Guest> {
     ticket.onAbort = () => waits.end(wait);
   }
 
-  #begin(native: NativeAddon, fd: number, ticket: HelloTicket): void {
+  #begin(native: NativeAddon, fd: number, ticket: PendingHello): void {
     const known = this.#identify(native, fd);
     const refusal = this.#refusalOf(ticket);
     if (known === undefined || refusal !== undefined) {
@@ -220,8 +223,8 @@ export class Door<G extends Guest> {
     const now = nowMs();
     if (now - this.#exhaustedAt < exhaustedPauseMs) return;
     this.#exhaustedAt = now;
-    const words = `${this.path}: no file descriptor is left to accept connections`;
-    const error = new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', words, { cause });
+    const text = `${this.path}: no file descriptor is left to accept connections`;
+    const error = new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', text, { cause });
     emitEvent(this.#settings.onEvent, { type: 'limit', error, peer: undefined });
   }
 
@@ -265,7 +268,7 @@ export class Door<G extends Guest> {
   }
 
   /** Why a connection that has waited for its turn goes no further; undefined: it does. */
-  #refusalOf(ticket: HelloTicket): SidecallError | undefined {
+  #refusalOf(ticket: PendingHello): SidecallError | undefined {
     if (ticket.reason !== undefined) return ticket.reason;
     // A program that is told of a refusal may close the listener in the middle of `enter()`.
     if (this.#isClosing) return new SidecallError('ERR_SIDECALL_CLOSED');
@@ -280,11 +283,11 @@ export class Door<G extends Guest> {
 
   /** One connection from accept to guest. Never throws: what goes wrong is that connection's event. */
   async #meet(
-    ticket: HelloTicket,
+    ticket: PendingHello,
     peer: Peer,
-    attempt: (meeting: Meeting, signal: AbortSignal) => Promise<G>,
+    attempt: (meeting: PendingConnection, signal: AbortSignal) => Promise<G>,
   ): Promise<void> {
-    const meeting: Meeting = { isAdmitted: false };
+    const meeting: PendingConnection = { isAdmitted: false };
     try {
       const { helloTimeoutMs } = this.#settings;
       const elapsedMs = nowMs() - ticket.enteredAt;
@@ -315,7 +318,7 @@ export class Door<G extends Guest> {
   }
 
   /** A place among those that are in their hello, for whom the kernel names. undefined: there is none. */
-  #enterByKernel(native: NativeAddon, fd: number): HelloTicket | undefined {
+  #enterByKernel(native: NativeAddon, fd: number): PendingHello | undefined {
     try {
       return this.#hellos.enter(native.peerIds(fd));
     } catch (error) {
@@ -325,7 +328,7 @@ export class Door<G extends Guest> {
     }
   }
 
-  #enter(peer: Peer): HelloTicket | undefined {
+  #enter(peer: Peer): PendingHello | undefined {
     try {
       return this.#hellos.enter(peer);
     } catch (error) {
@@ -350,7 +353,7 @@ export class Door<G extends Guest> {
     }
   }
 
-  #admit(meeting: Meeting, peer: Peer): SidecallError | undefined {
+  #admit(meeting: PendingConnection, peer: Peer): SidecallError | undefined {
     const { sessionsMax, sessionsPerUidMax, sessionsPerProcessMax } = this.#settings;
     const owner = ownerOf(peer);
     const ofUid = this.#perUid.get(peer.uid) ?? 0;
@@ -414,7 +417,7 @@ export class Door<G extends Guest> {
 }
 
 /** What is known of a connection that is not a session yet. */
-interface Meeting {
+interface PendingConnection {
   isAdmitted: boolean;
 }
 
@@ -432,6 +435,6 @@ function countDown<Key>(counts: Map<Key, number>, key: Key): void {
   else counts.delete(key);
 }
 
-function full(words: string): SidecallError {
-  return new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS', words);
+function full(text: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS', text);
 }

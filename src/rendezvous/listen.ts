@@ -20,12 +20,12 @@ import {
   removePrivateDirectory,
 } from '../uds/socket-directory.ts';
 import { standardMode } from '../uds/socket-file.ts';
-import type { DoorSettings } from './accept.ts';
+import type { AcceptorSettings } from './accept.ts';
 import { Listener } from './listener.ts';
 import { PlainListener } from './plain-listener.ts';
 
 /** Options of every {@link listen}, whatever is spoken there. */
-export interface DoorOptions {
+export interface ListenBaseOptions {
   /** Path of the socket to make. Default: a private one, see {@link Listener.path}. */
   readonly path?: string | undefined;
   /** Whose connections become sessions. Default: processes of our own effective uid. */
@@ -60,12 +60,12 @@ export interface DoorOptions {
 }
 
 /** Options of {@link listen}. */
-export interface ListenOptions extends SessionOptions, DoorOptions {
+export interface ListenOptions extends SessionOptions, ListenBaseOptions {
   readonly protocol?: 'sidecall' | undefined;
 }
 
 /** Options of {@link listen} for connections that speak something else. */
-export interface PlainListenOptions extends DoorOptions {
+export interface PlainListenOptions extends ListenBaseOptions {
   /** No hello, no frames: whoever the policy accepts is a `net.Socket` with a `peer`. */
   readonly protocol: 'plain';
 }
@@ -110,8 +110,8 @@ export async function listen(
   checkKeys('listen()', options, [...sessionOptionNames, ...names]);
   const { protocol } = options;
   if (protocol !== undefined && protocol !== 'sidecall') {
-    const words = `protocol must be sidecall or plain, got '${String(protocol)}'`;
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    const text = `protocol must be sidecall or plain, got '${String(protocol)}'`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   const registry = new Registry();
   const session = { ...checkSessionOptions(options, registry), isUntaken: true };
@@ -120,8 +120,8 @@ export async function listen(
 
 /** Makes a private directory where no path was given, and takes it away where `open` fails. */
 async function atPath<T>(
-  options: DoorOptions,
-  open: (settings: DoorSettings) => Promise<T>,
+  options: ListenBaseOptions,
+  open: (settings: AcceptorSettings) => Promise<T>,
 ): Promise<T> {
   const settings = checkDoor(options);
   const given = checkText('path', options.path);
@@ -136,7 +136,9 @@ async function atPath<T>(
   }
 }
 
-function checkDoor(options: DoorOptions): Omit<DoorSettings, 'path' | 'privateDirectory'> {
+function checkDoor(
+  options: ListenBaseOptions,
+): Omit<AcceptorSettings, 'path' | 'privateDirectory'> {
   const { authorize, gid, onEvent } = options;
   const identity = checkIdentity(options.identity);
   checkPolicy('authorize', authorize);
@@ -149,8 +151,8 @@ function checkDoor(options: DoorOptions): Omit<DoorSettings, 'path' | 'privateDi
   const number = (name: (typeof counts)[number]): number =>
     checkInteger(name, options[name], ranges[name]);
   if (identity === 'path-permissions' && options.unlinkOnClose === false) {
-    const words = "unlinkOnClose: false needs identity 'kernel'";
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    const text = "unlinkOnClose: false needs identity 'kernel'";
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   const { addon } = nativeState();
   const isByPath = addon === undefined || identity === 'path-permissions';
@@ -174,7 +176,7 @@ function checkDoor(options: DoorOptions): Omit<DoorSettings, 'path' | 'privateDi
   };
 }
 
-function sessionsPerProcessMaxOf(options: DoorOptions): number {
+function sessionsPerProcessMaxOf(options: ListenBaseOptions): number {
   const { sessionsPerProcessMax, sessionsPerUidMax } = options;
   const range = ranges.sessionsPerProcessMax;
   const checked = checkInteger('sessionsPerProcessMax', sessionsPerProcessMax, range);

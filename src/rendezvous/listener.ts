@@ -8,10 +8,10 @@ import type { Handlers, Methods, Service } from '../rpc/contract/method-types.ts
 import type { Health } from '../rpc/serving/health.ts';
 import type { Registry, ServeOptions } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
-import { Door, type DoorSettings } from './accept.ts';
+import { type AcceptorSettings, PathAcceptor } from './accept.ts';
 
 /** Checked options of `listen()`. */
-export interface ListenerSettings extends DoorSettings {
+export interface ListenerSettings extends AcceptorSettings {
   readonly session: SessionSettings;
   readonly registry: Registry;
 }
@@ -22,10 +22,10 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   readonly path: string;
   /** Resolves (never rejects) once {@link Listener.close} is done. */
   readonly closed: Promise<void>;
-  readonly #door: Door<Session>;
+  readonly #door: PathAcceptor<Session>;
   readonly #registry: Registry;
 
-  private constructor(door: Door<Session>, registry: Registry) {
+  private constructor(door: PathAcceptor<Session>, registry: Registry) {
     this.path = door.path;
     this.closed = door.closed;
     this.#door = door;
@@ -36,7 +36,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   static async open({ session, registry, ...settings }: ListenerSettings): Promise<Listener> {
     const roleOf = (admit: () => SidecallError | undefined) =>
       ({ side: 'accepting', admit }) as const;
-    const door = await Door.open<Session>(settings, {
+    const door = await PathAcceptor.open<Session>(settings, {
       receive: ({ native, fd, peer, admit, signal, wire }) =>
         establishOverDescriptor(native, fd, peer, roleOf(admit), session, signal, wire),
       receiveStream: ({ socket, peer, admit, signal }) =>

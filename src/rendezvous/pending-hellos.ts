@@ -9,7 +9,7 @@ import { tuning } from '../base/tuning.ts';
 import { ownerOf } from '../uds/peer-credentials.ts';
 
 /** One connection on its way. */
-export class HelloTicket {
+export class PendingHello {
   readonly uid: number | undefined;
   /** The process at the other end, by `ownerOf()`. */
   readonly owner: number;
@@ -51,7 +51,7 @@ export class HelloTicket {
 interface Process {
   readonly user: User;
   readonly owner: number;
-  readonly open: Set<HelloTicket>;
+  readonly open: Set<PendingHello>;
   /** Instant before which none of them counts as silent. */
   silentFrom: number;
 }
@@ -62,10 +62,10 @@ interface User {
   count: number;
 }
 
-export class HelloBook {
+export class PendingHellos {
   readonly #max: number;
   readonly #users = new Map<number | undefined, User>();
-  readonly #places = new Map<HelloTicket, Process>();
+  readonly #places = new Map<PendingHello, Process>();
 
   constructor(max: number) {
     this.#max = max;
@@ -80,11 +80,11 @@ export class HelloBook {
    * the newcomer's, a silent one first; else a silent one of its own; else there is none for the newcomer.
    * @throws {SidecallError} `LIMIT_CONNECTIONS`.
    */
-  enter(peer: Pick<Peer, 'pid' | 'uid'>): HelloTicket {
+  enter(peer: Pick<Peer, 'pid' | 'uid'>): PendingHello {
     const now = nowMs();
     const process = this.#processOf(peer);
     if (this.size >= this.#max && !this.#makeRoom(process, now)) throw full(this.#max);
-    const ticket = new HelloTicket(peer.uid, process.owner);
+    const ticket = new PendingHello(peer.uid, process.owner);
     process.user.count += 1;
     process.user.processes.set(process.owner, process);
     this.#users.set(process.user.uid, process.user);
@@ -93,7 +93,7 @@ export class HelloBook {
     return ticket;
   }
 
-  leave(ticket: HelloTicket): void {
+  leave(ticket: PendingHello): void {
     const process = this.#places.get(ticket);
     if (process === undefined) return;
     this.#places.delete(ticket);
@@ -130,7 +130,7 @@ export class HelloBook {
     return this.#drop(silent ?? oldest);
   }
 
-  #drop(ticket: HelloTicket | undefined): boolean {
+  #drop(ticket: PendingHello | undefined): boolean {
     if (ticket === undefined) return false;
     this.leave(ticket);
     ticket.abort(full(this.#max));
@@ -139,7 +139,7 @@ export class HelloBook {
 }
 
 /** Silence only grows from the last byte on, so a search that found none says when the next one can. */
-function oldestSilent(process: Process, now: number): HelloTicket | undefined {
+function oldestSilent(process: Process, now: number): PendingHello | undefined {
   if (now < process.silentFrom) return undefined;
   let lastByte = now;
   for (const ticket of process.open) {
@@ -160,6 +160,6 @@ function most<T>(all: Iterable<T>, count: (one: T) => number): T | undefined {
 }
 
 function full(max: number): SidecallError {
-  const words = `${max} connections are in their hello already`;
-  return withoutStack(() => new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS', words));
+  const text = `${max} connections are in their hello already`;
+  return withoutStack(() => new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS', text));
 }

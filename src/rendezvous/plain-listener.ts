@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
-import { Door, type DoorSettings, type Guest } from './accept.ts';
+import { type AcceptedConnection, type AcceptorSettings, PathAcceptor } from './accept.ts';
 
 /** @internal How whoever speaks on a connection ends it in order; without it, our half is ended. */
 export const endGently: unique symbol = Symbol('sidecall.endGently');
@@ -24,17 +24,17 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
   readonly path: string;
   /** Resolves (never rejects) once {@link PlainListener.close} is done. */
   readonly closed: Promise<void>;
-  readonly #door: Door<PlainGuest>;
+  readonly #door: PathAcceptor<PlainGuest>;
 
-  private constructor(door: Door<PlainGuest>) {
+  private constructor(door: PathAcceptor<PlainGuest>) {
     this.path = door.path;
     this.closed = door.closed;
     this.#door = door;
   }
 
   /** @internal Use `listen({ protocol: 'plain' })`. */
-  static async open(settings: DoorSettings): Promise<PlainListener> {
-    const door = await Door.open<PlainGuest>(settings, {
+  static async open(settings: AcceptorSettings): Promise<PlainListener> {
+    const door = await PathAcceptor.open<PlainGuest>(settings, {
       receive: async ({ native, fd, peer, admit }) => {
         const full = admit();
         if (full === undefined) return new PlainGuest(socketOver(native, fd), peer);
@@ -99,7 +99,7 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
   }
 }
 
-class PlainGuest implements Guest {
+class PlainGuest implements AcceptedConnection {
   readonly peer: Peer;
   readonly connection: PlainConnection;
   readonly closed: Promise<void>;

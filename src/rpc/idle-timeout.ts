@@ -17,7 +17,7 @@ export interface Watched {
  * One timer, which looks at its expiry whether something moved: so it ends what stood still for once to twice
  * the time. It keeps no process alive.
  */
-export class IdleWatch implements Timed {
+export class IdleTimeout implements Timed {
   timer: NodeJS.Timeout | undefined;
   readonly #watched: Watched;
   readonly #timeoutMs: number;

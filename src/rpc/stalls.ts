@@ -63,7 +63,7 @@ interface Watch {
 const looks = 4;
 const lookAtLeastMs = 2_500;
 
-export class Waits implements Timed {
+export class Stalls implements Timed {
   timer: NodeJS.Timeout | undefined;
   readonly #stalledAfterMs: number;
   readonly #onStalled: (stall: Stall) => void;

@@ -60,10 +60,8 @@ async function wait<T>(
   const timed: Timed = {
     timer: undefined,
     onDeadline: () => {
-      const words = `timeoutMs ${timeoutMs} passed while waiting`;
-      stop(
-        (delivered) => new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words, { delivered }),
-      );
+      const text = `timeoutMs ${timeoutMs} passed while waiting`;
+      stop((delivered) => new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered }));
     },
   };
   const abort = (): void => stop(() => signal?.reason);

@@ -13,7 +13,7 @@ interface Ticket {
 const collected = new FinalizationRegistry<Ticket>((ticket) => ticket.onCollected());
 
 /** What may happen to our own block: it is freed, or lent, once. */
-class OwnTicket implements Ticket {
+class OwnBlockLifetime implements Ticket {
   readonly ring: Ring;
   readonly offset: number;
   isOurs = true;
@@ -39,12 +39,12 @@ class OwnTicket implements Ticket {
 export class RingBlock implements OwnBlock {
   readonly bytes: Buffer;
   readonly byteLength: number;
-  readonly #ticket: OwnTicket;
+  readonly #ticket: OwnBlockLifetime;
 
   constructor(ring: Ring, bytes: Buffer, offset: number) {
     this.bytes = bytes;
     this.byteLength = bytes.byteLength;
-    this.#ticket = new OwnTicket(ring, offset);
+    this.#ticket = new OwnBlockLifetime(ring, offset);
     collected.register(bytes.buffer, this.#ticket);
   }
 

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nowMs } from '../base/clock.ts';
-import { wordsOf } from '../base/error-text.ts';
+import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
 import type { HelloMemory } from '../uds/hello.ts';
@@ -99,7 +99,7 @@ export class RingMemory implements HelloMemory {
       this.failure = `ringMemoryMaxBytes ${shareMaxBytes} is used up by the rings of this process`;
     } catch (error) {
       signal.throwIfAborted();
-      this.failure = `shared memory could not be made: ${wordsOf(error)}`;
+      this.failure = `shared memory could not be made: ${errorText(error)}`;
     }
     return undefined;
   }

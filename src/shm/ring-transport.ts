@@ -486,8 +486,8 @@ export class RingTransport implements Transport, Polled {
     }
     this.#owesSince ??= now;
     if (now - this.#owesSince < tuning.doorbellOwedMaxMs) return;
-    const words = `the kernel had no memory for a doorbell for ${tuning.doorbellOwedMaxMs} ms`;
-    this.#finish(new SidecallError('ERR_SIDECALL_SYSTEM', words, { delivered: 'unknown' }));
+    const text = `the kernel had no memory for a doorbell for ${tuning.doorbellOwedMaxMs} ms`;
+    this.#finish(new SidecallError('ERR_SIDECALL_SYSTEM', text, { delivered: 'unknown' }));
   }
 
   #finish(error: SidecallError | undefined): void {

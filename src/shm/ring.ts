@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The native ring, typed. Figures come through registers, and short frames through memory that both sides
 // know, so that a call allocates nothing.
+
 import type { NativeAddon } from '../addon/addon-api.ts';
+import { noBytes } from '../base/quiet.ts';
 
 /** What a call came to. `refused`: our own mistake, such as a ring that was closed. */
 export const Written = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
@@ -26,7 +28,6 @@ const Register = {
  * V8 keeps short arrays on its heap, and asking Node-API for their bytes moves them out of it.
  */
 const stagedMaxBytes = 4096;
-const nothing = new Uint8Array(0);
 
 /** Of a reference to a block, in front of the frame in the slab. */
 export const blockReferenceBytes = 24;
@@ -96,7 +97,7 @@ export class Ring {
   }
 
   /** One of {@link Written}. */
-  write(header: Uint8Array, payload: Uint8Array | string = nothing, bulk = false): number {
+  write(header: Uint8Array, payload: Uint8Array | string = noBytes, bulk = false): number {
     const staged = this.#staged;
     const headerBytes = header.byteLength;
     for (let at = 0; at < headerBytes; at += 1) staged[at] = header[at] as number;

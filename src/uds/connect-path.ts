@@ -126,8 +126,8 @@ function tryConnect(directory: SocketDirectory, rules: ServerRules | undefined):
     if (code === 'EMFILE' || code === 'ENFILE') {
       throw new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', undefined, { cause });
     }
-    const words = `${directory.socketPath} could not be connected to: ${(cause as Error).message}`;
-    throw new SidecallError('ERR_SIDECALL_SYSTEM', words, { cause });
+    const text = `${directory.socketPath} could not be connected to: ${(cause as Error).message}`;
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
   }
 }
 

@@ -246,13 +246,13 @@ function noNotes(): ReceivedNotes {
 }
 
 function gone(cause?: unknown): SidecallError {
-  const words =
+  const text =
     'the peer closed during the hello: often its policy refused us, which it does not say';
-  return new SidecallError('ERR_SIDECALL_PEER_GONE', words, { cause, delivered: 'no' });
+  return new SidecallError('ERR_SIDECALL_PEER_GONE', text, { cause, delivered: 'no' });
 }
 
 function noDescriptors(cause: unknown): SidecallError {
-  const words =
+  const text =
     'descriptors of this peer wait to be closed, and no more are taken from it until they are; connect again, or use the socket lane';
-  return new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', words, { cause, delivered: 'no' });
+  return new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', text, { cause, delivered: 'no' });
 }

@@ -45,7 +45,7 @@ export interface HelloResult {
 }
 
 /** Why an accepting side takes no more sessions, or undefined. */
-export type Admission = () => SidecallError | undefined;
+export type Admit = () => SidecallError | undefined;
 
 const peerHasNone = 'the peer offers no shared memory';
 
@@ -88,7 +88,7 @@ export async function helloAsConnecting(
 export async function helloAsAccepting(
   wire: HelloWire,
   own: HelloLimits,
-  admit: Admission = () => undefined,
+  admit: Admit = () => undefined,
   memory?: HelloMemory,
 ): Promise<HelloResult> {
   const { hello } = await receiveHello(wire, HelloFlag.descriptorFollows, undefined);
@@ -219,6 +219,6 @@ function checkKept({ descriptors, descriptor }: ReceivedNotes): void {
 
 function checkVersion(hello: PeerHello): void {
   if (hello.version !== 0) return;
-  const words = `the peer speaks no protocol version from ${versionMin} to ${versionMax}`;
-  throw new SidecallError('ERR_SIDECALL_VERSION_MISMATCH', words);
+  const text = `the peer speaks no protocol version from ${versionMin} to ${versionMax}`;
+  throw new SidecallError('ERR_SIDECALL_VERSION_MISMATCH', text);
 }

@@ -27,11 +27,11 @@ export function kernelPeer(
     if (capturedAt !== 'connect' || isAlive !== false)
       return { peer: Object.freeze(peer), isAlive };
   } catch (cause) {
-    const words = `the kernel would not say who the peer is: ${(cause as Error).message}`;
-    throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', words, { cause });
+    const text = `the kernel would not say who the peer is: ${(cause as Error).message}`;
+    throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', text, { cause });
   }
-  const words = 'the process that connected has ended already';
-  throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', words);
+  const text = 'the process that connected has ended already';
+  throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', text);
 }
 
 /**

@@ -44,13 +44,13 @@ export function checkPolicy(
   checkKeys(what, policy, [...ruleNames, ...others]);
   for (const name of ruleNames) {
     if (listOf(policy[name])?.length === 0) {
-      const words = `${what}.${name} is an empty list, which refuses everybody`;
-      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+      const text = `${what}.${name} is an empty list, which refuses everybody`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
     }
     for (const id of listOf(policy[name]) ?? []) {
       if (Number.isInteger(id) && id >= 0 && id <= idMax) continue;
-      const words = `${what}.${name} must be an id or a list of ids, got ${String(id)}`;
-      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+      const text = `${what}.${name} must be an id or a list of ids, got ${String(id)}`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
     }
   }
 }

@@ -154,8 +154,8 @@ async function clearStale(path: string): Promise<void> {
 }
 
 function inUse(path: string, why: string): SidecallError {
-  const words = `${path} belongs to a live listener: ${why}`;
-  return new SidecallError('ERR_SIDECALL_PATH_IN_USE', words);
+  const text = `${path} belongs to a live listener: ${why}`;
+  return new SidecallError('ERR_SIDECALL_PATH_IN_USE', text);
 }
 
 function statOf(path: string): Stats | undefined {

@@ -10,7 +10,7 @@ import { Fifo } from '../base/fifo.ts';
 const immediateMs = 2;
 const firstDelayMs = 1;
 const lastDelayMs = 32;
-// Waits that end in one turn of the loop, by its length. What follows takes about 0.1 ms, so that hellos
+// Stalls that end in one turn of the loop, by its length. What follows takes about 0.1 ms, so that hellos
 // take less than half of the loop's time, and a loop that is slow for another reason lets no hello be late.
 const endsPerMs = 2;
 const endsMax = 256;
@@ -52,7 +52,7 @@ export class ReadableWait {
   }
 }
 
-/** Waits of one process whose bytes are there. */
+/** Stalls of one process whose bytes are there. */
 interface Turns {
   readonly begun: Fifo<ReadableWait>;
   readonly fresh: Fifo<ReadableWait>;

@@ -16,8 +16,8 @@ export const socketPathMaxBytes = process.platform === 'darwin' ? 103 : 107;
 export function checkPathLength(path: string): void {
   const bytes = Buffer.byteLength(path);
   if (bytes <= socketPathMaxBytes) return;
-  const words = `${bytes} bytes, a socket address holds ${socketPathMaxBytes} ("${path}"); leave path out, or set XDG_RUNTIME_DIR`;
-  throw new SidecallError('ERR_SIDECALL_PATH_TOO_LONG', words);
+  const text = `${bytes} bytes, a socket address holds ${socketPathMaxBytes} ("${path}"); leave path out, or set XDG_RUNTIME_DIR`;
+  throw new SidecallError('ERR_SIDECALL_PATH_TOO_LONG', text);
 }
 
 /** A socket's entry in its directory. */
@@ -170,6 +170,6 @@ function cannotOpen(path: string, cause: unknown): SidecallError {
 }
 
 /** The one way to say that a path cannot be trusted. */
-export function unsafe(words: string): SidecallError {
-  return new SidecallError('ERR_SIDECALL_PATH_UNSAFE', words);
+export function unsafe(text: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_PATH_UNSAFE', text);
 }

@@ -132,8 +132,8 @@ export class BoundPath {
     try {
       return this.directory.withEntry(({ path }) => this.#native.isSocketHeld(path));
     } catch (error) {
-      const words = `${this.directory.socketPath} could not be tried`;
-      throw new SidecallError('ERR_SIDECALL_SYSTEM', words, { cause: error });
+      const text = `${this.directory.socketPath} could not be tried`;
+      throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause: error });
     }
   }
 
@@ -179,8 +179,8 @@ export class BoundPath {
   }
 
   #inUse(why: string): SidecallError {
-    const words = `${this.directory.socketPath} belongs to a live listener: ${why}`;
-    return new SidecallError('ERR_SIDECALL_PATH_IN_USE', words);
+    const text = `${this.directory.socketPath} belongs to a live listener: ${why}`;
+    return new SidecallError('ERR_SIDECALL_PATH_IN_USE', text);
   }
 }
 

@@ -56,7 +56,7 @@ export class StartingPlace {
   }
 
   /**
-   * Waits for its turn. `isTaken` is asked in between: waiting for a path that has its listener is in vain.
+   * Stalls for its turn. `isTaken` is asked in between: waiting for a path that has its listener is in vain.
    * @throws {SidecallError} `PATH_IN_USE`, `PATH_TOO_LONG`, `SYSTEM`.
    */
   static async take(
@@ -165,6 +165,6 @@ function removeAll(directory: string): void {
 }
 
 function inUse(parent: string, why: string): SidecallError {
-  const words = `a path in ${parent} belongs to another listener: ${why}`;
-  return new SidecallError('ERR_SIDECALL_PATH_IN_USE', words);
+  const text = `a path in ${parent} belongs to another listener: ${why}`;
+  return new SidecallError('ERR_SIDECALL_PATH_IN_USE', text);
 }

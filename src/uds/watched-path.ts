@@ -166,16 +166,16 @@ export class ListeningPath {
   #rebind(): void {
     this.#rebindTimer = undefined;
     if (this.#isClosed || this.#isOurs) return;
-    const words = `the socket file ${this.#bound.directory.socketPath} was deleted or replaced`;
+    const text = `the socket file ${this.#bound.directory.socketPath} was deleted or replaced`;
     try {
       const server = this.#serve(this.#bound.listen());
       this.#server.close();
       this.#server = server;
       this.#owner.onPathLost(
-        new SidecallError('ERR_SIDECALL_PATH_LOST', `${words}; it was bound again`),
+        new SidecallError('ERR_SIDECALL_PATH_LOST', `${text}; it was bound again`),
       );
     } catch (cause) {
-      this.#owner.onPathLost(new SidecallError('ERR_SIDECALL_PATH_LOST', words, { cause }));
+      this.#owner.onPathLost(new SidecallError('ERR_SIDECALL_PATH_LOST', text, { cause }));
     }
   }
 }

@@ -2,6 +2,7 @@
 // Frames out of a byte stream.
 
 import { SidecallError } from '../base/errors.ts';
+import { noBytes } from '../base/quiet.ts';
 import { wireLimits } from '../base/wire-limits.ts';
 import { frameMaxBytes, headerBytes, protocol, readU32 } from './frame-header.ts';
 /** What a {@link FrameDecoder} gives out. */
@@ -11,7 +12,6 @@ export interface FrameSink {
 }
 
 const lengthBytes = 4;
-const nothing = new Uint8Array(0);
 
 /**
  * Frames out of a byte stream: u32 length, then header and payload. Fed with whatever a read gave;
@@ -70,7 +70,7 @@ export class FrameDecoder {
         const start = at + lengthBytes;
         const header = chunk.subarray(start, start + size);
         const end = start + frameBytes;
-        const payload = size === frameBytes ? nothing : chunk.subarray(start + size, end);
+        const payload = size === frameBytes ? noBytes : chunk.subarray(start + size, end);
         this.#next = end;
         this.#sink.onFrame(header, payload);
         return end;
@@ -133,7 +133,7 @@ export class FrameDecoder {
   }
 
   #scratchOf(bytes: number): Uint8Array {
-    if (bytes === 0) return nothing;
+    if (bytes === 0) return noBytes;
     if (this.#scratch === undefined || this.#scratch.byteLength < bytes) {
       this.#scratch = Buffer.allocUnsafeSlow(Math.max(bytes, 4096));
     }
@@ -143,8 +143,8 @@ export class FrameDecoder {
 
 function checkLength(frameBytes: number, size: number): number {
   if (frameBytes > frameMaxBytes) {
-    const words = `the peer announced a frame of ${frameBytes} bytes; the most is ${frameMaxBytes}`;
-    throw new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', words);
+    const text = `the peer announced a frame of ${frameBytes} bytes; the most is ${frameMaxBytes}`;
+    throw new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', text);
   }
   if (size === 0) throw protocol('frame of unknown type');
   if (frameBytes < size) throw protocol('frame shorter than its header');

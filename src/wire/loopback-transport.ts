@@ -3,6 +3,7 @@
 
 import { setImmediate } from '../base/clock.ts';
 import { Fifo } from '../base/fifo.ts';
+import { noBytes } from '../base/quiet.ts';
 import { tuning } from '../base/tuning.ts';
 import { FrameType, frameMaxBytes } from './frame-header.ts';
 import type { FrameReceiver, Transport } from './transport.ts';
@@ -11,8 +12,6 @@ interface Frame {
   readonly header: Uint8Array;
   readonly payload: Uint8Array;
 }
-
-const nothing = new Uint8Array(0);
 
 /** Two ends that are each other's peer. Frames arrive in a later turn, never inside `trySend`. */
 export function loopbackPair(): [LoopbackTransport, LoopbackTransport] {
@@ -62,7 +61,7 @@ export class LoopbackTransport implements Transport {
       return false;
     }
     const bytes =
-      typeof payload === 'string' ? Buffer.from(payload) : new Uint8Array(payload ?? nothing);
+      typeof payload === 'string' ? Buffer.from(payload) : new Uint8Array(payload ?? noBytes);
     this.#peer.#arrived.push({ header: header.slice(), payload: bytes });
     this.#peer.#arrivedBytes += header.byteLength + bytes.byteLength;
     this.sentPosition += header.byteLength + bytes.byteLength;

@@ -5,10 +5,10 @@ import { isUtf8 } from 'node:buffer';
 import { SidecallError } from '../base/errors.ts';
 import type { Metadata } from '../base/metadata.ts';
 import { nodeError } from '../base/misuse.ts';
+import { noBytes } from '../base/quiet.ts';
 import { wireLimits } from '../base/wire-limits.ts';
 
 const keyPattern = /^[a-z0-9_.-]{1,256}$/;
-const none = new Uint8Array(0);
 const noEntries: Metadata = Object.freeze(Object.create(null) as Metadata);
 
 /**
@@ -17,10 +17,10 @@ const noEntries: Metadata = Object.freeze(Object.create(null) as Metadata);
  * @throws {SidecallError} `MESSAGE_TOO_LARGE` above `maxBytes` or 64 entries.
  */
 export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number): Uint8Array {
-  if (metadata === undefined) return none;
+  if (metadata === undefined) return noBytes;
   checkPlain(metadata);
   const keys = Object.keys(metadata);
-  if (keys.length === 0) return none;
+  if (keys.length === 0) return noBytes;
   if (keys.length > wireLimits.metadataEntriesMax) throw tooLarge(keys.length, undefined, maxBytes);
   const parts: Buffer[] = [];
   let bytes = 0;
@@ -39,8 +39,8 @@ export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number)
 
 function tooLarge(entries: number, bytes: number | undefined, maxBytes: number): SidecallError {
   const size = bytes === undefined ? '' : ` and ${bytes} bytes`;
-  const words = `metadata of ${entries} entries${size} exceeds what the peer takes: ${wireLimits.metadataEntriesMax} entries, ${maxBytes} bytes`;
-  return new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
+  const text = `metadata of ${entries} entries${size} exceeds what the peer takes: ${wireLimits.metadataEntriesMax} entries, ${maxBytes} bytes`;
+  return new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
 }
 
 /**
@@ -85,13 +85,13 @@ function encodeValue(key: string, value: unknown): Buffer {
   if (!keyPattern.test(key)) {
     const isUpper = typeof key === 'string' && keyPattern.test(key.toLowerCase());
     const advice = isUpper ? `: write '${key.toLowerCase()}'` : '';
-    const words = `metadata key '${key}' must be 1 to 256 of a-z 0-9 _ . -${advice}`;
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    const text = `metadata key '${key}' must be 1 to 256 of a-z 0-9 _ . -${advice}`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   if (key.endsWith('-bin')) {
     if (value instanceof Uint8Array) return Buffer.from(value);
-    const words = `metadata '${key}' must be a Uint8Array because its key ends in -bin`;
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+    const text = `metadata '${key}' must be a Uint8Array because its key ends in -bin`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   if (typeof value === 'string') return Buffer.from(value, 'utf8');
   throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `metadata '${key}' must be a string`);

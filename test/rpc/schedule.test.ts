@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Schedule, type SendingStream } from '../../src/rpc/sending/send-queue.ts';
+import { type SendingStream, SendQueue } from '../../src/rpc/sending/send-queue.ts';
 import { FrameFlag, FrameType } from '../../src/wire/frame-header.ts';
 import type { Transport } from '../../src/wire/transport.ts';
 
@@ -44,11 +44,11 @@ function streamAt(slot: number): SendingStream {
 
 function scene(): {
   transport: FakeTransport;
-  schedule: Schedule;
+  sendQueue: SendQueue;
   send: (slot: number, bytes: number, stream?: SendingStream) => SendingStream;
 } {
   const transport = new FakeTransport();
-  const schedule = new Schedule(
+  const sendQueue = new SendQueue(
     transport,
     () => undefined,
     (error) => expect.fail(error.message),
@@ -56,10 +56,10 @@ function scene(): {
   );
   return {
     transport,
-    schedule,
+    sendQueue,
     send: (slot, bytes, stream = streamAt(slot)) => {
-      const header = schedule.header.message(FrameFlag.end, slot, 1, bytes);
-      schedule.send(stream, header, new Uint8Array(0), new Uint8Array(bytes), bytes);
+      const header = sendQueue.header.message(FrameFlag.end, slot, 1, bytes);
+      sendQueue.send(stream, header, new Uint8Array(0), new Uint8Array(bytes), bytes);
       return stream;
     },
   };
@@ -69,24 +69,24 @@ const { message, fragment, credit } = FrameType;
 
 describe('the send queue', () => {
   it('D9 row 105 lets a small message pass while a long one waits for its turn', () => {
-    const { transport, schedule, send } = scene();
+    const { transport, sendQueue, send } = scene();
     transport.room = 100;
     transport.bulkRoom = 2;
     send(1, 10 * 65_536);
     expect(transport.sent).toEqual([`${message}:1`, `${fragment}:1`]);
     send(2, 100);
     expect(transport.sent.at(-1)).toBe(`${message}:2`);
-    expect(schedule.hasRoom(false, 65_536)).toBe(true);
-    expect(schedule.hasRoom(true, 65_536)).toBe(false);
+    expect(sendQueue.hasRoom(false, 65_536)).toBe(true);
+    expect(sendQueue.hasRoom(true, 65_536)).toBe(false);
   });
 
   it('lets neither small messages nor long ones starve the others', () => {
-    const { transport, schedule, send } = scene();
+    const { transport, sendQueue, send } = scene();
     send(1, 4 * 65_536);
     for (let slot = 2; slot < 8; slot += 1) send(slot, 100);
     transport.room = 100;
     transport.bulkRoom = 100;
-    schedule.onRoom();
+    sendQueue.onRoom();
     const kinds = transport.sent.map((frame) => (frame.endsWith(':1') ? 'long' : 'small'));
     expect(kinds).toEqual([
       ...Array.from({ length: 4 }, () => ['long', 'small']).flat(),
@@ -96,12 +96,12 @@ describe('the send queue', () => {
   });
 
   it('gives long messages of several streams a piece each in turn', () => {
-    const { transport, schedule, send } = scene();
+    const { transport, sendQueue, send } = scene();
     send(1, 3 * 65_536);
     send(2, 3 * 65_536);
     transport.room = 100;
     transport.bulkRoom = 100;
-    schedule.onRoom();
+    sendQueue.onRoom();
     expect(transport.sent.map((frame) => frame.split(':')[1])).toEqual([
       '1',
       '2',
@@ -113,45 +113,45 @@ describe('the send queue', () => {
   });
 
   it('drops a stream that was cleared before, as at the end of a session', () => {
-    const { schedule, send } = scene();
+    const { sendQueue, send } = scene();
     const stream = send(1, 100);
-    schedule.clear();
-    expect(schedule.drop(stream)).toBe(0);
-    expect(schedule.isEmpty).toBe(true);
+    sendQueue.clear();
+    expect(sendQueue.drop(stream)).toBe(0);
+    expect(sendQueue.isEmpty).toBe(true);
   });
 
   it('gives back what dropped messages of a stream had taken of the window, but for begun ones', () => {
-    const { transport, schedule, send } = scene();
+    const { transport, sendQueue, send } = scene();
     const header = (slot: number, size: number): Uint8Array =>
-      schedule.header.message(FrameFlag.streamed, slot, 1, size);
+      sendQueue.header.message(FrameFlag.streamed, slot, 1, size);
     const stream = send(1, 10);
-    schedule.send(
+    sendQueue.send(
       stream,
       header(1, 3 * 65_536),
       new Uint8Array(0),
       new Uint8Array(3 * 65_536),
       3 * 65_536,
     );
-    schedule.send(stream, header(1, 100), new Uint8Array(0), new Uint8Array(100), 100);
+    sendQueue.send(stream, header(1, 100), new Uint8Array(0), new Uint8Array(100), 100);
     transport.room = 2;
     transport.bulkRoom = 1;
-    schedule.onRoom(); // the first whole, one piece of the second
-    expect(schedule.drop(stream)).toBe(164);
+    sendQueue.onRoom(); // the first whole, one piece of the second
+    expect(sendQueue.drop(stream)).toBe(164);
   });
 
   it('sends control first, whatever waits', () => {
-    const { transport, schedule, send } = scene();
+    const { transport, sendQueue, send } = scene();
     send(1, 100);
     send(2, 200_000);
-    schedule.sendControl(schedule.header.credit(0, 0, 0, 5));
+    sendQueue.sendControl(sendQueue.header.credit(0, 0, 0, 5));
     transport.room = 100;
     transport.bulkRoom = 100;
-    schedule.onRoom();
+    sendQueue.onRoom();
     expect(transport.sent[0]).toBe(`${credit}:0`);
   });
 
   it('keeps the messages of one stream in their order, small behind long', () => {
-    const { transport, schedule, send } = scene();
+    const { transport, sendQueue, send } = scene();
     transport.room = 100;
     transport.bulkRoom = 1;
     const stream = send(1, 3 * 65_536);
@@ -159,22 +159,22 @@ describe('the send queue', () => {
     send(2, 10);
     expect(transport.sent).toEqual([`${message}:1`, `${message}:2`]);
     transport.bulkRoom = 100;
-    schedule.onRoom();
+    sendQueue.onRoom();
     expect(transport.sent.slice(2)).toEqual([`${fragment}:1`, `${fragment}:1`, `${message}:1`]);
-    expect(schedule.isEmpty).toBe(true);
-    expect(schedule.queuedBytes).toBe(0);
+    expect(sendQueue.isEmpty).toBe(true);
+    expect(sendQueue.queuedBytes).toBe(0);
   });
 
   it('forgets a stream that ends early, in either queue', () => {
-    const { transport, schedule, send } = scene();
+    const { transport, sendQueue, send } = scene();
     const long = send(1, 200_000);
     const small = send(2, 100);
-    schedule.drop(long);
-    schedule.drop(small);
-    expect(schedule.queuedBytes).toBe(0);
+    sendQueue.drop(long);
+    sendQueue.drop(small);
+    expect(sendQueue.queuedBytes).toBe(0);
     transport.room = 100;
     transport.bulkRoom = 100;
-    schedule.onRoom();
+    sendQueue.onRoom();
     expect(transport.sent).toEqual([]);
   });
 });

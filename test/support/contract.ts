@@ -109,7 +109,7 @@ export async function turns(count = 1): Promise<void> {
   }
 }
 
-/** Waits for a state that some event brings about; the test's watchdog bounds it. */
+/** Stalls for a state that some event brings about; the test's watchdog bounds it. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 2));
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { nowMs } from '../../src/base/clock.ts';
 import { SidecallError } from '../../src/base/errors.ts';
 import { tuning } from '../../src/base/tuning.ts';
-import { HelloBook } from '../../src/rendezvous/pending-hellos.ts';
+import { PendingHellos } from '../../src/rendezvous/pending-hellos.ts';
 
 const one = { pid: 1001, uid: 7 };
 const other = { pid: 1002, uid: 7 };
@@ -12,7 +12,7 @@ const longAgo = (): number => nowMs() - tuning.quietHelloMs - 1;
 
 describe('the book of hellos', () => {
   it('drops a silent one of the same process for its newcomer', () => {
-    const book = new HelloBook(3);
+    const book = new PendingHellos(3);
     const [first, second, third] = [book.enter(one), book.enter(one), book.enter(one)];
     second.silentSince = longAgo;
     book.enter(one);
@@ -22,7 +22,7 @@ describe('the book of hellos', () => {
   });
 
   it('keeps one whose bytes lie in the kernel because our loop was busy', () => {
-    const book = new HelloBook(2);
+    const book = new PendingHellos(2);
     const tickets = [book.enter(one), book.enter(one)];
     for (const ticket of tickets) {
       ticket.silentSince = longAgo;
@@ -33,7 +33,7 @@ describe('the book of hellos', () => {
   });
 
   it('drops the oldest of the process that has the most for one that has less', () => {
-    const book = new HelloBook(3);
+    const book = new PendingHellos(3);
     const tickets = [book.enter(one), book.enter(one), book.enter(one)];
     book.enter(other);
     expect(tickets.map(({ reason }) => reason?.code)).toEqual([
@@ -44,7 +44,7 @@ describe('the book of hellos', () => {
   });
 
   it('finds the silent ones again after a search that found none', async () => {
-    const book = new HelloBook(2);
+    const book = new PendingHellos(2);
     const [first] = [book.enter(one), book.enter(one)];
     expect(() => book.enter(one)).toThrow(SidecallError);
     await new Promise((resolve) => setTimeout(resolve, tuning.quietHelloMs + 5));
@@ -53,7 +53,7 @@ describe('the book of hellos', () => {
   });
 
   it('aborts a signal that is asked for late, and tells whoever waits', () => {
-    const book = new HelloBook(2);
+    const book = new PendingHellos(2);
     const [early, late] = [book.enter(one), book.enter(one)];
     const { signal } = early as { signal: AbortSignal };
     let isTold = false;

@@ -1,9 +1,9 @@
-// Waits for bytes of hellos: looked at together, each process in its turn.
+// Stalls for bytes of hellos: looked at together, each process in its turn.
 import { describe, expect, it } from 'vitest';
 import { setImmediate } from '../../src/base/clock.ts';
 import { newPace, type ReadableWait, ReadableWaits } from '../../src/uds/readable-waits.ts';
 
-/** Waits over descriptors that a set says are readable; notes how many each look asked for. */
+/** Stalls over descriptors that a set says are readable; notes how many each look asked for. */
 function waitsOver(readable: ReadonlySet<number>): { waits: ReadableWaits; looks: number[] } {
   const looks: number[] = [];
   const markReadable = (descriptors: Int32Array, count: number): void => {

@@ -142,8 +142,8 @@ class RendererExposure implements Exposure {
     const frame = event.senderFrame;
     const refusal = this.#whyNot(frame, token);
     if (refusal !== undefined || frame === null) {
-      const words = `a page was given no port: ${refusal}`;
-      const error = new SidecallError('ERR_SIDECALL_PEER_DENIED', words);
+      const text = `a page was given no port: ${refusal}`;
+      const error = new SidecallError('ERR_SIDECALL_PEER_DENIED', text);
       return emitEvent(this.#settings.onEvent, { type: 'refused', error, peer: undefined });
     }
     const { port1, port2 } = new this.#settings.MessageChannelMain();
@@ -230,6 +230,6 @@ function checkOrigins(origins: readonly string[] | undefined): readonly string[]
   );
 }
 
-function wrong(words: string): TypeError {
-  return nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+function wrong(text: string): TypeError {
+  return nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }

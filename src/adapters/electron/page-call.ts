@@ -107,8 +107,8 @@ export class PageCall {
     const sent = new Promise<void>((resolve, reject) => {
       if (this.#failure !== undefined) return reject(this.#failure.reason);
       if (this.isOver || this.#isRequestsEnded) {
-        const words = `${this.#method}: the requests have ended`;
-        return reject(new SidecallError('ERR_SIDECALL_END_OF_STREAM', words));
+        const text = `${this.#method}: the requests have ended`;
+        return reject(new SidecallError('ERR_SIDECALL_END_OF_STREAM', text));
       }
       this.#outbox.push({ value: request, resolve, reject });
       this.#flush();
@@ -222,8 +222,8 @@ export class PageCall {
   readonly #onAbort = (): void => this.cancel(this.#options.signal?.reason);
 
   readonly #onDeadline = (): void => {
-    const words = `${this.#method}: timeoutMs ${this.#options.timeoutMs} passed`;
-    this.cancel(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words));
+    const text = `${this.#method}: timeoutMs ${this.#options.timeoutMs} passed`;
+    this.cancel(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text));
   };
 
   /** Half a window at a time: a message for each would be as many again. */
@@ -253,6 +253,6 @@ export class PageCall {
 }
 
 function uncloneable(method: string, cause: unknown): SidecallError {
-  const words = `${method}: the value cannot be cloned for main: ${(cause as Error).message}`;
-  return new SidecallError('ERR_SIDECALL_ENCODE', words, { cause });
+  const text = `${method}: the value cannot be cloned for main: ${(cause as Error).message}`;
+  return new SidecallError('ERR_SIDECALL_ENCODE', text, { cause });
 }

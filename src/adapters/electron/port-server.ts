@@ -198,16 +198,16 @@ export class PortServer implements CallPort {
   #open(message: OpenMessage): void {
     const { id, method, kind } = message;
     if (this.#waiting.size >= waitingMax) {
-      const words = `${method}: ${waitingMax} calls of the page already wait for a place`;
-      return this.#refuse(id, new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', words));
+      const text = `${method}: ${waitingMax} calls of the page already wait for a place`;
+      return this.#refuse(id, new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', text));
     }
     const allowed = this.#settings.allowed.get(method);
     if (allowed === undefined) {
       return this.#refuse(id, new RpcError('permission_denied', `${method} is not allowed here`));
     }
     if (allowed.method !== undefined && allowed.method.kind !== kind) {
-      const words = `${method} is of kind ${allowed.method.kind}, not ${kind}`;
-      return this.#refuse(id, new RpcError('unimplemented', words));
+      const text = `${method} is of kind ${allowed.method.kind}, not ${kind}`;
+      return this.#refuse(id, new RpcError('unimplemented', text));
     }
     let cost: number;
     try {
@@ -243,8 +243,8 @@ export class PortServer implements CallPort {
 
   #hold(cost: number): void {
     if (this.#heldBytes + cost > heldMaxBytes) {
-      const words = `the page has sent ${this.#heldBytes} bytes that nobody has taken yet`;
-      throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words);
+      const text = `the page has sent ${this.#heldBytes} bytes that nobody has taken yet`;
+      throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', text);
     }
     this.#heldBytes += cost;
   }

@@ -45,8 +45,8 @@ function spend(value: unknown, budget: { left: number }, depth: number): void {
 function take(budget: { left: number }, cost: number): void {
   budget.left -= cost;
   if (budget.left >= 0) return;
-  const words = `a value of a page takes more than ${costMax} bytes once it is written out`;
-  throw new RpcError('resource_exhausted', words);
+  const text = `a value of a page takes more than ${costMax} bytes once it is written out`;
+  throw new RpcError('resource_exhausted', text);
 }
 
 function refused(what: string): RpcError {
@@ -57,8 +57,8 @@ function refused(what: string): RpcError {
 export function tight<T>(value: T, depth = 0): T {
   if (typeof value !== 'object' || value === null) return value;
   if (depth > wireLimits.jsonDepthMax) {
-    const words = `an answer is nested deeper than ${wireLimits.jsonDepthMax}`;
-    throw new SidecallError('ERR_SIDECALL_ENCODE', words, { delivered: 'yes' });
+    const text = `an answer is nested deeper than ${wireLimits.jsonDepthMax}`;
+    throw new SidecallError('ERR_SIDECALL_ENCODE', text, { delivered: 'yes' });
   }
   const inner = <Inner>(each: Inner): Inner => tight(each, depth + 1);
   if (value instanceof Uint8Array) return new Uint8Array(value) as T & Uint8Array;
@@ -67,8 +67,8 @@ export function tight<T>(value: T, depth = 0): T {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== null && prototype !== Object.prototype) {
     const kind = (value as object).constructor?.name ?? 'object of some class';
-    const words = `an answer holds a ${kind}, which a page cannot be given: a codec says by plain() what it is as plain data`;
-    throw new SidecallError('ERR_SIDECALL_ENCODE', words, { delivered: 'yes' });
+    const text = `an answer holds a ${kind}, which a page cannot be given: a codec says by plain() what it is as plain data`;
+    throw new SidecallError('ERR_SIDECALL_ENCODE', text, { delivered: 'yes' });
   }
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, inner(each)])) as T;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One call of a page, made again on a session: its requests as they come, its responses as the page takes them.
 
-import { wordsOf } from '../../base/error-text.ts';
+import { errorText } from '../../base/error-text.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import type { CallOptions } from '../../rpc/contract/call-options.ts';
 import {
@@ -98,8 +98,8 @@ export class RelayedCall {
     try {
       return plain(value);
     } catch (cause) {
-      const words = `${this.#opening.method}: the answer cannot be given to a page: ${wordsOf(cause)}`;
-      throw new SidecallError('ERR_SIDECALL_ENCODE', words, { cause, delivered: 'yes' });
+      const text = `${this.#opening.method}: the answer cannot be given to a page: ${errorText(cause)}`;
+      throw new SidecallError('ERR_SIDECALL_ENCODE', text, { cause, delivered: 'yes' });
     }
   }
 
@@ -116,8 +116,8 @@ export class RelayedCall {
 
   #post(message: MainMessage): void {
     if (this.#port.post(message)) return;
-    const words = `${this.#opening.method}: the answer cannot be cloned for the page`;
-    throw new SidecallError('ERR_SIDECALL_ENCODE', words, { delivered: 'yes' });
+    const text = `${this.#opening.method}: the answer cannot be cloned for the page`;
+    throw new SidecallError('ERR_SIDECALL_ENCODE', text, { delivered: 'yes' });
   }
 }
 
@@ -208,8 +208,8 @@ class ResponseCredit {
 function asSidecall(error: unknown, method: string): SidecallError {
   if (SidecallError.is(error)) return error;
   // Misuse by the page: metadata that is none, a value that JSON cannot carry.
-  const words = `${method}: ${(error as Error | undefined)?.message ?? 'the call was refused'}`;
-  return new RpcError('invalid_argument', words);
+  const text = `${method}: ${(error as Error | undefined)?.message ?? 'the call was refused'}`;
+  return new RpcError('invalid_argument', text);
 }
 
 /** A failure for the page. Never throws. */

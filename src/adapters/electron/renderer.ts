@@ -54,9 +54,9 @@ export async function connectMain(options: ConnectMainOptions = {}): Promise<Mai
   const { name = 'main', timeoutMs = 5_000 } = options;
   const page = globalThis as unknown as PageWindow;
   if (typeof page.sidecall?.connect !== 'function') {
-    const words =
+    const text =
       "there is no preload script: set webPreferences.preload to that of 'sidecall/electron/preload'";
-    throw new SidecallError('ERR_SIDECALL_NO_LISTENER', words, { retryable: false });
+    throw new SidecallError('ERR_SIDECALL_NO_LISTENER', text, { retryable: false });
   }
   const until = performance.now() + timeoutMs;
   const port = await askForPort(page, name, timeoutMs);
@@ -79,8 +79,8 @@ export async function connectMain(options: ConnectMainOptions = {}): Promise<Mai
 }
 
 function noPort(name: string, timeoutMs: number): SidecallError {
-  const words = `main gave no port for '${name}' within ${timeoutMs} ms: is exposeToRenderer() called with this name, and is this page's origin allowed?`;
-  return new SidecallError('ERR_SIDECALL_NO_LISTENER', words);
+  const text = `main gave no port for '${name}' within ${timeoutMs} ms: is exposeToRenderer() called with this name, and is this page's origin allowed?`;
+  return new SidecallError('ERR_SIDECALL_NO_LISTENER', text);
 }
 
 function askForPort(page: PageWindow, name: string, timeoutMs: number): Promise<PagePort> {
@@ -174,8 +174,8 @@ export class MainConnection {
     if (message.t === 'ready') {
       this.#maxInFlight = message.maxInFlight;
       if (message.version === portVersion) return this.#isReady(this);
-      const words = `main speaks version ${message.version} of the port, this page ${portVersion}`;
-      return this.#end(new SidecallError('ERR_SIDECALL_VERSION_MISMATCH', words));
+      const text = `main speaks version ${message.version} of the port, this page ${portVersion}`;
+      return this.#end(new SidecallError('ERR_SIDECALL_VERSION_MISMATCH', text));
     }
     if (message.t === 'bye') return this.#end(fromPort(message.error));
     const call = this.#calls.get(message.id);

@@ -20,8 +20,8 @@ import type { ArrivedBlock } from '../../wire/transport.ts';
 import { type Codec, decodeWith } from '../contract/codec.ts';
 import { json } from '../contract/json.ts';
 import { Window } from '../sending/credit.ts';
-import { type Link, takeMessage, takeStreamed } from '../sending/session-shared.ts';
-import { Assembly, checkBlock } from '../streams/message-assembly.ts';
+import { type SessionShared, takeMessage, takeStreamed } from '../sending/session-shared.ts';
+import { checkBlock, MessageAssembly } from '../streams/message-assembly.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
 /** The calls that are open. */
@@ -34,12 +34,12 @@ export interface OpenCalls {
   onLate(call: OutgoingCall, header: Header, payloadBytes: number): void;
 }
 
-export class Responses {
-  readonly #link: Link;
+export class AnswerReceiver {
+  readonly #shared: SessionShared;
   readonly #calls: OpenCalls;
 
-  constructor(link: Link, calls: OpenCalls) {
-    this.#link = link;
+  constructor(shared: SessionShared, calls: OpenCalls) {
+    this.#shared = shared;
     this.#calls = calls;
   }
 
@@ -55,9 +55,9 @@ export class Responses {
     if (!isFirst) return call.assembly?.place(bytes);
     if (call.assembly !== undefined || call.hasAnswer) return undefined;
     const { response } = call.request;
-    const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
+    const mayHold = messageBytes <= this.#shared.own.receiveMaxBytes && bytes <= messageBytes;
     if (!mayHold || response === undefined) return undefined;
-    call.placed = new Assembly(messageBytes, response);
+    call.placed = new MessageAssembly(messageBytes, response);
     return call.placed.place(bytes);
   }
 
@@ -88,7 +88,7 @@ export class Responses {
 
   /** A notification failed, whose promise resolved long ago. */
   reportFailed(call: OutgoingCall, error: SidecallError): void {
-    const { peer, onEvent } = this.#link;
+    const { peer, onEvent } = this.#shared;
     const { method } = call.request;
     emitEvent(onEvent, { type: 'notification-failed', error, peer, method });
   }
@@ -105,11 +105,11 @@ export class Responses {
     const isLast = (header.flags & FrameFlag.end) !== 0;
     const window = isStreamed ? Window.streams : Window.answers;
     const charge = isStreamed
-      ? takeStreamed(this.#link, header.flags, messageBytes)
-      : takeMessage(this.#link, window, messageBytes);
-    if (call === undefined) return this.#link.giveBack(window, charge);
+      ? takeStreamed(this.#shared, header.flags, messageBytes)
+      : takeMessage(this.#shared, window, messageBytes);
+    if (call === undefined) return this.#shared.giveBack(window, charge);
     if (!call.isOpen) {
-      this.#link.giveBack(window, charge);
+      this.#shared.giveBack(window, charge);
       return this.#calls.onLate(call, header, block?.byteLength ?? payload.byteLength);
     }
     if (isStreamed !== (call.reader !== undefined) || (isStreamed && isLast)) {
@@ -128,12 +128,12 @@ export class Responses {
     call.placed = undefined;
     const { response } = call.request;
     if (block !== undefined) {
-      return this.#onAnswer(call, payload, Assembly.ofBlock(block, response));
+      return this.#onAnswer(call, payload, MessageAssembly.ofBlock(block, response));
     }
     if (placed === undefined && payload.byteLength === messageBytes) {
       return this.#onAnswer(call, payload, undefined);
     }
-    call.assembly = placed ?? new Assembly(messageBytes, response);
+    call.assembly = placed ?? new MessageAssembly(messageBytes, response);
     if (payload.byteLength > 0) this.#onFragment(call, payload);
   }
 
@@ -146,10 +146,10 @@ export class Responses {
   }
 
   /** The answer is whole. Where trailers follow, it waits for them. */
-  #onAnswer(call: OutgoingCall, payload: Uint8Array, assembly: Assembly | undefined): void {
+  #onAnswer(call: OutgoingCall, payload: Uint8Array, assembly: MessageAssembly | undefined): void {
     const endsHere = call.hasAnswer;
     call.hasAnswer = true;
-    this.#link.giveBack(Window.answers, call.answerCharge);
+    this.#shared.giveBack(Window.answers, call.answerCharge);
     call.answerCharge = 0;
     try {
       const codec = call.request.response as Codec<unknown>;
@@ -158,12 +158,12 @@ export class Responses {
       if (!endsHere) return this.#calls.giveUp(call, error, ResetReason.cancelled);
       this.#calls.remove(call, { endedByPeer: true });
       if (!call.isSettled) call.reject(error);
-      return this.#link.onCallEnded();
+      return this.#shared.onCallEnded();
     }
     if (!endsHere) return;
     this.#calls.remove(call, { endedByPeer: true });
     if (!call.isSettled) call.resolve(call.answer);
-    this.#link.onCallEnded();
+    this.#shared.onCallEnded();
   }
 
   #onHeaders(call: OutgoingCall, payload: Uint8Array): void {
@@ -193,7 +193,7 @@ export class Responses {
     if (end.trailers !== undefined) tell(call.request.options.onTrailers, end.trailers);
     if (end.error !== undefined) this.#settleFailed(call, end.error);
     else if (!call.isSettled) call.resolve(call.answer);
-    this.#link.onCallEnded();
+    this.#shared.onCallEnded();
   }
 
   /** What an `end` says. Its details are the peer's words: where they cannot be read, that is the failure. */
@@ -214,8 +214,8 @@ export class Responses {
       if (detailsAt !== payload.byteLength) throw protocol('success with details');
       return { trailers, error: undefined };
     }
-    const words = endText(payload.subarray(metadataBytes, detailsAt));
-    const message = `${labelOf(call)}: ${words === '' ? name : words}`;
+    const text = endText(payload.subarray(metadataBytes, detailsAt));
+    const message = `${labelOf(call)}: ${text === '' ? name : text}`;
     try {
       const details = decodeWith(json<unknown>(), payload.subarray(detailsAt), false);
       return { trailers, error: fromPeer(new RpcError(name, message, { details, metadata })) };
@@ -229,9 +229,9 @@ export class Responses {
     const code = isOfChannel ? 'ERR_SIDECALL_CANCELLED' : resetCodes[reason];
     if (code === undefined) throw protocol('reset without a known reason');
     this.#calls.remove(call, { endedByPeer: true });
-    const words = `${call.request.method}: ${resetWords[code]}`;
-    this.#settleFailed(call, new SidecallError(code, words));
-    this.#link.onCallEnded();
+    const text = `${call.request.method}: ${resetText[code]}`;
+    this.#settleFailed(call, new SidecallError(code, text));
+    this.#shared.onCallEnded();
   }
 
   #settleFailed(call: OutgoingCall, error: SidecallError): void {
@@ -240,7 +240,7 @@ export class Responses {
   }
 
   #metadata(bytes: Uint8Array): Metadata {
-    if (bytes.byteLength > this.#link.own.metadataMaxBytes)
+    if (bytes.byteLength > this.#shared.own.metadataMaxBytes)
       throw protocol('metadata over the limit');
     return decodeMetadata(bytes);
   }
@@ -256,13 +256,13 @@ function labelOf({ request: { kind, method } }: OutgoingCall): string {
   return method;
 }
 
-const resetCodes: Record<number, keyof typeof resetWords | undefined> = {
+const resetCodes: Record<number, keyof typeof resetText | undefined> = {
   [ResetReason.deadlineExceeded]: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
   [ResetReason.limitStreams]: 'ERR_SIDECALL_LIMIT_STREAMS',
   [ResetReason.goingAway]: 'ERR_SIDECALL_GOING_AWAY',
 };
 
-const resetWords = {
+const resetText = {
   ERR_SIDECALL_DEADLINE_EXCEEDED: 'the deadline passed at the peer',
   ERR_SIDECALL_LIMIT_STREAMS: 'the peer runs as many handlers as it allows',
   ERR_SIDECALL_GOING_AWAY: 'the peer is closing and did not start this call',

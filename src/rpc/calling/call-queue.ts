@@ -4,7 +4,7 @@ import { Fifo } from '../../base/fifo.ts';
 import type { WaitingPlace, WaitReason } from '../stalls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
-export class WaitingCalls implements WaitingPlace {
+export class CallQueue implements WaitingPlace {
   readonly #calls = new Fifo<OutgoingCall>();
   readonly #reasonOf: (call: OutgoingCall) => WaitReason;
   departed = 0;

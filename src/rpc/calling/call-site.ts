@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Errors of calls say which line awaits the call: they are made when a frame arrives or a timer
 // fires, where the stack holds nothing of the caller's.
+
 import { setImmediate } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
+import { ignore } from '../../base/quiet.ts';
 
 /** The functions that settle a promise. */
 export interface Settlers {
@@ -18,7 +20,6 @@ const perTurnMax = 100;
 
 // Taken once, as in clock.ts: what replaces it may not know of promises that exist already.
 const { all } = Promise;
-const ignore = (): void => undefined;
 const turn = Promise.resolve();
 // Stacks as they were before frames were added: an error that several calls fail with has those of
 // the last one.

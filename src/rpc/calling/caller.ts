@@ -4,7 +4,7 @@
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { causedBy } from '../../base/incident.ts';
-import { quiet } from '../../base/quiet.ts';
+import { noBytes, quiet } from '../../base/quiet.ts';
 import { tuning } from '../../base/tuning.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import {
@@ -29,12 +29,12 @@ import {
 } from '../contract/call-options.ts';
 import { bytes } from '../contract/codec.ts';
 import {
-  type Body,
-  bodyBytesOf,
   detachedError,
   discard,
-  encodeBody,
+  encodeMessage,
   isDetached,
+  type Message,
+  messageBytesOf,
   queuedBytesOf,
 } from '../contract/encode-message.ts';
 import { freeValue } from '../contract/leases.ts';
@@ -45,25 +45,23 @@ import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { AnnouncedNames } from '../sending/method-names.ts';
 import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/send-frame.ts';
 import type { OutgoingMessage } from '../sending/send-queue.ts';
-import type { Link } from '../sending/session-shared.ts';
+import type { SessionShared } from '../sending/session-shared.ts';
 import type { WaitingPlace, WaitReason } from '../stalls.ts';
-import { ChannelCore } from '../streams/channel-halves.ts';
+import { ChannelHalves } from '../streams/channel-halves.ts';
 import { StreamReader } from '../streams/stream-reader.ts';
 import { OpenedStreams } from '../streams/stream-table.ts';
 import { StreamWriter } from '../streams/stream-writer.ts';
 import { AbortWatch } from './abort-signals.ts';
-import { type OpenCalls, Responses } from './answer-receiver.ts';
-import { WaitingCalls } from './call-queue.ts';
+import { AnswerReceiver, type OpenCalls } from './answer-receiver.ts';
+import { CallQueue } from './call-queue.ts';
 import type { MethodCall } from './call-target.ts';
 import { type CallOwner, OutgoingCall } from './outgoing-call.ts';
 
-const nothing = new Uint8Array(0);
-
 export class Caller implements CallOwner, OpenCalls {
-  readonly #link: Link;
+  readonly #shared: SessionShared;
   readonly #streams: OpenedStreams<OutgoingCall>;
   readonly #names = new AnnouncedNames();
-  readonly #responses: Responses;
+  readonly #answerReceiver: AnswerReceiver;
   // Calls that wait for a slot, for credit or for the send queue, in the order they were made. Those with
   // a long message wait apart, for the queue that they wait for is one of their own; so do notifications.
   readonly #waiting = this.#waitingCalls();
@@ -94,10 +92,10 @@ export class Caller implements CallOwner, OpenCalls {
   /** Calls that were sent, ever. */
   begun = 0;
 
-  constructor(link: Link) {
-    this.#link = link;
-    this.#streams = new OpenedStreams(link.remote.streamsMax);
-    this.#responses = new Responses(link, this);
+  constructor(shared: SessionShared) {
+    this.#shared = shared;
+    this.#streams = new OpenedStreams(shared.remote.streamsMax);
+    this.#answerReceiver = new AnswerReceiver(shared, this);
   }
 
   /** Calls that have not settled yet, notifications at work included. */
@@ -137,8 +135,8 @@ export class Caller implements CallOwner, OpenCalls {
       if (call.isWritten || !call.isOpen || call.request.kind === CallKind.notification) continue;
       this.#takeBackCharge(call);
       this.remove(call, { endedByPeer: false });
-      const words = `${call.request.method}: ${error.message}`;
-      call.reject(new SidecallError(error.code, words, { delivered: 'no' }));
+      const text = `${call.request.method}: ${error.message}`;
+      call.reject(new SidecallError(error.code, text, { delivered: 'no' }));
     }
   }
 
@@ -154,27 +152,27 @@ export class Caller implements CallOwner, OpenCalls {
       call = this.#prepare(callable, value, options);
     } catch (error) {
       freeValue(value);
-      call = this.#make(callable, noOptions, nothing, 0, nothing);
+      call = this.#make(callable, noOptions, noBytes, 0, noBytes);
       call.refuse(error);
       return call;
     }
     const waiting = this.#queueFor(call);
     if (waiting.waiting === 0 && this.#whyWaits(call) === undefined) this.#start(call);
     else if (this.waiting < tuning.waitingCallsMax) this.#wait(call, waiting);
-    else call.refuse(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingWords));
+    else call.refuse(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingText));
     return call;
   }
 
-  #wait(call: OutgoingCall, waiting: WaitingCalls): void {
+  #wait(call: OutgoingCall, waiting: CallQueue): void {
     const { request } = call;
-    if (request.isTransient && request.body instanceof Uint8Array) {
-      request.body = new Uint8Array(request.body);
+    if (request.isTransient && request.message instanceof Uint8Array) {
+      request.message = new Uint8Array(request.message);
     }
     waiting.push(call);
-    this.#link.waits.add(waiting);
+    this.#shared.waits.add(waiting);
     if (!request.isReply) return;
-    const isFirst = this.#replyBytes < this.#link.own.streamWindowBytes;
-    this.#replyBytes += chargeOf(request.bodyBytes);
+    const isFirst = this.#replyBytes < this.#shared.own.streamWindowBytes;
+    this.#replyBytes += chargeOf(request.messageBytes);
     // As much as one window holds, and always one: it is what lets the handlers of both sides settle.
     if (isFirst) return call.resolve(undefined);
     // Beyond that the other side may be waiting for us as we wait for it.
@@ -195,19 +193,19 @@ export class Caller implements CallOwner, OpenCalls {
   }
 
   placeFor(header: Header, bytes: number): Uint8Array | undefined {
-    return this.#responses.placeFor(header, bytes);
+    return this.#answerReceiver.placeFor(header, bytes);
   }
 
   /** A frame of a stream that we opened. */
   onFrame(header: Header, payload: Uint8Array, block: ArrivedBlock | undefined): void {
-    this.#responses.onFrame(header, payload, block);
+    this.#answerReceiver.onFrame(header, payload, block);
   }
 
   onCallDeadline(call: OutgoingCall): void {
     if (call.deadline === undefined) {
       return this.giveUp(call, repliesStuck(call), ResetReason.deadlineExceeded);
     }
-    const error = new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', lateWords(call), {
+    const error = new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', lateText(call), {
       delivered: call.isWritten ? 'unknown' : 'no',
     });
     this.giveUp(call, error, ResetReason.deadlineExceeded);
@@ -216,9 +214,9 @@ export class Caller implements CallOwner, OpenCalls {
   onReaderStopped(call: OutgoingCall, error: SidecallError | undefined): void {
     if (call.channel !== undefined && error !== undefined && call.isOpen) {
       call.reject(error);
-      refuseMessage(this.#link, call, FrameFlag.fromOpener);
+      refuseMessage(this.#shared, call, FrameFlag.fromOpener);
       this.remove(call, { endedByPeer: false });
-      return this.#link.onCallEnded();
+      return this.#shared.onCallEnded();
     }
     const reason = error ?? new SidecallError('ERR_SIDECALL_CANCELLED');
     this.giveUp(call, reason, ResetReason.cancelled);
@@ -231,7 +229,7 @@ export class Caller implements CallOwner, OpenCalls {
       call.onEndTaken = (error) => (error === undefined ? resolve() : reject(error));
     });
     quiet(taken);
-    call.writer?.end(() => sendHalfEnd(this.#link, call, FrameFlag.fromOpener));
+    call.writer?.end(() => sendHalfEnd(this.#shared, call, FrameFlag.fromOpener));
     return taken;
   }
 
@@ -247,9 +245,9 @@ export class Caller implements CallOwner, OpenCalls {
     this.refuse(error);
     for (const call of this.#waitingReplies.removeAll(() => true)) {
       this.#noteReplyGone(call);
-      this.#responses.reportFailed(call, error);
+      this.#answerReceiver.reportFailed(call, error);
     }
-    const { consumedPosition } = this.#link.transport;
+    const { consumedPosition } = this.#shared.transport;
     for (const call of this.#streams.open()) {
       if (!call.isOpen) continue; // given up before
       const wasTaken = consumedPosition === undefined || call.sentPosition <= consumedPosition;
@@ -277,12 +275,12 @@ export class Caller implements CallOwner, OpenCalls {
       if (call.hasAnswer) call.lateBytes = call.assembly?.missingBytes;
       this.#forget(call);
       this.#givenUp.waiting += 1;
-      this.#link.waits.add(this.#givenUp);
+      this.#shared.waits.add(this.#givenUp);
     } else {
       this.#takeBackCharge(call);
       this.remove(call, { endedByPeer: false });
     }
-    this.#link.onCallEnded();
+    this.#shared.onCallEnded();
   }
 
   /** A frame of a call that we gave up: the peer's last one frees the slot. */
@@ -292,7 +290,7 @@ export class Caller implements CallOwner, OpenCalls {
     this.#givenUp.departed += 1;
     // Both ends of a channel may give it up at once, so one more frame of it is no lie.
     this.#streams.remove(call, { wasSent: true, endedByPeer: call.channel === undefined });
-    this.#link.onCallEnded();
+    this.#shared.onCallEnded();
   }
 
   /** Its slot is free. Whoever calls it settles the call. */
@@ -306,8 +304,8 @@ export class Caller implements CallOwner, OpenCalls {
   /** Nothing more is sent or taken. */
   #forget(call: OutgoingCall): void {
     call.isOpen = false;
-    this.#link.dropQueued(call);
-    if (call.answerCharge > 0) this.#link.giveBack(Window.answers, call.answerCharge);
+    this.#shared.dropQueued(call);
+    if (call.answerCharge > 0) this.#shared.giveBack(Window.answers, call.answerCharge);
     call.answerCharge = 0;
     call.assembly = undefined;
     call.reader?.release();
@@ -331,20 +329,20 @@ export class Caller implements CallOwner, OpenCalls {
       );
     }
     if (this.#names.numberOf(callable.name) === undefined) checkMethodName(callable.name);
-    const { remote } = this.#link;
-    const metadata = encodeMetadata(options.metadata, this.#link.metadataMaxBytes);
+    const { remote } = this.#shared;
+    const metadata = encodeMetadata(options.metadata, this.#shared.metadataMaxBytes);
     const prefixBytes = metadata.byteLength + wireLimits.methodNameMaxBytes;
     const mayLend = prefixBytes <= wireLimits.blockPrefixMaxBytes;
-    const body = sendsMany(callable.kind)
-      ? nothing
-      : encodeBody(this.#link, callable.request, value, mayLend);
-    const bodyBytes = bodyBytesOf(body);
-    if (bodyBytes > remote.receiveMaxBytes) {
-      const words = `${callable.name}: message of ${bodyBytes} bytes exceeds the peer's receiveMaxBytes ${remote.receiveMaxBytes}; raise limits.receiveMaxBytes there`;
-      discard(body);
-      throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
+    const message = sendsMany(callable.kind)
+      ? noBytes
+      : encodeMessage(this.#shared, callable.request, value, mayLend);
+    const messageBytes = messageBytesOf(message);
+    if (messageBytes > remote.receiveMaxBytes) {
+      const text = `${callable.name}: message of ${messageBytes} bytes exceeds the peer's receiveMaxBytes ${remote.receiveMaxBytes}; raise limits.receiveMaxBytes there`;
+      discard(message);
+      throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
     }
-    const call = this.#make(callable, options, body, bodyBytes, metadata);
+    const call = this.#make(callable, options, message, messageBytes, metadata);
     if (options.signal !== undefined) this.#aborts.add(options.signal, call);
     return call;
   }
@@ -352,21 +350,21 @@ export class Caller implements CallOwner, OpenCalls {
   #make(
     callable: MethodCall,
     options: CallOptions,
-    body: Body,
-    bodyBytes: number,
+    message: Message,
+    messageBytes: number,
     metadata: Uint8Array,
   ): OutgoingCall {
     const { name: method, kind, isBulk, response } = callable;
     const request = {
       method,
       kind,
-      body,
-      bodyBytes,
+      message,
+      messageBytes,
       metadata,
       response,
       isBulk,
       isTransient: callable.request.reusesBytes === true,
-      isReply: kind === CallKind.notification && isNotifiedBy(this.#link),
+      isReply: kind === CallKind.notification && isNotifiedBy(this.#shared),
       isBuiltIn: method.startsWith(builtInPrefix) && kind < CallKind.clientStream,
       options: bindCallbacks(options),
     };
@@ -378,19 +376,19 @@ export class Caller implements CallOwner, OpenCalls {
 
   /** What makes a call a stream. */
   #addHalves(call: OutgoingCall, callable: MethodCall): void {
-    const link = this.#link;
+    const shared = this.#shared;
     const { kind, name } = callable;
     const flags = FrameFlag.fromOpener;
     if (receivesMany(kind)) {
       const codec = callable.response ?? bytes;
-      const windowBytes = call.request.options.windowBytes ?? link.own.streamWindowBytes;
-      call.reader = new StreamReader({ link, stream: call, codec, flags, windowBytes });
+      const windowBytes = call.request.options.windowBytes ?? shared.own.streamWindowBytes;
+      call.reader = new StreamReader({ shared, stream: call, codec, flags, windowBytes });
     }
     if (sendsMany(kind)) {
-      const windowBytes = link.remote.streamWindowBytes;
+      const windowBytes = shared.remote.streamWindowBytes;
       const codec = callable.request;
       const isDivisible = kind === CallKind.duplex;
-      const parts = { link, stream: call, codec, name, flags, windowBytes, isDivisible };
+      const parts = { shared, stream: call, codec, name, flags, windowBytes, isDivisible };
       call.writer = new StreamWriter(parts);
     }
     const { reader, writer } = call;
@@ -399,18 +397,25 @@ export class Caller implements CallOwner, OpenCalls {
       // The peer may not know yet that its end was answered, and give the channel up.
       this.remove(call, { endedByPeer: false });
       if (!call.isSettled) call.resolve(undefined);
-      link.onCallEnded();
+      shared.onCallEnded();
     };
     const onAbort = (error: unknown): void => this.giveUp(call, error, resetReasonFor(error));
-    call.channel = new ChannelCore(link, call, { reader, writer, flags, name, onOver, onAbort });
+    call.channel = new ChannelHalves(shared, call, {
+      reader,
+      writer,
+      flags,
+      name,
+      onOver,
+      onAbort,
+    });
   }
 
   #noteReplyGone({ request }: OutgoingCall): void {
-    if (request.isReply) this.#replyBytes -= chargeOf(request.bodyBytes);
+    if (request.isReply) this.#replyBytes -= chargeOf(request.messageBytes);
   }
 
   /** Where a call waits, if it has to. */
-  #queueFor({ request }: OutgoingCall): WaitingCalls {
+  #queueFor({ request }: OutgoingCall): CallQueue {
     if (request.isBuiltIn) return this.#waitingBuiltIn;
     if (request.isReply) return this.#waitingReplies;
     if (request.kind === CallKind.notification) return this.#waitingNotifications;
@@ -418,72 +423,74 @@ export class Caller implements CallOwner, OpenCalls {
   }
 
   #isBulk(request: OutgoingCall['request']): boolean {
-    const queuedBytes = queuedBytesOf(request.body, request.bodyBytes);
-    return request.isBulk || this.#link.schedule.isBulk(request.metadata.byteLength + queuedBytes);
+    const queuedBytes = queuedBytesOf(request.message, request.messageBytes);
+    return (
+      request.isBulk || this.#shared.sendQueue.isBulk(request.metadata.byteLength + queuedBytes)
+    );
   }
 
   #creditFor({ request }: OutgoingCall): SendCredit {
     const isNotification = request.kind === CallKind.notification;
     const window = isNotification ? Window.notifications : Window.requests;
-    return this.#link.sendCredit[window] as SendCredit;
+    return this.#shared.sendCredit[window] as SendCredit;
   }
 
-  #waitingCalls(): WaitingCalls {
-    return new WaitingCalls((call) => this.#whyWaits(call) ?? 'send-queue');
+  #waitingCalls(): CallQueue {
+    return new CallQueue((call) => this.#whyWaits(call) ?? 'send-queue');
   }
 
   /** Why the call cannot be sent now; undefined: it can. */
   #whyWaits(call: OutgoingCall): WaitReason | undefined {
-    const { schedule, own } = this.#link;
+    const { sendQueue, own } = this.#shared;
     if (this.#takesExtra(call) && this.#streams.hasExtra) return undefined;
     if (!this.#streams.hasRoom) return 'slot';
     if (!this.#creditFor(call).hasCredit) {
       return call.request.kind === CallKind.notification ? 'notification-window' : 'request-window';
     }
-    const hasRoom = schedule.hasRoom(this.#isBulk(call.request), own.sendQueueMaxBytes);
+    const hasRoom = sendQueue.hasRoom(this.#isBulk(call.request), own.sendQueueMaxBytes);
     return hasRoom ? undefined : 'send-queue';
   }
 
   #start(call: OutgoingCall): void {
-    const { schedule } = this.#link;
+    const { sendQueue } = this.#shared;
     const { request } = call;
-    if (isDetached(request.body, request.bodyBytes)) {
+    if (isDetached(request.message, request.messageBytes)) {
       return this.#refuse(call, detachedError(request.method));
     }
     const number = this.#numberOf(request);
     const { metadata } = request;
     const prefix = number === undefined ? withName(request.method, metadata) : metadata;
-    if (prefix.byteLength > schedule.fragmentBytes) {
-      const words = `${request.method}: name and metadata exceed ${schedule.fragmentBytes} bytes`;
-      return this.#refuse(call, new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words));
+    if (prefix.byteLength > sendQueue.fragmentBytes) {
+      const text = `${request.method}: name and metadata exceed ${sendQueue.fragmentBytes} bytes`;
+      return this.#refuse(call, new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text));
     }
     if (this.#takesExtra(call) && this.#streams.hasExtra) this.#streams.addExtra(call);
     else {
       this.#streams.add(call);
-      this.#creditFor(call).spend(chargeOf(request.bodyBytes));
+      this.#creditFor(call).spend(chargeOf(request.messageBytes));
     }
     call.isStarted = true;
     call.isOpen = true;
     this.begun += 1;
-    const header = schedule.header.open({
+    const header = sendQueue.header.open({
       kind: request.kind,
       slot: call.slot,
       generation: call.generation,
       method: number ?? inlineName + prefix.byteLength - metadata.byteLength,
       timeoutMs: call.deadline === undefined ? noTimeout : timeLeftMs(call.deadline),
       metadataBytes: metadata.byteLength,
-      messageBytes: request.bodyBytes,
+      messageBytes: request.messageBytes,
       windowBytes: request.options.windowBytes ?? 0,
       sentAt: call.deadline === undefined ? notSaid : sentNow(),
     });
-    schedule.send(call, header, prefix, request.body, request.bodyBytes);
+    sendQueue.send(call, header, prefix, request.message, request.messageBytes);
     if (request.kind !== CallKind.notification) call.writer?.start();
     else if (!call.isSettled) call.resolve(undefined);
   }
 
   /** It cannot be sent. The promise of a reply may have resolved before. */
   #refuse(call: OutgoingCall, error: SidecallError): void {
-    if (call.isSettled) this.#responses.reportFailed(call, error);
+    if (call.isSettled) this.#answerReceiver.reportFailed(call, error);
     else call.reject(error);
   }
 
@@ -492,30 +499,30 @@ export class Caller implements CallOwner, OpenCalls {
     if (kind >= CallKind.channel) return undefined; // one for each document or tab, and none comes again
     const known = this.#names.numberOf(method);
     if (known !== undefined) return known;
-    const { schedule } = this.#link;
+    const { sendQueue } = this.#shared;
     const number = this.#names.announce(method);
-    if (number !== undefined) schedule.sendControl(schedule.header.method(number), method);
+    if (number !== undefined) sendQueue.sendControl(sendQueue.header.method(number), method);
     return number;
   }
 
   /** A call of a built-in service that finds no slot or no credit. */
   #takesExtra({ request }: OutgoingCall): boolean {
-    if (!request.isBuiltIn || request.bodyBytes > wireLimits.extraMaxBytes) return false;
-    const { sendCredit } = this.#link;
+    if (!request.isBuiltIn || request.messageBytes > wireLimits.extraMaxBytes) return false;
+    const { sendCredit } = this.#shared;
     const hasCredit = (sendCredit[Window.requests] as SendCredit).hasCredit;
     return !(this.#streams.hasRoom && hasCredit);
   }
 
   #takeBackCharge(call: OutgoingCall): void {
-    if (call.slot >= this.#link.remote.streamsMax) return; // it had none
-    this.#creditFor(call).spend(-chargeOf(call.request.bodyBytes));
+    if (call.slot >= this.#shared.remote.streamsMax) return; // it had none
+    this.#creditFor(call).spend(-chargeOf(call.request.messageBytes));
   }
 
   #sendReset(call: OutgoingCall, reason: number): void {
-    const { schedule } = this.#link;
+    const { sendQueue } = this.#shared;
     const flags = FrameFlag.fromOpener;
-    const header = schedule.header.reset(flags, call.slot, call.generation, reason);
-    schedule.sendControl(header, undefined, true);
+    const header = sendQueue.header.reset(flags, call.slot, call.generation, reason);
+    sendQueue.sendControl(header, undefined, true);
   }
 }
 
@@ -555,15 +562,15 @@ function isWholeNow(call: OutgoingCall, wantedBytes: number, payloadBytes: numbe
 }
 
 function repliesStuck({ request }: OutgoingCall): SidecallError {
-  const words = `${request.method}: sent by the handler of a notification, it waited ${tuning.replyWaitMaxMs} ms behind others of that kind: both sides may be waiting for each other`;
-  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words, { delivered: 'no' });
+  const text = `${request.method}: sent by the handler of a notification, it waited ${tuning.replyWaitMaxMs} ms behind others of that kind: both sides may be waiting for each other`;
+  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', text, { delivered: 'no' });
 }
 
 const noOptions: CallOptions = Object.freeze({});
 
-const waitingWords = `${tuning.waitingCallsMax} calls already wait on this session; the peer does not keep up`;
+const waitingText = `${tuning.waitingCallsMax} calls already wait on this session; the peer does not keep up`;
 
-function lateWords(call: OutgoingCall): string {
+function lateText(call: OutgoingCall): string {
   const { method, options } = call.request;
   const where = call.isWritten ? 'after it was sent' : 'before it was sent';
   return `${method}: timeoutMs ${options.timeoutMs} passed ${where}`;

@@ -103,8 +103,8 @@ function withArguments(
     if (isIterable(first)) return called(first, complete(second));
     if (first === undefined) return called(undefined, complete(second));
     if (typeof first === 'object' && first !== null) return called(undefined, complete(first));
-    const words = `${name}: requests must be something to iterate, and no text; got ${typeof first}`;
-    const error = nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+    const text = `${name}: requests must be something to iterate, and no text; got ${typeof first}`;
+    const error = nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
     return failed(kind, second === undefined ? undefined : first, error);
   };
 }

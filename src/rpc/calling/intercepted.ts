@@ -105,9 +105,9 @@ class Bounds implements Timed {
   }
 
   onDeadline(): void {
-    const words = `${this.#method}: timeoutMs ${this.#given.timeoutMs} passed in an interceptor`;
+    const text = `${this.#method}: timeoutMs ${this.#given.timeoutMs} passed in an interceptor`;
     const delivered = this.#isBegun ? 'unknown' : 'no';
-    this.#onOver(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words, { delivered }));
+    this.#onOver(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered }));
   }
 
   #onOver(reason: unknown): void {

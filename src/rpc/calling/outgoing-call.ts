@@ -5,12 +5,12 @@ import { quiet } from '../../base/quiet.ts';
 import { CallKind, sendsMany } from '../../wire/frame-header.ts';
 import { type CallOptions, timeoutOf } from '../contract/call-options.ts';
 import type { Codec } from '../contract/codec.ts';
-import { type Body, discard } from '../contract/encode-message.ts';
+import { discard, type Message } from '../contract/encode-message.ts';
 import { releaseValue } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
 import type { SendingStream, SendLine } from '../sending/send-queue.ts';
-import type { ChannelCore } from '../streams/channel-halves.ts';
-import type { Assembly } from '../streams/message-assembly.ts';
+import type { ChannelHalves } from '../streams/channel-halves.ts';
+import type { MessageAssembly } from '../streams/message-assembly.ts';
 import type { ReadStream, StreamReader } from '../streams/stream-reader.ts';
 import { ended, type StreamWriter } from '../streams/stream-writer.ts';
 import { rejectAtCallSite } from './call-site.ts';
@@ -29,8 +29,8 @@ export interface CallRequest {
   /** One of `CallKind`. */
   readonly kind: number;
   /** In memory of the codec's while the call goes out at once; of its own where it waits. */
-  body: Body;
-  readonly bodyBytes: number;
+  message: Message;
+  readonly messageBytes: number;
   readonly metadata: Uint8Array;
   /** The codec of one answer; undefined where nobody waits for one. */
   readonly response: Codec<unknown> | undefined;
@@ -71,14 +71,14 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
   // The halves of a stream, or the channel that it is.
   reader: StreamReader | undefined;
   writer: StreamWriter | undefined;
-  channel: ChannelCore | undefined;
+  channel: ChannelHalves | undefined;
   /** Called when the peer has our end, or the call has settled. */
   onEndTaken: ((error: unknown) => void) | undefined;
 
   // The answer, as far as it came.
-  assembly: Assembly | undefined;
+  assembly: MessageAssembly | undefined;
   /** Memory handed out for its first piece, which is about to arrive. */
-  placed: Assembly | undefined;
+  placed: MessageAssembly | undefined;
   answer: unknown;
   answerCharge = 0;
   hasAnswer = false;
@@ -134,7 +134,7 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
 
   #fail(reason: unknown, now: boolean): void {
     this.#settle();
-    discard(this.request.body);
+    discard(this.request.message);
     releaseValue(this.answer); // it waited for trailers
     this.answer = undefined;
     this.channel?.fail(reason, { now });

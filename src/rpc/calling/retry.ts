@@ -114,9 +114,9 @@ export class Retrying implements CallTarget {
     }
   }
 
-  #plan(callable: MethodCall, options: CallOptions | undefined): Plan {
+  #plan(callable: MethodCall, options: CallOptions | undefined): RetryAttempts {
     const given = withInheritedDeadline(checkCallOptions(options));
-    return new Plan(callable, given, this.#settings, {
+    return new RetryAttempts(callable, given, this.#settings, {
       outlivesSessions: this.outlivesSessions,
       spend: (error) => this.#spend(error),
       pay: () => this.#pay(),
@@ -142,22 +142,27 @@ export class Retrying implements CallTarget {
   }
 }
 
-interface Purse {
+interface RetryBudget {
   readonly outlivesSessions: boolean;
   readonly spend: (error: SidecallError) => boolean;
   readonly pay: () => void;
 }
 
 /** The attempts of one call. */
-class Plan {
-  readonly purse: Purse;
+class RetryAttempts {
+  readonly purse: RetryBudget;
   readonly #callable: MethodCall;
   readonly #given: CallOptions;
   readonly #settings: RetrySettings;
   readonly #deadline: number | undefined;
   #failures = 0;
 
-  constructor(callable: MethodCall, given: CallOptions, settings: RetrySettings, purse: Purse) {
+  constructor(
+    callable: MethodCall,
+    given: CallOptions,
+    settings: RetrySettings,
+    purse: RetryBudget,
+  ) {
     this.#callable = callable;
     this.#given = given;
     this.#settings = settings;
@@ -204,7 +209,7 @@ function isAborted(signal: AbortSignal | undefined): boolean {
 /** A stream of responses that is begun again while none of them came. */
 class RetryingStream implements StreamCall {
   readonly #open: (options: CallOptions | undefined) => StreamCall;
-  readonly #plan: Plan;
+  readonly #plan: RetryAttempts;
   readonly promise: Promise<unknown>;
   #resolve!: (value: unknown) => void;
   #call: StreamCall;
@@ -214,7 +219,7 @@ class RetryingStream implements StreamCall {
 
   constructor(
     open: (options: CallOptions | undefined) => StreamCall,
-    plan: Plan,
+    plan: RetryAttempts,
     options: CallOptions | undefined,
   ) {
     this.#open = open;

@@ -3,14 +3,13 @@
 // failed before it began.
 
 import { SidecallError } from '../../base/errors.ts';
-import { quiet, rejected } from '../../base/quiet.ts';
+import { ignore, quiet, rejected } from '../../base/quiet.ts';
 import { ResetReason } from '../../wire/frame-header.ts';
 import type { Step, StreamCall } from './call-target.ts';
 import type { Caller } from './caller.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
 const done: Step = Object.freeze({ done: true, value: undefined });
-const ignore = (): void => undefined;
 
 /** Over one session. */
 export class SessionCall implements StreamCall {

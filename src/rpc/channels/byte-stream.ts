@@ -109,8 +109,8 @@ class StreamByteReader implements ByteReader {
 
   #inTurn<T>(count: number, act: () => T): Promise<T> {
     if (!Number.isSafeInteger(count) || count < 0) {
-      const words = `a number of bytes must be 0 or more, got ${count}`;
-      return rejected(nodeError(RangeError, 'ERR_OUT_OF_RANGE', words));
+      const text = `a number of bytes must be 0 or more, got ${count}`;
+      return rejected(nodeError(RangeError, 'ERR_OUT_OF_RANGE', text));
     }
     const acted = this.#turn.then(async () => {
       await this.#fill(count);
@@ -136,8 +136,8 @@ class StreamByteReader implements ByteReader {
   }
 
   #tooShort(count: number): SidecallError {
-    const words = `the stream ended: ${count} bytes were asked for, ${this.#bytes} are left`;
-    return new SidecallError('ERR_SIDECALL_END_OF_STREAM', words);
+    const text = `the stream ended: ${count} bytes were asked for, ${this.#bytes} are left`;
+    return new SidecallError('ERR_SIDECALL_END_OF_STREAM', text);
   }
 
   /** In one buffer of its own, or the chunk itself where that is exactly it. */
@@ -190,8 +190,8 @@ class StreamByteWriter implements ByteWriter {
 
   reserve(count: number): Buffer {
     if (!Number.isSafeInteger(count) || count < 0) {
-      const words = `a number of bytes must be 0 or more, got ${count}`;
-      throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', words);
+      const text = `a number of bytes must be 0 or more, got ${count}`;
+      throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', text);
     }
     const place = Buffer.alloc(count);
     this.write(place);

@@ -7,9 +7,9 @@ import { nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import { rejected } from '../../base/quiet.ts';
 import type { CallOptions } from '../contract/call-options.ts';
-import { IdleWatch } from '../idle-timeout.ts';
+import { IdleTimeout } from '../idle-timeout.ts';
 import type { ArrivedChannel } from '../serving/accept-channels.ts';
-import type { ChannelCore } from '../streams/channel-halves.ts';
+import type { ChannelHalves } from '../streams/channel-halves.ts';
 import { checkWait, type WaitOptions, waitFor } from '../wait.ts';
 
 /** Options of the end that opens a channel. */
@@ -65,7 +65,7 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
    * lost. A rejection that nobody awaits is dropped.
    */
   readonly closed: Promise<void>;
-  readonly #core: ChannelCore;
+  readonly #core: ChannelHalves;
   #isSubscribed = false;
 
   /** @internal */
@@ -75,7 +75,7 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     this.metadata = metadata;
     this.peer = peer;
     this.closed = core.closed;
-    if (idleTimeoutMs !== undefined) new IdleWatch(core, idleTimeoutMs);
+    if (idleTimeoutMs !== undefined) new IdleTimeout(core, idleTimeoutMs);
   }
 
   /** Bytes that wait on this side: messages to be taken, and messages to be admitted. */

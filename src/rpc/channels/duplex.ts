@@ -6,9 +6,9 @@ import { SidecallError } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import type { Peer } from '../../base/peer.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
-import { IdleWatch } from '../idle-timeout.ts';
+import { IdleTimeout } from '../idle-timeout.ts';
 import type { ArrivedChannel } from '../serving/accept-channels.ts';
-import type { ChannelCore } from '../streams/channel-halves.ts';
+import type { ChannelHalves } from '../streams/channel-halves.ts';
 import { SocketLike } from './socket-like.ts';
 
 /** What a duplex is given beside its channel. */
@@ -31,7 +31,7 @@ export class SessionDuplex extends SocketLike {
   readonly metadata: Metadata;
   /** Who is at the other end. */
   readonly peer: Peer;
-  readonly #core: ChannelCore;
+  readonly #core: ChannelHalves;
   #failure: Error | undefined;
   #hasEndedWithPeer = false;
 
@@ -43,7 +43,7 @@ export class SessionDuplex extends SocketLike {
     this.name = name;
     this.metadata = metadata;
     this.peer = peer;
-    if (idleTimeoutMs !== undefined) new IdleWatch(core, idleTimeoutMs);
+    if (idleTimeoutMs !== undefined) new IdleTimeout(core, idleTimeoutMs);
     core.closed.catch((error) => this.#onLost(error));
     if (!allowHalfOpen) this.once('end', () => this.#endWithPeer());
     this.read(0); // as a socket: the first bytes are here before somebody reads
@@ -77,11 +77,11 @@ export class SessionDuplex extends SocketLike {
   override write(chunk: any, ...rest: any[]): boolean {
     if (!this.#hasEndedWithPeer) return super.write(chunk, ...rest);
     const then: unknown = rest.at(-1);
-    const words = `${this.name}: the other end has ended the stream`;
+    const text = `${this.name}: the other end has ended the stream`;
     if (typeof then === 'function') {
       nextTick(
         then as (error: Error) => void,
-        new SidecallError('ERR_SIDECALL_END_OF_STREAM', words),
+        new SidecallError('ERR_SIDECALL_END_OF_STREAM', text),
       );
     }
     return false;

@@ -8,9 +8,9 @@ import type { Caller } from '../calling/caller.ts';
 import { checkCallOptions } from '../contract/call-options.ts';
 import type { Codec } from '../contract/codec.ts';
 import { checkPriority } from '../contract/service.ts';
-import type { Link } from '../sending/session-shared.ts';
+import type { SessionShared } from '../sending/session-shared.ts';
 import type { ArrivedChannel } from '../serving/accept-channels.ts';
-import type { ChannelCore } from '../streams/channel-halves.ts';
+import type { ChannelHalves } from '../streams/channel-halves.ts';
 import type { AcceptOptions, ChannelOptions, HalfOpenOptions } from './channel.ts';
 
 const openNames = [
@@ -25,7 +25,7 @@ const openNames = [
 
 /** @throws {TypeError | RangeError} for misuse. */
 export function openChannel(
-  session: Link & { readonly caller: Caller },
+  session: SessionShared & { readonly caller: Caller },
   kind: number,
   codec: Codec<unknown>,
   options: ChannelOptions,
@@ -43,7 +43,7 @@ export function openChannel(
     isIdempotent: false,
   };
   const call = session.caller.open(callable, undefined, callOptions);
-  const core = call.channel as ChannelCore;
+  const core = call.channel as ChannelHalves;
   return { core, name, metadata: options.metadata ?? {}, peer: session.peer };
 }
 
@@ -67,8 +67,8 @@ export function checkHalfOpen<T extends HalfOpenOptions>(what: string, options: 
 function checkChannel({ name, priority, idleTimeoutMs }: AcceptOptions): void {
   const bytes = typeof name === 'string' ? Buffer.byteLength(name) : 0;
   if (bytes === 0 || bytes > wireLimits.methodNameMaxBytes) {
-    const words = `a channel needs a name of 1 to ${wireLimits.methodNameMaxBytes} bytes in its options`;
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    const text = `a channel needs a name of 1 to ${wireLimits.methodNameMaxBytes} bytes in its options`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   checkPriority('channel', priority);
   if (idleTimeoutMs !== undefined) {

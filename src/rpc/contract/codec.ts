@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How values become bytes: the interface, and the codec that leaves them as they are.
 
-import { wordsOf } from '../../base/error-text.ts';
+import { errorText } from '../../base/error-text.ts';
 import { SidecallError } from '../../base/errors.ts';
 
 /**
@@ -55,13 +55,13 @@ export function encodeWith<T>(codec: Codec<unknown, T>, value: T): Uint8Array | 
   try {
     encoded = codec.encode(value);
   } catch (cause) {
-    throw new SidecallError('ERR_SIDECALL_ENCODE', `codec '${codec.name}': ${wordsOf(cause)}`, {
+    throw new SidecallError('ERR_SIDECALL_ENCODE', `codec '${codec.name}': ${errorText(cause)}`, {
       cause,
     });
   }
   if (typeof encoded === 'string' || encoded instanceof Uint8Array) return encoded;
-  const words = `codec '${codec.name}' must encode to a string or a Uint8Array`;
-  throw new SidecallError('ERR_SIDECALL_ENCODE', words);
+  const text = `codec '${codec.name}' must encode to a string or a Uint8Array`;
+  throw new SidecallError('ERR_SIDECALL_ENCODE', text);
 }
 
 /** Decodes, and turns a refusal into `DECODE`. The words never hold a byte of the payload. */
@@ -71,24 +71,26 @@ export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolea
   } catch (cause) {
     // No cause: JSON.parse quotes the text it refused, and errors end up in logs.
     const kind = cause instanceof Error ? cause.name : typeof cause;
-    const words = `codec '${codec.name}' refused a message of ${view.byteLength} bytes (${kind})`;
-    const error = new SidecallError('ERR_SIDECALL_DECODE', words);
+    const text = `codec '${codec.name}' refused a message of ${view.byteLength} bytes (${kind})`;
+    const error = new SidecallError('ERR_SIDECALL_DECODE', text);
     if (cause instanceof RefusedValue) refusals.set(error, cause.details);
     throw error;
   }
 }
 
 /** Bytes that have to wait, in memory of their own where their codec will use its memory again. */
-export function keepWaiting<T>(codec: Codec<unknown>, body: T): T | Uint8Array {
-  return codec.reusesBytes === true && body instanceof Uint8Array ? new Uint8Array(body) : body;
+export function keepWaiting<T>(codec: Codec<unknown>, message: T): T | Uint8Array {
+  return codec.reusesBytes === true && message instanceof Uint8Array
+    ? new Uint8Array(message)
+    : message;
 }
 
 /** What a schema says of a value. Only its sender is told. */
 export class RefusedValue extends Error {
   readonly details: unknown;
 
-  constructor(words: string, details: unknown) {
-    super(words);
+  constructor(text: string, details: unknown) {
+    super(text);
     this.name = 'RefusedValue';
     this.details = details;
   }

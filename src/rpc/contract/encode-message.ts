@@ -5,52 +5,53 @@ import { type Codec, encodeWith } from './codec.ts';
 import { Block, type BlockOwner, isLeased, isReleased } from './leases.ts';
 
 /** An encoded message: bytes, text that travels as UTF-8, or a block that the peer reads where it lies. */
-export type Body = Uint8Array | string | Block;
+export type Message = Uint8Array | string | Block;
 
 /**
  * Encodes for a session. `mayLend` false: there is no room for a reference beside what else the frame holds.
  * @throws {SidecallError} `ENCODE`, or `LEASE_RELEASED` for a block that was sent or freed.
  */
-export function encodeBody(
+export function encodeMessage(
   owner: BlockOwner,
   codec: Codec<unknown>,
   value: unknown,
   mayLend = true,
-): Body {
+): Message {
   if (!isLeased(codec) || !(value instanceof Block)) {
-    const body = encodeWith(codec, value);
-    if (typeof body !== 'string' && isReleased(body)) throw detachedError(`codec '${codec.name}'`);
-    return body;
+    const message = encodeWith(codec, value);
+    if (typeof message !== 'string' && isReleased(message))
+      throw detachedError(`codec '${codec.name}'`);
+    return message;
   }
   if (!value.isOf(owner)) {
-    const words = 'the block belongs to another session; send a copy of its bytes';
-    throw new SidecallError('ERR_SIDECALL_ENCODE', words);
+    const text = 'the block belongs to another session; send a copy of its bytes';
+    throw new SidecallError('ERR_SIDECALL_ENCODE', text);
   }
   return mayLend ? value.take() : value.copyOut();
 }
 
 /** Its length in bytes, as it travels. */
-export function bodyBytesOf(body: Body): number {
-  return typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+export function messageBytesOf(message: Message): number {
+  return typeof message === 'string' ? Buffer.byteLength(message) : message.byteLength;
 }
 
 /** What of it goes through the lane: nothing of a block but its reference. */
-export function queuedBytesOf(body: Body, bodyBytes: number): number {
-  return body instanceof Block ? 0 : bodyBytes;
+export function queuedBytesOf(message: Message, messageBytes: number): number {
+  return message instanceof Block ? 0 : messageBytes;
 }
 
 /** Frees the block that a message is, if it is one. */
-export function discard(body: unknown): void {
-  if (body instanceof Block) body.discard();
+export function discard(message: unknown): void {
+  if (message instanceof Block) message.discard();
 }
 
 /** The bytes of a message have gone since it was encoded. */
-export function isDetached(body: Body, bodyBytes: number): boolean {
-  return body instanceof Uint8Array && body.byteLength !== bodyBytes;
+export function isDetached(message: Message, messageBytes: number): boolean {
+  return message instanceof Uint8Array && message.byteLength !== messageBytes;
 }
 
 /** @param what the method or channel. */
 export function detachedError(what: string): SidecallError {
-  const words = `${what}: the bytes of the message were released, or transferred, before they were sent`;
-  return new SidecallError('ERR_SIDECALL_LEASE_RELEASED', words, { delivered: 'no' });
+  const text = `${what}: the bytes of the message were released, or transferred, before they were sent`;
+  return new SidecallError('ERR_SIDECALL_LEASE_RELEASED', text, { delivered: 'no' });
 }

@@ -39,8 +39,8 @@ export function checkInterceptors(
   if (isList && interceptors.every((interceptor) => typeof interceptor === 'function')) {
     return interceptors;
   }
-  const words = `${what}: interceptors must be a list of functions`;
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+  const text = `${what}: interceptors must be a list of functions`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
 }
 
 /** The first of the list is the outermost. */

@@ -30,8 +30,8 @@ export function detach(value: unknown): Detached {
   const attachments: Uint8Array[] = [];
   const without = replace(value, '', attachments, []);
   if (attachments.length <= wireLimits.attachmentsMax) return { value: without, attachments };
-  const words = `a message carries ${wireLimits.attachmentsMax} attachments at most, this has ${attachments.length}`;
-  throw new RangeError(words);
+  const text = `a message carries ${wireLimits.attachmentsMax} attachments at most, this has ${attachments.length}`;
+  throw new RangeError(text);
 }
 
 /** The value with its bytes back in their places. @throws {TypeError} where they do not belong together. */

@@ -2,19 +2,18 @@
 // JSON, with bytes beside it.
 
 import { isUtf8 } from 'node:buffer';
+import { noBytes } from '../../base/quiet.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import type { Codec } from './codec.ts';
 import { attach, attachmentsMark, detach, joinParts, splitParts } from './json-bytes.ts';
 import type { IfJson } from './jsonable.ts';
-
-const nothing = new Uint8Array(0);
 
 // biome-ignore lint/suspicious/noExplicitAny: JSON of any type; contracts narrow it
 const jsonCodec: Codec<any> = {
   name: 'json',
   encode(value: unknown) {
     // Nothing at all is a message of no bytes, so that methods may take and return nothing.
-    if (value === undefined) return nothing;
+    if (value === undefined) return noBytes;
     const detached = detach(value);
     const text = JSON.stringify(detached.value) as string | undefined;
     if (text === undefined) throw new TypeError(`JSON cannot carry a ${typeof value}`);

@@ -71,8 +71,8 @@ export class Block implements Disposable {
 
   /** @throws {TypeError} always: a block is a message of the codec `leased`, and no value in another. */
   toJSON(): never {
-    const words = 'a Block is a message of the codec leased; it cannot be a value in JSON';
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+    const text = 'a Block is a message of the codec leased; it cannot be a value in JSON';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
 
   /** @internal It is sent: nobody writes from here on. @throws {SidecallError} `LEASE_RELEASED`. */
@@ -142,8 +142,8 @@ export class Lease implements Disposable {
    */
   get bytes(): ReadonlyBytes {
     if (this.#bytes === undefined) {
-      const words = 'the lease was released; in a handler keep() makes it last longer';
-      throw new SidecallError('ERR_SIDECALL_LEASE_RELEASED', words);
+      const text = 'the lease was released; in a handler keep() makes it last longer';
+      throw new SidecallError('ERR_SIDECALL_LEASE_RELEASED', text);
     }
     return this.#bytes as ReadonlyBytes;
   }

@@ -44,8 +44,8 @@ export function validated<In, Out>(
 ): Codec<Out, In> {
   const standard = (schema as Partial<StandardSchema<In, Out>> | undefined)?.['~standard'];
   if (standard?.version !== 1 || typeof standard.validate !== 'function') {
-    const words = 'validated() needs a schema that speaks Standard Schema, version 1';
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', words);
+    const text = 'validated() needs a schema that speaks Standard Schema, version 1';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   checkCodec('validated()', codec);
   const check = (value: unknown): Out => {

@@ -116,8 +116,8 @@ export function checkPriority(
 ): 'normal' | 'bulk' {
   if (priority === undefined) return 'normal';
   if (priority === 'normal' || priority === 'bulk') return priority;
-  const words = `${what}: priority must be normal or bulk, got '${String(priority)}'`;
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  const text = `${what}: priority must be normal or bulk, got '${String(priority)}'`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }
 
 function checkBoolean(what: string, value: boolean | undefined): boolean {
@@ -140,8 +140,8 @@ export function service<M extends Methods>(name: string, methods: M): Service<M>
   for (const [method, description] of Object.entries(methods)) {
     checkMethodName(`${name}.${method}`);
     if (Object.hasOwn(callKindOf, String(description?.kind))) continue;
-    const words = `service('${name}'): ${method} must be made by unary(), serverStream(), clientStream(), bidi() or notification()`;
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+    const text = `service('${name}'): ${method} must be made by unary(), serverStream(), clientStream(), bidi() or notification()`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   return Object.freeze({ name, methods, wireName: (method: string) => `${name}.${method}` });
 }
@@ -165,6 +165,6 @@ export function checkService(what: string, service: unknown): void {
 export function checkMethodName(name: string): void {
   const bytes = typeof name === 'string' ? Buffer.byteLength(name) : 0;
   if (bytes > 0 && bytes <= wireLimits.methodNameMaxBytes) return;
-  const words = `a method name has 1 to ${wireLimits.methodNameMaxBytes} bytes, '${name}' has ${bytes}`;
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+  const text = `a method name has 1 to ${wireLimits.methodNameMaxBytes} bytes, '${name}' has ${bytes}`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }

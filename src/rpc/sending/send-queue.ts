@@ -4,10 +4,11 @@
 
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
+import { noBytes } from '../../base/quiet.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import { FrameFlag, HeaderWriter } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
-import type { Body } from '../contract/encode-message.ts';
+import type { Message } from '../contract/encode-message.ts';
 import { Block } from '../contract/leases.ts';
 import type { WaitingPlace } from '../stalls.ts';
 import { chargeOf } from './credit.ts';
@@ -63,10 +64,8 @@ interface ControlFrame {
   readonly isOwn: boolean;
 }
 
-const nothing = new Uint8Array(0);
-
 /** Sends what fits at once and keeps the rest, in bounds that its owner watches. */
-export class Schedule implements WaitingPlace {
+export class SendQueue implements WaitingPlace {
   readonly waitReason = 'peer';
   /** Frames that were handed to the transport after they had waited, ever. */
   departed = 0;
@@ -181,26 +180,26 @@ export class Schedule implements WaitingPlace {
     stream: SendingStream,
     header: Uint8Array,
     prefix: Uint8Array,
-    body: Body,
-    bodyBytes: number,
+    message: Message,
+    messageBytes: number,
     onTaken?: () => void,
   ): boolean {
-    const block = body instanceof Block ? body : undefined;
+    const block = message instanceof Block ? message : undefined;
     if (this.#isEnded) {
       block?.discard();
       return true;
     }
-    const isLong = block === undefined && prefix.byteLength + bodyBytes > this.#fragmentBytes;
+    const isLong = block === undefined && prefix.byteLength + messageBytes > this.#fragmentBytes;
     const isBulk = isLong || stream.isBulk;
     if (!isLong && this.#isClear(isBulk) && !hasQueued(stream)) {
-      if (this.#trySendWhole(header, prefix, body, bodyBytes, isBulk)) {
+      if (this.#trySendWhole(header, prefix, message, messageBytes, isBulk)) {
         this.#noteSent(stream);
         return true;
       }
       this.#noteFull(isBulk);
     }
-    const bytes = this.#bytesToKeep(stream, prefix, body, onTaken === undefined);
-    const message: OutgoingMessage = {
+    const bytes = this.#bytesToKeep(stream, prefix, message, onTaken === undefined);
+    const queued: OutgoingMessage = {
       stream,
       header: header.slice(),
       bytes,
@@ -213,11 +212,11 @@ export class Schedule implements WaitingPlace {
       sentBytes: 0,
       isBegun: false,
     };
-    this.#count(message, 1);
+    this.#count(queued, 1);
     stream.line ??= new Fifo();
-    stream.line.push(message);
+    stream.line.push(queued);
     stream.queued += 1;
-    if (stream.line.length === 1) this.#queueOf(message).push(stream.line);
+    if (stream.line.length === 1) this.#queueOf(queued).push(stream.line);
     this.#pump();
     if (this.waiting > 0) this.#onWaiting();
     return onTaken === undefined;
@@ -235,16 +234,16 @@ export class Schedule implements WaitingPlace {
     let unseen = 0;
     this.#queueOf(head).remove(line);
     for (let left = line.length; left > 0; left -= 1) {
-      const message = line.shift() as OutgoingMessage;
-      if (message.stream !== stream) {
-        line.push(message);
+      const queued = line.shift() as OutgoingMessage;
+      if (queued.stream !== stream) {
+        line.push(queued);
         continue;
       }
-      this.#count(message, -1);
-      const flags = message.header[1] as number;
+      this.#count(queued, -1);
+      const flags = queued.header[1] as number;
       const isCharged = (flags & (FrameFlag.streamed | FrameFlag.beyond)) === FrameFlag.streamed;
-      const { block, totalBytes } = message;
-      if (isCharged && !message.isBegun) unseen += chargeOf(block?.byteLength ?? totalBytes);
+      const { block, totalBytes } = queued;
+      if (isCharged && !queued.isBegun) unseen += chargeOf(block?.byteLength ?? totalBytes);
       block?.discard();
     }
     const first = line.peek();
@@ -258,18 +257,18 @@ export class Schedule implements WaitingPlace {
    */
   takeBack(stream: SendingStream, onTaken: () => void): 'unseen' | 'begun' | 'gone' {
     const { line } = stream;
-    const message = line?.items().find((each) => each.onTaken === onTaken);
-    if (line === undefined || message === undefined) return 'gone';
-    message.onTaken = undefined;
-    if (message.isBegun) {
-      message.bytes = message.bytes.slice();
+    const queued = line?.items().find((each) => each.onTaken === onTaken);
+    if (line === undefined || queued === undefined) return 'gone';
+    queued.onTaken = undefined;
+    if (queued.isBegun) {
+      queued.bytes = queued.bytes.slice();
       return 'begun';
     }
-    const isHead = line.peek() === message;
-    if (isHead) this.#queueOf(message).remove(line);
-    line.remove(message);
+    const isHead = line.peek() === queued;
+    if (isHead) this.#queueOf(queued).remove(line);
+    line.remove(queued);
     stream.queued -= 1;
-    this.#count(message, -1);
+    this.#count(queued, -1);
     const following = line.peek();
     if (isHead && following !== undefined) this.#queueOf(following).push(line);
     return 'unseen';
@@ -299,13 +298,13 @@ export class Schedule implements WaitingPlace {
   #trySendWhole(
     header: Uint8Array,
     prefix: Uint8Array,
-    body: Body,
-    bodyBytes: number,
+    message: Message,
+    messageBytes: number,
     isBulk: boolean,
   ): boolean {
-    if (body instanceof Block) return this.#trySendBlock(header, prefix, body);
-    const payload = prefix.byteLength === 0 ? body : join(prefix, body);
-    return this.#transport.trySend(header, bodyBytes === 0 ? prefix : payload, isBulk);
+    if (message instanceof Block) return this.#trySendBlock(header, prefix, message);
+    const payload = prefix.byteLength === 0 ? message : join(prefix, message);
+    return this.#transport.trySend(header, messageBytes === 0 ? prefix : payload, isBulk);
   }
 
   /** NOTE: blocks in place come from a transport that sends them. */
@@ -317,12 +316,12 @@ export class Schedule implements WaitingPlace {
   #bytesToKeep(
     stream: SendingStream,
     prefix: Uint8Array,
-    body: Body,
+    message: Message,
     isUnwatched: boolean,
   ): Uint8Array {
-    if (body instanceof Block) return new Uint8Array(prefix);
-    const copies = stream.isBorrowed && isUnwatched && typeof body !== 'string';
-    return join(prefix, copies ? new Uint8Array(body) : body); // a Buffer's slice() copies nothing
+    if (message instanceof Block) return new Uint8Array(prefix);
+    const copies = stream.isBorrowed && isUnwatched && typeof message !== 'string';
+    return join(prefix, copies ? new Uint8Array(message) : message); // a Buffer's slice() copies nothing
   }
 
   #pump(): void {
@@ -353,13 +352,13 @@ export class Schedule implements WaitingPlace {
   /** One frame of the line at the head of a queue; then the next line has its turn. */
   #sendNext(queue: Fifo<SendLine>): void {
     const line = queue.peek() as SendLine;
-    const message = line.peek() as OutgoingMessage;
-    const { stream, bytes, sentBytes, isBulk, block } = message;
-    if (bytes.byteLength !== message.totalBytes) return this.#onDetached(message);
+    const queued = line.peek() as OutgoingMessage;
+    const { stream, bytes, sentBytes, isBulk, block } = queued;
+    if (bytes.byteLength !== queued.totalBytes) return this.#onDetached(queued);
     const end = Math.min(sentBytes + this.#fragmentBytes, bytes.byteLength);
-    const header = message.isBegun
-      ? this.header.fragment(message.flags, stream.slot, stream.generation)
-      : message.header;
+    const header = queued.isBegun
+      ? this.header.fragment(queued.flags, stream.slot, stream.generation)
+      : queued.header;
     const isSent =
       block === undefined
         ? this.#transport.trySend(header, bytes.subarray(sentBytes, end), isBulk)
@@ -367,11 +366,11 @@ export class Schedule implements WaitingPlace {
     if (!isSent) return this.#noteFull(isBulk);
     this.#noteSent(stream);
     this.departed += 1;
-    this.#count(message, -1);
-    message.isBegun = true;
-    message.sentBytes = end;
+    this.#count(queued, -1);
+    queued.isBegun = true;
+    queued.sentBytes = end;
     const isWhole = end === bytes.byteLength;
-    if (!isWhole) this.#count(message, 1);
+    if (!isWhole) this.#count(queued, 1);
     else {
       line.shift();
       stream.queued -= 1;
@@ -379,26 +378,26 @@ export class Schedule implements WaitingPlace {
     queue.shift();
     const following = line.peek();
     if (following !== undefined) this.#queueOf(following).push(line);
-    if (isWhole) message.onTaken?.();
+    if (isWhole) queued.onTaken?.();
   }
 
   /** There is no way to take back a message that has begun: the peer waits for the rest of it. */
   #onDetached({ totalBytes }: OutgoingMessage): void {
     this.#isFull = true;
-    const words = `a message of ${totalBytes} bytes was detached before all of it was sent: a lease was released, or its memory transferred, too early`;
-    this.#onBroken(new SidecallError('ERR_SIDECALL_LEASE_RELEASED', words));
+    const text = `a message of ${totalBytes} bytes was detached before all of it was sent: a lease was released, or its memory transferred, too early`;
+    this.#onBroken(new SidecallError('ERR_SIDECALL_LEASE_RELEASED', text));
   }
 
   /** A message stays in its queue to its last piece. */
-  #queueOf(message: OutgoingMessage): Fifo<SendLine> {
-    return message.isBulk ? this.#bulk : this.#ready;
+  #queueOf(queued: OutgoingMessage): Fifo<SendLine> {
+    return queued.isBulk ? this.#bulk : this.#ready;
   }
 
-  #count(message: OutgoingMessage, sign: 1 | -1): void {
-    const cost = sign * (message.totalBytes - message.sentBytes + wireLimits.messageOverheadBytes);
-    if (message.isBulk) this.#bulkBytes += cost;
+  #count(queued: OutgoingMessage, sign: 1 | -1): void {
+    const cost = sign * (queued.totalBytes - queued.sentBytes + wireLimits.messageOverheadBytes);
+    if (queued.isBulk) this.#bulkBytes += cost;
     else this.#smallBytes += cost;
-    if (message.isAnswer) this.#answerBytes += cost;
+    if (queued.isAnswer) this.#answerBytes += cost;
   }
 
   #noteFull(isBulk: boolean): void {
@@ -418,7 +417,8 @@ function hasQueued(stream: SendingStream): boolean {
   return stream.line !== undefined && stream.line.length > 0;
 }
 
-function join(prefix: Uint8Array, body: Uint8Array | string): Uint8Array {
-  const bytes = typeof body === 'string' ? (body === '' ? nothing : Buffer.from(body)) : body;
+function join(prefix: Uint8Array, message: Uint8Array | string): Uint8Array {
+  const bytes =
+    typeof message === 'string' ? (message === '' ? noBytes : Buffer.from(message)) : message;
   return prefix.byteLength === 0 ? bytes : Buffer.concat([prefix, bytes]);
 }

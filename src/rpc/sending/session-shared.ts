@@ -9,10 +9,10 @@ import { wireLimits } from '../../base/wire-limits.ts';
 import { FrameFlag, protocol } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
 import type { Block } from '../contract/leases.ts';
-import type { Waits } from '../stalls.ts';
+import type { Stalls } from '../stalls.ts';
 import { chargeOf, type ReceiveCredit, type SendCredit, Window } from './credit.ts';
-import type { Schedule, SendingStream } from './send-queue.ts';
-import type { Blocked } from './waiting-writers.ts';
+import type { SendingStream, SendQueue } from './send-queue.ts';
+import type { WaitingWriters } from './waiting-writers.ts';
 
 /** What the peer announced of itself in the hello. */
 export type RemoteLimits = Pick<
@@ -21,20 +21,20 @@ export type RemoteLimits = Pick<
 >;
 
 /** Shared by the calling and the serving half of one session. */
-export interface Link {
+export interface SessionShared {
   readonly transport: Transport;
-  readonly schedule: Schedule;
+  readonly sendQueue: SendQueue;
   readonly own: SessionLimits;
   readonly remote: RemoteLimits;
   /** Windows of the session, by `Window`. */
   readonly sendCredit: readonly SendCredit[];
   readonly receiveCredit: readonly ReceiveCredit[];
   /** Senders of streams that wait for the session: for its window, or room in its queue. */
-  readonly blocked: Blocked;
+  readonly blocked: WaitingWriters;
   /** Metadata that may be sent: what the peer takes, and what fits into one frame. */
   readonly metadataMaxBytes: number;
   /** What waits, by its reason. */
-  readonly waits: Waits;
+  readonly waits: Stalls;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
   /** Memory for one message, to be filled in place. @throws as `Session.allocate`. */
@@ -55,13 +55,13 @@ export interface Link {
  * Counts a message that has begun to arrive: before memory is taken for it. Returns its charge.
  * @throws {SidecallError} `FRAME_TOO_LARGE`, or `PROTOCOL` where the peer had no credit left.
  */
-export function takeMessage(link: Link, window: number, messageBytes: number): number {
-  checkLength(link, messageBytes);
+export function takeMessage(shared: SessionShared, window: number, messageBytes: number): number {
+  checkLength(shared, messageBytes);
   const charge = chargeOf(messageBytes);
-  const credit = link.receiveCredit[window] as ReceiveCredit;
+  const credit = shared.receiveCredit[window] as ReceiveCredit;
   credit.take(charge);
   // What is owed may be all that the peer could still send: whoever holds this message may hold it for ever.
-  if (credit.isDue) link.giveBack(window, 0);
+  if (credit.isDue) shared.giveBack(window, 0);
   return charge;
 }
 
@@ -69,18 +69,18 @@ export function takeMessage(link: Link, window: number, messageBytes: number): n
  * The same for a message of a stream. One that goes beyond the window of all streams (`FrameFlag.beyond`) counts in its
  * stream's window only, and is short. Returns what the session is charged.
  */
-export function takeStreamed(link: Link, flags: number, messageBytes: number): number {
-  if ((flags & FrameFlag.beyond) === 0) return takeMessage(link, Window.streams, messageBytes);
+export function takeStreamed(shared: SessionShared, flags: number, messageBytes: number): number {
+  if ((flags & FrameFlag.beyond) === 0) return takeMessage(shared, Window.streams, messageBytes);
   if (messageBytes > wireLimits.beyondMaxBytes) {
     throw protocol(`message of ${messageBytes} bytes beyond the window of all streams`);
   }
-  checkLength(link, messageBytes);
+  checkLength(shared, messageBytes);
   return 0;
 }
 
-function checkLength({ own }: Link, messageBytes: number): void {
+function checkLength({ own }: SessionShared, messageBytes: number): void {
   const max = own.receiveMaxBytes;
   if (messageBytes <= max) return;
-  const words = `the peer announced a message of ${messageBytes} bytes; receiveMaxBytes is ${max}`;
-  throw new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', words);
+  const text = `the peer announced a message of ${messageBytes} bytes; receiveMaxBytes is ${max}`;
+  throw new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', text);
 }

@@ -6,7 +6,7 @@ export interface Resumable {
   resume(): void;
 }
 
-export class Blocked {
+export class WaitingWriters {
   readonly #waiting = new Set<Resumable>();
 
   add(waiting: Resumable): void {

@@ -7,11 +7,11 @@ import { nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import { tuning } from '../../base/tuning.ts';
 import type { Codec } from '../contract/codec.ts';
-import type { ChannelCore } from '../streams/channel-halves.ts';
+import type { ChannelHalves } from '../streams/channel-halves.ts';
 
 /** A channel that the peer opened. */
 export interface ArrivedChannel {
-  readonly core: ChannelCore;
+  readonly core: ChannelHalves;
   readonly name: string;
   readonly metadata: Metadata;
   readonly peer: Peer;
@@ -30,7 +30,7 @@ export interface AcceptorParts<T> {
 const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
 
 /** All names that a session accepts. */
-export class Acceptors {
+export class ChannelAcceptors {
   readonly #byName = new Map<string, Acceptor<unknown>>();
   #isEnded = false;
 
@@ -47,8 +47,8 @@ export class Acceptors {
   add<T>(parts: AcceptorParts<T>): Acceptor<T> {
     const key = `${parts.kind}:${parts.name}`;
     if (this.#byName.has(key)) {
-      const words = `channels named '${parts.name}' are accepted already`;
-      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+      const text = `channels named '${parts.name}' are accepted already`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
     }
     const acceptor = new Acceptor(parts, () => this.#byName.delete(key));
     if (this.#isEnded) acceptor.end();

@@ -7,7 +7,7 @@ import { tuning } from '../../base/tuning.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
-import type { Waits } from '../stalls.ts';
+import type { Stalls } from '../stalls.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import { MethodLoad, type Request, WaitingRequests } from './method-load.ts';
 import type { Served } from './registry.ts';
@@ -27,7 +27,7 @@ export class Admission implements Timed {
   timer: NodeJS.Timeout | undefined;
   readonly #streamsMax: number;
   readonly #host: AdmissionHost;
-  readonly #waits: Waits;
+  readonly #waits: Stalls;
   readonly #unread = new WaitingRequests<IncomingCall>('answers-unread');
   readonly #notifications = new WaitingRequests<IncomingCall>('handlers');
   // Requests that found as many handlers running as we allow: a cancelled one may be about to settle.
@@ -39,7 +39,7 @@ export class Admission implements Timed {
   #running = 0;
   #isStarting = false;
 
-  constructor(streamsMax: number, host: AdmissionHost, waits: Waits) {
+  constructor(streamsMax: number, host: AdmissionHost, waits: Stalls) {
     this.#streamsMax = streamsMax;
     this.#host = host;
     this.#waits = waits;

@@ -3,48 +3,47 @@
 // handlers are started (admission.ts).
 
 import type { Metadata } from '../../base/metadata.ts';
+import { noBytes } from '../../base/quiet.ts';
 import { FrameFlag } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
 import {
-  type Body,
-  bodyBytesOf,
   discard,
-  encodeBody,
+  encodeMessage,
   isDetached,
+  type Message,
+  messageBytesOf,
 } from '../contract/encode-message.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { sendEnd } from '../sending/send-frame.ts';
-import type { Link } from '../sending/session-shared.ts';
+import type { SessionShared } from '../sending/session-shared.ts';
 import type { WaitingPlace } from '../stalls.ts';
 import type { IncomingCall } from './incoming-call.ts';
 
 /** What a handler gave, encoded. */
 export interface Answer {
   readonly codec: Codec<unknown>;
-  body: Body;
-  readonly bodyBytes: number;
+  message: Message;
+  readonly messageBytes: number;
   readonly trailers: Uint8Array;
 }
 
-const nothing = new Uint8Array(0);
-
 /** @throws {SidecallError} `ENCODE`, or what the metadata's encoder throws. */
 export function encodeAnswer(
-  link: Link,
+  shared: SessionShared,
   codec: Codec<unknown>,
   value: unknown,
   trailers: Metadata,
 ): Answer {
-  const encodedTrailers = encodeMetadata(trailers, link.metadataMaxBytes);
-  const body = encodeBody(link, codec, value);
-  return { codec, body, bodyBytes: bodyBytesOf(body), trailers: encodedTrailers };
+  const encodedTrailers = encodeMetadata(trailers, shared.metadataMaxBytes);
+  const message = encodeMessage(shared, codec, value);
+  return { codec, message, messageBytes: messageBytesOf(message), trailers: encodedTrailers };
 }
 
-export class AnswerQueue implements WaitingPlace {
+export class AnswerSender implements WaitingPlace {
   readonly waitReason = 'answer-window';
   departed = 0;
-  readonly #link: Link;
+  readonly #shared: SessionShared;
   readonly #onSent: (call: IncomingCall) => void;
   readonly #onLost: (call: IncomingCall) => void;
   readonly #waiting = new Map<IncomingCall, Answer>();
@@ -55,11 +54,11 @@ export class AnswerQueue implements WaitingPlace {
    * while it waited.
    */
   constructor(
-    link: Link,
+    shared: SessionShared,
     onSent: (call: IncomingCall) => void,
     onLost: (call: IncomingCall) => void,
   ) {
-    this.#link = link;
+    this.#shared = shared;
     this.#onSent = onSent;
     this.#onLost = onLost;
   }
@@ -71,45 +70,45 @@ export class AnswerQueue implements WaitingPlace {
 
   /** More answers wait than a peer that keeps up would let stand. */
   get isUnread(): boolean {
-    const { schedule, own } = this.#link;
-    return this.#waiting.size > 0 || schedule.answerBytes >= own.sendQueueMaxBytes;
+    const { sendQueue, own } = this.#shared;
+    return this.#waiting.size > 0 || sendQueue.answerBytes >= own.sendQueueMaxBytes;
   }
 
   /** Bytes of all answers that wait, for the window or in the send queue. */
   get bytes(): number {
-    return this.#waitingBytes + this.#link.schedule.answerBytes;
+    return this.#waitingBytes + this.#shared.sendQueue.answerBytes;
   }
 
   /** Takes an answer and sends what may go. Returns why it may not be sent at all, or undefined. */
   add(call: IncomingCall, answer: Answer): string | undefined {
     const refusal = this.#refusal(answer);
     if (refusal !== undefined) {
-      discard(answer.body);
+      discard(answer.message);
       return refusal;
     }
     call.isBorrowed = answer.codec.reusesBytes === true; // what the queue keeps is copied
-    const answers = this.#link.sendCredit[Window.answers] as SendCredit;
+    const answers = this.#shared.sendCredit[Window.answers] as SendCredit;
     if (this.#waiting.size === 0 && answers.hasCredit) {
       this.#sendNow(call, answer, answers);
       return undefined;
     }
-    answer.body = keepWaiting(answer.codec, answer.body);
+    answer.message = keepWaiting(answer.codec, answer.message);
     this.#waiting.set(call, answer);
-    this.#waitingBytes += answer.bodyBytes;
-    this.#link.waits.add(this);
+    this.#waitingBytes += answer.messageBytes;
+    this.#shared.waits.add(this);
     this.send();
     return undefined;
   }
 
-  #refusal({ bodyBytes }: Answer): string | undefined {
-    const { receiveMaxBytes } = this.#link.remote;
-    if (bodyBytes <= receiveMaxBytes) return undefined;
-    return `the answer of ${bodyBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
+  #refusal({ messageBytes }: Answer): string | undefined {
+    const { receiveMaxBytes } = this.#shared.remote;
+    if (messageBytes <= receiveMaxBytes) return undefined;
+    return `the answer of ${messageBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
   }
 
   /** Sends while there is window. */
   send(): void {
-    const answers = this.#link.sendCredit[Window.answers] as SendCredit;
+    const answers = this.#shared.sendCredit[Window.answers] as SendCredit;
     for (const [call, answer] of this.#waiting) {
       if (!answers.hasCredit) return;
       this.#remove(call);
@@ -118,14 +117,14 @@ export class AnswerQueue implements WaitingPlace {
   }
 
   #sendNow(call: IncomingCall, answer: Answer, answers: SendCredit): void {
-    if (isDetached(answer.body, answer.bodyBytes)) return this.#onLost(call);
-    answers.spend(chargeOf(answer.bodyBytes));
+    if (isDetached(answer.message, answer.messageBytes)) return this.#onLost(call);
+    answers.spend(chargeOf(answer.messageBytes));
     this.#send(call, answer);
   }
 
   /** Forgets an answer that nobody waits for any more. */
   drop(call: IncomingCall): void {
-    discard(this.#remove(call)?.body);
+    discard(this.#remove(call)?.message);
   }
 
   clear(): void {
@@ -138,17 +137,17 @@ export class AnswerQueue implements WaitingPlace {
     if (answer === undefined) return undefined;
     this.#waiting.delete(call);
     this.departed += 1;
-    this.#waitingBytes -= answer.bodyBytes;
+    this.#waitingBytes -= answer.messageBytes;
     return answer;
   }
 
-  #send(call: IncomingCall, { body, bodyBytes, trailers }: Answer): void {
-    const { schedule } = this.#link;
+  #send(call: IncomingCall, { message, messageBytes, trailers }: Answer): void {
+    const { sendQueue } = this.#shared;
     const endsHere = trailers.byteLength === 0;
     const flags = endsHere ? FrameFlag.end : 0;
-    const header = schedule.header.message(flags, call.slot, call.generation, bodyBytes);
-    schedule.send(call, header, nothing, body, bodyBytes);
-    if (!endsHere) sendEnd(schedule, call, 0, trailers, nothing);
+    const header = sendQueue.header.message(flags, call.slot, call.generation, messageBytes);
+    sendQueue.send(call, header, noBytes, message, messageBytes);
+    if (!endsHere) sendEnd(sendQueue, call, 0, trailers, noBytes);
     this.#onSent(call);
   }
 }

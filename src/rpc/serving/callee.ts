@@ -7,6 +7,7 @@ import { RpcError, SidecallError } from '../../base/errors.ts';
 import { isIterable } from '../../base/iterable.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import type { Peer } from '../../base/peer.ts';
+import { noBytes } from '../../base/quiet.ts';
 import { endText } from '../../wire/end-text.ts';
 import {
   CallKind,
@@ -26,41 +27,39 @@ import { cancelDeadline, inScope } from '../deadline.ts';
 import type { PeerClock } from '../peer-clock.ts';
 import { Window } from '../sending/credit.ts';
 import { answerEnd, refuseMessage, resetReasonFor, sendEnd } from '../sending/send-frame.ts';
-import { type Link, takeStreamed } from '../sending/session-shared.ts';
-import { ChannelCore } from '../streams/channel-halves.ts';
-import { type Assembly, checkBlock } from '../streams/message-assembly.ts';
+import { type SessionShared, takeStreamed } from '../sending/session-shared.ts';
+import { ChannelHalves } from '../streams/channel-halves.ts';
+import { checkBlock, type MessageAssembly } from '../streams/message-assembly.ts';
 import { StreamReader } from '../streams/stream-reader.ts';
 import { AcceptedStreams } from '../streams/stream-table.ts';
 import { StreamWriter } from '../streams/stream-writer.ts';
-import type { Acceptors } from './accept-channels.ts';
+import type { ChannelAcceptors } from './accept-channels.ts';
 import { Admission, type AdmissionHost } from './admission.ts';
-import { type Answer, AnswerQueue, encodeAnswer } from './answer-sender.ts';
+import { type Answer, AnswerSender, encodeAnswer } from './answer-sender.ts';
 import { type End, endOf, plainEnd, refusalOf, reportFailure } from './failure-reply.ts';
 import { HandlerContext, type IncomingCall } from './incoming-call.ts';
 import type { Request } from './method-load.ts';
-import { type ArrivalHost, Arrivals } from './open-frame.ts';
+import { type OpenFrameHost, OpenFrames } from './open-frame.ts';
 import type { Registry, Served } from './registry.ts';
 import { Unserved, type UnservedRequest } from './unserved.ts';
-
-const nothing = new Uint8Array(0);
 
 /** What the half that serves is made of. */
 export interface CalleeParts {
   readonly registry: Registry;
-  readonly acceptors: Acceptors;
+  readonly acceptors: ChannelAcceptors;
   readonly clock: PeerClock;
   /** A session of a listener that waits to be taken from it. */
   readonly isUntaken: boolean;
 }
 
-export class Callee implements ArrivalHost, AdmissionHost {
-  readonly #link: Link;
+export class Callee implements OpenFrameHost, AdmissionHost {
+  readonly #shared: SessionShared;
   readonly #registry: Registry;
-  readonly #acceptors: Acceptors;
+  readonly #acceptors: ChannelAcceptors;
   readonly #streams: AcceptedStreams<IncomingCall>;
-  readonly #arrivals: Arrivals;
+  readonly #arrivals: OpenFrames;
   readonly #admission: Admission;
-  readonly #answers: AnswerQueue;
+  readonly #answers: AnswerSender;
   readonly #unserved: Unserved;
   readonly #unwatch: () => void;
   // A session of a listener that nobody has taken yet: its services may still come.
@@ -72,26 +71,26 @@ export class Callee implements ArrivalHost, AdmissionHost {
   /** Calls that were opened, ever. */
   begun = 0;
 
-  constructor(link: Link, { registry, acceptors, clock, isUntaken }: CalleeParts) {
-    this.#link = link;
+  constructor(shared: SessionShared, { registry, acceptors, clock, isUntaken }: CalleeParts) {
+    this.#shared = shared;
     this.#registry = registry;
     this.#acceptors = acceptors;
-    this.#streams = new AcceptedStreams(link.own.streamsMax);
-    this.#arrivals = new Arrivals(link, registry, this.#streams, this, clock);
-    this.#answers = new AnswerQueue(
-      link,
+    this.#streams = new AcceptedStreams(shared.own.streamsMax);
+    this.#arrivals = new OpenFrames(shared, registry, this.#streams, this, clock);
+    this.#answers = new AnswerSender(
+      shared,
       (call) => this.#close(call),
       (call) => this.#onThrownAway(call, detachedError(call.opening.method)),
     );
-    this.#admission = new Admission(link.own.streamsMax, this, link.waits);
+    this.#admission = new Admission(shared.own.streamsMax, this, shared.waits);
     this.#isUntaken = isUntaken;
     this.#isSettled = registry.hasServed && !isUntaken;
-    this.#unserved = new Unserved(link.waits, (request) => this.#takeUnserved(request));
+    this.#unserved = new Unserved(shared.waits, (request) => this.#takeUnserved(request));
     this.#unwatch = registry.watch(() => this.#onServed());
   }
 
   get session(): object {
-    return this.#link;
+    return this.#shared;
   }
 
   /** More of our answers waits than a peer that keeps up would let stand. */
@@ -112,7 +111,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
   }
 
   get peer(): Peer {
-    return this.#link.peer;
+    return this.#shared.peer;
   }
 
   /** Calls of the peer's that are not over: arriving, waiting, running, or waiting to be answered. */
@@ -210,7 +209,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
     if (call.opening.kind >= CallKind.channel) call.isBorrowed = true;
   }
 
-  onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void {
+  onRequest(call: IncomingCall, payload: Uint8Array, assembly: MessageAssembly | undefined): void {
     if (this.mustWait(call.opening.method)) {
       const own = assembly === undefined ? Buffer.from(payload) : payload;
       return this.#unserved.push({ call, bytes: own });
@@ -221,7 +220,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
   #onRequest(
     call: IncomingCall,
     payload: Uint8Array,
-    assembly: Assembly | undefined,
+    assembly: MessageAssembly | undefined,
     isOwned: boolean,
   ): void {
     const served = this.#servedFor(call);
@@ -289,7 +288,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
       if (error === undefined)
         return call.channel.abort(new SidecallError('ERR_SIDECALL_CANCELLED'));
       call.channel.fail(error, { now: true });
-      refuseMessage(this.#link, call, 0);
+      refuseMessage(this.#shared, call, 0);
       return this.#close(call);
     }
     // A handler may stop reading and still answer; what it cannot do is to go on behind a gap.
@@ -300,22 +299,22 @@ export class Callee implements ArrivalHost, AdmissionHost {
     const { deadline } = call.opening;
     if (call.isOver) return true;
     if (deadline !== undefined && deadline <= nowMs()) return true;
-    const isKnown = this.#link.transport.lookAhead?.() ?? false;
+    const isKnown = this.#shared.transport.lookAhead?.() ?? false;
     if (call.isOver) return true;
     return isKnown ? false : undefined;
   }
 
   allocate(bytes: number): Block {
-    return this.#link.allocate(bytes);
+    return this.#shared.allocate(bytes);
   }
 
   sendHeaders(call: IncomingCall, metadata: Metadata): void {
-    const bytes = encodeMetadata(metadata, this.#link.metadataMaxBytes);
+    const bytes = encodeMetadata(metadata, this.#shared.metadataMaxBytes);
     call.hasHeaders = true;
     if (call.isOver || call.opening.kind === CallKind.notification) return;
-    const { schedule } = this.#link;
-    const header = schedule.header.headers(call.slot, call.generation);
-    schedule.send(call, header, bytes, nothing, 0);
+    const { sendQueue } = this.#shared;
+    const header = sendQueue.header.headers(call.slot, call.generation);
+    sendQueue.send(call, header, bytes, noBytes, 0);
   }
 
   #servedFor(call: IncomingCall): Served | undefined {
@@ -334,15 +333,15 @@ export class Callee implements ArrivalHost, AdmissionHost {
   }
 
   #readerFor(call: IncomingCall, codec: Codec<unknown>): StreamReader {
-    const windowBytes = this.#link.own.streamWindowBytes;
-    return new StreamReader({ link: this.#link, stream: call, codec, flags: 0, windowBytes });
+    const windowBytes = this.#shared.own.streamWindowBytes;
+    return new StreamReader({ shared: this.#shared, stream: call, codec, flags: 0, windowBytes });
   }
 
   #writerFor(call: IncomingCall, codec: Codec<unknown>): StreamWriter {
     const { method: name, windowBytes } = call.opening;
     call.isBorrowed = true;
     const writer = new StreamWriter({
-      link: this.#link,
+      shared: this.#shared,
       stream: call,
       codec,
       name,
@@ -376,7 +375,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
     };
     const onOver = (): void => this.#close(call);
     const parts = { reader, writer, flags: 0, name, onOver, onAbort };
-    call.channel = new ChannelCore(this.#link, call, parts);
+    call.channel = new ChannelHalves(this.#shared, call, parts);
     this.#giveBack(call);
     acceptor.push({ core: call.channel, name, metadata, peer: this.peer });
   }
@@ -392,8 +391,8 @@ export class Callee implements ArrivalHost, AdmissionHost {
       throw protocol('message of no stream');
     }
     if (block !== undefined) checkBlock(block, header.messageBytes, payload.byteLength);
-    const charge = takeStreamed(this.#link, header.flags, header.messageBytes);
-    if (call === undefined || call.isOver) return this.#link.giveBack(Window.streams, charge);
+    const charge = takeStreamed(this.#shared, header.flags, header.messageBytes);
+    if (call === undefined || call.isOver) return this.#shared.giveBack(Window.streams, charge);
     if (call.reader === undefined) throw protocol('message for a call that takes one');
     call.reader.begin(header.messageBytes, payload, charge, block);
   }
@@ -413,7 +412,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
     if (channel !== undefined) return channel.onEnd();
     if (reader.isMidMessage || reader.isEnded) throw protocol('end of a stream that is none');
     reader.end();
-    if (call.opening.kind === CallKind.bidi) answerEnd(this.#link, call, 0);
+    if (call.opening.kind === CallKind.bidi) answerEnd(this.#shared, call, 0);
   }
 
   /** Its opener could not decode what we had sent. */
@@ -421,10 +420,10 @@ export class Callee implements ArrivalHost, AdmissionHost {
     const status = statuses[header.status];
     const isWrong = header.metadataBytes !== 0 || header.textBytes > payload.byteLength;
     if (status === undefined || status === 'ok' || isWrong) throw protocol('end without a status');
-    const words = endText(payload.subarray(0, header.textBytes));
-    this.#finish(call, 'ERR_SIDECALL_CANCELLED', new RpcError(status, words));
+    const text = endText(payload.subarray(0, header.textBytes));
+    this.#finish(call, 'ERR_SIDECALL_CANCELLED', new RpcError(status, text));
     this.#streams.remove(call);
-    this.#link.onCallEnded();
+    this.#shared.onCallEnded();
   }
 
   refuse(call: IncomingCall): void {
@@ -435,7 +434,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
   #refuseAs(call: IncomingCall, reason: number): void {
     this.#over(call);
     this.#sendReset(call, reason);
-    this.#link.onCallEnded();
+    this.#shared.onCallEnded();
   }
 
   /** Never throws: what a handler does is its call's affair. */
@@ -493,26 +492,26 @@ export class Callee implements ArrivalHost, AdmissionHost {
     let answer: Answer;
     try {
       if (served.isStreaming) {
-        const trailers = encodeMetadata(call.trailers, this.#link.metadataMaxBytes);
+        const trailers = encodeMetadata(call.trailers, this.#shared.metadataMaxBytes);
         return this.#end(call, plainEnd('ok', '', trailers));
       }
-      answer = encodeAnswer(this.#link, served.response, value, call.trailers);
+      answer = encodeAnswer(this.#shared, served.response, value, call.trailers);
       // The lease goes back when the call is over, and the answer may still wait then.
-      if (answer.body instanceof Uint8Array && call.lease?.isUnder(answer.body) === true) {
-        answer.body = new Uint8Array(answer.body);
+      if (answer.message instanceof Uint8Array && call.lease?.isUnder(answer.message) === true) {
+        answer.message = new Uint8Array(answer.message);
       }
     } catch (error) {
       freeValue(value);
       return this.#onThrownAway(call, error);
     }
-    this.#admission.noteAnswer(call, answer.bodyBytes);
+    this.#admission.noteAnswer(call, answer.messageBytes);
     const refusal = this.#answers.add(call, answer);
     if (refusal !== undefined) this.#sendFailure(call, 'resource_exhausted', refusal);
   }
 
   /** There is no answer to be sent: the caller is told that, and we ourselves why. */
   #onThrownAway(call: IncomingCall, error: unknown): void {
-    reportFailure(this.#link, call, error);
+    reportFailure(this.#shared, call, error);
     this.#sendFailure(call, 'internal', '');
   }
 
@@ -522,15 +521,15 @@ export class Callee implements ArrivalHost, AdmissionHost {
     call.owedReset = undefined;
     if (owedReset !== undefined) this.#sendReset(call, owedReset);
     this.#admission.startParked();
-    this.#link.onCallEnded();
+    this.#shared.onCallEnded();
   }
 
   #onThrown(call: IncomingCall, served: Served, error: unknown): void {
     this.#noteSettled(call);
     // Over: the call was given up, and a handler that ends by throwing does as it was told.
     if (call.isOver) return this.#onSettledLate(call);
-    if (RpcError.is(error)) return this.#end(call, endOf(this.#link, call, error, this.isUnread));
-    reportFailure(this.#link, call, error);
+    if (RpcError.is(error)) return this.#end(call, endOf(this.#shared, call, error, this.isUnread));
+    reportFailure(this.#shared, call, error);
     const isTooLong = SidecallError.is(error) && error.code === 'ERR_SIDECALL_MESSAGE_TOO_LARGE';
     if (isTooLong && served.isStreaming) {
       return this.#sendFailure(call, 'resource_exhausted', error.message);
@@ -543,17 +542,17 @@ export class Callee implements ArrivalHost, AdmissionHost {
     if (call.reader !== undefined) {
       // Its handler runs: nothing of it is sent any more, what it half sent included.
       endHalves(call, SidecallError.from(error), true);
-      this.#link.dropQueued(call);
+      this.#shared.dropQueued(call);
     }
-    this.#end(call, refusalOf(this.#link, call, error, this.isUnread));
+    this.#end(call, refusalOf(this.#shared, call, error, this.isUnread));
   }
 
-  #sendFailure(call: IncomingCall, status: FailureStatus, words: string): void {
-    this.#end(call, plainEnd(status, words));
+  #sendFailure(call: IncomingCall, status: FailureStatus, text: string): void {
+    this.#end(call, plainEnd(status, text));
   }
 
   #end(call: IncomingCall, { status, metadata, text, details }: End): void {
-    sendEnd(this.#link.schedule, call, status, metadata, text, details);
+    sendEnd(this.#shared.sendQueue, call, status, metadata, text, details);
     this.#close(call);
   }
 
@@ -568,7 +567,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
     }
     if (call.isRunning) call.abort('ERR_SIDECALL_CANCELLED'); // answered over its handler's head
     this.#admission.startParked();
-    this.#link.onCallEnded();
+    this.#shared.onCallEnded();
   }
 
   #onReset(call: IncomingCall, reason: number): void {
@@ -585,14 +584,14 @@ export class Callee implements ArrivalHost, AdmissionHost {
     if (call.isRunning) call.owedReset = reason;
     else this.#sendReset(call, reason);
     this.#admission.startParked(); // its answer may have been what others waited for
-    this.#link.onCallEnded();
+    this.#shared.onCallEnded();
   }
 
   #sendReset(call: IncomingCall, reason: number): void {
-    const { schedule } = this.#link;
-    this.#link.dropQueued(call);
+    const { sendQueue } = this.#shared;
+    this.#shared.dropQueued(call);
     this.#streams.remove(call);
-    schedule.sendControl(schedule.header.reset(0, call.slot, call.generation, reason));
+    sendQueue.sendControl(sendQueue.header.reset(0, call.slot, call.generation, reason));
   }
 
   /** Ends a call without an answer. Its handler is told and counts until it settles. */
@@ -604,7 +603,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
   ): void {
     this.#over(call);
     endHalves(call, error, now);
-    this.#link.dropQueued(call);
+    this.#shared.dropQueued(call);
     call.abort(code);
   }
 
@@ -635,7 +634,7 @@ export class Callee implements ArrivalHost, AdmissionHost {
     call.isReturned = true;
     const { kind, charge } = call.opening;
     const window = kind === CallKind.notification ? Window.notifications : Window.requests;
-    this.#link.giveBack(window, charge);
+    this.#shared.giveBack(window, charge);
   }
 }
 

@@ -2,13 +2,14 @@
 // What callers are told of a call that failed here, and what only we are told.
 
 import { type FailureStatus, statuses } from '../../base/error-codes.ts';
-import { wordsOf } from '../../base/error-text.ts';
+import { errorText } from '../../base/error-text.ts';
 import { isFromPeer, RpcError, SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
+import { noBytes } from '../../base/quiet.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { encodeWith, refusalDetails } from '../contract/codec.ts';
 import { json } from '../contract/json.ts';
-import type { Link } from '../sending/session-shared.ts';
+import type { SessionShared } from '../sending/session-shared.ts';
 import type { IncomingCall } from './incoming-call.ts';
 
 /** What an `end` frame carries. */
@@ -19,63 +20,76 @@ export interface End {
   readonly details: Uint8Array;
 }
 
-const nothing = new Uint8Array(0);
 // Of an error whose details or metadata cannot travel.
-const wordsMaxLength = 4096;
+const textMaxLength = 4096;
 
 /** An end of a few words. */
 export function plainEnd(
   status: FailureStatus | 'ok',
-  words: string,
-  metadata: Uint8Array = nothing,
+  text: string,
+  metadata: Uint8Array = noBytes,
 ): End {
-  return { status: statuses.indexOf(status), metadata, text: Buffer.from(words), details: nothing };
+  return { status: statuses.indexOf(status), metadata, text: Buffer.from(text), details: noBytes };
 }
 
 /**
  * What a handler said; the words alone are left where the rest cannot travel. `isBrief`: a peer that does not
  * read what it is told is not told much.
  */
-export function endOf(link: Link, call: IncomingCall, error: RpcError, isBrief: boolean): End {
+export function endOf(
+  shared: SessionShared,
+  call: IncomingCall,
+  error: RpcError,
+  isBrief: boolean,
+): End {
   if (isBrief) return plainEnd(error.status, '');
   if (isFromPeer(error)) {
     // Words are made to be told. Details and metadata that another process gave us are not our
     // caller's to read.
-    return plainEnd(error.status, error.message.slice(0, wordsMaxLength));
+    return plainEnd(error.status, error.message.slice(0, textMaxLength));
   }
   try {
-    return wholeEnd(link, call, error);
+    return wholeEnd(shared, call, error);
   } catch (refused) {
-    reportFailure(link, call, refused);
-    return plainEnd(error.status, error.message.slice(0, wordsMaxLength));
+    reportFailure(shared, call, refused);
+    return plainEnd(error.status, error.message.slice(0, textMaxLength));
   }
 }
 
 /** What the sender of a request is told that its codec or schema refused. */
-export function refusalOf(link: Link, call: IncomingCall, error: unknown, isBrief: boolean): End {
-  const words = 'the request could not be decoded';
+export function refusalOf(
+  shared: SessionShared,
+  call: IncomingCall,
+  error: unknown,
+  isBrief: boolean,
+): End {
+  const text = 'the request could not be decoded';
   const details = isBrief ? undefined : refusalDetails(error);
-  if (details === undefined) return plainEnd('invalid_argument', words);
-  return endOf(link, call, new RpcError('invalid_argument', words, { details }), false);
+  if (details === undefined) return plainEnd('invalid_argument', text);
+  return endOf(shared, call, new RpcError('invalid_argument', text, { details }), false);
 }
 
 /** What a handler threw and the caller must not see: for whoever runs this end. */
-export function reportFailure({ onEvent, peer }: Link, call: IncomingCall, cause: unknown): void {
+export function reportFailure(
+  { onEvent, peer }: SessionShared,
+  call: IncomingCall,
+  cause: unknown,
+): void {
   const { method } = call.opening;
-  const words = `${method}: the handler failed: ${wordsOf(cause)}`;
-  const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
+  const text = `${method}: the handler failed: ${errorText(cause)}`;
+  const error = new SidecallError('ERR_SIDECALL_RPC', text, { cause });
   emitEvent(onEvent, { type: 'handler-failed', error, peer, method });
 }
 
 /** @throws {SidecallError | TypeError} for details or metadata that cannot travel. */
-function wholeEnd(link: Link, call: IncomingCall, error: RpcError): End {
-  const { metadataMaxBytes, schedule } = link;
+function wholeEnd(shared: SessionShared, call: IncomingCall, error: RpcError): End {
+  const { metadataMaxBytes, sendQueue } = shared;
   const metadata = encodeMetadata({ ...call.trailers, ...error.metadata }, metadataMaxBytes);
   const text = Buffer.from(error.message);
   const encoded = encodeWith(json<unknown>(), error.details);
   const details = typeof encoded === 'string' ? Buffer.from(encoded) : encoded;
-  if (metadata.byteLength + text.byteLength + details.byteLength > schedule.fragmentBytes) {
-    const most = `an RpcError has ${schedule.fragmentBytes} bytes at most`;
+  if (metadata.byteLength + text.byteLength + details.byteLength > sendQueue.fragmentBytes) {
+    const most = `an RpcError has ${sendQueue.fragmentBytes} bytes at most`;
     throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', most);
   }
   return { status: statuses.indexOf(error.status), metadata, text, details };

@@ -47,8 +47,8 @@ export class Health {
    */
   set(name: string, status: 'unknown' | 'serving' | 'not_serving'): void {
     if (typeof name !== 'string' || !settable.includes(status)) {
-      const words = `health.set(): a name and one of ${settable.join(', ')} are needed`;
-      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+      const text = `health.set(): a name and one of ${settable.join(', ')} are needed`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
     }
     if (!this.#isShutDown) this.#set(name, status);
   }

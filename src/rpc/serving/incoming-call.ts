@@ -11,8 +11,8 @@ import type { CallContext } from '../contract/call-context.ts';
 import type { Block, Lease } from '../contract/leases.ts';
 import { armDeadline, type HandlerScope, type Timed } from '../deadline.ts';
 import type { SendingStream, SendLine } from '../sending/send-queue.ts';
-import type { ChannelCore } from '../streams/channel-halves.ts';
-import type { Assembly } from '../streams/message-assembly.ts';
+import type { ChannelHalves } from '../streams/channel-halves.ts';
+import type { MessageAssembly } from '../streams/message-assembly.ts';
 import type { ReadStream, StreamReader } from '../streams/stream-reader.ts';
 import type { StreamWriter } from '../streams/stream-writer.ts';
 import type { MethodLoad } from './method-load.ts';
@@ -65,13 +65,13 @@ export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerSc
   timer: NodeJS.Timeout | undefined;
 
   /** The request, while it comes in pieces. */
-  assembly: Assembly | undefined;
+  assembly: MessageAssembly | undefined;
   /** The request, where it is one: given back with the call, unless it is kept. */
   lease: Lease | undefined;
   // The halves of a stream, or the channel that it is.
   reader: StreamReader | undefined;
   writer: StreamWriter | undefined;
-  channel: ChannelCore | undefined;
+  channel: ChannelHalves | undefined;
   /** Its handler is told when the session is about to close. */
   endsAtDrain = false;
   /** Its handler was started and has not settled. */

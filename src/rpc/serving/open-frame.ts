@@ -2,6 +2,7 @@
 // How calls of the peer's arrive: names, the frame that opens one, the pieces of its request, and what all
 // of that may take.
 
+import { noBytes } from '../../base/quiet.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import {
   CallKind,
@@ -22,34 +23,33 @@ import { deadlineAfter } from '../deadline.ts';
 import type { PeerClock } from '../peer-clock.ts';
 import { Window } from '../sending/credit.ts';
 import { LearntNames, methodName } from '../sending/method-names.ts';
-import { type Link, takeMessage } from '../sending/session-shared.ts';
-import { Assembly, checkBlock } from '../streams/message-assembly.ts';
+import { type SessionShared, takeMessage } from '../sending/session-shared.ts';
+import { checkBlock, MessageAssembly } from '../streams/message-assembly.ts';
 import type { AcceptedStreams } from '../streams/stream-table.ts';
 import { type CallHost, type CallOpening, IncomingCall } from './incoming-call.ts';
 import type { Registry } from './registry.ts';
 
-const nothing = new Uint8Array(0);
 /** Of a request that no handler will see: its memory is used again. */
 const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), keepsBytes: false };
 
 /** Who is given the calls that have arrived. */
-export interface ArrivalHost extends CallHost {
+export interface OpenFrameHost extends CallHost {
   readonly isDraining: boolean;
   /** A call is open from here on. */
   add(call: IncomingCall): void;
   /** Its request is whole; `assembly` is its memory, unless it lies in the transport's. */
-  onRequest(call: IncomingCall, payload: Uint8Array, assembly: Assembly | undefined): void;
+  onRequest(call: IncomingCall, payload: Uint8Array, assembly: MessageAssembly | undefined): void;
   /** It has no request: messages follow. */
   onStream(call: IncomingCall): void;
   /** The method may still be served, and its requests wait for that. */
   mustWait(method: string): boolean;
 }
 
-export class Arrivals {
-  readonly #link: Link;
+export class OpenFrames {
+  readonly #shared: SessionShared;
   readonly #registry: Registry;
   readonly #streams: AcceptedStreams<IncomingCall>;
-  readonly #host: ArrivalHost;
+  readonly #host: OpenFrameHost;
   readonly #names = new LearntNames();
   readonly #clock: PeerClock;
   /** Requests of which a part has arrived. */
@@ -57,16 +57,16 @@ export class Arrivals {
   /** Pieces of requests that have arrived, ever. */
   pieces = 0;
   // Memory handed out for the first piece of a request, which is about to arrive.
-  #placed: Assembly | undefined;
+  #placed: MessageAssembly | undefined;
 
   constructor(
-    link: Link,
+    shared: SessionShared,
     registry: Registry,
     streams: AcceptedStreams<IncomingCall>,
-    host: ArrivalHost,
+    host: OpenFrameHost,
     clock: PeerClock,
   ) {
-    this.#link = link;
+    this.#shared = shared;
     this.#registry = registry;
     this.#streams = streams;
     this.#host = host;
@@ -88,17 +88,17 @@ export class Arrivals {
     }
     const { method, timeoutMs, metadataBytes, messageBytes } = header;
     const isPlain = metadataBytes === 0 && timeoutMs !== 0 && !this.#host.isDraining;
-    const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
+    const mayHold = messageBytes <= this.#shared.own.receiveMaxBytes && bytes <= messageBytes;
     if (!isPlain || method >= inlineName || !mayHold) return undefined;
     const name = this.#names.nameOf(method);
     const served = this.#registry.find(name);
     if (served === undefined || this.#host.mustWait(name)) return undefined;
-    this.#placed = new Assembly(messageBytes, served.request);
+    this.#placed = new MessageAssembly(messageBytes, served.request);
     return this.#placed.place(bytes);
   }
 
   /** What was handed out was for the frame that is being looked at, or for none. */
-  takePlaced(): Assembly | undefined {
+  takePlaced(): MessageAssembly | undefined {
     const placed = this.#placed;
     this.#placed = undefined;
     return placed;
@@ -107,10 +107,10 @@ export class Arrivals {
   onOpen(
     header: Header,
     payload: Uint8Array,
-    placed: Assembly | undefined,
+    placed: MessageAssembly | undefined,
     block: ArrivedBlock | undefined,
   ): void {
-    const { own, remote } = this.#link;
+    const { own, remote } = this.#shared;
     const { kind, metadataBytes, messageBytes } = header;
     this.#streams.open(header.slot, header.generation);
     checkKind(kind, header.flags, messageBytes);
@@ -119,7 +119,7 @@ export class Arrivals {
     const method = nameBytes === 0 ? this.#names.nameOf(header.method) : nameIn(payload, nameBytes);
     const isExtra = this.#streams.isExtra(header.slot);
     if (isExtra) checkExtra(method, kind, messageBytes);
-    const charge = isExtra ? 0 : takeMessage(this.#link, window, messageBytes);
+    const charge = isExtra ? 0 : takeMessage(this.#shared, window, messageBytes);
     const bodyAt = nameBytes + metadataBytes;
     const isMetadata = metadataBytes <= own.metadataMaxBytes && bodyAt <= payload.byteLength;
     if (!isMetadata || payload.byteLength - bodyAt > messageBytes) {
@@ -143,8 +143,8 @@ export class Arrivals {
     this.#streams.add(call);
     this.#host.add(call);
     if (sendsMany(kind)) return this.#host.onStream(call);
-    const body = bodyAt === 0 ? payload : payload.subarray(bodyAt);
-    if (block === undefined) this.#onFirst(call, body, messageBytes, placed);
+    const message = bodyAt === 0 ? payload : payload.subarray(bodyAt);
+    if (block === undefined) this.#onFirst(call, message, messageBytes, placed);
     else this.#onBlock(call, block);
   }
 
@@ -166,24 +166,24 @@ export class Arrivals {
 
   #onFirst(
     call: IncomingCall,
-    body: Uint8Array,
+    message: Uint8Array,
     messageBytes: number,
-    placed: Assembly | undefined,
+    placed: MessageAssembly | undefined,
   ): void {
-    if (placed === undefined && body.byteLength === messageBytes) {
-      return this.#host.onRequest(call, body, undefined);
+    if (placed === undefined && message.byteLength === messageBytes) {
+      return this.#host.onRequest(call, message, undefined);
     }
-    call.assembly = placed ?? new Assembly(messageBytes, this.#codecOf(call));
+    call.assembly = placed ?? new MessageAssembly(messageBytes, this.#codecOf(call));
     this.unfinished += 1;
-    if (body.byteLength > 0) this.onFragment(call, body);
+    if (message.byteLength > 0) this.onFragment(call, message);
   }
 
   /** Whole at once. What nobody serves is not worth a copy. */
   #onBlock(call: IncomingCall, block: ArrivedBlock): void {
     const { method } = call.opening;
     const isWanted = this.#registry.find(method) !== undefined || this.#host.mustWait(method);
-    const assembly = isWanted ? Assembly.ofBlock(block, this.#codecOf(call)) : undefined;
-    this.#host.onRequest(call, assembly?.bytes ?? nothing, assembly);
+    const assembly = isWanted ? MessageAssembly.ofBlock(block, this.#codecOf(call)) : undefined;
+    this.#host.onRequest(call, assembly?.bytes ?? noBytes, assembly);
   }
 
   #codecOf(call: IncomingCall): Codec<unknown> {
@@ -206,9 +206,9 @@ export class Arrivals {
 
   /** The slot stays closed in this generation; fragments that follow are late. */
   #refuse({ slot, generation, charge }: CallOpening, reason: number, window: number): void {
-    const { schedule } = this.#link;
-    schedule.sendControl(schedule.header.reset(0, slot, generation, reason));
-    this.#link.giveBack(window, charge);
+    const { sendQueue } = this.#shared;
+    sendQueue.sendControl(sendQueue.header.reset(0, slot, generation, reason));
+    this.#shared.giveBack(window, charge);
   }
 }
 

@@ -240,6 +240,6 @@ function intercepted(
     call({ method, kind, side: 'handler', request, options: undefined, ctx });
 }
 
-function misuse(words: string): TypeError {
-  return nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', words);
+function misuse(text: string): TypeError {
+  return nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Requests that came before anything is served. They wait for `serve()`, bounded by their window and their deadlines.
 import { setImmediate } from '../../base/clock.ts';
-import type { WaitingPlace, Waits } from '../stalls.ts';
+import type { Stalls, WaitingPlace } from '../stalls.ts';
 import type { IncomingCall } from './incoming-call.ts';
 
 /** A request that waits: in memory of its own, or a stream. */
@@ -14,13 +14,13 @@ export interface UnservedRequest {
 export class Unserved implements WaitingPlace {
   readonly waitReason = 'serve';
   departed = 0;
-  readonly #waits: Waits;
+  readonly #waits: Stalls;
   readonly #take: (request: UnservedRequest) => void;
   readonly #entries = new Set<UnservedRequest>();
   #isScheduled = false;
 
   /** `take`: is given each request again, in their order. */
-  constructor(waits: Waits, take: (request: UnservedRequest) => void) {
+  constructor(waits: Stalls, take: (request: UnservedRequest) => void) {
     this.#waits = waits;
     this.#take = take;
   }

@@ -57,8 +57,8 @@ export class Pings {
     if (this.#reason !== undefined) throw this.#reason;
     if (!this.#isOut) return this.#roundTripMs;
     const waited = Math.round(nowMs() - since);
-    const words = `no answer to a ping within ${waited} ms (timeoutMs ${timeoutMs}): the peer's event loop is busy; the session goes on`;
-    throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', words, { delivered: 'no' });
+    const text = `no answer to a ping within ${waited} ms (timeoutMs ${timeoutMs}): the peer's event loop is busy; the session goes on`;
+    throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text, { delivered: 'no' });
   }
 
   async liveness(waitMs: number): Promise<Liveness> {
@@ -101,7 +101,7 @@ export class Pings {
     this.#waiting.clear();
   }
 
-  /** Waits for the ping that is out, or sends one; not where an answer is fresh, since more would be a flood. */
+  /** Stalls for the ping that is out, or sends one; not where an answer is fresh, since more would be a flood. */
   async #ask(timeoutMs: number | undefined): Promise<void> {
     const isFresh = nowMs() - this.#answeredAt < wireLimits.pingIntervalMs;
     if (this.#reason !== undefined || (!this.#isOut && isFresh)) return;

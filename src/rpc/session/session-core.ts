@@ -22,7 +22,7 @@ import type { ArrivedBlock, FrameReceiver, Transport } from '../../wire/transpor
 import { Caller } from '../calling/caller.ts';
 import { Block } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
-import { IdleWatch, type Watched } from '../idle-timeout.ts';
+import { IdleTimeout, type Watched } from '../idle-timeout.ts';
 import { PeerClock, sentNow } from '../peer-clock.ts';
 import {
   type ReceiveCredit,
@@ -31,14 +31,14 @@ import {
   sendCredits,
   Window,
 } from '../sending/credit.ts';
-import { Schedule, type SendingStream } from '../sending/send-queue.ts';
-import type { Link, RemoteLimits } from '../sending/session-shared.ts';
-import { Blocked } from '../sending/waiting-writers.ts';
-import { Acceptors } from '../serving/accept-channels.ts';
+import { type SendingStream, SendQueue } from '../sending/send-queue.ts';
+import type { RemoteLimits, SessionShared } from '../sending/session-shared.ts';
+import { WaitingWriters } from '../sending/waiting-writers.ts';
+import { ChannelAcceptors } from '../serving/accept-channels.ts';
 import { Callee } from '../serving/callee.ts';
 import { PingAllowance } from '../serving/cancel-limit.ts';
 import { type Implementation, Registry } from '../serving/registry.ts';
-import { type Stall, type WaitReason, Waits } from '../stalls.ts';
+import { type Stall, Stalls, type WaitReason } from '../stalls.ts';
 import { Pings } from './pings.ts';
 
 /** What a session is made of. */
@@ -99,15 +99,15 @@ export interface SessionStats {
 const drained = new SidecallError('ERR_SIDECALL_GOING_AWAY');
 
 /** The inside of a session: what its two halves share, and what a transport reports to. */
-export class SessionCore implements Link, FrameReceiver, Watched {
+export class SessionCore implements SessionShared, FrameReceiver, Watched {
   readonly transport: Transport;
-  readonly schedule: Schedule;
+  readonly sendQueue: SendQueue;
   readonly own: SessionLimits;
   readonly remote: RemoteLimits;
   readonly sendCredit: readonly SendCredit[];
   readonly receiveCredit: readonly ReceiveCredit[];
-  readonly blocked = new Blocked();
-  readonly acceptors = new Acceptors();
+  readonly blocked = new WaitingWriters();
+  readonly acceptors = new ChannelAcceptors();
   readonly metadataMaxBytes: number;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
@@ -118,7 +118,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   readonly draining: Promise<void>;
   state: SessionState = 'open';
   readonly pings: Pings;
-  readonly waits: Waits;
+  readonly waits: Stalls;
   readonly #clock = new PeerClock();
   #hasClock = false;
   readonly #pingAllowance = new PingAllowance();
@@ -143,18 +143,18 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     this.peer = parts.peer;
     this.onEvent = parts.onEvent;
     this.pings = new Pings(parts.peer, (token) =>
-      this.schedule.sendControl(this.schedule.header.ping(token)),
+      this.sendQueue.sendControl(this.sendQueue.header.ping(token)),
     );
-    this.waits = new Waits(parts.stalledAfterMs ?? ranges.stalledAfterMs.standard, (stall) =>
+    this.waits = new Stalls(parts.stalledAfterMs ?? ranges.stalledAfterMs.standard, (stall) =>
       this.#onStalled(stall),
     );
-    this.schedule = new Schedule(
+    this.sendQueue = new SendQueue(
       parts.transport,
       () => this.#onDrained(),
       (error) => setImmediate(() => this.fail(error)), // in the middle of whatever sends
-      () => this.waits.add(this.schedule),
+      () => this.waits.add(this.sendQueue),
     );
-    this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.schedule.fragmentBytes);
+    this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.sendQueue.fragmentBytes);
     this.sendCredit = sendCredits(parts.remote);
     this.receiveCredit = receiveCredits(parts.own);
     this.caller = new Caller(this);
@@ -175,9 +175,9 @@ export class SessionCore implements Link, FrameReceiver, Watched {
       this.#resolveClosed = resolve;
     });
     this.transport.start(this);
-    this.schedule.sendControl(this.schedule.header.clock(sentNow()));
+    this.sendQueue.sendControl(this.sendQueue.header.clock(sentNow()));
     this.#grantWhatTheHelloCouldNot();
-    if (parts.idleTimeoutMs !== undefined) new IdleWatch(this, parts.idleTimeoutMs);
+    if (parts.idleTimeoutMs !== undefined) new IdleTimeout(this, parts.idleTimeoutMs);
   }
 
   /** Grows whenever a call is begun, or a request of the peer's goes on arriving. */
@@ -198,7 +198,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     return {
       calls: { open: this.caller.pending - this.caller.waiting, waiting: this.caller.waiting },
       handlers: { running: this.callee.running },
-      queuedBytes: this.schedule.queuedBytes,
+      queuedBytes: this.sendQueue.queuedBytes,
       blocks: { inUse: blocks?.inUse ?? 0, ordinary: this.#ordinaryBlocks },
       leases: { held: blocks?.held ?? 0 },
       waits: this.waits.counts(),
@@ -227,7 +227,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     } catch (error) {
       this.fail(SidecallError.from(error));
     }
-    if (this.schedule.queuedCount > this.#queueMax) this.fail(unread());
+    if (this.sendQueue.queuedCount > this.#queueMax) this.fail(unread());
   }
 
   placeFor(headerBytes: Uint8Array, bytes: number): Uint8Array | undefined {
@@ -258,7 +258,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   }
 
   onRoom(): void {
-    if (this.state !== 'closed') this.schedule.onRoom();
+    if (this.state !== 'closed') this.sendQueue.onRoom();
   }
 
   onEnd(error: SidecallError | undefined): void {
@@ -274,8 +274,8 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     checkInteger('bytes', bytes ?? Number.NaN, ranges.blockBytes);
     const { receiveMaxBytes } = this.remote;
     if (bytes > receiveMaxBytes) {
-      const words = `a block of ${bytes} bytes could not be sent: the peer's receiveMaxBytes is ${receiveMaxBytes}`;
-      throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
+      const text = `a block of ${bytes} bytes could not be sent: the peer's receiveMaxBytes is ${receiveMaxBytes}`;
+      throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
     }
     const own = this.transport.allocate?.(bytes);
     if (own === undefined) this.#ordinaryBlocks += 1;
@@ -283,8 +283,8 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   }
 
   #onStalled({ reason, waiting, waitedMs }: Stall): void {
-    const words = `${waiting} wait for ${waitedMs} ms without any progress: ${reason}`;
-    const error = new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', words);
+    const text = `${waiting} wait for ${waitedMs} ms without any progress: ${reason}`;
+    const error = new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text);
     const { peer } = this;
     emitEvent(this.onEvent, { type: 'stalled', error, peer, reason, waiting, waitedMs });
   }
@@ -292,27 +292,27 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   giveBack(window: number, charge: number): void {
     const batch = (this.receiveCredit[window] as ReceiveCredit).giveBack(charge);
     if (batch > 0 && this.state !== 'closed') {
-      this.schedule.sendControl(this.schedule.header.credit(0, window, 0, batch));
+      this.sendQueue.sendControl(this.sendQueue.header.credit(0, window, 0, batch));
     }
   }
 
   dropQueued(stream: SendingStream): void {
-    const unseen = this.schedule.drop(stream);
+    const unseen = this.sendQueue.drop(stream);
     if (unseen === 0) return;
     (this.sendCredit[Window.streams] as SendCredit).spend(-unseen);
     this.resumeBlocked();
   }
 
-  /** As {@link Link.resumeBlocked}. */
+  /** As {@link SessionShared.resumeBlocked}. */
   resumeBlocked(): void {
     const credit = this.sendCredit[Window.streams] as SendCredit;
     this.blocked.resume(() => credit.hasCredit && this.#hasQueueRoom);
   }
 
   get #hasQueueRoom(): boolean {
-    const { schedule, own } = this;
+    const { sendQueue, own } = this;
     const max = own.sendQueueMaxBytes;
-    return schedule.hasRoom(false, max) || schedule.hasRoom(true, max);
+    return sendQueue.hasRoom(false, max) || sendQueue.hasRoom(true, max);
   }
 
   fail(error: SidecallError): void {
@@ -353,14 +353,14 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     if (told !== undefined) await told;
     if (this.#isOver) return;
     this.#drain();
-    this.schedule.sendControl(this.schedule.header.goaway(0));
+    this.sendQueue.sendControl(this.sendQueue.header.goaway(0));
     this.callee.drain();
     this.caller.refuse(new SidecallError('ERR_SIDECALL_CLOSED'));
     if (!this.#isDone) await pause(deadlineMs, this.#done.signal);
     if (this.#isOver) return; // the peer ended the session meanwhile
     const isCut = this.caller.pending > 0;
     const reason = isCut
-      ? new SidecallError('ERR_SIDECALL_CLOSED', closedWords(deadlineMs), { delivered: 'unknown' })
+      ? new SidecallError('ERR_SIDECALL_CLOSED', closedText(deadlineMs), { delivered: 'unknown' })
       : undefined;
     this.#settle(reason);
     const closed = new AbortController();
@@ -387,7 +387,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
         return this.#onGoaway((header.flags & FrameFlag.end) !== 0);
       case FrameType.ping:
         this.#pingAllowance.take();
-        return this.schedule.sendControl(this.schedule.header.pong(header.slot));
+        return this.sendQueue.sendControl(this.sendQueue.header.pong(header.slot));
       case FrameType.clock:
         if (this.#hasClock) throw protocol('second clock');
         this.#hasClock = true;
@@ -430,7 +430,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
     if (this.#isPeerLeaving) throw protocol('second goaway');
     this.#isPeerLeaving = true;
     // It closes once nothing is under way. If it does not, we do.
-    new IdleWatch(this, tuning.idleCloseMs);
+    new IdleTimeout(this, tuning.idleCloseMs);
     new LatestEnd(this, tuning.leavingMaxMs);
     this.#owesGoaway = true;
     this.#drain();
@@ -443,7 +443,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   #answerGoaway(): void {
     if (!this.#owesGoaway || this.caller.isSending) return;
     this.#owesGoaway = false;
-    this.schedule.sendControl(this.schedule.header.goaway(FrameFlag.end));
+    this.sendQueue.sendControl(this.sendQueue.header.goaway(FrameFlag.end));
   }
 
   #onDrained(): void {
@@ -458,7 +458,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   /** Nothing is under way in either direction, and the peer has said that nothing more will come. */
   get #isDone(): boolean {
     const isIdle = this.caller.pending === 0 && this.callee.pending === 0;
-    return isIdle && this.#isGoawayAnswered && this.schedule.isEmpty;
+    return isIdle && this.#isGoawayAnswered && this.sendQueue.isEmpty;
   }
 
   get #isOver(): boolean {
@@ -474,7 +474,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
       const { initialGrant } = credit;
       if (initialGrant <= 0) continue;
       credit.noteInitialGrant();
-      this.schedule.sendControl(this.schedule.header.credit(0, window, 0, initialGrant));
+      this.sendQueue.sendControl(this.sendQueue.header.credit(0, window, 0, initialGrant));
     }
   }
 
@@ -482,7 +482,7 @@ export class SessionCore implements Link, FrameReceiver, Watched {
   #settle(error: SidecallError | undefined): void {
     this.state = 'closed';
     const reason = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
-    this.schedule.clear();
+    this.sendQueue.clear();
     this.pings.end(reason);
     this.waits.end();
     this.caller.end(reason);
@@ -512,16 +512,16 @@ class LatestEnd implements Timed {
   }
 
   onDeadline(): void {
-    const words = `the peer said goaway and did not close within ${this.#timeoutMs} ms`;
-    this.#core.fail(new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', words));
+    const text = `the peer said goaway and did not close within ${this.#timeoutMs} ms`;
+    this.#core.fail(new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text));
   }
 }
 
 function unread(): SidecallError {
-  const words = 'the peer makes us answer and does not read the answers';
-  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words, { delivered: 'unknown' });
+  const text = 'the peer makes us answer and does not read the answers';
+  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', text, { delivered: 'unknown' });
 }
 
-function closedWords(deadlineMs: number): string {
+function closedText(deadlineMs: number): string {
   return `the session was closed; this call did not settle within its deadline of ${deadlineMs} ms`;
 }

@@ -3,13 +3,13 @@
 // object for each would cost more than the window charges for it.
 import { Fifo } from '../../base/fifo.ts';
 import { chargeOf } from '../sending/credit.ts';
-import type { Assembly } from './message-assembly.ts';
+import type { MessageAssembly } from './message-assembly.ts';
 
 /** A whole message. */
 export interface Arrived {
   readonly bytes: Uint8Array;
   /** Its memory, where that is to be given back. */
-  readonly assembly: Assembly | undefined;
+  readonly assembly: MessageAssembly | undefined;
   /**
    * Bytes that it takes of the window of its stream, and of that of all streams unless it
    * `isBeyond` that.
@@ -65,7 +65,12 @@ export class ArrivedQueue {
   #run: Run | undefined;
 
   /** `bytes` are copied where they have no `assembly`. */
-  push(bytes: Uint8Array, assembly: Assembly | undefined, charge: number, isBeyond: boolean): void {
+  push(
+    bytes: Uint8Array,
+    assembly: MessageAssembly | undefined,
+    charge: number,
+    isBeyond: boolean,
+  ): void {
     const isShort = bytes.byteLength <= shortMaxBytes && assembly === undefined && !isBeyond;
     // A message that waits alone, as most do, is taken soon.
     if (isShort && this.#items.length > 0) return this.#pushShort(bytes);

@@ -3,12 +3,12 @@
 // is over when both were answered.
 
 import { SidecallError } from '../../base/errors.ts';
-import { rejected } from '../../base/quiet.ts';
+import { ignore, rejected } from '../../base/quiet.ts';
 import { protocol } from '../../wire/frame-header.ts';
 import type { Watched } from '../idle-timeout.ts';
 import { answerEnd, sendHalfEnd } from '../sending/send-frame.ts';
 import type { SendingStream } from '../sending/send-queue.ts';
-import type { Link } from '../sending/session-shared.ts';
+import type { SessionShared } from '../sending/session-shared.ts';
 import type { StreamReader } from './stream-reader.ts';
 import { ended, type StreamWriter } from './stream-writer.ts';
 
@@ -25,16 +25,14 @@ export interface ChannelParts {
   readonly onAbort: (error: unknown) => void;
 }
 
-const ignore = (): void => undefined;
-
-export class ChannelCore implements Watched {
+export class ChannelHalves implements Watched {
   readonly reader: StreamReader;
   readonly writer: StreamWriter;
   /** Settles when the channel is over: rejects where it did not end on both sides. */
   readonly closed: Promise<void>;
   #resolveClosed!: () => void;
   #rejectClosed!: (reason: unknown) => void;
-  readonly #link: Link;
+  readonly #shared: SessionShared;
   readonly #stream: SendingStream;
   readonly #parts: ChannelParts;
   #ending: Promise<void> | undefined;
@@ -45,8 +43,8 @@ export class ChannelCore implements Watched {
   #isPeerEnded = false;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(link: Link, stream: SendingStream, parts: ChannelParts) {
-    this.#link = link;
+  constructor(shared: SessionShared, stream: SendingStream, parts: ChannelParts) {
+    this.#shared = shared;
     this.#stream = stream;
     this.#parts = parts;
     this.reader = parts.reader;
@@ -100,8 +98,8 @@ export class ChannelCore implements Watched {
   readonly isBusy = false;
 
   onIdle(timeoutMs: number): void {
-    const words = `nothing moved on the channel for ${timeoutMs} ms`;
-    this.abort(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', words));
+    const text = `nothing moved on the channel for ${timeoutMs} ms`;
+    this.abort(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text));
   }
 
   /** Sends our end behind the messages, and resolves when the peer has all of it. Twice is once. */
@@ -116,7 +114,7 @@ export class ChannelCore implements Watched {
     });
     this.writer.end(() => {
       this.#isEndSent = true;
-      sendHalfEnd(this.#link, this.#stream, this.#parts.flags);
+      sendHalfEnd(this.#shared, this.#stream, this.#parts.flags);
     });
     return this.#ending;
   }
@@ -127,7 +125,7 @@ export class ChannelCore implements Watched {
       throw protocol('end of a channel that is none');
     this.#isPeerEnded = true;
     this.reader.end();
-    answerEnd(this.#link, this.#stream, this.#parts.flags);
+    answerEnd(this.#shared, this.#stream, this.#parts.flags);
     this.#checkOver();
   }
 

@@ -12,7 +12,7 @@ import { copiedLease, isLeased, lentLease } from '../contract/leases.ts';
  * of the pool until it is given back where it is lent.
  * NOTE: the length was checked against the limits; here the memory is taken.
  */
-export class Assembly {
+export class MessageAssembly {
   readonly bytes: Uint8Array;
   readonly codec: Codec<unknown>;
   #pooled: Buffer | undefined;
@@ -33,9 +33,9 @@ export class Assembly {
   }
 
   /** A whole message: where it lies, if the codec is for that and the transport does it, else a copy. */
-  static ofBlock(block: ArrivedBlock, codec: Codec<unknown>): Assembly {
+  static ofBlock(block: ArrivedBlock, codec: Codec<unknown>): MessageAssembly {
     const lent = isLeased(codec) ? block.lend() : undefined;
-    const assembly = new Assembly(block.byteLength, codec, lent);
+    const assembly = new MessageAssembly(block.byteLength, codec, lent);
     if (lent !== undefined) return assembly;
     block.copyInto(assembly.bytes);
     assembly.#filled = block.byteLength;

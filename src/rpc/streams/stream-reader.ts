@@ -3,14 +3,14 @@
 // application takes them. What it takes is given back to the sender.
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
-import { rejected } from '../../base/quiet.ts';
+import { ignore, rejected } from '../../base/quiet.ts';
 import { protocol } from '../../wire/frame-header.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
 import { type Codec, decodeWith } from '../contract/codec.ts';
 import { chargeOf, ReceiveCredit, Window } from '../sending/credit.ts';
-import type { Link } from '../sending/session-shared.ts';
+import type { SessionShared } from '../sending/session-shared.ts';
 import { type Arrived, ArrivedQueue } from './arrived-queue.ts';
-import { Assembly } from './message-assembly.ts';
+import { MessageAssembly } from './message-assembly.ts';
 
 /** The stream that a reader belongs to. */
 export interface ReadStream {
@@ -24,7 +24,7 @@ export interface ReadStream {
 
 /** What a reader is made of. */
 export interface ReaderParts {
-  readonly link: Link;
+  readonly shared: SessionShared;
   readonly stream: ReadStream;
   readonly codec: Codec<unknown>;
   /** Flag `fromOpener` where we opened the stream. */
@@ -39,11 +39,10 @@ interface Waiter {
 }
 
 const done: IteratorResult<unknown, undefined> = Object.freeze({ done: true, value: undefined });
-const ignore = (): void => undefined;
 
 /** One application reads it. `next()` before the last one settled is allowed, and answered in order. */
 export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
-  readonly #link: Link;
+  readonly #shared: SessionShared;
   readonly #stream: ReadStream;
   /** Of the messages that are taken from now on. */
   codec: Codec<unknown>;
@@ -55,8 +54,8 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   /** Messages that the application took, ever. */
   taken = 0;
   // The message that arrives in pieces, and memory handed out for its first one.
-  #assembly: Assembly | undefined;
-  #placed: Assembly | undefined;
+  #assembly: MessageAssembly | undefined;
+  #placed: MessageAssembly | undefined;
   // Charge of the message that arrives, until it is whole.
   #charge = 0;
   #isChargedBeyond = false;
@@ -73,7 +72,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   #failure: { readonly error: unknown } | undefined;
 
   constructor(parts: ReaderParts) {
-    this.#link = parts.link;
+    this.#shared = parts.shared;
     this.#stream = parts.stream;
     this.codec = parts.codec;
     this.#flags = parts.flags;
@@ -99,9 +98,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   place(isFirst: boolean, messageBytes: number, bytes: number): Uint8Array | undefined {
     if (this.#isEnded || this.#isStopped) return undefined;
     if (!isFirst) return this.#assembly?.place(bytes);
-    const mayHold = messageBytes <= this.#link.own.receiveMaxBytes && bytes <= messageBytes;
+    const mayHold = messageBytes <= this.#shared.own.receiveMaxBytes && bytes <= messageBytes;
     if (!mayHold || this.#assembly !== undefined) return undefined;
-    this.#placed = new Assembly(messageBytes, this.codec);
+    this.#placed = new MessageAssembly(messageBytes, this.codec);
     return this.#placed.place(bytes);
   }
 
@@ -119,7 +118,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     if (isBeyond && this.#hasBeyond) throw protocol('second message beyond the window');
     if (this.#isStopped) {
       this.#skipping = block === undefined ? messageBytes - payload.byteLength : 0;
-      return this.#link.giveBack(Window.streams, session);
+      return this.#shared.giveBack(Window.streams, session);
     }
     if (isBeyond) this.#hasBeyond = true;
     this.#held += session;
@@ -128,13 +127,13 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     const placed = this.#placed;
     this.#placed = undefined;
     if (block !== undefined) {
-      const assembly = Assembly.ofBlock(block, this.codec);
+      const assembly = MessageAssembly.ofBlock(block, this.codec);
       return this.#onWhole(assembly.bytes, assembly);
     }
     if (placed === undefined && payload.byteLength === messageBytes) {
       return this.#onWhole(payload, undefined);
     }
-    this.#assembly = placed ?? new Assembly(messageBytes, this.codec);
+    this.#assembly = placed ?? new MessageAssembly(messageBytes, this.codec);
     if (payload.byteLength > 0) this.add(payload);
   }
 
@@ -180,7 +179,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#isReleased = true;
     const held = this.#held;
     this.#held = 0;
-    if (held > 0) this.#link.giveBack(Window.streams, held);
+    if (held > 0) this.#shared.giveBack(Window.streams, held);
   }
 
   next(): Promise<IteratorResult<unknown, undefined>> {
@@ -234,7 +233,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     return this;
   }
 
-  #onWhole(bytes: Uint8Array, assembly: Assembly | undefined): void {
+  #onWhole(bytes: Uint8Array, assembly: MessageAssembly | undefined): void {
     const charge = this.#charge;
     const isBeyond = this.#isChargedBeyond;
     this.#charge = 0;
@@ -269,7 +268,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   /** What the application takes is given back; what it reads where it lies, to the stream, when it is released. */
   #decode(
     bytes: Uint8Array,
-    assembly: Assembly | undefined,
+    assembly: MessageAssembly | undefined,
     charge: number,
     isBeyond: boolean,
     isOwned: boolean,
@@ -302,9 +301,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
       if (batch === 0) batch = this.#credit.flush();
     }
     if (batch > 0 && stream.isOpen && !this.#isEnded && !this.#isStopped) {
-      const { schedule } = this.#link;
+      const { sendQueue } = this.#shared;
       const { slot, generation } = stream;
-      schedule.sendControl(schedule.header.credit(this.#flags, slot, generation, batch));
+      sendQueue.sendControl(sendQueue.header.credit(this.#flags, slot, generation, batch));
     }
   }
 
@@ -330,6 +329,6 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   #giveBackSession(charge: number, isBeyond: boolean): void {
     if (isBeyond || charge === 0 || this.#isReleased) return;
     this.#held -= charge;
-    this.#link.giveBack(Window.streams, charge);
+    this.#shared.giveBack(Window.streams, charge);
   }
 }

@@ -5,29 +5,29 @@
 import type { Delivered } from '../../base/error-codes.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
-import { rejected } from '../../base/quiet.ts';
+import { ignore, noBytes, rejected } from '../../base/quiet.ts';
 import { tuning } from '../../base/tuning.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import { FrameFlag } from '../../wire/frame-header.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
 import {
-  type Body,
-  bodyBytesOf,
   detachedError,
   discard,
-  encodeBody,
+  encodeMessage,
   isDetached,
+  type Message,
+  messageBytesOf,
   queuedBytesOf,
 } from '../contract/encode-message.ts';
 import { Block, freeValue } from '../contract/leases.ts';
 import { chargeOf, SendCredit, Window } from '../sending/credit.ts';
 import type { SendingStream } from '../sending/send-queue.ts';
-import type { Link } from '../sending/session-shared.ts';
+import type { SessionShared } from '../sending/session-shared.ts';
 import type { WaitingPlace, WaitReason } from '../stalls.ts';
 
 /** What a writer is made of. */
 export interface WriterParts {
-  readonly link: Link;
+  readonly shared: SessionShared;
   readonly stream: SendingStream & { readonly isOpen: boolean };
   readonly codec: Codec<unknown>;
   /** Wire name of the method or channel, for errors. */
@@ -42,8 +42,8 @@ export interface WriterParts {
 
 /** A message whose promise has not settled. */
 class Waiting {
-  body: Body;
-  bodyBytes: number;
+  message: Message;
+  messageBytes: number;
   /** It counts in its stream's window only. */
   isBeyond = false;
   /** A part of it was sent as a message of its own. */
@@ -54,9 +54,9 @@ class Waiting {
   resolve!: () => void;
   reject!: (reason: unknown) => void;
 
-  constructor(body: Body, bodyBytes: number) {
-    this.body = body;
-    this.bodyBytes = bodyBytes;
+  constructor(message: Message, messageBytes: number) {
+    this.message = message;
+    this.messageBytes = messageBytes;
     this.promise = new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
@@ -64,15 +64,13 @@ class Waiting {
   }
 }
 
-const nothing = new Uint8Array(0);
 const admitted = Promise.resolve();
-const ignore = (): void => undefined;
 
 /** Where a message counts: in no window yet, in both, or only in its stream's. */
 type Admittance = WaitReason | 'both' | 'stream-only';
 
 export class StreamWriter implements WaitingPlace {
-  readonly #link: Link;
+  readonly #shared: SessionShared;
   readonly #stream: WriterParts['stream'];
   readonly #codec: Codec<unknown>;
   readonly #name: string;
@@ -97,7 +95,7 @@ export class StreamWriter implements WaitingPlace {
   #failure: { readonly error: unknown } | undefined;
 
   constructor(parts: WriterParts) {
-    this.#link = parts.link;
+    this.#shared = parts.shared;
     this.#stream = parts.stream;
     this.#codec = parts.codec;
     this.#name = parts.name;
@@ -120,7 +118,7 @@ export class StreamWriter implements WaitingPlace {
   get waitReason(): WaitReason {
     const first = this.#waiting.peek();
     if (first === undefined) return 'peer'; // it leaves, piece by piece
-    const admittance = this.#admittanceOf(first.body, first.bodyBytes);
+    const admittance = this.#admittanceOf(first.message, first.messageBytes);
     return admittance === 'both' || admittance === 'stream-only' ? 'send-queue' : admittance;
   }
 
@@ -146,21 +144,21 @@ export class StreamWriter implements WaitingPlace {
    * rejection that nobody awaits is dropped.
    */
   send(value: unknown): Promise<void> {
-    let body: Body | undefined;
+    let message: Message | undefined;
     try {
       if (this.#failure !== undefined) throw this.#failure.error;
       if (this.#isEnding) throw ended(this.#name, 'after end()');
-      body = encodeBody(this.#link, this.#codec, value);
-      const bodyBytes = bodyBytesOf(body);
-      this.#checkLength(bodyBytes);
-      if (this.#waiting.length > 0) return this.#wait(body, bodyBytes);
-      const admittance = this.#admittanceOf(body, bodyBytes);
-      if (admittance === 'both') return this.#admit(body, bodyBytes, false);
-      if (admittance === 'stream-only') return this.#admit(body, bodyBytes, true);
-      return this.#wait(body, bodyBytes);
+      message = encodeMessage(this.#shared, this.#codec, value);
+      const messageBytes = messageBytesOf(message);
+      this.#checkLength(messageBytes);
+      if (this.#waiting.length > 0) return this.#wait(message, messageBytes);
+      const admittance = this.#admittanceOf(message, messageBytes);
+      if (admittance === 'both') return this.#admit(message, messageBytes, false);
+      if (admittance === 'stream-only') return this.#admit(message, messageBytes, true);
+      return this.#wait(message, messageBytes);
     } catch (error) {
       freeValue(value);
-      discard(body);
+      discard(message);
       return rejected(error);
     }
   }
@@ -174,7 +172,7 @@ export class StreamWriter implements WaitingPlace {
     if (waiting !== undefined) {
       this.#waiting.remove(waiting);
       this.departed += 1;
-      this.#waitingBytes -= waiting.bodyBytes;
+      this.#waitingBytes -= waiting.messageBytes;
       refuse(waiting, reasonOf(waiting.isBegun ? 'unknown' : 'no'));
       this.resume();
       return true;
@@ -186,12 +184,12 @@ export class StreamWriter implements WaitingPlace {
   }
 
   #giveUpLeaving(leaving: Waiting, reasonOf: (delivered: Delivered) => unknown): boolean {
-    const { schedule, sendCredit } = this.#link;
-    const state = schedule.takeBack(this.#stream, leaving.onTaken as () => void);
+    const { sendQueue, sendCredit } = this.#shared;
+    const state = sendQueue.takeBack(this.#stream, leaving.onTaken as () => void);
     if (state === 'gone') return false;
     this.#leaving.delete(leaving);
     if (state === 'unseen') {
-      const charge = chargeOf(leaving.bodyBytes);
+      const charge = chargeOf(leaving.messageBytes);
       this.#credit.spend(-charge);
       this.#spent -= charge;
       if (leaving.isBeyond) this.#beyondUntil = 0;
@@ -199,7 +197,7 @@ export class StreamWriter implements WaitingPlace {
     }
     refuse(leaving, reasonOf(state === 'unseen' ? 'no' : 'unknown'));
     this.resume();
-    this.#link.resumeBlocked();
+    this.#shared.resumeBlocked();
     return true;
   }
 
@@ -224,8 +222,8 @@ export class StreamWriter implements WaitingPlace {
     if (this.#failure !== undefined) return;
     this.#failure = { error };
     this.#onEnded = undefined;
-    this.#link.blocked.remove(this);
-    this.#link.waits.remove(this);
+    this.#shared.blocked.remove(this);
+    this.#shared.waits.remove(this);
     for (let waiting = this.#waiting.shift(); waiting; waiting = this.#waiting.shift()) {
       refuse(waiting, error);
     }
@@ -240,12 +238,12 @@ export class StreamWriter implements WaitingPlace {
     for (;;) {
       const first = this.#waiting.peek();
       if (first === undefined) break;
-      const admittance = this.#admittanceOf(first.body, first.bodyBytes);
+      const admittance = this.#admittanceOf(first.message, first.messageBytes);
       if (admittance === 'session-window' && this.#sendPart(first)) continue;
       if (admittance !== 'both' && admittance !== 'stream-only') return this.#noteBlocked();
       this.#waiting.shift();
       this.departed += 1;
-      this.#waitingBytes -= first.bodyBytes;
+      this.#waitingBytes -= first.messageBytes;
       this.#admitWaiting(first, admittance === 'stream-only');
     }
     if (this.#onEnded === undefined || !this.#isStarted) return;
@@ -254,38 +252,38 @@ export class StreamWriter implements WaitingPlace {
     onEnded();
   }
 
-  #checkLength(bodyBytes: number): void {
-    const { receiveMaxBytes } = this.#link.remote;
-    if (bodyBytes <= receiveMaxBytes) return;
-    const words = `${this.#name}: message of ${bodyBytes} bytes exceeds the peer's receiveMaxBytes ${receiveMaxBytes}; raise limits.receiveMaxBytes there`;
-    throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', words);
+  #checkLength(messageBytes: number): void {
+    const { receiveMaxBytes } = this.#shared.remote;
+    if (messageBytes <= receiveMaxBytes) return;
+    const text = `${this.#name}: message of ${messageBytes} bytes exceeds the peer's receiveMaxBytes ${receiveMaxBytes}; raise limits.receiveMaxBytes there`;
+    throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
   }
 
   /** Where the message may count, or why it has to wait. */
-  #admittanceOf(body: Body, bodyBytes: number): Admittance {
-    const { schedule, sendCredit, own } = this.#link;
-    const isBulk = this.#stream.isBulk || schedule.isBulk(queuedBytesOf(body, bodyBytes));
+  #admittanceOf(message: Message, messageBytes: number): Admittance {
+    const { sendQueue, sendCredit, own } = this.#shared;
+    const isBulk = this.#stream.isBulk || sendQueue.isBulk(queuedBytesOf(message, messageBytes));
     if (!this.#isStarted || !this.#stream.isOpen) return 'slot';
     if (!this.#credit.hasCredit) return 'stream-window';
-    if (!schedule.hasRoom(isBulk, own.sendQueueMaxBytes)) return 'send-queue';
+    if (!sendQueue.hasRoom(isBulk, own.sendQueueMaxBytes)) return 'send-queue';
     if ((sendCredit[Window.streams] as SendCredit).hasCredit) return 'both';
-    return this.#mayGoBeyond(bodyBytes) ? 'stream-only' : 'session-window';
+    return this.#mayGoBeyond(messageBytes) ? 'stream-only' : 'session-window';
   }
 
   /** Whatever other streams do, each may have one short message under way. */
-  #mayGoBeyond(bodyBytes: number): boolean {
-    return bodyBytes <= wireLimits.beyondMaxBytes && this.#granted >= this.#beyondUntil;
+  #mayGoBeyond(messageBytes: number): boolean {
+    return messageBytes <= wireLimits.beyondMaxBytes && this.#granted >= this.#beyondUntil;
   }
 
   /** Sends the beginning of what may leave in several messages. */
   #sendPart(waiting: Waiting): boolean {
-    const { body } = waiting;
-    if (!this.#isDivisible || !(body instanceof Uint8Array)) return false;
-    if (!this.#mayGoBeyond(wireLimits.beyondMaxBytes) || isDetached(body, waiting.bodyBytes))
+    const { message } = waiting;
+    if (!this.#isDivisible || !(message instanceof Uint8Array)) return false;
+    if (!this.#mayGoBeyond(wireLimits.beyondMaxBytes) || isDetached(message, waiting.messageBytes))
       return false;
-    const part = body.slice(0, wireLimits.beyondMaxBytes);
-    waiting.body = body.subarray(wireLimits.beyondMaxBytes);
-    waiting.bodyBytes -= part.byteLength;
+    const part = message.slice(0, wireLimits.beyondMaxBytes);
+    waiting.message = message.subarray(wireLimits.beyondMaxBytes);
+    waiting.messageBytes -= part.byteLength;
     waiting.isBegun = true;
     this.#waitingBytes -= part.byteLength;
     this.#give(part, part.byteLength, true, undefined);
@@ -293,65 +291,65 @@ export class StreamWriter implements WaitingPlace {
   }
 
   /** A short one is copied where it has to wait in the queue, a long one leaves before its promise resolves. */
-  #admit(body: Body, bodyBytes: number, isBeyond: boolean): Promise<void> {
-    if (this.#isCopied(body, bodyBytes)) {
-      this.#give(body, bodyBytes, isBeyond, undefined);
+  #admit(message: Message, messageBytes: number, isBeyond: boolean): Promise<void> {
+    if (this.#isCopied(message, messageBytes)) {
+      this.#give(message, messageBytes, isBeyond, undefined);
       return admitted;
     }
-    const waiting = new Waiting(body, bodyBytes);
+    const waiting = new Waiting(message, messageBytes);
     this.#admitWaiting(waiting, isBeyond);
     return waiting.promise;
   }
 
-  #isCopied(body: Body, bodyBytes: number): boolean {
-    if (typeof body === 'string' || body instanceof Block || this.#codec.reusesBytes === true)
+  #isCopied(message: Message, messageBytes: number): boolean {
+    if (typeof message === 'string' || message instanceof Block || this.#codec.reusesBytes === true)
       return true;
-    return bodyBytes <= tuning.copiedSendMaxBytes;
+    return messageBytes <= tuning.copiedSendMaxBytes;
   }
 
   #admitWaiting(waiting: Waiting, isBeyond: boolean): void {
-    const { body, bodyBytes } = waiting;
-    if (isDetached(body, bodyBytes)) return refuse(waiting, detachedError(this.#name));
-    const isCopied = this.#isCopied(body, bodyBytes);
+    const { message, messageBytes } = waiting;
+    if (isDetached(message, messageBytes)) return refuse(waiting, detachedError(this.#name));
+    const isCopied = this.#isCopied(message, messageBytes);
     const onTaken = (): void => {
       if (this.#leaving.delete(waiting)) waiting.resolve();
     };
     waiting.isBeyond = isBeyond;
     waiting.onTaken = onTaken;
     if (!isCopied) this.#leaving.add(waiting);
-    const isGone = this.#give(body, bodyBytes, isBeyond, isCopied ? undefined : onTaken);
+    const isGone = this.#give(message, messageBytes, isBeyond, isCopied ? undefined : onTaken);
     if (isCopied) waiting.resolve();
     else if (isGone) onTaken();
   }
 
   #give(
-    body: Body,
-    bodyBytes: number,
+    message: Message,
+    messageBytes: number,
     isBeyond: boolean,
     onTaken: (() => void) | undefined,
   ): boolean {
-    const { schedule, sendCredit } = this.#link;
+    const { sendQueue, sendCredit } = this.#shared;
     const { slot, generation } = this.#stream;
-    const charge = chargeOf(bodyBytes);
+    const charge = chargeOf(messageBytes);
     this.admitted += 1;
     this.#credit.spend(charge);
     this.#spent += charge;
     if (isBeyond) this.#beyondUntil = this.#spent;
     else (sendCredit[Window.streams] as SendCredit).spend(charge);
     const flags = isBeyond ? this.#flags | FrameFlag.beyond : this.#flags;
-    const header = schedule.header.message(flags, slot, generation, bodyBytes);
-    return schedule.send(this.#stream, header, nothing, body, bodyBytes, onTaken);
+    const header = sendQueue.header.message(flags, slot, generation, messageBytes);
+    return sendQueue.send(this.#stream, header, noBytes, message, messageBytes, onTaken);
   }
 
-  #wait(body: Body, bodyBytes: number): Promise<void> {
+  #wait(message: Message, messageBytes: number): Promise<void> {
     if (this.#waiting.length >= tuning.waitingSendsMax) {
-      const words = `${this.#name}: ${tuning.waitingSendsMax} messages already wait on this stream; await send()`;
-      throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', words);
+      const text = `${this.#name}: ${tuning.waitingSendsMax} messages already wait on this stream; await send()`;
+      throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', text);
     }
-    const waiting = new Waiting(keepWaiting(this.#codec, body), bodyBytes);
+    const waiting = new Waiting(keepWaiting(this.#codec, message), messageBytes);
     this.#waiting.push(waiting);
-    this.#waitingBytes += bodyBytes;
-    this.#link.waits.add(this);
+    this.#waitingBytes += messageBytes;
+    this.#shared.waits.add(this);
     if (this.#isDivisible) this.resume();
     else this.#noteBlocked();
     return waiting.promise;
@@ -359,12 +357,12 @@ export class StreamWriter implements WaitingPlace {
 
   /** Who waits for its own window is woken by its own credit. */
   #noteBlocked(): void {
-    if (this.#isStarted && this.#credit.hasCredit) this.#link.blocked.add(this);
+    if (this.#isStarted && this.#credit.hasCredit) this.#shared.blocked.add(this);
   }
 }
 
-function refuse({ body, promise, reject }: Waiting, error: unknown): void {
-  discard(body);
+function refuse({ message, promise, reject }: Waiting, error: unknown): void {
+  discard(message);
   promise.catch(ignore);
   reject(error);
 }
