@@ -1,5 +1,5 @@
-// One chart per scenario, drawn from a result's rows. Text and bars are of middle tones on no background, so that they can
-// be read on light and on dark.
+// One chart per scenario, drawn from a result's rows. Text and bars are of middle tones on no
+// background, so that they can be read on light and on dark.
 import { init } from 'echarts';
 import { cpuPerCall } from './report.mjs';
 
@@ -29,7 +29,9 @@ const whoOf = ({ peer, lane }) => (lane === null ? peer : `${peer} (${lane})`);
 const rate = { unit: 'calls a second', value: (row) => row.callsPerSecond, isLog: true };
 const median = { unit: 'µs, median', value: (row) => row.p50Us };
 
-/** What is drawn of each scenario: bars of `value`, grouped by `category`, one colour per `series`. */
+/**
+ * What is drawn of each scenario: bars of `value`, grouped by `category`, one colour per `series`.
+ */
 const plots = {
   echo: {
     ...rate,

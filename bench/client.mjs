@@ -1,4 +1,5 @@
-// The client process of one cell: opens the peer (which starts its server process), runs, prints a row.
+// The client process of one cell: opens the peer (which starts its server process), runs, prints a
+// row.
 import { readFileSync } from 'node:fs';
 import { cpuOf, rssOf } from './processes.mjs';
 import { scenarios } from './scenarios/index.mjs';

@@ -1,5 +1,5 @@
-// Peers that are programs without Node: in C, compiled on first use, and in Go, built by its toolchain from modules of
-// pinned versions. A missing compiler skips them, and says so.
+// Peers that are programs without Node: in C, compiled on first use, and in Go, built by its
+// toolchain from modules of pinned versions. A missing compiler skips them, and says so.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -23,7 +23,9 @@ export function isExternal(peer) {
   return peer.startsWith('c-') || goKinds[peer] !== undefined;
 }
 
-/** The row of one cell, or `{ skipped: why }`. `placed`: what stands before a command to place it. */
+/**
+ * The row of one cell, or `{ skipped: why }`. `placed`: what stands before a command to place it.
+ */
 export async function runExternal(scenario, peer, cell, placed) {
   if (scenario === 'pingpong') return pingPong(cell, placed);
   if (peer.startsWith('c-')) {

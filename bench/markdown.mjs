@@ -1,5 +1,6 @@
-// Writes the rows of a result into docs/performance.md, and draws its charts: figures are generated, never typed.
-// npm run bench:report -- bench/results/NAME.json [bench/results/OTHER.json …]; the goals are judged by the first alone.
+// Writes the rows of a result into docs/performance.md, and draws its charts: figures are
+// generated, never typed. npm run bench:report -- bench/results/NAME.json [bench/results/OTHER.json
+// …]; the goals are judged by the first alone.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,5 @@
-// Two native rings that are each other's peer in one process, without sockets' events or sessions on top.
+// Two native rings that are each other's peer in one process, without sockets' events or sessions
+// on top.
 import { randomBytes } from 'node:crypto';
 
 /** Of `createOutbox`: a thread makes it. */
@@ -67,7 +68,10 @@ export class RingPair {
     for (const fd of Object.values(this.#sockets)) this.#native.closeDescriptor(fd);
   }
 
-  /** `one` makes its outbox, `other` accepts it: the descriptor travels as it does between processes. */
+  /**
+   * `one` makes its outbox, `other` accepts it: the descriptor travels as it does between
+   * processes.
+   */
   #meet(one, other) {
     const native = this.#native;
     const nonce = randomBytes(16);

@@ -25,7 +25,10 @@ function compile(name) {
   return done.status === 0 ? { file } : { why: `cc: ${done.stderr}` };
 }
 
-/** Path of the program with the peers in Go, or why there is none. The first build fetches their modules. */
+/**
+ * Path of the program with the peers in Go, or why there is none. The first build fetches their
+ * modules.
+ */
 export function builtGo() {
   if (!built.has('go')) built.set('go', buildGo());
   return built.get('go');

@@ -2,7 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 
-/** `{ client, server }`: what stands before their commands; or `{ why }` there is no such placement. */
+/**
+ * `{ client, server }`: what stands before their commands; or `{ why }` there is no such placement.
+ */
 export function placementOf(numa) {
   if (numa === 'default') return { client: [], server: [] };
   const nodes = readNodes();

@@ -1,4 +1,5 @@
-// The comparison: every cell in a fresh pair of processes, the peers interleaved, medians of rounds.
+// The comparison: every cell in a fresh pair of processes, the peers interleaved, medians of
+// rounds.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, release, tmpdir } from 'node:os';

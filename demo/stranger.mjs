@@ -1,5 +1,5 @@
-// Somebody else: gives up its privilege, then tries to get in. Its code is loaded before, because the
-// checkout may be unreadable to other users.
+// Somebody else: gives up its privilege, then tries to get in. Its code is loaded before, because
+// the checkout may be unreadable to other users.
 import { connect, ownCredentials } from '../dist/index.js';
 
 const [path, id] = process.argv.slice(2);

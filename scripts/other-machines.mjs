@@ -15,8 +15,8 @@ import { fail } from './lib.mjs';
 const loader = 'ld-musl-x86_64.so.1';
 
 /**
- * A root with Debian trixie's musl (bookworm's crashes), the Node of PyPI's musllinux wheels, and what the folder holds of
- * consumers. Needs root: it mounts.
+ * A root with Debian trixie's musl (bookworm's crashes), the Node of PyPI's musllinux wheels, and
+ * what the folder holds of consumers. Needs root: it mounts.
  * @returns {{ run: (args: string[]) => object, libc: string }}
  */
 export function prepareMusl(folder) {
@@ -111,7 +111,10 @@ function debianUri() {
   return uri ?? fail('consumers: this needs Debian bookworm, with its packages configured');
 }
 
-/** A program that runs npm's Node for arm64 under qemu-user, with the libraries of Debian's cross packages. */
+/**
+ * A program that runs npm's Node for arm64 under qemu-user, with the libraries of Debian's cross
+ * packages.
+ */
 export function prepareArm64(folder, major, npm) {
   const home = join(folder, `node-arm64-${major}`);
   mkdirSync(home);

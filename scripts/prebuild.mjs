@@ -1,5 +1,6 @@
-// npm run prebuild [-- target …]: builds the addon for every platform that the package carries, with the clang
-// and the libraries in PyPI's "ziglang", into prebuilds/, and looks at what came out.
+// npm run prebuild [-- target …]: builds the addon for every platform that the package carries,
+// with the clang and the libraries in PyPI's "ziglang", into prebuilds/, and looks at what came
+// out.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -125,7 +126,10 @@ function lookAt(name, file) {
   return symbols.some((symbol) => symbol.startsWith('napi_')) ? undefined : 'is no addon';
 }
 
-/** Has a Mach-O file an LC_CODE_SIGNATURE? macOS on arm64 loads none without; on x64 it is not asked for. */
+/**
+ * Has a Mach-O file an LC_CODE_SIGNATURE? macOS on arm64 loads none without; on x64 it is not asked
+ * for.
+ */
 function isSigned(file, name) {
   if (name !== 'darwin-arm64') return true;
   const bytes = readFileSync(file);

@@ -1,6 +1,6 @@
-// A listener under attack for as long as it is told: attackers in a mix, one or two at a time, beside canaries that call it over both
-// lanes. Says what the canaries saw under each attack, with attackers of usual and of lowest priority, and whether
-// the victim ends as it began.
+// A listener under attack for as long as it is told: attackers in a mix, one or two at a time,
+// beside canaries that call it over both lanes. Says what the canaries saw under each attack, with
+// attackers of usual and of lowest priority, and whether the victim ends as it began.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -47,8 +47,8 @@ function parseOptions() {
   }
 }
 
-// Every second round the attackers compute only while victim and callers wait. What the callers notice then
-// is what the victim does for an attack, and not that others use the processors.
+// Every second round the attackers compute only while victim and callers wait. What the callers
+// notice then is what the victim does for an attack, and not that others use the processors.
 const lowestPriority = 19;
 const Desk = service('Desk', { add: unary() });
 const roundMs = 6_000;
@@ -58,7 +58,10 @@ const quietMs = 10_000;
 const boundRatio = 5;
 const boundMs = 10;
 const seconds = String(roundMs / 1_000);
-/** Name of an attack, and how its program is called behind the path. Those without seconds end with their input. */
+/**
+ * Name of an attack, and how its program is called behind the path. Those without seconds end with
+ * their input.
+ */
 const attacks = {
   'no attack: one process computes': ['busy.py', seconds, '1'],
   'no attack: four processes compute': ['busy.py', seconds, '4'],

@@ -1,5 +1,6 @@
-// What users get: packs the package with all its prebuilds, looks at it, installs the tarball, and runs a program of each kind of
-// user: ESM, CommonJS, TypeScript, bundles, Electron's packagers; each supported Node; musl; arm64.
+// What users get: packs the package with all its prebuilds, looks at it, installs the tarball, and
+// runs a program of each kind of user: ESM, CommonJS, TypeScript, bundles, Electron's packagers;
+// each supported Node; musl; arm64.
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -101,14 +102,18 @@ function install(tarball) {
   for (const name of ['preinstall', 'install', 'postinstall']) {
     if (name in scripts) fail(`consumers: the package has a script ${name}`);
   }
-  // Peers that an application would bring: those that we are tested with. Nothing is installed after this.
+  // Peers that an application would bring: those that we are tested with. Nothing is installed
+  // after this.
   for (const name of ['@grpc', '@js-sdsl', '@protobufjs', 'protobufjs', 'long', 'vscode-jsonrpc']) {
     const target = join(folder, 'node_modules', name);
     cpSync(join(root, 'node_modules', name), target, { recursive: true, dereference: true });
   }
 }
 
-/** What the README shows and what the extension-host guide says to run, in an empty folder with the tarball. */
+/**
+ * What the README shows and what the extension-host guide says to run, in an empty folder with the
+ * tarball.
+ */
 function firstDay() {
   const home = join(folder, 'first-day');
   mkdirSync(home);
@@ -126,7 +131,10 @@ function firstDay() {
   check('the extension host', process.execPath, args, { says: '"hello, world"' });
 }
 
-/** The published types under both compilers; and the tests of types of the project under the older one. */
+/**
+ * The published types under both compilers; and the tests of types of the project under the older
+ * one.
+ */
 function typescript() {
   const options = [
     '--strict',
@@ -208,13 +216,17 @@ function bundles(major, node) {
   if (foreign !== null) fail(`consumers: the page's bundle uses ${foreign[0]}`);
 }
 
-/** The example in an archive, by the configurations of both packagers, and its helper started from beside the archive. */
+/**
+ * The example in an archive, by the configurations of both packagers, and its helper started from
+ * beside the archive.
+ */
 async function electron() {
   const require = createRequire(join(folder, 'x.js'));
   const example = join(root, 'examples', 'electron');
   const builder = JSON.parse(readFileSync(join(example, 'electron-builder.json'), 'utf8'));
   checkBuilderConfig(builder);
-  // By hand: what else they depend on is fetched from elsewhere than the registry, and not needed for this.
+  // By hand: what else they depend on is fetched from elsewhere than the registry, and not needed
+  // for this.
   for (const name of ['plugin-auto-unpack-natives', 'plugin-base'])
     unpackPackage(`@electron-forge/${name}`, '7');
   const { default: Plugin } = require('@electron-forge/plugin-auto-unpack-natives');

@@ -1,4 +1,5 @@
-// Builds and runs the native unit tests. `--sanitize` puts ASan and UBSan into them, `--sanitize=thread` TSan.
+// Builds and runs the native unit tests. `--sanitize` puts ASan and UBSan into them,
+// `--sanitize=thread` TSan.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';

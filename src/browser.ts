@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `sidecall` where a bundler builds for a browser (the condition `browser`): contracts and errors, so that a page and a
-// helper import the same contract. Nothing here or below knows Node.
+// `sidecall` where a bundler builds for a browser (the condition `browser`): contracts and errors,
+// so that a page and a helper import the same contract. Nothing here or below knows Node.
 import type { Codec } from './rpc/contract/codec.ts';
 import type * as jsonCodec from './rpc/contract/json.ts';
 import type * as lease from './rpc/contract/leases.ts';
@@ -22,7 +22,9 @@ function codec(name: string): Codec<never> {
 /** As in a process: messages of this codec are `Uint8Array`s. */
 export const bytes = codec('bytes') as unknown as Codec<Uint8Array>;
 
-/** As in a process, for contracts that have methods a page does not call: no page can hold a lease. */
+/**
+ * As in a process, for contracts that have methods a page does not call: no page can hold a lease.
+ */
 export const leased = codec('leased') as unknown as typeof lease.leased;
 
 const anyJson = codec('json');

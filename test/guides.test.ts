@@ -58,7 +58,8 @@ describe('docs/electron.md', () => {
     const ports = join(root, 'test', 'support', 'electron-ports.mjs');
     mkdirSync(join(folder.path, 'node_modules', 'electron'));
     folder.write('node_modules/electron/package.json', '{"type":"module","exports":"./index.js"}');
-    // A window whose page is loaded into this very process: its preload script and its module find a window in globalThis.
+    // A window whose page is loaded into this very process: its preload script and its module find
+    // a window in globalThis.
     folder.write(
       'node_modules/electron/index.js',
       `import { EventEmitter } from 'node:events';

@@ -8,8 +8,9 @@ import { version } from '../src/base/version.ts';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * The folders of `src/` from the ground up, which are its layers: a file imports from its own folder and from those
- * named before it. Files at the root are the public names and import from all.
+ * The folders of `src/` from the ground up, which are its layers: a file imports from its own
+ * folder and from those named before it. Files at the root are the public names and import from
+ * all.
  */
 const layers = [
   'base',
@@ -108,7 +109,8 @@ describe('layers', () => {
       const text = readFileSync(join(root, 'native', path), 'utf8');
       if (!path.startsWith('binding/')) expect(text, path).not.toMatch(/<(napi|node_api|uv)\.h>/);
       if (!/^(os|test)\//.test(path)) expect(text, path).not.toContain('<sys/');
-      // Electron refuses external buffers: only leases use them, and they do without where they have to.
+      // Electron refuses external buffers: only leases use them, and they do without where they
+      // have to.
       const isOfLeases = path === 'binding/ring_blocks.cc';
       if (path.startsWith('binding/') && !isOfLeases) {
         expect(text, path).not.toMatch(/create_external|external_(array)?buffer/);
@@ -168,6 +170,20 @@ describe('style', () => {
     for (const path of sources) {
       const text = readFileSync(join(root, 'src', path), 'utf8').replace(/^#!.*\n/, '');
       expect(text, path).toMatch(/^\/\/ SPDX[^\n]*\n\/\/ \S/);
+    }
+  });
+
+  it('comments have at most 100 columns', () => {
+    const isLong = (line: string): boolean =>
+      /^\s*(\/\/(?! biome-ignore)|\/?\*)/.test(line) && [...line].length > 100;
+    for (const folder of ['src', 'native', 'test', 'bench', 'scripts', 'examples', 'demo']) {
+      for (const path of filesBelow(
+        folder,
+        /^(?!.*(node_modules|third_party|proto\/)).*\.(m?ts|[cm]js|h|cc)$/,
+      )) {
+        const lines = readFileSync(join(root, folder, path), 'utf8').split('\n');
+        expect(lines.filter(isLong), `${folder}/${path}`).toEqual([]);
+      }
     }
   });
 

@@ -1,4 +1,5 @@
-// @connectrpc/connect-node: gRPC over HTTP/2 over a Unix socket, one session that is kept, protobuf's BytesValue.
+// @connectrpc/connect-node: gRPC over HTTP/2 over a Unix socket, one session that is kept,
+// protobuf's BytesValue.
 import http2 from 'node:http2';
 import { createConnection } from 'node:net';
 import { create, createFileRegistry } from '@bufbuild/protobuf';

@@ -1,4 +1,5 @@
-// Raw net.Socket over a Unix socket: no calls, no framing. Answers are matched by their order and size.
+// Raw net.Socket over a Unix socket: no calls, no framing. Answers are matched by their order and
+// size.
 import { once } from 'node:events';
 import { createConnection, createServer } from 'node:net';
 import { servedPath, startServer } from './server.mjs';

@@ -6,7 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Starts it, and waits until it says that it is ready. `path`: for a socket, in a directory of its own. */
+/**
+ * Starts it, and waits until it says that it is ready. `path`: for a socket, in a directory of its
+ * own.
+ */
 export async function startServer(url, options = {}) {
   const scratch = mkdtempSync(join(tmpdir(), 'bench-peer-'));
   const path = join(scratch, 'socket');

@@ -32,7 +32,10 @@ export const echo = {
       sizes.flatMap((size) => depths.map((inFlight) => ({ codec, size, inFlight, seconds }))),
     ),
 
-  /** Only we have a codec to choose (long JSON texts measure JSON); the C programs have one call in flight. */
+  /**
+   * Only we have a codec to choose (long JSON texts measure JSON); the C programs have one call in
+   * flight.
+   */
   takes: (peer, { codec, size, inFlight }) =>
     (codec === 'bytes' || (peer === 'sidecall' && size <= 1024)) &&
     (!peer.startsWith('c-') || inFlight === 1),

@@ -1,4 +1,5 @@
-// Does it stay as fast (goal P12): with more calls in flight, with more sessions on one listener, after ten million calls.
+// Does it stay as fast (goal P12): with more calls in flight, with more sessions on one listener,
+// after ten million calls.
 import { measured, payloadOf } from '../rows.mjs';
 import { load } from './echo.mjs';
 

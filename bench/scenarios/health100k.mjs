@@ -1,4 +1,5 @@
-// The table of grpc-unix-socket: 100,000 health checks, one after the other, over a Unix socket and over TCP.
+// The table of grpc-unix-socket: 100,000 health checks, one after the other, over a Unix socket and
+// over TCP.
 import { measured } from '../rows.mjs';
 import { countedLoad } from './counted.mjs';
 

@@ -1,4 +1,5 @@
-// Sessions that nobody uses: CPU, wake-ups, and memory beside their rings (goal P11), at the server.
+// Sessions that nobody uses: CPU, wake-ups, and memory beside their rings (goal P11), at the
+// server.
 import { readFileSync } from 'node:fs';
 import { pause } from '../rows.mjs';
 

@@ -1,5 +1,5 @@
-// The NUMA ping-pong: one stream of messages, the server sends first, each operation is one message there and one back;
-// operations are counted per second. `--numa` places the processes.
+// The NUMA ping-pong: one stream of messages, the server sends first, each operation is one message
+// there and one back; operations are counted per second. `--numa` places the processes.
 import { measured } from '../rows.mjs';
 
 const sizes = [1, 64, 1024, 4096, 16_384, 65_536, 1_048_576];

@@ -1,4 +1,5 @@
-// How soon the death of a peer is known, and how soon a helper that was killed answers again (goals G10, G11).
+// How soon the death of a peer is known, and how soon a helper that was killed answers again (goals
+// G10, G11).
 import { measured, payloadOf } from '../rows.mjs';
 
 const manyKills = 30;

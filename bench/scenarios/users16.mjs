@@ -1,4 +1,5 @@
-// golib's own table: 16 callers on one connection, 10,000 requests of each size, the answer as long as the request.
+// golib's own table: 16 callers on one connection, 10,000 requests of each size, the answer as long
+// as the request.
 import { measured, payloadOf } from '../rows.mjs';
 import { countedLoad } from './counted.mjs';
 

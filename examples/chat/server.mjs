@@ -1,4 +1,5 @@
-// A room: what one says, all others hear. Who they are is in the metadata, which user in the kernel's word.
+// A room: what one says, all others hear. Who they are is in the metadata, which user in the
+// kernel's word.
 import { listen } from 'sidecall';
 import { Chat } from './contract.mjs';
 

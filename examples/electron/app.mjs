@@ -1,5 +1,5 @@
-// The main process: starts the helpers, opens the window, and gives its page a short list of methods. Everything of Electron is
-// a parameter, so that the tests run this very file.
+// The main process: starts the helpers, opens the window, and gives its page a short list of
+// methods. Everything of Electron is a parameter, so that the tests run this very file.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';

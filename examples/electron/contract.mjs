@@ -1,8 +1,11 @@
-// What the page, main and the helpers say to each other. In the page a bundler (or the import map of index.html) gives the
-// browser's build of 'sidecall', which has just these functions.
+// What the page, main and the helpers say to each other. In the page a bundler (or the import map
+// of index.html) gives the browser's build of 'sidecall', which has just these functions.
 import { serverStream, service, unary } from 'sidecall';
 
-/** Served by helper.mjs, in a process of Node. Main says which folder and which file; a page has no say in it. */
+/**
+ * Served by helper.mjs, in a process of Node. Main says which folder and which file; a page has no
+ * say in it.
+ */
 export const Library = service('Library', {
   /** → { event: 'added' | 'changed' | 'removed', name, bytes }, as long as somebody listens. */
   watch: serverStream(),
@@ -20,7 +23,9 @@ export const Probe = service('Probe', {
 export const Shell = service('Shell', {
   /** → { folder, file }: what is looked at. */
   places: unary(),
-  /** → { name, state, pid, restarts, origin, uid, lane, loop }, whenever one of the helpers changes. */
+  /**
+   * → { name, state, pid, restarts, origin, uid, lane, loop }, whenever one of the helpers changes.
+   */
   helpers: serverStream(),
   /** { name }: kills a helper, to see it come back. */
   kill: unary(),

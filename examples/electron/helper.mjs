@@ -1,4 +1,5 @@
-// The Node helper: looks at folders and hashes files, in a process of its own, so that the window never waits.
+// The Node helper: looks at folders and hashes files, in a process of its own, so that the window
+// never waits.
 import { createHash } from 'node:crypto';
 import { createReadStream, statSync, watch } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';

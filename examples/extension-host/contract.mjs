@@ -3,7 +3,9 @@ import { notification, service, unary } from 'sidecall';
 
 /** Served by runner.mjs: the process that extensions run in. */
 export const Runner = service('Runner', {
-  /** { name, entry, state } → { commands: string[] }: loads an extension and calls its activate(). */
+  /**
+   * { name, entry, state } → { commands: string[] }: loads an extension and calls its activate().
+   */
   activate: unary(),
   /** { name, command, args, depth } → what the command returned. */
   run: unary(),
@@ -19,6 +21,9 @@ export const Host = service('Host', {
   read: unary(),
   /** { name, key, value } */
   write: unary(),
-  /** { name, command, args, depth }: runs a command of another extension, which ends with its caller. */
+  /**
+   * { name, command, args, depth }: runs a command of another extension, which ends with its
+   * caller.
+   */
   execute: unary(),
 });

@@ -21,8 +21,8 @@ const standard = {
 };
 
 /**
- * Extensions of a folder: each has a folder of its own with `extension.json`: { main, commands, process }. Those with the same
- * `process` share one, and its fate; without it each has its own.
+ * Extensions of a folder: each has a folder of its own with `extension.json`: { main, commands,
+ * process }. Those with the same `process` share one, and its fate; without it each has its own.
  */
 export class ExtensionHost {
   #extensions = new Map();
@@ -93,7 +93,9 @@ export class ExtensionHost {
     extension.why = undefined;
   }
 
-  /** Ends the process of an extension, however busy it is. It is started again, as after a crash. */
+  /**
+   * Ends the process of an extension, however busy it is. It is started again, as after a crash.
+   */
   kill(name) {
     const extension = this.#extensions.get(name);
     const { helper } = this.#processes.get(extension?.process) ?? {};

@@ -43,7 +43,10 @@ function load(name, entry) {
   return { commands, activated };
 }
 
-/** What an extension is given. Each function waits where the host says so: nothing piles up here or there. */
+/**
+ * What an extension is given. Each function waits where the host says so: nothing piles up here or
+ * there.
+ */
 function apiFor(name, commands) {
   return Object.freeze({
     commands: {

@@ -1,4 +1,5 @@
-// What the host does for extensions. Whatever they say is checked, and whatever they may keep here has a bound.
+// What the host does for extensions. Whatever they say is checked, and whatever they may keep here
+// has a bound.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RpcError } from 'sidecall';
 
@@ -37,7 +38,9 @@ export class HostServices {
     this.#byName.get(name).progress.clear();
   }
 
-  /** Handlers for one process. `owns` says which extensions are its own: it may speak for no other. */
+  /**
+   * Handlers for one process. `owns` says which extensions are its own: it may speak for no other.
+   */
   handlers(owns) {
     const find = (request) => {
       const known = typeof request?.name === 'string' ? this.#byName.get(request.name) : undefined;
@@ -48,7 +51,8 @@ export class HostServices {
     };
     const pace = new Pace(logLinesPerSecond);
     return {
-      // A notification holds its place in the window until this has settled: whoever floods waits, at no cost to others.
+      // A notification holds its place in the window until this has settled: whoever floods waits,
+      // at no cost to others.
       log: async (request) => {
         const known = find(request);
         await pace.next();

@@ -7,7 +7,10 @@ const colors = {
 };
 const barWidth = 16;
 
-/** What an extension is at, in one word: a process that lives and whose loop stands still is busy, not dead. */
+/**
+ * What an extension is at, in one word: a process that lives and whose loop stands still is busy,
+ * not dead.
+ */
 export function stateOf({ state, loop, busyForMs }) {
   return state === 'active' && loop === 'busy' && busyForMs > 0 ? 'busy' : state;
 }

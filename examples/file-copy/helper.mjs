@@ -1,4 +1,5 @@
-// Writes what arrives to the file that the stream's metadata names, and answers with its length and SHA-256.
+// Writes what arrives to the file that the stream's metadata names, and answers with its length and
+// SHA-256.
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { Transform } from 'node:stream';

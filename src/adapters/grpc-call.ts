@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One call of gRPC, made again over a session within the process, so that handlers run exactly as for a peer on this machine: one
-// place decodes, times out, cancels, paces and reports.
+// One call of gRPC, made again over a session within the process, so that handlers run exactly as
+// for a peer on this machine: one place decodes, times out, cancels, paces and reports.
 
 import { type EventEmitter, once } from 'node:events';
 import type { PeerCertificate } from 'node:tls';
@@ -257,8 +257,8 @@ type RequestCall =
   | ServerDuplexStream<Uint8Array, Uint8Array>;
 
 /**
- * Requests as they come, one at a time. Not by the stream's own iterator, which destroys the call with the first error,
- * before its status has left.
+ * Requests as they come, one at a time. Not by the stream's own iterator, which destroys the call
+ * with the first error, before its status has left.
  */
 function requestsOf(call: RequestCall): AsyncIterable<Uint8Array> {
   const emitter: EventEmitter = call;
@@ -277,7 +277,8 @@ function requestsOf(call: RequestCall): AsyncIterable<Uint8Array> {
     call.pause();
     wake();
   });
-  // A reset stream 'ends', too: grpc-js says 'cancelled' when Node has closed it, which was two turns later in 400 of 400.
+  // A reset stream 'ends', too: grpc-js says 'cancelled' when Node has closed it, which was two
+  // turns later in 400 of 400.
   emitter.once('end', () => {
     become('ending', ['open']);
     afterTurns(turnsToClose, () => become('ended', ['ending']));

@@ -19,15 +19,18 @@ export interface GrpcCaller {
   readonly isEncrypted: boolean;
   /** Aborted when the caller has given up: nobody waits for the answer then. */
   readonly signal: AbortSignal;
-  /** Its certificate, verified by TLS against the roots of `ServerCredentials.createSsl`; undefined: it showed none. */
+  /**
+   * Its certificate, verified by TLS against the roots of `ServerCredentials.createSsl`; undefined:
+   * it showed none.
+   */
   readonly certificate: PeerCertificate | undefined;
 }
 
 /** Whom a caller was found to be. */
 export interface GrpcIdentity {
   /**
-   * `tls`: by its certificate; refused where it showed none. `secret`: by something that it knows; refused where that
-   * came unencrypted from another machine, since then others know it too.
+   * `tls`: by its certificate; refused where it showed none. `secret`: by something that it knows;
+   * refused where that came unencrypted from another machine, since then others know it too.
    */
   readonly origin: 'tls' | 'secret';
   /** What to call it: `ctx.peer.name`. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which gRPC call came over which connection. grpc-js shows a handler one thing of its connection, the address of
-// the peer: those we inject have a name of their own there, which no address looks like.
+// Which gRPC call came over which connection. grpc-js shows a handler one thing of its connection,
+// the address of the peer: those we inject have a name of their own there, which no address looks
+// like.
 import type { Peer } from '../base/peer.ts';
 import type { PlainConnection } from '../rendezvous/plain-listener.ts';
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/grpc`: gRPC servers of @grpc/grpc-js (1.14 or later, which the application brings) with callers that
-// the kernel vouches for; and contracts of ours served by gRPC to who is not on this machine.
+// `sidecall/grpc`: gRPC servers of @grpc/grpc-js (1.14 or later, which the application brings) with
+// callers that the kernel vouches for; and contracts of ours served by gRPC to who is not on this
+// machine.
 import {
   Server,
   ServerCredentials,
@@ -32,10 +33,11 @@ export type GrpcCall =
 // biome-ignore-end lint/suspicious/noExplicitAny: of any messages
 
 /**
- * Feeds the connections of a plain listener to a gRPC server: its services are reached at the path as at any
- * `unix:` address, by whomever the listener's policy accepts, and {@link peerOf} says who calls. Further ports of
- * the server stay as they are. `listener.close()` ends them in order: calls under way finish, within its deadline. The
- * server's own shutdown knows nothing of the listener: close that as well. Resolves when the listener has closed.
+ * Feeds the connections of a plain listener to a gRPC server: its services are reached at the path
+ * as at any `unix:` address, by whomever the listener's policy accepts, and {@link peerOf} says who
+ * calls. Further ports of the server stay as they are. `listener.close()` ends them in order: calls
+ * under way finish, within its deadline. The server's own shutdown knows nothing of the listener:
+ * close that as well. Resolves when the listener has closed.
  * @param listener of `listen({ protocol: 'plain' })`; nobody else may iterate it.
  * @throws (as rejection) {TypeError} for other arguments.
  */
@@ -72,8 +74,8 @@ export async function attachListener(server: Server, listener: PlainListener): P
 }
 
 /**
- * Who makes a call, where it came by {@link attachListener}; undefined where it came another way. Ask at the beginning
- * of the handler: once the connection is gone nobody knows any more.
+ * Who makes a call, where it came by {@link attachListener}; undefined where it came another way.
+ * Ask at the beginning of the handler: once the connection is gone nobody knows any more.
  */
 export function peerOf(call: GrpcCall): Peer | undefined {
   return peerOfCall(call as unknown as PeerCarrier);
@@ -82,14 +84,15 @@ export function peerOf(call: GrpcCall): Peer | undefined {
 /** Options of {@link serveGrpc}. */
 export interface ServeGrpcOptions {
   /**
-   * Says who calls, for each call that did not come by {@link attachListener}, before a handler or a codec sees it. Required:
-   * off this machine no kernel vouches. What it throws refuses the call: an `RpcError` as it is, anything else
-   * as `unauthenticated`.
+   * Says who calls, for each call that did not come by {@link attachListener}, before a handler or
+   * a codec sees it. Required: off this machine no kernel vouches. What it throws refuses the call:
+   * an `RpcError` as it is, anything else as `unauthenticated`.
    */
   readonly authenticate: Authenticate;
   /**
-   * Whoever comes from another machine comes by TLS: all such ports of the server were bound with `createSsl()`. Then a
-   * `secret` from there is believed. Default: no; grpc-js itself tells of TLS only where the caller showed a certificate.
+   * Whoever comes from another machine comes by TLS: all such ports of the server were bound with
+   * `createSsl()`. Then a `secret` from there is believed. Default: no; grpc-js itself tells of TLS
+   * only where the caller showed a certificate.
    */
   readonly isEncrypted?: boolean | undefined;
   /** As of `serve()`. */
@@ -99,11 +102,13 @@ export interface ServeGrpcOptions {
 }
 
 /**
- * Serves a contract of `protobufService()` by gRPC, with the handlers that serve it on this machine: for those who
- * outgrow one. Deadlines, cancelling, metadata, trailers, status codes and the pace of streams are those of the gRPC call;
- * `ctx.peer` is what `authenticate` said, with `origin` `'tls'` or `'secret'` and no uid. Messages are bounded by
- * grpc-js (`grpc.max_receive_message_length`). Listening, certificates and the end are the server's.
- * @throws {TypeError} where `authenticate` or a handler is missing, or the names of the service are none of gRPC.
+ * Serves a contract of `protobufService()` by gRPC, with the handlers that serve it on this
+ * machine: for those who outgrow one. Deadlines, cancelling, metadata, trailers, status codes and
+ * the pace of streams are those of the gRPC call; `ctx.peer` is what `authenticate` said, with
+ * `origin` `'tls'` or `'secret'` and no uid. Messages are bounded by grpc-js
+ * (`grpc.max_receive_message_length`). Listening, certificates and the end are the server's.
+ * @throws {TypeError} where `authenticate` or a handler is missing, or the names of the service are
+ * none of gRPC.
  */
 export function serveGrpc<M extends Methods>(
   server: Server,

@@ -172,7 +172,10 @@ export class Line {
     return this.#responses + (this.#asked + 1) * this.#expected <= tuning.answersMaxBytes;
   }
 
-  /** Resolves when a response has been given, or has left; or when nothing but time has passed for a while. */
+  /**
+   * Resolves when a response has been given, or has left; or when nothing but time has passed for a
+   * while.
+   */
   async #room(): Promise<undefined> {
     if (this.#isOver) return undefined;
     const woken = new AbortController();
@@ -229,7 +232,9 @@ export class Line {
     this.#onSent();
   }
 
-  /** A response that is too long is an error for whoever asked: its caller would else wait for ever. */
+  /**
+   * A response that is too long is an error for whoever asked: its caller would else wait for ever.
+   */
   async #sendOne(channel: JsonRpcChannel, { text, answers }: Outgoing): Promise<void> {
     try {
       await channel.send(text);
@@ -262,7 +267,8 @@ export class Line {
     channel.closed.then(stop, stop);
     // Dropped, so that the end behind it arrives.
     if (!this.#isRead) channel.subscribe({ message: () => undefined });
-    // However long the other end is busy: what was written before is not lost. The session bounds it.
+    // However long the other end is busy: what was written before is not lost. The session bounds
+    // it.
     await this.#end().catch(stop);
     await pause(leaveMs, over.signal);
     channel.cancel();

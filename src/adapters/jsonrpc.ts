@@ -23,7 +23,10 @@ import { wireLimits } from '../base/wire-limits.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { type JsonRpcChannel, Line, type Meet, messages } from './jsonrpc-line.ts';
 
-/** What `createMessageConnection()` of vscode-jsonrpc and `createConnection()` of vscode-languageserver take. */
+/**
+ * What `createMessageConnection()` of vscode-jsonrpc and `createConnection()` of
+ * vscode-languageserver take.
+ */
 export interface JsonRpcTransport {
   readonly reader: MessageReader;
   readonly writer: MessageWriter;
@@ -31,31 +34,39 @@ export interface JsonRpcTransport {
 
 /** Options of {@link jsonrpcTransport}. */
 export interface JsonRpcTransportOptions {
-  /** Name of the channel; another one for each further connection over the same session. Default `vscode-jsonrpc`. */
+  /**
+   * Name of the channel; another one for each further connection over the same session. Default
+   * `vscode-jsonrpc`.
+   */
   readonly name?: string | undefined;
   /**
-   * Does this end open the channel? The other end accepts it. Default: whoever connected or spawned opens. A
-   * pair of `createSessionPair()` has to say.
+   * Does this end open the channel? The other end accepts it. Default: whoever connected or spawned
+   * opens. A pair of `createSessionPair()` has to say.
    */
   readonly opens?: boolean | undefined;
   /**
-   * How long the opening end waits for the other end to accept, which may not know the name yet. Default 5,000;
-   * 10 to 60,000.
+   * How long the opening end waits for the other end to accept, which may not know the name yet.
+   * Default 5,000; 10 to 60,000.
    */
   readonly timeoutMs?: number | undefined;
 }
 
-/** What the accepting end sends first: the other end may send. A notification that JSON-RPC peers may ignore. */
+/**
+ * What the accepting end sends first: the other end may send. A notification that JSON-RPC peers
+ * may ignore.
+ */
 const ready = Object.freeze({ jsonrpc: '2.0', method: '$/sidecall/ready' });
 const retryFirstMs = 2;
 const retryMaxMs = 100;
 /**
- * Reader and writer of a JSON-RPC connection over a session, on either lane. Both ends call it. Messages have
- * the flow control of a channel: `writer.write()` resolves when the message was admitted, and what the connection
- * has not taken waits in the window, not in its queue. Where the callback of `reader.listen()` returns a promise, the next message
- * comes when it has settled: a relay that returns what `write()` gave passes the back-pressure on. Disposing the connection
- * ends the channel behind what was written, as does `session.close()` on either side; the session goes on without it. A message may be as long as the other
- * end's `limits.receiveMaxBytes`: language servers want 64 MiB.
+ * Reader and writer of a JSON-RPC connection over a session, on either lane. Both ends call it.
+ * Messages have the flow control of a channel: `writer.write()` resolves when the message was
+ * admitted, and what the connection has not taken waits in the window, not in its queue. Where the
+ * callback of `reader.listen()` returns a promise, the next message comes when it has settled: a
+ * relay that returns what `write()` gave passes the back-pressure on. Disposing the connection ends
+ * the channel behind what was written, as does `session.close()` on either side; the session goes
+ * on without it. A message may be as long as the other end's `limits.receiveMaxBytes`: language
+ * servers want 64 MiB.
  * @throws {TypeError | RangeError} for misuse, and where the name is used already.
  */
 export function jsonrpcTransport(
@@ -79,9 +90,10 @@ export interface StdioChild {
 }
 
 /**
- * Reader and writer of a JSON-RPC connection with a plain server, over its standard input and output, in the
- * framing of the Language Server Protocol: what a client needs to have both kinds of servers behind one interface.
- * A child that dies closes the connection; nothing is thrown from its pipes.
+ * Reader and writer of a JSON-RPC connection with a plain server, over its standard input and
+ * output, in the framing of the Language Server Protocol: what a client needs to have both kinds of
+ * servers behind one interface. A child that dies closes the connection; nothing is thrown from its
+ * pipes.
  * @throws {TypeError} where the child was not spawned with `stdio: ['pipe', 'pipe', …]`.
  */
 export function stdioTransport(child: StdioChild): JsonRpcTransport {
@@ -91,7 +103,8 @@ export function stdioTransport(child: StdioChild): JsonRpcTransport {
       "stdioTransport() needs a child with pipes: spawn(…, { stdio: ['pipe', 'pipe', 'inherit'] })",
     );
   }
-  // A dead child's pipe: the writer reports it once it is written to, and before that it is nobody's.
+  // A dead child's pipe: the writer reports it once it is written to, and before that it is
+  // nobody's.
   stdin.on('error', () => undefined);
   stdout.on('error', () => undefined);
   return { reader: new StreamMessageReader(stdout), writer: new StreamMessageWriter(stdin) };
@@ -116,7 +129,9 @@ function opensFor({ origin, capturedAt }: Peer): boolean {
   return capturedAt === 'spawn' ? origin === 'spawned' : capturedAt === 'listen';
 }
 
-/** Tries again while the other end does not know the name yet: its program may still be starting. */
+/**
+ * Tries again while the other end does not know the name yet: its program may still be starting.
+ */
 function opening(session: Session, name: string, timeoutMs: number): Meet {
   return async (left) => {
     const until = nowMs() + timeoutMs;
@@ -203,7 +218,8 @@ class LineReader extends AbstractMessageReader {
       for await (const message of this.#line.messages()) {
         if (this.#isDisposed) continue; // taken, so that the end behind it arrives
         await this.#deliver(message, callback);
-        // The connection takes one message per turn of the event loop: more would pile up in its queue.
+        // The connection takes one message per turn of the event loop: more would pile up in its
+        // queue.
         await new Promise((resolve) => setImmediate(resolve));
       }
       this.#line.end(); // as a socket does: who has ended hears no more
@@ -213,7 +229,10 @@ class LineReader extends AbstractMessageReader {
     if (!this.#isDisposed) this.fireClose();
   }
 
-  /** A message that the connection stumbles over costs that message. One that takes its time holds back the next. */
+  /**
+   * A message that the connection stumbles over costs that message. One that takes its time holds
+   * back the next.
+   */
   async #deliver(message: Message, callback: (message: Message) => unknown): Promise<void> {
     try {
       await callback(message);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/protobuf`: messages and services of protobufjs (8.6.6 or later, which the application brings).
+// `sidecall/protobuf`: messages and services of protobufjs (8.6.6 or later, which the application
+// brings).
 
 import protobufjs from 'protobufjs/minimal.js';
 import { nodeError } from '../base/misuse.ts';
@@ -21,7 +22,10 @@ export interface MessageType<T, Input = T> {
   decode(reader: protobufjs.Reader | Uint8Array, length?: number): T;
   /** A message as a plain object, with the defaults of what was not sent. */
   toObject?(message: never, options?: { defaults?: boolean }): Record<string, unknown>;
-  /** What is wrong with a message, or null. Static modules have it unless they were made with `--no-verify`. */
+  /**
+   * What is wrong with a message, or null. Static modules have it unless they were made with
+   * `--no-verify`.
+   */
   verify?(message: never): string | null;
 }
 
@@ -100,8 +104,8 @@ export type StaticMethods<S extends StaticService, Space> = {
 };
 
 /**
- * Reads as protobufjs does, and gives `bytes` memory of their own: what a message came in is used again.
- * Texts of more than some letters are read by Node's own decoder.
+ * Reads as protobufjs does, and gives `bytes` memory of their own: what a message came in is used
+ * again. Texts of more than some letters are read by Node's own decoder.
  */
 class CopyingReader extends protobufjs.BufferReader {
   override raw(start: number, end: number): Buffer {
@@ -110,9 +114,10 @@ class CopyingReader extends protobufjs.BufferReader {
 }
 
 /**
- * The codec of one message type: for methods of `service()` and for channels. What it encodes is verified, where the type can
- * (`verify()`): a `bigint`, or the name of an enum value, is refused with `ENCODE` instead of being sent as 0. Nesting is refused beyond protobufjs's
- * limit (100), and a message's length by `receiveMaxBytes`.
+ * The codec of one message type: for methods of `service()` and for channels. What it encodes is
+ * verified, where the type can (`verify()`): a `bigint`, or the name of an enum value, is refused
+ * with `ENCODE` instead of being sent as 0. Nesting is refused beyond protobufjs's limit (100), and
+ * a message's length by `receiveMaxBytes`.
  * @param type of a static module (`demo.Q`) or of reflection (`root.lookupType('demo.Q')`).
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no message type.
  */
@@ -170,7 +175,10 @@ interface LongLike {
   readonly toNumber: () => number;
 }
 
-/** A type of another copy of protobufjs (two in one tree are normal) knows our reader for none of its own. */
+/**
+ * A type of another copy of protobufjs (two in one tree are normal) knows our reader for none of
+ * its own.
+ */
 function takesOurReader(type: MessageType<unknown, never>): boolean {
   try {
     type.decode(new CopyingReader(Buffer.alloc(0)));
@@ -180,14 +188,14 @@ function takesOurReader(type: MessageType<unknown, never>): boolean {
   }
 }
 
-// One writer for all messages, and no copy of what it wrote: measured at 1 kB, a third of the time that a
-// writer for each and `finish()` take.
+// One writer for all messages, and no copy of what it wrote: measured at 1 kB, a third of the time
+// that a writer for each and `finish()` take.
 let spare: protobufjs.Writer | undefined;
 const keptMaxBytes = 64 * 1024;
 
 function encode<Input>(type: MessageType<unknown, Input>, message: Input): Uint8Array {
-  // Taken while it is in use, since a getter of the message may encode another one; where it throws, what is
-  // half written stays with it and is forgotten.
+  // Taken while it is in use, since a getter of the message may encode another one; where it
+  // throws, what is half written stays with it and is forgotten.
   const writer = spare?.reset() ?? protobufjs.Writer.create();
   spare = undefined;
   const written = type.encode(message, writer);
@@ -198,10 +206,10 @@ function encode<Input>(type: MessageType<unknown, Input>, message: Input): Uint8
 }
 
 /**
- * The contract of a protobuf service. Its members are the methods in camelCase; on the wire they are named as
- * in gRPC: `demo.Indexer/AddOne`.
- * @param service a class of a static module, or a service of reflection. Load `.proto` files at run time
- * only where you trust who wrote them.
+ * The contract of a protobuf service. Its members are the methods in camelCase; on the wire they
+ * are named as in gRPC: `demo.Indexer/AddOne`.
+ * @param service a class of a static module, or a service of reflection. Load `.proto` files at run
+ * time only where you trust who wrote them.
  * @param namespace of a static service: the one that its message types are named in (`demo`).
  * @throws {TypeError} where a message type cannot be found, or for what is no service.
  */

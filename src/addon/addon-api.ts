@@ -17,7 +17,9 @@ export interface NativeFileStatus {
   readonly identity: string;
 }
 
-/** Functions of the addon. Descriptors they return are closed with the environment until disowned. */
+/**
+ * Functions of the addon. Descriptors they return are closed with the environment until disowned.
+ */
 export interface NativeAddon {
   readonly version: string;
   readonly socketPathMaxBytes: number;
@@ -46,8 +48,8 @@ export interface NativeAddon {
   bindSocket(path: string): number;
   listenOn(fd: number, backlog: number): void;
   /**
-   * A watch: `listenForEnds` is told its number once the process at the other end has ended, whoever still holds
-   * that end. 0: it cannot be known here, or has ended already.
+   * A watch: `listenForEnds` is told its number once the process at the other end has ended,
+   * whoever still holds that end. 0: it cannot be known here, or has ended already.
    */
   watchEnd(fd: number): number;
   /** Twice is once. */
@@ -63,9 +65,10 @@ export interface NativeAddon {
   /** Bytes taken; -1: no room now. `descriptor` -1: none. */
   send(fd: number, bytes: Uint8Array, offset: number, descriptor: number): number;
   /**
-   * undefined: nothing there yet. `bytes` 0: the peer ended. `keep`: a descriptor that came alone waits
-   * under the number `descriptor` for `acceptOutbox` or `dropReceived`. `isAdmitted`: the peer may send
-   * them; EMFILE where too many wait to be closed. `owner`, here and below: of `ownerOf()`.
+   * undefined: nothing there yet. `bytes` 0: the peer ended. `keep`: a descriptor that came alone
+   * waits under the number `descriptor` for `acceptOutbox` or `dropReceived`. `isAdmitted`: the
+   * peer may send them; EMFILE where too many wait to be closed. `owner`, here and below: of
+   * `ownerOf()`.
    */
   receive(
     fd: number,
@@ -89,8 +92,8 @@ export interface NativeAddon {
   /** Twice is once. */
   closeRing(ring: number): void;
   /**
-   * The descriptor to send; -1: more than `shareMaxBytes` of the process would be rings; -2: it is being
-   * made on a thread, and `takeOutbox` has it.
+   * The descriptor to send; -1: more than `shareMaxBytes` of the process would be rings; -2: it is
+   * being made on a thread, and `takeOutbox` has it.
    */
   createOutbox(
     ring: number,
@@ -101,15 +104,15 @@ export interface NativeAddon {
     owner: number,
   ): number;
   /**
-   * `onNews` is called whenever a thread has made or checked the memory of a ring; for the life of the
-   * environment.
+   * `onNews` is called whenever a thread has made or checked the memory of a ring; for the life of
+   * the environment.
    */
   listenForNews(onNews: (ring: number) => void): void;
   /** As `createOutbox`, of the memory that is being made. */
   takeOutbox(ring: number): number;
   /**
-   * Begins the check of a peer's memory, on a thread. `wantsBlocks`: its block area, too. False: the system
-   * has no thread left, and the descriptor was closed.
+   * Begins the check of a peer's memory, on a thread. `wantsBlocks`: its block area, too. False:
+   * the system has no thread left, and the descriptor was closed.
    */
   acceptOutbox(
     ring: number,
@@ -128,7 +131,10 @@ export interface NativeAddon {
   joinRing(ring: number, fd: number, mayLend: boolean, mayBorrow: boolean): void;
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
   keepFreedBlocks(): void;
-  /** Gives the C library's freed memory back to the kernel, on a thread, where it is more than so much. */
+  /**
+   * Gives the C library's freed memory back to the kernel, on a thread, where it is more than so
+   * much.
+   */
   returnFreedBlocks(aboveBytes: number): void;
   /** Is memory of closed rings of this thread being unmapped? It counts until then. */
   isReclaiming(): boolean;
@@ -139,7 +145,10 @@ export interface NativeAddon {
   ringPublish(ring: number): number;
   ringDrain(ring: number, recordsMax: number, looks: number): number;
   ringTake(ring: number, skip: number, target: Uint8Array): number;
-  /** Over a block of our outbox, its offset in a register. undefined: none is free, or may be given out. */
+  /**
+   * Over a block of our outbox, its offset in a register. undefined: none is free, or may be given
+   * out.
+   */
   ringAllocate(ring: number, bytes: number): Buffer | undefined;
   ringFreeBlock(ring: number, offset: number): number;
   ringWriteBlock(ring: number, stagedBytes: number, offset: number, bytes: number): number;

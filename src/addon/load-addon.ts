@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The only file that loads the addon. It loads on first use, never at import, and never throws there:
-// without it, helpers still work, and what needs the kernel's word fails closed.
+// The only file that loads the addon. It loads on first use, never at import, and never throws
+// there: without it, helpers still work, and what needs the kernel's word fails closed.
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SidecallError } from '../base/errors.ts';
@@ -10,7 +10,10 @@ import * as load from './requires.cjs';
 
 /** One file that was tried. */
 export interface NativeAttempt {
-  /** What named it: the variable, a build in a checkout of this project, or the file that the package carries. */
+  /**
+   * What named it: the variable, a build in a checkout of this project, or the file that the
+   * package carries.
+   */
   readonly source: 'SIDECALL_NATIVE' | 'checkout' | 'package';
   readonly file: string;
   /** Why it is not used; undefined: it is. */

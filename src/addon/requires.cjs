@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The requires of the addon. CommonJS, with literal paths: bundlers and file tracers follow these, and do not
-// see `createRequire`.
+// The requires of the addon. CommonJS, with literal paths: bundlers and file tracers follow these,
+// and do not see `createRequire`.
 'use strict';
 
 /** The addon of each platform that the package carries. */

@@ -4,7 +4,10 @@
 
 const waiting = new WeakMap<AbortSignal, Set<() => void>>();
 
-/** Calls `then` when the signal is aborted. Returns how to end that. NOTE: for a signal that is not aborted yet. */
+/**
+ * Calls `then` when the signal is aborted. Returns how to end that. NOTE: for a signal that is not
+ * aborted yet.
+ */
 export function onAbort(signal: AbortSignal, then: () => void): () => void {
   let all = waiting.get(signal);
   if (all === undefined) {

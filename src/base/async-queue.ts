@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sessions, or plain connections, that wait for whoever iterates; bounded by the limit of their listener.
+// Sessions, or plain connections, that wait for whoever iterates; bounded by the limit of their
+// listener.
 
 /** What a listener lets in. */
 export class AsyncQueue<G extends { onTaken?(): void }> {

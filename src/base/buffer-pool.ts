@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory for messages on their way in. Where a codec copies what it keeps, the memory is used again:
-// fresh pages for each long message cost more than its bytes do.
+// Memory for messages on their way in. Where a codec copies what it keeps, the memory is used
+// again: fresh pages for each long message cost more than its bytes do.
 
 import { tuning } from './tuning.ts';
 
@@ -28,7 +28,9 @@ export function giveBuffer(buffer: Buffer): boolean {
   return true;
 }
 
-/** What a message of `bytes` bytes takes at most: powers of two, so that what was given back fits. */
+/**
+ * What a message of `bytes` bytes takes at most: powers of two, so that what was given back fits.
+ */
 function memoryBytesFor(bytes: number): number {
   if (bytes < smallestBytes) return bytes;
   // In one instruction, where `2 ** Math.ceil(Math.log2(bytes))` was seen in profiles. Up to 1 GiB.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The table of the codes: the text of each, whether trying again helps, and what is known of the call.
+// The table of the codes: the text of each, whether trying again helps, and what is known of the
+// call.
 
 /**
- * Can a handler of the peer have seen the call? `no`: none did and none will, and only then may it be
- * repeated blindly. `yes`: the peer has answered. `unknown`: nobody knows.
+ * Can a handler of the peer have seen the call? `no`: none did and none will, and only then may it
+ * be repeated blindly. `yes`: the peer has answered. `unknown`: nobody knows.
  */
 export type Delivered = 'no' | 'yes' | 'unknown';
 

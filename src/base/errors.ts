@@ -29,7 +29,10 @@ export class SidecallError extends Error {
   readonly code: SidecallErrorCode;
   /** Trying again, perhaps elsewhere or later, can succeed. */
   readonly retryable: boolean;
-  /** Whether a handler of the peer saw the call. Only `retryable` with `no` is safe to repeat blindly. */
+  /**
+   * Whether a handler of the peer saw the call. Only `retryable` with `no` is safe to repeat
+   * blindly.
+   */
   readonly delivered: Delivered;
   /** The failure in gRPC's words, so that callers can treat every failed call alike. */
   readonly status: FailureStatus;
@@ -54,7 +57,9 @@ export class SidecallError extends Error {
     return typeof value === 'object' && value !== null && brand in value;
   }
 
-  /** The only converter: ours stay as they are, anything else becomes the cause of a `SYSTEM` error. */
+  /**
+   * The only converter: ours stay as they are, anything else becomes the cause of a `SYSTEM` error.
+   */
   static from(value: unknown, code: SidecallErrorCode = 'ERR_SIDECALL_SYSTEM'): SidecallError {
     if (SidecallError.is(value)) return value;
     const text = `${errorTable[code].text}: ${errorText(value)}`;
@@ -70,7 +75,10 @@ export class SidecallError extends Error {
 
 /** What an {@link RpcError} may carry beside its status and words. */
 export interface RpcErrorOptions extends ErrorOptions {
-  /** Any JSON value; reaches the caller as it is. Words, details and metadata: 64 KiB together. Default: none. */
+  /**
+   * Any JSON value; reaches the caller as it is. Words, details and metadata: 64 KiB together.
+   * Default: none.
+   */
   readonly details?: unknown;
   /** Key-values that reach the caller. Default: none. */
   readonly metadata?: Metadata | undefined;
@@ -114,7 +122,8 @@ export class RpcError extends SidecallError {
   }
 }
 
-// Errors that a peer has sent, of any copy of this package: what a handler throws of its own is told to its caller.
+// Errors that a peer has sent, of any copy of this package: what a handler throws of its own is
+// told to its caller.
 const received = Symbol.for('sidecall.error.received');
 
 /** The error as a peer's: who lets it pass through a handler does not pass on what it says. */
@@ -129,8 +138,8 @@ export function isFromPeer(error: RpcError): boolean {
 }
 
 /**
- * An error that a peer can cause thousands of times a second, made by `make`. It has no stack, which would say
- * nothing of use and takes V8 longer than the rest of the error.
+ * An error that a peer can cause thousands of times a second, made by `make`. It has no stack,
+ * which would say nothing of use and takes V8 longer than the rest of the error.
  */
 export function withoutStack(make: () => SidecallError): SidecallError {
   const { stackTraceLimit } = Error;

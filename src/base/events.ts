@@ -6,13 +6,18 @@ import { setImmediate } from './clock.ts';
 import type { SidecallError } from './errors.ts';
 import type { Peer } from './peer.ts';
 
-/** Something that happened outside a call. Branch on `type`; new types may appear in any release. */
+/**
+ * Something that happened outside a call. Branch on `type`; new types may appear in any release.
+ */
 export type SidecallEvent =
   /** A connection ended before it was a session: its policy, hello or look-up failed. */
   | { readonly type: 'refused'; readonly error: SidecallError; readonly peer: Peer | undefined }
   /** A bound of a listener was reached: descriptors, connections in their hello, sessions. */
   | { readonly type: 'limit'; readonly error: SidecallError; readonly peer: Peer | undefined }
-  /** The listener's socket file was deleted or replaced; it listens again unless `error.cause` says why not. */
+  /**
+   * The listener's socket file was deleted or replaced; it listens again unless `error.cause` says
+   * why not.
+   */
   | { readonly type: 'path-lost'; readonly error: SidecallError; readonly peer: undefined }
   /** A session got the socket lane because this side could not make, send or take shared memory. */
   | { readonly type: 'lane'; readonly error: SidecallError; readonly peer: Peer }
@@ -22,7 +27,10 @@ export type SidecallEvent =
       readonly error: SidecallError;
       readonly peer: Peer | undefined;
     }
-  /** A handler threw something that is not an `RpcError`: it is the `cause`. The caller saw `internal`. */
+  /**
+   * A handler threw something that is not an `RpcError`: it is the `cause`. The caller saw
+   * `internal`.
+   */
   | {
       readonly type: 'handler-failed';
       readonly error: SidecallError;
@@ -36,7 +44,10 @@ export type SidecallEvent =
       readonly peer: Peer | undefined;
       readonly method: string;
     }
-  /** Something of the session waits for `stalledAfterMs` without any progress. Told once, until it has moved again. */
+  /**
+   * Something of the session waits for `stalledAfterMs` without any progress. Told once, until it
+   * has moved again.
+   */
   | {
       readonly type: 'stalled';
       readonly error: SidecallError;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What many calls failed of at once: the end of their session. Each of them rejects with an error of its own.
+// What many calls failed of at once: the end of their session. Each of them rejects with an error
+// of its own.
 import type { SidecallError } from './errors.ts';
 
 const incidents = new WeakMap<SidecallError, object>();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every number that users set: its unit, default and range. docs/security.md lists them too, and a test compares the two.
+// Every number that users set: its unit, default and range. docs/security.md lists them too, and a
+// test compares the two.
 import { checkInteger, checkKeys, nodeError } from './misuse.ts';
 
 const KiB = 1024;
@@ -71,8 +72,8 @@ export interface SessionLimits {
    */
   readonly sessionWindowBytes: number;
   /**
-   * Bytes of ours that may wait for the transport before calls wait; small messages and those longer than
-   * 64 KiB count apart. Default 1 MiB; 64 KiB to 1 GiB.
+   * Bytes of ours that may wait for the transport before calls wait; small messages and those
+   * longer than 64 KiB count apart. Default 1 MiB; 64 KiB to 1 GiB.
    */
   readonly sendQueueMaxBytes: number;
 }
@@ -94,7 +95,9 @@ export function checkLimits(limits: Partial<SessionLimits> | undefined): Session
   return Object.freeze(checked);
 }
 
-/** What a session window is at the very least, and so what a sender may assume before it was told. */
+/**
+ * What a session window is at the very least, and so what a sender may assume before it was told.
+ */
 export function leastSessionWindow(
   limits: Pick<SessionLimits, 'streamWindowBytes' | 'receiveMaxBytes'>,
 ): number {

@@ -3,7 +3,10 @@
 import { onAbort } from './abort-listeners.ts';
 import { clearTimeout, setTimeout } from './clock.ts';
 
-/** Resolves after `ms`, or as soon as `signal` is aborted. Never rejects, leaves no timer or listener. */
+/**
+ * Resolves after `ms`, or as soon as `signal` is aborted. Never rejects, leaves no timer or
+ * listener.
+ */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

@@ -4,15 +4,20 @@
 /** Who is at the other end, and how we know. */
 export interface Peer {
   /**
-   * Who vouches. `kernel`: it named whoever connected or listened. `spawned`: we started that process.
-   * `parent`: the kernel named the creator of the pair that we inherited. `path`: nobody; only the
-   * permissions of the socket file stood in between. `loopback`: the same process, in tests. `tls`, `secret`:
-   * off this machine, by `serveGrpc()`: a certificate, or what its `authenticate` was shown.
+   * Who vouches. `kernel`: it named whoever connected or listened. `spawned`: we started that
+   * process. `parent`: the kernel named the creator of the pair that we inherited. `path`: nobody;
+   * only the permissions of the socket file stood in between. `loopback`: the same process, in
+   * tests. `tls`, `secret`: off this machine, by `serveGrpc()`: a certificate, or what its
+   * `authenticate` was shown.
    */
   readonly origin: 'kernel' | 'spawned' | 'parent' | 'path' | 'loopback' | 'tls' | 'secret';
-  /** The moment that the ids below describe. A descriptor can be handed on later; ids do not follow. */
+  /**
+   * The moment that the ids below describe. A descriptor can be handed on later; ids do not follow.
+   */
   readonly capturedAt: 'connect' | 'listen' | 'spawn';
-  /** Process id; undefined where nobody vouched, 0 where the peer lives in another pid namespace. */
+  /**
+   * Process id; undefined where nobody vouched, 0 where the peer lives in another pid namespace.
+   */
   readonly pid: number | undefined;
   /** True where the pid is only evidence (macOS: the last process that used the socket). */
   readonly pidIsHint: boolean;

@@ -1,31 +1,46 @@
 // SPDX-License-Identifier: MIT
-// Numbers that are ours alone: no peer knows them, and they may change in any release. docs/security.md lists them, and a test
-// compares the two.
+// Numbers that are ours alone: no peer knows them, and they may change in any release.
+// docs/security.md lists them, and a test compares the two.
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
 /** What the package chose for itself. Sizes are in bytes, times in milliseconds. */
 export const tuning = {
-  /** What the running handlers of a session are expected to answer together. Beyond it requests wait. */
+  /**
+   * What the running handlers of a session are expected to answer together. Beyond it requests
+   * wait.
+   */
   answersMaxBytes: 64 * MiB,
-  /** Handlers of each method that start whatever they are expected to answer: an estimate may be wrong. */
+  /**
+   * Handlers of each method that start whatever they are expected to answer: an estimate may be
+   * wrong.
+   */
   startsAtOnceMax: 16,
   /** Pause after which one more handler starts of a method that only its estimate holds back. */
   startPauseMs: 100,
   /** Memory of a thread that is kept to receive messages in. */
   receivePoolMaxBytes: 8 * MiB,
-  /** From this length on the first piece of a message is received where the message will lie; a shorter one is copied. */
+  /**
+   * From this length on the first piece of a message is received where the message will lie; a
+   * shorter one is copied.
+   */
   placedMinBytes: 4 * KiB,
   /** Calls of a session, or of a helper between two processes, that may wait to be sent. */
   waitingCallsMax: 131_072,
-  /** Wait of a notification that the handler of a notification sends: both sides may wait for each other. */
+  /**
+   * Wait of a notification that the handler of a notification sends: both sides may wait for each
+   * other.
+   */
   replyWaitMaxMs: 30_000,
   /** Messages of a stream that may wait to be sent. */
   waitingSendsMax: 65_536,
   /** Channels of one name that may wait to be accepted. */
   waitingChannelsMax: 64,
-  /** Messages of a stream up to this length are copied where they wait; a longer one is sent from the caller's memory. */
+  /**
+   * Messages of a stream up to this length are copied where they wait; a longer one is sent from
+   * the caller's memory.
+   */
   copiedSendMaxBytes: 16 * KiB,
   /** Time that a session which is closed because it was idle has for its end. */
   idleCloseMs: 5_000,
@@ -37,13 +52,19 @@ export const tuning = {
   socketWriteMaxBytes: 256 * KiB,
   /** The same for pieces of long messages, so that short ones find room. */
   socketBulkMaxBytes: 128 * KiB,
-  /** A connection that sent nothing for so long is silent: it goes first where there is no place for another. */
+  /**
+   * A connection that sent nothing for so long is silent: it goes first where there is no place for
+   * another.
+   */
   quietHelloMs: 100,
   /** Frames, bytes and time of one session in a turn of the event loop. */
   drainRecordsMax: 256,
   drainBytesMax: 256 * KiB,
   drainMaxMs: 2,
-  /** Time of all sessions of a thread in a turn: once as frames arrive, and once for the poller (ADR 0020). */
+  /**
+   * Time of all sessions of a thread in a turn: once as frames arrive, and once for the poller (ADR
+   * 0020).
+   */
   pollTurnMaxMs: 2,
   /** Polls in vain after which a ring sleeps at once. */
   pollFailuresMax: 8,

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: MIT
-// Numbers that both ends of a session must agree on, so a change is a change of the protocol. docs/security.md lists them, and a
-// test compares the two.
+// Numbers that both ends of a session must agree on, so a change is a change of the protocol.
+// docs/security.md lists them, and a test compares the two.
 
 const KiB = 1024;
 
 /** Limits of the protocol, which no option moves. Sizes are in bytes, times in milliseconds. */
 export const wireLimits = {
-  /** Longest payload of a frame. A longer message is cut, so that a short one behind it waits for a piece at most. */
+  /**
+   * Longest payload of a frame. A longer message is cut, so that a short one behind it waits for a
+   * piece at most.
+   */
   fragmentBytes: 64 * KiB,
   /** Longest header of a frame. The types of today take 36; the rest is for types to come. */
   frameHeaderMaxBytes: 120,
-  /** What a message counts in a window beside its own bytes: what it costs the receiver to keep one. */
+  /**
+   * What a message counts in a window beside its own bytes: what it costs the receiver to keep one.
+   */
   messageOverheadBytes: 64,
   /** Keys in the metadata of one call. */
   metadataEntriesMax: 64,
-  /** Methods that a session numbers in each direction. The names of further ones travel with each call. */
+  /**
+   * Methods that a session numbers in each direction. The names of further ones travel with each
+   * call.
+   */
   methodsMax: 4096,
   /** Longest name of a method or channel, in bytes of UTF-8. */
   methodNameMaxBytes: 256,

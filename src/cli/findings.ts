@@ -34,7 +34,9 @@ export interface DoctorReport {
   readonly features: {
     /** Shared memory that can be sealed, for the ring lane. */
     readonly sealedMemory: Finding;
-    /** Does the kernel give a handle of the peer's process, which no other process can be taken for? */
+    /**
+     * Does the kernel give a handle of the peer's process, which no other process can be taken for?
+     */
     readonly peerPidfd: Finding;
     /** Does it tell the peer's supplementary groups? */
     readonly peerGroups: Finding;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What can be asked of a program that listens at a path: who it is, what it serves, and its answers.
+// What can be asked of a program that listens at a path: who it is, what it serves, and its
+// answers.
 import { lstatSync } from 'node:fs';
 import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
@@ -15,8 +16,9 @@ import type { Session } from '../rpc/session/session.ts';
 /** What `sidecall doctor PATH --json` prints. */
 export interface PathReport {
   /**
-   * `live`: a listener of our own user answers. `dead`: a socket that nobody listens on. `absent`: nothing is there. `foreign`: who
-   * listens is not our user, or the place is not safe. `failed`: otherwise, `reason` says how.
+   * `live`: a listener of our own user answers. `dead`: a socket that nobody listens on. `absent`:
+   * nothing is there. `foreign`: who listens is not our user, or the place is not safe. `failed`:
+   * otherwise, `reason` says how.
    */
   readonly verdict: 'live' | 'dead' | 'absent' | 'foreign' | 'failed';
   readonly reason: string | undefined;
@@ -72,7 +74,10 @@ export async function list(path: string): Promise<readonly ServiceDescription[]>
   return services;
 }
 
-/** Calls a method of a program with JSON, and gives each response to `onResponse`. @throws what the call throws. */
+/**
+ * Calls a method of a program with JSON, and gives each response to `onResponse`. @throws what the
+ * call throws.
+ */
 export async function call(
   path: string,
   wireName: string,

@@ -78,7 +78,10 @@ export class HelperProcess {
     return this.#child.stderr;
   }
 
-  /** Spawns and says hello. @throws {SidecallError} `HELPER_FAILED` with what went wrong; nothing is left. */
+  /**
+   * Spawns and says hello. @throws {SidecallError} `HELPER_FAILED` with what went wrong; nothing is
+   * left.
+   */
   static async start(settings: StartSettings, signal?: AbortSignal): Promise<HelperProcess> {
     const { addon } = nativeState();
     const pair = addon === undefined ? undefined : makePair(addon);
@@ -248,7 +251,10 @@ function spawnedPeer(child: ChildProcess, { uid, gid }: StartSettings): Peer {
   });
 }
 
-/** Where ids change at the spawn, groups do, if the system lets them: what the process has is in `/proc`. */
+/**
+ * Where ids change at the spawn, groups do, if the system lets them: what the process has is in
+ * `/proc`.
+ */
 function groupsOf(pid: number | undefined): number[] | undefined {
   try {
     const [, groups] = /^Groups:(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? [];

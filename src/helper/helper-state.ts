@@ -15,7 +15,10 @@ export type HelperState =
     }
   /** Its session is over, for `error`, and it is given a moment to end; then it is ended. */
   | { readonly state: 'ending'; readonly error: SidecallError; readonly restarts: number }
-  /** The process ended, or did not start, for `error`; the next is started once `pauseMs` have passed. */
+  /**
+   * The process ended, or did not start, for `error`; the next is started once `pauseMs` have
+   * passed.
+   */
   | {
       readonly state: 'restarting';
       readonly error: SidecallError;
@@ -24,7 +27,10 @@ export type HelperState =
     }
   /** `stop()` was called. */
   | { readonly state: 'stopping'; readonly restarts: number }
-  /** For good. `error` says why, unless it was stopped: it ended and is not restarted, or is a crash loop. */
+  /**
+   * For good. `error` says why, unless it was stopped: it ended and is not restarted, or is a crash
+   * loop.
+   */
   | {
       readonly state: 'ended';
       readonly exit: HelperExit;
@@ -32,7 +38,10 @@ export type HelperState =
       readonly restarts: number;
     };
 
-/** The present state and whoever follows it. Holds nothing for a reader that is slow: it sees the latest. */
+/**
+ * The present state and whoever follows it. Holds nothing for a reader that is slow: it sees the
+ * latest.
+ */
 export class HelperStates {
   #latest: HelperState;
   readonly #wakes = new Set<() => void>();

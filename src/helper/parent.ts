@@ -33,13 +33,13 @@ const connecting = { side: 'connecting' } as const;
 
 /**
  * The session with the process that started us by `spawnHelper()`. Once per process. On Linux, with
- * the addon, the kernel kills us when that process (or its worker thread that started us) ends, even
- * while our loop is blocked, unless we change our user or group afterwards: do that before. Everywhere
- * the session ends with it. `stop()` of the parent sends SIGTERM once the session is over: a helper that has
- * to clean up handles that signal.
- * @throws (as rejection) {SidecallError} `HELPER_FAILED` where we are no helper or the hello failed,
- * `PEER_DENIED`, `CREDENTIALS_UNAVAILABLE`, `VERSION_MISMATCH`, `SHM_UNAVAILABLE`; `TypeError`/`RangeError`
- * for misuse.
+ * the addon, the kernel kills us when that process (or its worker thread that started us) ends,
+ * even while our loop is blocked, unless we change our user or group afterwards: do that before.
+ * Everywhere the session ends with it. `stop()` of the parent sends SIGTERM once the session is
+ * over: a helper that has to clean up handles that signal.
+ * @throws (as rejection) {SidecallError} `HELPER_FAILED` where we are no helper or the hello
+ * failed, `PEER_DENIED`, `CREDENTIALS_UNAVAILABLE`, `VERSION_MISMATCH`, `SHM_UNAVAILABLE`;
+ * `TypeError`/`RangeError` for misuse.
  */
 export async function parent(options: ParentOptions = {}): Promise<Session> {
   checkKeys('parent()', options, [...sessionOptionNames, 'expect', 'timeoutMs']);

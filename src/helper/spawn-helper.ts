@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// spawnHelper(): a child process with a session, stopped in order, started again where that is wanted.
+// spawnHelper(): a child process with a session, stopped in order, started again where that is
+// wanted.
 import type { Readable } from 'node:stream';
 import { ranges } from '../base/limits.ts';
 import { checkInteger, checkKeys, checkSignal, checkText, nodeError } from '../base/misuse.ts';
@@ -46,7 +47,9 @@ export interface SpawnOptions extends SessionOptions {
   readonly stderr?: 'inherit' | 'pipe' | 'ignore' | undefined;
   /** From spawn to open session. Default 30,000; 100 to 600,000. Then the helper is killed. */
   readonly startTimeoutMs?: number | undefined;
-  /** Start it again when it dies: `true` for the defaults of {@link RestartOptions}. Default: no. */
+  /**
+   * Start it again when it dies: `true` for the defaults of {@link RestartOptions}. Default: no.
+   */
   readonly restart?: boolean | RestartOptions | undefined;
   /** Gives up starting; `spawnHelper` rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
@@ -67,11 +70,12 @@ const names = [
 const outputs = ['inherit', 'pipe', 'ignore'] as const;
 
 /**
- * Starts a helper over an inherited socket pair: nothing on disk, nothing to squat, and its identity is
- * the spawn handle. A Node helper calls `parent()`; docs/protocol.md says what any other must do.
- * Its standard input is closed. In Electron `process.execPath` is run as Node (`ELECTRON_RUN_AS_NODE`).
- * @throws (as rejection) {SidecallError} `HELPER_FAILED` saying why, `SHM_UNAVAILABLE`; `signal.reason`;
- * `TypeError`/`RangeError` for misuse.
+ * Starts a helper over an inherited socket pair: nothing on disk, nothing to squat, and its
+ * identity is the spawn handle. A Node helper calls `parent()`; docs/protocol.md says what any
+ * other must do. Its standard input is closed. In Electron `process.execPath` is run as Node
+ * (`ELECTRON_RUN_AS_NODE`).
+ * @throws (as rejection) {SidecallError} `HELPER_FAILED` saying why, `SHM_UNAVAILABLE`;
+ * `signal.reason`; `TypeError`/`RangeError` for misuse.
  */
 export async function spawnHelper(
   command: string,
@@ -134,7 +138,10 @@ export class Helper implements AsyncDisposable {
     return this.#supervisor.current.session;
   }
 
-  /** Output of the current process, with `stdout: 'pipe'`; else null. After a restart it is another stream. */
+  /**
+   * Output of the current process, with `stdout: 'pipe'`; else null. After a restart it is another
+   * stream.
+   */
   get stdout(): Readable | null {
     return this.#supervisor.current.stdout;
   }
@@ -155,21 +162,26 @@ export class Helper implements AsyncDisposable {
   }
 
   /**
-   * What the helper is at: the present state at once, then each change, until it has ended for good. A slow
-   * reader sees the latest state only. Leaving the loop changes nothing for the helper.
+   * What the helper is at: the present state at once, then each change, until it has ended for
+   * good. A slow reader sees the latest state only. Leaving the loop changes nothing for the
+   * helper.
    */
   states(): AsyncIterableIterator<HelperState, undefined> {
     return this.#supervisor.states.follow();
   }
 
-  /** Typed functions of a service that the helper serves. Between two processes they wait for the next. */
+  /**
+   * Typed functions of a service that the helper serves. Between two processes they wait for the
+   * next.
+   */
   client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M> {
     return makeClient(service, this.#supervisor, options);
   }
 
   /**
    * Answers the helper's calls, in every process of it.
-   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is
+   * served.
    */
   serve<M extends Methods>(
     service: Service<M>,
@@ -229,7 +241,8 @@ export class Helper implements AsyncDisposable {
   }
 
   /**
-   * Ends the helper: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone. Twice is once.
+   * Ends the helper: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone.
+   * Twice is once.
    * @param options.deadlineMs for calls in flight: default 5,000; 0 to 600,000.
    * @param options.killGraceMs from SIGTERM to SIGKILL: default 2,000; 0 to 600,000.
    */

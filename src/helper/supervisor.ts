@@ -25,15 +25,24 @@ import { type HelperState, HelperStates } from './helper-state.ts';
 
 /** When and how often a helper that died is started again. */
 export interface RestartOptions {
-  /** Pause before the first restart, each further one within the window 1.6 times as long. Default 10; 1 to 600,000. */
+  /**
+   * Pause before the first restart, each further one within the window 1.6 times as long. Default
+   * 10; 1 to 600,000.
+   */
   readonly firstMs?: number | undefined;
   /** The longest pause. Default 1,000; 1 to 600,000. */
   readonly maxMs?: number | undefined;
-  /** Restarts within the window before the helper is given up as a crash loop. Default 5; 0 to 1,000,000. */
+  /**
+   * Restarts within the window before the helper is given up as a crash loop. Default 5; 0 to
+   * 1,000,000.
+   */
   readonly maxRestarts?: number | undefined;
   /** Length of the window. Default 60,000; 100 to 86,400,000. */
   readonly windowMs?: number | undefined;
-  /** Start it again, too, when it ended by itself with exit code 0. Default: that is an end, and no crash. */
+  /**
+   * Start it again, too, when it ended by itself with exit code 0. Default: that is an end, and no
+   * crash.
+   */
   readonly onSuccess?: boolean | undefined;
 }
 
@@ -103,7 +112,9 @@ export class Supervisor implements CallTarget {
     this.#follow(first);
   }
 
-  /** Rejects, never throws. Between two processes it waits, no longer than the call's own deadline. */
+  /**
+   * Rejects, never throws. Between two processes it waits, no longer than the call's own deadline.
+   */
   call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
     const target = this.#targetNow;
     if (target !== undefined) return target.call(callable, value, options);
@@ -159,7 +170,8 @@ export class Supervisor implements CallTarget {
       const why = error ?? new SidecallError('ERR_SIDECALL_CLOSED', 'its session was closed');
       this.states.set({ state: 'ending', error: why, restarts: this.#restarts });
     });
-    // In this order: what the process had sent is delivered, its session ends, and then it is followed.
+    // In this order: what the process had sent is delivered, its session ends, and then it is
+    // followed.
     void helper.exited.then(async (exit) => {
       const error = await helper.session.closed;
       this.#onExit(helper, exit, error);

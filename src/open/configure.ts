@@ -8,15 +8,16 @@ import { checkInteger, checkKeys } from '../base/misuse.ts';
 export interface ProcessOptions {
   /**
    * How long the event loop looks for more after a message before it sleeps, in microseconds, for
-   * sessions that do not say. Default 50, or 0 on one CPU and in Electron's main process, where a turn of
-   * the loop is dear; 0 to 1,000.
+   * sessions that do not say. Default 50, or 0 on one CPU and in Electron's main process, where a
+   * turn of the loop is dear; 0 to 1,000.
    */
   readonly pollBudgetUs?: number | undefined;
   /**
-   * Shared memory of our own that the sessions of this process may hold together, in bytes. The sessions of
-   * this thread that would go beyond it get the socket lane, or `SHM_UNAVAILABLE` where `lane: 'ring'` was
-   * asked for. Default 1 GiB, which is 1,008 ends of sessions with the default `ringBytes`; 0 to 64 GiB. Beyond it there is an
-   * eighth more for peer processes that have little, no more than a sixteenth. What other threads hold counts; what another copy of this
+   * Shared memory of our own that the sessions of this process may hold together, in bytes. The
+   * sessions of this thread that would go beyond it get the socket lane, or `SHM_UNAVAILABLE` where
+   * `lane: 'ring'` was asked for. Default 1 GiB, which is 1,008 ends of sessions with the default
+   * `ringBytes`; 0 to 64 GiB. Beyond it there is an eighth more for peer processes that have
+   * little, no more than a sixteenth. What other threads hold counts; what another copy of this
    * package holds does not.
    */
   readonly ringMemoryMaxBytes?: number | undefined;
@@ -48,7 +49,9 @@ export function ringMemoryMaxBytes(): number {
   return memoryMaxBytes;
 }
 
-/** 0 where looking keeps the peer from working, or a turn of the loop takes as long as waking up. */
+/**
+ * 0 where looking keeps the peer from working, or a turn of the loop takes as long as waking up.
+ */
 function standardPollBudgetUs(): number {
   const { type } = process as NodeJS.Process & { type?: string };
   const isElectronMain = process.versions.electron !== undefined && type === 'browser';

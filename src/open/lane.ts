@@ -15,8 +15,8 @@ export function addonReason(): string {
 }
 
 /**
- * A peer whose descriptors hang where they are closed, or whose memory hangs where it is checked, is
- * asked for no more; where every thread for that hangs, no peer is.
+ * A peer whose descriptors hang where they are closed, or whose memory hangs where it is checked,
+ * is asked for no more; where every thread for that hangs, no peer is.
  */
 export function whyNoMemory(native: NativeAddon, owner: number): string | undefined {
   const why = native.whyNoMemory(owner);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From a connected, authorized socket to a session: hello, lane, transport. The same from either side.
+// From a connected, authorized socket to a session: hello, lane, transport. The same from either
+// side.
 
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
@@ -81,7 +82,10 @@ export async function establishOverDescriptor(
   }
 }
 
-/** Makes a session over a stream that Node made. @throws what the hello throws; it is destroyed then. */
+/**
+ * Makes a session over a stream that Node made. @throws what the hello throws; it is destroyed
+ * then.
+ */
 export async function establishOverStream(
   socket: Socket,
   peer: Peer,
@@ -104,8 +108,9 @@ export async function establishOverStream(
 }
 
 /**
- * Watches whoever connected: its session ends with it, also where a child that it forked holds its socket. A listener is
- * known by who called `listen()`, which need not be who accepts, and the parent of a helper by the helper's own death.
+ * Watches whoever connected: its session ends with it, also where a child that it forked holds its
+ * socket. A listener is known by who called `listen()`, which need not be who accepts, and the
+ * parent of a helper by the helper's own death.
  */
 function watchPeer(
   native: NativeAddon,

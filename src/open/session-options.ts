@@ -13,39 +13,42 @@ export interface SessionOptions {
   /** Bounds of the session; see {@link SessionLimits} for defaults and ranges. */
   readonly limits?: Partial<SessionLimits> | undefined;
   /**
-   * What carries the frames: `auto` (the default) is shared memory where both sides can have it, else
-   * the socket; `session.laneReason` says why. `socket` never asks for memory; `ring` refuses with
-   * `SHM_UNAVAILABLE` where it cannot be had (at a listener: that connection, by a `refused` event). The
-   * variable `SIDECALL_LANE` of the environment sets it where it is left out.
+   * What carries the frames: `auto` (the default) is shared memory where both sides can have it,
+   * else the socket; `session.laneReason` says why. `socket` never asks for memory; `ring` refuses
+   * with `SHM_UNAVAILABLE` where it cannot be had (at a listener: that connection, by a `refused`
+   * event). The variable `SIDECALL_LANE` of the environment sets it where it is left out.
    */
   readonly lane?: 'auto' | 'ring' | 'socket' | undefined;
   /**
-   * Shared memory for what we send, in bytes: a power of two. Default 1,048,576, which stays in a CPU's
-   * cache; 65,536 to 67,108,864. The peer chooses its own.
+   * Shared memory for what we send, in bytes: a power of two. Default 1,048,576, which stays in a
+   * CPU's cache; 65,536 to 67,108,864. The peer chooses its own.
    */
   readonly ringBytes?: number | undefined;
   /**
-   * What becomes of messages that the peer has put into its block area, and of what the codec `leased`
-   * receives. `copy` (the default): one copy, in memory that is used again. `in-place-trusted`: read where
-   * they lie, by a host that allows external buffers (plain Node; not Electron): only for a peer that you
-   * trust not to change them meanwhile, since code that reads twice, native decoders among it, can be led to
-   * read or write elsewhere. `off`: the peer sends them as any other.
+   * What becomes of messages that the peer has put into its block area, and of what the codec
+   * `leased` receives. `copy` (the default): one copy, in memory that is used again.
+   * `in-place-trusted`: read where they lie, by a host that allows external buffers (plain Node;
+   * not Electron): only for a peer that you trust not to change them meanwhile, since code that
+   * reads twice, native decoders among it, can be led to read or write elsewhere. `off`: the peer
+   * sends them as any other.
    */
   readonly leases?: 'off' | 'copy' | 'in-place-trusted' | undefined;
   /**
-   * Shared memory for blocks of `session.allocate()`, in bytes, taken at once for each session on the ring
-   * lane. Default 0: blocks are ordinary memory; up to 1 GiB, rounded up to 16 KiB.
+   * Shared memory for blocks of `session.allocate()`, in bytes, taken at once for each session on
+   * the ring lane. Default 0: blocks are ordinary memory; up to 1 GiB, rounded up to 16 KiB.
    */
   readonly blockAreaBytes?: number | undefined;
   /**
-   * How long the event loop looks for more after a message before it sleeps, in microseconds; eight times as
-   * long while messages come thick and fast. Default 50 (0 on one CPU and in Electron's main process, and see
-   * `configure()`); 0 to 1,000. Where looking does not pay it stops by itself.
+   * How long the event loop looks for more after a message before it sleeps, in microseconds; eight
+   * times as long while messages come thick and fast. Default 50 (0 on one CPU and in Electron's
+   * main process, and see `configure()`); 0 to 1,000. Where looking does not pay it stops by
+   * itself.
    */
   readonly pollBudgetUs?: number | undefined;
   /**
-   * Milliseconds without a call in either direction after which the session is closed in order. Default: none;
-   * 1 to 2,147,483,647. Looked at once per so long, so it takes up to twice the time.
+   * Milliseconds without a call in either direction after which the session is closed in order.
+   * Default: none; 1 to 2,147,483,647. Looked at once per so long, so it takes up to twice the
+   * time.
    */
   readonly idleTimeoutMs?: number | undefined;
   /**
@@ -60,8 +63,8 @@ export interface SessionOptions {
    */
   readonly services?: readonly Implementation[] | undefined;
   /**
-   * Milliseconds that something of a session may wait without any progress before `onEvent` is told (`stalled`). Default
-   * 10,000; 10 to 600,000.
+   * Milliseconds that something of a session may wait without any progress before `onEvent` is told
+   * (`stalled`). Default 10,000; 10 to 600,000.
    */
   readonly stalledAfterMs?: number | undefined;
   /** Told what happens outside a call; what it throws is rethrown in a task of its own. */
@@ -107,8 +110,8 @@ export interface SessionSettings {
 
 /**
  * Checks what every way to a session takes.
- * @throws {TypeError | RangeError} for misuse, {@link SidecallError} `SHM_UNAVAILABLE` for `ring` where
- * there is no addon.
+ * @throws {TypeError | RangeError} for misuse, {@link SidecallError} `SHM_UNAVAILABLE` for `ring`
+ * where there is no addon.
  */
 export function checkSessionOptions(
   options: SessionOptions,

@@ -4,8 +4,8 @@ import { clearTimeout, setTimeout } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 
 /**
- * Runs one attempt under a deadline of its own, and the caller's signal. `elapsedMs`: time of it that has
- * passed already.
+ * Runs one attempt under a deadline of its own, and the caller's signal. `elapsedMs`: time of it
+ * that has passed already.
  * @throws {SidecallError} `HELLO_TIMEOUT`, or `signal.reason`.
  */
 export async function withDeadline<T>(

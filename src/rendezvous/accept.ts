@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The door of a listener: who may come in, how many at once, and what becomes of them when it closes.
+// The door of a listener: who may come in, how many at once, and what becomes of them when it
+// closes.
 
 import type { Socket } from 'node:net';
 import { resolve } from 'node:path';
@@ -15,7 +16,7 @@ import { quiet } from '../base/quiet.ts';
 import { notInTime, withDeadline } from '../open/time-limit.ts';
 import { atExit } from '../uds/exit-cleanup.ts';
 import { DescriptorWire } from '../uds/hello-wire.ts';
-import { type KnownPeer, kernelPeer, ownerOf, ownUid } from '../uds/peer-credentials.ts';
+import { type KnownPeer, kernelPeer, ownUid } from '../uds/peer-credentials.ts';
 import { authorize, type PeerPolicy } from '../uds/peer-policy.ts';
 import { listenAtPlainPath, type PlainServer } from '../uds/plain-path.ts';
 import { newPace, readableWaits } from '../uds/readable-waits.ts';
@@ -23,6 +24,7 @@ import { removePrivateDirectory, SocketDirectory } from '../uds/socket-directory
 import type { BindOptions } from '../uds/socket-file.ts';
 import { ListeningPath } from '../uds/watched-path.ts';
 import { type PendingHello, PendingHellos } from './pending-hellos.ts';
+import { full, SessionCount } from './session-count.ts';
 
 /** Checked options that every listener has. */
 export interface AcceptorSettings {
@@ -92,10 +94,8 @@ export class PathAcceptor<G extends AcceptedConnection> {
   readonly #host: ConnectionHandlers<G>;
   readonly #hellos: PendingHellos;
   readonly #guests = new Set<G>();
-  readonly #perUid = new Map<number | undefined, number>();
-  readonly #perProcess = new Map<number, number>();
+  readonly #counts: SessionCount;
   readonly #queue = new AsyncQueue<G>();
-  #admitted = 0;
   #isServing = false;
   #forgetDirectory: (() => void) | undefined;
   #isClosing = false;
@@ -110,6 +110,7 @@ export class PathAcceptor<G extends AcceptedConnection> {
     this.#settings = settings;
     this.#host = host;
     this.#hellos = new PendingHellos(settings.hellosMax);
+    this.#counts = new SessionCount(settings);
     this.closed = new Promise((done) => {
       this.#resolveClosed = done;
     });
@@ -281,7 +282,9 @@ export class PathAcceptor<G extends AcceptedConnection> {
     return `a connection to ${this.path}`;
   }
 
-  /** One connection from accept to guest. Never throws: what goes wrong is that connection's event. */
+  /**
+   * One connection from accept to guest. Never throws: what goes wrong is that connection's event.
+   */
   async #meet(
     ticket: PendingHello,
     peer: Peer,
@@ -300,7 +303,7 @@ export class PathAcceptor<G extends AcceptedConnection> {
       );
       this.#adopt(guest);
     } catch (error) {
-      if (meeting.isAdmitted) this.#dismiss(peer);
+      if (meeting.isAdmitted) this.#counts.release(peer);
       this.#report(SidecallError.from(error), peer);
     } finally {
       this.#hellos.leave(ticket);
@@ -317,7 +320,10 @@ export class PathAcceptor<G extends AcceptedConnection> {
     }
   }
 
-  /** A place among those that are in their hello, for whom the kernel names. undefined: there is none. */
+  /**
+   * A place among those that are in their hello, for whom the kernel names. undefined: there is
+   * none.
+   */
   #enterByKernel(native: NativeAddon, fd: number): PendingHello | undefined {
     try {
       return this.#hellos.enter(native.peerIds(fd));
@@ -354,29 +360,9 @@ export class PathAcceptor<G extends AcceptedConnection> {
   }
 
   #admit(meeting: PendingConnection, peer: Peer): SidecallError | undefined {
-    const { sessionsMax, sessionsPerUidMax, sessionsPerProcessMax } = this.#settings;
-    const owner = ownerOf(peer);
-    const ofUid = this.#perUid.get(peer.uid) ?? 0;
-    const ofProcess = this.#perProcess.get(owner) ?? 0;
-    if (this.#isClosing) return full('the listener is closing');
-    if (this.#admitted >= sessionsMax) return full(`${sessionsMax} sessions are open`);
-    if (ofUid >= sessionsPerUidMax) {
-      return full(`uid ${peer.uid} has ${sessionsPerUidMax} sessions open`);
-    }
-    if ((peer.pid ?? 0) > 0 && ofProcess >= sessionsPerProcessMax) {
-      return full(`process ${peer.pid} has ${sessionsPerProcessMax} sessions open`);
-    }
-    this.#admitted += 1;
-    this.#perUid.set(peer.uid, ofUid + 1);
-    this.#perProcess.set(owner, ofProcess + 1);
-    meeting.isAdmitted = true;
-    return undefined;
-  }
-
-  #dismiss(peer: Peer): void {
-    this.#admitted -= 1;
-    countDown(this.#perUid, peer.uid);
-    countDown(this.#perProcess, ownerOf(peer));
+    const refusal = this.#isClosing ? full('the listener is closing') : this.#counts.admit(peer);
+    meeting.isAdmitted = refusal === undefined;
+    return refusal;
   }
 
   #adopt(guest: G): void {
@@ -384,7 +370,7 @@ export class PathAcceptor<G extends AcceptedConnection> {
     void guest.closed.then(() => {
       this.#guests.delete(guest);
       this.#queue.remove(guest);
-      this.#dismiss(guest.peer);
+      this.#counts.release(guest.peer);
     });
     if (this.#isClosing) void guest.close({ deadlineMs: 0 });
     else if (!this.#isServing || this.#queue.hasReader) this.#queue.push(guest);
@@ -427,14 +413,4 @@ function hasUnread(native: NativeAddon, fd: number): boolean {
   } catch {
     return false; // closed: its meeting is about to end
   }
-}
-
-function countDown<Key>(counts: Map<Key, number>, key: Key): void {
-  const left = (counts.get(key) ?? 1) - 1;
-  if (left > 0) counts.set(key, left);
-  else counts.delete(key);
-}
-
-function full(text: string): SidecallError {
-  return new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS', text);
 }

@@ -29,7 +29,8 @@ export interface ConnectOptions extends SessionOptions {
   readonly path: string;
   /**
    * Who must listen there, and how the file must look. Default: a process of our own effective uid,
-   * and a file that nobody else can write. The kernel's word about the listener counts, not the file.
+   * and a file that nobody else can write. The kernel's word about the listener counts, not the
+   * file.
    */
   readonly expect?: ServerRules | PeerPolicy | undefined;
   /** For everything from the path to the open session. Default 5,000; 10 to 60,000. */
@@ -39,8 +40,8 @@ export interface ConnectOptions extends SessionOptions {
   /** Accepts a directory that others own or can write. Then anyone there can swap the socket. */
   readonly unsafeDirectory?: boolean | undefined;
   /**
-   * `kernel` (the default) needs the addon. `path-permissions` works without it: then the permissions
-   * of the path are all that stands between us and an impostor, and `peer` has no ids.
+   * `kernel` (the default) needs the addon. `path-permissions` works without it: then the
+   * permissions of the path are all that stands between us and an impostor, and `peer` has no ids.
    */
   readonly identity?: Identity | undefined;
 }
@@ -57,10 +58,11 @@ const names = [
 
 /**
  * Connects to a {@link listen | listener} of another process. It does not connect again by itself.
- * @throws (as rejection) {SidecallError} `NO_LISTENER`, `PEER_DENIED`, `PATH_UNSAFE`, `PATH_TOO_LONG`,
- * `HELLO_TIMEOUT`, `PEER_GONE` (often: its policy refused us), `LIMIT_CONNECTIONS`,
- * `VERSION_MISMATCH`, `CREDENTIALS_UNAVAILABLE`, `ADDON_UNAVAILABLE`, `SHM_UNAVAILABLE`, `PROTOCOL`,
- * `LIMIT_DESCRIPTORS`, `SYSTEM`; `signal.reason`; `TypeError` or `RangeError` for misuse.
+ * @throws (as rejection) {SidecallError} `NO_LISTENER`, `PEER_DENIED`, `PATH_UNSAFE`,
+ * `PATH_TOO_LONG`, `HELLO_TIMEOUT`, `PEER_GONE` (often: its policy refused us),
+ * `LIMIT_CONNECTIONS`, `VERSION_MISMATCH`, `CREDENTIALS_UNAVAILABLE`, `ADDON_UNAVAILABLE`,
+ * `SHM_UNAVAILABLE`, `PROTOCOL`, `LIMIT_DESCRIPTORS`, `SYSTEM`; `signal.reason`; `TypeError` or
+ * `RangeError` for misuse.
  */
 export async function connect(options: ConnectOptions): Promise<Session> {
   checkKeys('connect()', options, names);

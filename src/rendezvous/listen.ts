@@ -32,7 +32,9 @@ export interface ListenBaseOptions {
   readonly authorize?: PeerPolicy | undefined;
   /** Permission bits of the socket file: octal string or number. Default `'0600'`. */
   readonly mode?: number | string | undefined;
-  /** Group of the socket file, for a `mode` that lets a group in. Default: the directory's or ours. */
+  /**
+   * Group of the socket file, for a `mode` that lets a group in. Default: the directory's or ours.
+   */
   readonly gid?: number | undefined;
   /** Connections that the kernel keeps for us before we accept them. Default 511; 1 to 65,535. */
   readonly backlog?: number | undefined;
@@ -45,8 +47,9 @@ export interface ListenBaseOptions {
   /** Sessions of one uid. Default 1,280; 1 to 65,536. */
   readonly sessionsPerUidMax?: number | undefined;
   /**
-   * Sessions of one process, where its pid is visible here. Default 1,024, so that a fifth of the places of a uid is
-   * left for its other processes; or `sessionsPerUidMax` where that alone is given. 1 to 65,536.
+   * Sessions of one process, where its pid is visible here. Default 1,024, so that a fifth of the
+   * places of a uid is left for its other processes; or `sessionsPerUidMax` where that alone is
+   * given. 1 to 65,536.
    */
   readonly sessionsPerProcessMax?: number | undefined;
   /** Leave the socket file behind at close. Default: it is removed. */
@@ -95,8 +98,8 @@ const names = [
  * Listens at a path. A live listener there is never displaced, a stale socket is replaced. With
  * `protocol: 'plain'` the same policy lets in connections that speak a protocol of their own.
  * @throws (as rejection) {SidecallError} `PATH_IN_USE`, `PATH_UNSAFE`, `PATH_TOO_LONG`,
- * `ADDON_UNAVAILABLE`, `SHM_UNAVAILABLE`, `LIMIT_DESCRIPTORS`, `SYSTEM` (no such directory, for one);
- * `TypeError` or `RangeError` for misuse.
+ * `ADDON_UNAVAILABLE`, `SHM_UNAVAILABLE`, `LIMIT_DESCRIPTORS`, `SYSTEM` (no such directory, for
+ * one); `TypeError` or `RangeError` for misuse.
  */
 export function listen(options: PlainListenOptions): Promise<PlainListener>;
 export function listen(options?: ListenOptions): Promise<Listener>;

@@ -53,8 +53,10 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   }
 
   /**
-   * Answers calls of a service on every session, present and future. Sessions then need not be iterated.
-   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served.
+   * Answers calls of a service on every session, present and future. Sessions then need not be
+   * iterated.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is
+   * served.
    */
   serve<M extends Methods>(
     service: Service<M>,
@@ -70,7 +72,10 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     return this.#registry.health;
   }
 
-  /** Sessions in the order they were opened. Ends when the listener closes; leaving the loop does not close it. */
+  /**
+   * Sessions in the order they were opened. Ends when the listener closes; leaving the loop does
+   * not close it.
+   */
   [Symbol.asyncIterator](): AsyncIterator<Session, undefined> {
     return this.#door.reader();
   }
@@ -88,7 +93,10 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     this.#door.ref();
   }
 
-  /** The listener alone does not keep the process alive. Its sessions still do: `unref()` those, too. */
+  /**
+   * The listener alone does not keep the process alive. Its sessions still do: `unref()` those,
+   * too.
+   */
   unref(): void {
     this.#door.unref();
   }

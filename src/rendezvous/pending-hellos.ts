@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Connections that are not sessions yet: bounded. Where there is no room, each user and each process of
-// it has its share, and the silent ones go first (max-min fairness).
+// Connections that are not sessions yet: bounded. Where there is no room, each user and each
+// process of it has its share, and the silent ones go first (max-min fairness).
 
 import { nowMs } from '../base/clock.ts';
 import { SidecallError, withoutStack } from '../base/errors.ts';
@@ -33,7 +33,10 @@ export class PendingHello {
     return this.#reason;
   }
 
-  /** Aborted when it has to make room, or the listener closes. Made when it is asked for: most of a crowd never get so far. */
+  /**
+   * Aborted when it has to make room, or the listener closes. Made when it is asked for: most of a
+   * crowd never get so far.
+   */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#reason !== undefined) this.#controller.abort(this.#reason);
@@ -76,8 +79,9 @@ export class PendingHellos {
   }
 
   /**
-   * Enters a connection. Where there is no room one goes of the process that has the most, if that is more than
-   * the newcomer's, a silent one first; else a silent one of its own; else there is none for the newcomer.
+   * Enters a connection. Where there is no room one goes of the process that has the most, if that
+   * is more than the newcomer's, a silent one first; else a silent one of its own; else there is
+   * none for the newcomer.
    * @throws {SidecallError} `LIMIT_CONNECTIONS`.
    */
   enter(peer: Pick<Peer, 'pid' | 'uid'>): PendingHello {
@@ -138,7 +142,9 @@ export class PendingHellos {
   }
 }
 
-/** Silence only grows from the last byte on, so a search that found none says when the next one can. */
+/**
+ * Silence only grows from the last byte on, so a search that found none says when the next one can.
+ */
 function oldestSilent(process: Process, now: number): PendingHello | undefined {
   if (now < process.silentFrom) return undefined;
   let lastByte = now;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A listener without a protocol of ours: the same door and the same policy, and then a net.Socket whose first
-// byte belongs to the application. For programs that speak something else, in any language.
+// A listener without a protocol of ours: the same door and the same policy, and then a net.Socket
+// whose first byte belongs to the application. For programs that speak something else, in any
+// language.
 import { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { pause } from '../base/pause.ts';
@@ -59,8 +60,9 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
   }
 
   /**
-   * Connections in the order they were accepted, paused until somebody reads. Until they are taken they wait,
-   * counted by `sessionsMax`. Ends when the listener closes; leaving the loop does not close it.
+   * Connections in the order they were accepted, paused until somebody reads. Until they are taken
+   * they wait, counted by `sessionsMax`. Ends when the listener closes; leaving the loop does not
+   * close it.
    */
   [Symbol.asyncIterator](): AsyncIterator<PlainConnection, undefined> {
     const guests = this.#door.reader();
@@ -76,8 +78,8 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
   }
 
   /**
-   * Stops listening, removes the socket file, ends all connections, and destroys those that the other side has
-   * not ended by the deadline. Twice is once.
+   * Stops listening, removes the socket file, ends all connections, and destroys those that the
+   * other side has not ended by the deadline. Twice is once.
    * @param options.deadlineMs default 5,000; 0 to 600,000.
    */
   close(options?: { readonly deadlineMs?: number | undefined }): Promise<void> {
@@ -89,7 +91,10 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
     this.#door.ref();
   }
 
-  /** The listener alone does not keep the process alive. Its connections still do: `unref()` those, too. */
+  /**
+   * The listener alone does not keep the process alive. Its connections still do: `unref()` those,
+   * too.
+   */
   unref(): void {
     this.#door.unref();
   }

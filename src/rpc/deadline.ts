@@ -5,7 +5,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { clearTimeout, nowMs, setTimeout } from '../base/clock.ts';
 import { ranges } from '../base/limits.ts';
 
-/** Something that a deadline can end. It keeps its timer, so that {@link cancelDeadline} finds it. */
+/**
+ * Something that a deadline can end. It keeps its timer, so that {@link cancelDeadline} finds it.
+ */
 export interface Timed {
   timer: NodeJS.Timeout | undefined;
   onDeadline(): void;

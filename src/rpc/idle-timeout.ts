@@ -14,8 +14,8 @@ export interface Watched {
 }
 
 /**
- * One timer, which looks at its expiry whether something moved: so it ends what stood still for once to twice
- * the time. It keeps no process alive.
+ * One timer, which looks at its expiry whether something moved: so it ends what stood still for
+ * once to twice the time. It keeps no process alive.
  */
 export class IdleTimeout implements Timed {
   timer: NodeJS.Timeout | undefined;

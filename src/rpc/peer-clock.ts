@@ -11,8 +11,9 @@ export function sentNow(): number {
 }
 
 /**
- * The peer's clock beside ours. The difference is next to nothing, unless the peer lives in a time namespace of its
- * own: the least difference ever seen counts as none, so such a peer loses nothing.
+ * The peer's clock beside ours. The difference is next to nothing, unless the peer lives in a time
+ * namespace of its own: the least difference ever seen counts as none, so such a peer loses
+ * nothing.
  */
 export class PeerClock {
   #leastMs: number | undefined;

@@ -11,7 +11,9 @@ import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadli
 
 /** How long one wait may last. */
 export interface WaitOptions {
-  /** Milliseconds. Default: no limit; 0 to 2,147,483,647. Then it rejects with `DEADLINE_EXCEEDED`. */
+  /**
+   * Milliseconds. Default: no limit; 0 to 2,147,483,647. Then it rejects with `DEADLINE_EXCEEDED`.
+   */
   readonly timeoutMs?: number | undefined;
   /** Aborting it rejects with `signal.reason`. */
   readonly signal?: AbortSignal | undefined;
@@ -27,9 +29,9 @@ export function checkWait(what: string, options: WaitOptions): void {
 }
 
 /**
- * Resolves and rejects as `promise` does, unless time or signal end the wait before: then `giveUp(reasonOf)` takes back
- * what is waited for, and says how far that had come; the reason is the outcome. Where it cannot (false), it was too late.
- * A rejection that nobody awaits is dropped.
+ * Resolves and rejects as `promise` does, unless time or signal end the wait before: then
+ * `giveUp(reasonOf)` takes back what is waited for, and says how far that had come; the reason is
+ * the outcome. Where it cannot (false), it was too late. A rejection that nobody awaits is dropped.
  */
 export function waitFor<T>(
   promise: Promise<T>,

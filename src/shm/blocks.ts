@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Blocks of our outbox that are filled in place, and blocks of the peer's that are read in place. Whoever
-// holds a view keeps it alive; when the last one was collected, what was never given back goes back.
+// Blocks of our outbox that are filled in place, and blocks of the peer's that are read in place.
+// Whoever holds a view keeps it alive; when the last one was collected, what was never given back
+// goes back.
 import type { ArrivedBlock, LentBytes, OwnBlock } from '../wire/transport.ts';
 import type { Ring } from './ring.ts';
 
@@ -68,8 +69,8 @@ export class RingBlock implements OwnBlock {
 }
 
 /**
- * Leases of one session on their way back. Tickets know it, and it forgets the session when that ends: else a
- * lease that a handler's closure holds would keep itself alive.
+ * Leases of one session on their way back. Tickets know it, and it forgets the session when that
+ * ends: else a lease that a handler's closure holds would keep itself alive.
  */
 export class LeaseReturns {
   readonly #ring: Ring;
@@ -146,7 +147,9 @@ class RingLease implements LentBytes {
   }
 }
 
-/** A message in the peer's block area. It is ours until it was copied, or its lease was released. */
+/**
+ * A message in the peer's block area. It is ours until it was copied, or its lease was released.
+ */
 export class ArrivedRingBlock implements ArrivedBlock {
   readonly byteLength: number;
   readonly #ring: Ring;

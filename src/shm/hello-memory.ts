@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The two outboxes of a connection while its hello is under way: ours is made, the peer's is checked.
+// The two outboxes of a connection while its hello is under way: ours is made, the peer's is
+// checked.
 import { randomBytes } from 'node:crypto';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nowMs } from '../base/clock.ts';
@@ -31,8 +32,8 @@ export interface MemorySettings {
   readonly signal: AbortSignal;
 }
 
-// Memory of a ring whose session is about to close is waited for a moment, and memory that is being unmapped half as long as
-// a hello may take.
+// Memory of a ring whose session is about to close is waited for a moment, and memory that is being
+// unmapped half as long as a hello may take.
 const waitMs = 10;
 const graceMs = 100;
 const waitMaxMs = 1_000;
@@ -133,7 +134,10 @@ export class RingMemory implements HelloMemory {
     this.#native.dropReceived(descriptor, this.#settings.owner);
   }
 
-  /** Both halves were accepted by a peer of these features. @throws what duplicating the socket throws. */
+  /**
+   * Both halves were accepted by a peer of these features. @throws what duplicating the socket
+   * throws.
+   */
   join(fd: number, peerFeatures: number): Ring {
     const agreement: BlockAgreement = {
       mayLend: (peerFeatures & HelloFeature.takesBlocks) !== 0,
@@ -167,8 +171,8 @@ function onNews(ring: number): void {
 }
 
 /**
- * Resolves when a thread may have made or checked the memory of this ring. Two may wait for one ring, ours and
- * the peer's.
+ * Resolves when a thread may have made or checked the memory of this ring. Two may wait for one
+ * ring, ours and the peer's.
  * @throws the reason of the signal.
  */
 async function news(ring: number, signal: AbortSignal): Promise<void> {

@@ -5,8 +5,8 @@
 import { tuning } from '../base/tuning.ts';
 
 const midwayBudgets = 4;
-// Traffic that has come so often without a sleep between is worth more waiting: the pauses of such a peer are
-// its garbage collections, and a sleep costs both sides more than they do.
+// Traffic that has come so often without a sleep between is worth more waiting: the pauses of such
+// a peer are its garbage collections, and a sleep costs both sides more than they do.
 const denseLooks = 32;
 const denseBudgets = 8;
 
@@ -15,7 +15,8 @@ export class PollBudget {
   readonly #budgetMs: number;
   #failures = 0;
   #isOff: boolean;
-  // While it is off: wakes until one budget is spent on trying again, which doubles each time in vain.
+  // While it is off: wakes until one budget is spent on trying again, which doubles each time in
+  // vain.
   #probeAfter: number = tuning.pollFailuresMax;
   #wakes = 0;
   #lastRecordAt = Number.NEGATIVE_INFINITY;
@@ -56,7 +57,10 @@ export class PollBudget {
     this.#isProbing = true;
   }
 
-  /** Records were written: writing a long message takes as long as a budget, and its answer comes later. */
+  /**
+   * Records were written: writing a long message takes as long as a budget, and its answer comes
+   * later.
+   */
   onWritten(now: number): void {
     this.#lastActiveAt = now;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Transport over two outboxes in shared memory. The socket carries doorbells, and the news of death.
+// Transport over two outboxes in shared memory. The socket carries doorbells, and the news of
+// death.
 
 import type { Socket } from 'node:net';
 import { nextTick, nowMs, setImmediate } from '../base/clock.ts';
@@ -19,14 +20,16 @@ import { PollBudget } from './poll-budget.ts';
 import { blockReferenceBytes, Left, type Ring, Written } from './ring.ts';
 
 const doorbell = 1;
-// The peer works while we go on: frames become visible a few at a time, not all at the end of the turn.
+// The peer works while we go on: frames become visible a few at a time, not all at the end of the
+// turn.
 const publishEvery = 4;
-// Looks of a ring that is polled alone, before the loop goes on: a turn of it costs as much as some of them.
+// Looks of a ring that is polled alone, before the loop goes on: a turn of it costs as much as some
+// of them.
 const polledLooks = 200;
 // Between two looks at the clock: handlers may take long.
 const batchRecords = 16;
-// Where the payload of a large record goes that has no final place of its own. One per thread: it is
-// filled and handed out in one go.
+// Where the payload of a large record goes that has no final place of its own. One per thread: it
+// is filled and handed out in one go.
 let scratch: Uint8Array | undefined;
 // Bytes of the thread's slab that are being handed out.
 let dispatching = 0;
@@ -141,8 +144,9 @@ export class RingTransport implements Transport, Polled {
   }
 
   /**
-   * Copies out what has arrived, and gives out only resets; the rest is handed out in its turn, before
-   * anything that is drained later. The slab may be in the middle of being handed out: it is put back.
+   * Copies out what has arrived, and gives out only resets; the rest is handed out in its turn,
+   * before anything that is drained later. The slab may be in the middle of being handed out: it is
+   * put back.
    */
   lookAhead(): boolean {
     if (this.#isOver) return false;
@@ -150,7 +154,8 @@ export class RingTransport implements Transport, Polled {
     while (!this.#isOver && this.#aheadBytes < tuning.cancelAheadMaxBytes) {
       this.#wake(); // what is copied out has to be handed out
       const left = this.#drainAhead();
-      // Corrupt: the next turn finds it again. A long frame stays where it is, and hides what follows.
+      // Corrupt: the next turn finds it again. A long frame stays where it is, and hides what
+      // follows.
       if (left === Left.nothing) return true;
       if (left !== Left.more) return false;
     }
@@ -158,8 +163,8 @@ export class RingTransport implements Transport, Polled {
   }
 
   drainLast(error: SidecallError): void {
-    // What the peer has taken stays unknown: without the end of the socket somebody else may still hold
-    // its end, and read what we had published.
+    // What the peer has taken stays unknown: without the end of the socket somebody else may still
+    // hold its end, and read what we had published.
     this.#beginEnd(error);
   }
 
@@ -168,7 +173,8 @@ export class RingTransport implements Transport, Polled {
     this.publish(); // from here on it is in memory that the peer keeps
     const socket = this.#socket;
     this.destroy();
-    // A peer that has gone before has closed it already, and its last records were still to be read.
+    // A peer that has gone before has closed it already, and its last records were still to be
+    // read.
     if (!socket.closed) await new Promise<void>((resolve) => socket.once('close', resolve));
   }
 
@@ -248,7 +254,10 @@ export class RingTransport implements Transport, Polled {
     if (this.#unpublished > 0) this.publish();
   }
 
-  /** Drains the records of one turn: a batch is copied out and released before it is dispatched. Returns their bytes. */
+  /**
+   * Drains the records of one turn: a batch is copied out and released before it is dispatched.
+   * Returns their bytes.
+   */
   #receive(firstLooks: number): number {
     let looks = firstLooks;
     let bytes = 0;
@@ -291,7 +300,10 @@ export class RingTransport implements Transport, Polled {
     }
   }
 
-  /** A handler that looks ahead, on this session or another, must not lose what is behind its own frame. */
+  /**
+   * A handler that looks ahead, on this session or another, must not lose what is behind its own
+   * frame.
+   */
   #handOut(filledBytes: number, largeBytes: number): void {
     dispatching = filledBytes + (largeBytes > 0 ? wireLimits.frameHeaderMaxBytes : 0);
     try {
@@ -321,7 +333,10 @@ export class RingTransport implements Transport, Polled {
     return left;
   }
 
-  /** Resets behind the frame that is being handed out. One that was taken is found to be late in its turn. */
+  /**
+   * Resets behind the frame that is being handed out. One that was taken is found to be late in its
+   * turn.
+   */
   #offerWaiting(): void {
     const rest = this.#decoder.rest;
     if (rest !== undefined && rest.byteLength !== this.#offeredRest) {
@@ -447,11 +462,11 @@ export class RingTransport implements Transport, Polled {
     if (this.#isOver) return;
     for (let at = 0; at < bytes.byteLength; at += 1) {
       if (bytes[at] === doorbell) continue;
-      return this.#finish(protocol('byte beside the ring that is no doorbell'));
+      return this.#finish(protocol('byte on the socket of a ring that is not a doorbell'));
     }
     // Bytes first, epoch second, drain third, new announcement last: docs/design.md says why.
     if (!this.#ring.onDoorbell(bytes.byteLength)) {
-      return this.#finish(protocol('doorbell although nobody slept'));
+      return this.#finish(protocol('doorbell while this side was awake'));
     }
     // Where others have used up this turn, the poller serves it in its own.
     const begun = nowMs();
@@ -469,7 +484,10 @@ export class RingTransport implements Transport, Polled {
     if (!this.#isOver) this.#consumedPosition = this.#seenPosition;
   }
 
-  /** What was published before the end is delivered in the usual turns, nothing after it; then it is over. */
+  /**
+   * What was published before the end is delivered in the usual turns, nothing after it; then it is
+   * over.
+   */
   #beginEnd(error: SidecallError | undefined): void {
     if (this.#isOver || this.#isEnding) return;
     this.#isEnding = true;

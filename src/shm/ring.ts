@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The native ring, typed. Figures come through registers, and short frames through memory that both sides
-// know, so that a call allocates nothing.
+// The native ring, typed. Figures come through registers, and short frames through memory that both
+// sides know, so that a call allocates nothing.
 
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { noBytes } from '../base/quiet.ts';
@@ -24,8 +24,9 @@ const Register = {
 } as const;
 
 /**
- * Up to this a payload goes through the staging memory, beyond it from its own memory into the ring.
- * V8 keeps short arrays on its heap, and asking Node-API for their bytes moves them out of it.
+ * Up to this a payload goes through the staging memory, beyond it from its own memory into the
+ * ring. V8 keeps short arrays on its heap, and asking Node-API for their bytes moves them out of
+ * it.
  */
 const stagedMaxBytes = 4096;
 
@@ -50,7 +51,9 @@ export class Ring {
   readonly slab: Uint8Array;
   #isClosed = false;
 
-  /** NOTE: takes the handle over; both outboxes were accepted. @throws what duplicating `fd` throws. */
+  /**
+   * NOTE: takes the handle over; both outboxes were accepted. @throws what duplicating `fd` throws.
+   */
   constructor(
     native: NativeAddon,
     handle: number,
@@ -71,7 +74,10 @@ export class Ring {
     return this.#registers[Register.filled] as number;
   }
 
-  /** Payload of the large record that the last drain stopped at, or 0; its head follows what is filled. */
+  /**
+   * Payload of the large record that the last drain stopped at, or 0; its head follows what is
+   * filled.
+   */
   get largeBytes(): number {
     return this.#registers[Register.largeBytes] as number;
   }
@@ -86,7 +92,10 @@ export class Ring {
     return this.#registers[Register.written] as number;
   }
 
-  /** What the peer had certainly consumed. NOTE: valid right after `freeze()` of this ring, and only then. */
+  /**
+   * What the peer had certainly consumed. NOTE: valid right after `freeze()` of this ring, and only
+   * then.
+   */
   get seenPosition(): number {
     return this.#registers[Register.seen] as number;
   }
@@ -115,8 +124,8 @@ export class Ring {
   }
 
   /**
-   * Makes visible what was written, and rings where the peer sleeps. False: something is owed, a doorbell or
-   * leases that go back and found no room.
+   * Makes visible what was written, and rings where the peer sleeps. False: something is owed, a
+   * doorbell or leases that go back and found no room.
    */
   publish(): boolean {
     return this.#native.ringPublish(this.#handle) === Written.written;
@@ -127,7 +136,9 @@ export class Ring {
     return this.#native.ringDrain(this.#handle, recordsMax, looks);
   }
 
-  /** Long messages are on their way: their memory shall be used again. Once per thread is enough. */
+  /**
+   * Long messages are on their way: their memory shall be used again. Once per thread is enough.
+   */
   expectLongMessages(): void {
     this.#native.keepFreedBlocks();
   }
@@ -160,8 +171,8 @@ export class Ring {
   }
 
   /**
-   * The block frame that the drain stopped at: the slab holds its reference, then the frame. `corrupt` where
-   * the reference is a lie. The lease is ours until it is released.
+   * The block frame that the drain stopped at: the slab holds its reference, then the frame.
+   * `corrupt` where the reference is a lie. The lease is ours until it is released.
    */
   takeBlock(): number {
     return this.#native.ringTakeBlock(this.#handle);
@@ -197,7 +208,9 @@ export class Ring {
     this.#native.detach(memory);
   }
 
-  /** An array buffer over a block was collected. NOTE: also after `close()`: it holds the mapping. */
+  /**
+   * An array buffer over a block was collected. NOTE: also after `close()`: it holds the mapping.
+   */
   dropObject(isOurs: boolean): void {
     this.#native.ringDropObject(this.#handle, isOurs ? 1 : 0);
   }
@@ -215,7 +228,10 @@ export class Ring {
     return this.#native.ringHasRoom(this.#handle);
   }
 
-  /** Publishes, announces sleep, looks once more. `written`: asleep; `full`: something is to be done. */
+  /**
+   * Publishes, announces sleep, looks once more. `written`: asleep; `full`: something is to be
+   * done.
+   */
   prepareToSleep(): number {
     return this.#native.ringPrepareToSleep(this.#handle);
   }

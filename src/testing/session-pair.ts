@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/testing`: two sessions in one process, so that handlers and callers are tested without others.
+// `sidecall/testing`: two sessions in one process, so that handlers and callers are tested without
+// others.
 import type { OnEvent } from '../base/events.ts';
 import { checkLimits, type SessionLimits } from '../base/limits.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
@@ -34,8 +35,8 @@ export interface SessionPair extends AsyncDisposable {
 }
 
 /**
- * Two sessions over memory of this process. Everything is as between two processes, messages are encoded and
- * decoded, and arrive in a later turn of the event loop; `peer.origin` is `loopback`.
+ * Two sessions over memory of this process. Everything is as between two processes, messages are
+ * encoded and decoded, and arrive in a later turn of the event loop; `peer.origin` is `loopback`.
  * @throws {TypeError | RangeError} for misuse.
  */
 export function createSessionPair(options: PairOptions = {}): SessionPair {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The connecting side of a path: checks the file, connects through the directory, retries a full backlog.
+// The connecting side of a path: checks the file, connects through the directory, retries a full
+// backlog.
 
 import type { NativeAddon, NativeFileStatus } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -12,8 +13,8 @@ import { SocketDirectory, unsafe } from './socket-directory.ts';
 /** What `connect()` demands of the file and of whoever listens. */
 export interface ServerRules extends PeerRules {
   /**
-   * Exact permission bits that the socket file may have, as octal strings or numbers. Without a list
-   * nobody outside the rules may be able to write it.
+   * Exact permission bits that the socket file may have, as octal strings or numbers. Without a
+   * list nobody outside the rules may be able to write it.
    */
   readonly modes?: readonly (number | string)[] | undefined;
 }

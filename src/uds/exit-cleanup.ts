@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What must not be left on disk when the process exits in the middle of anything. A killed process
-// (or a terminated worker) leaves its socket file, whose lock is free: the next listener at that path
-// replaces it. A private directory it leaves as it is, in the temporary directory.
+// (or a terminated worker) leaves its socket file, whose lock is free: the next listener at that
+// path replaces it. A private directory it leaves as it is, in the temporary directory.
 
 const cleanups = new Set<() => void>();
 
@@ -15,7 +15,10 @@ function runAll(): void {
   }
 }
 
-/** Runs `cleanup` at `process.exit`, an uncaught exception, or the end of the loop. Returns how to stop that. */
+/**
+ * Runs `cleanup` at `process.exit`, an uncaught exception, or the end of the loop. Returns how to
+ * stop that.
+ */
 export function atExit(cleanup: () => void): () => void {
   if (cleanups.size === 0) process.on('exit', runAll);
   cleanups.add(cleanup);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory of messages that were freed, given back to the kernel in a pause behind a burst: the C library keeps it where
-// something that was allocated later lies above it.
+// Memory of messages that were freed, given back to the kernel in a pause behind a burst: the C
+// library keeps it where something that was allocated later lies above it.
 
 import { nativeState } from '../addon/load-addon.ts';
 import { setTimeout } from '../base/clock.ts';

@@ -27,7 +27,9 @@ export const HelloFlag = {
   descriptorFollows: 2,
 } as const;
 
-/** What a hello says that its sender can do; bits that a reader does not know mean nothing to it. */
+/**
+ * What a hello says that its sender can do; bits that a reader does not know mean nothing to it.
+ */
 export const HelloFeature = {
   /** It takes messages that lie in the block area of the other side's memory. */
   takesBlocks: 1,
@@ -85,7 +87,7 @@ export function decodeHello(bytes: Buffer): PeerHello & { flags: number } {
   if (bytes.readUInt32LE(0) !== helloMagic) throw violation('the magic number is not ours');
   const min = bytes.readUInt16LE(4);
   const max = bytes.readUInt16LE(6);
-  if (min === 0 || min > max) throw violation(`the version range ${min} to ${max} is none`);
+  if (min === 0 || min > max) throw violation(`${min} to ${max} is not a range of versions`);
   const flags = bytes.readUInt32LE(12);
   if (flags > HelloFlag.descriptorFollows) throw violation('unknown flags');
   const memory = decodeMemory(bytes, flags);
@@ -116,7 +118,10 @@ export function encodeAnswer(verdict: number, version: number): Buffer {
   return bytes;
 }
 
-/** `version`: the one that both sides speak; 0: there is none, which is told apart. A refusal need not name it. */
+/**
+ * `version`: the one that both sides speak; 0: there is none, which is told apart. A refusal need
+ * not name it.
+ */
 export function decodeAnswer(bytes: Buffer, version: number): number {
   if (bytes.readUInt32LE(0) !== helloMagic) throw violation('an answer without its magic number');
   const verdict = bytes.readUInt16LE(4);

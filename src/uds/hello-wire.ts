@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How the hello's bytes travel: natively before net.Socket reads, or, without the addon, over a stream.
+// How the hello's bytes travel: natively before net.Socket reads, or, without the addon, over a
+// stream.
 
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
@@ -24,7 +25,9 @@ export interface ReceivedNotes {
 /** Exact-size sends and receives, until the signal aborts. */
 export interface HelloWire {
   send(bytes: Uint8Array): Promise<void>;
-  /** With a descriptor on the first byte. A system that does not take it has sent nothing: says why. */
+  /**
+   * With a descriptor on the first byte. A system that does not take it has sent nothing: says why.
+   */
   sendWith(bytes: Uint8Array, descriptor: number): Promise<string | undefined>;
   /** Fills `into`, never a byte more. `keep`: a descriptor may come. */
   receive(into: Uint8Array, keep: boolean): Promise<ReceivedNotes>;
@@ -56,7 +59,9 @@ export class DescriptorWire implements HelloWire {
     signal.addEventListener('abort', () => this.#cancelWait?.());
   }
 
-  /** Instant since which the peer, whose turn it is, has sent nothing; now, where it is our turn. */
+  /**
+   * Instant since which the peer, whose turn it is, has sent nothing; now, where it is our turn.
+   */
   get silentSince(): number {
     return this.#waitsSince ?? nowMs();
   }

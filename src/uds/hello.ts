@@ -84,7 +84,9 @@ export async function helloAsConnecting(
   return { peer: hello, isRing: verdict === Verdict.ring, reason };
 }
 
-/** The accepting side: learns the other first, then answers. @throws as {@link helloAsConnecting}. */
+/**
+ * The accepting side: learns the other first, then answers. @throws as {@link helloAsConnecting}.
+ */
 export async function helloAsAccepting(
   wire: HelloWire,
   own: HelloLimits,
@@ -145,7 +147,10 @@ async function meetWithMemory(
 
 const dropped = 'no descriptor could be received: the limit of this process, or its kernel';
 
-/** Takes their memory and sends our acceptance, with our memory on its first byte. False: nothing was sent. */
+/**
+ * Takes their memory and sends our acceptance, with our memory on its first byte. False: nothing
+ * was sent.
+ */
 async function exchange(
   wire: HelloWire,
   memory: HelloMemory,
@@ -205,7 +210,10 @@ async function receiveAnswerWith(
   }
 }
 
-/** One, with the first byte, exactly where it was announced; or the kernel dropped it for want of room. */
+/**
+ * One, with the first byte, exactly where it was announced; or the kernel dropped it for want of
+ * room.
+ */
 function checkDescriptors(notes: ReceivedNotes, isExpected: boolean): void {
   const isSurplus = notes.descriptors > 1 || notes.isLate || notes.hasOtherControl;
   const isWrong = notes.isTruncated ? !isExpected : isExpected !== notes.descriptors > 0;

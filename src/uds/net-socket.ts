@@ -19,16 +19,16 @@ export type SocketOpener = (onBytes: (bytes: Uint8Array) => void) => OpenSocket;
 const readBytes = 256 * 1024;
 // More than a socket's queue holds by default: what the peer had sent before its end.
 const drainMaxBytes = 1024 * 1024;
-// One buffer for all sockets of the thread: libuv fills it right before the callback, and the callback
-// keeps nothing of it. So an idle session owns no read buffer at all.
+// One buffer for all sockets of the thread: libuv fills it right before the callback, and the
+// callback keeps nothing of it. So an idle session owns no read buffer at all.
 let sharedBuffer: Buffer | undefined;
 
 /**
- * Reads what the kernel holds at this moment, once no more descriptors can be sent: Node's plain reads would
- * make it close those that are still queued on this thread, and that can block. What the peer adds meanwhile carries none,
- * and is left to Node.
- * @throws {SidecallError} `PROTOCOL` for a descriptor behind the hello; an error of the system, `EMFILE` where too
- * many descriptors wait to be closed.
+ * Reads what the kernel holds at this moment, once no more descriptors can be sent: Node's plain
+ * reads would make it close those that are still queued on this thread, and that can block. What
+ * the peer adds meanwhile carries none, and is left to Node.
+ * @throws {SidecallError} `PROTOCOL` for a descriptor behind the hello; an error of the system,
+ * `EMFILE` where too many descriptors wait to be closed.
  */
 export function readQueued(native: NativeAddon, fd: number, owner: number): readonly Uint8Array[] {
   const chunks: Uint8Array[] = [];
@@ -61,7 +61,8 @@ export function descriptorOpener(
       onBytes(buffer.subarray(0, bytes));
       return true;
     };
-    // `onread` is documented for connect() and accepted by the constructor on every Node we support.
+    // `onread` is documented for connect() and accepted by the constructor on every Node we
+    // support.
     const options = { fd, readable: true, writable: true, onread: { buffer, callback } };
     const socket = new Socket(options as ConstructorParameters<typeof Socket>[0]);
     native.disownDescriptor(fd);

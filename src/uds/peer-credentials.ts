@@ -12,8 +12,8 @@ export interface KnownPeer {
 
 /**
  * Asks the kernel who is at the other end.
- * @throws {SidecallError} `CREDENTIALS_UNAVAILABLE` where any look-up fails, or whoever connected is
- * gone already.
+ * @throws {SidecallError} `CREDENTIALS_UNAVAILABLE` where any look-up fails, or whoever connected
+ * is gone already.
  */
 export function kernelPeer(
   native: NativeAddon,
@@ -35,8 +35,8 @@ export function kernelPeer(
 }
 
 /**
- * The number under which is counted what a peer makes us do: its pid; 0 for our own process; or one for all
- * processes of its uid that are not visible here.
+ * The number under which is counted what a peer makes us do: its pid; 0 for our own process; or one
+ * for all processes of its uid that are not visible here.
  */
 export function ownerOf({ pid = 0, uid = 0 }: Pick<Peer, 'pid' | 'uid'>): number {
   if (pid === process.pid) return 0;

@@ -17,8 +17,8 @@ function onEnd(watch: number): void {
 }
 
 /**
- * Calls `then` once, a moment after the process at the other end of `fd` has ended, on Linux 6.5 and newer. Returns how to
- * stop that, or undefined where it cannot be known.
+ * Calls `then` once, a moment after the process at the other end of `fd` has ended, on Linux 6.5
+ * and newer. Returns how to stop that, or undefined where it cannot be known.
  */
 export function whenPeerEnds(
   native: NativeAddon,

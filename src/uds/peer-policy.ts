@@ -7,8 +7,9 @@ import type { Peer } from '../base/peer.ts';
 import { type KnownPeer, ownUid } from './peer-credentials.ts';
 
 /**
- * Which peers are accepted: every field given must match. Where none of `uid`, `gid` and `groups` is
- * given, the peer must run under our own effective uid. Uid 65534 ("unmapped") is never accepted.
+ * Which peers are accepted: every field given must match. Where none of `uid`, `gid` and `groups`
+ * is given, the peer must run under our own effective uid. Uid 65534 ("unmapped") is never
+ * accepted.
  */
 export interface PeerRules {
   /** Effective user id, or several. */
@@ -31,7 +32,10 @@ const idMax = 0xffff_fffe;
 /** What the kernel shows for an id that has no name in our user namespace. */
 const unmappedUid = readUnmappedUid();
 
-/** @throws {TypeError} for anything that is not a policy. `others`: further options beside the rules. */
+/**
+ * @throws {TypeError} for anything that is not a policy. `others`: further options beside the
+ * rules.
+ */
 export function checkPolicy(
   what: string,
   policy: PeerPolicy | undefined,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A path without the addon: Node binds, and the permissions of directory and file are all there is. They
-// are checked by name, so whoever may write the directory can still win a race; hence the directory rule.
+// A path without the addon: Node binds, and the permissions of directory and file are all there is.
+// They are checked by name, so whoever may write the directory can still win a race; hence the
+// directory rule.
 import {
   chmodSync,
   chownSync,
@@ -68,7 +69,10 @@ export async function listenAtPlainPath(
   return { server, close };
 }
 
-/** With the instant at which it was bound: a file system may use the number of an inode again at once. */
+/**
+ * With the instant at which it was bound: a file system may use the number of an inode again at
+ * once.
+ */
 type Identity = Pick<Stats, 'dev' | 'ino' | 'mtimeMs'>;
 
 function isSame(found: Stats | undefined, { dev, ino, mtimeMs }: Identity): boolean {
@@ -78,8 +82,8 @@ function isSame(found: Stats | undefined, { dev, ino, mtimeMs }: Identity): bool
 const startMaxMs = 5_000;
 
 /**
- * Listens in a directory that only we can enter; once group and mode are final the socket gets its path. So nobody
- * connects before, and of several starters one has the path at the end.
+ * Listens in a directory that only we can enter; once group and mode are final the socket gets its
+ * path. So nobody connects before, and of several starters one has the path at the end.
  */
 async function makeAt(
   server: Server,

@@ -4,7 +4,8 @@ import { createConnection, type ListenOptions, type Server, type Socket } from '
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
 
-// macOS refuses where the backlog is full, too: a listener that is busy answers one of a few attempts.
+// macOS refuses where the backlog is full, too: a listener that is busy answers one of a few
+// attempts.
 const attemptsOf = (platform: string): number => (platform === 'darwin' ? 8 : 1);
 const attemptPauseMs = 25;
 const never = new AbortController().signal;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Hellos that wait for bytes. One poll(2) looks at all that are due. Those that have bytes go on in turns: one of each
-// process, then the next of each, so that a thousand connections of one process do not delay the single one of another.
+// Hellos that wait for bytes. One poll(2) looks at all that are due. Those that have bytes go on in
+// turns: one of each process, then the next of each, so that a thousand connections of one process
+// do not delay the single one of another.
 
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { clearTimeout, nowMs, setImmediate, setTimeout } from '../base/clock.ts';
@@ -10,12 +11,16 @@ import { Fifo } from '../base/fifo.ts';
 const immediateMs = 2;
 const firstDelayMs = 1;
 const lastDelayMs = 32;
-// Stalls that end in one turn of the loop, by its length. What follows takes about 0.1 ms, so that hellos
-// take less than half of the loop's time, and a loop that is slow for another reason lets no hello be late.
+// Stalls that end in one turn of the loop, by its length. What follows takes about 0.1 ms, so that
+// hellos take less than half of the loop's time, and a loop that is slow for another reason lets no
+// hello be late.
 const endsPerMs = 2;
 const endsMax = 256;
 
-/** How often a hello is looked at: less often the longer its sender takes, also where it sends a byte now and then. */
+/**
+ * How often a hello is looked at: less often the longer its sender takes, also where it sends a
+ * byte now and then.
+ */
 export interface Pace {
   /** Instant at which the receive began. */
   readonly since: number;

@@ -9,7 +9,9 @@ import { ownUid } from './peer-credentials.ts';
 
 const groupOrOthersWrite = 0o022;
 
-/** Bytes of a socket path: 107 on Linux, 103 on macOS. Longer ones are cut silently by older Nodes. */
+/**
+ * Bytes of a socket path: 107 on Linux, 103 on macOS. Longer ones are cut silently by older Nodes.
+ */
 export const socketPathMaxBytes = process.platform === 'darwin' ? 103 : 107;
 
 /** @throws {SidecallError} `PATH_TOO_LONG` with the path, its bytes and the limit. */
@@ -70,7 +72,8 @@ export class SocketDirectory {
   }
 
   /**
-   * Looks at the entry and works on it, held so that nobody can put another in its place (Linux; elsewhere by its name).
+   * Looks at the entry and works on it, held so that nobody can put another in its place (Linux;
+   * elsewhere by its name).
    * @throws what `work` throws, and the system's error where there is no entry.
    */
   withEntry<T>(work: (entry: SocketEntry) => T): T {

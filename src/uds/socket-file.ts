@@ -19,7 +19,9 @@ export interface BindOptions {
 const privateMode = 0o600;
 const lockRounds = 16;
 
-/** A bound path with its lock. The descriptor that listens is given away; path and lock stay here. */
+/**
+ * A bound path with its lock. The descriptor that listens is given away; path and lock stay here.
+ */
 export class BoundPath {
   readonly directory: SocketDirectory;
   readonly #native: NativeAddon;
@@ -71,7 +73,10 @@ export class BoundPath {
     this.#dropLock();
   }
 
-  /** Whoever removes a lock file holds its lock; whoever gets a lock looks whether the file is still it. */
+  /**
+   * Whoever removes a lock file holds its lock; whoever gets a lock looks whether the file is still
+   * it.
+   */
   #takeLock(): number {
     const native = this.#native;
     for (let round = 0; round < lockRounds; round += 1) {
@@ -153,7 +158,8 @@ export class BoundPath {
     }
     try {
       directory.withEntry((entry) => this.#adopt(entry));
-      // Accepted sockets inherit it: nobody, let in or not, can leave us a descriptor whose close blocks.
+      // Accepted sockets inherit it: nobody, let in or not, can leave us a descriptor whose close
+      // blocks.
       native.refuseDescriptors(fd);
       native.listenOn(fd, backlog);
       return fd;
@@ -164,7 +170,10 @@ export class BoundPath {
     }
   }
 
-  /** Gives the socket that was just made its group and mode. Whatever else is there now is left alone. */
+  /**
+   * Gives the socket that was just made its group and mode. Whatever else is there now is left
+   * alone.
+   */
   #adopt({ status: made, held }: SocketEntry): void {
     const { directory } = this;
     const { mode, gid } = this.#options;

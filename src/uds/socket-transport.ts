@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Transport over a net.Socket: frames of one turn leave in one write, whole frames come out of reads. What a read has
-// beyond the share of one turn waits, and reading with it.
+// Transport over a net.Socket: frames of one turn leave in one write, whole frames come out of
+// reads. What a read has beyond the share of one turn waits, and reading with it.
 
 import type { Socket } from 'node:net';
 import { nextTick, nowMs } from '../base/clock.ts';
@@ -17,9 +17,9 @@ import type { OpenSocket, SocketOpener } from './net-socket.ts';
 const lengthBytes = 4;
 const slabBytes = 128 * 1024;
 const sparesMax = 8;
-// A batch need not wait for the end of its turn: the first frames leave early, so that the peer works while
-// we go on, and each further batch of the turn is twice as long. With 16 calls of 1 kB under way this made
-// 290,000 calls a second of 152,000, with 64 small ones 515,000 of 290,000.
+// A batch need not wait for the end of its turn: the first frames leave early, so that the peer
+// works while we go on, and each further batch of the turn is twice as long. With 16 calls of 1 kB
+// under way this made 290,000 calls a second of 152,000, with 64 small ones 515,000 of 290,000.
 const earlyBytes = 4096;
 const earlyFrames = 4;
 // Between two looks at the clock: handlers may take long.
@@ -247,7 +247,10 @@ export class SocketTransport implements Transport, Polled {
     this.#end(false);
   }
 
-  /** The peer sends no more, and has said so, or was cut off. What it had sent is handed out first, in the usual turns. */
+  /**
+   * The peer sends no more, and has said so, or was cut off. What it had sent is handed out first,
+   * in the usual turns.
+   */
   #end(isSaid: boolean): void {
     this.#isEnding = true;
     this.#isEndSaid ||= isSaid;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A starting place lets one process at a time bind a socket in a directory, without the addon and its
-// locks. Each process makes a directory of its own beside the path, with a socket in it that it listens
-// on. The kernel ends that socket with its process, so a dead process holds no place. Of two processes
-// that see each other's directory, the one whose name sorts first goes on; a later process always sees
-// an earlier one.
+// A starting place lets one process at a time bind a socket in a directory, without the addon and
+// its locks. Each process makes a directory of its own beside the path, with a socket in it that it
+// listens on. The kernel ends that socket with its process, so a dead process holds no place. Of
+// two processes that see each other's directory, the one whose name sorts first goes on; a later
+// process always sees an earlier one.
 import {
   chmodSync,
   closeSync,
@@ -56,7 +56,8 @@ export class StartingPlace {
   }
 
   /**
-   * Stalls for its turn. `isTaken` is asked in between: waiting for a path that has its listener is in vain.
+   * Stalls for its turn. `isTaken` is asked in between: waiting for a path that has its listener is
+   * in vain.
    * @throws {SidecallError} `PATH_IN_USE`, `PATH_TOO_LONG`, `SYSTEM`.
    */
   static async take(
@@ -77,7 +78,10 @@ export class StartingPlace {
     }
   }
 
-  /** Where the socket is made: reached by its path, or, where that is too long, by an open directory. */
+  /**
+   * Where the socket is made: reached by its path, or, where that is too long, by an open
+   * directory.
+   */
   get socketPath(): string {
     return this.#reach(this.#name, socketName);
   }
@@ -87,7 +91,10 @@ export class StartingPlace {
     return join(this.#parent, this.#name, socketName);
   }
 
-  /** Lets the next one go. What is in the directory of ours is removed, and nothing else: others may have swapped it. */
+  /**
+   * Lets the next one go. What is in the directory of ours is removed, and nothing else: others may
+   * have swapped it.
+   */
   leave(): void {
     this.#lock.close();
     removeAll(join(this.#parent, this.#name));
@@ -143,7 +150,10 @@ function isStarters(directory: string): boolean {
   return status?.isDirectory() === true && status.uid === ownUid() && (status.mode & 0o077) === 0;
 }
 
-/** A starter that was killed leaves its directory. One that is about to listen looks the same for a moment. */
+/**
+ * A starter that was killed leaves its directory. One that is about to listen looks the same for a
+ * moment.
+ */
 function removeLeftBehind(directory: string): void {
   const status = lstatSync(directory, { throwIfNoEntry: false });
   if (status === undefined || Date.now() - status.mtimeMs < leftBehindAfterMs) return;

@@ -112,7 +112,8 @@ export class ListeningPath {
     try {
       fd = this.#native.duplicate(descriptorOf(socket));
     } catch (cause) {
-      // The duplicate is also the probe: with the last descriptor gone, Node drops connections silently.
+      // The duplicate is also the probe: with the last descriptor gone, Node drops connections
+      // silently.
       socket.destroy();
       return this.#owner.onDescriptorsExhausted(cause);
     }
@@ -121,7 +122,10 @@ export class ListeningPath {
     this.#acceptMore(listening);
   }
 
-  /** Node accepts one for each turn of the loop: whoever connects behind a crowd would wait for as many turns. */
+  /**
+   * Node accepts one for each turn of the loop: whoever connects behind a crowd would wait for as
+   * many turns.
+   */
   #acceptMore(listening: number): void {
     const begun = nowMs();
     try {

@@ -5,6 +5,6 @@ import { protocol } from './frame-header.ts';
 
 /** The text that `bytes` hold. @throws {SidecallError} `PROTOCOL` for bytes that are no UTF-8. */
 export function endText(bytes: Uint8Array): string {
-  if (!isUtf8(bytes)) throw protocol('end whose text is no UTF-8');
+  if (!isUtf8(bytes)) throw protocol('end frame whose text is not UTF-8');
   return Buffer.from(bytes).toString('utf8');
 }

@@ -36,7 +36,9 @@ export class FrameDecoder {
     this.#isStopped = isStopped;
   }
 
-  /** While a frame is handed out: what follows it in the same chunk. Whole frames, if the chunk is. */
+  /**
+   * While a frame is handed out: what follows it in the same chunk. Whole frames, if the chunk is.
+   */
   get rest(): Uint8Array | undefined {
     return this.#chunk?.subarray(this.#next);
   }
@@ -48,7 +50,8 @@ export class FrameDecoder {
 
   /**
    * Returns how many bytes it took before it was stopped.
-   * @throws {SidecallError} `PROTOCOL` or `FRAME_TOO_LARGE`; then the decoder is not to be used again.
+   * @throws {SidecallError} `PROTOCOL` or `FRAME_TOO_LARGE`; then the decoder is not to be used
+   * again.
    */
   push(chunk: Uint8Array): number {
     let at = 0;
@@ -127,7 +130,8 @@ export class FrameDecoder {
     const header = this.#head.subarray(lengthBytes, lengthBytes + size);
     this.#payload = undefined;
     this.#headFilled = 0;
-    // An idle session keeps no large buffer; the view in `payload` lives on until it was handed out.
+    // An idle session keeps no large buffer; the view in `payload` lives on until it was handed
+    // out.
     if (this.#scratch !== undefined && this.#scratch.byteLength > 8192) this.#scratch = undefined;
     this.#sink.onFrame(header, payload);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The headers of frames: the types, their flags and fields, and the bytes of each. docs/protocol.md draws them.
+// The headers of frames: the types, their flags and fields, and the bytes of each. docs/protocol.md
+// draws them.
 
 import { SidecallError } from '../base/errors.ts';
 import { wireLimits } from '../base/wire-limits.ts';
@@ -28,7 +29,10 @@ export const FrameFlag = {
   end: 2,
   /** A message of a stream: it counts in the stream's window and in that of all streams. */
   streamed: 4,
-  /** A message of a stream that counts in the stream's window only: the window of all streams is used up. */
+  /**
+   * A message of a stream that counts in the stream's window only: the window of all streams is
+   * used up.
+   */
   beyond: 8,
 } as const;
 
@@ -100,7 +104,9 @@ export function writeU32(bytes: Uint8Array, at: number, value: number): void {
   bytes[at + 3] = value >>> 24;
 }
 
-/** Writes headers into one buffer that it keeps: a transport copies them before `trySend` returns. */
+/**
+ * Writes headers into one buffer that it keeps: a transport copies them before `trySend` returns.
+ */
 export class HeaderWriter {
   readonly #bytes = new Uint8Array(wireLimits.frameHeaderMaxBytes);
   readonly #views = headerBytesOf.map((size) => this.#bytes.subarray(0, size));
@@ -204,7 +210,10 @@ export class HeaderWriter {
   }
 }
 
-/** A header taken apart. The fields behind the first four belong to the types that they name; in others they mean nothing. */
+/**
+ * A header taken apart. The fields behind the first four belong to the types that they name; in
+ * others they mean nothing.
+ */
 export interface Header {
   type: number;
   flags: number;
@@ -259,8 +268,8 @@ export function emptyHeader(): Header {
 
 /**
  * Takes a header apart into `into`, which the caller keeps: no object per frame.
- * @throws {SidecallError} `PROTOCOL` for an unknown type, wrong size, unknown flags, or a field that
- * must be zero and is not.
+ * @throws {SidecallError} `PROTOCOL` for an unknown type, wrong size, unknown flags, or a field
+ * that must be zero and is not.
  */
 export function readHeader(bytes: Uint8Array, into: Header): void {
   const type = bytes[0] as number;
@@ -319,7 +328,7 @@ function checkFlags(type: number, flags: number): void {
 
 function checkCredit({ generation, slot, flags }: Header): void {
   if (generation !== 0 || (slot < sessionWindows && flags === 0)) return;
-  throw protocol('credit for no window');
+  throw protocol('credit for an unknown window');
 }
 
 /** Frames of the session have no generation; goaway and clock have no number either. */
@@ -331,10 +340,11 @@ function checkOfNoStream({ type, generation, slot }: Header): void {
 
 /** @throws {SidecallError} `PROTOCOL` for a payload behind a frame that has none. */
 export function checkPayload(type: number, payloadBytes: number): void {
-  if (type >= FrameType.reset && payloadBytes > 0) throw protocol('payload behind a frame of none');
+  if (type >= FrameType.reset && payloadBytes > 0)
+    throw protocol('payload behind a frame that has none');
 }
 
 /** The answer to a peer that breaks the rules. */
 export function protocol(what: string): SidecallError {
-  return new SidecallError('ERR_SIDECALL_PROTOCOL', `the peer sent a ${what}`);
+  return new SidecallError('ERR_SIDECALL_PROTOCOL', `the peer broke the protocol: ${what}`);
 }

@@ -13,7 +13,8 @@ const noEntries: Metadata = Object.freeze(Object.create(null) as Metadata);
 
 /**
  * Bytes of `metadata`.
- * @throws {TypeError} for what is no plain object, a key that is not lower case ASCII, or a value of the wrong type.
+ * @throws {TypeError} for what is no plain object, a key that is not lower case ASCII, or a value
+ * of the wrong type.
  * @throws {SidecallError} `MESSAGE_TOO_LARGE` above `maxBytes` or 64 entries.
  */
 export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number): Uint8Array {
@@ -66,7 +67,7 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
     if (key in metadata) throw broken('a key twice');
     const value = take(take(4).readUInt32LE(0));
     const isText = !key.endsWith('-bin');
-    if (isText && !isUtf8(value)) throw broken('a value that is no UTF-8');
+    if (isText && !isUtf8(value)) throw broken('a value that is not UTF-8');
     metadata[key] = isText ? value.toString('utf8') : new Uint8Array(value);
   }
   return metadata;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The poller looks at the rings of this thread while they are awake, and at the sockets that have
-// more than they may hand out in one turn, once per turn of the event loop. A ring that sleeps is not
-// in here and costs nothing. If a turn has no time for all, processes take turns, so that a thousand
-// busy sessions of one do not hold up the single one of another.
+// more than they may hand out in one turn, once per turn of the event loop. A ring that sleeps is
+// not in here and costs nothing. If a turn has no time for all, processes take turns, so that a
+// thousand busy sessions of one do not hold up the single one of another.
 
 import { nowMs, setImmediate } from '../base/clock.ts';
 import { tuning } from '../base/tuning.ts';
@@ -13,20 +13,23 @@ export interface Polled {
   readonly owner: number;
   /** The poller's own note: it is looked at. */
   isAwake: boolean;
-  /** Takes what is there and sends what waits. Never throws. `isAlone`: no other ring is looked at. */
+  /**
+   * Takes what is there and sends what waits. Never throws. `isAlone`: no other ring is looked at.
+   */
   serve(isAlone: boolean): void;
   /** After all were served: may it sleep, and does it? `now`: `performance.now()`. Never throws. */
   rest(now: number): boolean;
 }
 
 const awake: Polled[] = [];
-// The rings of the present turn: serving one may end another. The array is kept, so that a turn allocates nothing.
+// The rings of the present turn: serving one may end another. The array is kept, so that a turn
+// allocates nothing.
 const serving: Polled[] = [];
 let first = 0;
 /** The last turn had no time for all. */
 let isBehind = false;
-// Rounds of a turn: the first ring of each owner, then the second of each; and the number of rings that an owner
-// has in them. Both are kept for the same reason.
+// Rounds of a turn: the first ring of each owner, then the second of each; and the number of rings
+// that an owner has in them. Both are kept for the same reason.
 const rounds: Polled[][] = [];
 const roundsOf = new Map<number, number>();
 let isScheduled = false;
@@ -85,7 +88,10 @@ function turn(): void {
   }
 }
 
-/** Orders those that are awake: from `first` on the first of each owner, then the second of each, and so on. */
+/**
+ * Orders those that are awake: from `first` on the first of each owner, then the second of each,
+ * and so on.
+ */
 function inRounds(): void {
   const count = awake.length;
   roundsOf.clear();

@@ -23,7 +23,10 @@ export interface LentBytes {
   whenReleased(then: () => void): void;
 }
 
-/** A whole message that lies in the peer's memory, before anybody has looked at it. One of the three, once. */
+/**
+ * A whole message that lies in the peer's memory, before anybody has looked at it. One of the
+ * three, once.
+ */
 export interface ArrivedBlock {
   readonly byteLength: number;
   /** A copy, of exactly its length; the peer may then use the memory again. */
@@ -46,11 +49,14 @@ export interface Transport {
    * returns; a string goes out as UTF-8. `bulk`: one piece of a message that spans several frames.
    */
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean;
-  /** Memory for a message that the peer can read where it lies; undefined: ordinary memory has to do. */
+  /**
+   * Memory for a message that the peer can read where it lies; undefined: ordinary memory has to
+   * do.
+   */
   allocate?(bytes: number): OwnBlock | undefined;
   /**
-   * As `trySend`, for a frame whose message is a block, sealed. `prefix` goes between header and message.
-   * NOTE: only for blocks of `allocate`, and a prefix of at most `blockPrefixMaxBytes`.
+   * As `trySend`, for a frame whose message is a block, sealed. `prefix` goes between header and
+   * message. NOTE: only for blocks of `allocate`, and a prefix of at most `blockPrefixMaxBytes`.
    */
   trySendBlock?(header: Uint8Array, prefix: Uint8Array, block: OwnBlock): boolean;
   /** Blocks of ours in use, and leases of the peer's blocks that we hold. */
@@ -59,11 +65,14 @@ export interface Transport {
   readonly sentPosition: number;
   /** What the peer has certainly taken, on the scale of `sentPosition`; undefined: cannot know. */
   readonly consumedPosition: number | undefined;
-  /** The peer's process is known to be gone: hands out what it had sent before, then ends with `error`. */
+  /**
+   * The peer's process is known to be gone: hands out what it had sent before, then ends with
+   * `error`.
+   */
   drainLast?(error: SidecallError): void;
   /**
-   * Looks, in the middle of a handler, for frames that have arrived since, and offers the resets among them
-   * to `takeAhead`; all others wait their turn. False: it cannot know of all of them.
+   * Looks, in the middle of a handler, for frames that have arrived since, and offers the resets
+   * among them to `takeAhead`; all others wait their turn. False: it cannot know of all of them.
    */
   lookAhead?(): boolean;
   /** Resolves when everything sent was handed over and the transport is closed. */
@@ -77,8 +86,8 @@ export interface Transport {
 /** The session's side of the seam. */
 export interface FrameReceiver {
   /**
-   * Views, dead when it returns; `payload` may be what `placeFor` gave. `block`: the message of the frame, of
-   * which `payload` then holds nothing; one that nobody took is dropped.
+   * Views, dead when it returns; `payload` may be what `placeFor` gave. `block`: the message of the
+   * frame, of which `payload` then holds nothing; one that nobody took is dropped.
    */
   onFrame(header: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void;
   /** Final place of a payload that arrives in pieces; undefined: the transport's own memory. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The time that arriving frames of all sessions of this thread may take of one turn of the event loop:
-// `tuning.pollTurnMaxMs`. Frames beyond it wait for the poller, which serves sessions in turns.
+// The time that arriving frames of all sessions of this thread may take of one turn of the event
+// loop: `tuning.pollTurnMaxMs`. Frames beyond it wait for the poller, which serves sessions in
+// turns.
 
 import { setImmediate } from '../base/clock.ts';
 import { tuning } from '../base/tuning.ts';

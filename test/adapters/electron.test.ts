@@ -1,4 +1,5 @@
-// sidecall/electron under a stub of Electron's main process: main and page run their own code, the ports are real.
+// sidecall/electron under a stub of Electron's main process: main and page run their own code, the
+// ports are real.
 import { describe, expect, it } from 'vitest';
 import {
   type ExposeOptions,

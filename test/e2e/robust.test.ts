@@ -215,8 +215,8 @@ describe('a listener among peers with bad manners', () => {
     expect(countDescriptors()).toBeLessThanOrEqual(before.ownDescriptors);
     await until(() => countDescriptors(pid) <= before.descriptors);
     expect((await usedBytes()) - before.own).toBeLessThan(8 * MiB);
-    // The listener's resident memory: 5 to 6 MiB more were seen, and up to 18 between two collections of garbage.
-    // What is lost is still there after the next ones.
+    // The listener's resident memory: 5 to 6 MiB more were seen, and up to 18 between two
+    // collections of garbage. What is lost is still there after the next ones.
     const more = (): number => residentBytes(pid) - before.listenerRss;
     for (let round = 0; round < 5 && more() >= 16 * MiB; round += 1) await cycle(800);
     expect(more()).toBeLessThan(16 * MiB);

@@ -79,7 +79,8 @@ describe.each(['ring', 'socket'] as const)('streams of a helper over the %s', (l
   it('a deadline is seen by a busy handler on every lane', async () => {
     await using helper = await start(lane);
     const flow = helper.client(Flow);
-    // The handler answers when it sees the deadline: on a busy machine its answer may be here first.
+    // The handler answers when it sees the deadline: on a busy machine its answer may be here
+    // first.
     const outcome = await flow.busy({ ms: 3000 }, { timeoutMs: 500 }).catch((error) => error);
     if (outcome instanceof Error) {
       expect(outcome).toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
@@ -133,7 +134,8 @@ describe.each(['ring', 'socket'] as const)('streams of a helper over the %s', (l
   it('empty messages without end are bounded, too', async () => {
     await using helper = await start(lane);
     const flow = helper.client(Flow);
-    // What compiled code and buffers that are kept for the next write take is not what this is about.
+    // What compiled code and buffers that are kept for the next write take is not what this is
+    // about.
     expect(await collect(flow.drip({ messages: 10_000, bytes: 0 }))).toHaveLength(10_000);
     const stalled = flow.drip({ messages: 100_000_000, bytes: 0 });
     await sleep(200);

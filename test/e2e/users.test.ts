@@ -293,7 +293,8 @@ describe('another user', () => {
     using directory = openDirectory();
     const path = directory.file('s');
     const options = { path, mode: '0666', authorize: { uid: [65_534, owner] } };
-    // The listener lives in a namespace that maps root alone, so every other user is unmapped to it.
+    // The listener lives in a namespace that maps root alone, so every other user is unmapped to
+    // it.
     await using listener = startProgram(
       'listener.mjs',
       ['-Ur', process.execPath, programPath('listener.mjs'), JSON.stringify(options)],
@@ -335,7 +336,8 @@ describe('another user', () => {
   });
 
   it('a helper runs under another uid and still knows its parent; expect narrows it', async () => {
-    // The program drops by itself once its code is loaded: the checkout may be unreadable to others.
+    // The program drops by itself once its code is loaded: the checkout may be unreadable to
+    // others.
     const helper = await spawnHelper(process.execPath, [
       programPath('dropped-helper.mjs'),
       String(alice),

@@ -1,4 +1,5 @@
-// What a handler returned is delivered, however much of it there is; which handlers start decides about memory.
+// What a handler returned is delivered, however much of it there is; which handlers start decides
+// about memory.
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { clientStream, service, unary } from '../../src/rpc/contract/service.ts';

@@ -1,4 +1,5 @@
-// What the windows allow is taken, in whatever order the lane brings it; and what must get through gets through.
+// What the windows allow is taken, in whatever order the lane brings it; and what must get through
+// gets through.
 import { describe, expect, it } from 'vitest';
 import type { Channel } from '../../src/rpc/channels/channel.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
@@ -21,7 +22,8 @@ describe.each(lanes)('credit over the $lane', ({ openPair }) => {
         ours.push(pair.near.openChannel(bytes, { name: 'c' }));
         theirs.push((await accepted.next()).value);
       }
-      // Seventy channels that nobody reads yet leave room for the short messages, and for one byte more.
+      // Seventy channels that nobody reads yet leave room for the short messages, and for one byte
+      // more.
       let left = pair.near.stats().windows.streams.left - count * 16_064 - 1;
       for (let at = 0; left > 200; at += 1) {
         const length = Math.min(60_000, left - 64);

@@ -1,4 +1,5 @@
-// JSON-RPC between processes: an answer behind any number of notifications arrives, as it does over standard output.
+// JSON-RPC between processes: an answer behind any number of notifications arrives, as it does over
+// standard output.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';

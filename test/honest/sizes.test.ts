@@ -1,4 +1,5 @@
-// Numbers at which streams and byte streams once stopped, with the limits that a session has by default.
+// Numbers at which streams and byte streams once stopped, with the limits that a session has by
+// default.
 import { describe, expect, it } from 'vitest';
 import { serverStream, service } from '../../src/rpc/contract/service.ts';
 import { lanes } from '../support/pairs.ts';

@@ -1,4 +1,5 @@
-// No rejection that nobody awaits ends the process: every method that gives a promise, called where it fails.
+// No rejection that nobody awaits ends the process: every method that gives a promise, called where
+// it fails.
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';

@@ -1,4 +1,5 @@
-// Paths: what somebody puts in the place of a socket is left alone, and every path that fits works from both sides.
+// Paths: what somebody puts in the place of a socket is left alone, and every path that fits works
+// from both sides.
 import { once } from 'node:events';
 import {
   chmodSync,

@@ -401,7 +401,8 @@ describe.each(lanes)("byte streams over the '$lane'", ({ openPair }) => {
   it('a terminal at the other end', async () => {
     await using pair = await openPair();
     const [near, far] = await openDuplex(pair);
-    // script(1) runs its command on a terminal of its own: what is typed is echoed, and cat says it again.
+    // script(1) runs its command on a terminal of its own: what is typed is echoed, and cat says it
+    // again.
     const terminal = spawn('script', ['-qfec', 'cat', '/dev/null'], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });

@@ -115,7 +115,10 @@ function head(count: number, textBytes: number, lengths: number[], rest: string)
   return Buffer.concat([start, Buffer.from(rest)]);
 }
 
-/** The codec that docs/protobuf.md shows: everything that structured clone carries, between Node processes. */
+/**
+ * The codec that docs/protobuf.md shows: everything that structured clone carries, between Node
+ * processes.
+ */
 const cloned: Codec<unknown> = {
   name: 'v8',
   encode: (value) => serialize(value),

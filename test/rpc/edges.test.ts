@@ -378,8 +378,8 @@ describe('edges that only frames show', () => {
     const flags = FrameFlag.fromOpener | FrameFlag.streamed;
     peer.open({ kind: 4, slot: 0 });
     await turns(3);
-    // The one handler that may run never settles, though its call was ended for a message that is no JSON: each further
-    // call is refused.
+    // The one handler that may run never settles, though its call was ended for a message that is
+    // no JSON: each further call is refused.
     peer.send(peer.write.message(flags, 0, 1, 1), '{');
     await until(() => peer.heard.some(({ type }) => type === FrameType.end));
     const message = new Uint8Array(4000);

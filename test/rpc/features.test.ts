@@ -1,5 +1,5 @@
-// What goes around calls: interceptors, contexts, deadlines that are inherited, cancels in the middle,
-// health, introspection, retry, adapters.
+// What goes around calls: interceptors, contexts, deadlines that are inherited, cancels in the
+// middle, health, introspection, retry, adapters.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Readable } from 'node:stream';
@@ -221,7 +221,8 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
     const others = Array.from({ length: 50 }, (_, a) => desk.add({ a, b: 1 }));
     expect(await cancelled).toBe('enough');
     expect(await Promise.all(others)).toEqual(others.map((_, a) => ({ sum: a + 1 })));
-    // Both ends are in one turn here, and a ring publishes at its end: test/e2e/helper.test.ts has two processes.
+    // Both ends are in one turn here, and a ring publishes at its end: test/e2e/helper.test.ts has
+    // two processes.
     const wanted = { loopback: [false, true, true], socket: [undefined, undefined, false] };
     expect(answers).toEqual(wanted[lane as keyof typeof wanted] ?? [false, false, false]);
   });

@@ -217,7 +217,8 @@ describe('a peer that does not read', () => {
     peer.announce('Desk.same');
     for (let slot = 0; slot < 2000; slot += 1) peer.open({ slot });
     await until(() => started >= 16 && peer.session.stats().handlers.running === 0);
-    // Sixteen of a method of which nothing is known, and as many while the first of them had not answered.
+    // Sixteen of a method of which nothing is known, and as many while the first of them had not
+    // answered.
     const before = started;
     expect(before).toBeLessThan(64 + 16);
     expect(peer.session.stats().queuedBytes).toBeLessThan(before * 1_100_000);

@@ -1,6 +1,6 @@
-// Random honest programs on both sides of a session. Whatever they do: everything settles, nothing is refused, lost or cut off, and
-// when nothing is open every counter is back where it began. A run prints its seed; SIDECALL_SEED=… replays it,
-// SIDECALL_HONEST_SECONDS sets how long it lasts.
+// Random honest programs on both sides of a session. Whatever they do: everything settles, nothing
+// is refused, lost or cut off, and when nothing is open every counter is back where it began. A run
+// prints its seed; SIDECALL_SEED=… replays it, SIDECALL_HONEST_SECONDS sets how long it lasts.
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { checkLimits, type SessionLimits } from '../../src/base/limits.ts';
@@ -54,7 +54,10 @@ function isAtRest(session: Session): boolean {
   return [...counts, ...held, ...Object.values(waits)].every((count) => count === 0);
 }
 
-/** Credit comes back: what the other side owes is less than a quarter of a window, until it is granted. */
+/**
+ * Credit comes back: what the other side owes is less than a quarter of a window, until it is
+ * granted.
+ */
 function hasCredit(session: Session, limits: Partial<SessionLimits>): boolean {
   const { sessionWindowBytes, streamWindowBytes } = checkLimits(limits);
   return Object.entries(session.stats().windows).every(([name, { left }]) => {

@@ -217,7 +217,7 @@ const attacks: readonly Attack[] = [
     },
   },
   {
-    attack: 'a call of an unknown kind',
+    attack: 'a open frame of an unknown kind of call',
     run: ({ announce, open }) => {
       announce('Desk.same');
       open({ kind: 9 });
@@ -445,7 +445,8 @@ describe('a hostile peer', () => {
     peer.session.serve(Desk, deskHandlers({ log: () => gate.promise }));
     peer.announce('Desk.log');
     const line = JSON.stringify('x'.repeat(1000));
-    // 16,384 bytes of window for notifications, 1,066 for each: the sixteenth goes beyond, the next may not.
+    // 16,384 bytes of window for notifications, 1,066 for each: the sixteenth goes beyond, the next
+    // may not.
     for (let slot = 0; slot < 16; slot += 1) peer.open({ kind: 2, slot }, line);
     await turns(5);
     expect(peer.session.state).toBe('open');

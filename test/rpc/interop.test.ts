@@ -1,5 +1,5 @@
-// The cases of gRPC's interop suite that apply (grpc/doc/interop-test-descriptions.md), by their names, and
-// some that it lists as to be done.
+// The cases of gRPC's interop suite that apply (grpc/doc/interop-test-descriptions.md), by their
+// names, and some that it lists as to be done.
 import { describe, expect, it } from 'vitest';
 import { RpcError } from '../../src/base/errors.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
@@ -292,7 +292,8 @@ describe.each(lanes)("interop over the '$lane'", ({ openPair }) => {
     })();
     await until(() => sent > 4);
     await new Promise((resolve) => setTimeout(resolve, 50));
-    // Nobody reads: about three windows' worth of 20 kB messages are under way, one per half and hand.
+    // Nobody reads: about three windows' worth of 20 kB messages are under way, one per half and
+    // hand.
     expect(sent).toBeLessThan(14);
     expect(taken).toBeLessThan(8);
     expect(await collect(call)).toHaveLength(200);

@@ -50,8 +50,8 @@ const grounds: Ground[] = [
 const sizes = [1, 64, 4095, 4096, 4097, 65_536, 65_537, 300_001, MiB];
 
 /**
- * What a promise rejects with. An error whose stack nobody has read keeps the objects that it went through,
- * and the test runner keeps what `expect().rejects` has seen.
+ * What a promise rejects with. An error whose stack nobody has read keeps the objects that it went
+ * through, and the test runner keeps what `expect().rejects` has seen.
  */
 async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   try {

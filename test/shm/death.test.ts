@@ -1,4 +1,5 @@
-// SIGKILL of either side under load: nothing is left, every promise settles. Times are printed, not judged.
+// SIGKILL of either side under load: nothing is left, every promise settles. Times are printed, not
+// judged.
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { requireNative } from '../../src/addon/load-addon.ts';

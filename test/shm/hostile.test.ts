@@ -112,7 +112,8 @@ describe('a ring that lies', () => {
     console.log(
       `endless: ${written} records taken beside ${calls} calls; loop delay p99 ${(delays.percentile(99) / 1e6).toFixed(1)} ms`,
     );
-    // Each call has a millisecond's pause of its own: a loop that was held would have made a handful.
+    // Each call has a millisecond's pause of its own: a loop that was held would have made a
+    // handful.
     expect(calls).toBeGreaterThan(50);
     expect(written).toBeGreaterThan(1000);
   });

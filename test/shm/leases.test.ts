@@ -1,4 +1,5 @@
-// What shared memory makes of leases: who holds which block, what a peer can do with it, and when it goes.
+// What shared memory makes of leases: who holds which block, what a peer can do with it, and when
+// it goes.
 
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// The transport over a ring that does as it is told: what the native one does only when the kernel is out of memory.
+// The transport over a ring that does as it is told: what the native one does only when the kernel
+// is out of memory.
 
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,5 @@
-// Protocols of other people, further into their specifications: the same for sockets and for byte streams.
+// Protocols of other people, further into their specifications: the same for sockets and for byte
+// streams.
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';

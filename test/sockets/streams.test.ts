@@ -1,4 +1,5 @@
-// What programs expect of a pair of sockets, asked of sockets and of byte streams of a session alike.
+// What programs expect of a pair of sockets, asked of sockets and of byte streams of a session
+// alike.
 import { createHash, randomBytes } from 'node:crypto';
 import { addAbortSignal, type Duplex, PassThrough } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';

@@ -1,5 +1,6 @@
-// The example for Electron with its page in a real Chromium: main's code and the helpers run here, the page and the preload
-// script there; between them, in place of Electron, the developer protocol carries what ports and IPC carry.
+// The example for Electron with its page in a real Chromium: main's code and the helpers run here,
+// the page and the preload script there; between them, in place of Electron, the developer protocol
+// carries what ports and IPC carry.
 import { execFileSync } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import {

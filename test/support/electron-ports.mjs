@@ -1,4 +1,5 @@
-// Electron's ports of the main process, over those of Node, whose structured clone is V8's, as Electron's is.
+// Electron's ports of the main process, over those of Node, whose structured clone is V8's, as
+// Electron's is.
 import { EventEmitter } from 'node:events';
 import { MessageChannel as NodeChannel } from 'node:worker_threads';
 

@@ -76,7 +76,10 @@ export class StubPage {
     new Function('require', 'window', source)(() => electron, this.window);
   }
 
-  /** What events of this window have as their source. A module that takes `globalThis` for its window sees that. */
+  /**
+   * What events of this window have as their source. A module that takes `globalThis` for its
+   * window sees that.
+   */
   source: unknown = globalThis;
 
   /** Runs code of the page: `globalThis` is its window meanwhile. */

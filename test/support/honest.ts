@@ -1,4 +1,5 @@
-// Honest programs, made at random: what two processes that wish each other well may do to one session.
+// Honest programs, made at random: what two processes that wish each other well may do to one
+// session.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SidecallError } from '../../src/base/errors.ts';
 import type { Channel } from '../../src/rpc/channels/channel.ts';

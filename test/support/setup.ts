@@ -1,5 +1,5 @@
-// Before and after every test: descriptors, handles and files of ours, in this one place. A test that
-// leaves one more than it found fails.
+// Before and after every test: descriptors, handles and files of ours, in this one place. A test
+// that leaves one more than it found fails.
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

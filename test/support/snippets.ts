@@ -1,5 +1,5 @@
-// The code in documents as programs: blocks that begin with the name of a file are files, all others are one program, in
-// order, around a pair of sessions that are called as in the texts.
+// The code in documents as programs: blocks that begin with the name of a file are files, all
+// others are one program, in order, around a pair of sessions that are called as in the texts.
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';

@@ -1,4 +1,5 @@
-// What arriving frames may take of one turn of the event loop, on the socket lane; test/shm/hostile.test.ts has the rings.
+// What arriving frames may take of one turn of the event loop, on the socket lane;
+// test/shm/hostile.test.ts has the rings.
 
 import { once } from 'node:events';
 import { createConnection, createServer, type Socket } from 'node:net';
@@ -33,7 +34,10 @@ afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
 });
 
-/** A transport, and the socket of a peer that has already sent `bytes`. `onFrame` is called for each frame. */
+/**
+ * A transport, and the socket of a peer that has already sent `bytes`. `onFrame` is called for each
+ * frame.
+ */
 async function open(bytes: Buffer, onFrame: () => void): Promise<End> {
   using scratch = scratchDirectory();
   const server = createServer({ pauseOnConnect: true }).listen(scratch.file('s'));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer over the reader's validation and the writer's: the input is what a peer writes into its outbox,
-// and when, between operations of ours. No report, no loop beyond a budget, no bound exceeded.
+// libFuzzer over the reader's validation and the writer's: the input is what a peer writes into
+// its outbox, and when, between operations of ours. No report, no loop beyond a budget, no bound
+// exceeded.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The types of Electron, as far as they are used, so that nothing of it is imported; and what a page's calls go to.
+// The types of Electron, as far as they are used, so that nothing of it is imported; and what a
+// page's calls go to.
 import type { ClientOptions } from '../../rpc/calling/client.ts';
 import type { Client, Methods, Service } from '../../rpc/contract/method-types.ts';
 

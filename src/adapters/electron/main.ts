@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/electron`, for the main process: gives the pages of a window a short list of methods of a session.
+// `sidecall/electron`, for the main process: gives the pages of a window a short list of methods of
+// a session.
 
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
@@ -18,8 +19,8 @@ export interface ExposeOptions {
   /** Electron's class: `import { MessageChannelMain } from 'electron'`. */
   readonly MessageChannelMain: new () => { readonly port1: MainPort; readonly port2: unknown };
   /**
-   * What the page may call, and nothing else: methods by their wire names (`'Search.query'`), whose messages are JSON, or
-   * contracts, for all of their methods with their codecs.
+   * What the page may call, and nothing else: methods by their wire names (`'Search.query'`), whose
+   * messages are JSON, or contracts, for all of their methods with their codecs.
    */
   readonly allow: readonly (string | Service)[];
   /**
@@ -28,11 +29,14 @@ export interface ExposeOptions {
    */
   readonly maxInFlight?: number | undefined;
   /**
-   * Origins whose pages get a port, as `WebFrameMain.origin` has them (`app://my`, `http://localhost:5173`). Default: `file://`
-   * only.
+   * Origins whose pages get a port, as `WebFrameMain.origin` has them (`app://my`,
+   * `http://localhost:5173`). Default: `file://` only.
    */
   readonly origins?: readonly string[] | undefined;
-  /** Tells several apart that one window is given: the page says it to `connectMain({ name })`. Default: `main`. */
+  /**
+   * Tells several apart that one window is given: the page says it to `connectMain({ name })`.
+   * Default: `main`.
+   */
   readonly name?: string | undefined;
   /** Told of pages that were refused, and of those that broke the rules. */
   readonly onEvent?: OnEvent | undefined;
@@ -42,7 +46,9 @@ export interface ExposeOptions {
 export interface Exposure extends Disposable {
   /** Pages that are connected. */
   readonly connections: number;
-  /** No page gets a port from now on; calls of those that have one end with `CLOSED`. Twice is once. */
+  /**
+   * No page gets a port from now on; calls of those that have one end with `CLOSED`. Twice is once.
+   */
   close(): void;
 }
 
@@ -52,11 +58,12 @@ const portsPerDocumentMax = 8;
 const defaultOrigins: readonly string[] = ['file://'];
 
 /**
- * Lets the pages of a window call a short list of methods of a session (or helper), over a MessagePort: typed clients, streams
- * with credit in both directions, cancelling, deadlines. `contextIsolation` and `sandbox` stay on. A port belongs to one document
- * and is given only to the main frame, of an allowed origin; when it navigates, its calls are cancelled. What goes
- * wrong at the session reaches the page as the same typed error. Values are those of structured clone that JSON knows, and
- * bytes; `Buffer`s arrive as `Uint8Array`s.
+ * Lets the pages of a window call a short list of methods of a session (or helper), over a
+ * MessagePort: typed clients, streams with credit in both directions, cancelling, deadlines.
+ * `contextIsolation` and `sandbox` stay on. A port belongs to one document and is given only to the
+ * main frame, of an allowed origin; when it navigates, its calls are cancelled. What goes wrong at
+ * the session reaches the page as the same typed error. Values are those of structured clone that
+ * JSON knows, and bytes; `Buffer`s arrive as `Uint8Array`s.
  * @param webContents of the window; call this before the page is loaded.
  * @param session whose peer is called; with a {@link Helper} the page lives through restarts.
  * @throws {TypeError | RangeError} for misuse.
@@ -172,7 +179,7 @@ class RendererExposure implements Exposure {
     if (!origins.includes(frame.origin)) {
       return `its origin is '${frame.origin}', allowed are ${origins.join(', ')}`;
     }
-    if (typeof token !== 'string' || token.length > 64) return 'its token is none';
+    if (typeof token !== 'string' || token.length > 64) return 'its token is not valid';
     return this.#ports.size < portsPerDocumentMax
       ? undefined
       : `it has ${portsPerDocumentMax} ports already`;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One call of a page, from its options to its end: what waits to be sent, what waits to be taken, and the credit of both.
+// One call of a page, from its options to its end: what waits to be sent, what waits to be taken,
+// and the credit of both.
 import { SidecallError } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { checkInteger, checkKeys, checkSignal, nodeError } from '../../base/misuse.ts';
@@ -8,7 +9,10 @@ import { type PageMessage, requestWindow, responseWindow } from './port.ts';
 
 /** Options of one call of a page. */
 export interface PageCallOptions {
-  /** Milliseconds until the call fails with `DEADLINE_EXCEEDED`; the handler sees it too. Default: none. */
+  /**
+   * Milliseconds until the call fails with `DEADLINE_EXCEEDED`; the handler sees it too. Default:
+   * none.
+   */
   readonly timeoutMs?: number | undefined;
   /** Aborting it rejects the call with `signal.reason` and cancels the handler. */
   readonly signal?: AbortSignal | undefined;
@@ -32,7 +36,10 @@ export const ignore = (): void => undefined;
 export const timeRange = { standard: 0, min: 0, max: 2_147_483_647 };
 const optionNames = ['timeoutMs', 'signal', 'metadata', 'onHeaders', 'onTrailers'];
 
-/** @throws {TypeError | RangeError} for misuse, which must not reach main: it would take it for a lie. */
+/**
+ * @throws {TypeError | RangeError} for misuse, which must not reach main: it would take it for a
+ * lie.
+ */
 function checkOptions(options: PageCallOptions): void {
   checkKeys('the options of a call', options, optionNames);
   const { timeoutMs, signal, metadata } = options;

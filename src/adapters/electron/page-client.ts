@@ -28,7 +28,9 @@ export interface PageClientOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** Responses of a call. Leaving the loop cancels it; what was not taken yet holds its sender back. */
+/**
+ * Responses of a call. Leaving the loop cancels it; what was not taken yet holds its sender back.
+ */
 export interface PageStream<Res> extends AsyncIterableIterator<Res, undefined>, AsyncDisposable {
   /** Whoever iterates it gets `reason`. Default: `CANCELLED`. */
   cancel(reason?: unknown): void;
@@ -155,7 +157,10 @@ function clientStreamOf(call: PageCall): PageClientStream<unknown, unknown> {
   };
 }
 
-/** Sends what an iterable gives, at the pace of the handler. What it throws cancels the call; the end of the call leaves it. */
+/**
+ * Sends what an iterable gives, at the pace of the handler. What it throws cancels the call; the
+ * end of the call leaves it.
+ */
 async function pump(call: PageCall, requests: Requests<unknown>): Promise<void> {
   const iterator =
     Symbol.asyncIterator in requests

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One page's calls, made again on a session. The page may be anybody's code by now: everything it says is checked, and
-// everything it may hold here has a bound.
+// One page's calls, made again on a session. The page may be anybody's code by now: everything it
+// says is checked, and everything it may hold here has a bound.
 
 import { nowMs } from '../../base/clock.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
@@ -268,28 +268,31 @@ export class PortServer implements CallPort {
 /** @throws {SidecallError} `PROTOCOL`. */
 function checkMessage(data: unknown): PageMessage {
   const message = data as { readonly [key: string]: unknown } | null;
-  if (typeof message !== 'object' || message === null) throw broken('what is no message');
+  if (typeof message !== 'object' || message === null)
+    throw broken('a message that is not an object');
   const { t, id, method, kind, timeoutMs, metadata, count } = message;
   if (!Number.isSafeInteger(id) || (id as number) < 0) throw broken('a message without an id');
   if (t === 'open') {
     if (typeof method !== 'string' || method.length > wireLimits.methodNameMaxBytes) {
       throw broken('a call without a method');
     }
-    if (typeof kind !== 'string' || !Object.hasOwn(kinds, kind)) throw broken('a kind of call');
+    if (typeof kind !== 'string' || !Object.hasOwn(kinds, kind))
+      throw broken('an unknown kind of call');
     const isTime =
       timeoutMs === undefined ||
       (Number.isInteger(timeoutMs) &&
         (timeoutMs as number) >= 0 &&
         (timeoutMs as number) <= ranges.timeoutMs.max);
-    if (!isTime) throw broken('a time-out');
+    if (!isTime) throw broken('an invalid time-out');
     const isMetadata = typeof metadata === 'object' && metadata !== null;
-    if (metadata !== undefined && !isMetadata) throw broken('metadata');
+    if (metadata !== undefined && !isMetadata) throw broken('invalid metadata');
     if (isMetadata && Object.keys(metadata).length > wireLimits.metadataEntriesMax) {
-      throw broken('metadata');
+      throw broken('invalid metadata');
     }
   } else if (t === 'credit') {
     const isCount = Number.isInteger(count) && (count as number) > 0;
-    if (!isCount || (count as number) > creditMax) throw broken('credit');
-  } else if (t !== 'message' && t !== 'end' && t !== 'cancel') throw broken('a message');
+    if (!isCount || (count as number) > creditMax) throw broken('an invalid credit');
+  } else if (t !== 'message' && t !== 'end' && t !== 'cancel')
+    throw broken('a message of an unknown type');
   return message as unknown as PageMessage;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Values that cross a port. What a page sends may be anything that structured clone knows, a few hundred bytes that unfold to
-// more than there is memory among it; what a page is given must hold nothing but itself.
+// Values that cross a port. What a page sends may be anything that structured clone knows, a few
+// hundred bytes that unfold to more than there is memory among it; what a page is given must hold
+// nothing but itself.
 
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
@@ -11,7 +12,8 @@ const nodeCost = 32; // so that no value is walked for longer than some hundredt
 
 /**
  * About how many bytes a page's value takes, once it is written out.
- * @throws {RpcError} `invalid_argument` for what JSON with bytes does not carry, `resource_exhausted` where it is too much.
+ * @throws {RpcError} `invalid_argument` for what JSON with bytes does not carry,
+ * `resource_exhausted` where it is too much.
  */
 export function costOf(value: unknown): number {
   const budget = { left: costMax };
@@ -53,7 +55,9 @@ function refused(what: string): RpcError {
   return new RpcError('invalid_argument', `${what} is nothing that a page can send`);
 }
 
-/** Bytes in memory of their own: a clone of a part would show the page all that the memory holds. */
+/**
+ * Bytes in memory of their own: a clone of a part would show the page all that the memory holds.
+ */
 export function tight<T>(value: T, depth = 0): T {
   if (typeof value !== 'object' || value === null) return value;
   if (depth > wireLimits.jsonDepthMax) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What main and page say to each other on a MessagePort, in structured clones. Credit is counted in messages. Knows
-// neither Node nor Electron nor the DOM.
+// What main and page say to each other on a MessagePort, in structured clones. Credit is counted in
+// messages. Knows neither Node nor Electron nor the DOM.
 import type { Delivered, FailureStatus, SidecallErrorCode } from '../../base/error-codes.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import type { MethodKind } from '../../rpc/contract/method-types.ts';

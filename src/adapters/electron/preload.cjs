@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/electron/preload`, for `webPreferences.preload` of a sandboxed page. It hands the page a port to main
-// and is not heard of again: nothing of Electron reaches the page.
+// `sidecall/electron/preload`, for `webPreferences.preload` of a sandboxed page. It hands the page
+// a port to main and is not heard of again: nothing of Electron reaches the page.
 'use strict';
 const { contextBridge, ipcRenderer } = require('electron');
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One call of a page, made again on a session: its requests as they come, its responses as the page takes them.
+// One call of a page, made again on a session: its requests as they come, its responses as the page
+// takes them.
 
 import { errorText } from '../../base/error-text.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
@@ -126,7 +127,8 @@ class RequestQueue implements AsyncIterableIterator<unknown, undefined> {
   readonly #onTaken: (cost: number) => void;
   readonly #waiting: { readonly value: unknown; readonly cost: number }[] = [];
   #wake: () => void = () => undefined;
-  // The page has said its last, and must keep to it; we have heard enough, and what it still says is dropped.
+  // The page has said its last, and must keep to it; we have heard enough, and what it still says
+  // is dropped.
   #isEnded = false;
   #isStopped = false;
 
@@ -207,7 +209,7 @@ class ResponseCredit {
 
 function asSidecall(error: unknown, method: string): SidecallError {
   if (SidecallError.is(error)) return error;
-  // Misuse by the page: metadata that is none, a value that JSON cannot carry.
+  // Misuse by the page: invalid metadata, a value that JSON cannot carry.
   const text = `${method}: ${(error as Error | undefined)?.message ?? 'the call was refused'}`;
   return new RpcError('invalid_argument', text);
 }
@@ -226,5 +228,5 @@ export function portError(error: SidecallError): PortError {
 
 /** The page broke the rules. */
 export function broken(what: string): SidecallError {
-  return new SidecallError('ERR_SIDECALL_PROTOCOL', `the page sent ${what} that is none`);
+  return new SidecallError('ERR_SIDECALL_PROTOCOL', `the page broke the protocol: ${what}`);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/electron/renderer`, for a page: typed clients over the port that main gives. Knows neither Node nor Electron, and of
-// the DOM what stands below.
+// `sidecall/electron/renderer`, for a page: typed clients over the port that main gives. Knows
+// neither Node nor Electron, and of the DOM what stands below.
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import type { Methods, Service } from '../../rpc/contract/method-types.ts';
 import type { PageCall, PageLine } from './page-call.ts';
@@ -45,10 +45,11 @@ export interface ConnectMainOptions {
 }
 
 /**
- * Connects the page to main. Main must have called `exposeToRenderer()`, and the window needs our preload script. The
- * connection belongs to this document: it ends with it.
- * @throws (as rejection) {SidecallError} `NO_LISTENER` where there is no preload script, or main gave no port in time, which it
- * does for pages of an origin that it does not allow; `VERSION_MISMATCH` where main has another version of this package.
+ * Connects the page to main. Main must have called `exposeToRenderer()`, and the window needs our
+ * preload script. The connection belongs to this document: it ends with it.
+ * @throws (as rejection) {SidecallError} `NO_LISTENER` where there is no preload script, or main
+ * gave no port in time, which it does for pages of an origin that it does not allow;
+ * `VERSION_MISMATCH` where main has another version of this package.
  */
 export async function connectMain(options: ConnectMainOptions = {}): Promise<MainConnection> {
   const { name = 'main', timeoutMs = 5_000 } = options;
@@ -108,7 +109,10 @@ function askForPort(page: PageWindow, name: string, timeoutMs: number): Promise<
 
 /** A page's connection to main. */
 export class MainConnection {
-  /** Resolves (never rejects) when the connection is over: undefined after our own `close()`, else why. */
+  /**
+   * Resolves (never rejects) when the connection is over: undefined after our own `close()`, else
+   * why.
+   */
   readonly closed: Promise<SidecallError | undefined>;
   readonly #port: PagePort;
   readonly #calls = new Map<number, PageCall>();
@@ -158,8 +162,9 @@ export class MainConnection {
   }
 
   /**
-   * The typed functions of a service that main allows. They reject with `RpcError` for what a handler said, `SidecallError`
-   * for what happened on the way, `signal.reason` for an abort of your own.
+   * The typed functions of a service that main allows. They reject with `RpcError` for what a
+   * handler said, `SidecallError` for what happened on the way, `signal.reason` for an abort of
+   * your own.
    */
   client<M extends Methods>(service: Service<M>, options?: PageClientOptions): PageClient<M> {
     return clientOver(this.#line, service, options);

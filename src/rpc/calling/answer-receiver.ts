@@ -74,7 +74,8 @@ export class AnswerReceiver {
       case FrameType.headers:
         return this.#onHeaders(call, payload);
       case FrameType.credit:
-        if (call.writer === undefined) throw protocol('credit for a stream that sends nothing');
+        if (call.writer === undefined)
+          throw protocol('credit for a stream on which nothing is sent');
         return call.writer.grant(header.grantBytes);
       case FrameType.end:
         if ((header.flags & FrameFlag.end) !== 0) return this.#onEndTaken(call);
@@ -82,7 +83,7 @@ export class AnswerReceiver {
       case FrameType.reset:
         return this.#onReset(call, header.reason);
       default:
-        throw protocol('frame that only an opener sends');
+        throw protocol('frame type that only an opener sends');
     }
   }
 
@@ -113,12 +114,12 @@ export class AnswerReceiver {
       return this.#calls.onLate(call, header, block?.byteLength ?? payload.byteLength);
     }
     if (isStreamed !== (call.reader !== undefined) || (isStreamed && isLast)) {
-      throw protocol('answer of another kind of call');
+      throw protocol('answer that does not fit the kind of call');
     }
     if (call.reader !== undefined) {
       return call.reader.begin(messageBytes, payload, charge, block);
     }
-    if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
+    if (payload.byteLength > messageBytes) throw protocol('message longer than announced');
     if (call.request.response === undefined || call.hasAnswer || call.assembly !== undefined) {
       throw protocol('second answer');
     }
@@ -139,7 +140,7 @@ export class AnswerReceiver {
 
   #onFragment(call: OutgoingCall, payload: Uint8Array): void {
     const { assembly } = call;
-    if (assembly === undefined) throw protocol('fragment of no message');
+    if (assembly === undefined) throw protocol('fragment without a message');
     if (!assembly.add(payload)) return;
     call.assembly = undefined;
     this.#onAnswer(call, assembly.bytes, assembly);
@@ -167,7 +168,8 @@ export class AnswerReceiver {
   }
 
   #onHeaders(call: OutgoingCall, payload: Uint8Array): void {
-    if (call.hasHeaders || call.hasAnswer) throw protocol('headers out of turn');
+    if (call.hasHeaders || call.hasAnswer)
+      throw protocol('headers frame behind the answer, or a second one');
     call.hasHeaders = true;
     tell(call.request.options.onHeaders, this.#metadata(payload));
   }
@@ -196,7 +198,10 @@ export class AnswerReceiver {
     this.#shared.onCallEnded();
   }
 
-  /** What an `end` says. Its details are the peer's words: where they cannot be read, that is the failure. */
+  /**
+   * What an `end` says. Its details are the peer's words: where they cannot be read, that is the
+   * failure.
+   */
   #readEnd(
     call: OutgoingCall,
     header: Header,
@@ -206,7 +211,7 @@ export class AnswerReceiver {
     const detailsAt = metadataBytes + textBytes;
     const name = statuses[status];
     if (name === undefined || detailsAt > payload.byteLength || call.assembly !== undefined) {
-      throw protocol('end of a stream that is none');
+      throw protocol('end frame with an unknown status or wrong lengths');
     }
     const metadata = this.#metadata(payload.subarray(0, metadataBytes));
     const trailers = metadataBytes > 0 ? metadata : undefined;

@@ -30,7 +30,10 @@ export type Step = IteratorResult<unknown, undefined>;
 
 /** What can be done with a call whose requests or responses are streams. */
 export interface StreamCall {
-  /** Settles when the call is over: with the answer, where there is one. A rejection is never unhandled. */
+  /**
+   * Settles when the call is over: with the answer, where there is one. A rejection is never
+   * unhandled.
+   */
   readonly promise: Promise<unknown>;
   /** Bytes that wait here: those to be admitted, and those to be taken. */
   readonly queuedBytes: number;

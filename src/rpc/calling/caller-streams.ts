@@ -63,7 +63,8 @@ export class CalledClientStream<Req, Res> implements ClientStream<Req, Res> {
 
   end(): Promise<Res> {
     if (this.#answer === undefined) {
-      // What ended the requests may be the answer itself, where an interceptor has given the stream.
+      // What ended the requests may be the answer itself, where an interceptor has given the
+      // stream.
       const ended = this.#call.end() as Promise<unknown>;
       this.#answer = (
         this.#call instanceof LiftedCall ? ended : this.#call.promise

@@ -62,13 +62,15 @@ export class Caller implements CallOwner, OpenCalls {
   readonly #streams: OpenedStreams<OutgoingCall>;
   readonly #names = new AnnouncedNames();
   readonly #answerReceiver: AnswerReceiver;
-  // Calls that wait for a slot, for credit or for the send queue, in the order they were made. Those with
-  // a long message wait apart, for the queue that they wait for is one of their own; so do notifications.
+  // Calls that wait for a slot, for credit or for the send queue, in the order they were made.
+  // Those with a long message wait apart, for the queue that they wait for is one of their own; so
+  // do notifications.
   readonly #waiting = this.#waitingCalls();
   readonly #waitingBulk = this.#waitingCalls();
   readonly #waitingNotifications = this.#waitingCalls();
-  // Notifications by handlers of the peer's notifications. They go first, and their handlers need not wait for it: two
-  // sides whose handlers notify back would else wait for each other, each with a window full of unsettled handlers.
+  // Notifications by handlers of the peer's notifications. They go first, and their handlers need
+  // not wait for it: two sides whose handlers notify back would else wait for each other, each with
+  // a window full of unsettled handlers.
   readonly #waitingReplies = this.#waitingCalls();
   // Calls of the built-in services.
   readonly #waitingBuiltIn = this.#waitingCalls();
@@ -81,7 +83,8 @@ export class Caller implements CallOwner, OpenCalls {
   ];
   // Bytes of those that wait, as the window counts them.
   #replyBytes = 0;
-  // Calls that we gave up, and whose handlers may run: they keep their slots until the peer says that they have settled.
+  // Calls that we gave up, and whose handlers may run: they keep their slots until the peer says
+  // that they have settled.
   readonly #givenUp = { waiting: 0, waitReason: 'given-up', departed: 0 } satisfies WaitingPlace;
   // All notifications leave by one line: short ones do not overtake long ones.
   readonly #notifications = new Fifo<OutgoingMessage>();
@@ -120,7 +123,9 @@ export class Caller implements CallOwner, OpenCalls {
     }
   }
 
-  /** A new call of ours is on its way, part of it sent; or a notification that was said to be sent. */
+  /**
+   * A new call of ours is on its way, part of it sent; or a notification that was said to be sent.
+   */
   get isSending(): boolean {
     if (this.#waitingReplies.waiting > 0) return true;
     return this.#streams
@@ -128,7 +133,10 @@ export class Caller implements CallOwner, OpenCalls {
       .some(({ queued, request }) => queued > 0 && !sendsMany(request.kind));
   }
 
-  /** As {@link Caller.refuse}; those that are open but of which nothing was sent fail, too. Notifications leave. */
+  /**
+   * As {@link Caller.refuse}; those that are open but of which nothing was sent fail, too.
+   * Notifications leave.
+   */
   refuseUnsent(error: SidecallError): void {
     this.refuse(error);
     for (const call of this.#streams.open()) {
@@ -173,7 +181,8 @@ export class Caller implements CallOwner, OpenCalls {
     if (!request.isReply) return;
     const isFirst = this.#replyBytes < this.#shared.own.streamWindowBytes;
     this.#replyBytes += chargeOf(request.messageBytes);
-    // As much as one window holds, and always one: it is what lets the handlers of both sides settle.
+    // As much as one window holds, and always one: it is what lets the handlers of both sides
+    // settle.
     if (isFirst) return call.resolve(undefined);
     // Beyond that the other side may be waiting for us as we wait for it.
     if (call.deadline === undefined) armDeadline(call, deadlineAfter(tuning.replyWaitMaxMs));
@@ -222,7 +231,10 @@ export class Caller implements CallOwner, OpenCalls {
     this.giveUp(call, reason, ResetReason.cancelled);
   }
 
-  /** Ends our half of a call's stream. Resolves when the peer has all of it, or the call has ended well. */
+  /**
+   * Ends our half of a call's stream. Resolves when the peer has all of it, or the call has ended
+   * well.
+   */
   endHalf(call: OutgoingCall): Promise<void> {
     if (call.isSettled) return quiet(call.promise.then(() => undefined));
     const taken = new Promise<void>((resolve, reject) => {
@@ -264,7 +276,9 @@ export class Caller implements CallOwner, OpenCalls {
     return this.#streams.find(slot, generation);
   }
 
-  /** The caller's own doing: nothing more is awaited, and the peer is told if it ever heard of it. */
+  /**
+   * The caller's own doing: nothing more is awaited, and the peer is told if it ever heard of it.
+   */
   giveUp(call: OutgoingCall, reason: unknown, wireReason: number): void {
     if (call.isSettled) return;
     call.reject(reason);
@@ -494,7 +508,9 @@ export class Caller implements CallOwner, OpenCalls {
     else call.reject(error);
   }
 
-  /** The number of a method, announced where it is new; undefined: the name travels with the call. */
+  /**
+   * The number of a method, announced where it is new; undefined: the name travels with the call.
+   */
   #numberOf({ method, kind }: OutgoingCall['request']): number | undefined {
     if (kind >= CallKind.channel) return undefined; // one for each document or tab, and none comes again
     const known = this.#names.numberOf(method);
@@ -532,7 +548,8 @@ function withName(method: string, metadata: Uint8Array): Uint8Array {
 }
 
 /**
- * Nothing of the call's stream follows this frame of the peer's: not of its answer either, which may come in pieces.
+ * Nothing of the call's stream follows this frame of the peer's: not of its answer either, which
+ * may come in pieces.
  * @throws {SidecallError} `PROTOCOL` for pieces that are no part of one.
  */
 function isLastFrame(call: OutgoingCall, header: Header, payloadBytes: number): boolean {
@@ -546,17 +563,18 @@ function isLastFrame(call: OutgoingCall, header: Header, payloadBytes: number): 
     return isWholeNow(call, header.messageBytes, payloadBytes);
   }
   if (type === FrameType.fragment && call.lateBytes !== undefined) {
-    if (payloadBytes === 0) throw protocol('fragment of nothing');
+    if (payloadBytes === 0) throw protocol('empty fragment');
     return isWholeNow(call, call.lateBytes, payloadBytes);
   }
   if (type !== FrameType.end) return false;
   if (channel === undefined) return !hasEndFlag;
-  // Where only the answer to our end was missing, the peer may have forgotten the channel before it saw the reset.
+  // Where only the answer to our end was missing, the peer may have forgotten the channel before it
+  // saw the reset.
   return hasEndFlag ? channel.awaitsOnlyAnswer : status !== 0;
 }
 
 function isWholeNow(call: OutgoingCall, wantedBytes: number, payloadBytes: number): boolean {
-  if (payloadBytes > wantedBytes) throw protocol('message longer than it announced');
+  if (payloadBytes > wantedBytes) throw protocol('message longer than announced');
   call.lateBytes = wantedBytes - payloadBytes;
   return call.lateBytes === 0;
 }

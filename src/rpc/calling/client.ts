@@ -18,7 +18,10 @@ import { sendAll } from './send-all.ts';
 export interface ClientOptions {
   /** `timeoutMs` of calls that do not say otherwise. Default: none; 0 to 2,147,483,647. */
   readonly timeoutMs?: number | undefined;
-  /** Functions around every call; the first is the outermost. A repeated call is one call to them. Default: none. */
+  /**
+   * Functions around every call; the first is the outermost. A repeated call is one call to them.
+   * Default: none.
+   */
   readonly interceptors?: readonly Interceptor[] | undefined;
   /** Repeats what may be repeated: `true` for the defaults of {@link RetryOptions}. Default: no. */
   readonly retry?: boolean | RetryOptions | undefined;

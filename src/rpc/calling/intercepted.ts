@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls with interceptors around them. The time of a call, its signal, `cancel()` and `return()` hold while an interceptor
-// works, too.
+// Calls with interceptors around them. The time of a call, its signal, `cancel()` and `return()`
+// hold while an interceptor works, too.
 
 import { onAbort } from '../../base/abort-listeners.ts';
 import { setImmediate } from '../../base/clock.ts';
@@ -62,7 +62,9 @@ class Bounds implements Timed {
   readonly #given: CallOptions;
   readonly #deadline: number | undefined;
   #isBegun = false;
-  /** Calls by the interceptors that have not settled: those hear of deadline and signal themselves. */
+  /**
+   * Calls by the interceptors that have not settled: those hear of deadline and signal themselves.
+   */
   #running = 0;
   #stop: (reason: unknown) => void = () => undefined;
   #reason: { readonly reason: unknown } | undefined;

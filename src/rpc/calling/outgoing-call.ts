@@ -83,7 +83,10 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
   answerCharge = 0;
   hasAnswer = false;
   hasHeaders = false;
-  /** Bytes of the answer that are still to come, though nobody waits for it; undefined: it has not begun. */
+  /**
+   * Bytes of the answer that are still to come, though nobody waits for it; undefined: it has not
+   * begun.
+   */
   lateBytes: number | undefined;
 
   constructor(request: CallRequest, owner: CallOwner, line: SendLine | undefined) {
@@ -125,7 +128,10 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
     this.#reject(reason);
   }
 
-  /** `now`: answers of a stream that were not taken yet are dropped; else the failure comes behind them. */
+  /**
+   * `now`: answers of a stream that were not taken yet are dropped; else the failure comes behind
+   * them.
+   */
   reject(reason: unknown, now = true): void {
     this.#fail(reason, now);
     const settlers = { resolve: this.#resolve, reject: this.#reject };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls again what may be called again: with growing pauses, and no more often than the successes pay for.
-// The budget is gRPC's retry throttling (proposal A6).
+// Calls again what may be called again: with growing pauses, and no more often than the successes
+// pay for. The budget is gRPC's retry throttling (proposal A6).
 
 import { backOffMs } from '../../base/back-off.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -22,10 +22,10 @@ import type { CallTarget, MethodCall, StreamCall } from './call-target.ts';
 import { FailedCall } from './stream-call.ts';
 
 /**
- * When a call is repeated. Only what is `retryable`, and no handler has seen (`delivered: 'no'`); what one
- * may have seen (`'unknown'`), only if its method is `idempotent`. Over a session that is lost for good only
- * refusals are: LIMIT_* and GOING_AWAY. Streams that the caller sends are never repeated, streams of
- * responses until the first one came.
+ * When a call is repeated. Only what is `retryable`, and no handler has seen (`delivered: 'no'`);
+ * what one may have seen (`'unknown'`), only if its method is `idempotent`. Over a session that is
+ * lost for good only refusals are: LIMIT_* and GOING_AWAY. Streams that the caller sends are never
+ * repeated, streams of responses until the first one came.
  */
 export interface RetryOptions {
   /** Times that a call is made at most, the first one included. Default 4; 2 to 100. */
@@ -35,8 +35,8 @@ export interface RetryOptions {
   /** The longest pause. Default 1,000; 1 to 600,000. */
   readonly maxMs?: number | undefined;
   /**
-   * Failures that the client may have, beyond one for ten successes, before it repeats nothing until calls
-   * succeed again: it stops at half. Default 10; 1 to 1,000,000.
+   * Failures that the client may have, beyond one for ten successes, before it repeats nothing
+   * until calls succeed again: it stops at half. Default 10; 1 to 1,000,000.
    */
   readonly budget?: number | undefined;
 }
@@ -124,8 +124,8 @@ export class Retrying implements CallTarget {
   }
 
   /**
-   * A failure. True: there is enough left to try again. All calls that one session loses when it ends have failed once
-   * together, however many they are.
+   * A failure. True: there is enough left to try again. All calls that one session loses when it
+   * ends have failed once together, however many they are.
    */
   #spend(error: SidecallError): boolean {
     const incident = incidentOf(error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A call with streams as its public faces drive it: over a session, over the next session of a helper, or
-// failed before it began.
+// A call with streams as its public faces drive it: over a session, over the next session of a
+// helper, or failed before it began.
 
 import { SidecallError } from '../../base/errors.ts';
 import { ignore, quiet, rejected } from '../../base/quiet.ts';
@@ -60,7 +60,10 @@ export class LaterCall implements StreamCall {
   readonly #giveUp: (reason: unknown) => void;
   #isStopped = false;
 
-  /** `giveUp`: the caller does not wait for the session any more; `call` rejects then, or is cancelled. */
+  /**
+   * `giveUp`: the caller does not wait for the session any more; `call` rejects then, or is
+   * cancelled.
+   */
   constructor(call: Promise<StreamCall>, giveUp: (reason: unknown) => void) {
     this.#call = call;
     this.#giveUp = giveUp;

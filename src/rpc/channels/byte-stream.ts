@@ -12,8 +12,8 @@ export interface ByteReader {
   readonly length: number;
   /**
    * The next `count` bytes, in memory of their own.
-   * @throws (as rejection) `END_OF_STREAM` where the stream ends before; what there is stays readable.
-   * `RangeError` for what is no count. What the stream failed with.
+   * @throws (as rejection) `END_OF_STREAM` where the stream ends before; what there is stays
+   * readable. `RangeError` for what is no count. What the stream failed with.
    */
   read(count: number): Promise<Buffer>;
   readByte(): Promise<number>;
@@ -35,7 +35,10 @@ export interface ByteWriter {
   writeString(text: string): void;
   /** Memory for the next `count` bytes, to be filled before the flush. */
   reserve(count: number): Buffer;
-  /** Sends what was collected, as one write. Resolves when the stream has taken it; `end` ends our half, too. */
+  /**
+   * Sends what was collected, as one write. Resolves when the stream has taken it; `end` ends our
+   * half, too.
+   */
   flush(options?: { readonly end?: boolean | undefined }): Promise<void>;
 }
 

@@ -29,7 +29,10 @@ export type AcceptOptions = Pick<ChannelOptions, 'name' | 'priority' | 'idleTime
 
 /** Options of byte streams, at both ends. */
 export interface HalfOpenOptions {
-  /** Our half stays open when the peer has ended its own: `end()` ends it. Default: it ends, too, as with a `net.Socket`. */
+  /**
+   * Our half stays open when the peer has ended its own: `end()` ends it. Default: it ends, too, as
+   * with a `net.Socket`.
+   */
   readonly allowHalfOpen?: boolean | undefined;
 }
 
@@ -41,7 +44,10 @@ export interface AcceptDuplexOptions extends AcceptOptions, HalfOpenOptions {}
 
 /** Called with what arrives on a channel, one at a time. */
 export interface ChannelSubscriber<T> {
-  /** A message. The next one comes when the promise it returned has settled; a rejection cancels the channel. */
+  /**
+   * A message. The next one comes when the promise it returned has settled; a rejection cancels the
+   * channel.
+   */
   readonly message: (message: T) => unknown;
   /** The peer has ended its half. */
   readonly end?: (() => void) | undefined;
@@ -50,8 +56,8 @@ export interface ChannelSubscriber<T> {
 }
 
 /**
- * One end of a channel: messages of one codec in both directions, each with its own flow control. Iterate
- * it once for what comes in; leaving the loop before the end cancels the channel.
+ * One end of a channel: messages of one codec in both directions, each with its own flow control.
+ * Iterate it once for what comes in; leaving the loop before the end cancels the channel.
  */
 export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
   /** What it was opened by. */
@@ -61,8 +67,8 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
   /** Who is at the other end. */
   readonly peer: Peer;
   /**
-   * Resolves when both halves have ended and arrived; rejects where the channel was given up, timed out or
-   * lost. A rejection that nobody awaits is dropped.
+   * Resolves when both halves have ended and arrived; rejects where the channel was given up, timed
+   * out or lost. A rejection that nobody awaits is dropped.
    */
   readonly closed: Promise<void>;
   readonly #core: ChannelHalves;
@@ -84,8 +90,8 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
   }
 
   /**
-   * Sends a message. Resolves when it was admitted: until then its bytes must not change. Any number may be
-   * under way; they arrive in the order of the calls.
+   * Sends a message. Resolves when it was admitted: until then its bytes must not change. Any
+   * number may be under way; they arrive in the order of the calls.
    * @throws (as rejection) `END_OF_STREAM` after `end()`, `ENCODE`, `MESSAGE_TOO_LARGE`,
    * `DEADLINE_EXCEEDED` and `signal.reason` for this message alone, or why the channel is over.
    */
@@ -118,7 +124,10 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     return this.#core.end();
   }
 
-  /** Gives the channel up at once: what waits rejects with `reason` (default `CANCELLED`), at both ends. */
+  /**
+   * Gives the channel up at once: what waits rejects with `reason` (default `CANCELLED`), at both
+   * ends.
+   */
   cancel(reason?: unknown): void {
     this.#core.abort(
       reason ?? new SidecallError('ERR_SIDECALL_CANCELLED', 'the channel was given up'),
@@ -131,8 +140,8 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
   }
 
   /**
-   * Calls back instead of being iterated: one message at a time, and the peer has its window back when the
-   * promise that `message` returned has settled.
+   * Calls back instead of being iterated: one message at a time, and the peer has its window back
+   * when the promise that `message` returned has settled.
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` the second time.
    */
   subscribe(subscriber: ChannelSubscriber<T>): void {
@@ -150,7 +159,10 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     return this;
   }
 
-  /** Ends our half, and takes no interest in what the peer still sends: that is dropped until it ends, too. */
+  /**
+   * Ends our half, and takes no interest in what the peer still sends: that is dropped until it
+   * ends, too.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     void this.#feed({ message: () => undefined });
     await this.end().catch(() => undefined);

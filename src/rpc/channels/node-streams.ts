@@ -11,8 +11,9 @@ export interface MessageSink<T> {
 }
 
 /**
- * A Readable of objects. It reads one message ahead; destroying it leaves the iteration, which cancels the
- * call. Streams of Node cannot carry `null` or `undefined`: such a message is its error.
+ * A Readable of objects. It reads one message ahead; destroying it leaves the iteration, which
+ * cancels the call. Streams of Node cannot carry `null` or `undefined`: such a message is its
+ * error.
  */
 export function toReadable<T>(messages: AsyncIterable<T>): Readable {
   return Readable.from(messages, { objectMode: true, highWaterMark: 1 });
@@ -37,8 +38,8 @@ export function toReadableStream<T>(messages: AsyncIterable<T>): ReadableStream<
 }
 
 /**
- * A Writable of objects: each write is done when the message was admitted, and `end()` when the sink's was.
- * Destroying it cancels the sink.
+ * A Writable of objects: each write is done when the message was admitted, and `end()` when the
+ * sink's was. Destroying it cancels the sink.
  */
 export function toWritable<T>(sink: MessageSink<T>): Writable {
   return new Writable({

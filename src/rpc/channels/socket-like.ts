@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The part of a net.Socket that protocols call beside the stream: time-outs, and what has no meaning here.
+// The part of a net.Socket that protocols call beside the stream: time-outs, and what has no
+// meaning here.
 import { Duplex, type DuplexOptions } from 'node:stream';
 import { nowMs } from '../../base/clock.ts';
 import { ranges } from '../../base/limits.ts';
@@ -37,7 +38,8 @@ export abstract class SocketLike extends Duplex {
   }
 
   /**
-   * Emits 'timeout' when nothing was read or written for so long; the stream stays open. 0 ends that.
+   * Emits 'timeout' when nothing was read or written for so long; the stream stays open. 0 ends
+   * that.
    * @param ms 0 to 2,147,483,647.
    * @throws {TypeError | RangeError} for what is no such number.
    */

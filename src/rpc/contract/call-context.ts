@@ -14,12 +14,16 @@ export interface CallContext {
   readonly metadata: Metadata;
   /** Instant on the clock of `performance.now()` at which the call is over, or undefined. */
   readonly deadline: number | undefined;
-  /** Aborted when the caller gave up, the deadline passed, or the session ended; `reason` says which. */
+  /**
+   * Aborted when the caller gave up, the deadline passed, or the session ended; `reason` says
+   * which.
+   */
   readonly signal: AbortSignal;
   /**
-   * Has the call been given up? For handlers that compute without returning to the event loop: the deadline
-   * is compared with the clock, and what the peer has sent meanwhile is looked through for a cancel.
-   * `undefined`: it cannot be known here (the socket lane, or more has arrived than is looked through).
+   * Has the call been given up? For handlers that compute without returning to the event loop: the
+   * deadline is compared with the clock, and what the peer has sent meanwhile is looked through for
+   * a cancel. `undefined`: it cannot be known here (the socket lane, or more has arrived than is
+   * looked through).
    */
   cancelledNow(): boolean | undefined;
   /** As {@link Session.allocate}: memory for an answer of the codec `leased`. */

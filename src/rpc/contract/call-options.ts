@@ -10,8 +10,9 @@ import { inheritedDeadline, timeLeftMs } from '../deadline.ts';
 export interface CallOptions {
   /**
    * Milliseconds until the call fails with `DEADLINE_EXCEEDED`; sent as remaining time, so that the
-   * handler sees it too. 0 to 2,147,483,647; 0 fails at once. Default: none, but a call that a running handler makes
-   * ends when the handler's own time does, whatever is given here. `'none'`: not even then.
+   * handler sees it too. 0 to 2,147,483,647; 0 fails at once. Default: none, but a call that a
+   * running handler makes ends when the handler's own time does, whatever is given here. `'none'`:
+   * not even then.
    */
   readonly timeoutMs?: number | 'none' | undefined;
   /** Aborting it rejects the call with `signal.reason` and aborts `ctx.signal` of the handler. */
@@ -19,13 +20,20 @@ export interface CallOptions {
   /** Key-values for the handler. Default: none. */
   readonly metadata?: Metadata | undefined;
   /**
-   * Bytes of a stream's answers that may wait here to be taken. Default: `limits.streamWindowBytes` of this
-   * end; 1 to 1 GiB. With 1 the handler's next message leaves when the one before was taken.
+   * Bytes of a stream's answers that may wait here to be taken. Default: `limits.streamWindowBytes`
+   * of this end; 1 to 1 GiB. With 1 the handler's next message leaves when the one before was
+   * taken.
    */
   readonly windowBytes?: number | undefined;
-  /** Called once with what the handler sent by `ctx.sendHeaders`, before the answer. What it throws is uncaught. */
+  /**
+   * Called once with what the handler sent by `ctx.sendHeaders`, before the answer. What it throws
+   * is uncaught.
+   */
   readonly onHeaders?: ((metadata: Metadata) => void) | undefined;
-  /** Called once with `ctx.trailers`, if there are any, before the promise settles. What it throws is uncaught. */
+  /**
+   * Called once with `ctx.trailers`, if there are any, before the promise settles. What it throws
+   * is uncaught.
+   */
   readonly onTrailers?: ((metadata: Metadata) => void) | undefined;
 }
 

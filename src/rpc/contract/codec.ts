@@ -5,8 +5,8 @@ import { errorText } from '../../base/error-text.ts';
 import { SidecallError } from '../../base/errors.ts';
 
 /**
- * Turns values into bytes and back. Stateless: one codec serves any number of calls. `T` is what it decodes
- * to, `Input` what it encodes, where that is wider.
+ * Turns values into bytes and back. Stateless: one codec serves any number of calls. `T` is what it
+ * decodes to, `Input` what it encodes, where that is wider.
  */
 export interface Codec<T, Input = T> {
   /** Short name, for errors and listings. */
@@ -17,12 +17,13 @@ export interface Codec<T, Input = T> {
    */
   encode(value: Input): Uint8Array | string;
   /**
-   * What `encode` gave changes with the next `encode`: it is copied where it has to wait. Left out: it stays.
+   * What `encode` gave changes with the next `encode`: it is copied where it has to wait. Left out:
+   * it stays.
    */
   readonly reusesBytes?: boolean | undefined;
   /**
-   * `decode` may return a value that shares the memory it was given, where it owns it. Left out: it copies
-   * what it keeps, and the memory is used again for the next long message.
+   * `decode` may return a value that shares the memory it was given, where it owns it. Left out: it
+   * copies what it keeps, and the memory is used again for the next long message.
    */
   readonly keepsBytes?: boolean | undefined;
   /**

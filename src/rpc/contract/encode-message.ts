@@ -4,11 +4,15 @@ import { SidecallError } from '../../base/errors.ts';
 import { type Codec, encodeWith } from './codec.ts';
 import { Block, type BlockOwner, isLeased, isReleased } from './leases.ts';
 
-/** An encoded message: bytes, text that travels as UTF-8, or a block that the peer reads where it lies. */
+/**
+ * An encoded message: bytes, text that travels as UTF-8, or a block that the peer reads where it
+ * lies.
+ */
 export type Message = Uint8Array | string | Block;
 
 /**
- * Encodes for a session. `mayLend` false: there is no room for a reference beside what else the frame holds.
+ * Encodes for a session. `mayLend` false: there is no room for a reference beside what else the
+ * frame holds.
  * @throws {SidecallError} `ENCODE`, or `LEASE_RELEASED` for a block that was sent or freed.
  */
 export function encodeMessage(

@@ -11,7 +11,10 @@ export interface InterceptedCall {
   readonly method: string;
   readonly kind: MethodKind;
   readonly side: 'caller' | 'handler';
-  /** The request; requests of a stream as something to iterate, or undefined where they will be sent. */
+  /**
+   * The request; requests of a stream as something to iterate, or undefined where they will be
+   * sent.
+   */
   readonly request: unknown;
   /** What the caller said of the call. On the caller's side only. */
   readonly options: CallOptions | undefined;
@@ -20,9 +23,9 @@ export interface InterceptedCall {
 }
 
 /**
- * Around a call: looks at it or changes it (`next({ ...call, request })`), and returns what `next` returned
- * or something of the same kind: a promise, a stream, or what a handler gives. What it throws fails the
- * call, on the handler's side as if the handler had thrown it.
+ * Around a call: looks at it or changes it (`next({ ...call, request })`), and returns what `next`
+ * returned or something of the same kind: a promise, a stream, or what a handler gives. What it
+ * throws fails the call, on the handler's side as if the handler had thrown it.
  */
 export type Interceptor = (
   call: InterceptedCall,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Bytes in JSON values: they leave the value before it becomes text, travel behind the text, and go back.
-// In the text a placeholder `{"$bytes": n}` stands for the n-th; an object that has such a key of its own
-// gets one more `$` in front of it, which the other side takes away.
+// Bytes in JSON values: they leave the value before it becomes text, travel behind the text, and go
+// back. In the text a placeholder `{"$bytes": n}` stands for the n-th; an object that has such a
+// key of its own gets one more `$` in front of it, which the other side takes away.
 
 import { wireLimits } from '../../base/wire-limits.ts';
 import { readU32, writeU32 } from '../../wire/frame-header.ts';
@@ -34,7 +34,10 @@ export function detach(value: unknown): Detached {
   throw new RangeError(text);
 }
 
-/** The value with its bytes back in their places. @throws {TypeError} where they do not belong together. */
+/**
+ * The value with its bytes back in their places. @throws {TypeError} where they do not belong
+ * together.
+ */
 export function attach(value: unknown, attachments: readonly Uint8Array[]): unknown {
   const isUsed: boolean[] = new Array(attachments.length).fill(false);
   const attached = restore(value, attachments, isUsed);
@@ -95,7 +98,8 @@ function isFlat(value: object): boolean {
 
 /**
  * Bytes, or something that turns itself into JSON and may give some.
- * @throws {TypeError} for a circle, for what is too deep for the receiver, and for other binary things.
+ * @throws {TypeError} for a circle, for what is too deep for the receiver, and for other binary
+ * things.
  */
 function hasBytes(value: object, ancestors: object[]): boolean {
   if (value instanceof Uint8Array) return true;
@@ -197,7 +201,9 @@ function replaceFields(
   return copy;
 }
 
-/** In place where no key has to change: the value was made by `JSON.parse`, and is nobody else's. */
+/**
+ * In place where no key has to change: the value was made by `JSON.parse`, and is nobody else's.
+ */
 function restore(value: unknown, attachments: readonly Uint8Array[], isUsed: boolean[]): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {

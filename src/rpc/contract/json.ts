@@ -55,7 +55,10 @@ const backslash = 0x5c;
 /** Below this a scan is as fast as finding out whether one is needed. */
 const scannedBytes = 512;
 
-/** Opening brackets, wherever they stand, by searches that are ten times as fast as a look at each byte. */
+/**
+ * Opening brackets, wherever they stand, by searches that are ten times as fast as a look at each
+ * byte.
+ */
 function hasBrackets(buffer: Buffer, count: number): boolean {
   let found = 0;
   for (const bracket of [0x7b, 0x5b]) {
@@ -67,7 +70,9 @@ function hasBrackets(buffer: Buffer, count: number): boolean {
   return false;
 }
 
-/** One scan of the brackets outside strings. Broken JSON may answer anything: the parser refuses it. */
+/**
+ * One scan of the brackets outside strings. Broken JSON may answer anything: the parser refuses it.
+ */
 function isDeeperThan(view: Buffer, max: number): boolean {
   if (view.byteLength <= max) return false;
   if (view.byteLength > scannedBytes && !hasBrackets(view, max + 1)) return false;

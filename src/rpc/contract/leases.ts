@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Messages in memory that is lent: a block that the sender fills in place, a lease that the receiver gives
-// back. The idea is that of shmipc-go's Reserve and ReadBytes, with an owner for each end.
+// Messages in memory that is lent: a block that the sender fills in place, a lease that the
+// receiver gives back. The idea is that of shmipc-go's Reserve and ReadBytes, with an owner for
+// each end.
 import { giveBuffer } from '../../base/buffer-pool.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { nodeError } from '../../base/misuse.ts';
@@ -11,9 +12,10 @@ import type { Codec } from './codec.ts';
 type Mutator = 'set' | 'fill' | 'copyWithin' | 'reverse' | 'sort';
 
 /**
- * Bytes to be read: a `Uint8Array` whose elements are read-only and whose storing methods are not callable.
- * It goes wherever a `Uint8Array` goes. NOTE: where `lease.copied` is false, a store by other ways (a cast, a
- * `subarray()`, a function that writes what it is given) ends the process: the memory is mapped read-only.
+ * Bytes to be read: a `Uint8Array` whose elements are read-only and whose storing methods are not
+ * callable. It goes wherever a `Uint8Array` goes. NOTE: where `lease.copied` is false, a store by
+ * other ways (a cast, a `subarray()`, a function that writes what it is given) ends the process:
+ * the memory is mapped read-only.
  */
 export type ReadonlyBytes = Readonly<Omit<Uint8Array, Mutator>> & {
   readonly [Name in Mutator]: never;
@@ -23,8 +25,9 @@ export type ReadonlyBytes = Readonly<Omit<Uint8Array, Mutator>> & {
 export type BlockOwner = object;
 
 /**
- * Memory for one message, to be filled in place; from `session.allocate()`. Give it to one call, `send()` or
- * answer, which takes it over, whatever becomes of that; or give it back with {@link Block.free}.
+ * Memory for one message, to be filled in place; from `session.allocate()`. Give it to one call,
+ * `send()` or answer, which takes it over, whatever becomes of that; or give it back with {@link
+ * Block.free}.
  */
 export class Block implements Disposable {
   /** Its length in bytes, also after it was sent. */
@@ -42,8 +45,9 @@ export class Block implements Disposable {
   }
 
   /**
-   * The memory, of which every byte is sent. In place, what it holds before it is filled is left over from
-   * others of this session; else it is zero. @throws {SidecallError} `LEASE_RELEASED` once it was sent or freed.
+   * The memory, of which every byte is sent. In place, what it holds before it is filled is left
+   * over from others of this session; else it is zero. @throws {SidecallError} `LEASE_RELEASED`
+   * once it was sent or freed.
    */
   get bytes(): Buffer {
     if (this.#memory === undefined) {
@@ -69,7 +73,10 @@ export class Block implements Disposable {
     this.free();
   }
 
-  /** @throws {TypeError} always: a block is a message of the codec `leased`, and no value in another. */
+  /**
+   * @throws {TypeError} always: a block is a message of the codec `leased`, and no value in
+   * another.
+   */
   toJSON(): never {
     const text = 'a Block is a message of the codec leased; it cannot be a value in JSON';
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
@@ -85,7 +92,10 @@ export class Block implements Disposable {
     return this;
   }
 
-  /** @internal Its bytes as ordinary memory; it is given back. @throws {SidecallError} `LEASE_RELEASED`. */
+  /**
+   * @internal Its bytes as ordinary memory; it is given back. @throws {SidecallError}
+   * `LEASE_RELEASED`.
+   */
   copyOut(): Buffer {
     const memory = this.bytes;
     const copy = this.#own === undefined ? memory : Buffer.from(memory);
@@ -115,9 +125,9 @@ export function freeValue(value: unknown): void {
 }
 
 /**
- * A message to be given back. In a handler the request is given back when the handler has settled, unless
- * {@link Lease.keep} was called; all others belong to whoever received them. What is collected unreleased is
- * given back then.
+ * A message to be given back. In a handler the request is given back when the handler has settled,
+ * unless {@link Lease.keep} was called; all others belong to whoever received them. What is
+ * collected unreleased is given back then.
  */
 export class Lease implements Disposable {
   /** Length of the message in bytes, also after it was released. */
@@ -137,7 +147,8 @@ export class Lease implements Disposable {
   }
 
   /**
-   * The message. NOTE: a peer can change bytes in place while they are read; only a trusted one lends them.
+   * The message. NOTE: a peer can change bytes in place while they are read; only a trusted one
+   * lends them.
    * @throws {SidecallError} `LEASE_RELEASED` once it was released.
    */
   get bytes(): ReadonlyBytes {
@@ -149,8 +160,8 @@ export class Lease implements Disposable {
   }
 
   /**
-   * Gives the memory back; views of it have length 0 from then on. Twice is once. NOTE: nothing may read it
-   * any more: release behind a pending `fs.write()`, not beside it.
+   * Gives the memory back; views of it have length 0 from then on. Twice is once. NOTE: nothing may
+   * read it any more: release behind a pending `fs.write()`, not beside it.
    */
   release(): void {
     const bytes = this.#bytes;
@@ -181,9 +192,10 @@ export class Lease implements Disposable {
 }
 
 /**
- * Raw bytes in memory that is lent, where {@link bytes} gives fresh memory for each message: a {@link Block}
- * (or any `Uint8Array`) goes out, a {@link Lease} comes in. With the option `leases: 'in-place-trusted'` and a
- * block of the peer's it is read where it was written; else it is one copy, in memory that is used again.
+ * Raw bytes in memory that is lent, where {@link bytes} gives fresh memory for each message: a
+ * {@link Block} (or any `Uint8Array`) goes out, a {@link Lease} comes in. With the option `leases:
+ * 'in-place-trusted'` and a block of the peer's it is read where it was written; else it is one
+ * copy, in memory that is used again.
  */
 export const leased: Codec<Lease, Block | Uint8Array> = {
   name: 'leased',
@@ -228,8 +240,8 @@ export function releaseValue(value: unknown): void {
 // Memory that lives as long as the array buffer that it was moved out of.
 const outlived = new FinalizationRegistry<ArrayBuffer>(() => undefined);
 
-// Array buffers of leases and blocks that were given back: an empty view of one is no empty message.
-// A mark on the object: a WeakSet costs collections more than all leases do.
+// Array buffers of leases and blocks that were given back: an empty view of one is no empty
+// message. A mark on the object: a WeakSet costs collections more than all leases do.
 const released = Symbol('released');
 
 type Marked = ArrayBufferLike & { [released]?: true };
@@ -251,7 +263,7 @@ function mark(memory: Marked): void {
 }
 
 /** Bytes that were given back before they were sent. */
-function isReleased(view: Uint8Array): boolean {
+export function isReleased(view: Uint8Array): boolean {
   return view.byteLength === 0 && (view.buffer as Marked)[released] === true;
 }
 

@@ -10,8 +10,8 @@ import type { Bidi, ClientStream, ServerStream } from './stream-types.ts';
 /** How a method is sent. */
 export interface MethodSettings {
   /**
-   * `bulk`: its messages, in both directions, go behind those of others, and never more than two fragments
-   * of them are on the way. Default `normal`; messages above 64 KiB are bulk in any case.
+   * `bulk`: its messages, in both directions, go behind those of others, and never more than two
+   * fragments of them are on the way. Default `normal`; messages above 64 KiB are bulk in any case.
    */
   readonly priority?: 'normal' | 'bulk' | undefined;
   /** Running it twice does the same as once: a client's `retry` may repeat it. Default: no. */
@@ -25,8 +25,8 @@ export interface MethodOptions<Req, Res, ReqIn = Req, ResIn = Res> extends Metho
 }
 
 /**
- * What methods have but notifications. `Req` and `Res` are what arrives; `ReqIn` and `ResIn` what may be sent,
- * where a codec takes more.
+ * What methods have but notifications. `Req` and `Res` are what arrives; `ReqIn` and `ResIn` what
+ * may be sent, where a codec takes more.
  */
 export interface MethodBase<Req, Res, ReqIn = Req, ResIn = Res> {
   readonly request: Codec<Req, ReqIn>;
@@ -81,7 +81,10 @@ export type Method =
   // biome-ignore lint/suspicious/noExplicitAny: as above
   | NotificationMethod<any, any>;
 
-/** A method whose kind and types are known at run time only. `untyped` is for the compiler: nobody sets it. */
+/**
+ * A method whose kind and types are known at run time only. `untyped` is for the compiler: nobody
+ * sets it.
+ */
 export type UntypedMethod = Method & { readonly untyped: true };
 
 /** Methods by their names. */
@@ -182,7 +185,10 @@ export type Client<M extends Methods> = {
               : never;
 };
 
-/** Responses of a stream, as its handler gives them: an async generator, or anything to iterate but a text. */
+/**
+ * Responses of a stream, as its handler gives them: an async generator, or anything to iterate but
+ * a text.
+ */
 export type Responses<Res> = AsyncIterable<Res> | (Iterable<Res> & object);
 
 /** The functions that whoever serves a contract gives. */

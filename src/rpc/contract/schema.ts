@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Values checked by a schema, on the way out and on the way in. Any validator that speaks Standard Schema
-// (https://standardschema.dev): zod, valibot, arktype and others.
+// Values checked by a schema, on the way out and on the way in. Any validator that speaks Standard
+// Schema (https://standardschema.dev): zod, valibot, arktype and others.
 import { nodeError } from '../../base/misuse.ts';
 import { type Codec, RefusedValue } from './codec.ts';
 import { json } from './json.ts';
@@ -31,10 +31,11 @@ const issuesMax = 16;
 const wordsMax = 200;
 
 /**
- * A codec whose values fit a schema. On the way out a value that does not fit fails the call with `ENCODE`
- * and is sent as it is otherwise. On the way in, the schema's output is what the handler (or caller) gets: a
- * request that does not fit is answered with `invalid_argument` and, as details, up to 16 issues of the form
- * `{ path, message }`; an answer that does not fit rejects with `DECODE`. The schema must answer at once.
+ * A codec whose values fit a schema. On the way out a value that does not fit fails the call with
+ * `ENCODE` and is sent as it is otherwise. On the way in, the schema's output is what the handler
+ * (or caller) gets: a request that does not fit is answered with `invalid_argument` and, as
+ * details, up to 16 issues of the form `{ path, message }`; an answer that does not fit rejects
+ * with `DECODE`. The schema must answer at once.
  * @param codec what carries the value. Default: JSON.
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no Standard Schema.
  */

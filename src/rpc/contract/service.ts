@@ -36,15 +36,15 @@ export const callKindOf: Readonly<Record<MethodKind, number>> = {
 export const unary = maker('unary');
 
 /**
- * A method with one request and any number of responses. The handler is an async generator (or returns
- * something to iterate): each `yield` waits until the caller's window has room.
+ * A method with one request and any number of responses. The handler is an async generator (or
+ * returns something to iterate): each `yield` waits until the caller's window has room.
  * @throws {TypeError} for unknown options.
  */
 export const serverStream = maker('serverStream');
 
 /**
- * A method with any number of requests and one response. The handler iterates the requests; what it has
- * taken makes room for more.
+ * A method with any number of requests and one response. The handler iterates the requests; what it
+ * has taken makes room for more.
  * @throws {TypeError} for unknown options.
  */
 export const clientStream = maker('clientStream');
@@ -56,9 +56,10 @@ export const clientStream = maker('clientStream');
 export const bidi = maker('bidi');
 
 /**
- * A method whose caller wants no answer. All notifications of a session are one stream: their handlers are
- * started in the order of the calls, and each holds its place in the stream's window until its handler
- * settled, so that the promise of a call waits for slow ones. It resolves when the message was admitted.
+ * A method whose caller wants no answer. All notifications of a session are one stream: their
+ * handlers are started in the order of the calls, and each holds its place in the stream's window
+ * until its handler settled, so that the promise of a call waits for slow ones. It resolves when
+ * the message was admitted.
  * @throws {TypeError} for unknown options.
  */
 export function notification<Req, ReqIn = Req>(options: {
@@ -128,7 +129,8 @@ function checkBoolean(what: string, value: boolean | undefined): boolean {
 /**
  * Describes a service once for both processes.
  * @param name wire name of the service; method names are appended with a dot.
- * @throws {TypeError} for an empty or over-long name, or a method not made by {@link unary} and its like.
+ * @throws {TypeError} for an empty or over-long name, or a method not made by {@link unary} and its
+ * like.
  */
 export function service<M extends Methods>(name: string, methods: M): Service<M> {
   if (typeof name !== 'string' || name === '') {

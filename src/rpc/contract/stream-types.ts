@@ -2,9 +2,9 @@
 // What callers of streaming methods hold.
 
 /**
- * The responses of a call, to be iterated once. Leaving the loop cancels the call. Iterating rejects with what a
- * unary call would reject with, behind the responses that came before. Responses that were not taken yet hold their
- * sender back.
+ * The responses of a call, to be iterated once. Leaving the loop cancels the call. Iterating
+ * rejects with what a unary call would reject with, behind the responses that came before.
+ * Responses that were not taken yet hold their sender back.
  */
 export interface ServerStream<Res> extends AsyncIterableIterator<Res, undefined>, AsyncDisposable {
   /** Bytes of this call that wait on this side: responses to be taken, requests to be admitted. */
@@ -14,8 +14,8 @@ export interface ServerStream<Res> extends AsyncIterableIterator<Res, undefined>
   /** Cancels the call, quietly; `break` does it. */
   return(): Promise<IteratorResult<Res, undefined>>;
   /**
-   * Cancels the call: iterating it rejects with `reason`. Default: `ERR_SIDECALL_CANCELLED`. The handler sees its
-   * signal.
+   * Cancels the call: iterating it rejects with `reason`. Default: `ERR_SIDECALL_CANCELLED`. The
+   * handler sees its signal.
    */
   cancel(reason?: unknown): void;
   [Symbol.asyncIterator](): this;
@@ -27,15 +27,16 @@ export interface ClientStream<Req, Res> extends AsyncDisposable {
   readonly queuedBytes: number;
   /**
    * Sends a request. Resolves when it was admitted: until then its bytes must not change.
-   * @throws (as rejection) `ERR_SIDECALL_END_OF_STREAM` after `end()` or once the call was answered,
-   * `ERR_SIDECALL_ENCODE`, `ERR_SIDECALL_MESSAGE_TOO_LARGE`, or what the call failed with.
+   * @throws (as rejection) `ERR_SIDECALL_END_OF_STREAM` after `end()` or once the call was
+   * answered, `ERR_SIDECALL_ENCODE`, `ERR_SIDECALL_MESSAGE_TOO_LARGE`, or what the call failed
+   * with.
    */
   send(request: Req): Promise<void>;
   /** Ends the requests; resolves to the response. Twice is once. */
   end(): Promise<Res>;
   /**
-   * Cancels the call: what waits rejects with `reason`. Default: `ERR_SIDECALL_CANCELLED`. The handler sees its
-   * signal. Disposing does the same, unless the requests were ended.
+   * Cancels the call: what waits rejects with `reason`. Default: `ERR_SIDECALL_CANCELLED`. The
+   * handler sees its signal. Disposing does the same, unless the requests were ended.
    */
   cancel(reason?: unknown): void;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The windows of a session and of its streams, in bytes: what each side may still send, and what it owes.
-// What waits for different things has windows of its own: answers are taken as they arrive, requests wait
-// for handlers, messages of streams for whoever reads them, notifications for the one before. So a session
-// whose requests are stuck behind busy handlers can still be answered, and one whose streams nobody reads
-// still calls.
+// The windows of a session and of its streams, in bytes: what each side may still send, and what it
+// owes. What waits for different things has windows of its own: answers are taken as they arrive,
+// requests wait for handlers, messages of streams for whoever reads them, notifications for the one
+// before. So a session whose requests are stuck behind busy handlers can still be answered, and one
+// whose streams nobody reads still calls.
 
 import { leastSessionWindow, type SessionLimits } from '../../base/limits.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
@@ -20,7 +20,9 @@ export function chargeOf(messageBytes: number): number {
   return messageBytes + wireLimits.messageOverheadBytes;
 }
 
-/** The sender's half. A message may go while any credit is left, so the bound is window + 1 message. */
+/**
+ * The sender's half. A message may go while any credit is left, so the bound is window + 1 message.
+ */
 export class SendCredit {
   #left: number;
 
@@ -64,8 +66,9 @@ export class ReceiveCredit {
   #owed = 0;
 
   /**
-   * `lastMaxBytes`: the longest message, which may begin with the last byte of credit. Messages of several streams overtake
-   * each other behind that, so the sum counts, in any order. Left out: all come in order.
+   * `lastMaxBytes`: the longest message, which may begin with the last byte of credit. Messages of
+   * several streams overtake each other behind that, so the sum counts, in any order. Left out: all
+   * come in order.
    */
   constructor(windowBytes: number, initiallyGranted: number, lastMaxBytes?: number) {
     this.#windowBytes = windowBytes;

@@ -14,7 +14,10 @@ export class AnnouncedNames {
     return this.#numbers.get(name);
   }
 
-  /** The number of a new name; undefined behind the 4,096th, which travels with each of its calls instead. */
+  /**
+   * The number of a new name; undefined behind the 4,096th, which travels with each of its calls
+   * instead.
+   */
   announce(name: string): number | undefined {
     const number = this.#numbers.size;
     if (number >= wireLimits.methodsMax) return undefined;
@@ -26,7 +29,8 @@ export class AnnouncedNames {
 /** A name of `wantedBytes` bytes. @throws {SidecallError} `PROTOCOL` for what is no proper name. */
 export function methodName(bytes: Uint8Array, wantedBytes: number): string {
   const isLength = bytes.byteLength === wantedBytes && wantedBytes <= wireLimits.methodNameMaxBytes;
-  if (!isLength || wantedBytes === 0 || !isUtf8(bytes)) throw protocol('method name that is none');
+  if (!isLength || wantedBytes === 0 || !isUtf8(bytes))
+    throw protocol('method name that is empty, too long or not UTF-8');
   return Buffer.from(bytes).toString('utf8');
 }
 
@@ -37,14 +41,15 @@ export class LearntNames {
   /** @throws {SidecallError} `PROTOCOL` for a number out of turn, too many, or no proper name. */
   learn(number: number, bytes: Uint8Array): void {
     if (number !== this.#names.length) throw protocol('method number out of turn');
-    if (number >= wireLimits.methodsMax) throw protocol('method name too many');
+    if (number >= wireLimits.methodsMax)
+      throw protocol('more method names than the protocol allows');
     this.#names.push(methodName(bytes, bytes.byteLength));
   }
 
   /** @throws {SidecallError} `PROTOCOL` for a number that was never announced. */
   nameOf(number: number): string {
     const name = this.#names[number];
-    if (name === undefined) throw protocol('method number that it had not announced');
+    if (name === undefined) throw protocol('method number that was not announced');
     return name;
   }
 }

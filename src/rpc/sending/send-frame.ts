@@ -25,7 +25,9 @@ export function sendEnd(
   sendQueue.send(stream, header, metadata, rest, rest.byteLength);
 }
 
-/** Ends a channel whose message we could not decode. At once: nothing of it is worth waiting for. */
+/**
+ * Ends a channel whose message we could not decode. At once: nothing of it is worth waiting for.
+ */
 export function refuseMessage(shared: SessionShared, stream: SendingStream, flags: number): void {
   const { sendQueue } = shared;
   shared.dropQueued(stream);
@@ -43,7 +45,9 @@ export function sendHalfEnd(shared: SessionShared, stream: SendingStream, flags:
   sendQueue.send(stream, header, noBytes, noBytes, 0);
 }
 
-/** Tells the peer that its end has arrived. Overtakes data: it says nothing of what we still send. */
+/**
+ * Tells the peer that its end has arrived. Overtakes data: it says nothing of what we still send.
+ */
 export function answerEnd(shared: SessionShared, stream: SendingStream, flags: number): void {
   const { sendQueue } = shared;
   const { slot, generation } = stream;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which frame goes next: control first, then whole messages and pieces of long ones in turn. The only
-// send queue.
+// Which frame goes next: control first, then whole messages and pieces of long ones in turn. The
+// only send queue.
 
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
@@ -31,7 +31,10 @@ export interface SendingStream {
   isWritten: boolean;
   /** The other side begins with its first frame; else with its last one. */
   readonly beginsAtOnce: boolean;
-  /** The transport's `sentPosition` behind the frame that the other side begins with, as far as that was sent. */
+  /**
+   * The transport's `sentPosition` behind the frame that the other side begins with, as far as that
+   * was sent.
+   */
   sentPosition: number;
 }
 
@@ -77,8 +80,9 @@ export class SendQueue implements WaitingPlace {
   readonly #fragmentBytes: number;
   readonly #control = new Fifo<ControlFrame>();
   #ownControl = 0;
-  // Streams whose next message is whole in one frame, and those in the middle of a long one. They take
-  // turns, and only the long ones wait for the transport's bulk limit: a small call finds a short queue.
+  // Streams whose next message is whole in one frame, and those in the middle of a long one. They
+  // take turns, and only the long ones wait for the transport's bulk limit: a small call finds a
+  // short queue.
   readonly #ready = new Fifo<SendLine>();
   readonly #bulk = new Fifo<SendLine>();
   #smallBytes = 0;
@@ -90,8 +94,8 @@ export class SendQueue implements WaitingPlace {
   #isBulkFull = false;
 
   /**
-   * `onDrained`: called after room came back and something was sent; `onBroken`: what was to be sent is gone; `onWaiting`:
-   * something waits.
+   * `onDrained`: called after room came back and something was sent; `onBroken`: what was to be
+   * sent is gone; `onWaiting`: something waits.
    */
   constructor(
     transport: Transport,
@@ -156,8 +160,8 @@ export class SendQueue implements WaitingPlace {
   }
 
   /**
-   * A small frame that overtakes all data. The header may be the writer's own: it is copied. `isOwn`: it
-   * is our own doing.
+   * A small frame that overtakes all data. The header may be the writer's own: it is copied.
+   * `isOwn`: it is our own doing.
    */
   sendControl(header: Uint8Array, payload?: Uint8Array | string, isOwn = false): void {
     if (this.#isEnded) return;
@@ -171,10 +175,10 @@ export class SendQueue implements WaitingPlace {
   }
 
   /**
-   * A frame that begins a message, then as many fragments as it takes. `prefix` (metadata) goes before
-   * the body. The body is referenced until it was sent, not copied, unless the stream's is borrowed.
-   * True: it was sent or copied. False: it waits, uncopied where `onTaken` is given, which is then called
-   * when its last piece was handed over.
+   * A frame that begins a message, then as many fragments as it takes. `prefix` (metadata) goes
+   * before the body. The body is referenced until it was sent, not copied, unless the stream's is
+   * borrowed. True: it was sent or copied. False: it waits, uncopied where `onTaken` is given,
+   * which is then called when its last piece was handed over.
    */
   send(
     stream: SendingStream,
@@ -223,8 +227,8 @@ export class SendQueue implements WaitingPlace {
   }
 
   /**
-   * Forgets what is queued for a stream that ends early. Returns what messages of its flow, which the peer
-   * will never see, had taken of the session's window.
+   * Forgets what is queued for a stream that ends early. Returns what messages of its flow, which
+   * the peer will never see, had taken of the session's window.
    */
   drop(stream: SendingStream): number {
     const { line } = stream;
@@ -252,8 +256,9 @@ export class SendQueue implements WaitingPlace {
   }
 
   /**
-   * Takes a message back that waits with `onTaken`, which is not called any more. `unseen`: nothing of it was sent, and
-   * nothing will be. `begun`: the rest of it follows, from memory of our own. `gone`: it has left.
+   * Takes a message back that waits with `onTaken`, which is not called any more. `unseen`: nothing
+   * of it was sent, and nothing will be. `begun`: the rest of it follows, from memory of our own.
+   * `gone`: it has left.
    */
   takeBack(stream: SendingStream, onTaken: () => void): 'unseen' | 'begun' | 'gone' {
     const { line } = stream;

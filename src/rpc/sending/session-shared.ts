@@ -60,14 +60,16 @@ export function takeMessage(shared: SessionShared, window: number, messageBytes:
   const charge = chargeOf(messageBytes);
   const credit = shared.receiveCredit[window] as ReceiveCredit;
   credit.take(charge);
-  // What is owed may be all that the peer could still send: whoever holds this message may hold it for ever.
+  // What is owed may be all that the peer could still send: whoever holds this message may hold it
+  // for ever.
   if (credit.isDue) shared.giveBack(window, 0);
   return charge;
 }
 
 /**
- * The same for a message of a stream. One that goes beyond the window of all streams (`FrameFlag.beyond`) counts in its
- * stream's window only, and is short. Returns what the session is charged.
+ * The same for a message of a stream. One that goes beyond the window of all streams
+ * (`FrameFlag.beyond`) counts in its stream's window only, and is short. Returns what the session
+ * is charged.
  */
 export function takeStreamed(shared: SessionShared, flags: number, messageBytes: number): number {
   if ((flags & FrameFlag.beyond) === 0) return takeMessage(shared, Window.streams, messageBytes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who waits for what all share. Each has a turn when something comes free; who is still stuck goes last.
+// Who waits for what all share. Each has a turn when something comes free; who is still stuck goes
+// last.
 
 /** Goes on sending when it may. */
 export interface Resumable {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// When a request of the peer's is started: at once, or when our answers have left, handlers have answered, or a handler's
-// place is free. The memory of answers is bounded here and nowhere else: what a handler returned is always sent.
+// When a request of the peer's is started: at once, or when our answers have left, handlers have
+// answered, or a handler's place is free. The memory of answers is bounded here and nowhere else:
+// what a handler returned is always sent.
 
 import { setImmediate } from '../../base/clock.ts';
 import { tuning } from '../../base/tuning.ts';
@@ -30,7 +31,8 @@ export class Admission implements Timed {
   readonly #waits: Stalls;
   readonly #unread = new WaitingRequests<IncomingCall>('answers-unread');
   readonly #notifications = new WaitingRequests<IncomingCall>('handlers');
-  // Requests that found as many handlers running as we allow: a cancelled one may be about to settle.
+  // Requests that found as many handlers running as we allow: a cancelled one may be about to
+  // settle.
   readonly #crowded = new WaitingRequests<IncomingCall>('handlers');
   readonly #loads = new Map<Served, MethodLoad<IncomingCall>>();
   // Those of them with requests that wait.
@@ -124,7 +126,10 @@ export class Admission implements Timed {
     return this.#running >= this.#streamsMax;
   }
 
-  /** Notifications start in their order and are never refused: they wait for a place, too. Their window bounds them. */
+  /**
+   * Notifications start in their order and are never refused: they wait for a place, too. Their
+   * window bounds them.
+   */
   #admitNotification(call: IncomingCall, request: Request): void {
     const mustWait = this.#isFull || this.#host.isUnread || this.#notifications.waiting > 0;
     if (mustWait) this.#park(this.#notifications, call, request);
@@ -141,7 +146,9 @@ export class Admission implements Timed {
     this.#arm();
   }
 
-  /** A few of each method always; more while the answers to be expected are small, or few enough. */
+  /**
+   * A few of each method always; more while the answers to be expected are small, or few enough.
+   */
   #mayStart(load: MethodLoad<IncomingCall>): boolean {
     if (load.running < tuning.startsAtOnceMax + load.extra) return true;
     const { expectedBytes } = load;

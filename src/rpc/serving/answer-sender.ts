@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Answers of our handlers on their way: each is sent, as soon as the peer's window allows. Their memory is bounded where
-// handlers are started (admission.ts).
+// Answers of our handlers on their way: each is sent, as soon as the peer's window allows. Their
+// memory is bounded where handlers are started (admission.ts).
 
 import type { Metadata } from '../../base/metadata.ts';
 import { noBytes } from '../../base/quiet.ts';
@@ -50,8 +50,8 @@ export class AnswerSender implements WaitingPlace {
   #waitingBytes = 0;
 
   /**
-   * `onSent`: the answer was given to the send queue, so its call is over. `onLost`: its bytes were detached
-   * while it waited.
+   * `onSent`: the answer was given to the send queue, so its call is over. `onLost`: its bytes were
+   * detached while it waited.
    */
   constructor(
     shared: SessionShared,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The half of a session that serves: runs handlers for what the peer opens, and sends their answers.
+// The half of a session that serves: runs handlers for what the peer opens, and sends their
+// answers.
 
 import { nowMs } from '../../base/clock.ts';
 import { type FailureStatus, type SidecallErrorCode, statuses } from '../../base/error-codes.ts';
@@ -103,7 +104,10 @@ export class Callee implements OpenFrameHost, AdmissionHost {
     return this.#answers.bytes;
   }
 
-  /** Somebody holds the session: what it does not serve from now on is refused, once something is served. */
+  /**
+   * Somebody holds the session: what it does not serve from now on is refused, once something is
+   * served.
+   */
   onTaken(): void {
     if (!this.#isUntaken) return;
     this.#isUntaken = false;
@@ -114,7 +118,9 @@ export class Callee implements OpenFrameHost, AdmissionHost {
     return this.#shared.peer;
   }
 
-  /** Calls of the peer's that are not over: arriving, waiting, running, or waiting to be answered. */
+  /**
+   * Calls of the peer's that are not over: arriving, waiting, running, or waiting to be answered.
+   */
   get pending(): number {
     return Math.max(this.#open, this.running);
   }
@@ -134,7 +140,10 @@ export class Callee implements OpenFrameHost, AdmissionHost {
     return this.#admission.running;
   }
 
-  /** From now on new calls are refused; those that were opened before go on, and notifications are still taken. */
+  /**
+   * From now on new calls are refused; those that were opened before go on, and notifications are
+   * still taken.
+   */
   drain(): void {
     this.isDraining = true;
     this.#unserved.takeAll();
@@ -169,14 +178,15 @@ export class Callee implements OpenFrameHost, AdmissionHost {
         if (call.reader !== undefined) return call.reader.add(payload);
         return this.#arrivals.onFragment(call, payload);
       case FrameType.credit:
-        if (call.writer === undefined) throw protocol('credit for a stream that gets none');
+        if (call.writer === undefined)
+          throw protocol('credit for a stream on which nothing is sent');
         return call.writer.grant(header.grantBytes);
       case FrameType.end:
         return this.#onEnd(call, header, payload);
       case FrameType.reset:
         return this.#onReset(call, header.reason);
       default:
-        throw protocol('frame that no opener of such a call sends');
+        throw protocol('frame type that the opener of such a call does not send');
     }
   }
 
@@ -253,7 +263,9 @@ export class Callee implements OpenFrameHost, AdmissionHost {
     this.#admission.admit(call, { served, value: call.reader });
   }
 
-  /** It may still be served: nothing is yet, or others that waited for that are about to go first. */
+  /**
+   * It may still be served: nothing is yet, or others that waited for that are about to go first.
+   */
   mustWait(method: string): boolean {
     if (this.isDraining) return false;
     const { isAboutToGo } = this.#unserved;
@@ -388,12 +400,12 @@ export class Callee implements OpenFrameHost, AdmissionHost {
   ): void {
     const flags = header.flags & ~FrameFlag.beyond;
     if (flags !== (FrameFlag.fromOpener | FrameFlag.streamed)) {
-      throw protocol('message of no stream');
+      throw protocol('message frame that belongs to no stream');
     }
     if (block !== undefined) checkBlock(block, header.messageBytes, payload.byteLength);
     const charge = takeStreamed(this.#shared, header.flags, header.messageBytes);
     if (call === undefined || call.isOver) return this.#shared.giveBack(Window.streams, charge);
-    if (call.reader === undefined) throw protocol('message for a call that takes one');
+    if (call.reader === undefined) throw protocol('message frame for a call with a single request');
     call.reader.begin(header.messageBytes, payload, charge, block);
   }
 
@@ -408,9 +420,11 @@ export class Callee implements OpenFrameHost, AdmissionHost {
     if (channel !== undefined && isAnswer && isPlain) return channel.onEndTaken();
     if (channel !== undefined && !isAnswer && header.status !== 0)
       return this.#onChannelFailed(call, header, payload);
-    if (reader === undefined || isAnswer || !isPlain) throw protocol('end of a call that is none');
+    if (reader === undefined || isAnswer || !isPlain)
+      throw protocol('end frame for a call that has no stream');
     if (channel !== undefined) return channel.onEnd();
-    if (reader.isMidMessage || reader.isEnded) throw protocol('end of a stream that is none');
+    if (reader.isMidMessage || reader.isEnded)
+      throw protocol('end frame in the middle of a message, or a second one');
     reader.end();
     if (call.opening.kind === CallKind.bidi) answerEnd(this.#shared, call, 0);
   }
@@ -419,7 +433,8 @@ export class Callee implements OpenFrameHost, AdmissionHost {
   #onChannelFailed(call: IncomingCall, header: Header, payload: Uint8Array): void {
     const status = statuses[header.status];
     const isWrong = header.metadataBytes !== 0 || header.textBytes > payload.byteLength;
-    if (status === undefined || status === 'ok' || isWrong) throw protocol('end without a status');
+    if (status === undefined || status === 'ok' || isWrong)
+      throw protocol('end frame without a failure status');
     const text = endText(payload.subarray(0, header.textBytes));
     this.#finish(call, 'ERR_SIDECALL_CANCELLED', new RpcError(status, text));
     this.#streams.remove(call);
@@ -454,7 +469,8 @@ export class Callee implements OpenFrameHost, AdmissionHost {
     try {
       result = served.handler(value, new HandlerContext(call));
       if (served.isStreaming) later = this.#pour(call, served, result);
-      // Through Promise.resolve: a thenable of the handler's own making may call back twice, or throw.
+      // Through Promise.resolve: a thenable of the handler's own making may call back twice, or
+      // throw.
       else if (isThenable(result)) later = Promise.resolve(result);
     } catch (error) {
       return this.#onThrown(call, served, error);
@@ -515,7 +531,9 @@ export class Callee implements OpenFrameHost, AdmissionHost {
     this.#sendFailure(call, 'internal', '');
   }
 
-  /** A handler settled whose call was given up before: only now its opener may use the slot again. */
+  /**
+   * A handler settled whose call was given up before: only now its opener may use the slot again.
+   */
   #onSettledLate(call: IncomingCall): void {
     const { owedReset } = call;
     call.owedReset = undefined;
@@ -576,7 +594,10 @@ export class Callee implements OpenFrameHost, AdmissionHost {
     this.#giveUp(call, code, reason);
   }
 
-  /** Nobody waits for the answer any more. The opener keeps the slot until the handler has settled, and is told then. */
+  /**
+   * Nobody waits for the answer any more. The opener keeps the slot until the handler has settled,
+   * and is told then.
+   */
   #giveUp(call: IncomingCall, code: SidecallErrorCode, reason: number): void {
     // What a channel's peer has sent before its end is still to be read.
     const isWhole = call.channel?.isPeerEnded === true;

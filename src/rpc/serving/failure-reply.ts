@@ -33,8 +33,8 @@ export function plainEnd(
 }
 
 /**
- * What a handler said; the words alone are left where the rest cannot travel. `isBrief`: a peer that does not
- * read what it is told is not told much.
+ * What a handler said; the words alone are left where the rest cannot travel. `isBrief`: a peer
+ * that does not read what it is told is not told much.
  */
 export function endOf(
   shared: SessionShared,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which services are well, with the semantics of gRPC's health service (grpc/doc/health-checking.md).
+// Which services are well, with the semantics of gRPC's health service
+// (grpc/doc/health-checking.md).
 
 import { RpcError } from '../../base/errors.ts';
 import { nodeError } from '../../base/misuse.ts';
@@ -24,10 +25,10 @@ export interface HealthResponse {
 }
 
 /**
- * Contract of the built-in service that every session serves: `session.client(HealthService)`. `check` rejects
- * with `not_found` for a name that was never set; `watch` gives the present status, then each change, the
- * latest only to who reads slowly (call it with `windowBytes: 1` to have none queued); `list` refuses above
- * 100 names with `resource_exhausted`.
+ * Contract of the built-in service that every session serves: `session.client(HealthService)`.
+ * `check` rejects with `not_found` for a name that was never set; `watch` gives the present status,
+ * then each change, the latest only to who reads slowly (call it with `windowBytes: 1` to have none
+ * queued); `list` refuses above 100 names with `resource_exhausted`.
  */
 export const HealthService = service('sidecall.Health', {
   check: unary<HealthRequest | undefined, HealthResponse>(),
@@ -58,7 +59,9 @@ export class Health {
     return this.#statuses.get(name);
   }
 
-  /** All services are `not_serving` from now on. Closing does this first, so that callers see it. */
+  /**
+   * All services are `not_serving` from now on. Closing does this first, so that callers see it.
+   */
   shutdown(): void {
     this.#isShutDown = true;
     for (const name of this.#statuses.keys()) this.#set(name, 'not_serving');

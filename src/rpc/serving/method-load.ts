@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Requests of the peer's that wait to be started, and what is known of the answers of their methods.
+// Requests of the peer's that wait to be started, and what is known of the answers of their
+// methods.
 import type { WaitingPlace, WaitReason } from '../stalls.ts';
 import type { Served } from './registry.ts';
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How calls of the peer's arrive: names, the frame that opens one, the pieces of its request, and what all
-// of that may take.
+// How calls of the peer's arrive: names, the frame that opens one, the pieces of its request, and
+// what all of that may take.
 
 import { noBytes } from '../../base/quiet.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
@@ -123,7 +123,7 @@ export class OpenFrames {
     const bodyAt = nameBytes + metadataBytes;
     const isMetadata = metadataBytes <= own.metadataMaxBytes && bodyAt <= payload.byteLength;
     if (!isMetadata || payload.byteLength - bodyAt > messageBytes) {
-      throw protocol('call whose lengths do not agree');
+      throw protocol('open frame whose lengths do not agree');
     }
     if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength - bodyAt);
     const timeoutMs = this.#timeLeftMs(header);
@@ -150,7 +150,7 @@ export class OpenFrames {
 
   onFragment(call: IncomingCall, payload: Uint8Array): void {
     const { assembly } = call;
-    if (assembly === undefined) throw protocol('fragment of no message');
+    if (assembly === undefined) throw protocol('fragment without a message');
     this.pieces += 1;
     if (!assembly.add(payload)) return;
     this.drop(call);
@@ -217,21 +217,25 @@ function nameIn(payload: Uint8Array, nameBytes: number): string {
   return methodName(payload.subarray(0, nameBytes), nameBytes);
 }
 
-/** @throws {SidecallError} `PROTOCOL` for a call that has no business beyond the number of streams announced. */
+/**
+ * @throws {SidecallError} `PROTOCOL` for a call that has no business beyond the number of streams
+ * announced.
+ */
 function checkExtra(method: string, kind: number, messageBytes: number): void {
   const isKind = kind === CallKind.unary || kind === CallKind.serverStream;
   const isBuiltIn = isKind && method.startsWith(builtInPrefix);
   if (!isBuiltIn || messageBytes > wireLimits.extraMaxBytes) {
-    throw protocol('stream beyond the number announced');
+    throw protocol('stream slot beyond the number announced');
   }
 }
 
 /** @throws {SidecallError} `PROTOCOL` for a kind that there is not, or that does not begin so. */
 function checkKind(kind: number, flags: number, messageBytes: number): void {
-  if (kind < CallKind.unary || kind > CallKind.duplex) throw protocol('call of an unknown kind');
+  if (kind < CallKind.unary || kind > CallKind.duplex)
+    throw protocol('open frame of an unknown kind of call');
   const isMany = sendsMany(kind);
   const wanted = isMany ? FrameFlag.fromOpener : FrameFlag.fromOpener | FrameFlag.end;
   if (flags !== wanted || (isMany && messageBytes !== 0)) {
-    throw protocol('call that begins as another kind does');
+    throw protocol('open frame with the flags of another kind of call');
   }
 }

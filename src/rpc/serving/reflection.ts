@@ -19,13 +19,15 @@ export interface MethodDescription {
 export interface ServiceDescription {
   readonly name: string;
   readonly methods: readonly MethodDescription[];
-  /** For protobuf services made from reflection: their namespace as protobufjs writes it in JSON. */
+  /**
+   * For protobuf services made from reflection: their namespace as protobufjs writes it in JSON.
+   */
   readonly descriptor?: unknown;
 }
 
 /**
- * Contract of the built-in service that lists what a session serves. Served to peers of our own uid, or as
- * the option `introspection` says; else `unimplemented`.
+ * Contract of the built-in service that lists what a session serves. Served to peers of our own
+ * uid, or as the option `introspection` says; else `unimplemented`.
  */
 export const ReflectionService = service('sidecall.Reflection', {
   list: unary<void, { readonly services: readonly ServiceDescription[] }>(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Methods that are served, by wire name. A Map: a method called `toString` is unknown like any other.
+// Methods that are served, by wire name. A Map: a method called `toString` is unknown like any
+// other.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from '../../base/clock.ts';
@@ -27,8 +28,8 @@ export interface Implementation {
 }
 
 /**
- * A service with its handlers, for the option `services` of whatever makes a session: so that it is served before the first
- * call comes. The same as `serve()` otherwise.
+ * A service with its handlers, for the option `services` of whatever makes a session: so that it is
+ * served before the first call comes. The same as `serve()` otherwise.
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no contract.
  */
 export function implement<M extends Methods>(
@@ -55,13 +56,18 @@ export interface Served {
   /** Of the package itself: short, and started whatever waits. */
   readonly isBuiltIn: boolean;
   readonly handler: Handler;
-  /** Runs a function in the asynchronous context of `serve()`: not in that of whoever woke the session. */
+  /**
+   * Runs a function in the asynchronous context of `serve()`: not in that of whoever woke the
+   * session.
+   */
   readonly inContext: ReturnType<typeof AsyncLocalStorage.snapshot>;
   /** Its calls are told when the session is about to close: they would last for ever. */
   readonly endsAtDrain: boolean;
 }
 
-/** Methods of one session, on top of those that its listener or helper serves for all of its own. */
+/**
+ * Methods of one session, on top of those that its listener or helper serves for all of its own.
+ */
 export class Registry {
   readonly #methods = new Map<string, Served>();
   readonly #services: Service[] = [];
@@ -153,7 +159,8 @@ export class Registry {
   }
 
   /**
-   * Serves what the option `services` says, and nothing else unless `serve()` is called. undefined: it was left out.
+   * Serves what the option `services` says, and nothing else unless `serve()` is called. undefined:
+   * it was left out.
    * @throws {TypeError} as `serve()`.
    */
   addAll(services: readonly Implementation[] | undefined): void {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Requests that came before anything is served. They wait for `serve()`, bounded by their window and their deadlines.
+// Requests that came before anything is served. They wait for `serve()`, bounded by their window
+// and their deadlines.
 import { setImmediate } from '../../base/clock.ts';
 import type { Stalls, WaitingPlace } from '../stalls.ts';
 import type { IncomingCall } from './incoming-call.ts';

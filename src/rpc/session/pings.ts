@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether the peer's event loop turns, by the protocol's ping: asked for, never a timer of its own, and nothing
-// fails because of an answer that does not come.
+// Whether the peer's event loop turns, by the protocol's ping: asked for, never a timer of its own,
+// and nothing fails because of an answer that does not come.
 
 import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -11,17 +11,25 @@ import { wireLimits } from '../../base/wire-limits.ts';
 /** What `session.liveness()` tells. */
 export interface Liveness {
   /**
-   * `gone`: its end of the connection has closed by itself, as the kernel does when a process ends, or there is
-   * no process of its number any more.
+   * `gone`: its end of the connection has closed by itself, as the kernel does when a process ends,
+   * or there is no process of its number any more.
    */
   readonly process: 'alive' | 'gone';
-  /** `turning`: it answered a ping at most a second ago. `busy`: one is unanswered, or nobody is there to answer. */
+  /**
+   * `turning`: it answered a ping at most a second ago. `busy`: one is unanswered, or nobody is
+   * there to answer.
+   */
   readonly loop: 'turning' | 'busy';
-  /** Milliseconds since the unanswered ping was sent, or since the session ended; 0 while `turning`. */
+  /**
+   * Milliseconds since the unanswered ping was sent, or since the session ended; 0 while `turning`.
+   */
   readonly busyForMs: number;
 }
 
-/** Whether a process that may have been ours to see still exists. Its number may be another's by now. */
+/**
+ * Whether a process that may have been ours to see still exists. Its number may be another's by
+ * now.
+ */
 function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -50,7 +58,10 @@ export class Pings {
     this.#send = send;
   }
 
-  /** Milliseconds of a round trip. @throws {SidecallError} `PEER_UNRESPONSIVE`, or why the session is over. */
+  /**
+   * Milliseconds of a round trip. @throws {SidecallError} `PEER_UNRESPONSIVE`, or why the session
+   * is over.
+   */
   async ping(timeoutMs: number | undefined): Promise<number> {
     const since = nowMs();
     await this.#ask(timeoutMs);
@@ -101,7 +112,10 @@ export class Pings {
     this.#waiting.clear();
   }
 
-  /** Stalls for the ping that is out, or sends one; not where an answer is fresh, since more would be a flood. */
+  /**
+   * Stalls for the ping that is out, or sends one; not where an answer is fresh, since more would
+   * be a flood.
+   */
   async #ask(timeoutMs: number | undefined): Promise<void> {
     const isFresh = nowMs() - this.#answeredAt < wireLimits.pingIntervalMs;
     if (this.#reason !== undefined || (!this.#isOut && isFresh)) return;

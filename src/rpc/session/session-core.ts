@@ -79,17 +79,21 @@ export interface SessionStats {
   /** Bytes of our messages that the lane has not taken yet. */
   readonly queuedBytes: number;
   /**
-   * Blocks in shared memory that are being filled or that the peer holds; and blocks, ever, that were ordinary
-   * memory, because there was none free or there is no area.
+   * Blocks in shared memory that are being filled or that the peer holds; and blocks, ever, that
+   * were ordinary memory, because there was none free or there is no area.
    */
   readonly blocks: { readonly inUse: number; readonly ordinary: number };
   /** Leases in place that were not released yet. */
   readonly leases: { readonly held: number };
-  /** Everything that waits at this moment, by its reason: calls, messages, answers, requests of the peer, frames. */
+  /**
+   * Everything that waits at this moment, by its reason: calls, messages, answers, requests of the
+   * peer, frames.
+   */
   readonly waits: { readonly [Reason in WaitReason]: number };
   /**
-   * The four windows of the session, in bytes. `left`: what we may still send, below 0 where the last message was longer;
-   * `held`: messages of the peer that have arrived and were not given back.
+   * The four windows of the session, in bytes. `left`: what we may still send, below 0 where the
+   * last message was longer; `held`: messages of the peer that have arrived and were not given
+   * back.
    */
   readonly windows: {
     readonly [Name in keyof typeof Window]: { readonly left: number; readonly held: number };
@@ -371,7 +375,10 @@ export class SessionCore implements SessionShared, FrameReceiver, Watched {
     this.#resolveClosed(reason);
   }
 
-  /** What a correct peer can make us queue: by our own limits and our own calls, not by what it announced. */
+  /**
+   * What a correct peer can make us queue: by our own limits and our own calls, not by what it
+   * announced.
+   */
   get #queueMax(): number {
     return 2 * this.own.streamsMax + (this.caller.pending - this.caller.waiting) + 4096;
   }
@@ -423,7 +430,7 @@ export class SessionCore implements SessionShared, FrameReceiver, Watched {
   #onGoaway(isAnswer: boolean): void {
     if (isAnswer) {
       if (this.#closing === undefined || this.#isGoawayAnswered)
-        throw protocol('goaway unasked for');
+        throw protocol('answer to a goaway that was not sent');
       this.#isGoawayAnswered = true;
       return this.#checkDone();
     }
@@ -439,7 +446,9 @@ export class SessionCore implements SessionShared, FrameReceiver, Watched {
     this.#answerGoaway();
   }
 
-  /** Behind this, the peer knows, nothing of a new call of ours comes: what was begun has arrived. */
+  /**
+   * Behind this, the peer knows, nothing of a new call of ours comes: what was begun has arrived.
+   */
   #answerGoaway(): void {
     if (!this.#owesGoaway || this.caller.isSending) return;
     this.#owesGoaway = false;
@@ -455,7 +464,9 @@ export class SessionCore implements SessionShared, FrameReceiver, Watched {
     this.#checkDone();
   }
 
-  /** Nothing is under way in either direction, and the peer has said that nothing more will come. */
+  /**
+   * Nothing is under way in either direction, and the peer has said that nothing more will come.
+   */
   get #isDone(): boolean {
     const isIdle = this.caller.pending === 0 && this.callee.pending === 0;
     return isIdle && this.#isGoawayAnswered && this.sendQueue.isEmpty;

@@ -51,11 +51,13 @@ export class Session implements AsyncDisposable {
   /** Why it is that lane. */
   readonly laneReason: string;
   /**
-   * Resolves (never rejects) when either side begins to close: the time to end streams and channels that
-   * would last longer. Accepting ends then.
+   * Resolves (never rejects) when either side begins to close: the time to end streams and channels
+   * that would last longer. Accepting ends then.
    */
   readonly draining: Promise<void>;
-  /** Resolves (never rejects) when the session is over: undefined after an orderly close, else why. */
+  /**
+   * Resolves (never rejects) when the session is over: undefined after an orderly close, else why.
+   */
   readonly closed: Promise<SidecallError | undefined>;
   readonly #core: SessionCore;
 
@@ -82,9 +84,9 @@ export class Session implements AsyncDisposable {
 
   /**
    * The typed functions of a service that the peer serves. Each call rejects, never throws: with
-   * `RpcError` for what a handler said, `SidecallError` for what happened on the way, `signal.reason`
-   * for the caller's own abort, `TypeError`/`RangeError` for misuse. A rejection that nobody awaits is
-   * dropped: it never becomes an `unhandledRejection`.
+   * `RpcError` for what a handler said, `SidecallError` for what happened on the way,
+   * `signal.reason` for the caller's own abort, `TypeError`/`RangeError` for misuse. A rejection
+   * that nobody awaits is dropped: it never becomes an `unhandledRejection`.
    */
   client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M> {
     return makeClient(service, this.target, options);
@@ -92,7 +94,8 @@ export class Session implements AsyncDisposable {
 
   /**
    * Answers the peer's calls of a service. Before, during and after other calls.
-   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served.
+   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is
+   * served.
    */
   serve<M extends Methods>(
     service: Service<M>,
@@ -103,22 +106,25 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Serves a service no more, so that what served it can be taken out: its calls are refused with `unimplemented` from now on,
-   * those that run go on. Not for services of the listener or helper.
+   * Serves a service no more, so that what served it can be taken out: its calls are refused with
+   * `unimplemented` from now on, those that run go on. Not for services of the listener or helper.
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where this session does not serve it.
    */
   unserve<M extends Methods>(service: Service<M>): void {
     this.#core.registry.remove(service as unknown as Service);
   }
 
-  /** What we say of our services to whoever asks; that of the listener or helper, where there is one. */
+  /**
+   * What we say of our services to whoever asks; that of the listener or helper, where there is
+   * one.
+   */
   get health(): Health {
     return this.#core.registry.health;
   }
 
   /**
-   * Opens a byte stream that the peer meets by `duplexes({ name })`. What goes wrong is an 'error' of the
-   * stream; nobody waiting for the name is an `RpcError` with status `unimplemented`.
+   * Opens a byte stream that the peer meets by `duplexes({ name })`. What goes wrong is an 'error'
+   * of the stream; nobody waiting for the name is an `RpcError` with status `unimplemented`.
    * @throws {TypeError | RangeError} for misuse.
    */
   openDuplex(options: DuplexOptions): SessionDuplex {
@@ -129,8 +135,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Byte streams of one name that the peer opens, from now on until the loop is left. At most 64 wait to be
-   * taken; more are refused with `resource_exhausted`.
+   * Byte streams of one name that the peer opens, from now on until the loop is left. At most 64
+   * wait to be taken; more are refused with `resource_exhausted`.
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where the name is accepted already.
    */
   duplexes(options: AcceptDuplexOptions): Accepted<SessionDuplex> {
@@ -148,7 +154,8 @@ export class Session implements AsyncDisposable {
 
   /**
    * Opens a channel of messages that the peer meets by `channels(codec, { name })`.
-   * @throws {TypeError | RangeError} for misuse. What goes wrong later rejects what the channel is asked.
+   * @throws {TypeError | RangeError} for misuse. What goes wrong later rejects what the channel is
+   * asked.
    */
   openChannel<T, Input = T>(codec: Codec<T, Input>, options: ChannelOptions): Channel<T, Input> {
     checkCodec('openChannel()', codec);
@@ -173,11 +180,12 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Memory for one message of the codec `leased`, to be filled in place. On the ring lane with an area of
-   * `blockAreaBytes` it lies where the peer reads it; where none is free, or on another lane, it is ordinary
-   * memory: `block.inPlace` says which, `stats().blocks` counts. Never waits.
+   * Memory for one message of the codec `leased`, to be filled in place. On the ring lane with an
+   * area of `blockAreaBytes` it lies where the peer reads it; where none is free, or on another
+   * lane, it is ordinary memory: `block.inPlace` says which, `stats().blocks` counts. Never waits.
    * @param bytes length of the message; 1 to 1 GiB.
-   * @throws {RangeError} `ERR_OUT_OF_RANGE`, {@link SidecallError} `MESSAGE_TOO_LARGE` beyond the peer's limit.
+   * @throws {RangeError} `ERR_OUT_OF_RANGE`, {@link SidecallError} `MESSAGE_TOO_LARGE` beyond the
+   * peer's limit.
    */
   allocate(bytes: number): Block {
     return this.#core.allocate(bytes);
@@ -198,11 +206,12 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * One round trip to the peer's event loop and back, in milliseconds: it turns, whatever its handlers do. Within a
-   * second of an answer that answer is given again, since more pings than one a second are a flood. Never
-   * ends the session, and no call of it.
+   * One round trip to the peer's event loop and back, in milliseconds: it turns, whatever its
+   * handlers do. Within a second of an answer that answer is given again, since more pings than one
+   * a second are a flood. Never ends the session, and no call of it.
    * @param options.timeoutMs default: no limit; 0 to 2,147,483,647.
-   * @throws (as rejection) {SidecallError} `PEER_UNRESPONSIVE` where the time passed; why the session is over.
+   * @throws (as rejection) {SidecallError} `PEER_UNRESPONSIVE` where the time passed; why the
+   * session is over.
    */
   ping(options: { readonly timeoutMs?: number | undefined } = {}): Promise<number> {
     return quiet(this.#ping(options));
@@ -216,9 +225,10 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Three facts that a time-out mixes up: does the peer's process live, does its event loop turn, and since when
-   * does it not. By a ping where no answer is fresh (a second); it costs nothing unless asked. Rejects only for
-   * misuse, ends nothing: whether a busy peer is too busy is yours to say, by a call's `timeoutMs` or `helper.stop()`.
+   * Three facts that a time-out mixes up: does the peer's process live, does its event loop turn,
+   * and since when does it not. By a ping where no answer is fresh (a second); it costs nothing
+   * unless asked. Rejects only for misuse, ends nothing: whether a busy peer is too busy is yours
+   * to say, by a call's `timeoutMs` or `helper.stop()`.
    * @param options.waitMs how long the answer to the ping is waited for. Default 250; 0 to 600,000.
    */
   liveness(options: { readonly waitMs?: number | undefined } = {}): Promise<Liveness> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What both ends of a channel have in common: two halves, each with an end that the other side answers. It
-// is over when both were answered.
+// What both ends of a channel have in common: two halves, each with an end that the other side
+// answers. It is over when both were answered.
 
 import { SidecallError } from '../../base/errors.ts';
 import { ignore, rejected } from '../../base/quiet.ts';
@@ -71,8 +71,9 @@ export class ChannelHalves implements Watched {
   }
 
   /**
-   * Leaves, as a socket that is destroyed: what was admitted still arrives, and then our end; what waited is not sent, and what
-   * comes is dropped. The peer hears that nothing more is taken once it has our end.
+   * Leaves, as a socket that is destroyed: what was admitted still arrives, and then our end; what
+   * waited is not sent, and what comes is dropped. The peer hears that nothing more is taken once
+   * it has our end.
    */
   leave(): void {
     if (this.#failure !== undefined) return;
@@ -122,7 +123,7 @@ export class ChannelHalves implements Watched {
   /** The peer's end. @throws {SidecallError} `PROTOCOL`. */
   onEnd(): void {
     if (this.#isPeerEnded || this.reader.isMidMessage)
-      throw protocol('end of a channel that is none');
+      throw protocol('end frame in the middle of a message, or a second one');
     this.#isPeerEnded = true;
     this.reader.end();
     answerEnd(this.#shared, this.#stream, this.#parts.flags);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A message on its way into its final buffer, and out of it: in pieces, or in a block of the peer's.
+// A message on its way into its final buffer, and out of it: in pieces, or in a block of the
+// peer's.
 
 import { giveBuffer, takeBuffer } from '../../base/buffer-pool.ts';
 import { protocol } from '../../wire/frame-header.ts';
@@ -8,9 +9,9 @@ import { type Codec, decodeWith } from '../contract/codec.ts';
 import { copiedLease, isLeased, lentLease } from '../contract/leases.ts';
 
 /**
- * The memory of one message: its own where the codec keeps what it is given, of the pool where it copies, and
- * of the pool until it is given back where it is lent.
- * NOTE: the length was checked against the limits; here the memory is taken.
+ * The memory of one message: its own where the codec keeps what it is given, of the pool where it
+ * copies, and of the pool until it is given back where it is lent. NOTE: the length was checked
+ * against the limits; here the memory is taken.
  */
 export class MessageAssembly {
   readonly bytes: Uint8Array;
@@ -32,7 +33,10 @@ export class MessageAssembly {
     }
   }
 
-  /** A whole message: where it lies, if the codec is for that and the transport does it, else a copy. */
+  /**
+   * A whole message: where it lies, if the codec is for that and the transport does it, else a
+   * copy.
+   */
   static ofBlock(block: ArrivedBlock, codec: Codec<unknown>): MessageAssembly {
     const lent = isLeased(codec) ? block.lend() : undefined;
     const assembly = new MessageAssembly(block.byteLength, codec, lent);
@@ -60,7 +64,7 @@ export class MessageAssembly {
   /** Where the next `bytes` bytes belong. @throws {SidecallError} `PROTOCOL` beyond the length. */
   place(bytes: number): Uint8Array {
     if (bytes === 0 || bytes > this.bytes.byteLength - this.#filled) {
-      throw protocol('fragment that does not fit its message');
+      throw protocol('fragment that exceeds its message');
     }
     return this.bytes.subarray(this.#filled, this.#filled + bytes);
   }
@@ -91,8 +95,8 @@ export class MessageAssembly {
   }
 
   /**
-   * Nothing looks at the memory any more. Never for a message that is given up half-way, whose next piece
-   * may be on its way into a place that was handed out.
+   * Nothing looks at the memory any more. Never for a message that is given up half-way, whose next
+   * piece may be on its way into a place that was handed out.
    */
   release(): void {
     if (this.#pooled !== undefined) giveBuffer(this.#pooled);
@@ -102,7 +106,10 @@ export class MessageAssembly {
   }
 }
 
-/** The block holds exactly the message, and the frame nothing of it. @throws {SidecallError} `PROTOCOL`. */
+/**
+ * The block holds exactly the message, and the frame nothing of it. @throws {SidecallError}
+ * `PROTOCOL`.
+ */
 export function checkBlock(block: ArrivedBlock, messageBytes: number, payloadBytes: number): void {
   if (block.byteLength !== messageBytes || payloadBytes !== 0) {
     throw protocol('block that does not fit its message');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The receiving half of a stream: messages wait here as bytes, bounded by the stream's window, until the
-// application takes them. What it takes is given back to the sender.
+// The receiving half of a stream: messages wait here as bytes, bounded by the stream's window,
+// until the application takes them. What it takes is given back to the sender.
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { ignore, rejected } from '../../base/quiet.ts';
@@ -40,7 +40,9 @@ interface Waiter {
 
 const done: IteratorResult<unknown, undefined> = Object.freeze({ done: true, value: undefined });
 
-/** One application reads it. `next()` before the last one settled is allowed, and answered in order. */
+/**
+ * One application reads it. `next()` before the last one settled is allowed, and answered in order.
+ */
 export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   readonly #shared: SessionShared;
   readonly #stream: ReadStream;
@@ -105,13 +107,14 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   }
 
   /**
-   * The first frame of a message; `session`: what the session was charged for it, 0 for one beyond the window of all streams.
+   * The first frame of a message; `session`: what the session was charged for it, 0 for one beyond
+   * the window of all streams.
    * @throws {SidecallError} `PROTOCOL`.
    */
   begin(messageBytes: number, payload: Uint8Array, session: number, block?: ArrivedBlock): void {
     if (this.#isEnded) throw protocol('message behind the end of its stream');
-    if (this.isMidMessage) throw protocol('message inside another');
-    if (payload.byteLength > messageBytes) throw protocol('message longer than it announced');
+    if (this.isMidMessage) throw protocol('message frame in the middle of another message');
+    if (payload.byteLength > messageBytes) throw protocol('message longer than announced');
     const charge = chargeOf(messageBytes);
     const isBeyond = session === 0;
     this.#credit.take(charge);
@@ -145,7 +148,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
       this.#skipping -= payload.byteLength;
       return;
     }
-    if (assembly === undefined) throw protocol('fragment of no message');
+    if (assembly === undefined) throw protocol('fragment without a message');
     if (!assembly.add(payload)) return;
     this.#assembly = undefined;
     this.#onWhole(assembly.bytes, assembly);
@@ -160,7 +163,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     }
   }
 
-  /** As {@link StreamReader.end}, and behind what has arrived comes `error`; `now`: instead of it. */
+  /**
+   * As {@link StreamReader.end}, and behind what has arrived comes `error`; `now`: instead of it.
+   */
   fail(error: unknown, how: { readonly now: boolean }): void {
     const isNews = !this.#isStopped && this.#failure === undefined;
     if (!isNews || (this.#isEnded && !how.now)) return;
@@ -174,7 +179,10 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     }
   }
 
-  /** The stream is over: what has arrived may still be taken, and the session is charged nothing for it. */
+  /**
+   * The stream is over: what has arrived may still be taken, and the session is charged nothing for
+   * it.
+   */
   release(): void {
     this.#isReleased = true;
     const held = this.#held;
@@ -265,7 +273,10 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     }
   }
 
-  /** What the application takes is given back; what it reads where it lies, to the stream, when it is released. */
+  /**
+   * What the application takes is given back; what it reads where it lies, to the stream, when it
+   * is released.
+   */
   #decode(
     bytes: Uint8Array,
     assembly: MessageAssembly | undefined,
@@ -291,7 +302,10 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#failure ??= { error };
   }
 
-  /** The application has done with a message. Where the peer's half is over nobody waits for stream credit. */
+  /**
+   * The application has done with a message. Where the peer's half is over nobody waits for stream
+   * credit.
+   */
   #giveBack(charge: number, isBeyond: boolean): void {
     const stream = this.#stream;
     let batch = this.#credit.giveBack(charge);

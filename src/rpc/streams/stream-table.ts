@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whose frame this is, or that it came late. An id is a slot and its generation: slots are reused, so
-// ids never run out, and a frame of an earlier generation is recognised for what it is.
+// Whose frame this is, or that it came late. An id is a slot and its generation: slots are reused,
+// so ids never run out, and a frame of an earlier generation is recognised for what it is.
 import { protocol } from '../../wire/frame-header.ts';
 
 /** The generation after this one: 1 to 2^32 - 1, then 1 again; 0 means "never opened". */
@@ -13,12 +13,15 @@ function isOlder(generation: number, current: number): boolean {
 }
 
 /**
- * Slots beyond the number that a side announces, for calls of the built-in services: whether it is well can be asked however
- * many calls are open. A call there is short, and counts in no window.
+ * Slots beyond the number that a side announces, for calls of the built-in services: whether it is
+ * well can be asked however many calls are open. A call there is short, and counts in no window.
  */
 const extraSlots = 4;
 
-/** Where a slot stands in the arrays: the extra ones first, so that there are no holes. -1: there is no such slot. */
+/**
+ * Where a slot stands in the arrays: the extra ones first, so that there are no holes. -1: there is
+ * no such slot.
+ */
 function indexOf(slot: number, slotsMax: number): number {
   if (slot < slotsMax) return slot + extraSlots;
   return slot < slotsMax + extraSlots ? slot - slotsMax : -1;
@@ -68,7 +71,9 @@ export class OpenedStreams<T extends Slotted> {
     this.#put(stream, this.#freeExtra.pop() as number);
   }
 
-  /** Frees the slot. `wasSent` false: the peer never heard of this generation, so it comes again. */
+  /**
+   * Frees the slot. `wasSent` false: the peer never heard of this generation, so it comes again.
+   */
   remove(stream: T, how: { wasSent: boolean; endedByPeer: boolean }): void {
     const { slot } = stream;
     const at = indexOf(slot, this.#slotsMax);
@@ -80,7 +85,9 @@ export class OpenedStreams<T extends Slotted> {
     else this.#freeExtra.push(slot);
   }
 
-  /** The open stream, or undefined for a late frame. @throws {SidecallError} `PROTOCOL` otherwise. */
+  /**
+   * The open stream, or undefined for a late frame. @throws {SidecallError} `PROTOCOL` otherwise.
+   */
   find(slot: number, generation: number): T | undefined {
     const at = indexOf(slot, this.#slotsMax);
     const current = this.#generations[at];
@@ -88,7 +95,7 @@ export class OpenedStreams<T extends Slotted> {
     if (generation === current && current !== 0) {
       const stream = this.#streams[at];
       if (stream === undefined && this.#endedByPeer[at]) {
-        throw protocol('frame for a stream that it had ended');
+        throw protocol('frame for a stream that the peer had ended');
       }
       return stream;
     }
@@ -128,10 +135,13 @@ export class AcceptedStreams<T extends Slotted> {
     return slot >= this.#slotsMax;
   }
 
-  /** Notes a new generation. @throws {SidecallError} `PROTOCOL` unless it is the next of a free slot. */
+  /**
+   * Notes a new generation. @throws {SidecallError} `PROTOCOL` unless it is the next of a free
+   * slot.
+   */
   open(slot: number, generation: number): void {
     const at = indexOf(slot, this.#slotsMax);
-    if (at === -1) throw protocol('stream beyond the number announced');
+    if (at === -1) throw protocol('stream slot beyond the number announced');
     if (this.#streams[at] !== undefined) throw protocol('stream opened twice');
     if (generation !== nextGeneration(this.#generations[at] ?? 0)) {
       throw protocol('stream with the wrong generation');
@@ -150,7 +160,9 @@ export class AcceptedStreams<T extends Slotted> {
     if (this.#streams[at] === stream) this.#streams[at] = undefined;
   }
 
-  /** The open stream, or undefined for a late frame. @throws {SidecallError} `PROTOCOL` otherwise. */
+  /**
+   * The open stream, or undefined for a late frame. @throws {SidecallError} `PROTOCOL` otherwise.
+   */
   find(slot: number, generation: number): T | undefined {
     const at = indexOf(slot, this.#slotsMax);
     const current = this.#generations[at];

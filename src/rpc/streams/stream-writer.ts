@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The sending half of a stream: a message is admitted when the stream's window, the session's and the send
-// queue have room; until then it waits here, in order.
+// The sending half of a stream: a message is admitted when the stream's window, the session's and
+// the send queue have room; until then it waits here, in order.
 
 import type { Delivered } from '../../base/error-codes.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -80,8 +80,8 @@ export class StreamWriter implements WaitingPlace {
   // Admitted, and still referenced by the send queue: long messages are not copied.
   readonly #leaving = new Set<Waiting>();
   #waitingBytes = 0;
-  // What was sent on this stream, and what of it was granted again, ever: a message beyond the window of all streams
-  // may be sent once the one before was taken.
+  // What was sent on this stream, and what of it was granted again, ever: a message beyond the
+  // window of all streams may be sent once the one before was taken.
   #spent = 0;
   #granted = 0;
   #beyondUntil = 0;
@@ -140,8 +140,8 @@ export class StreamWriter implements WaitingPlace {
   }
 
   /**
-   * Resolves when the message was admitted. Up to then its bytes must not change. Rejects, never throws; a
-   * rejection that nobody awaits is dropped.
+   * Resolves when the message was admitted. Up to then its bytes must not change. Rejects, never
+   * throws; a rejection that nobody awaits is dropped.
    */
   send(value: unknown): Promise<void> {
     let message: Message | undefined;
@@ -164,8 +164,9 @@ export class StreamWriter implements WaitingPlace {
   }
 
   /**
-   * Gives up a message whose promise has not settled: it rejects with `reasonOf(delivered)`. With 'no' nothing of it is sent;
-   * with 'unknown' a part of it was, and the rest follows. False: it has left.
+   * Gives up a message whose promise has not settled: it rejects with `reasonOf(delivered)`. With
+   * 'no' nothing of it is sent; with 'unknown' a part of it was, and the rest follows. False: it
+   * has left.
    */
   giveUp(promise: Promise<void>, reasonOf: (delivered: Delivered) => unknown): boolean {
     const waiting = this.#waiting.items().find((each) => each.promise === promise);
@@ -290,7 +291,10 @@ export class StreamWriter implements WaitingPlace {
     return true;
   }
 
-  /** A short one is copied where it has to wait in the queue, a long one leaves before its promise resolves. */
+  /**
+   * A short one is copied where it has to wait in the queue, a long one leaves before its promise
+   * resolves.
+   */
   #admit(message: Message, messageBytes: number, isBeyond: boolean): Promise<void> {
     if (this.#isCopied(message, messageBytes)) {
       this.#give(message, messageBytes, isBeyond, undefined);

@@ -1,5 +1,5 @@
-// Calls a helper, and the same program at a path; prints which addon it had. CONSUMER_NODE names the program to start, where
-// that is not this very one.
+// Calls a helper, and the same program at a path; prints which addon it had. CONSUMER_NODE names
+// the program to start, where that is not this very one.
 import assert from 'node:assert/strict';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

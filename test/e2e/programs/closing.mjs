@@ -1,5 +1,5 @@
-// The other end of a close, as a process: a helper, or (with a path) a client of a listener. It comes into the state
-// that it is told, and the test then stops it, kills it, or lets it be.
+// The other end of a close, as a process: a helper, or (with a path) a client of a listener. It
+// comes into the state that it is told, and the test then stops it, kills it, or lets it be.
 import {
   connect,
   json,

@@ -1,5 +1,5 @@
-// A JSON-RPC server that sends very many notifications before it answers: over standard input and output
-// (`--stdio`), or over a session with the process that spawned it.
+// A JSON-RPC server that sends very many notifications before it answers: over standard input and
+// output (`--stdio`), or over a session with the process that spawned it.
 import {
   createMessageConnection,
   StreamMessageReader,

@@ -1,4 +1,5 @@
-// A helper that serves late: its database is slow to open. With `services` it says so from the start.
+// A helper that serves late: its database is slow to open. With `services` it says so from the
+// start.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { implement, json, notification, parent, service, unary } from '../../../dist/index.js';
 

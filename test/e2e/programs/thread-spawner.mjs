@@ -1,4 +1,5 @@
-// A worker thread starts a helper, and ends as the first argument says. The helper is busy, or has a timer.
+// A worker thread starts a helper, and ends as the first argument says. The helper is busy, or has
+// a timer.
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { spawnHelper } from '../../../dist/index.js';
 import { say } from './desk.mjs';

@@ -47,7 +47,8 @@ export namespace demo {
         static create(properties?: demo.Q.$Properties): demo.Q;
 
         /**
-         * Encodes the specified Q message. Does not implicitly {@link demo.Q.verify|verify} messages.
+         * Encodes the specified Q message. Does not implicitly {@link demo.Q.verify|verify}
+         * messages.
          * @param message Q message or plain object to encode
          * @param [writer] Writer to encode to
          * @returns Writer
@@ -55,7 +56,8 @@ export namespace demo {
         static encode(message: demo.Q.$Properties, writer?: $protobuf.Writer): $protobuf.Writer;
 
         /**
-         * Encodes the specified Q message, length delimited. Does not implicitly {@link demo.Q.verify|verify} messages.
+         * Encodes the specified Q message, length delimited. Does not implicitly {@link
+         * demo.Q.verify|verify} messages.
          * @param message Q message or plain object to encode
          * @param [writer] Writer to encode to
          * @returns Writer
@@ -89,14 +91,16 @@ export namespace demo {
         static verify(message: { [k: string]: any }): (string|null);
 
         /**
-         * Creates a Q message from a plain object. Also converts values to their respective internal types.
+         * Creates a Q message from a plain object. Also converts values to their respective
+         * internal types.
          * @param object Plain object
          * @returns Q
          */
         static fromObject(object: { [k: string]: any }): demo.Q;
 
         /**
-         * Creates a plain object from a Q message. Also converts values to other types if specified.
+         * Creates a plain object from a Q message. Also converts values to other types if
+         * specified.
          * @param message Q
          * @param [options] Conversion options
          * @returns Plain object
@@ -182,7 +186,8 @@ export namespace demo {
         static create(properties?: demo.A.$Properties): demo.A;
 
         /**
-         * Encodes the specified A message. Does not implicitly {@link demo.A.verify|verify} messages.
+         * Encodes the specified A message. Does not implicitly {@link demo.A.verify|verify}
+         * messages.
          * @param message A message or plain object to encode
          * @param [writer] Writer to encode to
          * @returns Writer
@@ -190,7 +195,8 @@ export namespace demo {
         static encode(message: demo.A.$Properties, writer?: $protobuf.Writer): $protobuf.Writer;
 
         /**
-         * Encodes the specified A message, length delimited. Does not implicitly {@link demo.A.verify|verify} messages.
+         * Encodes the specified A message, length delimited. Does not implicitly {@link
+         * demo.A.verify|verify} messages.
          * @param message A message or plain object to encode
          * @param [writer] Writer to encode to
          * @returns Writer
@@ -224,14 +230,16 @@ export namespace demo {
         static verify(message: { [k: string]: any }): (string|null);
 
         /**
-         * Creates a A message from a plain object. Also converts values to their respective internal types.
+         * Creates a A message from a plain object. Also converts values to their respective
+         * internal types.
          * @param object Plain object
          * @returns A
          */
         static fromObject(object: { [k: string]: any }): demo.A;
 
         /**
-         * Creates a plain object from a A message. Also converts values to other types if specified.
+         * Creates a plain object from a A message. Also converts values to other types if
+         * specified.
          * @param message A
          * @param [options] Conversion options
          * @returns Plain object
