@@ -18,14 +18,14 @@ export {
 export type { Listener } from './rendezvous/listener.ts';
 export type { PlainConnection, PlainListener } from './rendezvous/plain-listener.ts';
 
-// Who the other one is, and who may come.
+// The identity of the other process, and the policy that accepts it.
 
 export type { Peer } from './base/peer.ts';
 export type { Identity } from './open/path-identity.ts';
 export type { ServerRules } from './uds/connect-path.ts';
 export type { PeerPolicy, PeerRules } from './uds/peer-policy.ts';
 
-// What they may call: contracts, and how values become bytes.
+// Contracts: the methods that may be called, and how values become bytes.
 
 export { bytes, type Codec } from './rpc/contract/codec.ts';
 export { json } from './rpc/contract/json.ts';
@@ -128,7 +128,7 @@ export type { WaitReason } from './rpc/stalls.ts';
 export type { WaitOptions } from './rpc/wait.ts';
 export type { Lane } from './wire/transport.ts';
 
-// What goes wrong, and what happens outside a call.
+// Errors, and events outside a call.
 
 export type { Delivered, FailureStatus, SidecallErrorCode, Status } from './base/error-codes.ts';
 export {

@@ -173,6 +173,17 @@ describe('style', () => {
     }
   });
 
+  it('comments of src/ begin with their subject', () => {
+    const isRiddle = (line: string): boolean =>
+      /^\s*(\/\/|\/\*\*|\*) (@internal )?(Who|What|Nobody|Nothing|Whoever|Whose|Somebody)\b/.test(
+        line,
+      );
+    for (const path of sources) {
+      const lines = readFileSync(join(root, 'src', path), 'utf8').split('\n');
+      expect(lines.filter(isRiddle), path).toEqual([]);
+    }
+  });
+
   it('comments have at most 100 columns', () => {
     const isLong = (line: string): boolean =>
       /^\s*(\/\/(?! biome-ignore)|\/?\*)/.test(line) && [...line].length > 100;

@@ -30,7 +30,7 @@ import { loopbackPair } from '../wire/loopback-transport.ts';
 import type { GrpcGate } from './grpc-gate.ts';
 import { peerOfCall } from './grpc-peers.ts';
 
-/** What a contract is served with. */
+/** The settings of a served contract. */
 export interface GrpcServiceParts {
   readonly service: Service;
   readonly registry: Registry;
@@ -72,7 +72,7 @@ export class CallBridge {
   readonly #call: AnyCall;
   readonly #cancelled = new AbortController();
   #trailers: GrpcMetadata = new Metadata();
-  // What a handler gave that gRPC cannot carry: it fails the call, whatever else it said.
+  // A value of a handler that gRPC cannot carry fails the call, whatever else the handler said.
   #fault: unknown;
 
   constructor(parts: GrpcServiceParts, call: AnyCall) {
@@ -177,7 +177,7 @@ export class CallBridge {
     };
   }
 
-  /** Nothing that a handler gave may be thrown where nobody catches it. */
+  /** A value of a handler must not be thrown where it cannot be caught. */
   #guarded(send: () => void): void {
     try {
       send();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who calls from off this machine, as the application decides, within what can be believed.
+// The identity of callers from other machines, as the application decides.
 import type { PeerCertificate } from 'node:tls';
 import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
@@ -7,11 +7,11 @@ import { emitEvent, type OnEvent } from '../base/events.ts';
 import type { Metadata } from '../base/metadata.ts';
 import type { Peer } from '../base/peer.ts';
 
-/** What is known of a caller before it is let in. */
+/** The facts on a caller before it is let in. */
 export interface GrpcCaller {
   /** As gRPC names it: `/demo.Indexer/AddOne`. */
   readonly method: string;
-  /** What it sent with the call: a token, in `authorization` for instance. */
+  /** The metadata that it sent with the call: a token, in `authorization` for instance. */
   readonly metadata: Metadata;
   /** Address and port, or `unknown`. */
   readonly address: string;
@@ -33,7 +33,7 @@ export interface GrpcIdentity {
    * refused where that came unencrypted from another machine, since then others know it too.
    */
   readonly origin: 'tls' | 'secret';
-  /** What to call it: `ctx.peer.name`. */
+  /** The name for it in `ctx.peer.name`. */
   readonly name?: string | undefined;
 }
 

@@ -29,7 +29,7 @@ export function forgetPeer(connection: PlainConnection): void {
   byAddress.delete(addresses.get(connection) as string);
 }
 
-/** Whose call it is; known for good once it was asked for. */
+/** The peer of a call; the answer stays the same once it was asked for. */
 export function peerOfCall(call: PeerCarrier): Peer | undefined {
   const known = byCall.get(call) ?? byAddress.get(call.getPeer());
   if (known !== undefined) byCall.set(call, known);

@@ -74,8 +74,8 @@ export async function attachListener(server: Server, listener: PlainListener): P
 }
 
 /**
- * Who makes a call, where it came by {@link attachListener}; undefined where it came another way.
- * Ask at the beginning of the handler: once the connection is gone nobody knows any more.
+ * The peer that makes a call, if it came by {@link attachListener}; undefined if it came another
+ * way. Ask at the beginning of the handler: once the connection is gone nobody knows any more.
  */
 export function peerOf(call: GrpcCall): Peer | undefined {
   return peerOfCall(call as unknown as PeerCarrier);
@@ -90,7 +90,7 @@ export interface ServeGrpcOptions {
    */
   readonly authenticate: Authenticate;
   /**
-   * Whoever comes from another machine comes by TLS: all such ports of the server were bound with
+   * Callers from another machine come by TLS: all such ports of the server were bound with
    * `createSsl()`. Then a `secret` from there is believed. Default: no; grpc-js itself tells of TLS
    * only where the caller showed a certificate.
    */

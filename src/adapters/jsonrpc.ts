@@ -24,7 +24,7 @@ import type { Session } from '../rpc/session/session.ts';
 import { type JsonRpcChannel, Line, type Meet, messages } from './jsonrpc-line.ts';
 
 /**
- * What `createMessageConnection()` of vscode-jsonrpc and `createConnection()` of
+ * The pair that `createMessageConnection()` of vscode-jsonrpc and `createConnection()` of
  * vscode-languageserver take.
  */
 export interface JsonRpcTransport {
@@ -52,8 +52,8 @@ export interface JsonRpcTransportOptions {
 }
 
 /**
- * What the accepting end sends first: the other end may send. A notification that JSON-RPC peers
- * may ignore.
+ * The first message of the accepting end: the other end may send. A notification that JSON-RPC
+ * peers may ignore.
  */
 const ready = Object.freeze({ jsonrpc: '2.0', method: '$/sidecall/ready' });
 const retryFirstMs = 2;

@@ -23,7 +23,7 @@ export interface MessageType<T, Input = T> {
   /** A message as a plain object, with the defaults of what was not sent. */
   toObject?(message: never, options?: { defaults?: boolean }): Record<string, unknown>;
   /**
-   * What is wrong with a message, or null. Static modules have it unless they were made with
+   * The fault of a message, or null. Static modules have it unless they were made with
    * `--no-verify`.
    */
   verify?(message: never): string | null;
@@ -55,7 +55,7 @@ export interface ReflectedMethod {
 // biome-ignore lint/suspicious/noExplicitAny: reflection knows no types at compile time
 type Untyped = any;
 
-/** What reflection gives: methods of any kind, and untyped values. */
+/** A service that reflection describes: methods of any kind, and untyped values. */
 export type UntypedMethods = { readonly [name: string]: UntypedMethod };
 
 type Named<Space, Name extends string> = Name extends keyof Space
@@ -116,8 +116,8 @@ class CopyingReader extends protobufjs.BufferReader {
 /**
  * The codec of one message type: for methods of `service()` and for channels. What it encodes is
  * verified, where the type can (`verify()`): a `bigint`, or the name of an enum value, is refused
- * with `ENCODE` instead of being sent as 0. Nesting is refused beyond protobufjs's limit (100), and
- * a message's length by `receiveMaxBytes`.
+ * with `ERR_SIDECALL_ENCODE` instead of being sent as 0. Nesting is refused beyond protobufjs's
+ * limit (100), and a message's length by `receiveMaxBytes`.
  * @param type of a static module (`demo.Q`) or of reflection (`root.lookupType('demo.Q')`).
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no message type.
  */

@@ -1,4 +1,7 @@
-/** What the kernel says of the peer of a connected Unix socket. */
+// SPDX-License-Identifier: MIT
+// The functions of the native addon, typed.
+
+/** The kernel's record of the peer of a connected Unix socket. */
 interface NativePeer {
   readonly pid: number;
   readonly pidIsHint: boolean;
@@ -168,7 +171,7 @@ export interface NativeAddon {
   ringFreeze(ring: number): number;
 }
 
-/** What one non-blocking read of a hello gave. */
+/** The result of one non-blocking read of a hello. */
 interface NativeReceived {
   readonly bytes: number;
   readonly descriptors: number;

@@ -11,8 +11,8 @@ import * as load from './requires.cjs';
 /** One file that was tried. */
 export interface NativeAttempt {
   /**
-   * What named it: the variable, a build in a checkout of this project, or the file that the
-   * package carries.
+   * The source that named it: the variable, a build in a checkout of this project, or the file that
+   * the package carries.
    */
   readonly source: 'SIDECALL_NATIVE' | 'checkout' | 'package';
   readonly file: string;
@@ -43,7 +43,10 @@ export function nativeState(): NativeState {
   return state;
 }
 
-/** @throws {SidecallError} `ADDON_UNAVAILABLE`, saying what was wanted and why it cannot be had. */
+/**
+ * @throws {SidecallError} `ERR_SIDECALL_ADDON_UNAVAILABLE`, saying what was wanted and why it
+ * cannot be had.
+ */
 export function requireNative(wanted: string): NativeAddon {
   const { addon, reason } = nativeState();
   if (addon !== undefined) return addon;
@@ -56,7 +59,7 @@ interface Candidate {
   readonly open: () => unknown;
 }
 
-/** What a Node must be for the addon and for us; an Electron app sees no `engines`. */
+/** The oldest Node that the package runs on. Electron does not look at `engines` of a package. */
 const nodeMin = [20, 19] as const;
 
 function loadFirst(): NativeState {

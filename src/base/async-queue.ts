@@ -2,14 +2,14 @@
 // Sessions, or plain connections, that wait for whoever iterates; bounded by the limit of their
 // listener.
 
-/** What a listener lets in. */
+/** A connection that a listener lets in. */
 export class AsyncQueue<G extends { onTaken?(): void }> {
   #waiting: G[] = [];
   readonly #readers: ((next: IteratorResult<G, undefined>) => void)[] = [];
   #isEnded = false;
   #hasReader = false;
 
-  /** Somebody iterates, or has. */
+  /** An iteration has begun. */
   get hasReader(): boolean {
     return this.#hasReader;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How long to wait before trying again: longer each time, and not all at the same moment.
+// The pause before the next try: longer each time, and different for each of many that try.
 
 /** The first pause and the longest one. */
 export interface BackOff {

@@ -17,7 +17,7 @@ export function takeBuffer(bytes: number): Buffer {
   return spare;
 }
 
-/** Nobody holds a view of it any more. False: it is not kept. */
+/** Takes memory back of which no view is held any more. Returns false if it is not kept. */
 export function giveBuffer(buffer: Buffer): boolean {
   const size = buffer.byteLength;
   if (size < smallestBytes || spareBytes + size > tuning.receivePoolMaxBytes) return false;
@@ -29,7 +29,7 @@ export function giveBuffer(buffer: Buffer): boolean {
 }
 
 /**
- * What a message of `bytes` bytes takes at most: powers of two, so that what was given back fits.
+ * The memory for a message of `bytes` bytes: powers of two, so that memory of another one fits.
  */
 function memoryBytesFor(bytes: number): number {
   if (bytes < smallestBytes) return bytes;

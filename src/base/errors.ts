@@ -13,7 +13,7 @@ import { errorText } from './error-text.ts';
 import type { Metadata } from './metadata.ts';
 import { nodeError } from './misuse.ts';
 
-/** What a {@link SidecallError} may be given beside its words. */
+/** Options of a {@link SidecallError} beside its text. */
 export interface SidecallErrorOptions extends ErrorOptions {
   /** Overrides the table: can trying again, perhaps later, succeed? */
   readonly retryable?: boolean | undefined;
@@ -24,7 +24,7 @@ export interface SidecallErrorOptions extends ErrorOptions {
 // Two copies of this package in one program are normal, so neither instanceof nor a private symbol.
 const brand = Symbol.for('sidecall.error');
 
-/** What this package throws. Branch on `code`: the words may change in any release. */
+/** The error of this package. Branch on `code`: the text may change in any release. */
 export class SidecallError extends Error {
   readonly code: SidecallErrorCode;
   /** Trying again, perhaps elsewhere or later, can succeed. */
@@ -58,7 +58,8 @@ export class SidecallError extends Error {
   }
 
   /**
-   * The only converter: ours stay as they are, anything else becomes the cause of a `SYSTEM` error.
+   * The only converter: ours stay as they are, anything else becomes the cause of a
+   * `ERR_SIDECALL_SYSTEM` error.
    */
   static from(value: unknown, code: SidecallErrorCode = 'ERR_SIDECALL_SYSTEM'): SidecallError {
     if (SidecallError.is(value)) return value;
@@ -73,7 +74,7 @@ export class SidecallError extends Error {
   }
 }
 
-/** What an {@link RpcError} may carry beside its status and words. */
+/** Options of an {@link RpcError} beside its status and text. */
 export interface RpcErrorOptions extends ErrorOptions {
   /**
    * Any JSON value; reaches the caller as it is. Words, details and metadata: 64 KiB together.
@@ -85,14 +86,14 @@ export interface RpcErrorOptions extends ErrorOptions {
 }
 
 /**
- * What a handler said. Throw it in a handler to choose what the caller sees; anything else that a
- * handler throws reaches the caller as `internal`, without words, because stacks name paths.
+ * The error of a handler. Throw it in a handler to choose what the caller sees; anything else that
+ * a handler throws reaches the caller as `internal`, without words, because stacks name paths.
  */
 export class RpcError extends SidecallError {
   override readonly status: FailureStatus;
   /** The JSON value that the handler attached, or undefined. */
   readonly details: unknown;
-  /** What the handler attached as key-values. */
+  /** The key-values that the handler attached. */
   readonly metadata: Metadata;
 
   /** @throws {TypeError} `ERR_INVALID_ARG_VALUE` where `status` is not a failure status. */

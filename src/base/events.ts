@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What happens outside a call: given to `onEvent`, and to the diagnostics channel `sidecall`.
+// Events outside a call: given to `onEvent`, and to the diagnostics channel `sidecall`.
 
 import { channel } from 'node:diagnostics_channel';
 import { setImmediate } from './clock.ts';
@@ -54,7 +54,7 @@ export type SidecallEvent =
       readonly peer: Peer | undefined;
       /** Why the first one waits: a key of `session.stats().waits`. */
       readonly reason: string;
-      /** How many wait in that place. */
+      /** The number of those that wait in that place. */
       readonly waiting: number;
       readonly waitedMs: number;
     }

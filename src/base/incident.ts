@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What many calls failed of at once: the end of their session. Each of them rejects with an error
+// The common cause of many failed calls: the end of their session. Each call rejects with an error
 // of its own.
 import type { SidecallError } from './errors.ts';
 

@@ -96,7 +96,7 @@ export function checkLimits(limits: Partial<SessionLimits> | undefined): Session
 }
 
 /**
- * What a session window is at the very least, and so what a sender may assume before it was told.
+ * The least size of a session window, which a sender may assume before it was told.
  */
 export function leastSessionWindow(
   limits: Pick<SessionLimits, 'streamWindowBytes' | 'receiveMaxBytes'>,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What is known of the process at the other end.
+// The process at the other end, as far as it is known.
 
-/** Who is at the other end, and how we know. */
+/** The process at the other end, and how it is known. */
 export interface Peer {
   /**
-   * Who vouches. `kernel`: it named whoever connected or listened. `spawned`: we started that
-   * process. `parent`: the kernel named the creator of the pair that we inherited. `path`: nobody;
-   * only the permissions of the socket file stood in between. `loopback`: the same process, in
-   * tests. `tls`, `secret`: off this machine, by `serveGrpc()`: a certificate, or what its
-   * `authenticate` was shown.
+   * The authority that vouches. `kernel`: it named the process that connected or listened.
+   * `spawned`: we started that process. `parent`: the kernel named the creator of the pair that we
+   * inherited. `path`: nobody; only the permissions of the socket file stood in between.
+   * `loopback`: the same process, in tests. `tls`, `secret`: off this machine, by `serveGrpc()`: a
+   * certificate, or what its `authenticate` was shown.
    */
   readonly origin: 'kernel' | 'spawned' | 'parent' | 'path' | 'loopback' | 'tls' | 'secret';
   /**
@@ -27,6 +27,6 @@ export interface Peer {
   readonly gid: number | undefined;
   /** Supplementary groups; undefined where the system does not tell. */
   readonly groups: readonly number[] | undefined;
-  /** What `authenticate` of `serveGrpc()` called it; undefined for all others. */
+  /** The name that `authenticate` of `serveGrpc()` gave it; undefined for all others. */
   readonly name?: string | undefined;
 }

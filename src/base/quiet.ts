@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Promises whose rejection does not have to be awaited, and two values that do nothing.
 
-/** What is not awaited, or not wanted. */
+/** A function for results that are not wanted. */
 export const ignore = (): void => undefined;
 
 /** No bytes at all. */

@@ -5,11 +5,11 @@
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** What the package chose for itself. Sizes are in bytes, times in milliseconds. */
+/** Choices of this package. Sizes are in bytes, times in milliseconds. */
 export const tuning = {
   /**
-   * What the running handlers of a session are expected to answer together. Beyond it requests
-   * wait.
+   * Bytes that the running handlers of a session are expected to answer together. Beyond it
+   * requests wait.
    */
   answersMaxBytes: 64 * MiB,
   /**
@@ -46,9 +46,12 @@ export const tuning = {
   idleCloseMs: 5_000,
   /** Time that a peer has to close behind its goaway: a minute more than `close()` can be given. */
   leavingMaxMs: 660_000,
-  /** What a handler that asks for its cancel looks through: the rest is found in its turn. */
+  /**
+   * Bytes that are looked through for a handler that asks for its cancel. The rest is found in its
+   * turn.
+   */
   cancelAheadMaxBytes: 256 * KiB,
-  /** What waits in a socket before frames are refused. */
+  /** Bytes that may wait in a socket before frames are refused. */
   socketWriteMaxBytes: 256 * KiB,
   /** The same for pieces of long messages, so that short ones find room. */
   socketBulkMaxBytes: 128 * KiB,

@@ -14,7 +14,7 @@ export const wireLimits = {
   /** Longest header of a frame. The types of today take 36; the rest is for types to come. */
   frameHeaderMaxBytes: 120,
   /**
-   * What a message counts in a window beside its own bytes: what it costs the receiver to keep one.
+   * Bytes that each message is charged in a window beside its own: the cost of keeping one.
    */
   messageOverheadBytes: 64,
   /** Keys in the metadata of one call. */

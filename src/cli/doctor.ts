@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What works on this machine, found out by doing it.
+// The checks of `sidecall doctor`: each tries a feature on this machine.
 
 import { statSync } from 'node:fs';
 import { release } from 'node:os';

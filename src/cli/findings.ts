@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `sidecall doctor` finds out.
+// The findings of `sidecall doctor`.
 import type { NativeAttempt } from '../addon/load-addon.ts';
 import type { Peer } from '../base/peer.ts';
 
@@ -13,11 +13,11 @@ export interface Finding {
 export interface LaneFinding extends Finding {
   readonly lane: string | undefined;
   readonly laneReason: string | undefined;
-  /** Who vouches for the other side. */
+  /** The authority that vouches for the other side. */
   readonly origin: Peer['origin'] | undefined;
 }
 
-/** What `sidecall doctor --json` prints. */
+/** The report of `sidecall doctor --json`. */
 export interface DoctorReport {
   /** All that this platform should be able to do works. */
   readonly ok: boolean;
@@ -55,14 +55,14 @@ export interface DoctorReport {
   };
   readonly lanes: { readonly helper: LaneFinding; readonly path: LaneFinding };
   readonly selfTest: SelfTest | { readonly ok: false; readonly reason: string };
-  /** What to do about what does not work. */
+  /** Advice on the features that do not work. */
   readonly advice: readonly string[];
 }
 
-/** What a second of calls gave. */
+/** The result of one second of calls. */
 export interface SelfTest {
   readonly ok: boolean;
-  /** What was wrong; undefined: nothing. */
+  /** The failure; undefined: there was none. */
   readonly reason: string | undefined;
   /** Small calls, one after the other, answered and compared. */
   readonly calls: number;

@@ -63,7 +63,7 @@ function selfTestText({ selfTest }: DoctorReport): string {
   return reason === undefined ? text : `${reason} (${text})`;
 }
 
-/** What is at a path. */
+/** The report on a path. */
 export function printPath(path: string, report: PathReport): string {
   const { verdict, reason, file, listener, lane, laneReason, pingMs } = report;
   const lines = [`${path}: ${verdict}${reason === undefined ? '' : `: ${reason}`}`];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What can be asked of a program that listens at a path: who it is, what it serves, and its
+// Questions to a program that listens at a path: its identity, its services, and its
 // answers.
 import { lstatSync } from 'node:fs';
 import { errorText } from '../base/error-text.ts';
@@ -13,7 +13,7 @@ import { notification, serverStream, unary } from '../rpc/contract/service.ts';
 import { ReflectionService, type ServiceDescription } from '../rpc/serving/reflection.ts';
 import type { Session } from '../rpc/session/session.ts';
 
-/** What `sidecall doctor PATH --json` prints. */
+/** The report of `sidecall doctor PATH --json`. */
 export interface PathReport {
   /**
    * `live`: a listener of our own user answers. `dead`: a socket that nobody listens on. `absent`:
@@ -67,7 +67,7 @@ function verdictOn(error: unknown): PathReport['verdict'] {
   return isForeign ? 'foreign' : 'failed';
 }
 
-/** What a program serves. @throws what `connect()` and the call throw. */
+/** The services of a program. @throws what `connect()` and the call throw. */
 export async function list(path: string): Promise<readonly ServiceDescription[]> {
   await using session = await connect({ path, timeoutMs });
   const { services } = await session.client(ReflectionService).list(undefined, { timeoutMs });

@@ -7,7 +7,7 @@ import { bytes } from '../rpc/contract/codec.ts';
 import { serverStream, service, unary } from '../rpc/contract/service.ts';
 import type { LaneFinding, SelfTest } from './findings.ts';
 
-/** What the second process serves to the doctor. */
+/** The contract that the second process serves to the doctor. */
 export const DoctorService = service('sidecall.Doctor', {
   add: unary<{ a: number; b: number }, { sum: number }>(),
   echo: unary<Uint8Array, Uint8Array>({ request: bytes, response: bytes }),

@@ -23,7 +23,7 @@ const helperFd = 3;
 export const fdVariable = 'SIDECALL_FD';
 export const parentVariable = 'SIDECALL_PARENT';
 
-/** How a helper ended. */
+/** The end of a helper. */
 export interface HelperExit {
   /** Exit code, or null where a signal ended it. */
   readonly code: number | null;
@@ -79,8 +79,8 @@ export class HelperProcess {
   }
 
   /**
-   * Spawns and says hello. @throws {SidecallError} `HELPER_FAILED` with what went wrong; nothing is
-   * left.
+   * Spawns and says hello. @throws {SidecallError} `ERR_SIDECALL_HELPER_FAILED` with what went
+   * wrong; nothing is left.
    */
   static async start(settings: StartSettings, signal?: AbortSignal): Promise<HelperProcess> {
     const { addon } = nativeState();
@@ -151,7 +151,8 @@ export class HelperProcess {
   /** A grandchild may hold the helper's end open: the spawn handle's word ends the session too. */
   #onExit(exit: HelperExit): void {
     this.exit = exit;
-    // What the helper had sent is in the socket: two turns of the loop read all that it can hold.
+    // Frames that the helper had sent are in the socket: two turns of the loop read all that it can
+    // hold.
     setImmediate(() =>
       setImmediate(() => {
         this.session.terminate(
@@ -162,7 +163,7 @@ export class HelperProcess {
   }
 }
 
-/** How it ended, in words. */
+/** The text of its end. */
 export function exitText(pid: number | undefined, { code, signal }: HelperExit): string {
   const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
   return `helper ${pid} ended with ${how}`;

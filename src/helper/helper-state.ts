@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What a helper is at, as something to iterate over.
+// The states of a helper, to be iterated.
 import type { SidecallError } from '../base/errors.ts';
 import type { Session } from '../rpc/session/session.ts';
 import type { HelperExit } from './helper-process.ts';
 
-/** What a helper is at. `restarts` counts the starts after the first, ever. */
+/** The state of a helper. `restarts` counts the starts after the first, ever. */
 export type HelperState =
   /** A process runs, and its session is open. */
   | {

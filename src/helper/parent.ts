@@ -23,7 +23,10 @@ import { fdVariable, parentVariable } from './helper-process.ts';
 
 /** Options of {@link parent}. */
 export interface ParentOptions extends SessionOptions {
-  /** Who must have made the pair. Default: whoever did; a helper may run under another uid. */
+  /**
+   * The process that must have made the pair. Default: any, since a helper may run under another
+   * uid.
+   */
   readonly expect?: PeerPolicy | undefined;
   /** For the hello. Default 5,000; 10 to 60,000. */
   readonly timeoutMs?: number | undefined;
@@ -37,9 +40,10 @@ const connecting = { side: 'connecting' } as const;
  * even while our loop is blocked, unless we change our user or group afterwards: do that before.
  * Everywhere the session ends with it. `stop()` of the parent sends SIGTERM once the session is
  * over: a helper that has to clean up handles that signal.
- * @throws (as rejection) {SidecallError} `HELPER_FAILED` where we are no helper or the hello
- * failed, `PEER_DENIED`, `CREDENTIALS_UNAVAILABLE`, `VERSION_MISMATCH`, `SHM_UNAVAILABLE`;
- * `TypeError`/`RangeError` for misuse.
+ * @throws (as rejection) {SidecallError} `ERR_SIDECALL_HELPER_FAILED` where we are no helper or the
+ * hello failed, `ERR_SIDECALL_PEER_DENIED`, `ERR_SIDECALL_CREDENTIALS_UNAVAILABLE`,
+ * `ERR_SIDECALL_VERSION_MISMATCH`, `ERR_SIDECALL_SHM_UNAVAILABLE`; `TypeError`/`RangeError` for
+ * misuse.
  */
 export async function parent(options: ParentOptions = {}): Promise<Session> {
   checkKeys('parent()', options, [...sessionOptionNames, 'expect', 'timeoutMs']);

@@ -41,7 +41,7 @@ export interface SpawnOptions extends SessionOptions {
   readonly uid?: number | undefined;
   /** Group id to run the helper under; needs the privilege. Default: ours. */
   readonly gid?: number | undefined;
-  /** Where its output goes. Default `inherit`; with `pipe` read {@link Helper.stdout}. */
+  /** The destination of its output. Default `inherit`; with `pipe` read {@link Helper.stdout}. */
   readonly stdout?: 'inherit' | 'pipe' | 'ignore' | undefined;
   /** As `stdout`. */
   readonly stderr?: 'inherit' | 'pipe' | 'ignore' | undefined;
@@ -74,8 +74,8 @@ const outputs = ['inherit', 'pipe', 'ignore'] as const;
  * identity is the spawn handle. A Node helper calls `parent()`; docs/protocol.md says what any
  * other must do. Its standard input is closed. In Electron `process.execPath` is run as Node
  * (`ELECTRON_RUN_AS_NODE`).
- * @throws (as rejection) {SidecallError} `HELPER_FAILED` saying why, `SHM_UNAVAILABLE`;
- * `signal.reason`; `TypeError`/`RangeError` for misuse.
+ * @throws (as rejection) {SidecallError} `ERR_SIDECALL_HELPER_FAILED` saying why,
+ * `ERR_SIDECALL_SHM_UNAVAILABLE`; `signal.reason`; `TypeError`/`RangeError` for misuse.
  */
 export async function spawnHelper(
   command: string,
@@ -128,7 +128,7 @@ export class Helper implements AsyncDisposable {
     return this.#supervisor.current.pid;
   }
 
-  /** Who the helper is, as its spawn handle says. */
+  /** The process of the helper, as its spawn handle names it. */
   get peer(): Peer {
     return this.#supervisor.current.session.peer;
   }
@@ -156,13 +156,13 @@ export class Helper implements AsyncDisposable {
     return this.#supervisor.exited;
   }
 
-  /** What the helper is at now. */
+  /** The present state of the helper. */
   get state(): HelperState {
     return this.#supervisor.states.latest;
   }
 
   /**
-   * What the helper is at: the present state at once, then each change, until it has ended for
+   * The states of the helper: the present one at once, then each change, until it has ended for
    * good. A slow reader sees the latest state only. Leaving the loop changes nothing for the
    * helper.
    */
@@ -235,7 +235,7 @@ export class Helper implements AsyncDisposable {
     this.#registry.remove(service as unknown as Service);
   }
 
-  /** What we say of our services to the helper, in every process of it. */
+  /** The health of our services, as the helper can ask for it in each of its processes. */
   get health(): Health {
     return this.#registry.health;
   }

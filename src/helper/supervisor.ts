@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which process a helper is at the moment: started again with back-off, up to a crash-loop limit.
+// Restarts of a helper: its process is started again with back-off, up to a crash-loop limit.
 
 import { onAbort } from '../base/abort-listeners.ts';
 import { backOffMs } from '../base/back-off.ts';

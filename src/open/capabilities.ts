@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What this host allows, and why not; and who we are in a peer's eyes.
+// The capabilities of this host, and our own credentials as a peer sees them.
 
 import { nativeState, requireNative } from '../addon/load-addon.ts';
 import { ranges } from '../base/limits.ts';
@@ -7,7 +7,7 @@ import { RingMemory } from '../shm/hello-memory.ts';
 import { socketPathMaxBytes } from '../uds/socket-directory.ts';
 import { ringMemoryMaxBytes } from './configure.ts';
 
-/** What {@link capabilities} tells. Nothing here throws, and no peer is involved. */
+/** The result of {@link capabilities}. No member throws, and no peer is involved. */
 export interface Capabilities {
   /** Platform and architecture, as `linux-x64`. */
   readonly platform: string;
@@ -15,7 +15,7 @@ export interface Capabilities {
   readonly node: string;
   /** Is the native addon loaded? */
   readonly addon: boolean;
-  /** Where it was loaded from; undefined where it was not. */
+  /** The file that it was loaded from; undefined: it was not loaded. */
   readonly addonFile: string | undefined;
   /** Why it was not loaded; undefined where it was. */
   readonly addonReason: string | undefined;
@@ -33,7 +33,7 @@ export interface Capabilities {
   readonly socketPathMaxBytes: number;
 }
 
-/** What works here, and why what does not. */
+/** Tells which features work on this host, and why others do not. */
 export function capabilities(): Capabilities {
   const { addon, file, reason } = nativeState();
   const ringReason = whyNoRing();
@@ -84,7 +84,7 @@ export interface OwnCredentials {
 
 /**
  * Our own ids, by system calls only: right even under a uid that no user database knows.
- * @throws {SidecallError} `ADDON_UNAVAILABLE`.
+ * @throws {SidecallError} `ERR_SIDECALL_ADDON_UNAVAILABLE`.
  */
 export function ownCredentials(): OwnCredentials {
   return requireNative('ownCredentials()').ownCredentials();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What holds for all sessions of this thread that do not say otherwise.
+// Defaults of all sessions of this thread.
 import { availableParallelism } from 'node:os';
 import { ranges } from '../base/limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
@@ -14,11 +14,11 @@ export interface ProcessOptions {
   readonly pollBudgetUs?: number | undefined;
   /**
    * Shared memory of our own that the sessions of this process may hold together, in bytes. The
-   * sessions of this thread that would go beyond it get the socket lane, or `SHM_UNAVAILABLE` where
-   * `lane: 'ring'` was asked for. Default 1 GiB, which is 1,008 ends of sessions with the default
-   * `ringBytes`; 0 to 64 GiB. Beyond it there is an eighth more for peer processes that have
-   * little, no more than a sixteenth. What other threads hold counts; what another copy of this
-   * package holds does not.
+   * sessions of this thread that would go beyond it get the socket lane, or
+   * `ERR_SIDECALL_SHM_UNAVAILABLE` where `lane: 'ring'` was asked for. Default 1 GiB, which is
+   * 1,008 ends of sessions with the default `ringBytes`; 0 to 64 GiB. Beyond it there is an eighth
+   * more for peer processes that have little, no more than a sixteenth. What other threads hold
+   * counts; what another copy of this package holds does not.
    */
   readonly ringMemoryMaxBytes?: number | undefined;
 }
@@ -50,7 +50,8 @@ export function ringMemoryMaxBytes(): number {
 }
 
 /**
- * 0 where looking keeps the peer from working, or a turn of the loop takes as long as waking up.
+ * 0 on one CPU, where polling starves the peer, and in Electron's main process, whose turns are as
+ * slow as waking up.
  */
 function standardPollBudgetUs(): number {
   const { type } = process as NodeJS.Process & { type?: string };

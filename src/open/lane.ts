@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which lane a session gets, and why.
+// The lane that a session gets, and the reason.
 
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';

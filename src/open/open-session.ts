@@ -28,14 +28,14 @@ import { pollBudgetOf, ringMemoryMaxBytes } from './configure.ts';
 import { addonReason, asked, laneReasonOf, unavailable, whyNoMemory } from './lane.ts';
 import type { SessionSettings } from './session-options.ts';
 
-/** Who speaks first, and, for the accepting side, whether there is room. */
+/** The role in the hello: which side speaks first, and whether the accepting side has room. */
 export type Role =
   | { readonly side: 'connecting' }
   | { readonly side: 'accepting'; readonly admit?: Admit | undefined };
 
 /**
  * Makes a session over a descriptor that the addon owns.
- * @throws what the hello throws, and `SHM_UNAVAILABLE`; the descriptor is closed then.
+ * @throws what the hello throws, and `ERR_SIDECALL_SHM_UNAVAILABLE`; the descriptor is closed then.
  */
 export async function establishOverDescriptor(
   native: NativeAddon,

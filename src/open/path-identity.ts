@@ -6,7 +6,7 @@ import { nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import type { PeerPolicy } from '../uds/peer-policy.ts';
 
-/** How a peer is known: by the kernel's word, or by the permissions of its path alone. */
+/** The source of a peer's identity: the kernel, or the permissions of its path alone. */
 export type Identity = 'kernel' | 'path-permissions';
 
 /** @throws {TypeError} for anything else. */
@@ -19,7 +19,8 @@ export function checkIdentity(identity: Identity | undefined): Identity {
 
 /**
  * A peer without ids, where the caller has asked for it by name.
- * @throws {SidecallError} `ADDON_UNAVAILABLE` where it has not; `TypeError` for rules about ids.
+ * @throws {SidecallError} `ERR_SIDECALL_ADDON_UNAVAILABLE` where it has not; `TypeError` for rules
+ * about ids.
  */
 export function pathPeer(
   what: string,

@@ -13,10 +13,11 @@ export interface SessionOptions {
   /** Bounds of the session; see {@link SessionLimits} for defaults and ranges. */
   readonly limits?: Partial<SessionLimits> | undefined;
   /**
-   * What carries the frames: `auto` (the default) is shared memory where both sides can have it,
-   * else the socket; `session.laneReason` says why. `socket` never asks for memory; `ring` refuses
-   * with `SHM_UNAVAILABLE` where it cannot be had (at a listener: that connection, by a `refused`
-   * event). The variable `SIDECALL_LANE` of the environment sets it where it is left out.
+   * The lane that carries the frames: `auto` (the default) is shared memory where both sides can
+   * have it, else the socket; `session.laneReason` says why. `socket` never asks for memory; `ring`
+   * refuses with `ERR_SIDECALL_SHM_UNAVAILABLE` where it cannot be had (at a listener: that
+   * connection, by a `refused` event). The variable `SIDECALL_LANE` of the environment sets it
+   * where it is left out.
    */
   readonly lane?: 'auto' | 'ring' | 'socket' | undefined;
   /**
@@ -25,7 +26,7 @@ export interface SessionOptions {
    */
   readonly ringBytes?: number | undefined;
   /**
-   * What becomes of messages that the peer has put into its block area, and of what the codec
+   * The handling of messages that the peer has put into its block area, and of what the codec
    * `leased` receives. `copy` (the default): one copy, in memory that is used again.
    * `in-place-trusted`: read where they lie, by a host that allows external buffers (plain Node;
    * not Electron): only for a peer that you trust not to change them meanwhile, since code that
@@ -110,8 +111,8 @@ export interface SessionSettings {
 
 /**
  * Checks what every way to a session takes.
- * @throws {TypeError | RangeError} for misuse, {@link SidecallError} `SHM_UNAVAILABLE` for `ring`
- * where there is no addon.
+ * @throws {TypeError | RangeError} for misuse, {@link SidecallError} `ERR_SIDECALL_SHM_UNAVAILABLE`
+ * for `ring` where there is no addon.
  */
 export function checkSessionOptions(
   options: SessionOptions,

@@ -6,7 +6,7 @@ import { SidecallError } from '../base/errors.ts';
 /**
  * Runs one attempt under a deadline of its own, and the caller's signal. `elapsedMs`: time of it
  * that has passed already.
- * @throws {SidecallError} `HELLO_TIMEOUT`, or `signal.reason`.
+ * @throws {SidecallError} `ERR_SIDECALL_HELLO_TIMEOUT`, or `signal.reason`.
  */
 export async function withDeadline<T>(
   what: string,

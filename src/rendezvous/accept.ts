@@ -48,11 +48,11 @@ const exhaustedPauseMs = 1_000;
 /** So many connections in their hello at once are no crowd. */
 const crowdMin = 32;
 
-/** What a listener lets in: a session, or a plain connection. */
+/** A connection that a listener lets in: a session, or a plain one. */
 export interface AcceptedConnection {
   readonly peer: Peer;
   readonly closed: Promise<unknown>;
-  /** Somebody holds it, or nobody ever will. */
+  /** The connection was taken from the listener, or will never be. */
   onTaken?(): void;
   close(options: { readonly deadlineMs: number }): Promise<void>;
 }
@@ -60,7 +60,7 @@ export interface AcceptedConnection {
 /** Asked once per guest, when it is known who it is: why there is no room, or undefined. */
 type Admit = () => SidecallError | undefined;
 
-/** What becomes of a connection whose peer the policy has accepted. */
+/** The steps for a connection whose peer the policy has accepted. */
 export interface ConnectionHandlers<G extends AcceptedConnection> {
   /** Guests speak first: in a crowd, one that has said nothing yet costs next to nothing. */
   readonly guestsSpeakFirst: boolean;
@@ -402,7 +402,7 @@ export class PathAcceptor<G extends AcceptedConnection> {
   }
 }
 
-/** What is known of a connection that is not a session yet. */
+/** A connection that is not a session yet. */
 interface PendingConnection {
   isAdmitted: boolean;
 }

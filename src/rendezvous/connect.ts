@@ -28,9 +28,9 @@ export interface ConnectOptions extends SessionOptions {
   /** Path of the listener's socket; 107 bytes at most on Linux, 103 on macOS. */
   readonly path: string;
   /**
-   * Who must listen there, and how the file must look. Default: a process of our own effective uid,
-   * and a file that nobody else can write. The kernel's word about the listener counts, not the
-   * file.
+   * The process that must listen there, and the mode of the file. Default: a process of our own
+   * effective uid, and a file that nobody else can write. The kernel's word about the listener
+   * counts, not the file.
    */
   readonly expect?: ServerRules | PeerPolicy | undefined;
   /** For everything from the path to the open session. Default 5,000; 10 to 60,000. */
@@ -58,10 +58,12 @@ const names = [
 
 /**
  * Connects to a {@link listen | listener} of another process. It does not connect again by itself.
- * @throws (as rejection) {SidecallError} `NO_LISTENER`, `PEER_DENIED`, `PATH_UNSAFE`,
- * `PATH_TOO_LONG`, `HELLO_TIMEOUT`, `PEER_GONE` (often: its policy refused us),
- * `LIMIT_CONNECTIONS`, `VERSION_MISMATCH`, `CREDENTIALS_UNAVAILABLE`, `ADDON_UNAVAILABLE`,
- * `SHM_UNAVAILABLE`, `PROTOCOL`, `LIMIT_DESCRIPTORS`, `SYSTEM`; `signal.reason`; `TypeError` or
+ * @throws (as rejection) {SidecallError} `ERR_SIDECALL_NO_LISTENER`, `ERR_SIDECALL_PEER_DENIED`,
+ * `ERR_SIDECALL_PATH_UNSAFE`, `ERR_SIDECALL_PATH_TOO_LONG`, `ERR_SIDECALL_HELLO_TIMEOUT`,
+ * `ERR_SIDECALL_PEER_GONE` (often: its policy refused us), `ERR_SIDECALL_LIMIT_CONNECTIONS`,
+ * `ERR_SIDECALL_VERSION_MISMATCH`, `ERR_SIDECALL_CREDENTIALS_UNAVAILABLE`,
+ * `ERR_SIDECALL_ADDON_UNAVAILABLE`, `ERR_SIDECALL_SHM_UNAVAILABLE`, `ERR_SIDECALL_PROTOCOL`,
+ * `ERR_SIDECALL_LIMIT_DESCRIPTORS`, `ERR_SIDECALL_SYSTEM`; `signal.reason`; `TypeError` or
  * `RangeError` for misuse.
  */
 export async function connect(options: ConnectOptions): Promise<Session> {

@@ -28,7 +28,7 @@ import { PlainListener } from './plain-listener.ts';
 export interface ListenBaseOptions {
   /** Path of the socket to make. Default: a private one, see {@link Listener.path}. */
   readonly path?: string | undefined;
-  /** Whose connections become sessions. Default: processes of our own effective uid. */
+  /** The processes whose connections become sessions. Default: those of our own effective uid. */
   readonly authorize?: PeerPolicy | undefined;
   /** Permission bits of the socket file: octal string or number. Default `'0600'`. */
   readonly mode?: number | string | undefined;
@@ -42,7 +42,10 @@ export interface ListenBaseOptions {
   readonly helloTimeoutMs?: number | undefined;
   /** Connections between accept and session. Default 1,024; 1 to 16,384. */
   readonly hellosMax?: number | undefined;
-  /** Sessions in all. Default 4,096; 1 to 65,536. Above it: `LIMIT_CONNECTIONS` at the peer. */
+  /**
+   * Sessions in all. Default 4,096; 1 to 65,536. Above it: `ERR_SIDECALL_LIMIT_CONNECTIONS` at the
+   * peer.
+   */
   readonly sessionsMax?: number | undefined;
   /** Sessions of one uid. Default 1,280; 1 to 65,536. */
   readonly sessionsPerUidMax?: number | undefined;
@@ -97,9 +100,10 @@ const names = [
 /**
  * Listens at a path. A live listener there is never displaced, a stale socket is replaced. With
  * `protocol: 'plain'` the same policy lets in connections that speak a protocol of their own.
- * @throws (as rejection) {SidecallError} `PATH_IN_USE`, `PATH_UNSAFE`, `PATH_TOO_LONG`,
- * `ADDON_UNAVAILABLE`, `SHM_UNAVAILABLE`, `LIMIT_DESCRIPTORS`, `SYSTEM` (no such directory, for
- * one); `TypeError` or `RangeError` for misuse.
+ * @throws (as rejection) {SidecallError} `ERR_SIDECALL_PATH_IN_USE`, `ERR_SIDECALL_PATH_UNSAFE`,
+ * `ERR_SIDECALL_PATH_TOO_LONG`, `ERR_SIDECALL_ADDON_UNAVAILABLE`, `ERR_SIDECALL_SHM_UNAVAILABLE`,
+ * `ERR_SIDECALL_LIMIT_DESCRIPTORS`, `ERR_SIDECALL_SYSTEM` (no such directory, for one); `TypeError`
+ * or `RangeError` for misuse.
  */
 export function listen(options: PlainListenOptions): Promise<PlainListener>;
 export function listen(options?: ListenOptions): Promise<Listener>;

@@ -67,7 +67,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     this.#door.serve();
   }
 
-  /** What all sessions say of our services to whoever asks. `close()` shuts it down first. */
+  /** The health of our services, the same for all sessions. `close()` shuts it down first. */
   get health(): Health {
     return this.#registry.health;
   }

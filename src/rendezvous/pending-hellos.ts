@@ -82,7 +82,7 @@ export class PendingHellos {
    * Enters a connection. Where there is no room one goes of the process that has the most, if that
    * is more than the newcomer's, a silent one first; else a silent one of its own; else there is
    * none for the newcomer.
-   * @throws {SidecallError} `LIMIT_CONNECTIONS`.
+   * @throws {SidecallError} `ERR_SIDECALL_LIMIT_CONNECTIONS`.
    */
   enter(peer: Pick<Peer, 'pid' | 'uid'>): PendingHello {
     const now = nowMs();

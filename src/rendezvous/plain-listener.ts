@@ -13,7 +13,7 @@ export const endGently: unique symbol = Symbol('sidecall.endGently');
 
 /** A connection that the policy accepted, of which nothing was read yet. */
 export type PlainConnection = Socket & {
-  /** Who is at the other end. */
+  /** The process at the other end. */
   readonly peer: Peer;
   /** @internal */
   [endGently]?: ((deadlineMs: number) => void) | undefined;
@@ -112,7 +112,7 @@ class PlainGuest implements AcceptedConnection {
   constructor(socket: Socket, peer: Peer) {
     this.peer = peer;
     this.connection = Object.assign(socket, { peer });
-    // Until somebody takes it, its failure is nobody's; afterwards its taker's, too.
+    // A failure before the connection was taken has no other listener; later the taker may add one.
     socket.on('error', () => undefined);
     this.closed = new Promise((resolve) => socket.once('close', () => resolve()));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How many sessions a listener has, in all, of each user and of each process.
+// The number of sessions of a listener: in all, of each user and of each process.
 import { SidecallError } from '../base/errors.ts';
 import type { Peer } from '../base/peer.ts';
 import { ownerOf } from '../uds/peer-credentials.ts';

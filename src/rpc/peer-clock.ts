@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// How long a frame was under way, by the monotonic clock that the processes of a machine share.
+// The time that a frame was under way, by the monotonic clock that all processes of a machine
+// share.
 import { machineMs } from '../base/clock.ts';
 
-/** What a `sent_at` of 0 means. */
+/** The `sent_at` of a frame whose sender does not say it. */
 export const notSaid = 0;
 
 /** Our own instant, for a frame that is about to leave. */

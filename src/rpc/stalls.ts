@@ -38,7 +38,7 @@ export type WaitReason = (typeof waitReasons)[number];
 
 /** A place where things wait, in their order. */
 export interface WaitingPlace {
-  /** How many wait, of our own or of the peer's. */
+  /** The number of those that wait, of our own or of the peer's. */
   readonly waiting: number;
   /** Why the first of them does. */
   readonly waitReason: WaitReason;
@@ -46,7 +46,7 @@ export interface WaitingPlace {
   readonly departed: number;
 }
 
-/** What `stalled` tells. */
+/** The fields of the event `stalled`. */
 export interface Stall {
   readonly reason: WaitReason;
   readonly waiting: number;
@@ -82,12 +82,12 @@ export class Stalls implements Timed {
     if (this.timer === undefined) this.#arm();
   }
 
-  /** Nothing will wait there again. */
+  /** Forgets a place at which nothing will wait again. */
   remove(place: WaitingPlace): void {
     this.#places.delete(place);
   }
 
-  /** How many wait, by reason. */
+  /** The number of those that wait, by reason. */
   counts(): Record<WaitReason, number> {
     const counts = {} as Record<WaitReason, number>;
     for (const reason of waitReasons) counts[reason] = 0;

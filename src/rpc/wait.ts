@@ -9,10 +9,11 @@ import { checkInteger, checkKeys, checkSignal } from '../base/misuse.ts';
 import { quiet } from '../base/quiet.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 
-/** How long one wait may last. */
+/** The bounds of one wait. */
 export interface WaitOptions {
   /**
-   * Milliseconds. Default: no limit; 0 to 2,147,483,647. Then it rejects with `DEADLINE_EXCEEDED`.
+   * Milliseconds. Default: no limit; 0 to 2,147,483,647. Then it rejects with
+   * `ERR_SIDECALL_DEADLINE_EXCEEDED`.
    */
   readonly timeoutMs?: number | undefined;
   /** Aborting it rejects with `signal.reason`. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Blocks of our outbox that are filled in place, and blocks of the peer's that are read in place.
-// Whoever holds a view keeps it alive; when the last one was collected, what was never given back
+// A view keeps its block alive; when the last view was collected, a block that was never given back
 // goes back.
 import type { ArrivedBlock, LentBytes, OwnBlock } from '../wire/transport.ts';
 import type { Ring } from './ring.ts';
@@ -13,7 +13,7 @@ interface Ticket {
 // Of array buffers, not of blocks and leases: a view may outlive those. The tickets hold no view.
 const collected = new FinalizationRegistry<Ticket>((ticket) => ticket.onCollected());
 
-/** What may happen to our own block: it is freed, or lent, once. */
+/** The ends of a block of ours, of which one happens once: it is freed, or lent. */
 class OwnBlockLifetime implements Ticket {
   readonly ring: Ring;
   readonly offset: number;

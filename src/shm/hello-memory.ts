@@ -49,7 +49,7 @@ export class RingMemory implements HelloMemory {
   readonly #handle: number;
   #descriptor = -1;
   #isOpen = true;
-  /** What stood in the way of a ring, as far as this side did it. */
+  /** The reason of this side why there is no ring; undefined: this side has none. */
   failure: string | undefined;
 
   constructor(native: NativeAddon, settings: MemorySettings) {

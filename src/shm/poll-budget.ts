@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How long a ring is looked at after its last record before it sleeps. Polling is for those who are
-// answered soon: where it keeps finding nothing it stops, and tries again now and then.
+// The time that a ring is polled after its last record before it sleeps. Polling is for peers that
+// are answered soon: where it keeps finding nothing it stops, and tries again now and then.
 
 import { tuning } from '../base/tuning.ts';
 

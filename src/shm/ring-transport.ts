@@ -28,16 +28,16 @@ const publishEvery = 4;
 const polledLooks = 200;
 // Between two looks at the clock: handlers may take long.
 const batchRecords = 16;
-// Where the payload of a large record goes that has no final place of its own. One per thread: it
+// Memory for the payload of a large record that has no place of its own. One per thread: it
 // is filled and handed out in one go.
 let scratch: Uint8Array | undefined;
 // Bytes of the thread's slab that are being handed out.
 let dispatching = 0;
-// Whoever moves frames of this size moves long messages, and has a while between them.
+// A frame of this size is a piece of a long message, and the next one takes a while to come.
 const longFrameBytes = 32 * 1024;
 let isExpectingLong = false;
 
-/** What a ring transport is made of. */
+/** The parts of a ring transport. */
 export interface RingParts {
   readonly ring: Ring;
   /** The process at the other end, by `ownerOf()`. */
@@ -85,7 +85,7 @@ export class RingTransport implements Transport, Polled {
   // Frames that were copied out in the middle of a handler.
   readonly #ahead = new Fifo<Uint8Array>();
   #aheadBytes = 0;
-  // How much was looked through already: a handler asks again and again.
+  // The amount that was looked through already: a handler may ask many times.
   #offeredRest = -1;
   #offeredAhead = -1;
 
@@ -163,8 +163,8 @@ export class RingTransport implements Transport, Polled {
   }
 
   drainLast(error: SidecallError): void {
-    // What the peer has taken stays unknown: without the end of the socket somebody else may still
-    // hold its end, and read what we had published.
+    // The position that the peer has taken stays unknown: without the end of the socket somebody
+    // else may still hold its end, and read what we had published.
     this.#beginEnd(error);
   }
 
@@ -485,8 +485,8 @@ export class RingTransport implements Transport, Polled {
   }
 
   /**
-   * What was published before the end is delivered in the usual turns, nothing after it; then it is
-   * over.
+   * Begins the end: records published before it are delivered in the usual turns, nothing after it;
+   * then it is over.
    */
   #beginEnd(error: SidecallError | undefined): void {
     if (this.#isOver || this.#isEnding) return;

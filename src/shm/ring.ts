@@ -5,10 +5,10 @@
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { noBytes } from '../base/quiet.ts';
 
-/** What a call came to. `refused`: our own mistake, such as a ring that was closed. */
+/** The result of a call. `refused`: a mistake of ours, such as a call after the ring was closed. */
 export const Written = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
 
-/** What a drain left behind. */
+/** The reason why a drain stopped. */
 export const Left = { nothing: 0, more: 1, large: 2, block: 3, corrupt: -1 } as const;
 
 /** Indices into the registers; native/binding/ring_table.h has the same. */
@@ -33,7 +33,7 @@ const stagedMaxBytes = 4096;
 /** Of a reference to a block, in front of the frame in the slab. */
 export const blockReferenceBytes = 24;
 
-/** What the hello agreed of messages in block areas. */
+/** The agreement of the hello on messages in block areas. */
 export interface BlockAgreement {
   /** In ours. */
   readonly mayLend: boolean;
@@ -47,7 +47,7 @@ export class Ring {
   readonly #handle: number;
   readonly #staged: Buffer;
   readonly #registers: Float64Array;
-  /** What `drain()` fills: per frame a u32 with its length, then the frame. */
+  /** The memory that `drain()` fills: for each frame a u32 with its length, then the frame. */
   readonly slab: Uint8Array;
   #isClosed = false;
 
@@ -93,8 +93,8 @@ export class Ring {
   }
 
   /**
-   * What the peer had certainly consumed. NOTE: valid right after `freeze()` of this ring, and only
-   * then.
+   * The position up to which the peer has certainly consumed. NOTE: valid right after `freeze()` of
+   * this ring, and only then.
    */
   get seenPosition(): number {
     return this.#registers[Register.seen] as number;

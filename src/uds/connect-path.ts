@@ -10,7 +10,7 @@ import { ownUid } from './peer-credentials.ts';
 import { listOf, type PeerPolicy, type PeerRules } from './peer-policy.ts';
 import { SocketDirectory, unsafe } from './socket-directory.ts';
 
-/** What `connect()` demands of the file and of whoever listens. */
+/** The demands of `connect()` on the file and on the process that listens. */
 export interface ServerRules extends PeerRules {
   /**
    * Exact permission bits that the socket file may have, as octal strings or numbers. Without a
@@ -24,8 +24,9 @@ const lastDelayMs = 32;
 
 /**
  * A connected descriptor, owned by the addon. Nothing was sent or read.
- * @throws {SidecallError} `PATH_TOO_LONG`, `PATH_UNSAFE`, `NO_LISTENER`, `LIMIT_DESCRIPTORS`,
- * `SYSTEM`, or the signal's reason.
+ * @throws {SidecallError} `ERR_SIDECALL_PATH_TOO_LONG`, `ERR_SIDECALL_PATH_UNSAFE`,
+ * `ERR_SIDECALL_NO_LISTENER`, `ERR_SIDECALL_LIMIT_DESCRIPTORS`, `ERR_SIDECALL_SYSTEM`, or the
+ * signal's reason.
  */
 export async function connectToPath(
   native: NativeAddon,
@@ -82,7 +83,7 @@ function checkSocketFile(
   );
 }
 
-/** Where there is no directory, nobody listens. */
+/** A directory that does not exist has no listener in it. */
 function openDirectory(
   native: NativeAddon,
   path: string,

@@ -16,10 +16,10 @@ export const versionMin = 1;
 
 export const versionMax = 1;
 
-/** What an answer says of the peer's hello. */
+/** The verdicts of an answer on the peer's hello. */
 export const Verdict = { ring: 0, socketLane: 1, noVersion: 2, full: 3 } as const;
 
-/** What a hello says of the memory it announces. */
+/** The flags of a hello: the memory that it announces. */
 export const HelloFlag = {
   /** Its descriptor rides on the first byte of this hello. */
   descriptor: 1,
@@ -28,7 +28,7 @@ export const HelloFlag = {
 } as const;
 
 /**
- * What a hello says that its sender can do; bits that a reader does not know mean nothing to it.
+ * The abilities that a hello announces; a reader ignores bits that it does not know.
  */
 export const HelloFeature = {
   /** It takes messages that lie in the block area of the other side's memory. */
@@ -50,7 +50,7 @@ export interface MemoryShape {
   readonly nonce: Uint8Array;
 }
 
-/** What the peer said. */
+/** The peer's hello. */
 export interface PeerHello {
   readonly version: number;
   /** Of {@link HelloFeature}. */
@@ -82,7 +82,7 @@ export function encodeHello(
   return bytes;
 }
 
-/** @throws {SidecallError} `PROTOCOL` for fields that no correct peer sends. */
+/** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for fields that no correct peer sends. */
 export function decodeHello(bytes: Buffer): PeerHello & { flags: number } {
   if (bytes.readUInt32LE(0) !== helloMagic) throw violation('the magic number is not ours');
   const min = bytes.readUInt16LE(4);

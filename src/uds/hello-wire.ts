@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How the hello's bytes travel: natively before net.Socket reads, or, without the addon, over a
+// The way of the hello's bytes: natively before net.Socket reads, or, without the addon, over a
 // stream.
 
 import type { Socket } from 'node:net';
@@ -10,7 +10,7 @@ import { pause } from '../base/pause.ts';
 import { protocol } from '../wire/frame-header.ts';
 import { newPace, type Pace, readableWaits } from './readable-waits.ts';
 
-/** What came along with received bytes. */
+/** The ancillary data of received bytes. */
 export interface ReceivedNotes {
   descriptors: number;
   /** A descriptor came after the first byte. */
@@ -133,7 +133,7 @@ export class DescriptorWire implements HelloWire {
         continue;
       }
       if (got.bytes === 0) throw gone();
-      // At once: each further one could be as bad to close.
+      // Refused at once: each further descriptor could be as slow to close.
       const isSurplus = got.descriptors > (keep && at === 0 ? 1 : 0) || got.hasOtherControl;
       if (isSurplus) throw protocol('descriptor that does not belong to its hello');
       if (got.descriptors > 0 && at > 0) notes.isLate = true;

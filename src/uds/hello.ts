@@ -23,19 +23,22 @@ import type { HelloWire, ReceivedNotes } from './hello-wire.ts';
 /** Shared memory on our side of a hello; undefined where a session cannot or shall not have any. */
 export interface HelloMemory {
   readonly shape: MemoryShape;
-  /** What we can do with the peer's: of {@link HelloFeature}. */
+  /** Our abilities with the peer's memory: bits of {@link HelloFeature}. */
   readonly features: number;
   /** Makes our outbox; its descriptor to send, or undefined where it cannot be made. */
   create(): Promise<number | undefined>;
   /** The descriptor went out; or `why` it did not. */
   noteSent(why: string | undefined): void;
-  /** Checks and maps the peer's outbox. False: declined. @throws {SidecallError} `PROTOCOL`. */
+  /**
+   * Checks and maps the peer's outbox. False: declined. @throws {SidecallError}
+   * `ERR_SIDECALL_PROTOCOL`.
+   */
   accept(descriptor: number, shape: MemoryShape): Promise<boolean>;
   /** A descriptor that came and is not wanted. */
   drop(descriptor: number): void;
 }
 
-/** How a hello ended. */
+/** The result of a hello. */
 export interface HelloResult {
   readonly peer: PeerHello;
   /** Both outboxes were accepted, and each side knows it. */
@@ -53,8 +56,8 @@ const peerDeclined = 'the peer declined our shared memory';
 
 /**
  * The connecting side: speaks first, and sends its memory last, when the other side has let it in.
- * @throws {SidecallError} `PROTOCOL`, `VERSION_MISMATCH`, `LIMIT_CONNECTIONS`, `PEER_GONE`, or what
- * the wire's deadline says.
+ * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`, `ERR_SIDECALL_VERSION_MISMATCH`,
+ * `ERR_SIDECALL_LIMIT_CONNECTIONS`, `ERR_SIDECALL_PEER_GONE`, or what the wire's deadline says.
  */
 export async function helloAsConnecting(
   wire: HelloWire,

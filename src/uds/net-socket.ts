@@ -27,8 +27,8 @@ let sharedBuffer: Buffer | undefined;
  * Reads what the kernel holds at this moment, once no more descriptors can be sent: Node's plain
  * reads would make it close those that are still queued on this thread, and that can block. What
  * the peer adds meanwhile carries none, and is left to Node.
- * @throws {SidecallError} `PROTOCOL` for a descriptor behind the hello; an error of the system,
- * `EMFILE` where too many descriptors wait to be closed.
+ * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a descriptor behind the hello; an error of
+ * the system, `EMFILE` where too many descriptors wait to be closed.
  */
 export function readQueued(native: NativeAddon, fd: number, owner: number): readonly Uint8Array[] {
   const chunks: Uint8Array[] = [];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who is at the other end, as the kernel says.
+// The identity of the process at the other end, as the kernel says.
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
 import type { Peer } from '../base/peer.ts';
@@ -12,8 +12,8 @@ export interface KnownPeer {
 
 /**
  * Asks the kernel who is at the other end.
- * @throws {SidecallError} `CREDENTIALS_UNAVAILABLE` where any look-up fails, or whoever connected
- * is gone already.
+ * @throws {SidecallError} `ERR_SIDECALL_CREDENTIALS_UNAVAILABLE` where any look-up fails, or
+ * whoever connected is gone already.
  */
 export function kernelPeer(
   native: NativeAddon,

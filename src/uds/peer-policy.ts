@@ -29,7 +29,7 @@ const ruleNames = ['uid', 'gid', 'groups', 'pid'] as const;
 
 const idMax = 0xffff_fffe;
 
-/** What the kernel shows for an id that has no name in our user namespace. */
+/** The uid that the kernel shows for an id without a name in our user namespace. */
 const unmappedUid = readUnmappedUid();
 
 /**
@@ -61,7 +61,7 @@ export function checkPolicy(
 
 /**
  * Decides. The signal bounds a policy that never settles.
- * @throws {SidecallError} `PEER_DENIED`, saying which rule refused.
+ * @throws {SidecallError} `ERR_SIDECALL_PEER_DENIED`, saying which rule refused.
  */
 export async function authorize(
   policy: PeerPolicy | undefined,

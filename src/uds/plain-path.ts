@@ -20,7 +20,7 @@ import { isAnswered, listenAt } from './plain-socket.ts';
 import { unsafe } from './socket-directory.ts';
 import { StartingPlace } from './starting-place.ts';
 
-/** Who hears of what happens at the path. */
+/** The receiver of the events of a path. */
 export interface PlainOwner {
   onStream(socket: Socket): void;
   onDescriptorsExhausted(cause: unknown): void;
@@ -34,7 +34,8 @@ export interface PlainServer {
 
 /**
  * Listens. A stale socket of ours is replaced, anything else is left alone.
- * @throws {SidecallError} `PATH_IN_USE`, `PATH_UNSAFE`, `SYSTEM`.
+ * @throws {SidecallError} `ERR_SIDECALL_PATH_IN_USE`, `ERR_SIDECALL_PATH_UNSAFE`,
+ * `ERR_SIDECALL_SYSTEM`.
  */
 export async function listenAtPlainPath(
   path: string,
@@ -122,7 +123,10 @@ function placeAt(made: string, path: string): void {
   }
 }
 
-/** @throws {SidecallError} `PATH_UNSAFE` for a directory or socket that others could have made. */
+/**
+ * @throws {SidecallError} `ERR_SIDECALL_PATH_UNSAFE` for a directory or socket that others could
+ * have made.
+ */
 export function checkPlainSocket(path: string, unsafeDirectory: boolean): void {
   if (!unsafeDirectory) checkPlainDirectory(path, [ownUid(), 0]);
   const file = statOf(path);

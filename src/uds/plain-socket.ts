@@ -10,7 +10,10 @@ const attemptsOf = (platform: string): number => (platform === 'darwin' ? 8 : 1)
 const attemptPauseMs = 25;
 const never = new AbortController().signal;
 
-/** Settles when the server listens. @throws {SidecallError} `PATH_IN_USE`, `SYSTEM`. */
+/**
+ * Settles when the server listens. @throws {SidecallError} `ERR_SIDECALL_PATH_IN_USE`,
+ * `ERR_SIDECALL_SYSTEM`.
+ */
 export function listenAt(server: Server, options: ListenOptions): Promise<void> {
   return new Promise<void>((done, fail) => {
     const onError = (cause: NodeJS.ErrnoException): void => fail(cannotListen(options, cause));

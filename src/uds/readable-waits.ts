@@ -142,7 +142,7 @@ export class ReadableWaits {
     }
   }
 
-  /** Where the kernel has no memory to look, each receive finds out itself. */
+  /** If the kernel has no memory to look, each receive finds out by itself. */
   #mark(due: readonly ReadableWait[]): void {
     if (due.length > this.#descriptors.length) this.#descriptors = new Int32Array(2 * due.length);
     for (let at = 0; at < due.length; at += 1) {

@@ -14,7 +14,7 @@ const groupOrOthersWrite = 0o022;
  */
 export const socketPathMaxBytes = process.platform === 'darwin' ? 103 : 107;
 
-/** @throws {SidecallError} `PATH_TOO_LONG` with the path, its bytes and the limit. */
+/** @throws {SidecallError} `ERR_SIDECALL_PATH_TOO_LONG` with the path, its bytes and the limit. */
 export function checkPathLength(path: string): void {
   const bytes = Buffer.byteLength(path);
   if (bytes <= socketPathMaxBytes) return;
@@ -42,7 +42,8 @@ export class SocketDirectory {
 
   /**
    * Opens the directory of a socket path.
-   * @throws {SidecallError} `PATH_TOO_LONG`, `PATH_UNSAFE`, or `SYSTEM` where there is none.
+   * @throws {SidecallError} `ERR_SIDECALL_PATH_TOO_LONG`, `ERR_SIDECALL_PATH_UNSAFE`, or
+   * `ERR_SIDECALL_SYSTEM` where there is none.
    */
   constructor(
     native: NativeAddon,

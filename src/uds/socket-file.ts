@@ -7,7 +7,7 @@ import { SidecallError } from '../base/errors.ts';
 import { ownUid } from './peer-credentials.ts';
 import { type SocketDirectory, type SocketEntry, unsafe } from './socket-directory.ts';
 
-/** How the socket file is to be. */
+/** The wanted properties of the socket file. */
 export interface BindOptions {
   /** Permission bits of the socket file. */
   readonly mode: number;
@@ -42,7 +42,8 @@ export class BoundPath {
   /**
    * Takes the lock, clears a stale socket away, binds and listens.
    * @returns the listening descriptor, owned by the addon until it is disowned.
-   * @throws {SidecallError} `PATH_IN_USE`, `PATH_UNSAFE`, or `SYSTEM`.
+   * @throws {SidecallError} `ERR_SIDECALL_PATH_IN_USE`, `ERR_SIDECALL_PATH_UNSAFE`, or
+   * `ERR_SIDECALL_SYSTEM`.
    */
   listen(): number {
     this.#lock ??= this.#takeLock();
@@ -74,8 +75,8 @@ export class BoundPath {
   }
 
   /**
-   * Whoever removes a lock file holds its lock; whoever gets a lock looks whether the file is still
-   * it.
+   * The holder of the lock alone removes its file; a process that gets the lock looks whether the
+   * file is still it.
    */
   #takeLock(): number {
     const native = this.#native;
@@ -193,5 +194,5 @@ export class BoundPath {
   }
 }
 
-/** What a socket has unless a wider mode is asked for. */
+/** The mode of a socket unless a wider one is asked for. */
 export const standardMode = privateMode;

@@ -157,7 +157,7 @@ export class SocketTransport implements Transport, Polled {
     }
   }
 
-  /** @internal Nothing waits: reading goes on. */
+  /** @internal Reading goes on once nothing waits. */
   rest(): boolean {
     if (this.#backlog.length > 0 && !this.#isOver) return false;
     if (this.#isEnding) this.#end(false);

@@ -58,7 +58,8 @@ export class StartingPlace {
   /**
    * Stalls for its turn. `isTaken` is asked in between: waiting for a path that has its listener is
    * in vain.
-   * @throws {SidecallError} `PATH_IN_USE`, `PATH_TOO_LONG`, `SYSTEM`.
+   * @throws {SidecallError} `ERR_SIDECALL_PATH_IN_USE`, `ERR_SIDECALL_PATH_TOO_LONG`,
+   * `ERR_SIDECALL_SYSTEM`.
    */
   static async take(
     parent: string,

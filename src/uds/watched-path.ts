@@ -11,7 +11,7 @@ import { descriptorOf } from './net-socket.ts';
 import type { SocketDirectory } from './socket-directory.ts';
 import { type BindOptions, BoundPath } from './socket-file.ts';
 
-/** Who hears of what happens at the path. */
+/** The receiver of the events of a path. */
 export interface PathOwner {
   /** A connected descriptor, owned by the addon: nothing was read from it. */
   onConnection(fd: number): void;

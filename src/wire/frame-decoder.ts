@@ -5,7 +5,7 @@ import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/quiet.ts';
 import { wireLimits } from '../base/wire-limits.ts';
 import { frameMaxBytes, headerBytes, protocol, readU32 } from './frame-header.ts';
-/** What a {@link FrameDecoder} gives out. */
+/** The receiver of a {@link FrameDecoder}'s frames. */
 export interface FrameSink {
   onFrame(header: Uint8Array, payload: Uint8Array): void;
   placeFor(header: Uint8Array, bytes: number): Uint8Array | undefined;
@@ -50,8 +50,8 @@ export class FrameDecoder {
 
   /**
    * Returns how many bytes it took before it was stopped.
-   * @throws {SidecallError} `PROTOCOL` or `FRAME_TOO_LARGE`; then the decoder is not to be used
-   * again.
+   * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` or `ERR_SIDECALL_FRAME_TOO_LARGE`; then the
+   * decoder is not to be used again.
    */
   push(chunk: Uint8Array): number {
     let at = 0;

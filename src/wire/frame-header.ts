@@ -36,7 +36,7 @@ export const FrameFlag = {
   beyond: 8,
 } as const;
 
-/** What an opened stream is. */
+/** The kinds of streams. */
 export const CallKind = {
   unary: 1,
   notification: 2,
@@ -268,8 +268,8 @@ export function emptyHeader(): Header {
 
 /**
  * Takes a header apart into `into`, which the caller keeps: no object per frame.
- * @throws {SidecallError} `PROTOCOL` for an unknown type, wrong size, unknown flags, or a field
- * that must be zero and is not.
+ * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for an unknown type, wrong size, unknown flags,
+ * or a field that must be zero and is not.
  */
 export function readHeader(bytes: Uint8Array, into: Header): void {
   const type = bytes[0] as number;
@@ -338,7 +338,7 @@ function checkOfNoStream({ type, generation, slot }: Header): void {
   throw protocol('frame with a reserved field set');
 }
 
-/** @throws {SidecallError} `PROTOCOL` for a payload behind a frame that has none. */
+/** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a payload behind a frame that has none. */
 export function checkPayload(type: number, payloadBytes: number): void {
   if (type >= FrameType.reset && payloadBytes > 0)
     throw protocol('payload behind a frame that has none');

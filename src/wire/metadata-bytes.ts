@@ -15,7 +15,7 @@ const noEntries: Metadata = Object.freeze(Object.create(null) as Metadata);
  * Bytes of `metadata`.
  * @throws {TypeError} for what is no plain object, a key that is not lower case ASCII, or a value
  * of the wrong type.
- * @throws {SidecallError} `MESSAGE_TOO_LARGE` above `maxBytes` or 64 entries.
+ * @throws {SidecallError} `ERR_SIDECALL_MESSAGE_TOO_LARGE` above `maxBytes` or 64 entries.
  */
 export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number): Uint8Array {
   if (metadata === undefined) return noBytes;
@@ -46,7 +46,7 @@ function tooLarge(entries: number, bytes: number | undefined, maxBytes: number):
 
 /**
  * The key-values in `bytes`, without a prototype.
- * @throws {SidecallError} `PROTOCOL` for what no correct peer sends.
+ * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for what no correct peer sends.
  */
 export function decodeMetadata(bytes: Uint8Array): Metadata {
   if (bytes.byteLength === 0) return noEntries;

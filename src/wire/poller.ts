@@ -7,7 +7,7 @@
 import { nowMs, setImmediate } from '../base/clock.ts';
 import { tuning } from '../base/tuning.ts';
 
-/** What the poller serves. */
+/** A transport that the poller serves. */
 export interface Polled {
   /** The process at the other end, by `ownerOf()`. */
   readonly owner: number;

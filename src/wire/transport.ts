@@ -2,14 +2,14 @@
 // The seam: whole frames in order, or the end. Sessions know nothing else of sockets or memory.
 import type { SidecallError } from '../base/errors.ts';
 
-/** What carries the frames of a session. */
+/** The lanes that carry the frames of a session. */
 export type Lane = 'ring' | 'socket' | 'loopback';
 
 /** A block of our own memory that the peer reads where it lies. */
 export interface OwnBlock {
   /** To be filled. Of length 0 once it was sealed. */
   readonly bytes: Buffer;
-  /** Nobody writes from here on: our views are detached. */
+  /** Ends the writing: our views are detached. */
   seal(): void;
   /** It will not be sent. Twice is once; nothing once the peer has it. */
   free(): void;
@@ -24,16 +24,16 @@ export interface LentBytes {
 }
 
 /**
- * A whole message that lies in the peer's memory, before anybody has looked at it. One of the
- * three, once.
+ * A whole message in the peer's memory, not yet read. Call exactly one of its
+ * methods that take it, exactly once.
  */
 export interface ArrivedBlock {
   readonly byteLength: number;
   /** A copy, of exactly its length; the peer may then use the memory again. */
   copyInto(target: Uint8Array): void;
-  /** Where it lies. undefined: only a copy can be had. */
+  /** Its bytes where they lie. undefined: only a copy can be had. */
   lend(): LentBytes | undefined;
-  /** Nobody wants it. */
+  /** The message is not wanted: the block goes back to the peer. */
   drop(): void;
 }
 
@@ -63,7 +63,10 @@ export interface Transport {
   blockCounts?(): { readonly inUse: number; readonly held: number };
   /** Grows with every frame sent. */
   readonly sentPosition: number;
-  /** What the peer has certainly taken, on the scale of `sentPosition`; undefined: cannot know. */
+  /**
+   * The position that the peer has certainly taken, on the scale of `sentPosition`; undefined:
+   * unknown.
+   */
   readonly consumedPosition: number | undefined;
   /**
    * The peer's process is known to be gone: hands out what it had sent before, then ends with

@@ -19,7 +19,7 @@ export interface ExposeOptions {
   /** Electron's class: `import { MessageChannelMain } from 'electron'`. */
   readonly MessageChannelMain: new () => { readonly port1: MainPort; readonly port2: unknown };
   /**
-   * What the page may call, and nothing else: methods by their wire names (`'Search.query'`), whose
+   * The methods that the page may call: by their wire names (`'Search.query'`), whose
    * messages are JSON, or contracts, for all of their methods with their codecs.
    */
   readonly allow: readonly (string | Service)[];
@@ -42,12 +42,13 @@ export interface ExposeOptions {
   readonly onEvent?: OnEvent | undefined;
 }
 
-/** What {@link exposeToRenderer} gives. */
+/** The result of {@link exposeToRenderer}. */
 export interface Exposure extends Disposable {
   /** Pages that are connected. */
   readonly connections: number;
   /**
-   * No page gets a port from now on; calls of those that have one end with `CLOSED`. Twice is once.
+   * No page gets a port from now on; calls of those that have one end with `ERR_SIDECALL_CLOSED`.
+   * Twice is once.
    */
   close(): void;
 }

@@ -10,8 +10,8 @@ import { type PageMessage, requestWindow, responseWindow } from './port.ts';
 /** Options of one call of a page. */
 export interface PageCallOptions {
   /**
-   * Milliseconds until the call fails with `DEADLINE_EXCEEDED`; the handler sees it too. Default:
-   * none.
+   * Milliseconds until the call fails with `ERR_SIDECALL_DEADLINE_EXCEEDED`; the handler sees it
+   * too. Default: none.
    */
   readonly timeoutMs?: number | undefined;
   /** Aborting it rejects the call with `signal.reason` and cancels the handler. */
@@ -24,7 +24,7 @@ export interface PageCallOptions {
   readonly onTrailers?: ((metadata: Metadata) => void) | undefined;
 }
 
-/** What carries the calls of a page. */
+/** The connection that carries the calls of a page. */
 export interface PageLine {
   /** The call's number. @throws {SidecallError} where the connection is over. */
   begin(call: PageCall): number;
@@ -54,7 +54,7 @@ function checkOptions(options: PageCallOptions): void {
   }
 }
 
-/** Nobody waits for it any more. */
+/** The call is not waited for any more. */
 export function cancelled(): SidecallError {
   return new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was cancelled by its caller');
 }

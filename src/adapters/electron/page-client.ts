@@ -32,7 +32,7 @@ export interface PageClientOptions {
  * Responses of a call. Leaving the loop cancels it; what was not taken yet holds its sender back.
  */
 export interface PageStream<Res> extends AsyncIterableIterator<Res, undefined>, AsyncDisposable {
-  /** Whoever iterates it gets `reason`. Default: `CANCELLED`. */
+  /** Iterating it rejects with `reason`. Default: `ERR_SIDECALL_CANCELLED`. */
   cancel(reason?: unknown): void;
 }
 

@@ -34,7 +34,7 @@ export interface Allowed {
   readonly method?: Method | undefined;
 }
 
-/** What a port is served with. */
+/** The settings of a port. */
 export interface PortSettings {
   readonly allowed: ReadonlyMap<string, Allowed>;
   readonly maxInFlight: number;
@@ -53,7 +53,7 @@ const creditMax = 1_024;
 // Calls of a page that may wait for a place.
 const waitingMax = 4_096;
 
-// What a page has sent and nobody has taken yet, in all calls of a port.
+// Bytes that a page has sent and that were not taken yet, in all calls of a port.
 const heldMaxBytes = 64 * 1024 * 1024;
 // A call that is given up costs the session's peer more than the page, and keeps a slot of the
 // session until its handler has settled. Beyond this rate such a call keeps its place among those
@@ -265,7 +265,7 @@ export class PortServer implements CallPort {
   }
 }
 
-/** @throws {SidecallError} `PROTOCOL`. */
+/** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`. */
 function checkMessage(data: unknown): PageMessage {
   const message = data as { readonly [key: string]: unknown } | null;
   if (typeof message !== 'object' || message === null)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What main and page say to each other on a MessagePort, in structured clones. Credit is counted in
+// The messages between main and page on a MessagePort, in structured clones. Credit is counted in
 // messages. Knows neither Node nor Electron nor the DOM.
 import type { Delivered, FailureStatus, SidecallErrorCode } from '../../base/error-codes.ts';
 import type { Metadata } from '../../base/metadata.ts';

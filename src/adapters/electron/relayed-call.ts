@@ -14,7 +14,7 @@ import {
 } from './port.ts';
 import { tight } from './port-values.ts';
 
-/** How a page begins a call. */
+/** The first message of a page's call. */
 export type OpenMessage = Extract<PageMessage, { t: 'open' }>;
 
 // biome-ignore lint/suspicious/noExplicitAny: the kinds of methods differ
@@ -22,7 +22,7 @@ export type AnyFunction = (...args: any[]) => any;
 
 type Plain = ((value: unknown) => unknown) | undefined;
 
-/** What carries a call. */
+/** The port that carries a call. */
 export interface CallPort {
   /** False: it cannot be cloned. */
   post(message: MainMessage): boolean;
@@ -136,7 +136,7 @@ class RequestQueue implements AsyncIterableIterator<unknown, undefined> {
     this.#onTaken = onTaken;
   }
 
-  /** @throws {SidecallError} `PROTOCOL` beyond the window, or behind the end. */
+  /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` beyond the window, or behind the end. */
   push(value: unknown, cost: number): void {
     if (this.#isEnded) throw broken('a request behind the last one');
     if (this.#isStopped) return this.#onTaken(cost);
@@ -180,7 +180,7 @@ class RequestQueue implements AsyncIterableIterator<unknown, undefined> {
   }
 }
 
-/** How many responses the page will take. */
+/** The number of responses that the page will take. */
 class ResponseCredit {
   #left = responseWindow;
   #wake: () => void = () => undefined;

@@ -38,18 +38,18 @@ interface PageWindow {
 
 /** Options of {@link connectMain}. */
 export interface ConnectMainOptions {
-  /** Which of several `exposeToRenderer({ name })` is meant. Default: `main`. */
+  /** The name that was given to `exposeToRenderer({ name })`. Default: `main`. */
   readonly name?: string | undefined;
-  /** How long main may take to give a port. Default 5,000. */
+  /** The time that main may take to give a port. Default 5,000. */
   readonly timeoutMs?: number | undefined;
 }
 
 /**
  * Connects the page to main. Main must have called `exposeToRenderer()`, and the window needs our
  * preload script. The connection belongs to this document: it ends with it.
- * @throws (as rejection) {SidecallError} `NO_LISTENER` where there is no preload script, or main
- * gave no port in time, which it does for pages of an origin that it does not allow;
- * `VERSION_MISMATCH` where main has another version of this package.
+ * @throws (as rejection) {SidecallError} `ERR_SIDECALL_NO_LISTENER` where there is no preload
+ * script, or main gave no port in time, which it does for pages of an origin that it does not
+ * allow; `ERR_SIDECALL_VERSION_MISMATCH` where main has another version of this package.
  */
 export async function connectMain(options: ConnectMainOptions = {}): Promise<MainConnection> {
   const { name = 'main', timeoutMs = 5_000 } = options;
@@ -156,7 +156,7 @@ export class MainConnection {
     port.onmessage = ({ data }) => this.#onMessage(data);
   }
 
-  /** How many calls main lets this connection have under way. */
+  /** The number of calls that main lets this connection have under way. */
   get maxInFlight(): number {
     return this.#maxInFlight;
   }

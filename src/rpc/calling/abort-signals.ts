@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which calls end when a signal is aborted.
+// The calls that end when a signal is aborted.
 import { onAbort } from '../../base/abort-listeners.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 

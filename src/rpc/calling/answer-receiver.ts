@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What comes back for calls of ours: answers, whole or in streams, headers, trailers, the end.
+// The frames that answer calls of ours: answers, whole or in streams, headers, trailers, the end.
 
 import { setImmediate } from '../../base/clock.ts';
 import { statuses } from '../../base/error-codes.ts';
@@ -26,7 +26,10 @@ import type { OutgoingCall } from './outgoing-call.ts';
 
 /** The calls that are open. */
 export interface OpenCalls {
-  /** undefined for a late frame. @throws {SidecallError} `PROTOCOL` for one that can be none. */
+  /**
+   * undefined for a late frame. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for one that can be
+   * none.
+   */
   find(slot: number, generation: number): OutgoingCall | undefined;
   remove(call: OutgoingCall, how: { endedByPeer: boolean }): void;
   giveUp(call: OutgoingCall, reason: unknown, wireReason: number): void;
@@ -199,7 +202,7 @@ export class AnswerReceiver {
   }
 
   /**
-   * What an `end` says. Its details are the peer's words: where they cannot be read, that is the
+   * The content of an `end`. Its details are the peer's: if they cannot be read, that is the
    * failure.
    */
   #readEnd(

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What calls go to, a session or a helper that outlives its sessions, and what they call there.
+// The target of calls (a session, or a helper that outlives its sessions) and the method that is
+// called.
 import type { CallOptions } from '../contract/call-options.ts';
 import type { Codec } from '../contract/codec.ts';
 
-/** What is called, and in which codecs. */
+/** A method with its codecs, as it is called. */
 export interface MethodCall {
   readonly name: string;
   /** One of `CallKind`. */
@@ -17,7 +18,7 @@ export interface MethodCall {
   readonly isIdempotent: boolean;
 }
 
-/** Whoever can call: a session, or a helper that outlives its sessions. */
+/** The target of calls: a session, or a helper that outlives its sessions. */
 export interface CallTarget {
   /** A call that was lost with its session can be made again on the next one. */
   readonly outlivesSessions: boolean;
@@ -28,7 +29,7 @@ export interface CallTarget {
 
 export type Step = IteratorResult<unknown, undefined>;
 
-/** What can be done with a call whose requests or responses are streams. */
+/** A call whose requests or responses are streams, as its public face drives it. */
 export interface StreamCall {
   /**
    * Settles when the call is over: with the answer, where there is one. A rejection is never

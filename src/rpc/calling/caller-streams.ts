@@ -63,7 +63,7 @@ export class CalledClientStream<Req, Res> implements ClientStream<Req, Res> {
 
   end(): Promise<Res> {
     if (this.#answer === undefined) {
-      // What ended the requests may be the answer itself, where an interceptor has given the
+      // The end of the requests may be the answer itself, if an interceptor has given the
       // stream.
       const ended = this.#call.end() as Promise<unknown>;
       this.#answer = (

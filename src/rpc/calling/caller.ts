@@ -252,7 +252,7 @@ export class Caller implements CallOwner, OpenCalls {
 
   /** The session is over: everything rejects, each with what is known of its delivery. */
   end(error: SidecallError): void {
-    // Why it broke says more than that one of us was leaving.
+    // The failure stays the reason for later calls, not an earlier goaway.
     if (error.code !== 'ERR_SIDECALL_CLOSED') this.#refusal = error;
     this.refuse(error);
     for (const call of this.#waitingReplies.removeAll(() => true)) {
@@ -307,7 +307,7 @@ export class Caller implements CallOwner, OpenCalls {
     this.#shared.onCallEnded();
   }
 
-  /** Its slot is free. Whoever calls it settles the call. */
+  /** Frees the slot of a call. The function that calls this one settles the call. */
   remove(call: OutgoingCall, { endedByPeer }: { endedByPeer: boolean }): void {
     // User code runs between this and the settling of a call, and may abort it: once is enough.
     if (!call.isOpen) return;
@@ -315,7 +315,7 @@ export class Caller implements CallOwner, OpenCalls {
     this.#streams.remove(call, { wasSent: call.isWritten, endedByPeer });
   }
 
-  /** Nothing more is sent or taken. */
+  /** From here on the call sends and takes nothing. */
   #forget(call: OutgoingCall): void {
     call.isOpen = false;
     this.#shared.dropQueued(call);
@@ -388,7 +388,7 @@ export class Caller implements CallOwner, OpenCalls {
     return call;
   }
 
-  /** What makes a call a stream. */
+  /** The reader, the writer and the channel of a call that is a stream. */
   #addHalves(call: OutgoingCall, callable: MethodCall): void {
     const shared = this.#shared;
     const { kind, name } = callable;
@@ -428,7 +428,7 @@ export class Caller implements CallOwner, OpenCalls {
     if (request.isReply) this.#replyBytes -= chargeOf(request.messageBytes);
   }
 
-  /** Where a call waits, if it has to. */
+  /** The queue in which a call waits. */
   #queueFor({ request }: OutgoingCall): CallQueue {
     if (request.isBuiltIn) return this.#waitingBuiltIn;
     if (request.isReply) return this.#waitingReplies;
@@ -548,9 +548,9 @@ function withName(method: string, metadata: Uint8Array): Uint8Array {
 }
 
 /**
- * Nothing of the call's stream follows this frame of the peer's: not of its answer either, which
+ * Tells whether this frame of the peer's is the last of the call, its answer included, which
  * may come in pieces.
- * @throws {SidecallError} `PROTOCOL` for pieces that are no part of one.
+ * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for pieces that are no part of one.
  */
 function isLastFrame(call: OutgoingCall, header: Header, payloadBytes: number): boolean {
   const { channel } = call;

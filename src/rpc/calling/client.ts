@@ -50,7 +50,7 @@ export function makeClient<M extends Methods>(
   return Object.freeze(client) as Client<M>;
 }
 
-/** What a method of a contract is to the calling half. */
+/** A method of a contract as the calling half needs it. */
 function callableOf(name: string, description: Method): MethodCall {
   return {
     name,

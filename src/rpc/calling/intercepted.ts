@@ -170,7 +170,7 @@ export function failed(kind: MethodKind, request: unknown, error: unknown): unkn
   return streamOf(kind, request, new FailedCall(error)) ?? new FailedCall(error).promise;
 }
 
-/** What callers of the kind hold; undefined where that is a promise. */
+/** The stream that callers of this kind hold; undefined: they hold a promise. */
 function streamOf(kind: MethodKind, request: unknown, call: StreamCall): unknown {
   if (kind === 'serverStream') return new CalledServerStream(call);
   if (kind === 'bidi')

@@ -15,15 +15,15 @@ import type { ReadStream, StreamReader } from '../streams/stream-reader.ts';
 import { ended, type StreamWriter } from '../streams/stream-writer.ts';
 import { rejectAtCallSite } from './call-site.ts';
 
-/** Who is told when a call of ours gives up, and when it has settled. */
+/** The owner of a call, told when the call gives up and when it has settled. */
 export interface CallOwner {
   onCallDeadline(call: OutgoingCall): void;
   onCallSettled(call: OutgoingCall): void;
-  /** Whoever reads its answers wants no more. */
+  /** The reader of its answers wants no more. */
   onReaderStopped(call: OutgoingCall, error: SidecallError | undefined): void;
 }
 
-/** What a call is made of. */
+/** The parts of a call. */
 export interface CallRequest {
   readonly method: string;
   /** One of `CallKind`. */
@@ -93,8 +93,8 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
     this.request = request;
     this.#owner = owner;
     this.line = line;
-    // A promise of these resolves when the message was admitted, and not when the call has settled.
     this.beginsAtOnce = sendsMany(request.kind);
+    // Memory of these may be reused once the message was admitted, before the call has settled.
     this.isBorrowed =
       request.isTransient || request.kind === CallKind.notification || sendsMany(request.kind);
     this.promise = new Promise((resolve, reject) => {

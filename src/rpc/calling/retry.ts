@@ -70,7 +70,7 @@ export class Retrying implements CallTarget {
   readonly #target: CallTarget;
   readonly #settings: RetrySettings;
   #tokens: number;
-  // Whether there was enough left at each failure.
+  // The answer of the budget at each incident.
   readonly #incidents = new WeakMap<object, boolean>();
 
   constructor(target: CallTarget, settings: RetrySettings) {

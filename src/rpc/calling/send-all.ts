@@ -57,6 +57,6 @@ async function leave(
   try {
     await iterator?.return?.();
   } catch {
-    // as said
+    // The call is over: the failure of the clean-up has no receiver.
   }
 }

@@ -100,7 +100,7 @@ export class LaterCall implements StreamCall {
   }
 }
 
-/** What an interceptor that takes its time gives: a stream, once it has it. */
+/** A stream that an interceptor gives later. */
 export class LiftedCall implements StreamCall {
   readonly promise: Promise<unknown>;
   readonly queuedBytes = 0;

@@ -12,8 +12,8 @@ export interface ByteReader {
   readonly length: number;
   /**
    * The next `count` bytes, in memory of their own.
-   * @throws (as rejection) `END_OF_STREAM` where the stream ends before; what there is stays
-   * readable. `RangeError` for what is no count. What the stream failed with.
+   * @throws (as rejection) `ERR_SIDECALL_END_OF_STREAM` where the stream ends before; what there is
+   * stays readable. `RangeError` for what is no count. What the stream failed with.
    */
   read(count: number): Promise<Buffer>;
   readByte(): Promise<number>;

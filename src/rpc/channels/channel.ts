@@ -14,7 +14,7 @@ import { checkWait, type WaitOptions, waitFor } from '../wait.ts';
 
 /** Options of the end that opens a channel. */
 export interface ChannelOptions extends Pick<CallOptions, 'timeoutMs' | 'signal' | 'metadata'> {
-  /** What the other end accepts it by: 1 to 256 bytes. */
+  /** The name by which the other end accepts it: 1 to 256 bytes. */
   readonly name: string;
   /** As with methods. Both ends choose for themselves. */
   readonly priority?: 'normal' | 'bulk' | undefined;
@@ -60,11 +60,11 @@ export interface ChannelSubscriber<T> {
  * Iterate it once for what comes in; leaving the loop before the end cancels the channel.
  */
 export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
-  /** What it was opened by. */
+  /** The name that it was opened with. */
   readonly name: string;
   /** Key-values that the opening end sent. */
   readonly metadata: Metadata;
-  /** Who is at the other end. */
+  /** The process at the other end. */
   readonly peer: Peer;
   /**
    * Resolves when both halves have ended and arrived; rejects where the channel was given up, timed
@@ -92,8 +92,9 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
   /**
    * Sends a message. Resolves when it was admitted: until then its bytes must not change. Any
    * number may be under way; they arrive in the order of the calls.
-   * @throws (as rejection) `END_OF_STREAM` after `end()`, `ENCODE`, `MESSAGE_TOO_LARGE`,
-   * `DEADLINE_EXCEEDED` and `signal.reason` for this message alone, or why the channel is over.
+   * @throws (as rejection) `ERR_SIDECALL_END_OF_STREAM` after `end()`, `ERR_SIDECALL_ENCODE`,
+   * `ERR_SIDECALL_MESSAGE_TOO_LARGE`, `ERR_SIDECALL_DEADLINE_EXCEEDED` and `signal.reason` for this
+   * message alone, or why the channel is over.
    */
   send(message: Input, options?: WaitOptions): Promise<void> {
     const { writer } = this.#core;
@@ -125,8 +126,8 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
   }
 
   /**
-   * Gives the channel up at once: what waits rejects with `reason` (default `CANCELLED`), at both
-   * ends.
+   * Gives the channel up at once: what waits rejects with `reason` (default
+   * `ERR_SIDECALL_CANCELLED`), at both ends.
    */
   cancel(reason?: unknown): void {
     this.#core.abort(

@@ -11,7 +11,7 @@ import type { ArrivedChannel } from '../serving/accept-channels.ts';
 import type { ChannelHalves } from '../streams/channel-halves.ts';
 import { SocketLike } from './socket-like.ts';
 
-/** What a duplex is given beside its channel. */
+/** The options of a duplex beside its channel. */
 export interface DuplexSettings {
   readonly idleTimeoutMs: number | undefined;
   readonly allowHalfOpen: boolean | undefined;
@@ -26,11 +26,11 @@ export interface DuplexSettings {
  * session are errors at both ends.
  */
 export class SessionDuplex extends SocketLike {
-  /** What it was opened by. */
+  /** The name that it was opened with. */
   readonly name: string;
   /** Key-values that the opening end sent. */
   readonly metadata: Metadata;
-  /** Who is at the other end. */
+  /** The process at the other end. */
   readonly peer: Peer;
   readonly #core: ChannelHalves;
   #failure: Error | undefined;
@@ -63,7 +63,7 @@ export class SessionDuplex extends SocketLike {
     );
   }
 
-  /** What is read last is handed out before the failure is told. */
+  /** The last bytes are handed out before the failure is told. */
   override read(size?: number): unknown {
     const chunk: unknown = super.read(size);
     if (this.#failure !== undefined) this.#tellFailure();

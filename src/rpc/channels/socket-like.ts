@@ -56,22 +56,22 @@ export abstract class SocketLike extends Duplex {
     return this;
   }
 
-  /** Nothing to do: messages leave at once. */
+  /** Does nothing: messages leave at once. */
   setNoDelay(_isOn?: boolean): this {
     return this;
   }
 
-  /** Nothing to do: the kernel tells when the peer has gone. */
+  /** Does nothing: the kernel tells when the peer has gone. */
   setKeepAlive(_isOn?: boolean, _initialDelayMs?: number): this {
     return this;
   }
 
-  /** Nothing to do: `session.ref()` decides. */
+  /** Does nothing: `session.ref()` decides. */
   ref(): this {
     return this;
   }
 
-  /** Nothing to do: `session.unref()` decides. */
+  /** Does nothing: `session.unref()` decides. */
   unref(): this {
     return this;
   }

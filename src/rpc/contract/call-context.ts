@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What a handler sees of a call beside the request.
+// The context of a call: all that a handler sees beside the request.
 import type { Metadata } from '../../base/metadata.ts';
 import type { Peer } from '../../base/peer.ts';
 import type { Block } from './leases.ts';
 
-/** What a handler sees beside the request. */
+/** All that a handler sees of a call beside the request. */
 export interface CallContext {
   /** Wire name of the method: `Indexer.add`. */
   readonly method: string;
-  /** Who calls. The policy of this end has accepted it. */
+  /** The process that calls. The policy of this end has accepted it. */
   readonly peer: Peer;
   /** Key-values that the caller sent. */
   readonly metadata: Metadata;
@@ -32,7 +32,7 @@ export interface CallContext {
   trailers: Metadata;
   /**
    * Sends key-values ahead of the answer. Once per call; after the call was over nothing is sent.
-   * @throws {TypeError} the second time, {@link SidecallError} `MESSAGE_TOO_LARGE`.
+   * @throws {TypeError} the second time, {@link SidecallError} `ERR_SIDECALL_MESSAGE_TOO_LARGE`.
    */
   sendHeaders(metadata: Metadata): void;
 }

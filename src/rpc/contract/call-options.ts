@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What callers may say of a call, and what handlers see of it.
+// The options of one call, and their checks.
 import { AsyncResource } from 'node:async_hooks';
 import { ranges } from '../../base/limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
@@ -9,10 +9,10 @@ import { inheritedDeadline, timeLeftMs } from '../deadline.ts';
 /** Options of one call. */
 export interface CallOptions {
   /**
-   * Milliseconds until the call fails with `DEADLINE_EXCEEDED`; sent as remaining time, so that the
-   * handler sees it too. 0 to 2,147,483,647; 0 fails at once. Default: none, but a call that a
-   * running handler makes ends when the handler's own time does, whatever is given here. `'none'`:
-   * not even then.
+   * Milliseconds until the call fails with `ERR_SIDECALL_DEADLINE_EXCEEDED`; sent as remaining
+   * time, so that the handler sees it too. 0 to 2,147,483,647; 0 fails at once. Default: none, but
+   * a call that a running handler makes ends when the handler's own time does, whatever is given
+   * here. `'none'`: not even then.
    */
   readonly timeoutMs?: number | 'none' | undefined;
   /** Aborting it rejects the call with `signal.reason` and aborts `ctx.signal` of the handler. */

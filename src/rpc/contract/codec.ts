@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How values become bytes: the interface, and the codec that leaves them as they are.
+// Codecs: the interface between values and bytes, and the codec that leaves bytes as they are.
 
 import { errorText } from '../../base/error-text.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -13,12 +13,12 @@ export interface Codec<T, Input = T> {
   readonly name: string;
   /**
    * The bytes of `value`, or its text, which travels as UTF-8. They must not change until the call
-   * has settled. What it throws fails the call with `ENCODE`.
+   * has settled. What it throws fails the call with `ERR_SIDECALL_ENCODE`.
    */
   encode(value: Input): Uint8Array | string;
   /**
-   * What `encode` gave changes with the next `encode`: it is copied where it has to wait. Left out:
-   * it stays.
+   * The result of `encode` changes with the next `encode`, so it is copied if it has to wait. Left
+   * out: it stays.
    */
   readonly reusesBytes?: boolean | undefined;
   /**
@@ -28,13 +28,14 @@ export interface Codec<T, Input = T> {
   readonly keepsBytes?: boolean | undefined;
   /**
    * The value in `bytes`, which come from a peer and prove nothing. Unless `isOwned`, the memory is
-   * reused when this returns: copy what is kept. What it throws fails the call with `DECODE`.
+   * reused when this returns: copy what is kept. What it throws fails the call with
+   * `ERR_SIDECALL_DECODE`.
    */
   decode(bytes: Uint8Array, isOwned: boolean): T;
   /**
    * A decoded value as plain data (objects without a class, arrays, bytes, texts, numbers), for
    * those who can be given nothing else: pages of Electron. Left out: it is plain already. What it
-   * throws fails the call with `ENCODE`.
+   * throws fails the call with `ERR_SIDECALL_ENCODE`.
    */
   plain?(value: T): unknown;
 }
@@ -50,7 +51,7 @@ export const bytes: Codec<Uint8Array> = {
   decode: (view, isOwned) => (isOwned ? view : Buffer.from(view)),
 };
 
-/** Encodes, and turns a refusal into `ENCODE`. */
+/** Encodes, and turns a refusal into `ERR_SIDECALL_ENCODE`. */
 export function encodeWith<T>(codec: Codec<unknown, T>, value: T): Uint8Array | string {
   let encoded: unknown;
   try {
@@ -65,7 +66,10 @@ export function encodeWith<T>(codec: Codec<unknown, T>, value: T): Uint8Array | 
   throw new SidecallError('ERR_SIDECALL_ENCODE', text);
 }
 
-/** Decodes, and turns a refusal into `DECODE`. The words never hold a byte of the payload. */
+/**
+ * Decodes, and turns a refusal into `ERR_SIDECALL_DECODE`. The words never hold a byte of the
+ * payload.
+ */
 export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolean): T {
   try {
     return codec.decode(view, isOwned);
@@ -86,7 +90,7 @@ export function keepWaiting<T>(codec: Codec<unknown>, message: T): T | Uint8Arra
     : message;
 }
 
-/** What a schema says of a value. Only its sender is told. */
+/** The issues of a schema with a value. Only the sender of the value is told. */
 export class RefusedValue extends Error {
   readonly details: unknown;
 
@@ -99,7 +103,7 @@ export class RefusedValue extends Error {
 
 const refusals = new WeakMap<object, unknown>();
 
-/** What a schema said where {@link decodeWith} threw this, or undefined. */
+/** The issues of a schema, if {@link decodeWith} threw this error because of them. */
 export function refusalDetails(error: unknown): unknown {
   return typeof error === 'object' && error !== null ? refusals.get(error) : undefined;
 }

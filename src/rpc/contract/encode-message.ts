@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a value becomes the bytes, the text or the block of a message.
+// Encoding: a value becomes the bytes, the text or the block of a message.
 import { SidecallError } from '../../base/errors.ts';
 import { type Codec, encodeWith } from './codec.ts';
 import { Block, type BlockOwner, isLeased, isReleased } from './leases.ts';
@@ -13,7 +13,8 @@ export type Message = Uint8Array | string | Block;
 /**
  * Encodes for a session. `mayLend` false: there is no room for a reference beside what else the
  * frame holds.
- * @throws {SidecallError} `ENCODE`, or `LEASE_RELEASED` for a block that was sent or freed.
+ * @throws {SidecallError} `ERR_SIDECALL_ENCODE`, or `ERR_SIDECALL_LEASE_RELEASED` for a block that
+ * was sent or freed.
  */
 export function encodeMessage(
   owner: BlockOwner,
@@ -39,7 +40,7 @@ export function messageBytesOf(message: Message): number {
   return typeof message === 'string' ? Buffer.byteLength(message) : message.byteLength;
 }
 
-/** What of it goes through the lane: nothing of a block but its reference. */
+/** The bytes that go through the lane; of a block only its reference does, so 0. */
 export function queuedBytesOf(message: Message, messageBytes: number): number {
   return message instanceof Block ? 0 : messageBytes;
 }

@@ -16,9 +16,9 @@ export interface InterceptedCall {
    * sent.
    */
   readonly request: unknown;
-  /** What the caller said of the call. On the caller's side only. */
+  /** The options of the caller. On the caller's side only. */
   readonly options: CallOptions | undefined;
-  /** What the handler sees of the call. On the handler's side only. */
+  /** The context of the handler. On the handler's side only. */
   readonly ctx: CallContext | undefined;
 }
 

@@ -85,7 +85,7 @@ export function splitParts(view: Uint8Array): { text: Uint8Array; attachments: U
   return { text, attachments };
 }
 
-/** Nothing but texts, numbers and the like in a plain object: most messages. */
+/** A plain object of texts, numbers and the like, as most messages are. */
 function isFlat(value: object): boolean {
   if (Object.getPrototypeOf(value) !== Object.prototype) return false;
   for (const name in value) {
@@ -155,7 +155,7 @@ function enter(value: object, ancestors: object[]): void {
   ancestors.push(value);
 }
 
-/** What `JSON.stringify` would make of the member `name`, with placeholders for bytes. */
+/** The value that `JSON.stringify` takes for the member `name`, with placeholders for bytes. */
 function replace(
   given: unknown,
   name: string,

@@ -12,7 +12,7 @@ import type { IfJson } from './jsonable.ts';
 const jsonCodec: Codec<any> = {
   name: 'json',
   encode(value: unknown) {
-    // Nothing at all is a message of no bytes, so that methods may take and return nothing.
+    // An undefined value is a message without bytes, so that methods may take and return none.
     if (value === undefined) return noBytes;
     const detached = detach(value);
     const text = JSON.stringify(detached.value) as string | undefined;
@@ -33,7 +33,7 @@ const jsonCodec: Codec<any> = {
  * duplicate keys and lone surrogates are as `JSON.parse` has them; `__proto__` becomes an own key
  * like any other. A `Date` arrives as a string, as `JSON.stringify` has it, so a type that promises
  * one is refused by the compiler; a `bigint`, a `Map`, a `Set`, a `Promise` and an `AbortSignal`
- * fail the call with `ENCODE`.
+ * fail the call with `ERR_SIDECALL_ENCODE`.
  */
 export function json<T>(): IfJson<T, Codec<T>> {
   return jsonCodec as IfJson<T, Codec<T>>;

@@ -21,7 +21,7 @@ export type ReadonlyBytes = Readonly<Omit<Uint8Array, Mutator>> & {
   readonly [Name in Mutator]: never;
 };
 
-/** Whose blocks a session may send. */
+/** The owner of blocks: a session sends only its own. */
 export type BlockOwner = object;
 
 /**
@@ -46,8 +46,8 @@ export class Block implements Disposable {
 
   /**
    * The memory, of which every byte is sent. In place, what it holds before it is filled is left
-   * over from others of this session; else it is zero. @throws {SidecallError} `LEASE_RELEASED`
-   * once it was sent or freed.
+   * over from others of this session; else it is zero. @throws {SidecallError}
+   * `ERR_SIDECALL_LEASE_RELEASED` once it was sent or freed.
    */
   get bytes(): Buffer {
     if (this.#memory === undefined) {
@@ -82,7 +82,10 @@ export class Block implements Disposable {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
 
-  /** @internal It is sent: nobody writes from here on. @throws {SidecallError} `LEASE_RELEASED`. */
+  /**
+   * @internal It is sent: nobody writes from here on. @throws {SidecallError}
+   * `ERR_SIDECALL_LEASE_RELEASED`.
+   */
   take(): Block | Buffer {
     const memory = this.bytes;
     this.#memory = undefined;
@@ -94,7 +97,7 @@ export class Block implements Disposable {
 
   /**
    * @internal Its bytes as ordinary memory; it is given back. @throws {SidecallError}
-   * `LEASE_RELEASED`.
+   * `ERR_SIDECALL_LEASE_RELEASED`.
    */
   copyOut(): Buffer {
     const memory = this.bytes;
@@ -113,7 +116,7 @@ export class Block implements Disposable {
     return this.#own as OwnBlock;
   }
 
-  /** @internal Taken, and not sent after all. Nothing once the peer has it. */
+  /** @internal Frees a block that was taken and is not sent. Does nothing once the peer has it. */
   discard(): void {
     this.#own?.free();
   }
@@ -149,7 +152,7 @@ export class Lease implements Disposable {
   /**
    * The message. NOTE: a peer can change bytes in place while they are read; only a trusted one
    * lends them.
-   * @throws {SidecallError} `LEASE_RELEASED` once it was released.
+   * @throws {SidecallError} `ERR_SIDECALL_LEASE_RELEASED` once it was released.
    */
   get bytes(): ReadonlyBytes {
     if (this.#bytes === undefined) {

@@ -7,7 +7,7 @@ import type { Codec } from './codec.ts';
 import type { IfJson } from './jsonable.ts';
 import type { Bidi, ClientStream, ServerStream } from './stream-types.ts';
 
-/** How a method is sent. */
+/** The settings of a method. */
 export interface MethodSettings {
   /**
    * `bulk`: its messages, in both directions, go behind those of others, and never more than two
@@ -25,8 +25,8 @@ export interface MethodOptions<Req, Res, ReqIn = Req, ResIn = Res> extends Metho
 }
 
 /**
- * What methods have but notifications. `Req` and `Res` are what arrives; `ReqIn` and `ResIn` what
- * may be sent, where a codec takes more.
+ * The members of all methods but notifications. `Req` and `Res` are what arrives; `ReqIn` and
+ * `ResIn` what may be sent, where a codec takes more.
  */
 export interface MethodBase<Req, Res, ReqIn = Req, ResIn = Res> {
   readonly request: Codec<Req, ReqIn>;
@@ -66,7 +66,7 @@ export interface NotificationMethod<Req, ReqIn = Req> {
   readonly idempotent: boolean;
 }
 
-/** What a method of a contract is. */
+/** The kinds of methods. */
 export type MethodKind = Method['kind'];
 
 export type Method =
@@ -96,7 +96,7 @@ export interface Service<M extends Methods = Methods> {
   readonly methods: M;
   /** Name of a method on the wire: `Indexer.add`. */
   wireName(method: keyof M & string): string;
-  /** What tools are told of its messages, where it has descriptors. */
+  /** A description of its messages for tools, if it has descriptors. */
   readonly descriptor?: (() => unknown) | undefined;
 }
 

@@ -16,7 +16,7 @@ export interface StandardSchema<In, Out> {
   };
 }
 
-/** What `validate` gives. */
+/** The result of `validate`. */
 export type SchemaResult<Out> =
   | { readonly value: Out; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] };
@@ -32,10 +32,10 @@ const wordsMax = 200;
 
 /**
  * A codec whose values fit a schema. On the way out a value that does not fit fails the call with
- * `ENCODE` and is sent as it is otherwise. On the way in, the schema's output is what the handler
- * (or caller) gets: a request that does not fit is answered with `invalid_argument` and, as
- * details, up to 16 issues of the form `{ path, message }`; an answer that does not fit rejects
- * with `DECODE`. The schema must answer at once.
+ * `ERR_SIDECALL_ENCODE` and is sent as it is otherwise. On the way in, the schema's output is what
+ * the handler (or caller) gets: a request that does not fit is answered with `invalid_argument`
+ * and, as details, up to 16 issues of the form `{ path, message }`; an answer that does not fit
+ * rejects with `ERR_SIDECALL_DECODE`. The schema must answer at once.
  * @param codec what carries the value. Default: JSON.
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no Standard Schema.
  */

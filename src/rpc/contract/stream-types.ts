@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What callers of streaming methods hold.
+// The streams that callers of streaming methods hold.
 
 /**
  * The responses of a call, to be iterated once. Leaving the loop cancels the call. Iterating

@@ -9,13 +9,16 @@ import { leastSessionWindow, type SessionLimits } from '../../base/limits.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import { protocol } from '../../wire/frame-header.ts';
 
-/** Which window of the session a message counts in; also the `slot` of a credit frame. */
+/** The windows of a session; the number is also the `slot` of a credit frame. */
 export const Window = { requests: 0, answers: 1, streams: 2, notifications: 3 } as const;
 
 /** Limits that windows follow from. */
 type WindowLimits = Pick<SessionLimits, 'streamWindowBytes' | 'receiveMaxBytes'>;
 
-/** What a message takes from a window: empty ones count too, or they would be unbounded. */
+/**
+ * The charge of a message in its window. An empty message is charged too, or their number would be
+ * unbounded.
+ */
 export function chargeOf(messageBytes: number): number {
   return messageBytes + wireLimits.messageOverheadBytes;
 }
@@ -43,7 +46,7 @@ export class SendCredit {
     this.#left -= charge;
   }
 
-  /** @throws {SidecallError} `PROTOCOL` for more than any window holds. */
+  /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for more than any window holds. */
   grant(bytes: number): void {
     this.#left += bytes;
     if (this.#left > Number.MAX_SAFE_INTEGER / 2) throw protocol('credit beyond any window');
@@ -76,7 +79,9 @@ export class ReceiveCredit {
     this.#beyondMax = lastMaxBytes === undefined ? 0 : chargeOf(lastMaxBytes);
   }
 
-  /** What the peer could not know from the hello; sent as the first grant. */
+  /**
+   * The part of the window that the hello does not tell the peer; it is sent as the first grant.
+   */
   get initialGrant(): number {
     return this.#windowBytes - this.#granted;
   }
@@ -85,7 +90,10 @@ export class ReceiveCredit {
     this.#granted = this.#windowBytes;
   }
 
-  /** A message began. @throws {SidecallError} `PROTOCOL` where the peer had no credit left. */
+  /**
+   * A message began. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` where the peer had no credit
+   * left.
+   */
   take(charge: number): void {
     const isWithin =
       this.#used < this.#granted || this.#used + charge < this.#granted + this.#beyondMax;

@@ -26,7 +26,10 @@ export class AnnouncedNames {
   }
 }
 
-/** A name of `wantedBytes` bytes. @throws {SidecallError} `PROTOCOL` for what is no proper name. */
+/**
+ * A name of `wantedBytes` bytes. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for what is no
+ * proper name.
+ */
 export function methodName(bytes: Uint8Array, wantedBytes: number): string {
   const isLength = bytes.byteLength === wantedBytes && wantedBytes <= wireLimits.methodNameMaxBytes;
   if (!isLength || wantedBytes === 0 || !isUtf8(bytes))
@@ -38,7 +41,10 @@ export function methodName(bytes: Uint8Array, wantedBytes: number): string {
 export class LearntNames {
   readonly #names: string[] = [];
 
-  /** @throws {SidecallError} `PROTOCOL` for a number out of turn, too many, or no proper name. */
+  /**
+   * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a number out of turn, too many, or no
+   * proper name.
+   */
   learn(number: number, bytes: Uint8Array): void {
     if (number !== this.#names.length) throw protocol('method number out of turn');
     if (number >= wireLimits.methodsMax)
@@ -46,7 +52,7 @@ export class LearntNames {
     this.#names.push(methodName(bytes, bytes.byteLength));
   }
 
-  /** @throws {SidecallError} `PROTOCOL` for a number that was never announced. */
+  /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a number that was never announced. */
   nameOf(number: number): string {
     const name = this.#names[number];
     if (name === undefined) throw protocol('method number that was not announced');

@@ -54,7 +54,7 @@ export function answerEnd(shared: SessionShared, stream: SendingStream, flags: n
   sendQueue.sendControl(sendQueue.header.end(flags | FrameFlag.end, slot, generation, 0, noSizes));
 }
 
-/** What the peer is told of why we gave a channel up. */
+/** The reason on the wire for giving a channel up. */
 export function resetReasonFor(error: unknown): number {
   const isLate = SidecallError.is(error) && error.code === 'ERR_SIDECALL_DEADLINE_EXCEEDED';
   return isLate ? ResetReason.deadlineExceeded : ResetReason.cancelled;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which frame goes next: control first, then whole messages and pieces of long ones in turn. The
+// The order of frames: control first, then whole messages and pieces of long ones in turn. The
 // only send queue.
 
 import { SidecallError } from '../../base/errors.ts';
@@ -13,7 +13,7 @@ import { Block } from '../contract/leases.ts';
 import type { WaitingPlace } from '../stalls.ts';
 import { chargeOf } from './credit.ts';
 
-/** What the queue keeps of a stream that sends. */
+/** The state of a stream that the send queue needs. */
 export interface SendingStream {
   readonly slot: number;
   readonly generation: number;
@@ -29,7 +29,7 @@ export interface SendingStream {
   queued: number;
   /** Something of the stream was handed to the transport. */
   isWritten: boolean;
-  /** The other side begins with its first frame; else with its last one. */
+  /** True: the peer starts the handler on the first frame (streams); false: on the last. */
   readonly beginsAtOnce: boolean;
   /**
    * The transport's `sentPosition` behind the frame that the other side begins with, as far as that
@@ -45,9 +45,9 @@ export type SendLine = Fifo<OutgoingMessage>;
 export interface OutgoingMessage {
   readonly stream: SendingStream;
   readonly header: Uint8Array;
-  /** What goes through the lane: all of the message, or what stands before its block. */
+  /** The bytes that go through the lane: all of the message, or the prefix of its block. */
   bytes: Uint8Array;
-  /** What `bytes` had when it was queued: somebody may have detached them since. */
+  /** The length of `bytes` when they were queued: they may have been detached since. */
   readonly totalBytes: number;
   readonly block: Block | undefined;
   readonly flags: number;
@@ -317,7 +317,7 @@ export class SendQueue implements WaitingPlace {
     return this.#transport.trySendBlock?.(header, prefix, block.own) ?? false;
   }
 
-  /** What has to wait: copied where its owner may change it meanwhile. */
+  /** The bytes of a message that waits, copied if its owner may change them meanwhile. */
   #bytesToKeep(
     stream: SendingStream,
     prefix: Uint8Array,
@@ -346,7 +346,7 @@ export class SendQueue implements WaitingPlace {
     }
   }
 
-  /** Whose turn it is: the two take turns while both may send. */
+  /** The queue whose turn it is: the two take turns while both may send. */
   #nextQueue(): Fifo<SendLine> | undefined {
     const mayBulk = this.#bulk.length > 0 && !this.#isBulkFull;
     if (this.#ready.length === 0) return mayBulk ? this.#bulk : undefined;

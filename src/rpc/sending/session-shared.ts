@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the two halves of a session share: its transport, limits, windows, and the way to report.
+// The parts that both halves of a session share: transport, limits, windows, the way to report.
 
 import { SidecallError } from '../../base/errors.ts';
 import type { OnEvent } from '../../base/events.ts';
@@ -14,7 +14,7 @@ import { chargeOf, type ReceiveCredit, type SendCredit, Window } from './credit.
 import type { SendingStream, SendQueue } from './send-queue.ts';
 import type { WaitingWriters } from './waiting-writers.ts';
 
-/** What the peer announced of itself in the hello. */
+/** The limits that the peer announced in the hello. */
 export type RemoteLimits = Pick<
   SessionLimits,
   'receiveMaxBytes' | 'metadataMaxBytes' | 'streamsMax' | 'streamWindowBytes'
@@ -33,7 +33,7 @@ export interface SessionShared {
   readonly blocked: WaitingWriters;
   /** Metadata that may be sent: what the peer takes, and what fits into one frame. */
   readonly metadataMaxBytes: number;
-  /** What waits, by its reason. */
+  /** All that waits in the session, by its reason. */
   readonly waits: Stalls;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
@@ -53,15 +53,16 @@ export interface SessionShared {
 
 /**
  * Counts a message that has begun to arrive: before memory is taken for it. Returns its charge.
- * @throws {SidecallError} `FRAME_TOO_LARGE`, or `PROTOCOL` where the peer had no credit left.
+ * @throws {SidecallError} `ERR_SIDECALL_FRAME_TOO_LARGE`, or `ERR_SIDECALL_PROTOCOL` where the peer
+ * had no credit left.
  */
 export function takeMessage(shared: SessionShared, window: number, messageBytes: number): number {
   checkLength(shared, messageBytes);
   const charge = chargeOf(messageBytes);
   const credit = shared.receiveCredit[window] as ReceiveCredit;
   credit.take(charge);
-  // What is owed may be all that the peer could still send: whoever holds this message may hold it
-  // for ever.
+  // The credit that is owed may be all that the peer could still send: whoever holds this message
+  // may hold it for ever.
   if (credit.isDue) shared.giveBack(window, 0);
   return charge;
 }

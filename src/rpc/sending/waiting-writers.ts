@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who waits for what all share. Each has a turn when something comes free; who is still stuck goes
-// last.
+// Stream writers that wait for the session's window or for room in its queue. Each has a turn when
+// something comes free; a writer that still cannot send goes last.
 
 /** Goes on sending when it may. */
 export interface Resumable {

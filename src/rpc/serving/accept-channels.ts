@@ -17,7 +17,7 @@ export interface ArrivedChannel {
   readonly peer: Peer;
 }
 
-/** What an acceptor of one name needs to know of its channels. */
+/** The settings of an acceptor of one name. */
 export interface AcceptorParts<T> {
   /** `CallKind.channel` or `CallKind.duplex`. */
   readonly kind: number;
@@ -115,7 +115,7 @@ export class Acceptor<T> implements AsyncIterableIterator<T, undefined>, AsyncDi
     await this.return();
   }
 
-  /** Nothing more comes. */
+  /** Ends the iteration: no further channel comes. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;

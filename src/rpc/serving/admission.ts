@@ -105,7 +105,7 @@ export class Admission implements Timed {
     this.#reservedBytes += load.reservedBytes;
   }
 
-  /** Nothing but time has passed: what was only guessed must not stop requests for ever. */
+  /** Starts more requests after a pause: an estimate must not stop a request for ever. */
   onDeadline(): void {
     for (const load of this.#host.isUnread ? [] : this.#delayed) {
       // Of a method that never answered nothing is known, so that long polls get their places soon.

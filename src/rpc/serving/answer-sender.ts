@@ -20,7 +20,7 @@ import type { SessionShared } from '../sending/session-shared.ts';
 import type { WaitingPlace } from '../stalls.ts';
 import type { IncomingCall } from './incoming-call.ts';
 
-/** What a handler gave, encoded. */
+/** An encoded answer. */
 export interface Answer {
   readonly codec: Codec<unknown>;
   message: Message;
@@ -28,7 +28,7 @@ export interface Answer {
   readonly trailers: Uint8Array;
 }
 
-/** @throws {SidecallError} `ENCODE`, or what the metadata's encoder throws. */
+/** @throws {SidecallError} `ERR_SIDECALL_ENCODE`, or what the metadata's encoder throws. */
 export function encodeAnswer(
   shared: SessionShared,
   codec: Codec<unknown>,

@@ -44,7 +44,7 @@ import { type OpenFrameHost, OpenFrames } from './open-frame.ts';
 import type { Registry, Served } from './registry.ts';
 import { Unserved, type UnservedRequest } from './unserved.ts';
 
-/** What the half that serves is made of. */
+/** The parts of the half that serves. */
 export interface CalleeParts {
   readonly registry: Registry;
   readonly acceptors: ChannelAcceptors;
@@ -66,7 +66,7 @@ export class Callee implements OpenFrameHost, AdmissionHost {
   // A session of a listener that nobody has taken yet: its services may still come.
   #isUntaken: boolean;
   #open = 0;
-  // Nothing that is not served now will be.
+  // A method that is not served now will not be served later.
   #isSettled: boolean;
   isDraining = false;
   /** Calls that were opened, ever. */
@@ -105,8 +105,8 @@ export class Callee implements OpenFrameHost, AdmissionHost {
   }
 
   /**
-   * Somebody holds the session: what it does not serve from now on is refused, once something is
-   * served.
+   * The session was taken: methods that it does not serve are refused from now on, once something
+   * is served.
    */
   onTaken(): void {
     if (!this.#isUntaken) return;
@@ -578,12 +578,12 @@ export class Callee implements OpenFrameHost, AdmissionHost {
   #close(call: IncomingCall): void {
     this.#over(call);
     this.#streams.remove(call);
-    // What a channel has received is still to be read; why it is over it knows itself.
+    // Messages that a channel has received can still be read, and the channel knows why it is over.
     const isStream = call.reader !== undefined || call.writer !== undefined;
     if (isStream && call.channel === undefined) {
       endHalves(call, new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was answered'), true);
     }
-    if (call.isRunning) call.abort('ERR_SIDECALL_CANCELLED'); // answered over its handler's head
+    if (call.isRunning) call.abort('ERR_SIDECALL_CANCELLED'); // the peer got an error already; tell the handler
     this.#admission.startParked();
     this.#shared.onCallEnded();
   }
@@ -595,11 +595,11 @@ export class Callee implements OpenFrameHost, AdmissionHost {
   }
 
   /**
-   * Nobody waits for the answer any more. The opener keeps the slot until the handler has settled,
+   * The answer is not waited for any more. The opener keeps the slot until the handler has settled,
    * and is told then.
    */
   #giveUp(call: IncomingCall, code: SidecallErrorCode, reason: number): void {
-    // What a channel's peer has sent before its end is still to be read.
+    // Messages that the peer of a channel sent before its end can still be read.
     const isWhole = call.channel?.isPeerEnded === true;
     this.#finish(call, code, new SidecallError(code), !isWhole);
     if (call.isRunning) call.owedReset = reason;

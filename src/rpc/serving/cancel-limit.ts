@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How often a peer may do what costs us more than it.
+// A limit on actions that cost us more than they cost the peer.
 
 import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -10,7 +10,7 @@ export class PingAllowance {
   #lastAt = Number.NEGATIVE_INFINITY;
   #strikes = 0;
 
-  /** @throws {SidecallError} `LIMIT_RATE` at the third ping that came too early. */
+  /** @throws {SidecallError} `ERR_SIDECALL_LIMIT_RATE` at the third ping that came too early. */
   take(now = nowMs()): void {
     const isEarly = now - this.#lastAt < 0.9 * wireLimits.pingIntervalMs;
     this.#lastAt = now;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What callers are told of a call that failed here, and what only we are told.
+// The failure of a handler: the part that its caller is told, and the part that only we are told.
 
 import { type FailureStatus, statuses } from '../../base/error-codes.ts';
 import { errorText } from '../../base/error-text.ts';
@@ -12,7 +12,7 @@ import { json } from '../contract/json.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { IncomingCall } from './incoming-call.ts';
 
-/** What an `end` frame carries. */
+/** The content of an `end` frame. */
 export interface End {
   readonly status: number;
   readonly metadata: Uint8Array;
@@ -33,8 +33,8 @@ export function plainEnd(
 }
 
 /**
- * What a handler said; the words alone are left where the rest cannot travel. `isBrief`: a peer
- * that does not read what it is told is not told much.
+ * The `end` of an error that a handler threw; only the text if the rest cannot travel. `isBrief`: a
+ * peer that does not read what it is told is not told much.
  */
 export function endOf(
   shared: SessionShared,
@@ -56,7 +56,7 @@ export function endOf(
   }
 }
 
-/** What the sender of a request is told that its codec or schema refused. */
+/** The answer to a request that its codec or schema refused. */
 export function refusalOf(
   shared: SessionShared,
   call: IncomingCall,
@@ -69,7 +69,7 @@ export function refusalOf(
   return endOf(shared, call, new RpcError('invalid_argument', text, { details }), false);
 }
 
-/** What a handler threw and the caller must not see: for whoever runs this end. */
+/** Reports to `onEvent` an error of a handler that its caller must not see. */
 export function reportFailure(
   { onEvent, peer }: SessionShared,
   call: IncomingCall,

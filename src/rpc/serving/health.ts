@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which services are well, with the semantics of gRPC's health service
+// The built-in health service, with the semantics of gRPC's
 // (grpc/doc/health-checking.md).
 
 import { RpcError } from '../../base/errors.ts';
@@ -19,7 +19,7 @@ export interface HealthRequest {
   readonly service?: string | undefined;
 }
 
-/** What {@link HealthService} answers. */
+/** The response of {@link HealthService}. */
 export interface HealthResponse {
   readonly status: HealthStatus;
 }
@@ -36,7 +36,7 @@ export const HealthService = service('sidecall.Health', {
   list: unary<void, { readonly statuses: { readonly [service: string]: HealthStatus } }>(),
 });
 
-/** What a program says of its services. `''` is the program, serving from the start. */
+/** The statuses of the services of a program. `''` is the program, serving from the start. */
 export class Health {
   readonly #statuses = new Map<string, HealthStatus>([['', 'serving']]);
   readonly #watchers = new Set<() => void>();
@@ -73,7 +73,7 @@ export class Health {
     for (const name of this.#statuses.keys()) this.#set(name, 'serving');
   }
 
-  /** @internal Somebody is to be told before a session closes. */
+  /** @internal A watcher is to be told before a session closes. */
   get isWatched(): boolean {
     return this.#watchers.size > 0;
   }

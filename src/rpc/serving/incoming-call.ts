@@ -17,7 +17,7 @@ import type { ReadStream, StreamReader } from '../streams/stream-reader.ts';
 import type { StreamWriter } from '../streams/stream-writer.ts';
 import type { MethodLoad } from './method-load.ts';
 
-/** Who acts for a call that a handler, or time, speaks for. */
+/** The serving half, as a call needs it when its handler or its deadline acts. */
 export interface CallHost {
   readonly peer: Peer;
   /** The session of the call, for comparison. */
@@ -41,9 +41,9 @@ export interface CallOpening {
   readonly method: string;
   readonly metadata: Metadata;
   readonly deadline: number | undefined;
-  /** What its message took of the window. */
+  /** The bytes that its message took of the window. */
   readonly charge: number;
-  /** What we may send of a stream before the caller grants more, in bytes. */
+  /** The bytes of a stream that we may send before the caller grants more. */
   readonly windowBytes: number;
 }
 
@@ -76,7 +76,7 @@ export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerSc
   endsAtDrain = false;
   /** Its handler was started and has not settled. */
   isRunning = false;
-  /** Nothing more will be sent: answered, cancelled, or the session ended. */
+  /** The call was answered or cancelled, or its session ended: nothing more is sent. */
   isOver = false;
   /** Its opener was not told yet that it is over: that waits for the handler to settle. */
   owedReset: number | undefined;
@@ -135,7 +135,7 @@ export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerSc
   }
 }
 
-/** What a handler holds: the call's public face, and nothing to break it with. */
+/** The public face of a call, which is all that its handler holds. */
 export class HandlerContext implements CallContext {
   readonly #call: IncomingCall;
 

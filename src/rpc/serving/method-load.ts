@@ -60,7 +60,7 @@ export class WaitingRequests<Call extends Waiting> implements WaitingPlace {
   }
 }
 
-/** What is known of the answers of one method in this session. */
+/** The running handlers of one method in a session, and the size of its answers. */
 export class MethodLoad<Call extends Waiting> {
   readonly parked = new WaitingRequests<Call>('answers-expected');
   running = 0;

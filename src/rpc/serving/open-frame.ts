@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How calls of the peer's arrive: names, the frame that opens one, the pieces of its request, and
+// The arrival of the peer's calls: names, the frame that opens one, the pieces of its request, and
 // what all of that may take.
 
 import { noBytes } from '../../base/quiet.ts';
@@ -32,7 +32,7 @@ import type { Registry } from './registry.ts';
 /** Of a request that no handler will see: its memory is used again. */
 const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), keepsBytes: false };
 
-/** Who is given the calls that have arrived. */
+/** The receiver of calls that have arrived. */
 export interface OpenFrameHost extends CallHost {
   readonly isDraining: boolean;
   /** A call is open from here on. */
@@ -97,7 +97,7 @@ export class OpenFrames {
     return this.#placed.place(bytes);
   }
 
-  /** What was handed out was for the frame that is being looked at, or for none. */
+  /** Takes the memory that was handed out: it was for the frame at hand, or for none. */
   takePlaced(): MessageAssembly | undefined {
     const placed = this.#placed;
     this.#placed = undefined;
@@ -192,7 +192,7 @@ export class OpenFrames {
     return this.#registry.find(method)?.request ?? discarded;
   }
 
-  /** What is left of a call's time: it ran while the call was under way, too. */
+  /** The time that is left of a call: it passed while the call was under way, too. */
   #timeLeftMs({ timeoutMs, sentAt }: Header): number {
     if (timeoutMs === noTimeout) return noTimeout;
     return Math.max(0, timeoutMs - this.#clock.underWayMs(sentAt));
@@ -212,14 +212,17 @@ export class OpenFrames {
   }
 }
 
-/** A name that was not announced, in front of the metadata. @throws {SidecallError} `PROTOCOL`. */
+/**
+ * A name that was not announced, in front of the metadata. @throws {SidecallError}
+ * `ERR_SIDECALL_PROTOCOL`.
+ */
 function nameIn(payload: Uint8Array, nameBytes: number): string {
   return methodName(payload.subarray(0, nameBytes), nameBytes);
 }
 
 /**
- * @throws {SidecallError} `PROTOCOL` for a call that has no business beyond the number of streams
- * announced.
+ * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a call that has no business beyond the number
+ * of streams announced.
  */
 function checkExtra(method: string, kind: number, messageBytes: number): void {
   const isKind = kind === CallKind.unary || kind === CallKind.serverStream;
@@ -229,7 +232,10 @@ function checkExtra(method: string, kind: number, messageBytes: number): void {
   }
 }
 
-/** @throws {SidecallError} `PROTOCOL` for a kind that there is not, or that does not begin so. */
+/**
+ * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a kind that there is not, or that does not
+ * begin so.
+ */
 function checkKind(kind: number, flags: number, messageBytes: number): void {
   if (kind < CallKind.unary || kind > CallKind.duplex)
     throw protocol('open frame of an unknown kind of call');

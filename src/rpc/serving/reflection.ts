@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a session serves, for tools: names, kinds, codecs.
+// The built-in service that lists what a session serves: names, kinds, codecs.
 import type { Handlers, Method, MethodKind, Service } from '../contract/method-types.ts';
 import { service, unary } from '../contract/service.ts';
 

@@ -105,7 +105,7 @@ export class Registry {
     };
   }
 
-  /** Nothing but what was given is served: requests for anything else need not wait. */
+  /** The list of services is complete: requests for others do not wait. */
   settle(): void {
     this.#hasServed = true;
     for (const onServed of [...this.#watchers]) onServed();
@@ -127,7 +127,7 @@ export class Registry {
   shutDown(): Promise<void> | undefined {
     if (this.#parent !== undefined || this.#health === undefined) return undefined;
     this.#health.shutdown();
-    // Whoever watches hears of it before the session drains.
+    // A watcher hears of it before the session drains.
     if (!this.#health.isWatched) return undefined;
     return new Promise((resolve) => setImmediate(resolve));
   }

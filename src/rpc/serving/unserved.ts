@@ -26,7 +26,7 @@ export class Unserved implements WaitingPlace {
     this.#take = take;
   }
 
-  /** What waits is given out at the end of this turn. */
+  /** The requests that wait are given out at the end of this turn. */
   get isAboutToGo(): boolean {
     return this.#isScheduled && this.waiting > 0;
   }

@@ -8,7 +8,7 @@ import { pause } from '../../base/pause.ts';
 import type { Peer } from '../../base/peer.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 
-/** What `session.liveness()` tells. */
+/** The result of `session.liveness()`. */
 export interface Liveness {
   /**
    * `gone`: its end of the connection has closed by itself, as the kernel does when a process ends,
@@ -59,8 +59,8 @@ export class Pings {
   }
 
   /**
-   * Milliseconds of a round trip. @throws {SidecallError} `PEER_UNRESPONSIVE`, or why the session
-   * is over.
+   * Milliseconds of a round trip. @throws {SidecallError} `ERR_SIDECALL_PEER_UNRESPONSIVE`, or why
+   * the session is over.
    */
   async ping(timeoutMs: number | undefined): Promise<number> {
     const since = nowMs();

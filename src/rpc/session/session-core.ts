@@ -41,7 +41,7 @@ import { type Implementation, Registry } from '../serving/registry.ts';
 import { type Stall, Stalls, type WaitReason } from '../stalls.ts';
 import { Pings } from './pings.ts';
 
-/** What a session is made of. */
+/** The parts of a session. */
 export interface SessionParts {
   readonly transport: Transport;
   readonly peer: Peer;
@@ -51,13 +51,13 @@ export interface SessionParts {
   readonly laneReason: string;
   /** Methods that a listener or helper serves for all of its sessions. */
   readonly registry?: Registry | undefined;
-  /** What this session serves from the start. undefined: that follows, and calls wait for it. */
+  /** The services from the start. undefined: they follow, and calls wait for them. */
   readonly services?: readonly Implementation[] | undefined;
   /** May the peer list what is served? undefined: if it runs under our own uid. */
   readonly introspection?: boolean | undefined;
   /** Without a call for so long it is closed. */
   readonly idleTimeoutMs?: number | undefined;
-  /** What waits for so long without any progress is told to `onEvent`. Default: 10,000. */
+  /** Time without progress after which a wait is told to `onEvent`. Default: 10,000. */
   readonly stalledAfterMs?: number | undefined;
   /** It waits to be taken from its listener. */
   readonly isUntaken?: boolean | undefined;
@@ -70,7 +70,7 @@ export interface SessionParts {
  */
 export type SessionState = 'open' | 'draining' | 'closed';
 
-/** What `session.stats()` tells. */
+/** The result of `session.stats()`. */
 export interface SessionStats {
   /** Our calls that were begun and have not ended, and those that wait to be begun. */
   readonly calls: { readonly open: number; readonly waiting: number };
@@ -376,8 +376,8 @@ export class SessionCore implements SessionShared, FrameReceiver, Watched {
   }
 
   /**
-   * What a correct peer can make us queue: by our own limits and our own calls, not by what it
-   * announced.
+   * The most that a correct peer can make us queue: by our own limits and our own calls, not by
+   * what it announced.
    */
   get #queueMax(): number {
     return 2 * this.own.streamsMax + (this.caller.pending - this.caller.waiting) + 4096;
@@ -447,7 +447,8 @@ export class SessionCore implements SessionShared, FrameReceiver, Watched {
   }
 
   /**
-   * Behind this, the peer knows, nothing of a new call of ours comes: what was begun has arrived.
+   * Answers a goaway behind the last frame of our last call, so the peer knows that no other
+   * follows.
    */
   #answerGoaway(): void {
     if (!this.#owesGoaway || this.caller.isSending) return;
@@ -465,7 +466,7 @@ export class SessionCore implements SessionShared, FrameReceiver, Watched {
   }
 
   /**
-   * Nothing is under way in either direction, and the peer has said that nothing more will come.
+   * The session is idle in both directions, and the peer has said that it sends no more.
    */
   get #isDone(): boolean {
     const isIdle = this.caller.pending === 0 && this.callee.pending === 0;
@@ -489,7 +490,9 @@ export class SessionCore implements SessionShared, FrameReceiver, Watched {
     }
   }
 
-  /** Nothing is delivered or sent from here on: everything under way rejects, handlers are told. */
+  /**
+   * Ends the session: nothing is delivered or sent any more, all calls reject, handlers are told.
+   */
   #settle(error: SidecallError | undefined): void {
     this.state = 'closed';
     const reason = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
@@ -497,7 +500,7 @@ export class SessionCore implements SessionShared, FrameReceiver, Watched {
     this.pings.end(reason);
     this.waits.end();
     this.caller.end(reason);
-    // Our close is no news to a handler's caller; the caller's own close is a cancel.
+    // A close by the peer cancels its calls; our own close is told by the goaway before.
     const isTheirs = error === undefined && this.#closing === undefined;
     this.#resolveDraining();
     this.callee.end(isTheirs ? 'ERR_SIDECALL_CANCELLED' : reason.code, reason);

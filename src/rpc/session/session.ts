@@ -36,7 +36,7 @@ import {
   type SessionStats,
 } from './session-core.ts';
 
-/** What a session accepts, as it comes. */
+/** The channels that a session accepts, to be iterated. */
 export type Accepted<T> = AsyncIterableIterator<T, undefined> & AsyncDisposable;
 
 /**
@@ -44,9 +44,11 @@ export type Accepted<T> = AsyncIterableIterator<T, undefined> & AsyncDisposable;
  * matter, both may {@link Session.call} and {@link Session.serve}.
  */
 export class Session implements AsyncDisposable {
-  /** Who is at the other end; the policy of this end accepted it before a byte of it was read. */
+  /**
+   * The process at the other end. The policy of this end accepted it before a byte of it was read.
+   */
   readonly peer: Peer;
-  /** What carries the frames. */
+  /** The lane that carries the frames. */
   readonly lane: Lane;
   /** Why it is that lane. */
   readonly laneReason: string;
@@ -72,7 +74,7 @@ export class Session implements AsyncDisposable {
     this.target = new SessionTarget(this.#core.caller);
   }
 
-  /** Where the session is in its life. */
+  /** The state of the session. */
   get state(): SessionState {
     return this.#core.state;
   }
@@ -115,8 +117,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * What we say of our services to whoever asks; that of the listener or helper, where there is
-   * one.
+   * The health of our services, as the peer can ask for it; that of the listener or helper, if
+   * there is one.
    */
   get health(): Health {
     return this.#core.registry.health;
@@ -184,8 +186,8 @@ export class Session implements AsyncDisposable {
    * area of `blockAreaBytes` it lies where the peer reads it; where none is free, or on another
    * lane, it is ordinary memory: `block.inPlace` says which, `stats().blocks` counts. Never waits.
    * @param bytes length of the message; 1 to 1 GiB.
-   * @throws {RangeError} `ERR_OUT_OF_RANGE`, {@link SidecallError} `MESSAGE_TOO_LARGE` beyond the
-   * peer's limit.
+   * @throws {RangeError} `ERR_OUT_OF_RANGE`, {@link SidecallError} `ERR_SIDECALL_MESSAGE_TOO_LARGE`
+   * beyond the peer's limit.
    */
   allocate(bytes: number): Block {
     return this.#core.allocate(bytes);
@@ -210,8 +212,8 @@ export class Session implements AsyncDisposable {
    * handlers do. Within a second of an answer that answer is given again, since more pings than one
    * a second are a flood. Never ends the session, and no call of it.
    * @param options.timeoutMs default: no limit; 0 to 2,147,483,647.
-   * @throws (as rejection) {SidecallError} `PEER_UNRESPONSIVE` where the time passed; why the
-   * session is over.
+   * @throws (as rejection) {SidecallError} `ERR_SIDECALL_PEER_UNRESPONSIVE` where the time passed;
+   * why the session is over.
    */
   ping(options: { readonly timeoutMs?: number | undefined } = {}): Promise<number> {
     return quiet(this.#ping(options));
@@ -242,10 +244,10 @@ export class Session implements AsyncDisposable {
 
   /**
    * Orderly end: the peer is told, new calls are refused on both sides, calls in flight finish.
-   * What is left at the deadline is cut off: own calls reject with `CLOSED`, and notifications that
-   * were sent may be lost. Twice is the same as once. A handler that awaits the close of the
-   * session it was called over waits for itself, until the deadline. Called again with a shorter
-   * deadline it is over sooner.
+   * At the deadline the rest is cut off: own calls reject with `ERR_SIDECALL_CLOSED`, and
+   * notifications that were sent may be lost. Twice is the same as once. A handler that awaits the
+   * close of the session it was called over waits for itself, until the deadline. Called again with
+   * a shorter deadline it is over sooner.
    * @param options.deadlineMs default 5,000; 0 to 600,000.
    */
   close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {
@@ -265,7 +267,7 @@ export class Session implements AsyncDisposable {
     else transport.drainLast(error);
   }
 
-  /** @internal Somebody has it from its listener. */
+  /** @internal The session was taken from its listener. */
   onTaken(): void {
     this.#core.callee.onTaken();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What both ends of a channel have in common: two halves, each with an end that the other side
+// The part that both ends of a channel share: two halves, each with an end that the other side
 // answers. It is over when both were answered.
 
 import { SidecallError } from '../../base/errors.ts';
@@ -120,7 +120,7 @@ export class ChannelHalves implements Watched {
     return this.#ending;
   }
 
-  /** The peer's end. @throws {SidecallError} `PROTOCOL`. */
+  /** The peer's end. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`. */
   onEnd(): void {
     if (this.#isPeerEnded || this.reader.isMidMessage)
       throw protocol('end frame in the middle of a message, or a second one');
@@ -130,7 +130,7 @@ export class ChannelHalves implements Watched {
     this.#checkOver();
   }
 
-  /** The peer has our end. @throws {SidecallError} `PROTOCOL`. */
+  /** The peer has our end. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`. */
   onEndTaken(): void {
     if (!this.#isEndSent || this.#isEndTaken) throw protocol('answer to an end that was not sent');
     this.#isEndTaken = true;

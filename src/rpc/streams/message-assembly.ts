@@ -61,7 +61,10 @@ export class MessageAssembly {
     return this.#lent;
   }
 
-  /** Where the next `bytes` bytes belong. @throws {SidecallError} `PROTOCOL` beyond the length. */
+  /**
+   * Where the next `bytes` bytes belong. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` beyond the
+   * length.
+   */
   place(bytes: number): Uint8Array {
     if (bytes === 0 || bytes > this.bytes.byteLength - this.#filled) {
       throw protocol('fragment that exceeds its message');
@@ -78,7 +81,7 @@ export class MessageAssembly {
     return this.#filled === this.bytes.byteLength;
   }
 
-  /** The value of the whole message, once. @throws {SidecallError} `DECODE`. */
+  /** The value of the whole message, once. @throws {SidecallError} `ERR_SIDECALL_DECODE`. */
   decode(): unknown {
     const { codec } = this;
     if (isLeased(codec)) {
@@ -95,8 +98,8 @@ export class MessageAssembly {
   }
 
   /**
-   * Nothing looks at the memory any more. Never for a message that is given up half-way, whose next
-   * piece may be on its way into a place that was handed out.
+   * Gives back memory that is not read any more. Never for a message that is given up half-way,
+   * whose next piece may be on its way into a place that was handed out.
    */
   release(): void {
     if (this.#pooled !== undefined) giveBuffer(this.#pooled);
@@ -108,7 +111,7 @@ export class MessageAssembly {
 
 /**
  * The block holds exactly the message, and the frame nothing of it. @throws {SidecallError}
- * `PROTOCOL`.
+ * `ERR_SIDECALL_PROTOCOL`.
  */
 export function checkBlock(block: ArrivedBlock, messageBytes: number, payloadBytes: number): void {
   if (block.byteLength !== messageBytes || payloadBytes !== 0) {

@@ -18,11 +18,11 @@ export interface ReadStream {
   readonly generation: number;
   /** The other side may still be told something about it. */
   readonly isOpen: boolean;
-  /** Who reads wants no more: quietly, or because of `error`. */
+  /** The application wants no more: quietly, or because of `error`. */
   onReaderStopped(error: SidecallError | undefined): void;
 }
 
-/** What a reader is made of. */
+/** The parts of a reader. */
 export interface ReaderParts {
   readonly shared: SessionShared;
   readonly stream: ReadStream;
@@ -67,7 +67,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   // A message beyond the window of all streams has begun and was not taken: there may be one.
   #hasBeyond = false;
   #isEnded = false;
-  /** Whoever reads has had enough: what happens to the stream is no news any more. */
+  /** The application has stopped reading, and is not told what happens to the stream later. */
   #isStopped = false;
   /** Bytes still to come of a message that nobody wants any more. */
   #skipping = 0;
@@ -109,7 +109,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   /**
    * The first frame of a message; `session`: what the session was charged for it, 0 for one beyond
    * the window of all streams.
-   * @throws {SidecallError} `PROTOCOL`.
+   * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`.
    */
   begin(messageBytes: number, payload: Uint8Array, session: number, block?: ArrivedBlock): void {
     if (this.#isEnded) throw protocol('message behind the end of its stream');
@@ -140,7 +140,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     if (payload.byteLength > 0) this.add(payload);
   }
 
-  /** More of it. @throws {SidecallError} `PROTOCOL`. */
+  /** More of it. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`. */
   add(payload: Uint8Array): void {
     const assembly = this.#assembly;
     if (this.#skipping > 0) {
@@ -154,7 +154,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#onWhole(assembly.bytes, assembly);
   }
 
-  /** Nothing more comes. What has arrived is still handed out. */
+  /** Ends the iteration: no further channel comes. What has arrived is still handed out. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
@@ -211,7 +211,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     return this.#waiters.removeWhere((waiter) => waiter.promise === promise);
   }
 
-  /** Whoever reads has enough: `break` in a loop ends here. */
+  /** The application stops reading: `break` in a loop ends here. */
   return(): Promise<IteratorResult<unknown, undefined>> {
     this.stop(undefined);
     return Promise.resolve(done);
@@ -274,8 +274,8 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   }
 
   /**
-   * What the application takes is given back; what it reads where it lies, to the stream, when it
-   * is released.
+   * Bytes that the application takes are given back; of a message read where it lies, to the
+   * stream, when it is released.
    */
   #decode(
     bytes: Uint8Array,
@@ -287,7 +287,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#giveBackSession(charge, isBeyond);
     const lent = assembly?.lent;
     lent?.whenReleased(() => this.#giveBack(charge, isBeyond));
-    // What came before its method was served lies in memory of its own.
+    // A message that came before its method was served lies in memory of its own.
     const isPlain = assembly === undefined || assembly.codec !== this.codec;
     const value = isPlain
       ? decodeWith(this.codec, bytes, isOwned || assembly !== undefined)

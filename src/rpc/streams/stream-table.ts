@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whose frame this is, or that it came late. An id is a slot and its generation: slots are reused,
+// The streams by their ids, and late frames. An id is a slot and its generation: slots are reused,
 // so ids never run out, and a frame of an earlier generation is recognised for what it is.
 import { protocol } from '../../wire/frame-header.ts';
 
@@ -86,7 +86,8 @@ export class OpenedStreams<T extends Slotted> {
   }
 
   /**
-   * The open stream, or undefined for a late frame. @throws {SidecallError} `PROTOCOL` otherwise.
+   * The open stream, or undefined for a late frame. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`
+   * otherwise.
    */
   find(slot: number, generation: number): T | undefined {
     const at = indexOf(slot, this.#slotsMax);
@@ -136,8 +137,8 @@ export class AcceptedStreams<T extends Slotted> {
   }
 
   /**
-   * Notes a new generation. @throws {SidecallError} `PROTOCOL` unless it is the next of a free
-   * slot.
+   * Notes a new generation. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` unless it is the next
+   * of a free slot.
    */
   open(slot: number, generation: number): void {
     const at = indexOf(slot, this.#slotsMax);
@@ -161,7 +162,8 @@ export class AcceptedStreams<T extends Slotted> {
   }
 
   /**
-   * The open stream, or undefined for a late frame. @throws {SidecallError} `PROTOCOL` otherwise.
+   * The open stream, or undefined for a late frame. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`
+   * otherwise.
    */
   find(slot: number, generation: number): T | undefined {
     const at = indexOf(slot, this.#slotsMax);

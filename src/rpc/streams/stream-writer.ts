@@ -25,7 +25,7 @@ import type { SendingStream } from '../sending/send-queue.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { WaitingPlace, WaitReason } from '../stalls.ts';
 
-/** What a writer is made of. */
+/** The parts of a writer. */
 export interface WriterParts {
   readonly shared: SessionShared;
   readonly stream: SendingStream & { readonly isOpen: boolean };
@@ -34,9 +34,11 @@ export interface WriterParts {
   readonly name: string;
   /** Flag `fromOpener` where we opened the stream. */
   readonly flags: number;
-  /** What the peer lets us send before it grants more. */
+  /** The bytes that the peer lets us send before it grants more. */
   readonly windowBytes: number;
-  /** Where messages begin and end means nothing: a long one may leave in several. */
+  /**
+   * Message boundaries have no meaning, as in a byte stream: a long message may leave in several.
+   */
   readonly isDivisible?: boolean;
 }
 
@@ -66,7 +68,7 @@ class Waiting {
 
 const admitted = Promise.resolve();
 
-/** Where a message counts: in no window yet, in both, or only in its stream's. */
+/** The windows in which a message counts: none yet, both, or only that of its stream. */
 type Admittance = WaitReason | 'both' | 'stream-only';
 
 export class StreamWriter implements WaitingPlace {
@@ -80,8 +82,8 @@ export class StreamWriter implements WaitingPlace {
   // Admitted, and still referenced by the send queue: long messages are not copied.
   readonly #leaving = new Set<Waiting>();
   #waitingBytes = 0;
-  // What was sent on this stream, and what of it was granted again, ever: a message beyond the
-  // window of all streams may be sent once the one before was taken.
+  // Bytes that were sent on this stream, and bytes of them that were granted again, ever: a message
+  // beyond the window of all streams may be sent once the one before was taken.
   #spent = 0;
   #granted = 0;
   #beyondUntil = 0;
@@ -202,7 +204,7 @@ export class StreamWriter implements WaitingPlace {
     return true;
   }
 
-  /** What was not admitted yet is not sent. */
+  /** Drops the messages that were not admitted yet. */
   dropWaiting(reason: unknown): void {
     for (let waiting = this.#waiting.shift(); waiting; waiting = this.#waiting.shift()) {
       this.departed += 1;
@@ -260,7 +262,7 @@ export class StreamWriter implements WaitingPlace {
     throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
   }
 
-  /** Where the message may count, or why it has to wait. */
+  /** The windows in which a message may count, or why it has to wait. */
   #admittanceOf(message: Message, messageBytes: number): Admittance {
     const { sendQueue, sendCredit, own } = this.#shared;
     const isBulk = this.#stream.isBulk || sendQueue.isBulk(queuedBytesOf(message, messageBytes));
@@ -359,7 +361,7 @@ export class StreamWriter implements WaitingPlace {
     return waiting.promise;
   }
 
-  /** Who waits for its own window is woken by its own credit. */
+  /** A stream that waits for its own window is woken by its own credit, so it is not noted here. */
   #noteBlocked(): void {
     if (this.#isStarted && this.#credit.hasCredit) this.#shared.blocked.add(this);
   }
