@@ -63,11 +63,16 @@ struct Forking {
   }
 };
 
+// The thread of a watch closes its descriptors after the watch has gone.
+void AwaitDescriptors(int count) {
+  while (test::CountDescriptors() != count) std::this_thread::sleep_for(milliseconds(1));
+}
+
 std::atomic<int> told = 0;
 bool StartNone(void* (*)(void*), void*) { return false; }
 
 TEST_CASE("the end of a peer is told, though another process still holds its socket") {
-  const test::DescriptorsUnchanged unchanged;
+  const int descriptors = test::CountDescriptors();
   const test::ScratchDirectory scratch;
   told = 0;
   {
@@ -84,23 +89,27 @@ TEST_CASE("the end of a peer is told, though another process still holds its soc
       while (told != 14) std::this_thread::sleep_for(milliseconds(1));
     }
   }
-  std::this_thread::sleep_for(milliseconds(20));  // the thread has closed its own meanwhile
+  AwaitDescriptors(descriptors);
 }
 
 TEST_CASE("a watch that was removed tells nothing, and no thread is an error") {
+  const int descriptors = test::CountDescriptors();
   const test::ScratchDirectory scratch;
   told = 0;
-  EndWatch watch([](std::uint32_t) { told += 1; });
-  Forking first(scratch);
-  if (!watch.Add(first.accepted.get(), 1).value()) return;
-  watch.Remove(1);
-  watch.Remove(1);
-  EndWatch none([](std::uint32_t) {}, StartNone);
-  CHECK_EQ(none.Add(first.accepted.get(), 1).error().number, EAGAIN);
-  CHECK_FALSE(watch.Add(-1, 2).ok());
-  first.Kill();
-  std::this_thread::sleep_for(milliseconds(50));
-  CHECK_EQ(told, 0);
+  {
+    EndWatch watch([](std::uint32_t) { told += 1; });
+    Forking first(scratch);
+    if (!watch.Add(first.accepted.get(), 1).value()) return;
+    watch.Remove(1);
+    watch.Remove(1);
+    EndWatch none([](std::uint32_t) {}, StartNone);
+    CHECK_EQ(none.Add(first.accepted.get(), 1).error().number, EAGAIN);
+    CHECK_FALSE(watch.Add(-1, 2).ok());
+    first.Kill();
+    std::this_thread::sleep_for(milliseconds(50));
+    CHECK_EQ(told, 0);
+  }
+  AwaitDescriptors(descriptors);
 }
 #endif
 
