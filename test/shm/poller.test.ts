@@ -113,8 +113,9 @@ describe('the poller', () => {
     deactivate(single);
     deactivate(single);
     expect(shares.length).toBeGreaterThan(30);
-    // Where one of theirs takes all of a turn, the next turn begins with the single one.
-    for (let at = 1; at < shares.length; at += 1) {
+    // Where one of theirs takes all of a turn, the next turn begins with the single one. The first
+    // turn does not know yet that there is no time for all.
+    for (let at = 2; at < shares.length; at += 1) {
       expect((shares[at - 1] as number) + (shares[at] as number)).toBeGreaterThan(0);
     }
     expect(theirs.map(({ served }) => served)).toEqual(theirs.map(() => 2));
