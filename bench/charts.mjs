@@ -30,7 +30,8 @@ const rate = { unit: 'calls a second', value: (row) => row.callsPerSecond, isLog
 const median = { unit: 'µs, median', value: (row) => row.p50Us };
 
 /**
- * What is drawn of each scenario: bars of `value`, grouped by `category`, one colour per `series`.
+ * The bars that are drawn of each scenario: bars of `value`, grouped by `category`, one colour per
+ * `series`.
  */
 const plots = {
   echo: {

@@ -1,4 +1,4 @@
-// What the parts of a call cost by themselves, in one process: for finding a part that became
+// The cost of each part of a call by itself, in one process: for finding a part that became
 // dearer, not for comparing with anybody. npm run bench:micro [-- --json FILE] [-- --filter WORD]
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

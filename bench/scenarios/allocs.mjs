@@ -1,4 +1,4 @@
-// What a call costs in memory at the caller: bytes of JavaScript's heap, and blocks of the C
+// The memory that a call takes at the caller: bytes of JavaScript's heap, and blocks of the C
 // library (goal P10). The client runs with a nursery that holds all of it, so that nothing is
 // collected meanwhile.
 import { PerformanceObserver } from 'node:perf_hooks';

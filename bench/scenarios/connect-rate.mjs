@@ -1,4 +1,4 @@
-// What connecting costs: connect, INCR, close, by one client and by twenty, over a Unix socket and
+// The cost of connecting: connect, INCR, close, by one client and by twenty, over a Unix socket and
 // over TCP. The client is in C; the servers are ours (`listen({ protocol: 'plain' })`, with the
 // policy, and a plain `net` server over TCP) and redis, where it is installed. Beside them: our own
 // connect() with both policies and the hello, one call, close(); and a connection that is kept.

@@ -1,4 +1,4 @@
-// What the page, main and the helpers say to each other. In the page a bundler (or the import map
+// The contracts of the page, main and the helpers. In the page a bundler (or the import map
 // of index.html) gives the browser's build of 'sidecall', which has just these functions.
 import { serverStream, service, unary } from 'sidecall';
 

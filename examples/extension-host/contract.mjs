@@ -1,4 +1,4 @@
-// What the host and the processes of its extensions say to each other. Both call.
+// The contracts of the host and the processes of its extensions. Both call.
 import { notification, service, unary } from 'sidecall';
 
 /** Served by runner.mjs: the process that extensions run in. */

@@ -1,5 +1,5 @@
-// What the host does for extensions. Whatever they say is checked, and whatever they may keep here
-// has a bound.
+// The services of the host for extensions. Whatever they say is checked, and whatever they may keep
+// here has a bound.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RpcError } from 'sidecall';
 

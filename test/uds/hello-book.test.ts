@@ -65,4 +65,18 @@ describe('the book of hellos', () => {
     expect([signal.reason, late?.signal.reason, isTold]).toEqual([reason, reason, true]);
     expect(book.size).toBe(0);
   });
+
+  it('refuses without collecting a stack, and leaves the limit of stacks as it was', () => {
+    const before = Error.stackTraceLimit;
+    const book = new PendingHellos(0);
+    let refusal: unknown;
+    try {
+      book.enter({ pid: 1, uid: 1 });
+    } catch (error) {
+      refusal = error;
+    }
+    expect(refusal).toMatchObject({ code: 'ERR_SIDECALL_LIMIT_CONNECTIONS' });
+    expect((refusal as Error).stack).not.toContain('\n    at ');
+    expect(Error.stackTraceLimit).toBe(before);
+  });
 });
