@@ -64,6 +64,8 @@ export const tuning = {
   drainRecordsMax: 256,
   drainBytesMax: 256 * KiB,
   drainMaxMs: 2,
+  /** Time of a session for which the turn has almost none left. */
+  drainLeastMs: 0.25,
   /**
    * Time of all sessions of a thread in a turn: once as frames arrive, and once for the poller (ADR
    * 0020).

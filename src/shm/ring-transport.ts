@@ -14,7 +14,7 @@ import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { FrameType, headerBytes, protocol, readU32 } from '../wire/frame-header.ts';
 import { activate, deactivate, type Polled } from '../wire/poller.ts';
 import type { FrameReceiver, OwnBlock, Transport } from '../wire/transport.ts';
-import { hasTurnShare, spendTurn } from '../wire/turn-share.ts';
+import { shareLeftMs, spendTurn } from '../wire/turn-share.ts';
 import { ArrivedRingBlock, LeaseReturns, RingBlock } from './blocks.ts';
 import { PollBudget } from './poll-budget.ts';
 import { blockReferenceBytes, Left, type Ring, Written } from './ring.ts';
@@ -196,11 +196,11 @@ export class RingTransport implements Transport, Polled {
   }
 
   /** @internal */
-  serve(isAlone = false): void {
+  serve(maxMs: number, isAlone = false): void {
     if (this.#isOver) return;
     this.#isServing = true;
     try {
-      noteArrived(this.#receive(isAlone && this.#budget.isOn ? polledLooks : 0));
+      noteArrived(this.#receive(maxMs, isAlone && this.#budget.isOn ? polledLooks : 0));
       if (this.#isRefusing && !this.#isOver) this.#lookForRoom();
     } catch (error) {
       this.#finish(SidecallError.from(error));
@@ -255,10 +255,10 @@ export class RingTransport implements Transport, Polled {
   }
 
   /**
-   * Drains the records of one turn: a batch is copied out and released before it is dispatched.
-   * Returns their bytes.
+   * Drains the records of one turn, for up to `maxMs` milliseconds: a batch is copied out and
+   * released before it is dispatched. Returns their bytes.
    */
-  #receive(firstLooks: number): number {
+  #receive(maxMs: number, firstLooks: number): number {
     let looks = firstLooks;
     let bytes = 0;
     let records = 0;
@@ -296,7 +296,7 @@ export class RingTransport implements Transport, Polled {
       if (bytes >= tuning.drainBytesMax || records >= tuning.drainRecordsMax) return bytes;
       const now = nowMs();
       if (begun === 0) begun = now;
-      else if (now - begun >= tuning.drainMaxMs) return bytes;
+      else if (now - begun >= maxMs) return bytes;
     }
   }
 
@@ -470,7 +470,8 @@ export class RingTransport implements Transport, Polled {
     }
     // Where others have used up this turn, the poller serves it in its own.
     const begun = nowMs();
-    if (hasTurnShare()) this.serve();
+    const maxMs = shareLeftMs();
+    if (maxMs > 0) this.serve(maxMs);
     if (!this.#isOver) activate(this);
     if (!this.#hasRecords || this.#isOver) return;
     this.#hasRecords = false;

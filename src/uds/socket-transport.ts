@@ -10,7 +10,7 @@ import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { frameMaxBytes, writeU32 } from '../wire/frame-header.ts';
 import { activate, deactivate, type Polled } from '../wire/poller.ts';
 import type { FrameReceiver, Transport } from '../wire/transport.ts';
-import { hasTurnShare, spendTurn } from '../wire/turn-share.ts';
+import { shareLeftMs, spendTurn } from '../wire/turn-share.ts';
 import { noteArrived } from './freed-memory.ts';
 import type { OpenSocket, SocketOpener } from './net-socket.ts';
 
@@ -54,6 +54,7 @@ export class SocketTransport implements Transport, Polled {
   #isClosing = false;
   /** Of this turn. */
   #turnBegan = 0;
+  #turnMaxMs = 0;
   #turnFrames = 0;
 
   /** `owner`: the process at the other end, by `ownerOf()`. */
@@ -140,7 +141,8 @@ export class SocketTransport implements Transport, Polled {
   }
 
   /** @internal Goes on with what waits. */
-  serve(): void {
+  serve(maxMs: number): void {
+    this.#turnMaxMs = maxMs;
     this.#turnBegan = nowMs();
     this.#turnFrames = 0;
     let bytes = 0;
@@ -169,7 +171,8 @@ export class SocketTransport implements Transport, Polled {
     if (this.#isOver) return;
     noteArrived(bytes.byteLength);
     let taken = 0;
-    if (this.#backlog.length === 0 && hasTurnShare()) {
+    this.#turnMaxMs = this.#backlog.length === 0 ? shareLeftMs() : 0;
+    if (this.#turnMaxMs > 0) {
       this.#turnBegan = nowMs();
       this.#turnFrames = 0;
       taken = this.#decode(bytes);
@@ -196,7 +199,7 @@ export class SocketTransport implements Transport, Polled {
     this.#turnFrames += 1;
     if (this.#turnFrames > tuning.drainRecordsMax) return true;
     const isLook = this.#turnFrames % batchFrames === 0;
-    return isLook && nowMs() - this.#turnBegan >= tuning.drainMaxMs;
+    return isLook && nowMs() - this.#turnBegan >= this.#turnMaxMs;
   }
 
   /** The slab of this turn, with room for `bytes` more. Its first frame arranges for the flush. */

@@ -6,6 +6,7 @@
 
 import { nowMs, setImmediate } from '../base/clock.ts';
 import { tuning } from '../base/tuning.ts';
+import { shareLeftMs } from './turn-share.ts';
 
 /** A transport that the poller serves. */
 export interface Polled {
@@ -14,9 +15,10 @@ export interface Polled {
   /** The poller's own note: it is looked at. */
   isAwake: boolean;
   /**
-   * Takes what is there and sends what waits. Never throws. `isAlone`: no other ring is looked at.
+   * Takes what is there, for up to `maxMs` milliseconds, and sends what waits. Never throws.
+   * `isAlone`: no other ring is looked at.
    */
-  serve(isAlone: boolean): void;
+  serve(maxMs: number, isAlone: boolean): void;
   /** After all were served: may it sleep, and does it? `now`: `performance.now()`. Never throws. */
   rest(now: number): boolean;
 }
@@ -69,9 +71,9 @@ function turn(): void {
   let served = 0;
   try {
     // Many busy rings share what one turn of the loop may take; the next turn goes on behind them.
-    while (served < count && (served === 0 || nowMs() - begun < tuning.pollTurnMaxMs)) {
-      (serving[served] as Polled).serve(count === 1);
-      served += 1;
+    for (let maxMs: number = tuning.drainMaxMs; served < count && maxMs > 0; served += 1) {
+      (serving[served] as Polled).serve(maxMs, count === 1);
+      if (served + 1 < count) maxMs = shareLeftMs(nowMs() - begun);
     }
     // The next turn begins behind the last session served; where all were served, one further, so
     // that no session is always the last.

@@ -12,9 +12,14 @@ const unnoticedMs = 0.05;
 let spentMs = 0;
 let isResetQueued = false;
 
-/** False: other sessions have taken it all. */
-export function hasTurnShare(): boolean {
-  return spentMs < tuning.pollTurnMaxMs;
+/**
+ * Milliseconds that one session may take where `spent` of the turn are used up, 0 if none are left:
+ * what is left, so that the last session does not take a whole session's time beyond the end.
+ */
+export function shareLeftMs(spent = spentMs): number {
+  const left = tuning.pollTurnMaxMs - spent;
+  if (left <= 0) return 0;
+  return Math.min(tuning.drainMaxMs, Math.max(left, tuning.drainLeastMs));
 }
 
 /** A session took so many milliseconds of this turn. */

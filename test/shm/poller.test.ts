@@ -9,6 +9,7 @@ class FakeRing implements Polled {
   owner = 1;
   served = 0;
   readonly wasAlone: boolean[] = [];
+  readonly maxMs: number[] = [];
   readonly #turns: number;
   readonly #onServe: (ring: FakeRing) => void;
 
@@ -17,8 +18,9 @@ class FakeRing implements Polled {
     this.#onServe = onServe;
   }
 
-  serve(isAlone: boolean): void {
+  serve(maxMs: number, isAlone: boolean): void {
     this.served += 1;
+    this.maxMs.push(maxMs);
     this.wasAlone.push(isAlone);
     this.#onServe(this);
   }
@@ -52,6 +54,18 @@ describe('the poller', () => {
     await turns(10);
     expect(short.wasAlone).toEqual([false, false]);
     expect(long.wasAlone).toEqual([false, false, true, true]);
+  });
+
+  it('gives each what the others have left of the turn, and never nothing', async () => {
+    const long = new FakeRing(1, () => busy(tuning.pollTurnMaxMs * 0.8));
+    const short = new FakeRing(1);
+    [long, short].forEach(activate);
+    await turns(10);
+    expect(long.maxMs).toEqual([tuning.drainMaxMs]);
+    const [given = 0] = short.maxMs;
+    expect(given).toBeGreaterThanOrEqual(tuning.drainLeastMs);
+    // In a turn of its own, if the machine held up the first one beyond the end of the turn.
+    expect(given <= tuning.pollTurnMaxMs * 0.2 || given === tuning.drainMaxMs).toBe(true);
   });
 
   it('serves all that are awake, each as often', async () => {

@@ -150,11 +150,11 @@ describe('a ring transport', () => {
       return Left.nothing;
     };
     const { transport } = scene({ drain }, 50);
-    transport.serve(true);
-    transport.serve(false);
+    transport.serve(2, true);
+    transport.serve(2, false);
     transport.destroy();
     const { transport: unpolled } = scene({ drain }, 0);
-    unpolled.serve(true);
+    unpolled.serve(2, true);
     unpolled.destroy();
     expect(looked).toEqual([200, 0, 0]);
   });
