@@ -121,9 +121,10 @@ export {
 
 export type { SessionLimits } from './base/limits.ts';
 export type { SessionOptions } from './open/session-options.ts';
+export type { SessionState } from './rpc/sending/session-shared.ts';
 export type { Liveness } from './rpc/session/pings.ts';
 export type { Accepted, Session } from './rpc/session/session.ts';
-export type { SessionState, SessionStats } from './rpc/session/session-core.ts';
+export type { SessionStats } from './rpc/session/session-stats.ts';
 export type { WaitReason } from './rpc/stalls.ts';
 export type { WaitOptions } from './rpc/wait.ts';
 export type { Lane } from './wire/transport.ts';

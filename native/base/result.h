@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A value, or the system call that failed. Full queues and dead peers are ordinary: they are
-// values.
+// A value, or the system call that failed. Full queues
+// and dead peers are ordinary: they are values.
 #pragma once
 
 #include <cassert>

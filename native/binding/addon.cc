@@ -12,9 +12,10 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("version", SIDECALL_VERSION);
   sidecall::ExportFiles(env, exports);
   sidecall::ExportProcess(env, exports);
+  sidecall::ExportReceived(env, exports);
   sidecall::ExportRing(env, exports);
   sidecall::ExportRingBlocks(env, exports);
-  sidecall::ExportRingHot(env, exports);
+  sidecall::ExportRingFrames(env, exports);
   sidecall::ExportSocket(env, exports);
   return exports;
 }

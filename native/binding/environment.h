@@ -7,11 +7,12 @@
 #include <unordered_map>
 
 #include "base/unique_fd.h"
+#include "binding/convert.h"
 #include "binding/news.h"
 #include "binding/ring_table.h"
 #include "os/descriptor.h"
 #include "os/end_watch.h"
-#include "os/stranger_fd.h"
+#include "os/received_fd.h"
 #include "os/workers.h"
 
 namespace sidecall {
@@ -23,19 +24,19 @@ struct Environment {
   // A peer may have queued descriptors on a socket whose close blocks: none is closed on this
   // thread. Locks are given back here.
   ~Environment() {
-    for (auto& [number, fd] : received) CloseStranger(0, std::move(fd));
+    for (auto& [number, fd] : received) CloseReceived(0, std::move(fd));
     for (auto& [number, fd] : owned) {
-      if (IsSocket(fd.get())) strangers.CloseSocket(0, std::move(fd));
+      if (IsSocket(fd.get())) received_closer.CloseSocket(0, std::move(fd));
     }
   }
 
   // Descriptors whose numbers JavaScript holds. An environment that is torn down in the middle of
   // anything closes them here: locks are released, half-made connections end.
   std::unordered_map<int, UniqueFd> owned;
-  // Descriptors that a peer sent and that were not looked at yet: nothing may close them on this
-  // thread.
+  // Descriptors that a peer sent and that were not looked
+  // at yet: nothing may close them on this thread.
   std::unordered_map<int, UniqueFd> received;
-  StrangerCloser strangers;
+  ReceivedCloser received_closer;
   // Threads that check the memory of peers, and make ours where that takes long.
   Workers memory{{.threads = 4, .threads_per_owner = 2}};
   RingTable rings;
@@ -48,10 +49,10 @@ struct Environment {
   [[nodiscard]] int Own(UniqueFd fd) { return Keep(owned, std::move(fd)); }
   [[nodiscard]] int Receive(UniqueFd fd) { return Keep(received, std::move(fd)); }
 
-  void CloseStranger(Owner owner, UniqueFd fd) {
+  void CloseReceived(Owner owner, UniqueFd fd) {
     std::vector<UniqueFd> one;
     one.push_back(std::move(fd));
-    strangers.Close(owner, std::move(one));
+    received_closer.Close(owner, std::move(one));
   }
 
  private:
@@ -65,5 +66,13 @@ struct Environment {
     return number;
   }
 };
+
+// The state of the environment that calls.
+inline Environment& State(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
+
+// The process that an argument stands for, by its number.
+inline Owner OwnerAt(Arguments& arguments, std::size_t index) {
+  return arguments.Integer(index, kOwnerMin, kOwnerMax);
+}
 
 }  // namespace sidecall

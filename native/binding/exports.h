@@ -8,9 +8,10 @@ namespace sidecall {
 
 void ExportFiles(Napi::Env env, Napi::Object exports);
 void ExportProcess(Napi::Env env, Napi::Object exports);
+void ExportReceived(Napi::Env env, Napi::Object exports);
 void ExportRing(Napi::Env env, Napi::Object exports);
 void ExportRingBlocks(napi_env env, napi_value exports);
-void ExportRingHot(napi_env env, napi_value exports);
+void ExportRingFrames(napi_env env, napi_value exports);
 void ExportSocket(Napi::Env env, Napi::Object exports);
 
 }  // namespace sidecall

@@ -10,8 +10,6 @@
 namespace sidecall {
 namespace {
 
-Environment& State(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
-
 Napi::Value FromOwned(Napi::Env env, Result<UniqueFd> result) {
   if (!result.ok()) return Throw(env, result.error());
   return Napi::Number::New(env, State(env).Own(std::move(result.value())));

@@ -11,8 +11,6 @@ namespace {
 
 constexpr double kShareMaxBytes = 64.0 * 1024 * 1024 * 1024;
 
-Environment& State(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
-
 RingEntry* Entry(const Napi::CallbackInfo& info, Arguments& arguments) {
   const auto handle = static_cast<std::uint32_t>(arguments.Integer(0, 0, 0xffff'ffff));
   if (!arguments.ok()) return nullptr;
@@ -75,10 +73,6 @@ Napi::Value Close(const Napi::CallbackInfo& info) {
   const auto handle = static_cast<std::uint32_t>(arguments.Integer(0, 0, 0xffff'ffff));
   if (arguments.ok()) State(info.Env()).rings.Close(info.Env(), handle);
   return info.Env().Undefined();
-}
-
-Owner OwnerAt(Arguments& arguments, std::size_t index) {
-  return arguments.Integer(index, kOwnerMin, kOwnerMax);
 }
 
 std::uint32_t HandleAt(Arguments& arguments) {
@@ -156,7 +150,7 @@ Napi::Value Accept(const Napi::CallbackInfo& info) {
     return Throw(env, Error{EINVAL, "acceptOutbox"});
   }
   if (!State(env).memory.HasThread()) {
-    State(env).CloseStranger(owner, std::move(node.mapped()));
+    State(env).CloseReceived(owner, std::move(node.mapped()));
     return Napi::Boolean::New(env, false);
   }
   entry->peer_shape = shape;
@@ -196,28 +190,6 @@ Napi::Value TakeAccepted(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// (descriptor received, owner): it is not wanted.
-Napi::Value Drop(const Napi::CallbackInfo& info) {
-  Arguments arguments(info);
-  const int number = arguments.Descriptor(0);
-  const Owner owner = OwnerAt(arguments, 1);
-  if (!arguments.ok()) return info.Env().Undefined();
-  auto node = State(info.Env()).received.extract(number);
-  if (!node.empty()) State(info.Env()).CloseStranger(owner, std::move(node.mapped()));
-  return info.Env().Undefined();
-}
-
-// (descriptor, owner): a socket on which a peer may have queued descriptors whose close blocks.
-Napi::Value CloseStranger(const Napi::CallbackInfo& info) {
-  Arguments arguments(info);
-  const int number = arguments.Descriptor(0);
-  const Owner owner = OwnerAt(arguments, 1);
-  if (!arguments.ok()) return info.Env().Undefined();
-  auto node = State(info.Env()).owned.extract(number);
-  if (!node.empty()) State(info.Env()).strangers.CloseSocket(owner, std::move(node.mapped()));
-  return info.Env().Undefined();
-}
-
 // (owner) => 0: a descriptor of its may be taken; 1: closes hang; 2: checks of memory hang.
 Napi::Value WhyNoMemory(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
@@ -225,7 +197,7 @@ Napi::Value WhyNoMemory(const Napi::CallbackInfo& info) {
   if (!arguments.ok()) return info.Env().Undefined();
   Environment& state = State(info.Env());
   int why = 0;
-  if (!state.strangers.HasRoomFor(owner))
+  if (!state.received_closer.HasRoomFor(owner))
     why = 1;
   else if (!state.memory.IsFreeFor(owner))
     why = 2;
@@ -300,8 +272,6 @@ void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("takeOutbox", Napi::Function::New<TakeMade>(env));
   exports.Set("acceptOutbox", Napi::Function::New<Accept>(env));
   exports.Set("takeAccepted", Napi::Function::New<TakeAccepted>(env));
-  exports.Set("dropReceived", Napi::Function::New<Drop>(env));
-  exports.Set("closeStranger", Napi::Function::New<CloseStranger>(env));
   ExportListen(env, exports, "listenForNews", State(env).listeners);
   exports.Set("whyNoMemory", Napi::Function::New<WhyNoMemory>(env));
   exports.Set("joinRing", Napi::Function::New<Join>(env));

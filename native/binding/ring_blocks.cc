@@ -6,8 +6,8 @@
 
 #include <memory>
 
-#include "binding/call.h"
 #include "binding/exports.h"
+#include "binding/ring_call.h"
 
 namespace sidecall {
 namespace {
@@ -37,7 +37,7 @@ napi_value External(napi_env env, const std::byte* data, std::size_t bytes, Hold
 // (ring, bytes) => a Buffer over a block of ours, its offset in a register; undefined: ordinary
 // memory has to do.
 napi_value Allocate(napi_env env, napi_callback_info info) {
-  const Call<2> call(env, info);
+  const RingCall<2> call(env, info);
   if (call.ring() == nullptr) return nullptr;
   const std::uint32_t bytes = call.Number(1);
   const auto block = call.ring()->AllocateBlock(bytes);
@@ -54,17 +54,17 @@ napi_value Allocate(napi_env env, napi_callback_info info) {
 
 // (ring, offset): it will not be sent.
 napi_value Free(napi_env env, napi_callback_info info) {
-  const Call<2> call(env, info);
+  const RingCall<2> call(env, info);
   if (call.ring() == nullptr || !call.ring()->FreeBlock(call.Number(1))) {
     return call.Return(kRefused);
   }
   return call.Return(kWritten);
 }
 
-// (ring, staged bytes, offset, message bytes): a frame lies in the staging memory, its message in a
-// block.
+// (ring, staged bytes, offset, message bytes): a frame
+// lies in the staging memory, its message in a block.
 napi_value WriteBlock(napi_env env, napi_callback_info info) {
-  const Call<4> call(env, info);
+  const RingCall<4> call(env, info);
   const std::uint32_t staged = call.Number(1);
   if (call.ring() == nullptr || staged > call.exchange().staged.size()) {
     return call.Return(kRefused);
@@ -75,7 +75,7 @@ napi_value WriteBlock(napi_env env, napi_callback_info info) {
 
 // (ring): the block frame that is next. The slab then holds the reference and the frame.
 napi_value TakeBlock(napi_env env, napi_callback_info info) {
-  const Call<1> call(env, info);
+  const RingCall<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   const auto taken = call.ring()->TakeBlock(call.exchange().slab);
   if (!taken.has_value()) return call.Return(call.ring()->is_corrupt() ? kCorrupt : kRefused);
@@ -87,7 +87,7 @@ napi_value TakeBlock(napi_env env, napi_callback_info info) {
 
 // (ring, lease, target): all of its bytes.
 napi_value CopyLease(napi_env env, napi_callback_info info) {
-  const Call<3> call(env, info);
+  const RingCall<3> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   const bool is_copied = call.ring()->CopyLease(call.LongNumber(1), call.Bytes(2));
   return call.Return(is_copied ? kWritten : kRefused);
@@ -95,7 +95,7 @@ napi_value CopyLease(napi_env env, napi_callback_info info) {
 
 // (ring, lease) => a Buffer over the peer's memory, which is mapped read-only; undefined: copy it.
 napi_value Lend(napi_env env, napi_callback_info info) {
-  const Call<2> call(env, info);
+  const RingCall<2> call(env, info);
   if (call.ring() == nullptr) return nullptr;
   const auto lease = call.ring()->Lease(call.LongNumber(1));
   if (lease.empty()) return nullptr;
@@ -107,7 +107,7 @@ napi_value Lend(napi_env env, napi_callback_info info) {
 
 // (ring, lease): the peer may use it again, and is told with what is published next.
 napi_value ReleaseLease(napi_env env, napi_callback_info info) {
-  const Call<2> call(env, info);
+  const RingCall<2> call(env, info);
   const bool is_held = call.ring() != nullptr && call.ring()->ReleaseLease(call.LongNumber(1));
   return call.Return(is_held ? kWritten : kRefused);
 }
@@ -123,14 +123,14 @@ napi_value Detach(napi_env env, napi_callback_info info) {
 
 // (ring, 1: of ours, 0: of the peer's): an array buffer over a block was collected.
 napi_value DropObject(napi_env env, napi_callback_info info) {
-  const Call<2> call(env, info);
+  const RingCall<2> call(env, info);
   call.DropObject(call.Number(1) == 1);
   return nullptr;
 }
 
 // (ring): how many blocks are in use, and how many leases are held, in registers.
 napi_value CountBlocks(napi_env env, napi_callback_info info) {
-  const Call<1> call(env, info);
+  const RingCall<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   call.Set(Register::kBlock, std::uint64_t{call.ring()->blocks().in_use()});
   call.Set(Register::kBlockBytes, std::uint64_t{call.ring()->leases().held()});

@@ -19,8 +19,8 @@
 
 namespace sidecall {
 
-// Rings on a duplicate of the socket: a number reused after net.Socket closed its own is never
-// written.
+// Rings on a duplicate of the socket: a number reused
+// after net.Socket closed its own is never written.
 class SocketDoorbell final : public Doorbell {
  public:
   explicit SocketDoorbell(UniqueFd fd) noexcept : fd_(std::move(fd)) {}

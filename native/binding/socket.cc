@@ -4,15 +4,13 @@
 #include "binding/environment.h"
 #include "binding/exports.h"
 #include "os/peer_credentials.h"
-#include "os/stranger_fd.h"
+#include "os/received_fd.h"
 #include "os/unix_socket.h"
 
 namespace sidecall {
 namespace {
 
 constexpr int kTryAgain = -1;
-
-Environment& State(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
 
 Napi::Value Credentials(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -140,12 +138,12 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   const auto offset = static_cast<std::size_t>(arguments.Integer(2, 0, size));
   const bool keep = info[3].IsBoolean() && info[3].As<Napi::Boolean>().Value();
   const bool is_admitted = info[4].IsBoolean() && info[4].As<Napi::Boolean>().Value();
-  const Owner owner = arguments.Integer(5, kOwnerMin, kOwnerMax);
+  const Owner owner = OwnerAt(arguments, 5);
   if (!arguments.ok()) return env.Undefined();
-  StrangerCloser& strangers = State(env).strangers;
+  ReceivedCloser& closer = State(env).received_closer;
   // Too many wait to be closed: nothing is received of an owner that may send one, since the kernel
   // would drop it on this thread. Others go on.
-  const bool is_full = !strangers.HasPlaceFor(owner);
+  const bool is_full = !closer.HasPlaceFor(owner);
   if (is_full && is_admitted) return Throw(env, Error{EMFILE, "recvmsg"});
   auto result = ReceiveBytes(fd, target.subspan(offset), !is_full);
   if (!result.ok()) return Throw(env, result.error());
@@ -162,7 +160,7 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   if (is_kept) {
     object.Set("descriptor", State(env).Receive(std::move(received.descriptors.front())));
   } else if (!received.descriptors.empty()) {
-    strangers.Close(owner, std::move(received.descriptors));
+    closer.Close(owner, std::move(received.descriptors));
   }
   return object;
 }

@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "os/retry.h"
-#include "ring/words.h"
+#include "ring/shared_words.h"
 
 namespace sidecall {
 namespace {
@@ -282,8 +282,8 @@ Result<Outbox> CreateOutbox(const OutboxShape& shape, MemoryShare share, const M
   if (calls.seal(fd.get()) == -1) return Error::FromErrno("fcntl");
   const int seals = calls.seals(fd.get());
   if (seals == -1) return Error::FromErrno("fcntl");
-  // A kernel before 5.1 knows no FUTURE_WRITE and says so above; one that says nothing is not
-  // trusted.
+  // A kernel before 5.1 knows no FUTURE_WRITE and says
+  // so above; one that says nothing is not trusted.
   if ((seals & kRequiredSeals) != kRequiredSeals) return Error{EPERM, "fcntl"};
   return Outbox{
       .share = std::move(share), .memory = std::move(memory), .descriptor = std::move(fd)};

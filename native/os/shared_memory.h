@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Makes and seals an outbox; checks a peer's and maps it read-only. On Linux memory that could not
-// be sealed is never offered, and memory that is not sealed never mapped; macOS has other means
-// (below).
+// Makes and seals an outbox; checks a peer's and maps it read-only. On
+// Linux memory that could not be sealed is never offered, and memory
+// that is not sealed never mapped; macOS has other means (below).
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace sidecall {
 
-// The sole owner of one mapping. Not inherited by a forked child, and on Linux no part of a core
-// dump.
+// The sole owner of one mapping. Not inherited by a
+// forked child, and on Linux no part of a core dump.
 class [[nodiscard]] Mapping {
  public:
   Mapping() = default;

@@ -24,8 +24,8 @@ struct SocketPair {
 };
 Result<SocketPair> MakeSocketPair() noexcept;
 
-// Bound but not listening. On Linux nobody but the owner can use the file from the moment it
-// exists.
+// Bound but not listening. On Linux nobody but the
+// owner can use the file from the moment it exists.
 Result<UniqueFd> BindUnixSocket(const std::string& path) noexcept;
 Result<Done> ListenOn(int fd, int backlog) noexcept;
 // Of a listener that does not block. Nothing: no connection waits.
@@ -40,8 +40,8 @@ Result<bool> IsHeldBy(int number) noexcept;
 // Nothing: the listener's backlog is full, try again. No descriptor can be sent to the socket.
 Result<std::optional<UniqueFd>> ConnectUnixSocket(const std::string& path) noexcept;
 
-// Bytes taken by the kernel; nothing: it has no room now. `descriptor` (or -1) rides on the first
-// byte.
+// Bytes taken by the kernel; nothing: it has no room
+// now. `descriptor` (or -1) rides on the first byte.
 Result<std::optional<std::size_t>> SendBytes(int fd, std::span<const std::uint8_t> bytes,
                                              int descriptor) noexcept;
 

@@ -9,8 +9,8 @@
 
 namespace sidecall {
 
-// A task is one piece of work. It runs once, on a thread of its own; it is dropped unrun only with
-// the process.
+// A task is one piece of work. It runs once, on a thread
+// of its own; it is dropped unrun only with the process.
 struct Task {
   Task() = default;
   Task(const Task&) = delete;

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "ring/words.h"
+#include "ring/shared_words.h"
 
 namespace sidecall {
 namespace {
@@ -95,7 +95,8 @@ std::optional<Consumer::TakenBlock> Consumer::TakeBlock(std::span<std::uint8_t> 
 
 void Consumer::Linger(std::uint32_t looks) const noexcept {
   for (; looks > 0; --looks) {
-    if (LoadCursor(peer_.producer_cursor, std::memory_order_relaxed) != consumed_) return;
+    // Relaxed: a look. Peek() loads the cursor again before a byte is read.
+    if (LoadWord(peer_.producer_cursor, std::memory_order_relaxed) != consumed_) return;
     Relax();
   }
 }
@@ -107,14 +108,14 @@ bool Consumer::Freeze() noexcept {
 }
 
 bool Consumer::HasNews() const noexcept {
-  // After our epoch was stored. Pairs with: producer.cc Publish().
-  return LoadCursor(peer_.producer_cursor, std::memory_order_seq_cst) != consumed_;
+  // PAIR 3: publish/sleep (producer.cc Publish()). Loaded after our epoch was stored.
+  return LoadWord(peer_.producer_cursor, std::memory_order_seq_cst) != consumed_;
 }
 
 bool Consumer::Peek() noexcept {
   if (is_frozen_) return true;
-  // Bytes below it are visible. Pairs with: producer.cc Publish().
-  const std::uint64_t cursor = LoadCursor(peer_.producer_cursor, std::memory_order_acquire);
+  // PAIR 1: publish/read (producer.cc Publish()). Acquire: the bytes below the cursor are visible.
+  const std::uint64_t cursor = LoadWord(peer_.producer_cursor, std::memory_order_acquire);
   const std::uint64_t available = cursor - consumed_;
   const bool is_valid =
       cursor % kRecordAlign == 0 && available <= capacity_ && available >= produced_ - consumed_;
@@ -125,10 +126,11 @@ bool Consumer::Peek() noexcept {
 bool Consumer::Release() noexcept {
   if (released_ == consumed_) return false;
   released_ = consumed_;
-  // Reading of these bytes is over. Pairs with: producer.cc LookForSpace(), and, before the load of
-  // the epoch, ring.cc PrepareToSleep().
-  StoreWord(mine_.consumer_cursor, released_);
-  const std::uint64_t epoch = LoadWord(peer_.space_sleep_epoch);
+  // PAIR 2: release/reuse (producer.cc LookForSpace()). Reading of these bytes is over.
+  // PAIR 4: release/sleep (ring.cc PrepareToSleep()). The cursor is stored before the epoch is
+  // loaded, as in pair 3: seq_cst.
+  StoreWord(mine_.consumer_cursor, released_, std::memory_order_seq_cst);
+  const std::uint64_t epoch = LoadWord(peer_.space_sleep_epoch, std::memory_order_seq_cst);
   if (epoch % 2 == 0 || epoch == answered_) return false;
   answered_ = epoch;
   return true;

@@ -5,8 +5,9 @@
 #include <optional>
 #include <span>
 
-#include "ring/blocks.h"
+#include "ring/block_allocator.h"
 #include "ring/layout.h"
+#include "ring/lease_table.h"
 
 namespace sidecall {
 
@@ -61,8 +62,8 @@ class Consumer {
   [[nodiscard]] std::optional<TakenBlock> TakeBlock(std::span<std::uint8_t> slab) noexcept;
   [[nodiscard]] bool is_block_next() const noexcept { return block_record_bytes_ != 0; }
 
-  // Looks up to `looks` times for something beyond what was consumed. A hint: Drain() looks for
-  // itself.
+  // Looks up to `looks` times for something beyond what
+  // was consumed. A hint: Drain() looks for itself.
   void Linger(std::uint32_t looks) const noexcept;
 
   // Nothing published from now on will be read: the peer is gone, and what it goes on writing is

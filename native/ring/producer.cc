@@ -3,7 +3,7 @@
 
 #include <cassert>
 
-#include "ring/words.h"
+#include "ring/shared_words.h"
 
 namespace sidecall {
 Producer::Claimed Producer::Claim(std::uint64_t payload_bytes) noexcept {
@@ -35,23 +35,28 @@ void Producer::Commit(std::uint64_t payload_bytes, RecordKind kind) noexcept {
 bool Producer::Publish() noexcept {
   if (published_ == written_) return false;
   published_ = written_;
-  // The records become visible with it. Pairs with: consumer.cc Peek(), and, before the load of the
-  // epoch, ring.cc PrepareToSleep(): one of the two sides sees the other.
-  StoreWord(mine_.producer_cursor, published_);
-  const std::uint64_t epoch = LoadWord(peer_.data_sleep_epoch);
+  // PAIR 1: publish/read (consumer.cc Peek()). The records below the cursor are visible with it.
+  // PAIR 3: publish/sleep (ring.cc PrepareToSleep()). The cursor is stored before the epoch is
+  // loaded, in one order with the other side's store and load: seq_cst, since release would let the
+  // load come first, and neither side would see the other.
+  StoreWord(mine_.producer_cursor, published_, std::memory_order_seq_cst);
+  const std::uint64_t epoch = LoadWord(peer_.data_sleep_epoch, std::memory_order_seq_cst);
   if (epoch % 2 == 0 || epoch == answered_) return false;
   answered_ = epoch;
   return true;
 }
 
 bool Producer::IsPeerAsleep() const noexcept {
-  const std::uint64_t epoch = LoadWord(peer_.data_sleep_epoch);
+  // Relaxed: a hint. Publish() looks again, in the order of pair 3, before anything depends on it.
+  const std::uint64_t epoch = LoadWord(peer_.data_sleep_epoch, std::memory_order_relaxed);
   return epoch % 2 == 1 && epoch != answered_;
 }
 
 bool Producer::LookForSpace(std::memory_order order) noexcept {
-  // Reading of what lies below it is over. Pairs with: consumer.cc Release().
-  const std::uint64_t consumed = LoadCursor(peer_.consumer_cursor, order);
+  // PAIR 2: release/reuse (consumer.cc Release()). Reading of the bytes below the cursor is over
+  // before they are written again: acquire.
+  // PAIR 4: release/sleep, where `order` is seq_cst (ring.cc PrepareToSleep()).
+  const std::uint64_t consumed = LoadWord(peer_.consumer_cursor, order);
   // Unsigned: catches a cursor that went back, too.
   if (consumed % kRecordAlign != 0 || consumed - seen_ > published_ - seen_) return false;
   seen_ = consumed;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ring/words.h"
+#include "ring/shared_words.h"
 
 namespace sidecall {
 
@@ -150,13 +150,14 @@ bool Ring::PrepareToSleep() noexcept {
   Publish();  // nothing committed stays invisible while we sleep
   if (owes_doorbell_) RingIf(true);
   if (owes_doorbell_ || is_corrupt_) return false;
-  // Before the cursors are looked at once more. Pairs with: producer.cc Publish().
-  StoreWord(mine_.data_sleep_epoch, ++data_epoch_);
+  // PAIR 3: publish/sleep (producer.cc Publish()). The epoch is stored before the cursor is loaded
+  // once more: one of the two sides sees the other.
+  StoreWord(mine_.data_sleep_epoch, ++data_epoch_, std::memory_order_seq_cst);
   sleeps_announced_ += 1;
   const std::uint64_t wanted = Wanted();
   if (wanted != 0) {
-    // Pairs with: consumer.cc Release().
-    StoreWord(mine_.space_sleep_epoch, ++space_epoch_);
+    // PAIR 4: release/sleep (consumer.cc Release()). As pair 3, for space.
+    StoreWord(mine_.space_sleep_epoch, ++space_epoch_, std::memory_order_seq_cst);
     sleeps_announced_ += 1;
   }
   bool is_needed = consumer_.HasNews();

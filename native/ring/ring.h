@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "ring/blocks.h"
+#include "ring/block_allocator.h"
 #include "ring/consumer.h"
 #include "ring/producer.h"
 
@@ -73,8 +73,8 @@ class Ring {
   }
   void Take(std::uint64_t skip, std::span<std::uint8_t> target) noexcept;
 
-  // Memory of ours for a message, to be filled in place; its offset names it. Nothing: none is
-  // free.
+  // Memory of ours for a message, to be filled in
+  // place; its offset names it. Nothing: none is free.
   struct Block {
     std::byte* data;
     std::uint64_t offset;

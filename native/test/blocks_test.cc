@@ -196,7 +196,7 @@ State Offer(Sides& sides, std::uint64_t offset, std::uint64_t bytes, std::uint64
   return sides.far.TakeBlock(slab).has_value() ? State::kBlock : State::kCorrupt;
 }
 
-TEST_CASE("row 96 references that no correct peer sends") {
+TEST_CASE("references that no correct peer sends") {
   struct Lie {
     const char* what;
     std::uint64_t offset, bytes, id, payload_bytes;
@@ -227,7 +227,7 @@ TEST_CASE("row 96 references that no correct peer sends") {
   CHECK_EQ(Offer(sides, 0, kArea, 1), State::kBlock);  // the same shape, and honest
 }
 
-TEST_CASE("row 96 the same page twice, an id again, or no agreement at all") {
+TEST_CASE("the same page twice, an id again, or no agreement at all") {
   for (const std::uint64_t offset : {std::uint64_t{0}, kBlockAlign, 2 * kBlockAlign}) {
     CAPTURE(offset);
     Sides sides(kSmall, 0, kArea);
@@ -246,7 +246,7 @@ TEST_CASE("row 96 the same page twice, an id again, or no agreement at all") {
   CHECK_EQ(Offer(without, 0, 1, 1), State::kCorrupt);
 }
 
-TEST_CASE("row 96 more leases than there may be") {
+TEST_CASE("more leases than there may be") {
   Sides sides(kSmall, 0, 2 * kLeasesMax * kBlockAlign);
   for (std::uint64_t id = 1; id <= kLeasesMax; ++id) {
     // Near the end of the data area a record begins anew.
@@ -271,7 +271,7 @@ TEST_CASE("row 96 more leases than there may be") {
   CHECK_EQ(Offer(sides, kLeasesMax * kBlockAlign, 1, kLeasesMax + 1), State::kCorrupt);
 }
 
-TEST_CASE("row 96 a peer that never reads cannot make us remember releases without end") {
+TEST_CASE("a peer that never reads cannot make us remember releases without end") {
   Sides sides(kSmall, 0, kArea);
   // Our ring to it is full: it hears of nothing.
   while (Put(sides.far, FrameOf(30'000, 1)) == Written::kWritten) {
@@ -304,7 +304,7 @@ TEST_CASE("row 96 a peer that never reads cannot make us remember releases witho
   CHECK(sides.far.is_corrupt());
 }
 
-TEST_CASE("row 98 releases of what is not lent") {
+TEST_CASE("releases of what is not lent") {
   struct Lie {
     const char* what;
     std::uint64_t bytes;

@@ -4,18 +4,18 @@ include(${CMAKE_CURRENT_LIST_DIR}/mutants.cmake)
 # One store weaker than it has to be: a publication may pass the look at the sleeper. On x86-64; AArch64
 # has the same instructions for both.
 mutate(weak/producer.cc ring/producer.cc
-  "StoreWord(mine_.producer_cursor, published_);"
+  "StoreWord(mine_.producer_cursor, published_, std::memory_order_seq_cst);"
   "StoreWord(mine_.producer_cursor, published_, std::memory_order_release)\;")
 # Not even released: what is published may not be visible.
 mutate(relaxed/producer.cc ring/producer.cc
-  "StoreWord(mine_.producer_cursor, published_);"
+  "StoreWord(mine_.producer_cursor, published_, std::memory_order_seq_cst);"
   "StoreWord(mine_.producer_cursor, published_, std::memory_order_relaxed)\;")
 # A record may be longer than what is there.
 mutate(unchecked/consumer.cc ring/consumer.cc
   "header.zero != 0 || size > until_end || size > available" "header.zero != 0"
   "header.payload_bytes >= 1 && size <= RecordMaxBytes(capacity_)" "header.payload_bytes >= 1")
 
-set(RING_SOURCES ring/blocks.cc ring/consumer.cc ring/producer.cc ring/ring.cc)
+set(RING_SOURCES ring/block_allocator.cc ring/lease_table.cc ring/consumer.cc ring/producer.cc ring/ring.cc)
 
 function(add_check name source)
   add_executable(${name} ${source} ${ARGN})
@@ -29,13 +29,13 @@ endfunction()
 set(MEMORY_SOURCES os/descriptor.cc os/doorbell.cc os/memory_share.cc os/shared_memory.cc os/unix_socket.cc)
 add_check(ring_stress test/programs/ring_stress.cc ${RING_SOURCES} ${MEMORY_SOURCES})
 add_check(ring_stress_weak test/programs/ring_stress.cc ${MEMORY_SOURCES}
-  ring/blocks.cc ring/consumer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/weak/producer.cc)
+  ring/block_allocator.cc ring/lease_table.cc ring/consumer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/weak/producer.cc)
 add_check(ring_race test/programs/ring_race.cc ${RING_SOURCES})
 add_check(ring_race_relaxed test/programs/ring_race.cc
-  ring/blocks.cc ring/consumer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/relaxed/producer.cc)
+  ring/block_allocator.cc ring/lease_table.cc ring/consumer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/relaxed/producer.cc)
 add_check(ring_flip test/programs/ring_flip.cc ${RING_SOURCES})
 add_check(ring_flip_unchecked test/programs/ring_flip.cc
-  ring/blocks.cc ring/producer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/unchecked/consumer.cc)
+  ring/block_allocator.cc ring/lease_table.cc ring/producer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/unchecked/consumer.cc)
 
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND SIDECALL_FUZZ)
   foreach(name ring_fuzz ring_fuzz_unchecked)
@@ -43,7 +43,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND SIDECALL_FUZZ)
       add_check(${name} test/fuzz/ring_fuzz.cc ${RING_SOURCES})
     else()
       add_check(${name} test/fuzz/ring_fuzz.cc
-        ring/blocks.cc ring/producer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/unchecked/consumer.cc)
+        ring/block_allocator.cc ring/lease_table.cc ring/producer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/unchecked/consumer.cc)
     endif()
     target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)

@@ -20,7 +20,7 @@ TEST_CASE("a doorbell is one byte, and a queue full of them counts as rung") {
   for (int count = 0; count < 5000; ++count) REQUIRE(RingDoorbell(pair.value().near.get()));
 }
 
-TEST_CASE("row 30 a peer that is gone counts as rung, and no signal comes") {
+TEST_CASE("a peer that is gone counts as rung, and no signal comes") {
   auto pair = MakeSocketPair();
   REQUIRE(pair.ok());
   pair.value().far.Reset();

@@ -16,7 +16,7 @@ namespace {
 
 using test::DescriptorsUnchanged;
 
-TEST_CASE("U4 a pair shows its creator at both ends") {
+TEST_CASE("a pair shows its creator at both ends") {
   const DescriptorsUnchanged unchanged;
   const auto pair = MakeSocketPair();
   for (const int fd : {pair.value().near.get(), pair.value().far.get()}) {
@@ -34,7 +34,7 @@ TEST_CASE("U4 a pair shows its creator at both ends") {
   }
 }
 
-TEST_CASE("row 3: what is no connected Unix socket has no peer, never a default one") {
+TEST_CASE("what is no connected Unix socket has no peer, never a default one") {
   const DescriptorsUnchanged unchanged;
   const UniqueFd lonely(::socket(AF_UNIX, SOCK_STREAM, 0));
   CHECK_EQ(ReadPeerCredentials(lonely.get()).error().number, ENOTCONN);
@@ -67,7 +67,7 @@ int FailingHasEnded(int) {
 constexpr int kPeerGroups = 59;
 constexpr int kPeerPidfd = 77;
 
-TEST_CASE("row 3: each errno at each look-up is an error") {
+TEST_CASE("each errno at each look-up is an error") {
   const DescriptorsUnchanged unchanged;
   const auto pair = MakeSocketPair();
   const CredentialCalls calls{FailingGetOption, CredentialCalls::System().has_ended};
@@ -100,7 +100,7 @@ TEST_CASE("an older kernel tells less, and says that it does not know") {
   failing_option = -1;
 }
 
-TEST_CASE("row 3: a short answer is an error") {
+TEST_CASE("a short answer is an error") {
   const auto pair = MakeSocketPair();
   const auto shorten = [](int fd, int level, int option, void* value, socklen_t* size) {
     const int result = ::getsockopt(fd, level, option, value, size);
@@ -111,7 +111,7 @@ TEST_CASE("row 3: a short answer is an error") {
   CHECK_EQ(ReadPeerCredentials(pair.value().near.get(), calls).error().number, ENOTCONN);
 }
 
-TEST_CASE("U4 more groups than fit at first are all told") {
+TEST_CASE("more groups than fit at first are all told") {
   static int rounds;
   rounds = 0;
   const auto many = [](int fd, int level, int option, void* value, socklen_t* size) {
@@ -137,7 +137,7 @@ TEST_CASE("U4 more groups than fit at first are all told") {
   CHECK_EQ(peer.value().groups->back(), 999u);
 }
 
-TEST_CASE("row 4: a process that connected and ended is not alive") {
+TEST_CASE("a process that connected and ended is not alive") {
   const DescriptorsUnchanged unchanged;
   const test::ScratchDirectory scratch;
   const auto listener = BindUnixSocket(scratch.file("s"));

@@ -11,7 +11,7 @@
 namespace sidecall {
 namespace {
 
-TEST_CASE("U3 own ids are the effective ones, by system calls") {
+TEST_CASE("own ids are the effective ones, by system calls") {
   const auto own = ReadOwnCredentials();
   REQUIRE(own.ok());
   CHECK_EQ(own.value().pid, ::getpid());

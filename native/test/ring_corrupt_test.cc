@@ -32,7 +32,7 @@ void CheckPoisoned(Sides& sides) {
   CHECK_FALSE(sides.far.HasRoom());
 }
 
-TEST_CASE("row 41 a producer cursor that lies") {
+TEST_CASE("a producer cursor that lies") {
   const std::uint64_t honest = 112;
   for (const std::uint64_t cursor :
        {honest + 1, honest + 4, honest + 7, honest - 8, std::uint64_t{0}, honest + kSmall + 8,
@@ -46,7 +46,7 @@ TEST_CASE("row 41 a producer cursor that lies") {
   }
 }
 
-TEST_CASE("row 41 a producer cursor that goes back while records are unread") {
+TEST_CASE("a producer cursor that goes back while records are unread") {
   Sides sides(kSmall);
   for (std::uint64_t at = 0; at < 3; ++at) {
     REQUIRE_EQ(Put(sides.near, FrameOf(8, at)), Written::kWritten);
@@ -58,7 +58,7 @@ TEST_CASE("row 41 a producer cursor that goes back while records are unread") {
   CheckPoisoned(sides);
 }
 
-TEST_CASE("row 41 a consumer cursor that lies") {
+TEST_CASE("a consumer cursor that lies") {
   for (const std::uint64_t cursor :
        {std::uint64_t{1}, std::uint64_t{4}, std::uint64_t{kSmall}, ~std::uint64_t{7}}) {
     CAPTURE(cursor);
@@ -72,7 +72,7 @@ TEST_CASE("row 41 a consumer cursor that lies") {
   }
 }
 
-TEST_CASE("row 41 a consumer cursor beyond what was published, or going back") {
+TEST_CASE("a consumer cursor beyond what was published, or going back") {
   Sides sides(kSmall);
   REQUIRE_EQ(Put(sides.far, FrameOf(100, 1)), Written::kWritten);
   REQUIRE_EQ(Put(sides.far, FrameOf(30'000, 1)), Written::kWritten);
@@ -100,7 +100,7 @@ TEST_CASE("a lie told to a sleeper wakes it") {
   CHECK_EQ(DrainOnce(sides.far).state, State::kCorrupt);
 }
 
-TEST_CASE("row 42 records that no correct peer writes") {
+TEST_CASE("records that no correct peer writes") {
   const std::uint64_t at = 112;  // behind the honest record
   const auto rest = static_cast<std::uint32_t>(kSmall - at);
   const auto half = static_cast<std::uint32_t>(kSmall / 2);
@@ -139,7 +139,7 @@ TEST_CASE("row 42 records that no correct peer writes") {
   }
 }
 
-TEST_CASE("row 42 a record past the cursor") {
+TEST_CASE("a record past the cursor") {
   Sides sides(kSmall);
   Prepare(sides);
   sides.near_box.SetHeader(112, Header(100, 2));
@@ -147,7 +147,7 @@ TEST_CASE("row 42 a record past the cursor") {
   CHECK_EQ(DrainOnce(sides.far).state, State::kCorrupt);
 }
 
-TEST_CASE("row 42 padding that is right but for the cursor") {
+TEST_CASE("padding that is right but for the cursor") {
   Sides sides(kSmall);
   Prepare(sides);
   sides.near_box.SetHeader(112, Header(kSmall - 112 - 8, 1));
@@ -155,7 +155,7 @@ TEST_CASE("row 42 padding that is right but for the cursor") {
   CHECK_EQ(DrainOnce(sides.far).state, State::kCorrupt);
 }
 
-TEST_CASE("row 43 the size of a large record is that of its first look") {
+TEST_CASE("the size of a large record is that of its first look") {
   Sides sides(1 << 20);
   REQUIRE_EQ(Put(sides.near, FrameOf(20'000, 1)), Written::kWritten);
   sides.near.Publish();
@@ -168,7 +168,7 @@ TEST_CASE("row 43 the size of a large record is that of its first look") {
   CHECK_EQ(sides.far.consumer().consumed(), 20'008);
 }
 
-TEST_CASE("row 44 bytes that change after they were copied out change nothing") {
+TEST_CASE("bytes that change after they were copied out change nothing") {
   Sides sides(kSmall);
   REQUIRE_EQ(Put(sides.near, FrameOf(1000, 1)), Written::kWritten);
   sides.near.Publish();
@@ -179,7 +179,7 @@ TEST_CASE("row 44 bytes that change after they were copied out change nothing") 
   CHECK(std::equal(slab.begin() + 4, slab.begin() + 1004, FrameOf(1000, 1).begin()));
 }
 
-TEST_CASE("row 46 endless records end with the budget") {
+TEST_CASE("endless records end with the budget") {
   Sides sides(kSmall);
   for (std::uint64_t at = 0; at < kSmall; at += 16) sides.near_box.SetHeader(at, Header(8, 2));
   std::vector<std::uint8_t> slab(64 * 1024);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ring/ring.h"
-#include "ring/words.h"
+#include "ring/shared_words.h"
 
 namespace sidecall::test {
 
@@ -34,8 +34,12 @@ class PlainOutbox {
   [[nodiscard]] std::uint64_t block_area() const { return block_area_; }
 
   // What a liar does.
-  void SetProducer(std::uint64_t cursor) { StoreWord(control_->producer_cursor, cursor); }
-  void SetConsumer(std::uint64_t cursor) { StoreWord(control_->consumer_cursor, cursor); }
+  void SetProducer(std::uint64_t cursor) {
+    StoreWord(control_->producer_cursor, cursor, std::memory_order_seq_cst);
+  }
+  void SetConsumer(std::uint64_t cursor) {
+    StoreWord(control_->consumer_cursor, cursor, std::memory_order_seq_cst);
+  }
   void SetHeader(std::uint64_t offset, std::uint64_t word) { StoreHeader(data_ + offset, word); }
 
  private:

@@ -168,7 +168,7 @@ TEST_CASE("one record's worth unpublished becomes visible by itself") {
   CHECK_EQ(DrainAll(sides.far).size(), 2);
 }
 
-TEST_CASE("D9 of a long message two records at most are unread, and a small frame still goes") {
+TEST_CASE("of a long message two records at most are unread, and a small frame still goes") {
   Sides sides(1 << 20);
   const Frame piece = FrameOf(kRecordMaxBytes - kRecordHeader, 1);
   REQUIRE_EQ(Put(sides.near, piece, true), Written::kWritten);
@@ -282,7 +282,7 @@ TEST_CASE("space that came between the refusal and the sleep is seen") {
   CHECK(sides.near.HasRoom());
 }
 
-TEST_CASE("row 48 a doorbell beyond the announced sleeps is a violation") {
+TEST_CASE("a doorbell beyond the announced sleeps is a violation") {
   Sides sides(kSmall);
   CHECK_FALSE(sides.near.OnDoorbell(1));
   Sides others(kSmall);
@@ -298,8 +298,7 @@ TEST_CASE("row 48 a doorbell beyond the announced sleeps is a violation") {
   CHECK_FALSE(waiting.near.OnDoorbell(1));
 }
 
-TEST_CASE(
-    "row 95 a doorbell that the kernel had no memory for is owed, and keeps its owner awake") {
+TEST_CASE("a doorbell that the kernel had no memory for is owed, and keeps its owner awake") {
   Sides sides(kSmall);
   REQUIRE(sides.far.PrepareToSleep());
   sides.near_bell.is_broken = true;
@@ -314,10 +313,10 @@ TEST_CASE(
   CHECK_EQ(sides.near_bell.rung, 1);
 }
 
-TEST_CASE("row 92 flipped epochs cost one doorbell per publication at most") {
+TEST_CASE("flipped epochs cost one doorbell per publication at most") {
   Sides sides(kSmall);
   for (std::uint64_t epoch = 1; epoch < 41; epoch += 2) {
-    StoreWord(sides.far_box.control().data_sleep_epoch, epoch);
+    StoreWord(sides.far_box.control().data_sleep_epoch, epoch, std::memory_order_seq_cst);
     REQUIRE_EQ(Put(sides.near, FrameOf(10, 1)), Written::kWritten);
     sides.near.Publish();
     sides.near.Publish();
@@ -325,7 +324,7 @@ TEST_CASE("row 92 flipped epochs cost one doorbell per publication at most") {
   CHECK_EQ(sides.near_bell.attempts, 20);
 }
 
-TEST_CASE("row 51 of a peer that is gone what it had published is read, and nothing later") {
+TEST_CASE("of a peer that is gone what it had published is read, and nothing later") {
   Sides sides(kSmall);
   REQUIRE_EQ(Put(sides.near, FrameOf(10, 1)), Written::kWritten);
   sides.near.Publish();

@@ -90,7 +90,7 @@ int NoModernCreate(bool is_modern) {
 }
 void* FailMap(int, std::uint64_t, bool) { return errno = failing_errno, MAP_FAILED; }
 
-TEST_CASE("row 53 every call that fails is an error, and leaves nothing") {
+TEST_CASE("every call that fails is an error, and leaves nothing") {
   const DescriptorsUnchanged unchanged;
   const std::uint64_t before = MemoryShare::ReservedBytes();
   const MemoryCalls system = MemoryCalls::System();
@@ -120,7 +120,7 @@ TEST_CASE("row 53 every call that fails is an error, and leaves nothing") {
   CHECK_EQ(MemoryShare::ReservedBytes(), before);
 }
 
-TEST_CASE("row 55 no address space to map a peer's outbox is a want of ours, not its fault") {
+TEST_CASE("no address space to map a peer's outbox is a want of ours, not its fault") {
   const Outbox outbox = Make();
   MemoryCalls calls = MemoryCalls::System();
   calls.map = FailMap;
@@ -192,7 +192,7 @@ TEST_CASE("a peer that holds the lock of its memory does not make the check wait
   CHECK(Accept(fd, ShapeOf(), calls).ok());
 }
 
-TEST_CASE("row 37 D1 no attack of the seals' owner changes the memory under its reader") {
+TEST_CASE("no attack of the seals' owner changes the memory under its reader") {
   const Outbox outbox = Make();
   const int fd = outbox.descriptor.get();
   const auto bytes = static_cast<off_t>(ShapeOf().total_bytes());
@@ -229,7 +229,7 @@ TEST_CASE("row 37 D1 no attack of the seals' owner changes the memory under its 
   }
 }
 
-TEST_CASE("row 37 without FUTURE_WRITE a hole appears under the reader: the seal is needed") {
+TEST_CASE("without FUTURE_WRITE a hole appears under the reader: the seal is needed") {
   const std::uint64_t bytes = ShapeOf().total_bytes();
   const UniqueFd fd = Forge(bytes, 0x7);
   auto* const mine = static_cast<std::byte*>(
@@ -243,7 +243,7 @@ TEST_CASE("row 37 without FUTURE_WRITE a hole appears under the reader: the seal
   ::munmap(mine, bytes);
 }
 
-TEST_CASE("row 38 every set of seals but the right one is refused") {
+TEST_CASE("every set of seals but the right one is refused") {
   const DescriptorsUnchanged unchanged;
   const int all[] = {0x1, 0x2, 0x4, 0x8, 0x10};
   int accepted = 0;
@@ -269,7 +269,7 @@ TEST_CASE("row 38 every set of seals but the right one is refused") {
   CHECK_EQ(accepted, 1);
 }
 
-TEST_CASE("row 38 the wrong size, holes, or another shape than the hello's") {
+TEST_CASE("the wrong size, holes, or another shape than the hello's") {
   const std::uint64_t bytes = ShapeOf().total_bytes();
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   CheckViolation(Forge(bytes - page, kAllSeals).get(), ShapeOf());
@@ -306,7 +306,7 @@ TEST_CASE("row 38 the wrong size, holes, or another shape than the hello's") {
   CheckViolation(outbox.descriptor.get(), ShapeOf(2 * kCapacityMin));
 }
 
-TEST_CASE("row 24 row 38 descriptors that are no memory at all are refused unmapped") {
+TEST_CASE("descriptors that are no memory at all are refused unmapped") {
   const ScratchDirectory scratch;
   int ends[2] = {-1, -1};
   REQUIRE_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -326,7 +326,7 @@ TEST_CASE("row 24 row 38 descriptors that are no memory at all are refused unmap
   if (secret.is_open()) CheckViolation(secret.get(), ShapeOf());
 }
 
-TEST_CASE("row 24 huge pages can be sealed, and are refused") {
+TEST_CASE("huge pages can be sealed, and are refused") {
   UniqueFd fd(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
   REQUIRE(fd.is_open());
   REQUIRE_EQ(::ftruncate(fd.get(), 2 * 1024 * 1024), 0);
@@ -336,7 +336,7 @@ TEST_CASE("row 24 huge pages can be sealed, and are refused") {
   CHECK_EQ(std::string(peer.refusal.what), "memory that is not of ordinary pages");
 }
 
-TEST_CASE("row 40 who writes to the other's outbox faults itself") {
+TEST_CASE("who writes to the other's outbox faults itself") {
   const Outbox outbox = Make();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -353,7 +353,7 @@ TEST_CASE("row 40 who writes to the other's outbox faults itself") {
   CHECK_EQ(WTERMSIG(status), SIGSEGV);
 }
 
-TEST_CASE("row 36 a forked child has neither mapping") {
+TEST_CASE("a forked child has neither mapping") {
   const Outbox outbox = Make();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -366,7 +366,7 @@ TEST_CASE("row 36 a forked child has neither mapping") {
   CHECK_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST_CASE("row 54 no memory has to be locked") {
+TEST_CASE("no memory has to be locked") {
   rlimit before = {};
   REQUIRE_EQ(::getrlimit(RLIMIT_MEMLOCK, &before), 0);
   const rlimit none = {0, before.rlim_max};

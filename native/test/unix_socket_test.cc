@@ -53,7 +53,7 @@ TEST_CASE("a pair closes on exec; our end does not block, the other's does") {
   CHECK_EQ(::fcntl(pair.value().far.get(), F_GETFL) & O_NONBLOCK, 0);
 }
 
-TEST_CASE("U10 a path holds 107 bytes on Linux and 103 on macOS, and not one more") {
+TEST_CASE("a path holds 107 bytes on Linux and 103 on macOS, and not one more") {
   const ScratchDirectory scratch;
   const std::string fits =
       scratch.file(std::string(SocketPathMaxBytes() - scratch.path().size() - 1, 'x'));
@@ -65,7 +65,7 @@ TEST_CASE("U10 a path holds 107 bytes on Linux and 103 on macOS, and not one mor
 }
 
 #if defined(__linux__)
-TEST_CASE("row 13: a socket has mode 0600 from birth, whatever the umask") {
+TEST_CASE("a socket has mode 0600 from birth, whatever the umask") {
   const ScratchDirectory scratch;
   for (const mode_t mask : {0000u, 0022u, 0077u}) {
     const mode_t before = ::umask(mask);
@@ -104,7 +104,7 @@ TEST_CASE("connect tells a dead socket, no socket and a full backlog apart") {
   CHECK(is_full);
 }
 
-TEST_CASE("row 29: bytes go and come in any pieces, and wait for nobody") {
+TEST_CASE("bytes go and come in any pieces, and wait for nobody") {
   const auto pair = MakeSocketPair();
   const int near = pair.value().near.get();
   const int far = pair.value().far.get();
@@ -127,7 +127,7 @@ TEST_CASE("a full socket refuses, and says so") {
     REQUIRE_LT(++rounds, 1000);
 }
 
-TEST_CASE("row 30: writing to a closed peer is an error, not a signal") {
+TEST_CASE("writing to a closed peer is an error, not a signal") {
   auto pair = MakeSocketPair();
   pair.value().far.Reset();
   CHECK_EQ(SendBytes(pair.value().near.get(), Bytes(1), -1).error().number, EPIPE);
@@ -135,7 +135,7 @@ TEST_CASE("row 30: writing to a closed peer is an error, not a signal") {
   CHECK_EQ(ReceiveBytes(pair.value().near.get(), target, true).value()->bytes, 0u);
 }
 
-TEST_CASE("row 25: a descriptor arrives once, owned, and closes on exec") {
+TEST_CASE("a descriptor arrives once, owned, and closes on exec") {
   const DescriptorsUnchanged unchanged;
   const auto pair = MakeSocketPair();
   const UniqueFd offered(::open("/", O_RDONLY));
@@ -148,7 +148,7 @@ TEST_CASE("row 25: a descriptor arrives once, owned, and closes on exec") {
   CHECK_FALSE(got.value()->is_truncated);
 }
 
-TEST_CASE("row 22: 0 to 253 descriptors in one or more control messages all end with their owner") {
+TEST_CASE("0 to 253 descriptors in one or more control messages all end with their owner") {
   const DescriptorsUnchanged unchanged;
   const auto pair = MakeSocketPair();
   for (const int count : {0, 1, 2, 3, 10, 253}) {
@@ -165,7 +165,7 @@ TEST_CASE("row 22: 0 to 253 descriptors in one or more control messages all end 
   }
 }
 
-TEST_CASE("row 23: where our limit lets nothing in, the kernel says that it dropped it") {
+TEST_CASE("where our limit lets nothing in, the kernel says that it dropped it") {
   const DescriptorsUnchanged unchanged;
   const auto pair = MakeSocketPair();
   SendDescriptors(pair.value().far.get(), 1, 1);
@@ -193,7 +193,7 @@ TEST_CASE("without room for descriptors none arrives") {
   CHECK(got.value()->is_truncated);
 }
 
-TEST_CASE("row 21: after RefuseDescriptors the sender is refused, where the kernel can") {
+TEST_CASE("after RefuseDescriptors the sender is refused, where the kernel can") {
   const DescriptorsUnchanged unchanged;
   const auto pair = MakeSocketPair();
   const auto refused = RefuseDescriptors(pair.value().near.get());

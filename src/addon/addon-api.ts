@@ -130,7 +130,7 @@ export interface NativeAddon {
   takeAccepted(ring: number): boolean | { isViolation: boolean; what: string };
   dropReceived(descriptor: number, owner: number): void;
   /** Shuts a socket down, and closes it on a thread: what is queued on it may block that. */
-  closeStranger(fd: number, owner: number): void;
+  closeReceived(fd: number, owner: number): void;
   joinRing(ring: number, fd: number, mayLend: boolean, mayBorrow: boolean): void;
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
   keepFreedBlocks(): void;
@@ -143,6 +143,12 @@ export interface NativeAddon {
   isReclaiming(): boolean;
   /** Bytes of our own outboxes in all threads of this process. */
   ringMemoryBytes(): number;
+  /** Results and registers of the functions of a ring, by the names that `shm/ring.ts` has. */
+  readonly ringNumbers: {
+    readonly written: Readonly<Record<string, number>>;
+    readonly left: Readonly<Record<string, number>>;
+    readonly register: Readonly<Record<string, number>>;
+  };
   ringWriteStaged(ring: number, bytes: number, bulk: number): number;
   ringWriteBytes(ring: number, headerBytes: number, payload: Uint8Array, bulk: number): number;
   ringPublish(ring: number): number;

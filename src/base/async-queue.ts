@@ -3,9 +3,9 @@
 // listener.
 
 /** A connection that a listener lets in. */
-export class AsyncQueue<G extends { onTaken?(): void }> {
-  #waiting: G[] = [];
-  readonly #readers: ((next: IteratorResult<G, undefined>) => void)[] = [];
+export class AsyncQueue<T extends { onTaken?(): void }> {
+  #waiting: T[] = [];
+  readonly #readers: ((next: IteratorResult<T, undefined>) => void)[] = [];
   #isEnded = false;
   #hasReader = false;
 
@@ -14,17 +14,17 @@ export class AsyncQueue<G extends { onTaken?(): void }> {
     return this.#hasReader;
   }
 
-  push(guest: G): void {
+  push(item: T): void {
     const reader = this.#readers.shift();
     if (reader !== undefined) {
-      guest.onTaken?.();
-      reader({ done: false, value: guest });
-    } else this.#waiting.push(guest);
+      item.onTaken?.();
+      reader({ done: false, value: item });
+    } else this.#waiting.push(item);
   }
 
-  /** A guest that left before anybody took it. */
-  remove(guest: G): void {
-    this.#waiting = this.#waiting.filter((one) => one !== guest);
+  /** An item that left before anybody took it. */
+  remove(item: T): void {
+    this.#waiting = this.#waiting.filter((one) => one !== item);
   }
 
   clear(): void {
@@ -37,15 +37,15 @@ export class AsyncQueue<G extends { onTaken?(): void }> {
     for (const reader of this.#readers.splice(0)) reader({ done: true, value: undefined });
   }
 
-  reader(): AsyncIterator<G, undefined> {
+  reader(): AsyncIterator<T, undefined> {
     this.#hasReader = true;
     return {
       next: () =>
-        new Promise<IteratorResult<G, undefined>>((resolve) => {
-          const guest = this.#waiting.shift();
-          if (guest !== undefined) {
-            guest.onTaken?.();
-            resolve({ done: false, value: guest });
+        new Promise<IteratorResult<T, undefined>>((resolve) => {
+          const item = this.#waiting.shift();
+          if (item !== undefined) {
+            item.onTaken?.();
+            resolve({ done: false, value: item });
           } else if (this.#isEnded) resolve({ done: true, value: undefined });
           else this.#readers.push(resolve);
         }),

@@ -75,7 +75,7 @@ export async function establishOverDescriptor(
   } catch (error) {
     // Where descriptors were let in, one may be queued whose close blocks: not on this thread.
     if (memory === undefined) native.closeDescriptor(fd);
-    else native.closeStranger(fd, owner);
+    else native.closeReceived(fd, owner);
     throw error;
   } finally {
     memory?.close();

@@ -20,7 +20,7 @@ import {
   removePrivateDirectory,
 } from '../uds/socket-directory.ts';
 import { standardMode } from '../uds/socket-file.ts';
-import type { AcceptorSettings } from './accept.ts';
+import type { AcceptorSettings } from './accepted-connection.ts';
 import { Listener } from './listener.ts';
 import { PlainListener } from './plain-listener.ts';
 

@@ -8,7 +8,8 @@ import type { Handlers, Methods, Service } from '../rpc/contract/method-types.ts
 import type { Health } from '../rpc/serving/health.ts';
 import type { Registry, ServeOptions } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
-import { type AcceptorSettings, PathAcceptor } from './accept.ts';
+import { PathAcceptor } from './accept.ts';
+import type { AcceptorSettings } from './accepted-connection.ts';
 
 /** Checked options of `listen()`. */
 export interface ListenerSettings extends AcceptorSettings {
@@ -22,13 +23,13 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   readonly path: string;
   /** Resolves (never rejects) once {@link Listener.close} is done. */
   readonly closed: Promise<void>;
-  readonly #door: PathAcceptor<Session>;
+  readonly #acceptor: PathAcceptor<Session>;
   readonly #registry: Registry;
 
-  private constructor(door: PathAcceptor<Session>, registry: Registry) {
-    this.path = door.path;
-    this.closed = door.closed;
-    this.#door = door;
+  private constructor(acceptor: PathAcceptor<Session>, registry: Registry) {
+    this.path = acceptor.path;
+    this.closed = acceptor.closed;
+    this.#acceptor = acceptor;
     this.#registry = registry;
   }
 
@@ -36,20 +37,20 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   static async open({ session, registry, ...settings }: ListenerSettings): Promise<Listener> {
     const roleOf = (admit: () => SidecallError | undefined) =>
       ({ side: 'accepting', admit }) as const;
-    const door = await PathAcceptor.open<Session>(settings, {
+    const acceptor = await PathAcceptor.open<Session>(settings, {
       receive: ({ native, fd, peer, admit, signal, wire }) =>
         establishOverDescriptor(native, fd, peer, roleOf(admit), session, signal, wire),
       receiveStream: ({ socket, peer, admit, signal }) =>
         establishOverStream(socket, peer, roleOf(admit), session, signal),
-      guestsSpeakFirst: true,
+      peersSpeakFirst: true,
       onClosing: async () => registry.shutDown(),
     });
-    return new Listener(door, registry);
+    return new Listener(acceptor, registry);
   }
 
   /** Sessions open at this moment. */
   get sessionCount(): number {
-    return this.#door.count;
+    return this.#acceptor.count;
   }
 
   /**
@@ -64,7 +65,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     options?: ServeOptions,
   ): void {
     this.#registry.add(service, handlers, options);
-    this.#door.serve();
+    this.#acceptor.serve();
   }
 
   /** The health of our services, the same for all sessions. `close()` shuts it down first. */
@@ -77,7 +78,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
    * not close it.
    */
   [Symbol.asyncIterator](): AsyncIterator<Session, undefined> {
-    return this.#door.reader();
+    return this.#acceptor.reader();
   }
 
   /**
@@ -85,12 +86,12 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
    * @param options.deadlineMs for calls in flight: default 5,000; 0 to 600,000.
    */
   close(options?: { readonly deadlineMs?: number | undefined }): Promise<void> {
-    return this.#door.close(options);
+    return this.#acceptor.close(options);
   }
 
   /** The listener keeps the process alive (the default). */
   ref(): void {
-    this.#door.ref();
+    this.#acceptor.ref();
   }
 
   /**
@@ -98,7 +99,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
    * too.
    */
   unref(): void {
-    this.#door.unref();
+    this.#acceptor.unref();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

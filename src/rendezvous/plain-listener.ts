@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A listener without a protocol of ours: the same door and the same policy, and then a net.Socket
-// whose first byte belongs to the application. For programs that speak something else, in any
-// language.
+// A listener without a protocol of ours: the same acceptor and the same policy, and then a
+// net.Socket whose first byte belongs to the application. For programs that speak something else,
+// in any language.
 import { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
-import { type AcceptedConnection, type AcceptorSettings, PathAcceptor } from './accept.ts';
+import { PathAcceptor } from './accept.ts';
+import type { AcceptedConnection, AcceptorSettings } from './accepted-connection.ts';
 
 /** @internal How whoever speaks on a connection ends it in order; without it, our half is ended. */
 export const endGently: unique symbol = Symbol('sidecall.endGently');
@@ -25,38 +26,38 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
   readonly path: string;
   /** Resolves (never rejects) once {@link PlainListener.close} is done. */
   readonly closed: Promise<void>;
-  readonly #door: PathAcceptor<PlainGuest>;
+  readonly #acceptor: PathAcceptor<AcceptedPlain>;
 
-  private constructor(door: PathAcceptor<PlainGuest>) {
-    this.path = door.path;
-    this.closed = door.closed;
-    this.#door = door;
+  private constructor(acceptor: PathAcceptor<AcceptedPlain>) {
+    this.path = acceptor.path;
+    this.closed = acceptor.closed;
+    this.#acceptor = acceptor;
   }
 
   /** @internal Use `listen({ protocol: 'plain' })`. */
   static async open(settings: AcceptorSettings): Promise<PlainListener> {
-    const door = await PathAcceptor.open<PlainGuest>(settings, {
+    const acceptor = await PathAcceptor.open<AcceptedPlain>(settings, {
       receive: async ({ native, fd, peer, admit }) => {
         const full = admit();
-        if (full === undefined) return new PlainGuest(socketOver(native, fd), peer);
+        if (full === undefined) return new AcceptedPlain(socketOver(native, fd), peer);
         native.closeDescriptor(fd);
         throw full;
       },
       receiveStream: async ({ socket, peer, admit }) => {
         const full = admit();
-        if (full === undefined) return new PlainGuest(socket, peer);
+        if (full === undefined) return new AcceptedPlain(socket, peer);
         socket.destroy();
         throw full;
       },
-      guestsSpeakFirst: false,
+      peersSpeakFirst: false,
       onClosing: async () => undefined,
     });
-    return new PlainListener(door);
+    return new PlainListener(acceptor);
   }
 
   /** Connections open at this moment. */
   get connectionCount(): number {
-    return this.#door.count;
+    return this.#acceptor.count;
   }
 
   /**
@@ -65,10 +66,10 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
    * close it.
    */
   [Symbol.asyncIterator](): AsyncIterator<PlainConnection, undefined> {
-    const guests = this.#door.reader();
+    const accepted = this.#acceptor.reader();
     return {
       async next() {
-        const { done, value } = await guests.next();
+        const { done, value } = await accepted.next();
         return done === true
           ? { done, value: undefined }
           : { done: false, value: value.connection };
@@ -83,12 +84,12 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
    * @param options.deadlineMs default 5,000; 0 to 600,000.
    */
   close(options?: { readonly deadlineMs?: number | undefined }): Promise<void> {
-    return this.#door.close(options);
+    return this.#acceptor.close(options);
   }
 
   /** The listener keeps the process alive (the default). */
   ref(): void {
-    this.#door.ref();
+    this.#acceptor.ref();
   }
 
   /**
@@ -96,7 +97,7 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
    * too.
    */
   unref(): void {
-    this.#door.unref();
+    this.#acceptor.unref();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -104,7 +105,7 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
   }
 }
 
-class PlainGuest implements AcceptedConnection {
+class AcceptedPlain implements AcceptedConnection {
   readonly peer: Peer;
   readonly connection: PlainConnection;
   readonly closed: Promise<void>;

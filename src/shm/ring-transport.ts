@@ -5,37 +5,26 @@
 import type { Socket } from 'node:net';
 import { nextTick, nowMs, setImmediate } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
-import { Fifo } from '../base/fifo.ts';
-import { tuning } from '../base/tuning.ts';
-import { wireLimits } from '../base/wire-limits.ts';
 import { noteArrived } from '../uds/freed-memory.ts';
 import type { SocketOpener } from '../uds/net-socket.ts';
-import { FrameDecoder } from '../wire/frame-decoder.ts';
-import { FrameType, headerBytes, protocol, readU32 } from '../wire/frame-header.ts';
+import { protocol } from '../wire/frame-header.ts';
 import { activate, deactivate, type Polled } from '../wire/poller.ts';
 import type { FrameReceiver, OwnBlock, Transport } from '../wire/transport.ts';
 import { shareLeftMs, spendTurn } from '../wire/turn-share.ts';
-import { ArrivedRingBlock, LeaseReturns, RingBlock } from './blocks.ts';
-import { PollBudget } from './poll-budget.ts';
-import { blockReferenceBytes, Left, type Ring, Written } from './ring.ts';
+import { LeaseReturns, RingBlock } from './blocks.ts';
+import { corrupt, Left, type Ring, Written } from './ring.ts';
+import { RingReceiver } from './ring-receiver.ts';
+import { RingSleep } from './ring-sleep.ts';
 
 const doorbell = 1;
 // The peer works while we go on: frames become visible a few at a time, not all at the end of the
 // turn.
 const publishEvery = 4;
-// Looks of a ring that is polled alone, before the loop goes on: a turn of it costs as much as some
-// of them.
-const polledLooks = 200;
-// Between two looks at the clock: handlers may take long.
-const batchRecords = 16;
-// Memory for the payload of a large record that has no place of its own. One per thread: it
-// is filled and handed out in one go.
-let scratch: Uint8Array | undefined;
-// Bytes of the thread's slab that are being handed out.
-let dispatching = 0;
-// A frame of this size is a piece of a long message, and the next one takes a while to come.
-const longFrameBytes = 32 * 1024;
-let isExpectingLong = false;
+/**
+ * `open`: frames go both ways, and the poller notes whether the ring is awake. `ending`: the peer
+ * is gone, or is taken for gone; what it published before is delivered. `over`: the end was told.
+ */
+type RingState = 'open' | 'ending' | 'over';
 
 /** The parts of a ring transport. */
 export interface RingParts {
@@ -57,10 +46,10 @@ export class RingTransport implements Transport, Polled {
   isAwake = false;
   readonly #ring: Ring;
   readonly #open: SocketOpener;
-  readonly #budget: PollBudget;
+  readonly #sleep: RingSleep;
   #socket!: Socket;
   #receiver!: FrameReceiver;
-  #decoder!: FrameDecoder;
+  #receiving!: RingReceiver;
   #sentPosition = 0;
   #consumedPosition: number | undefined;
   #seenPosition: number | undefined;
@@ -73,21 +62,8 @@ export class RingTransport implements Transport, Polled {
   #hasReleases = false;
   readonly #lendsInPlace: boolean;
   readonly #returns: LeaseReturns;
-  #hasRecords = false;
-  #hasWritten = false;
-  /** The last frame, in either direction, was a piece of a long message. */
-  #isMidway = false;
-  #isBehind = false;
-  #owesSince: number | undefined;
-  #isEnding = false;
+  #state: RingState = 'open';
   #endError: SidecallError | undefined;
-  #isOver = false;
-  // Frames that were copied out in the middle of a handler.
-  readonly #ahead = new Fifo<Uint8Array>();
-  #aheadBytes = 0;
-  // The amount that was looked through already: a handler may ask many times.
-  #offeredRest = -1;
-  #offeredAhead = -1;
 
   constructor(parts: RingParts) {
     this.#ring = parts.ring;
@@ -96,7 +72,11 @@ export class RingTransport implements Transport, Polled {
     this.#open = parts.open;
     this.#lendsInPlace = parts.lendsInPlace;
     this.#returns = new LeaseReturns(parts.ring, () => this.#onReturn());
-    this.#budget = new PollBudget(parts.pollBudgetUs);
+    this.#sleep = new RingSleep(parts.ring, parts.pollBudgetUs);
+  }
+
+  get #isOver(): boolean {
+    return this.#state === 'over';
   }
 
   get sentPosition(): number {
@@ -109,7 +89,13 @@ export class RingTransport implements Transport, Polled {
 
   start(receiver: FrameReceiver): void {
     this.#receiver = receiver;
-    this.#decoder = new FrameDecoder(receiver, () => this.#isOver);
+    this.#receiving = new RingReceiver({
+      ring: this.#ring,
+      receiver,
+      returns: this.#returns,
+      activity: this.#sleep,
+      lendsInPlace: this.#lendsInPlace,
+    });
     activate(this); // a session starts awake: the peer may have published already, without ringing
     const { socket } = this.#open((bytes) => this.#onDoorbells(bytes));
     this.#socket = socket;
@@ -145,15 +131,15 @@ export class RingTransport implements Transport, Polled {
 
   /**
    * Copies out what has arrived, and gives out only resets; the rest is handed out in its turn,
-   * before anything that is drained later. The slab may be in the middle of being handed out: it is
-   * put back.
+   * before anything that is drained later.
    */
   lookAhead(): boolean {
     if (this.#isOver) return false;
-    this.#offerWaiting();
-    while (!this.#isOver && this.#aheadBytes < tuning.cancelAheadMaxBytes) {
+    const { ahead } = this.#receiving;
+    ahead.offerWaiting();
+    while (!this.#isOver && ahead.hasRoom) {
       this.#wake(); // what is copied out has to be handed out
-      const left = this.#drainAhead();
+      const left = ahead.drain();
       // Corrupt: the next turn finds it again. A long frame stays where it is, and hides what
       // follows.
       if (left === Left.nothing) return true;
@@ -180,7 +166,8 @@ export class RingTransport implements Transport, Polled {
 
   destroy(): void {
     if (this.#isOver) return;
-    this.#isOver = true;
+    this.#state = 'over';
+    (this.#receiving as RingReceiver | undefined)?.stop(); // undefined: never started
     deactivate(this);
     this.#returns.close();
     this.#ring.close();
@@ -200,44 +187,30 @@ export class RingTransport implements Transport, Polled {
     if (this.#isOver) return;
     this.#isServing = true;
     try {
-      noteArrived(this.#receive(maxMs, isAlone && this.#budget.isOn ? polledLooks : 0));
+      noteArrived(this.#receiving.receive(maxMs, this.#sleep.looks(isAlone)));
       if (this.#isRefusing && !this.#isOver) this.#lookForRoom();
     } catch (error) {
       this.#finish(SidecallError.from(error));
     } finally {
       this.#isServing = false;
       if (this.#unpublished > 0 || this.#hasReleases) this.publish();
-      if (this.#isEnding && !this.#isBehind) this.#finish(this.#endError);
+      if (this.#state === 'ending' && !this.#receiving.isBehind) this.#finish(this.#endError);
     }
   }
 
   /** @internal */
   rest(now: number): boolean {
     if (this.#isOver) return true;
-    if (this.#hasWritten) {
-      this.#hasWritten = false;
-      this.#budget.onWritten(now);
-    }
-    if (this.#hasRecords) {
-      this.#hasRecords = false;
-      this.#budget.onRecords(now, true);
+    if (!this.#sleep.isDue(now) || this.#state === 'ending' || this.#receiving.isBehind) {
       return false;
     }
-    if (this.#isEnding || this.#isBehind || !this.#budget.isSpent(now, this.#isMidway))
-      return false;
-    const result = this.#ring.prepareToSleep();
     this.#unpublished = 0;
-    if (result === Written.corrupt) {
-      this.#finish(corrupt());
+    try {
+      return this.#sleep.tryToSleep(now);
+    } catch (error) {
+      this.#finish(SidecallError.from(error));
       return true;
     }
-    if (result === Written.written) {
-      this.#owesSince = undefined;
-      this.#budget.onSleep();
-      return true;
-    }
-    this.#checkOwed(now);
-    return false;
   }
 
   /** @internal */
@@ -254,168 +227,11 @@ export class RingTransport implements Transport, Polled {
     if (this.#unpublished > 0) this.publish();
   }
 
-  /**
-   * Drains the records of one turn, for up to `maxMs` milliseconds: a batch is copied out and
-   * released before it is dispatched. Returns their bytes.
-   */
-  #receive(maxMs: number, firstLooks: number): number {
-    let looks = firstLooks;
-    let bytes = 0;
-    let records = 0;
-    let begun = 0;
-    for (;;) {
-      this.#handOutAhead();
-      if (this.#isOver) return bytes;
-      const left = this.#ring.drain(batchRecords, looks);
-      looks = 0;
-      if (left === Left.corrupt) throw corrupt();
-      this.#isBehind = left !== Left.nothing;
-      const { filledBytes, largeBytes } = this.#ring;
-      records += this.#ring.records;
-      if (filledBytes > 0) {
-        this.#hasRecords = true;
-        this.#isMidway = false;
-        bytes += filledBytes;
-        this.#handOut(filledBytes, largeBytes);
-      }
-      if (largeBytes > 0 && !this.#isOver) {
-        this.#hasRecords = true;
-        records += 1;
-        bytes += largeBytes;
-        this.#isMidway = largeBytes >= longFrameBytes;
-        if (this.#isMidway) this.#expectLong();
-        this.#receiveLarge(filledBytes, largeBytes);
-      }
-      if (left === Left.block && !this.#isOver) {
-        this.#hasRecords = true;
-        records += 1;
-        this.#receiveBlock();
-      }
-      this.#handOutAhead();
-      if (this.#isOver || left === Left.nothing) return bytes;
-      if (bytes >= tuning.drainBytesMax || records >= tuning.drainRecordsMax) return bytes;
-      const now = nowMs();
-      if (begun === 0) begun = now;
-      else if (now - begun >= maxMs) return bytes;
-    }
-  }
-
-  /**
-   * A handler that looks ahead, on this session or another, must not lose what is behind its own
-   * frame.
-   */
-  #handOut(filledBytes: number, largeBytes: number): void {
-    dispatching = filledBytes + (largeBytes > 0 ? wireLimits.frameHeaderMaxBytes : 0);
-    try {
-      this.#decoder.push(this.#ring.slab.subarray(0, filledBytes));
-    } finally {
-      dispatching = 0;
-    }
-  }
-
-  /** One drain in the middle of a handler. One of {@link Left}. */
-  #drainAhead(): number {
-    const { slab } = this.#ring;
-    const saved = dispatching > 0 ? slab.slice(0, dispatching) : undefined;
-    const left = this.#ring.drain(batchRecords);
-    const { filledBytes } = this.#ring;
-    // A copy: whoever is told of a cancel may look ahead himself.
-    const drained = left === Left.corrupt ? undefined : Buffer.from(slab.subarray(0, filledBytes));
-    if (saved !== undefined) slab.set(saved);
-    for (let at = 0; drained !== undefined && at < filledBytes; ) {
-      const end = at + 4 + readU32(drained, at);
-      const frame = drained.subarray(at, end);
-      at = end;
-      if (this.#offer(frame)) continue;
-      this.#ahead.push(frame);
-      this.#aheadBytes += frame.byteLength;
-    }
-    return left;
-  }
-
-  /**
-   * Resets behind the frame that is being handed out. One that was taken is found to be late in its
-   * turn.
-   */
-  #offerWaiting(): void {
-    const rest = this.#decoder.rest;
-    if (rest !== undefined && rest.byteLength !== this.#offeredRest) {
-      this.#offeredRest = rest.byteLength;
-      for (let at = 0; at + 4 < rest.byteLength; ) {
-        const end = at + 4 + readU32(rest, at);
-        this.#offer(rest.subarray(at, end));
-        at = end;
-      }
-    }
-    if (this.#ahead.length !== this.#offeredAhead) {
-      this.#offeredAhead = this.#ahead.length;
-      for (const frame of this.#ahead.items()) this.#offer(frame);
-    }
-  }
-
-  #offer(frame: Uint8Array): boolean {
-    const isWhole = frame.byteLength === 4 + headerBytes(FrameType.reset); // else it breaks the rules in its turn
-    if (frame[4] !== FrameType.reset || !isWhole) return false;
-    return this.#receiver.takeAhead(frame.subarray(4, 4 + headerBytes(FrameType.reset)));
-  }
-
-  #handOutAhead(): void {
-    for (let frame = this.#ahead.shift(); frame !== undefined; frame = this.#ahead.shift()) {
-      this.#aheadBytes -= frame.byteLength;
-      this.#offeredAhead = -1; // another handler looks for another cancel
-      this.#hasRecords = true;
-      if (!this.#isOver) this.#decoder.push(frame);
-    }
-  }
-
-  #expectLong(): void {
-    if (isExpectingLong) return;
-    isExpectingLong = true;
-    this.#ring.expectLongMessages();
-  }
-
-  #receiveLarge(headAt: number, frameBytes: number): void {
-    const { slab } = this.#ring;
-    const size = headerBytes(slab[headAt] as number);
-    if (size === 0) throw protocol('frame of unknown type');
-    const header = slab.subarray(headAt, headAt + size);
-    const bytes = frameBytes - size;
-    const payload = this.#receiver.placeFor(header, bytes) ?? scratchOf(bytes);
-    if (this.#isOver) return;
-    this.#ring.take(size, payload);
-    dispatching = headAt + size;
-    try {
-      this.#receiver.onFrame(header, payload);
-    } finally {
-      dispatching = 0;
-    }
-  }
-
-  /** A frame whose message lies in the peer's block area. */
-  #receiveBlock(): void {
-    const ring = this.#ring;
-    if (ring.takeBlock() !== Written.written) throw corrupt();
-    const { slab, filledBytes, leaseId: id, leaseBytes: byteLength } = ring;
-    const headerAt = blockReferenceBytes;
-    const size = headerBytes(slab[headerAt] as number);
-    if (size === 0 || headerAt + size > filledBytes) throw protocol('frame of unknown type');
-    const mayLend = this.#lendsInPlace;
-    const block = new ArrivedRingBlock(ring, this.#returns, { id, byteLength, mayLend });
-    const header = slab.subarray(headerAt, headerAt + size);
-    dispatching = filledBytes;
-    try {
-      this.#receiver.onFrame(header, slab.subarray(headerAt + size, filledBytes), block);
-    } finally {
-      dispatching = 0;
-      block.drop();
-    }
-  }
-
   #onWritten(written: number, isBulk: boolean): boolean {
     if (written !== Written.written) return this.#refuse(written);
     this.#sentPosition = this.#ring.writtenPosition;
-    this.#hasWritten = true;
-    this.#isMidway = isBulk;
+    this.#sleep.hasWritten = true;
+    this.#sleep.isMidway = isBulk;
     this.#unpublished += 1;
     if (this.#unpublished >= publishEvery) this.publish();
     else this.#queuePublish();
@@ -473,11 +289,8 @@ export class RingTransport implements Transport, Polled {
     const maxMs = shareLeftMs();
     if (maxMs > 0) this.serve(maxMs);
     if (!this.#isOver) activate(this);
-    if (!this.#hasRecords || this.#isOver) return;
-    this.#hasRecords = false;
     const now = nowMs();
-    spendTurn(now - begun);
-    this.#budget.onRecords(now, false);
+    if (!this.#isOver && this.#sleep.onDoorbell(now)) spendTurn(now - begun);
   }
 
   #onPeerGone(): void {
@@ -490,23 +303,12 @@ export class RingTransport implements Transport, Polled {
    * then it is over.
    */
   #beginEnd(error: SidecallError | undefined): void {
-    if (this.#isOver || this.#isEnding) return;
-    this.#isEnding = true;
+    if (this.#state !== 'open') return;
+    this.#state = 'ending';
     this.#endError = error;
     if (!this.#ring.freeze()) return this.#finish(corrupt());
     this.#seenPosition = this.#ring.seenPosition; // at once: the register is every ring's
     activate(this);
-  }
-
-  #checkOwed(now: number): void {
-    if (!this.#ring.owesDoorbell) {
-      this.#owesSince = undefined;
-      return;
-    }
-    this.#owesSince ??= now;
-    if (now - this.#owesSince < tuning.doorbellOwedMaxMs) return;
-    const text = `the kernel had no memory for a doorbell for ${tuning.doorbellOwedMaxMs} ms`;
-    this.#finish(new SidecallError('ERR_SIDECALL_SYSTEM', text, { delivered: 'unknown' }));
   }
 
   #finish(error: SidecallError | undefined): void {
@@ -518,17 +320,4 @@ export class RingTransport implements Transport, Polled {
 
 function publishLater(transport: RingTransport): void {
   transport.publishQueued();
-}
-
-function corrupt(): SidecallError {
-  return new SidecallError('ERR_SIDECALL_RING_CORRUPT');
-}
-
-function scratchOf(bytes: number): Uint8Array {
-  if (scratch === undefined || scratch.byteLength < bytes) {
-    scratch = new Uint8Array(
-      Math.max(bytes, wireLimits.fragmentBytes + wireLimits.frameHeaderMaxBytes),
-    );
-  }
-  return scratch.subarray(0, bytes);
 }

@@ -3,6 +3,7 @@
 // sides know, so that a call allocates nothing.
 
 import type { NativeAddon } from '../addon/addon-api.ts';
+import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/quiet.ts';
 
 /** The result of a call. `refused`: a mistake of ours, such as a call after the ring was closed. */
@@ -11,8 +12,13 @@ export const Written = { written: 1, full: 0, corrupt: -1, refused: -2 } as cons
 /** The reason why a drain stopped. */
 export const Left = { nothing: 0, more: 1, large: 2, block: 3, corrupt: -1 } as const;
 
-/** Indices into the registers; native/binding/ring_table.h has the same. */
-const Register = {
+/** The error for a ring whose state no correct peer leaves. */
+export function corrupt(): SidecallError {
+  return new SidecallError('ERR_SIDECALL_RING_CORRUPT');
+}
+
+/** Indices into the registers. */
+export const Register = {
   filled: 0,
   largeBytes: 1,
   records: 2,

@@ -27,6 +27,13 @@ const batchFrames = 16;
 // Memory that frames are gathered in, shared by the sessions of the thread while they are idle.
 const spareSlabs: Buffer[] = [];
 
+/**
+ * `open`: frames go both ways. `closing`: we end the session, and what has not been handed out is
+ * dropped with its end. `ending`: the peer's direction is over; what it sent before is handed out.
+ * `over`: the end was told.
+ */
+type SocketState = 'open' | 'closing' | 'ending' | 'over';
+
 export class SocketTransport implements Transport, Polled {
   readonly lane = 'socket';
   readonly frameMaxBytes = frameMaxBytes;
@@ -44,14 +51,13 @@ export class SocketTransport implements Transport, Polled {
   #early = earlyFrames;
   #inFlight = 0;
   #isRefusing = false;
-  #isOver = false;
+  #state: SocketState = 'open';
   isAwake = false;
   /** Read, and not handed out: nothing more is read meanwhile. */
   #backlog: Uint8Array[] = [];
-  #isEnding = false;
+  /** The peer has ended its direction: a frame that is not whole was cut off. */
   #isEndSaid = false;
   #endError: SidecallError | undefined;
-  #isClosing = false;
   /** Of this turn. */
   #turnBegan = 0;
   #turnMaxMs = 0;
@@ -61,6 +67,10 @@ export class SocketTransport implements Transport, Polled {
   constructor(open: SocketOpener, owner: number) {
     this.#open = open;
     this.owner = owner;
+  }
+
+  get #isOver(): boolean {
+    return this.#state === 'over';
   }
 
   start(receiver: FrameReceiver): void {
@@ -112,7 +122,7 @@ export class SocketTransport implements Transport, Polled {
   async close(): Promise<void> {
     const socket = this.#socket;
     if (socket === undefined || this.#isOver) return;
-    this.#isClosing = true;
+    this.#state = 'closing';
     // Its end has come already, and what came before it waited to be handed out.
     if (socket.closed) return this.#finish(undefined);
     this.#flush();
@@ -124,7 +134,7 @@ export class SocketTransport implements Transport, Polled {
   }
 
   destroy(): void {
-    this.#isOver = true;
+    this.#state = 'over';
     this.#backlog = [];
     deactivate(this);
     this.#socket?.destroy();
@@ -162,7 +172,7 @@ export class SocketTransport implements Transport, Polled {
   /** @internal Reading goes on once nothing waits. */
   rest(): boolean {
     if (this.#backlog.length > 0 && !this.#isOver) return false;
-    if (this.#isEnding) this.#end(false);
+    if (this.#state === 'ending') this.#end(false);
     else if (!this.#isOver) this.#socket?.resume();
     return true;
   }
@@ -255,9 +265,12 @@ export class SocketTransport implements Transport, Polled {
    * in the usual turns.
    */
   #end(isSaid: boolean): void {
-    this.#isEnding = true;
+    if (this.#isOver) return;
     this.#isEndSaid ||= isSaid;
-    if (this.#backlog.length > 0 && !this.#isClosing) return;
+    if (this.#state !== 'closing') {
+      this.#state = 'ending';
+      if (this.#backlog.length > 0) return;
+    }
     const isCutOff = this.#isEndSaid && this.#decoder.isMidFrame;
     this.#finish(this.#endError ?? (isCutOff ? cutOff() : undefined));
   }

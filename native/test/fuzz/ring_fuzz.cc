@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer over the reader's validation and the writer's: the input is what a peer writes into
-// its outbox, and when, between operations of ours. No report, no loop beyond a budget, no bound
-// exceeded.
+// libFuzzer over the reader's validation and the writer's: the input
+// is what a peer writes into its outbox, and when, between operations
+// of ours. No report, no loop beyond a budget, no bound exceeded.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -59,7 +59,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   while (!script.is_over()) {
     const std::uint64_t consumed = ring.consumer().consumed();
     switch (script.Byte() % 15) {
-      case 0: liar.SetHeader(script.Number(2) % capacity & ~std::uint64_t{7}, script.Number(8)); break;
+      case 0:
+        liar.SetHeader(script.Number(2) % capacity & ~std::uint64_t{7}, script.Number(8));
+        break;
       case 1: {  // a record that may be right, where the reader will look
         const std::uint64_t at = cursor % capacity & ~std::uint64_t{7};
         const std::uint64_t payload = script.Number(2) % capacity;
@@ -78,8 +80,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
       case 3: liar.SetProducer(cursor = script.Number(8)); break;
       case 4: liar.SetConsumer(script.Number(3)); break;
       case 5: liar.SetConsumer(ring.producer().written()); break;
-      case 6: StoreWord(liar.control().data_sleep_epoch, script.Number(1)); break;
-      case 7: StoreWord(liar.control().space_sleep_epoch, script.Number(1)); break;
+      case 6:
+        StoreWord(liar.control().data_sleep_epoch, script.Number(1), std::memory_order_seq_cst);
+        break;
+      case 7:
+        StoreWord(liar.control().space_sleep_epoch, script.Number(1), std::memory_order_seq_cst);
+        break;
       case 8: {
         const std::uint32_t records_max = 1u + script.Byte();
         const Consumer::Drained drained = ring.Drain(slab, records_max);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ring/ring.h"
-#include "ring/words.h"
+#include "ring/shared_words.h"
 
 namespace sidecall::test {
 
@@ -59,8 +59,8 @@ class Player {
   Player(Ring& ring, std::atomic<std::uint32_t>& heard, std::uint64_t seed)
       : ring_(ring), heard_(heard), random_(seed) {}
 
-  // `has_ball`: this side begins. Ends when both have slept `sleeps_max` times, or something is
-  // wrong.
+  // `has_ball`: this side begins. Ends when both have
+  // slept `sleeps_max` times, or something is wrong.
   GameResult Play(bool has_ball, std::uint64_t sleeps_max, std::atomic<int>& players_done) {
     bool is_counted = false;
     while (!result_.is_wedged && !result_.is_wrong) {

@@ -21,8 +21,8 @@ class Flipper {
  public:
   explicit Flipper(PlainOutbox& box) : box_(box) {}
 
-  // Mostly a little wrong, where the reader looks next: what is far off is refused at once and
-  // teaches nothing.
+  // Mostly a little wrong, where the reader looks next:
+  // what is far off is refused at once and teaches nothing.
   void Flip() {
     const std::uint64_t drawn = random_.Next();
     const std::uint64_t near = (cursor_ + (drawn >> 8) % 4096) & ~std::uint64_t{7};
@@ -30,7 +30,7 @@ class Flipper {
       case 0: box_.SetProducer(drawn); break;
       case 1: box_.SetConsumer((drawn >> 20) & ~std::uint64_t{7}); break;
       case 2: box_.SetHeader(near % kCapacity, drawn); break;
-      case 3: StoreWord(box_.control().data_sleep_epoch, drawn); break;
+      case 3: StoreWord(box_.control().data_sleep_epoch, drawn, std::memory_order_seq_cst); break;
       case 4: box_.SetProducer(near); break;
       default: {
         const std::uint64_t sizes[] = {1, 40, 100, 4000, 9000, kCapacity / 2 - 8, kCapacity};

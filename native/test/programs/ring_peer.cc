@@ -23,7 +23,7 @@
 #include "os/shared_memory.h"
 #include "os/unix_socket.h"
 #include "ring/ring.h"
-#include "ring/words.h"
+#include "ring/shared_words.h"
 
 namespace {
 
@@ -171,8 +171,8 @@ Connection Meet(const std::string& path, const std::string& act) {
   } else if (act == "hello-late-descriptor") {
     const Bytes answer = AnswerOf(0);
     SendAll(fd, Bytes(answer.begin(), answer.begin() + 4), {});
-    // Until it was read: the kernel may hand out both parts as one, and nobody can tell where it
-    // rode.
+    // Until it was read: the kernel may hand out both
+    // parts as one, and nobody can tell where it rode.
     for (int unread = 1; unread > 0;) {
       if (::ioctl(fd, SIOCOUTQ, &unread) != 0) Fail("ioctl");
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -262,17 +262,19 @@ bool HasEnded(int fd) {
 void Lie(Connection& connection, const std::string& act) {
   Control& control = connection.mine.control();
   const std::uint64_t capacity = connection.my_shape.capacity_bytes;
-  if (act == "cursor-unaligned") StoreWord(control.producer_cursor, 13);
-  if (act == "cursor-ahead") StoreWord(control.producer_cursor, capacity + 8);
-  if (act == "cursor-huge") StoreWord(control.producer_cursor, ~std::uint64_t{7});
-  if (act == "record-nothing") StoreWord(control.producer_cursor, 64);
+  if (act == "cursor-unaligned") StoreWord(control.producer_cursor, 13, std::memory_order_seq_cst);
+  if (act == "cursor-ahead")
+    StoreWord(control.producer_cursor, capacity + 8, std::memory_order_seq_cst);
+  if (act == "cursor-huge")
+    StoreWord(control.producer_cursor, ~std::uint64_t{7}, std::memory_order_seq_cst);
+  if (act == "record-nothing") StoreWord(control.producer_cursor, 64, std::memory_order_seq_cst);
   if (act == "record-kind" || act == "record-length" || act == "record-zero") {
     const std::uint64_t header = act == "record-kind" ? RecordHeader::Join(16, RecordKind{9})
                                  : act == "record-length"
                                      ? RecordHeader::Join(0xffff'fff0, RecordKind::kFrame)
                                      : RecordHeader::Join(0, RecordKind::kFrame);
     StoreHeader(connection.mine.data(), header);
-    StoreWord(control.producer_cursor, capacity);
+    StoreWord(control.producer_cursor, capacity, std::memory_order_seq_cst);
   }
   if (act.starts_with("block-")) {
     // References behind each other: offset, bytes, id.
@@ -306,13 +308,15 @@ void Lie(Connection& connection, const std::string& act) {
       word(RecordHeader::Join(8, RecordKind::kBlockRelease));
       word(1);
     }
-    StoreWord(control.producer_cursor, at);
+    StoreWord(control.producer_cursor, at, std::memory_order_seq_cst);
   }
-  if (act == "consumer-ahead") StoreWord(control.consumer_cursor, 1 << 20);
+  if (act == "consumer-ahead")
+    StoreWord(control.consumer_cursor, 1 << 20, std::memory_order_seq_cst);
   for (int look = 0; look < 1000 && !HasEnded(connection.socket.get()); ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     // Rung for once, if it sleeps: an honest doorbell for a lie.
-    if (look == 5 && LoadWord(connection.peer.control().data_sleep_epoch) % 2 == 1) {
+    if (look == 5 &&
+        LoadWord(connection.peer.control().data_sleep_epoch, std::memory_order_seq_cst) % 2 == 1) {
       (void)RingDoorbell(connection.socket.get());
     }
   }
@@ -380,8 +384,8 @@ int main(int argc, char** argv) {
   } else if (act == "flip-epochs") {
     for (const auto end = until(1000); Clock::now() < end;) {
       static std::uint64_t epoch = 1;
-      StoreWord(connection.mine.control().data_sleep_epoch, epoch);
-      StoreWord(connection.mine.control().space_sleep_epoch, epoch++);
+      StoreWord(connection.mine.control().data_sleep_epoch, epoch, std::memory_order_seq_cst);
+      StoreWord(connection.mine.control().space_sleep_epoch, epoch++, std::memory_order_seq_cst);
     }
     std::puts("{\"stopped\":true}");
     return 0;

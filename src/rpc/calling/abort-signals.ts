@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 // The calls that end when a signal is aborted.
 import { onAbort } from '../../base/abort-listeners.ts';
-import type { OutgoingCall } from './outgoing-call.ts';
 
-interface Watched {
-  readonly calls: Set<OutgoingCall>;
+/** A call that a signal can end. */
+export interface Abortable {
+  onAborted(reason: unknown): void;
+}
+
+interface Watched<Call> {
+  readonly calls: Set<Call>;
   readonly forget: () => void;
 }
 
-export class AbortWatch {
-  readonly #watched = new Map<AbortSignal, Watched>();
-  readonly #onAborted: (call: OutgoingCall, reason: unknown) => void;
+/** One listener for each signal, however many calls were given it. */
+export class AbortWatch<Call extends Abortable> {
+  readonly #watched = new Map<AbortSignal, Watched<Call>>();
 
-  constructor(onAborted: (call: OutgoingCall, reason: unknown) => void) {
-    this.#onAborted = onAborted;
-  }
-
-  add(signal: AbortSignal, call: OutgoingCall): void {
+  add(signal: AbortSignal, call: Call): void {
     const watched = this.#watched.get(signal);
     if (watched !== undefined) {
       watched.calls.add(call);
@@ -24,12 +24,12 @@ export class AbortWatch {
     }
     const calls = new Set([call]);
     const forget = onAbort(signal, () => {
-      for (const each of [...calls]) this.#onAborted(each, signal.reason);
+      for (const each of [...calls]) each.onAborted(signal.reason);
     });
     this.#watched.set(signal, { calls, forget });
   }
 
-  remove(signal: AbortSignal, call: OutgoingCall): void {
+  remove(signal: AbortSignal, call: Call): void {
     const watched = this.#watched.get(signal);
     if (watched === undefined) return;
     watched.calls.delete(call);

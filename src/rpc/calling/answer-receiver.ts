@@ -4,7 +4,6 @@
 import { setImmediate } from '../../base/clock.ts';
 import { statuses } from '../../base/error-codes.ts';
 import { fromPeer, RpcError, SidecallError } from '../../base/errors.ts';
-import { emitEvent } from '../../base/events.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { endText } from '../../wire/end-text.ts';
 import {
@@ -22,33 +21,22 @@ import { json } from '../contract/json.ts';
 import { Window } from '../sending/credit.ts';
 import { type SessionShared, takeMessage, takeStreamed } from '../sending/session-shared.ts';
 import { checkBlock, MessageAssembly } from '../streams/message-assembly.ts';
+import type { OpenedStreams } from '../streams/stream-table.ts';
+import type { OpenCalls } from './open-calls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
-
-/** The calls that are open. */
-export interface OpenCalls {
-  /**
-   * undefined for a late frame. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for one that can be
-   * none.
-   */
-  find(slot: number, generation: number): OutgoingCall | undefined;
-  remove(call: OutgoingCall, how: { endedByPeer: boolean }): void;
-  giveUp(call: OutgoingCall, reason: unknown, wireReason: number): void;
-  /** A frame of a call that was given up and keeps its slot. */
-  onLate(call: OutgoingCall, header: Header, payloadBytes: number): void;
-}
 
 export class AnswerReceiver {
   readonly #shared: SessionShared;
-  readonly #calls: OpenCalls;
+  readonly #streams: OpenedStreams<OutgoingCall>;
 
-  constructor(shared: SessionShared, calls: OpenCalls) {
+  constructor({ shared, streams }: OpenCalls<OutgoingCall>) {
     this.#shared = shared;
-    this.#calls = calls;
+    this.#streams = streams;
   }
 
   /** Place for a piece of an answer; for its first one, where all is as it should be, too. */
   placeFor(header: Header, bytes: number): Uint8Array | undefined {
-    const call = this.#calls.find(header.slot, header.generation);
+    const call = this.#streams.find(header.slot, header.generation);
     if (call === undefined || !call.isOpen) return undefined;
     const isFirst = header.type === FrameType.message;
     const { messageBytes } = header;
@@ -66,10 +54,10 @@ export class AnswerReceiver {
 
   /** A frame of a stream that we opened. */
   onFrame(header: Header, payload: Uint8Array, block: ArrivedBlock | undefined): void {
-    const call = this.#calls.find(header.slot, header.generation);
+    const call = this.#streams.find(header.slot, header.generation);
     if (header.type === FrameType.message) return this.#onMessage(call, header, payload, block);
     if (call === undefined) return; // over, and the peer did not know
-    if (!call.isOpen) return this.#calls.onLate(call, header, payload.byteLength);
+    if (!call.isOpen) return call.onLate(header, payload.byteLength);
     switch (header.type) {
       case FrameType.fragment:
         if (call.reader !== undefined) return call.reader.add(payload);
@@ -90,13 +78,6 @@ export class AnswerReceiver {
     }
   }
 
-  /** A notification failed, whose promise resolved long ago. */
-  reportFailed(call: OutgoingCall, error: SidecallError): void {
-    const { peer, onEvent } = this.#shared;
-    const { method } = call.request;
-    emitEvent(onEvent, { type: 'notification-failed', error, peer, method });
-  }
-
   #onMessage(
     call: OutgoingCall | undefined,
     header: Header,
@@ -114,7 +95,7 @@ export class AnswerReceiver {
     if (call === undefined) return this.#shared.giveBack(window, charge);
     if (!call.isOpen) {
       this.#shared.giveBack(window, charge);
-      return this.#calls.onLate(call, header, block?.byteLength ?? payload.byteLength);
+      return call.onLate(header, block?.byteLength ?? payload.byteLength);
     }
     if (isStreamed !== (call.reader !== undefined) || (isStreamed && isLast)) {
       throw protocol('answer that does not fit the kind of call');
@@ -159,15 +140,15 @@ export class AnswerReceiver {
       const codec = call.request.response as Codec<unknown>;
       call.answer = assembly === undefined ? decodeWith(codec, payload, false) : assembly.decode();
     } catch (error) {
-      if (!endsHere) return this.#calls.giveUp(call, error, ResetReason.cancelled);
-      this.#calls.remove(call, { endedByPeer: true });
+      if (!endsHere) return call.giveUp(error, ResetReason.cancelled);
+      call.close({ endedByPeer: true });
       if (!call.isSettled) call.reject(error);
-      return this.#shared.onCallEnded();
+      return this.#shared.onProgress();
     }
     if (!endsHere) return;
-    this.#calls.remove(call, { endedByPeer: true });
+    call.close({ endedByPeer: true });
     if (!call.isSettled) call.resolve(call.answer);
-    this.#shared.onCallEnded();
+    this.#shared.onProgress();
   }
 
   #onHeaders(call: OutgoingCall, payload: Uint8Array): void {
@@ -181,8 +162,7 @@ export class AnswerReceiver {
   #onEndTaken(call: OutgoingCall): void {
     if (call.channel !== undefined) return call.channel.onEndTaken();
     if (call.writer?.isEnding !== true) throw protocol('answer to an end that was not sent');
-    call.onEndTaken?.(undefined);
-    call.onEndTaken = undefined;
+    call.onEndTaken();
   }
 
   #onEnd(call: OutgoingCall, header: Header, payload: Uint8Array): void {
@@ -194,11 +174,11 @@ export class AnswerReceiver {
         throw protocol('success without an answer');
       }
     }
-    this.#calls.remove(call, { endedByPeer: true });
+    call.close({ endedByPeer: true });
     if (end.trailers !== undefined) tell(call.request.options.onTrailers, end.trailers);
-    if (end.error !== undefined) this.#settleFailed(call, end.error);
+    if (end.error !== undefined) call.fail(end.error);
     else if (!call.isSettled) call.resolve(call.answer);
-    this.#shared.onCallEnded();
+    this.#shared.onProgress();
   }
 
   /**
@@ -236,15 +216,10 @@ export class AnswerReceiver {
     const isOfChannel = call.channel !== undefined && reason === ResetReason.cancelled;
     const code = isOfChannel ? 'ERR_SIDECALL_CANCELLED' : resetCodes[reason];
     if (code === undefined) throw protocol('reset without a known reason');
-    this.#calls.remove(call, { endedByPeer: true });
+    call.close({ endedByPeer: true });
     const text = `${call.request.method}: ${resetText[code]}`;
-    this.#settleFailed(call, new SidecallError(code, text));
-    this.#shared.onCallEnded();
-  }
-
-  #settleFailed(call: OutgoingCall, error: SidecallError): void {
-    if (call.isSettled) return this.reportFailed(call, error);
-    call.reject(error, false);
+    call.fail(new SidecallError(code, text));
+    this.#shared.onProgress();
   }
 
   #metadata(bytes: Uint8Array): Metadata {

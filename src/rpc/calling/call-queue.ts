@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Calls of ours that wait to be sent, in their order.
 import { Fifo } from '../../base/fifo.ts';
+import { chargeOf } from '../sending/credit.ts';
 import type { WaitingPlace, WaitReason } from '../stalls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
 export class CallQueue implements WaitingPlace {
   readonly #calls = new Fifo<OutgoingCall>();
-  readonly #reasonOf: (call: OutgoingCall) => WaitReason;
+  readonly #reasonOf: (call: OutgoingCall) => WaitReason | undefined;
   departed = 0;
+  /** Bytes of their messages, as a window counts them. */
+  bytes = 0;
 
   /** `reasonOf`: why the first of them cannot be sent. */
-  constructor(reasonOf: (call: OutgoingCall) => WaitReason) {
+  constructor(reasonOf: (call: OutgoingCall) => WaitReason | undefined) {
     this.#reasonOf = reasonOf;
   }
 
@@ -20,38 +23,40 @@ export class CallQueue implements WaitingPlace {
 
   get waitReason(): WaitReason {
     const first = this.#calls.peek();
-    return first === undefined ? 'slot' : this.#reasonOf(first);
-  }
-
-  peek(): OutgoingCall | undefined {
-    return this.#calls.peek();
+    return first === undefined ? 'slot' : (this.#reasonOf(first) ?? 'send-queue');
   }
 
   push(call: OutgoingCall): void {
+    call.place = this;
+    this.bytes += chargeOf(call.request.messageBytes);
     this.#calls.push(call);
   }
 
-  shift(): OutgoingCall | undefined {
-    this.departed += 1;
-    return this.#calls.shift();
+  /** Takes the first call out if it can be sent. */
+  next(): OutgoingCall | undefined {
+    const first = this.#calls.peek();
+    if (first === undefined || this.#reasonOf(first) !== undefined) return undefined;
+    this.#calls.shift();
+    this.#onTaken(first);
+    return first;
   }
 
-  /** False: it does not wait here. */
-  remove(call: OutgoingCall): boolean {
-    const isFound = this.#calls.remove(call);
-    if (isFound) this.departed += 1;
-    return isFound;
+  remove(call: OutgoingCall): void {
+    if (this.#calls.remove(call)) this.#onTaken(call);
   }
 
-  /** Those for which `is` holds, which wait no longer. */
+  /** Takes out those for which `is` holds. */
   removeAll(is: (call: OutgoingCall) => boolean): OutgoingCall[] {
-    const removed: OutgoingCall[] = [];
-    for (let left = this.#calls.length; left > 0; left -= 1) {
-      const call = this.#calls.shift() as OutgoingCall;
-      if (is(call)) removed.push(call);
-      else this.#calls.push(call);
-    }
-    this.departed += removed.length;
+    const removed = this.#calls.items().filter(is);
+    if (removed.length === this.#calls.length) this.#calls.clear();
+    else for (const call of removed) this.#calls.remove(call);
+    for (const call of removed) this.#onTaken(call);
     return removed;
+  }
+
+  #onTaken(call: OutgoingCall): void {
+    call.place = undefined;
+    this.bytes -= chargeOf(call.request.messageBytes);
+    this.departed += 1;
   }
 }

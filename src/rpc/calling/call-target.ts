@@ -29,6 +29,12 @@ export interface CallTarget {
 
 export type Step = IteratorResult<unknown, undefined>;
 
+/** No message follows. */
+export const done: IteratorReturnResult<undefined> = Object.freeze({
+  done: true,
+  value: undefined,
+});
+
 /** A call whose requests or responses are streams, as its public face drives it. */
 export interface StreamCall {
   /**

@@ -3,10 +3,8 @@
 
 import { SidecallError } from '../../base/errors.ts';
 import type { Bidi, ClientStream, ServerStream } from '../contract/stream-types.ts';
-import type { StreamCall } from './call-target.ts';
+import { done, type StreamCall } from './call-target.ts';
 import { LiftedCall } from './stream-call.ts';
-
-const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
 
 function cancelled(): SidecallError {
   return new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was cancelled by its caller');

@@ -1,52 +1,46 @@
 // SPDX-License-Identifier: MIT
 // One call of ours, from the moment it was accepted to the moment it settles, exactly once.
-import type { SidecallError } from '../../base/errors.ts';
+import { SidecallError } from '../../base/errors.ts';
+import { emitEvent } from '../../base/events.ts';
 import { quiet } from '../../base/quiet.ts';
-import { CallKind, sendsMany } from '../../wire/frame-header.ts';
-import { type CallOptions, timeoutOf } from '../contract/call-options.ts';
-import type { Codec } from '../contract/codec.ts';
-import { discard, type Message } from '../contract/encode-message.ts';
+import {
+  CallKind,
+  FrameFlag,
+  type Header,
+  ResetReason,
+  receivesMany,
+  sendsMany,
+} from '../../wire/frame-header.ts';
+import { timeoutOf } from '../contract/call-options.ts';
+import { bytes, type Codec } from '../contract/codec.ts';
+import { discard } from '../contract/encode-message.ts';
 import { releaseValue } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
+import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
+import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/send-frame.ts';
 import type { SendingStream, SendLine } from '../sending/send-queue.ts';
-import type { ChannelHalves } from '../streams/channel-halves.ts';
+import { ChannelHalves, type ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
-import type { ReadStream, StreamReader } from '../streams/stream-reader.ts';
-import { ended, type StreamWriter } from '../streams/stream-writer.ts';
+import { type ReadStream, StreamReader } from '../streams/stream-reader.ts';
+import { ended, StreamWriter } from '../streams/stream-writer.ts';
+import type { Abortable } from './abort-signals.ts';
+import { type CallRequest, late, repliesStuck } from './call-request.ts';
 import { rejectAtCallSite } from './call-site.ts';
+import { done, type Step, type StreamCall } from './call-target.ts';
+import { isLastFrame } from './late-frames.ts';
+import type { OpenCalls } from './open-calls.ts';
 
-/** The owner of a call, told when the call gives up and when it has settled. */
-export interface CallOwner {
-  onCallDeadline(call: OutgoingCall): void;
-  onCallSettled(call: OutgoingCall): void;
-  /** The reader of its answers wants no more. */
-  onReaderStopped(call: OutgoingCall, error: SidecallError | undefined): void;
-}
+/**
+ * `waiting`: it was not sent. `open`: it has a slot, and its frames go both ways. `given-up`: it
+ * has settled, and keeps its slot until the peer's last frame. `over`: it has no slot any more.
+ */
+export type OutgoingState = 'waiting' | 'open' | 'given-up' | 'over';
 
-/** The parts of a call. */
-export interface CallRequest {
-  readonly method: string;
-  /** One of `CallKind`. */
-  readonly kind: number;
-  /** In memory of the codec's while the call goes out at once; of its own where it waits. */
-  message: Message;
-  readonly messageBytes: number;
-  readonly metadata: Uint8Array;
-  /** The codec of one answer; undefined where nobody waits for one. */
-  readonly response: Codec<unknown> | undefined;
-  readonly isBulk: boolean;
-  /** The codec uses the body's memory again. */
-  readonly isTransient: boolean;
-  /** A notification that the handler of one of the peer's notifications sends. */
-  readonly isReply: boolean;
-  /** A method of the package's own services. */
-  readonly isBuiltIn: boolean;
-  readonly options: CallOptions;
-}
-
-export class OutgoingCall implements SendingStream, ReadStream, Timed {
+export class OutgoingCall
+  implements SendingStream, ReadStream, ChannelStream, StreamCall, Abortable, Timed
+{
   readonly request: CallRequest;
-  readonly #owner: CallOwner;
+  readonly calls: OpenCalls<OutgoingCall>;
   readonly promise: Promise<unknown>;
   #resolve!: (value: unknown) => void;
   #reject!: (reason: unknown) => void;
@@ -55,10 +49,10 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
 
   slot = -1;
   generation = 0;
-  /** It was given a slot; true for good. */
-  isStarted = false;
-  /** It has its slot. */
-  isOpen = false;
+  state: OutgoingState = 'waiting';
+  /** The queue in which it waits to be sent. */
+  place: { remove(call: OutgoingCall): void } | undefined;
+  /** Its promise has settled: that of a notification when it is sent, or waits as a reply. */
   isSettled = false;
   isWritten = false;
   readonly beginsAtOnce: boolean;
@@ -72,8 +66,9 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
   reader: StreamReader | undefined;
   writer: StreamWriter | undefined;
   channel: ChannelHalves | undefined;
+  #ending: Promise<void> | undefined;
   /** Called when the peer has our end, or the call has settled. */
-  onEndTaken: ((error: unknown) => void) | undefined;
+  #onEndTaken: ((error: unknown) => void) | undefined;
 
   // The answer, as far as it came.
   assembly: MessageAssembly | undefined;
@@ -83,33 +78,98 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
   answerCharge = 0;
   hasAnswer = false;
   hasHeaders = false;
-  /**
-   * Bytes of the answer that are still to come, though nobody waits for it; undefined: it has not
-   * begun.
-   */
+  /** Bytes of the answer that are still to come, of a call that was given up. */
   lateBytes: number | undefined;
 
-  constructor(request: CallRequest, owner: CallOwner, line: SendLine | undefined) {
+  constructor(request: CallRequest, calls: OpenCalls<OutgoingCall>) {
+    const { kind, options, isTransient } = request;
     this.request = request;
-    this.#owner = owner;
-    this.line = line;
-    this.beginsAtOnce = sendsMany(request.kind);
+    this.calls = calls;
+    this.line = kind === CallKind.notification ? calls.notifications : undefined;
+    this.beginsAtOnce = sendsMany(kind);
     // Memory of these may be reused once the message was admitted, before the call has settled.
-    this.isBorrowed =
-      request.isTransient || request.kind === CallKind.notification || sendsMany(request.kind);
+    this.isBorrowed = isTransient || kind === CallKind.notification || sendsMany(kind);
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    const timeoutMs = timeoutOf(request.options);
+    const timeoutMs = timeoutOf(options);
     if (timeoutMs !== undefined) {
       this.deadline = deadlineAfter(timeoutMs);
       armDeadline(this, this.deadline);
     }
+    if (options.signal !== undefined) calls.aborts.add(options.signal, this);
   }
 
   get isBulk(): boolean {
     return this.request.isBulk;
+  }
+
+  /** It has its slot, and its frames count. */
+  get isOpen(): boolean {
+    return this.state === 'open';
+  }
+
+  /** The window that its request counts in. */
+  get credit(): SendCredit {
+    const isNotification = this.request.kind === CallKind.notification;
+    const window = isNotification ? Window.notifications : Window.requests;
+    return this.calls.shared.sendCredit[window] as SendCredit;
+  }
+
+  /** Bytes of its streams that wait: those to be taken, and those to be admitted. */
+  get queuedBytes(): number {
+    return (this.reader?.queuedBytes ?? 0) + (this.writer?.waitingBytes ?? 0);
+  }
+
+  /** Makes the reader, the writer and the channel of a call that is a stream. */
+  openHalves(requestCodec: Codec<unknown>): void {
+    const { shared } = this.calls;
+    const { own, remote } = shared;
+    const { kind, method: name, response, options } = this.request;
+    const flags = FrameFlag.fromOpener;
+    if (receivesMany(kind)) {
+      const codec = response ?? bytes;
+      const windowBytes = options.windowBytes ?? own.streamWindowBytes;
+      this.reader = new StreamReader({ shared, stream: this, codec, flags, windowBytes });
+    }
+    if (sendsMany(kind)) {
+      const windowBytes = remote.streamWindowBytes;
+      const isDivisible = kind === CallKind.duplex;
+      const parts = { shared, stream: this, codec: requestCodec, name, flags, windowBytes };
+      this.writer = new StreamWriter({ ...parts, isDivisible });
+    }
+    const { reader, writer } = this;
+    if (kind < CallKind.channel || reader === undefined || writer === undefined) return;
+    this.channel = new ChannelHalves(shared, this, { reader, writer, flags, name });
+  }
+
+  /** It was given its slot. */
+  onSlot(): void {
+    this.state = 'open';
+    this.calls.begun += 1;
+  }
+
+  next(): Promise<Step> {
+    return this.reader?.next() ?? Promise.resolve(done);
+  }
+
+  stop(): void {
+    this.reader?.stop(undefined);
+  }
+
+  send(value: unknown): Promise<void> {
+    return this.writer?.send(value) ?? Promise.resolve();
+  }
+
+  /** Resolves when the peer has all of our half, or the call has ended well. */
+  end(): Promise<void> {
+    this.#ending ??= this.#endHalf();
+    return this.#ending;
+  }
+
+  cancel(reason: unknown): void {
+    this.giveUp(reason, ResetReason.cancelled);
   }
 
   resolve(value: unknown): void {
@@ -117,14 +177,14 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
     this.answer = undefined;
     this.reader?.end();
     this.writer?.fail(ended(this.request.method, 'once the call was answered'));
-    this.onEndTaken?.(undefined);
+    this.#onEndTaken?.(undefined);
     this.#resolve(value);
   }
 
   /** Rejects while the caller makes the call: the stack of the reason shows where. */
   refuse(reason: unknown): void {
     quiet(this.promise);
-    this.#fail(reason, true);
+    this.#settleFailed(reason, true);
     this.#reject(reason);
   }
 
@@ -133,33 +193,157 @@ export class OutgoingCall implements SendingStream, ReadStream, Timed {
    * them.
    */
   reject(reason: unknown, now = true): void {
-    this.#fail(reason, now);
+    this.#settleFailed(reason, now);
     const settlers = { resolve: this.#resolve, reject: this.#reject };
     rejectAtCallSite(this.promise, settlers, reason);
   }
 
-  #fail(reason: unknown, now: boolean): void {
+  /** Rejects; of a notification whose promise has resolved, tells `onEvent`. */
+  fail(error: SidecallError): void {
+    if (!this.isSettled) return this.reject(error, false);
+    const { peer, onEvent } = this.calls.shared;
+    emitEvent(onEvent, { type: 'notification-failed', error, peer, method: this.request.method });
+  }
+
+  /** Frees the slot. The function that calls this one settles the call. */
+  close({ endedByPeer }: { endedByPeer: boolean }): void {
+    // User code runs between this and the settling of a call, and may abort it: once is enough.
+    if (!this.isOpen) return;
+    this.#forget('over');
+    if (!this.isWritten) this.#takeBackCharge();
+    this.calls.streams.remove(this, { wasSent: this.isWritten, endedByPeer });
+  }
+
+  /**
+   * The caller's own doing: nothing more is awaited, and the peer is told if it ever heard of it.
+   */
+  giveUp(reason: unknown, wireReason: number): void {
+    if (this.isSettled) return;
+    this.reject(reason);
+    if (!this.isOpen) return; // never begun, or the peer has ended it this very moment
+    const { shared, givenUp } = this.calls;
+    if (this.isWritten) {
+      this.#sendReset(wireReason);
+      if (this.hasAnswer) this.lateBytes = this.assembly?.missingBytes;
+      this.#forget('given-up');
+      givenUp.waiting += 1;
+      shared.waits.add(givenUp);
+    } else {
+      this.close({ endedByPeer: false });
+    }
+    shared.onProgress();
+  }
+
+  /** A frame of a call that was given up: the peer's last one frees the slot. */
+  onLate(header: Header, payloadBytes: number): void {
+    if (!isLastFrame(this, header, payloadBytes)) return;
+    const { givenUp, streams, shared } = this.calls;
+    givenUp.waiting -= 1;
+    givenUp.departed += 1;
+    this.state = 'over';
+    // Both ends of a channel may give it up at once, so one more frame of it is no lie.
+    streams.remove(this, { wasSent: true, endedByPeer: this.channel === undefined });
+    shared.onProgress();
+  }
+
+  /** The peer has all of our half. */
+  onEndTaken(): void {
+    this.#onEndTaken?.(undefined);
+    this.#onEndTaken = undefined;
+  }
+
+  onAborted(reason: unknown): void {
+    this.giveUp(reason, ResetReason.cancelled);
+  }
+
+  onDeadline(): void {
+    const { deadline, request, isWritten } = this;
+    const error = deadline === undefined ? repliesStuck(request) : late(request, isWritten);
+    this.giveUp(error, ResetReason.deadlineExceeded);
+  }
+
+  /** Both halves of a channel ended well. */
+  onChannelOver(): void {
+    // The peer may not know yet that its end was answered, and give the channel up.
+    this.close({ endedByPeer: false });
+    if (!this.isSettled) this.resolve(undefined);
+    this.calls.shared.onProgress();
+  }
+
+  /** Our side gives the channel up. */
+  onChannelAborted(error: unknown): void {
+    this.giveUp(error, resetReasonFor(error));
+  }
+
+  /** The reader of its answers wants no more. */
+  onReaderStopped(error: SidecallError | undefined): void {
+    if (this.channel === undefined || error === undefined || !this.isOpen) {
+      const reason = error ?? new SidecallError('ERR_SIDECALL_CANCELLED');
+      return this.giveUp(reason, ResetReason.cancelled);
+    }
+    const { shared } = this.calls;
+    this.reject(error);
+    refuseMessage(shared, this, FrameFlag.fromOpener);
+    this.close({ endedByPeer: false });
+    shared.onProgress();
+  }
+
+  #endHalf(): Promise<void> {
+    if (this.isSettled) return quiet(this.promise.then(() => undefined));
+    const taken = new Promise<void>((resolve, reject) => {
+      this.#onEndTaken = (error) => (error === undefined ? resolve() : reject(error));
+    });
+    quiet(taken);
+    this.writer?.end(() => sendHalfEnd(this.calls.shared, this, FrameFlag.fromOpener));
+    return taken;
+  }
+
+  #settleFailed(reason: unknown, now: boolean): void {
     this.#settle();
+    this.#leaveQueue();
     discard(this.request.message);
     releaseValue(this.answer); // it waited for trailers
     this.answer = undefined;
     this.channel?.fail(reason, { now });
     this.reader?.fail(reason, { now });
     this.writer?.fail(reason);
-    this.onEndTaken?.(reason);
-  }
-
-  onDeadline(): void {
-    this.#owner.onCallDeadline(this);
-  }
-
-  onReaderStopped(error: SidecallError | undefined): void {
-    this.#owner.onReaderStopped(this, error);
+    this.#onEndTaken?.(reason);
   }
 
   #settle(): void {
     this.isSettled = true;
     cancelDeadline(this);
-    this.#owner.onCallSettled(this);
+    const { signal } = this.request.options;
+    if (signal !== undefined) this.calls.aborts.remove(signal, this);
+  }
+
+  /** A call that fails before it was sent is over. */
+  #leaveQueue(): void {
+    if (this.state !== 'waiting') return;
+    this.state = 'over';
+    this.place?.remove(this);
+  }
+
+  /** From here on the call sends and takes nothing. */
+  #forget(state: 'given-up' | 'over'): void {
+    const { shared } = this.calls;
+    this.state = state;
+    shared.dropQueued(this);
+    if (this.answerCharge > 0) shared.giveBack(Window.answers, this.answerCharge);
+    this.answerCharge = 0;
+    this.assembly = undefined;
+    this.reader?.release();
+  }
+
+  #takeBackCharge(): void {
+    if (this.slot >= this.calls.shared.remote.streamsMax) return; // an extra slot: it had none
+    this.credit.spend(-chargeOf(this.request.messageBytes));
+  }
+
+  #sendReset(reason: number): void {
+    const { sendQueue } = this.calls.shared;
+    const flags = FrameFlag.fromOpener;
+    const header = sendQueue.header.reset(flags, this.slot, this.generation, reason);
+    sendQueue.sendControl(header, undefined, true);
   }
 }

@@ -1,57 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A call with streams as its public faces drive it: over a session, over the next session of a
-// helper, or failed before it began.
+// Calls with streams that are not calls of a session: over the next session of a helper, given by
+// an interceptor, or failed before they began.
 
 import { SidecallError } from '../../base/errors.ts';
 import { ignore, quiet, rejected } from '../../base/quiet.ts';
-import { ResetReason } from '../../wire/frame-header.ts';
-import type { Step, StreamCall } from './call-target.ts';
-import type { Caller } from './caller.ts';
-import type { OutgoingCall } from './outgoing-call.ts';
-
-const done: Step = Object.freeze({ done: true, value: undefined });
-
-/** Over one session. */
-export class SessionCall implements StreamCall {
-  readonly #caller: Caller;
-  readonly #call: OutgoingCall;
-  #ending: Promise<void> | undefined;
-
-  constructor(caller: Caller, call: OutgoingCall) {
-    this.#caller = caller;
-    this.#call = call;
-  }
-
-  get promise(): Promise<unknown> {
-    return this.#call.promise;
-  }
-
-  get queuedBytes(): number {
-    const { reader, writer } = this.#call;
-    return (reader?.queuedBytes ?? 0) + (writer?.waitingBytes ?? 0);
-  }
-
-  next(): Promise<Step> {
-    return this.#call.reader?.next() ?? Promise.resolve(done);
-  }
-
-  stop(): void {
-    this.#call.reader?.stop(undefined);
-  }
-
-  send(value: unknown): Promise<void> {
-    return this.#call.writer?.send(value) ?? Promise.resolve();
-  }
-
-  end(): Promise<void> {
-    this.#ending ??= this.#caller.endHalf(this.#call);
-    return this.#ending;
-  }
-
-  cancel(reason: unknown): void {
-    this.#caller.giveUp(this.#call, reason, ResetReason.cancelled);
-  }
-}
+import { done, type Step, type StreamCall } from './call-target.ts';
 
 /** Over a session that is not there yet. */
 export class LaterCall implements StreamCall {

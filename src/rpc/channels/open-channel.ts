@@ -25,7 +25,8 @@ const openNames = [
 
 /** @throws {TypeError | RangeError} for misuse. */
 export function openChannel(
-  session: SessionShared & { readonly caller: Caller },
+  shared: SessionShared,
+  caller: Caller,
   kind: number,
   codec: Codec<unknown>,
   options: ChannelOptions,
@@ -42,9 +43,9 @@ export function openChannel(
     isBulk: priority === 'bulk',
     isIdempotent: false,
   };
-  const call = session.caller.open(callable, undefined, callOptions);
+  const call = caller.openStream(callable, undefined, callOptions);
   const core = call.channel as ChannelHalves;
-  return { core, name, metadata: options.metadata ?? {}, peer: session.peer };
+  return { core, name, metadata: options.metadata ?? {}, peer: shared.peer };
 }
 
 /** @throws {TypeError | RangeError} for misuse. */

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: MIT
 // The parts that both halves of a session share: transport, limits, windows, the way to report.
 
+import { setImmediate } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
-import type { OnEvent } from '../../base/events.ts';
-import type { SessionLimits } from '../../base/limits.ts';
+import { emitEvent, type OnEvent } from '../../base/events.ts';
+import { ranges, type SessionLimits } from '../../base/limits.ts';
+import { checkInteger } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import { FrameFlag, protocol } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
-import type { Block } from '../contract/leases.ts';
-import type { Stalls } from '../stalls.ts';
-import { chargeOf, type ReceiveCredit, type SendCredit, Window } from './credit.ts';
-import type { SendingStream, SendQueue } from './send-queue.ts';
-import type { WaitingWriters } from './waiting-writers.ts';
+import { Block } from '../contract/leases.ts';
+import { type Stall, Stalls } from '../stalls.ts';
+import {
+  chargeOf,
+  type ReceiveCredit,
+  receiveCredits,
+  type SendCredit,
+  sendCredits,
+  Window,
+} from './credit.ts';
+import { type SendingStream, SendQueue } from './send-queue.ts';
+import { WaitingWriters } from './waiting-writers.ts';
 
 /** The limits that the peer announced in the hello. */
 export type RemoteLimits = Pick<
@@ -20,8 +29,35 @@ export type RemoteLimits = Pick<
   'receiveMaxBytes' | 'metadataMaxBytes' | 'streamsMax' | 'streamWindowBytes'
 >;
 
+/**
+ * `open`; `draining`: one of the two sides is closing, calls in flight go on, new ones are refused;
+ * `closed`.
+ */
+export type SessionState = 'open' | 'draining' | 'closed';
+
+/** The parts of a session that both halves need. */
+export interface SharedParts {
+  readonly transport: Transport;
+  readonly peer: Peer;
+  readonly own: SessionLimits;
+  readonly remote: RemoteLimits;
+  readonly onEvent?: OnEvent | undefined;
+  /** Time without progress after which a wait is told to `onEvent`. Default: 10,000. */
+  readonly stalledAfterMs?: number | undefined;
+}
+
+/** The session around both halves. */
+export interface SessionHost {
+  /** Ends the session because of what the peer did. */
+  fail(error: SidecallError): void;
+  /** A call ended, or a wait is over: others may start, and a session that drains may be done. */
+  onProgress(): void;
+  /** The send queue is empty. */
+  onDrained(): void;
+}
+
 /** Shared by the calling and the serving half of one session. */
-export interface SessionShared {
+export class SessionShared {
   readonly transport: Transport;
   readonly sendQueue: SendQueue;
   readonly own: SessionLimits;
@@ -30,25 +66,112 @@ export interface SessionShared {
   readonly sendCredit: readonly SendCredit[];
   readonly receiveCredit: readonly ReceiveCredit[];
   /** Senders of streams that wait for the session: for its window, or room in its queue. */
-  readonly blocked: WaitingWriters;
+  readonly blocked = new WaitingWriters();
   /** Metadata that may be sent: what the peer takes, and what fits into one frame. */
   readonly metadataMaxBytes: number;
   /** All that waits in the session, by its reason. */
   readonly waits: Stalls;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
+  state: SessionState = 'open';
+  /** Blocks, ever, that were ordinary memory. */
+  ordinaryBlocks = 0;
+  readonly #host: SessionHost;
+
+  constructor(parts: SharedParts, host: SessionHost) {
+    this.#host = host;
+    this.transport = parts.transport;
+    this.own = parts.own;
+    this.remote = parts.remote;
+    this.peer = parts.peer;
+    this.onEvent = parts.onEvent;
+    this.waits = new Stalls(parts.stalledAfterMs ?? ranges.stalledAfterMs.standard, (stall) =>
+      this.#onStalled(stall),
+    );
+    this.sendQueue = new SendQueue(
+      parts.transport,
+      () => host.onDrained(),
+      (error) => setImmediate(() => this.fail(error)), // in the middle of whatever sends
+      () => this.waits.add(this.sendQueue),
+    );
+    this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.sendQueue.fragmentBytes);
+    this.sendCredit = sendCredits(parts.remote);
+    this.receiveCredit = receiveCredits(parts.own);
+  }
+
   /** Memory for one message, to be filled in place. @throws as `Session.allocate`. */
-  allocate(bytes: number): Block;
+  allocate(bytes: number): Block {
+    checkInteger('bytes', bytes ?? Number.NaN, ranges.blockBytes);
+    const { receiveMaxBytes } = this.remote;
+    if (bytes > receiveMaxBytes) {
+      const text = `a block of ${bytes} bytes could not be sent: the peer's receiveMaxBytes is ${receiveMaxBytes}`;
+      throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
+    }
+    const own = this.transport.allocate?.(bytes);
+    if (own === undefined) this.ordinaryBlocks += 1;
+    return new Block(this, own?.bytes ?? Buffer.alloc(bytes), own);
+  }
+
+  /** Grants the part of our windows that the hello could not tell. */
+  grantRest(): void {
+    for (const [window, credit] of this.receiveCredit.entries()) {
+      const { initialGrant } = credit;
+      if (initialGrant <= 0) continue;
+      credit.noteInitialGrant();
+      this.sendQueue.sendControl(this.sendQueue.header.credit(0, window, 0, initialGrant));
+    }
+  }
+
   /** Gives back to a window of the session; batched. */
-  giveBack(window: number, charge: number): void;
-  /** The window of all streams has credit again: who waits for it goes on. */
-  resumeBlocked(): void;
+  giveBack(window: number, charge: number): void {
+    const batch = (this.receiveCredit[window] as ReceiveCredit).giveBack(charge);
+    if (batch > 0 && this.state !== 'closed') {
+      this.sendQueue.sendControl(this.sendQueue.header.credit(0, window, 0, batch));
+    }
+  }
+
   /** Forgets what is queued for a stream that is over. */
-  dropQueued(stream: SendingStream): void;
-  /** Ends the session because of what the peer did. */
-  fail(error: SidecallError): void;
-  /** A call ended: others may start, and a session that drains may be done. */
-  onCallEnded(): void;
+  dropQueued(stream: SendingStream): void {
+    const unseen = this.sendQueue.drop(stream);
+    if (unseen === 0) return;
+    (this.sendCredit[Window.streams] as SendCredit).spend(-unseen);
+    this.resumeBlocked();
+  }
+
+  /** The window of all streams has credit again: writers that wait for it go on. */
+  resumeBlocked(): void {
+    const credit = this.sendCredit[Window.streams] as SendCredit;
+    this.blocked.resume(() => credit.hasCredit && this.#hasQueueRoom);
+  }
+
+  /**
+   * The queue is empty: writers that wait for it go on, without credit, too, since a stream may
+   * have one short message beyond the window.
+   */
+  resumeDrained(): void {
+    this.blocked.resume(() => this.#hasQueueRoom);
+  }
+
+  fail(error: SidecallError): void {
+    this.#host.fail(error);
+  }
+
+  onProgress(): void {
+    this.#host.onProgress();
+  }
+
+  get #hasQueueRoom(): boolean {
+    const { sendQueue, own } = this;
+    const max = own.sendQueueMaxBytes;
+    return sendQueue.hasRoom(false, max) || sendQueue.hasRoom(true, max);
+  }
+
+  #onStalled({ reason, waiting, waitedMs }: Stall): void {
+    const text = `${waiting} wait for ${waitedMs} ms without any progress: ${reason}`;
+    const error = new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text);
+    const { peer } = this;
+    emitEvent(this.onEvent, { type: 'stalled', error, peer, reason, waiting, waitedMs });
+  }
 }
 
 /**

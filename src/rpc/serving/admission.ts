@@ -1,50 +1,36 @@
 // SPDX-License-Identifier: MIT
-// When a request of the peer's is started: at once, or when our answers have left, handlers have
-// answered, or a handler's place is free. The memory of answers is bounded here and nowhere else:
-// what a handler returned is always sent.
-
+// Admission decides when a request of the peer's is started: at once, or when our answers have
+// left, handlers have answered, or a handler's place is free. The memory of answers is bounded here
+// and nowhere else: what a handler returned is always sent.
 import { setImmediate } from '../../base/clock.ts';
 import { tuning } from '../../base/tuning.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
-import type { Stalls } from '../stalls.ts';
+import type { AcceptedCalls } from './accepted-calls.ts';
 import type { IncomingCall } from './incoming-call.ts';
-import { MethodLoad, type Request, WaitingRequests } from './method-load.ts';
+import { MethodLoad, type WaitingRequest, WaitingRequests } from './method-load.ts';
 import type { Served } from './registry.ts';
 
-/** The part of the session that starts handlers and sends answers. */
-export interface AdmissionHost {
-  /** Answers wait that a peer which reads would have taken. */
-  readonly isUnread: boolean;
-  /** Bytes of answers that wait to be sent. */
-  readonly answerBytes: number;
-  run(call: IncomingCall, request: Request): void;
-  /** As many handlers run as we allow, and none has made room. */
-  refuse(call: IncomingCall): void;
-}
+type Waiting = WaitingRequest<IncomingCall>;
 
 export class Admission implements Timed {
   timer: NodeJS.Timeout | undefined;
-  readonly #streamsMax: number;
-  readonly #host: AdmissionHost;
-  readonly #waits: Stalls;
+  readonly #calls: AcceptedCalls<IncomingCall>;
   readonly #unread = new WaitingRequests<IncomingCall>('answers-unread');
   readonly #notifications = new WaitingRequests<IncomingCall>('handlers');
-  // Requests that found as many handlers running as we allow: a cancelled one may be about to
-  // settle.
+  // Requests that found as many handlers running as we allow. A cancelled handler may be about to
+  // settle, so they wait for a turn; those that find no place then are refused.
   readonly #crowded = new WaitingRequests<IncomingCall>('handlers');
   readonly #loads = new Map<Served, MethodLoad<IncomingCall>>();
   // Those of them with requests that wait.
   readonly #delayed = new Set<MethodLoad<IncomingCall>>();
   #reservedBytes = 0;
   #running = 0;
-  #isStarting = false;
+  #isCrowdedDue = false;
 
-  constructor(streamsMax: number, host: AdmissionHost, waits: Stalls) {
-    this.#streamsMax = streamsMax;
-    this.#host = host;
-    this.#waits = waits;
+  constructor(calls: AcceptedCalls<IncomingCall>) {
+    this.#calls = calls;
   }
 
   /** Handlers at work, those of cancelled calls included. */
@@ -52,35 +38,41 @@ export class Admission implements Timed {
     return this.#running;
   }
 
-  admit(call: IncomingCall, request: Request): void {
-    if (isNotification(call)) return this.#admitNotification(call, request);
-    if (answersOnce(request.served)) call.load = this.#loadOf(request.served);
-    const isSmall = request.served.isBuiltIn;
-    if (!isSmall && (this.#host.isUnread || this.#unread.waiting > 0)) {
-      return this.#park(this.#unread, call, request);
-    }
-    this.#admitAnswering(call, request);
+  /** As many handlers run as we allow. */
+  get isFull(): boolean {
+    return this.#running >= this.#calls.shared.own.streamsMax;
   }
 
-  /** Answers have left, or a handler has settled. */
-  startParked(): void {
-    // A handler that answers at once comes back here: the loop is under way already.
-    if (this.#isStarting) return;
-    if (this.#unread.waiting + this.#notifications.waiting + this.#delayed.size === 0) return;
-    this.#isStarting = true;
-    try {
-      this.#startDelayed();
-      while (this.#unread.waiting > 0 && !this.#host.isUnread) {
-        const next = this.#unread.shift();
-        if (next !== undefined) this.#admitAnswering(next.call, next.request);
-      }
-      while (this.#notifications.waiting > 0 && !this.#isFull && !this.#host.isUnread) {
-        const next = this.#notifications.shift();
-        if (next !== undefined) this.#host.run(next.call, next.request);
-      }
-    } finally {
-      this.#isStarting = false;
+  /** Returns whether the handler may be called now; else the request waits for {@link next}. */
+  admit(call: IncomingCall, served: Served, value: unknown): boolean {
+    if (isNotification(call)) return this.#admitNotification(call, served, value);
+    if (answersOnce(served)) call.load = this.#loadOf(served);
+    if (!served.isBuiltIn && (this.#calls.isUnread || this.#unread.waiting > 0)) {
+      return this.#wait(this.#unread, { call, served, value });
     }
+    return this.#admitAnswering(call, served, value);
+  }
+
+  /** The next request that may be started by now; undefined: there is none. */
+  next(): Waiting | undefined {
+    if (this.#unread.waiting + this.#notifications.waiting + this.#delayed.size === 0) {
+      return undefined;
+    }
+    return this.#nextDelayed() ?? this.#nextUnread() ?? this.#nextNotification();
+  }
+
+  /** Requests wait to be started. */
+  get hasWaiting(): boolean {
+    const places = this.#unread.waiting + this.#notifications.waiting + this.#crowded.waiting;
+    return this.#delayed.size > 0 || places > 0;
+  }
+
+  /** The next request whose turn of waiting for a handler's place is over. */
+  nextCrowded(): Waiting | undefined {
+    if (!this.#isCrowdedDue) return undefined;
+    const next = this.#crowded.shift();
+    if (next === undefined) this.#isCrowdedDue = false;
+    return next;
   }
 
   noteStarted({ load }: IncomingCall): void {
@@ -107,11 +99,11 @@ export class Admission implements Timed {
 
   /** Starts more requests after a pause: an estimate must not stop a request for ever. */
   onDeadline(): void {
-    for (const load of this.#host.isUnread ? [] : this.#delayed) {
-      // Of a method that never answered nothing is known, so that long polls get their places soon.
+    for (const load of this.#calls.isUnread ? [] : this.#delayed) {
+      // A method that never answered may be one of long polls, which get their places soon.
       load.extra += load.expectedBytes === undefined ? tuning.startsAtOnceMax : 1;
     }
-    this.startParked();
+    this.#calls.shared.onProgress();
     this.#arm();
   }
 
@@ -122,57 +114,82 @@ export class Admission implements Timed {
     for (const place of [this.#unread, this.#notifications, this.#crowded]) place.clear();
   }
 
-  get #isFull(): boolean {
-    return this.#running >= this.#streamsMax;
-  }
-
   /**
    * Notifications start in their order and are never refused: they wait for a place, too. Their
    * window bounds them.
    */
-  #admitNotification(call: IncomingCall, request: Request): void {
-    const mustWait = this.#isFull || this.#host.isUnread || this.#notifications.waiting > 0;
-    if (mustWait) this.#park(this.#notifications, call, request);
-    else this.#host.run(call, request);
+  #admitNotification(call: IncomingCall, served: Served, value: unknown): boolean {
+    const mustWait = this.isFull || this.#calls.isUnread || this.#notifications.waiting > 0;
+    return mustWait ? this.#wait(this.#notifications, { call, served, value }) : true;
   }
 
-  #admitAnswering(call: IncomingCall, request: Request): void {
+  #admitAnswering(call: IncomingCall, served: Served, value: unknown): boolean {
     const { load } = call;
-    if (request.served.isBuiltIn) return this.#host.run(call, request);
-    if (load === undefined) return this.#start(call, request);
-    if (load.parked.waiting === 0 && this.#mayStart(load)) return this.#start(call, request);
-    this.#park(load.parked, call, request);
+    if (served.isBuiltIn) return true;
+    if (load === undefined || (load.parked.waiting === 0 && this.#mayStart(load))) {
+      return this.#findPlace(call, served, value);
+    }
+    this.#wait(load.parked, { call, served, value });
     this.#delayed.add(load);
     this.#arm();
+    return false;
   }
 
-  /**
-   * A few of each method always; more while the answers to be expected are small, or few enough.
-   */
+  /** A few of each method always; more while the expected answers are small, or few enough. */
   #mayStart(load: MethodLoad<IncomingCall>): boolean {
     if (load.running < tuning.startsAtOnceMax + load.extra) return true;
     const { expectedBytes } = load;
     if (expectedBytes === undefined) return false;
     if (expectedBytes <= wireLimits.beyondMaxBytes) return true;
-    const bytes = this.#host.answerBytes + this.#reservedBytes + expectedBytes;
+    const bytes = this.#calls.answerBytes + this.#reservedBytes + expectedBytes;
     return bytes <= tuning.answersMaxBytes;
   }
 
-  #startDelayed(): void {
+  #nextDelayed(): Waiting | undefined {
     for (const load of this.#delayed) {
-      while (load.parked.waiting > 0 && !this.#host.isUnread && this.#mayStart(load)) {
+      while (load.parked.waiting > 0 && !this.#calls.isUnread && this.#mayStart(load)) {
         const next = load.parked.shift();
-        if (next !== undefined) this.#start(next.call, next.request);
+        if (next === undefined) continue;
+        if (this.#findPlace(next.call, next.served, next.value)) return next;
       }
       if (load.parked.waiting > 0) continue;
       load.extra = 0;
       this.#delayed.delete(load);
     }
+    return undefined;
   }
 
-  #park(place: WaitingRequests<IncomingCall>, call: IncomingCall, request: Request): void {
-    place.push(call, request);
-    this.#waits.add(place);
+  #nextUnread(): Waiting | undefined {
+    while (this.#unread.waiting > 0 && !this.#calls.isUnread) {
+      const next = this.#unread.shift();
+      if (next === undefined) continue;
+      if (this.#admitAnswering(next.call, next.served, next.value)) return next;
+    }
+    return undefined;
+  }
+
+  #nextNotification(): Waiting | undefined {
+    const mayStart = !this.isFull && !this.#calls.isUnread;
+    return mayStart ? this.#notifications.shift() : undefined;
+  }
+
+  /** Returns whether there is a place for one more handler; else the request waits for a turn. */
+  #findPlace(call: IncomingCall, served: Served, value: unknown): boolean {
+    if (!this.isFull) return true;
+    this.#wait(this.#crowded, { call, served, value });
+    if (this.#crowded.waiting === 1) {
+      setImmediate(() => {
+        this.#isCrowdedDue = true;
+        this.#calls.shared.onProgress();
+      });
+    }
+    return false;
+  }
+
+  #wait(place: WaitingRequests<IncomingCall>, request: Waiting): false {
+    place.push(request);
+    this.#calls.shared.waits.add(place);
+    return false;
   }
 
   #arm(): void {
@@ -189,23 +206,9 @@ export class Admission implements Timed {
     }
     return load;
   }
-
-  #start(call: IncomingCall, request: Request): void {
-    if (!this.#isFull) return this.#host.run(call, request);
-    this.#park(this.#crowded, call, request);
-    if (this.#crowded.waiting === 1) setImmediate(() => this.#thinOut());
-  }
-
-  /** A turn later: what still finds no place is refused, so that its caller can try elsewhere. */
-  #thinOut(): void {
-    for (let next = this.#crowded.shift(); next !== undefined; next = this.#crowded.shift()) {
-      if (this.#isFull) this.#host.refuse(next.call);
-      else this.#host.run(next.call, next.request);
-    }
-  }
 }
 
-/** Its handler gives one answer, of a size that can be guessed. */
+/** Its handler gives one answer, of a size that can be estimated. */
 function answersOnce({ isStreaming, response }: Served): boolean {
   return !isStreaming && response !== undefined;
 }

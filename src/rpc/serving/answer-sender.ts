@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Answers of our handlers on their way: each is sent, as soon as the peer's window allows. Their
-// memory is bounded where handlers are started (admission.ts).
-
-import type { Metadata } from '../../base/metadata.ts';
+// Answers of our handlers on their way: each is sent as soon as the peer's window allows, and ends
+// its call. Their memory is bounded where handlers are started (admission.ts).
 import { noBytes } from '../../base/quiet.ts';
 import { FrameFlag } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
 import {
+  detachedError,
   discard,
   encodeMessage,
   isDetached,
@@ -16,8 +15,9 @@ import {
 } from '../contract/encode-message.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { sendEnd } from '../sending/send-frame.ts';
-import type { SessionShared } from '../sending/session-shared.ts';
 import type { WaitingPlace } from '../stalls.ts';
+import type { AcceptedCalls } from './accepted-calls.ts';
+import { plainEnd, reportFailure } from './failure-reply.ts';
 import type { IncomingCall } from './incoming-call.ts';
 
 /** An encoded answer. */
@@ -29,38 +29,26 @@ export interface Answer {
 }
 
 /** @throws {SidecallError} `ERR_SIDECALL_ENCODE`, or what the metadata's encoder throws. */
-export function encodeAnswer(
-  shared: SessionShared,
-  codec: Codec<unknown>,
-  value: unknown,
-  trailers: Metadata,
-): Answer {
-  const encodedTrailers = encodeMetadata(trailers, shared.metadataMaxBytes);
-  const message = encodeMessage(shared, codec, value);
-  return { codec, message, messageBytes: messageBytesOf(message), trailers: encodedTrailers };
+export function encodeAnswer(call: IncomingCall, codec: Codec<unknown>, value: unknown): Answer {
+  const { shared } = call.calls;
+  const trailers = encodeMetadata(call.trailers, shared.metadataMaxBytes);
+  let message = encodeMessage(shared, codec, value);
+  const messageBytes = messageBytesOf(message);
+  // The lease goes back when the call is over, and the answer may still wait then.
+  if (message instanceof Uint8Array && call.lease?.isUnder(message) === true) {
+    message = new Uint8Array(message);
+  }
+  return { codec, message, messageBytes, trailers };
 }
 
 export class AnswerSender implements WaitingPlace {
   readonly waitReason = 'answer-window';
   departed = 0;
-  readonly #shared: SessionShared;
-  readonly #onSent: (call: IncomingCall) => void;
-  readonly #onLost: (call: IncomingCall) => void;
+  readonly #calls: AcceptedCalls<IncomingCall>;
   readonly #waiting = new Map<IncomingCall, Answer>();
-  #waitingBytes = 0;
 
-  /**
-   * `onSent`: the answer was given to the send queue, so its call is over. `onLost`: its bytes were
-   * detached while it waited.
-   */
-  constructor(
-    shared: SessionShared,
-    onSent: (call: IncomingCall) => void,
-    onLost: (call: IncomingCall) => void,
-  ) {
-    this.#shared = shared;
-    this.#onSent = onSent;
-    this.#onLost = onLost;
+  constructor(calls: AcceptedCalls<IncomingCall>) {
+    this.#calls = calls;
   }
 
   /** Answers that wait for the window. */
@@ -68,86 +56,73 @@ export class AnswerSender implements WaitingPlace {
     return this.#waiting.size;
   }
 
-  /** More answers wait than a peer that keeps up would let stand. */
-  get isUnread(): boolean {
-    const { sendQueue, own } = this.#shared;
-    return this.#waiting.size > 0 || sendQueue.answerBytes >= own.sendQueueMaxBytes;
-  }
-
-  /** Bytes of all answers that wait, for the window or in the send queue. */
-  get bytes(): number {
-    return this.#waitingBytes + this.#shared.sendQueue.answerBytes;
-  }
-
-  /** Takes an answer and sends what may go. Returns why it may not be sent at all, or undefined. */
-  add(call: IncomingCall, answer: Answer): string | undefined {
-    const refusal = this.#refusal(answer);
-    if (refusal !== undefined) {
+  /** Sends an answer, or has it wait for the window. A too long one fails its call. */
+  add(call: IncomingCall, answer: Answer): void {
+    const { shared } = this.#calls;
+    const { receiveMaxBytes } = shared.remote;
+    if (answer.messageBytes > receiveMaxBytes) {
       discard(answer.message);
-      return refusal;
+      const text = `the answer of ${answer.messageBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
+      return call.answer(plainEnd('resource_exhausted', text));
     }
     call.isBorrowed = answer.codec.reusesBytes === true; // what the queue keeps is copied
-    const answers = this.#shared.sendCredit[Window.answers] as SendCredit;
-    if (this.#waiting.size === 0 && answers.hasCredit) {
-      this.#sendNow(call, answer, answers);
-      return undefined;
-    }
-    answer.message = keepWaiting(answer.codec, answer.message);
-    this.#waiting.set(call, answer);
-    this.#waitingBytes += answer.messageBytes;
-    this.#shared.waits.add(this);
-    this.send();
-    return undefined;
-  }
-
-  #refusal({ messageBytes }: Answer): string | undefined {
-    const { receiveMaxBytes } = this.#shared.remote;
-    if (messageBytes <= receiveMaxBytes) return undefined;
-    return `the answer of ${messageBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
+    const credit = shared.sendCredit[Window.answers] as SendCredit;
+    if (this.#waiting.size === 0 && credit.hasCredit) return this.#send(call, answer, credit);
+    this.#wait(call, answer);
+    this.resume();
   }
 
   /** Sends while there is window. */
-  send(): void {
-    const answers = this.#shared.sendCredit[Window.answers] as SendCredit;
+  resume(): void {
+    if (this.#waiting.size === 0) return;
+    const credit = this.#calls.shared.sendCredit[Window.answers] as SendCredit;
     for (const [call, answer] of this.#waiting) {
-      if (!answers.hasCredit) return;
-      this.#remove(call);
-      this.#sendNow(call, answer, answers);
+      if (!credit.hasCredit) return;
+      this.#remove(call, answer);
+      this.#send(call, answer, credit);
     }
-  }
-
-  #sendNow(call: IncomingCall, answer: Answer, answers: SendCredit): void {
-    if (isDetached(answer.message, answer.messageBytes)) return this.#onLost(call);
-    answers.spend(chargeOf(answer.messageBytes));
-    this.#send(call, answer);
-  }
-
-  /** Forgets an answer that nobody waits for any more. */
-  drop(call: IncomingCall): void {
-    discard(this.#remove(call)?.message);
   }
 
   clear(): void {
     this.#waiting.clear();
-    this.#waitingBytes = 0;
+    this.#calls.waitingAnswers = 0;
+    this.#calls.waitingAnswerBytes = 0;
   }
 
-  #remove(call: IncomingCall): Answer | undefined {
-    const answer = this.#waiting.get(call);
-    if (answer === undefined) return undefined;
-    this.#waiting.delete(call);
+  #wait(call: IncomingCall, answer: Answer): void {
+    answer.message = keepWaiting(answer.codec, answer.message);
+    this.#waiting.set(call, answer);
+    this.#calls.waitingAnswers += 1;
+    this.#calls.waitingAnswerBytes += answer.messageBytes;
+    call.unpark = () => {
+      this.#remove(call, answer);
+      discard(answer.message);
+    };
+    this.#calls.shared.waits.add(this);
+  }
+
+  #remove(call: IncomingCall, answer: Answer): void {
+    call.unpark = undefined; // it holds the answer
+    if (!this.#waiting.delete(call)) return;
     this.departed += 1;
-    this.#waitingBytes -= answer.messageBytes;
-    return answer;
+    this.#calls.waitingAnswers -= 1;
+    this.#calls.waitingAnswerBytes -= answer.messageBytes;
   }
 
-  #send(call: IncomingCall, { message, messageBytes, trailers }: Answer): void {
-    const { sendQueue } = this.#shared;
+  #send(call: IncomingCall, answer: Answer, credit: SendCredit): void {
+    const { shared } = this.#calls;
+    const { message, messageBytes, trailers } = answer;
+    if (isDetached(message, messageBytes)) {
+      reportFailure(shared, call, detachedError(call.opening.method));
+      return call.answer(plainEnd('internal', ''));
+    }
+    credit.spend(chargeOf(messageBytes));
+    const { sendQueue } = shared;
     const endsHere = trailers.byteLength === 0;
     const flags = endsHere ? FrameFlag.end : 0;
     const header = sendQueue.header.message(flags, call.slot, call.generation, messageBytes);
     sendQueue.send(call, header, noBytes, message, messageBytes);
     if (!endsHere) sendEnd(sendQueue, call, 0, trailers, noBytes);
-    this.#onSent(call);
+    call.close();
   }
 }

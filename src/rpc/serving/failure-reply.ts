@@ -5,12 +5,18 @@ import { type FailureStatus, statuses } from '../../base/error-codes.ts';
 import { errorText } from '../../base/error-text.ts';
 import { isFromPeer, RpcError, SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
+import type { Metadata } from '../../base/metadata.ts';
 import { noBytes } from '../../base/quiet.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { encodeWith, refusalDetails } from '../contract/codec.ts';
 import { json } from '../contract/json.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
-import type { IncomingCall } from './incoming-call.ts';
+
+/** A call that failed, as far as its answer needs it. */
+interface FailedCall {
+  readonly opening: { readonly method: string };
+  readonly trailers: Metadata;
+}
 
 /** The content of an `end` frame. */
 export interface End {
@@ -38,7 +44,7 @@ export function plainEnd(
  */
 export function endOf(
   shared: SessionShared,
-  call: IncomingCall,
+  call: FailedCall,
   error: RpcError,
   isBrief: boolean,
 ): End {
@@ -59,7 +65,7 @@ export function endOf(
 /** The answer to a request that its codec or schema refused. */
 export function refusalOf(
   shared: SessionShared,
-  call: IncomingCall,
+  call: FailedCall,
   error: unknown,
   isBrief: boolean,
 ): End {
@@ -72,7 +78,7 @@ export function refusalOf(
 /** Reports to `onEvent` an error of a handler that its caller must not see. */
 export function reportFailure(
   { onEvent, peer }: SessionShared,
-  call: IncomingCall,
+  call: FailedCall,
   cause: unknown,
 ): void {
   const { method } = call.opening;
@@ -82,7 +88,7 @@ export function reportFailure(
 }
 
 /** @throws {SidecallError | TypeError} for details or metadata that cannot travel. */
-function wholeEnd(shared: SessionShared, call: IncomingCall, error: RpcError): End {
+function wholeEnd(shared: SessionShared, call: FailedCall, error: RpcError): End {
   const { metadataMaxBytes, sendQueue } = shared;
   const metadata = encodeMetadata({ ...call.trailers, ...error.metadata }, metadataMaxBytes);
   const text = Buffer.from(error.message);

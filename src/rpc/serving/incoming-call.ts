@@ -1,36 +1,23 @@
 // SPDX-License-Identifier: MIT
-// One call of the peer's, and what its handler sees of it.
-
+// One call of the peer's, from its first frame to its end.
+import { nowMs } from '../../base/clock.ts';
 import type { SidecallErrorCode } from '../../base/error-codes.ts';
 import { SidecallError } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
-import { nodeError } from '../../base/misuse.ts';
-import type { Peer } from '../../base/peer.ts';
-import { CallKind } from '../../wire/frame-header.ts';
-import type { CallContext } from '../contract/call-context.ts';
-import type { Block, Lease } from '../contract/leases.ts';
-import { armDeadline, type HandlerScope, type Timed } from '../deadline.ts';
+import { CallKind, ResetReason } from '../../wire/frame-header.ts';
+import type { Codec } from '../contract/codec.ts';
+import type { Lease } from '../contract/leases.ts';
+import { armDeadline, cancelDeadline, type HandlerScope, type Timed } from '../deadline.ts';
+import { Window } from '../sending/credit.ts';
+import { refuseMessage, resetReasonFor, sendEnd } from '../sending/send-frame.ts';
 import type { SendingStream, SendLine } from '../sending/send-queue.ts';
-import type { ChannelHalves } from '../streams/channel-halves.ts';
+import type { ChannelHalves, ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
-import type { ReadStream, StreamReader } from '../streams/stream-reader.ts';
-import type { StreamWriter } from '../streams/stream-writer.ts';
+import { type ReadStream, StreamReader } from '../streams/stream-reader.ts';
+import { StreamWriter } from '../streams/stream-writer.ts';
+import type { AcceptedCalls } from './accepted-calls.ts';
+import { type End, refusalOf } from './failure-reply.ts';
 import type { MethodLoad } from './method-load.ts';
-
-/** The serving half, as a call needs it when its handler or its deadline acts. */
-export interface CallHost {
-  readonly peer: Peer;
-  /** The session of the call, for comparison. */
-  readonly session: object;
-  sendHeaders(call: IncomingCall, metadata: Metadata): void;
-  onCallDeadline(call: IncomingCall): void;
-  /** The handler reads no more of its requests. */
-  onReaderStopped(call: IncomingCall, error: SidecallError | undefined): void;
-  /** As `ctx.allocate()`. */
-  allocate(bytes: number): Block;
-  /** As `ctx.cancelledNow()`. */
-  isCancelledNow(call: IncomingCall): boolean | undefined;
-}
 
 /** The first frame of a call, taken apart. */
 export interface CallOpening {
@@ -47,11 +34,17 @@ export interface CallOpening {
   readonly windowBytes: number;
 }
 
+/**
+ * `waiting`: the request arrives, or waits to be started. `open`: the handler was started. Then one
+ * of `answered`, `cancelled` (by its caller or its deadline) and `failed` (with the session).
+ */
+export type IncomingState = 'waiting' | 'open' | 'answered' | 'cancelled' | 'failed';
+
 const noMetadata: Metadata = Object.freeze({});
 
-export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerScope {
+export class IncomingCall implements SendingStream, ReadStream, ChannelStream, Timed, HandlerScope {
   readonly opening: CallOpening;
-  readonly host: CallHost;
+  readonly calls: AcceptedCalls<IncomingCall>;
   readonly slot: number;
   readonly generation: number;
   isBorrowed = false;
@@ -64,8 +57,15 @@ export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerSc
   sentPosition = 0;
   timer: NodeJS.Timeout | undefined;
 
-  /** The request, while it comes in pieces. */
+  state: IncomingState = 'waiting';
+  /** Its handler was started and has not settled; true also after the call has ended. */
+  isRunning = false;
+  /** The request that has begun to arrive. */
   assembly: MessageAssembly | undefined;
+  /** The whole request, until it is decoded; in memory of the transport, unless the next is set. */
+  whole: Uint8Array | undefined;
+  /** The memory of its own that holds the whole request. */
+  wholeIn: MessageAssembly | undefined;
   /** The request, where it is one: given back with the call, unless it is kept. */
   lease: Lease | undefined;
   // The halves of a stream, or the channel that it is.
@@ -74,29 +74,31 @@ export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerSc
   channel: ChannelHalves | undefined;
   /** Its handler is told when the session is about to close. */
   endsAtDrain = false;
-  /** Its handler was started and has not settled. */
-  isRunning = false;
-  /** The call was answered or cancelled, or its session ended: nothing more is sent. */
-  isOver = false;
-  /** Its opener was not told yet that it is over: that waits for the handler to settle. */
-  owedReset: number | undefined;
   /** Load of its method, where the handler gives one answer. */
   load: MethodLoad<IncomingCall> | undefined;
-  /** Takes it from where it waits to be started. */
+  /** Takes it from where it waits: to be started, or for its answer to be sent. */
   unpark: (() => void) | undefined;
-  /** The window was given back. */
-  isReturned = false;
-  hasHeaders = false;
   trailers: Metadata = noMetadata;
+  hasHeaders = false;
+  /** The reason that its opener is told once the handler has settled. */
+  #owedReset: number | undefined;
+  #isWindowReleased = false;
   #controller: AbortController | undefined;
   #abortCode: SidecallErrorCode | undefined;
 
-  constructor(opening: CallOpening, host: CallHost) {
+  constructor(opening: CallOpening, calls: AcceptedCalls<IncomingCall>) {
     this.opening = opening;
-    this.host = host;
+    this.calls = calls;
     this.slot = opening.slot;
     this.generation = opening.generation;
+    if (opening.kind >= CallKind.channel) this.isBorrowed = true;
     if (opening.deadline !== undefined) armDeadline(this, opening.deadline);
+    calls.add(this);
+  }
+
+  /** The call has ended: nothing is sent for it any more. */
+  get isOver(): boolean {
+    return this.state !== 'open' && this.state !== 'waiting';
   }
 
   get isOpen(): boolean {
@@ -108,18 +110,10 @@ export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerSc
   }
 
   get notifiedBy(): object | undefined {
-    return this.opening.kind === CallKind.notification ? this.host.session : undefined;
+    return this.opening.kind === CallKind.notification ? this.calls.shared : undefined;
   }
 
-  onDeadline(): void {
-    this.host.onCallDeadline(this);
-  }
-
-  onReaderStopped(error: SidecallError | undefined): void {
-    this.host.onReaderStopped(this, error);
-  }
-
-  /** Made when somebody reads it: most handlers never do. */
+  /** Made when the handler reads it: most handlers never do. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -133,56 +127,193 @@ export class IncomingCall implements SendingStream, ReadStream, Timed, HandlerSc
     this.#abortCode = code;
     this.#controller?.abort(new SidecallError(code));
   }
-}
 
-/** The public face of a call, which is all that its handler holds. */
-export class HandlerContext implements CallContext {
-  readonly #call: IncomingCall;
-
-  constructor(call: IncomingCall) {
-    this.#call = call;
+  /** As `ctx.cancelledNow()`. */
+  get isCancelledNow(): boolean | undefined {
+    const { deadline } = this.opening;
+    if (this.isOver) return true;
+    if (deadline !== undefined && deadline <= nowMs()) return true;
+    const isKnown = this.calls.shared.transport.lookAhead?.() ?? false;
+    if (this.isOver) return true;
+    return isKnown ? false : undefined;
   }
 
-  get method(): string {
-    return this.#call.opening.method;
+  /** The handler is about to be called. */
+  start(): void {
+    this.state = 'open';
+    this.isRunning = true;
+    // The application has the request now. A notification keeps its place in the window until its
+    // handler has settled, so that a peer that sends too many of them waits.
+    if (this.opening.kind !== CallKind.notification) this.releaseWindow();
   }
 
-  get peer(): Peer {
-    return this.#call.host.peer;
+  /** The handler has settled. Returns false if the call had ended before: there is no answer. */
+  settle(): boolean {
+    this.isRunning = false;
+    this.releaseWindow();
+    if (!this.isOver) return true;
+    this.lease?.settle();
+    // Only now the opener may use the slot again.
+    if (this.#owedReset !== undefined) this.#sendReset(this.#owedReset);
+    this.#owedReset = undefined;
+    this.calls.shared.onProgress();
+    return false;
   }
 
-  get metadata(): Metadata {
-    return this.#call.opening.metadata;
+  /** Ends the call with an `end` frame. */
+  answer({ status, metadata, text, details }: End): void {
+    sendEnd(this.calls.shared.sendQueue, this, status, metadata, text, details);
+    this.close();
   }
 
-  get deadline(): number | undefined {
-    return this.#call.opening.deadline;
-  }
-
-  get signal(): AbortSignal {
-    return this.#call.signal;
-  }
-
-  get trailers(): Metadata {
-    return this.#call.trailers;
-  }
-
-  set trailers(metadata: Metadata) {
-    this.#call.trailers = metadata;
-  }
-
-  cancelledNow(): boolean | undefined {
-    return this.#call.host.isCancelledNow(this.#call);
-  }
-
-  allocate(bytes: number): Block {
-    return this.#call.host.allocate(bytes);
-  }
-
-  sendHeaders(metadata: Metadata): void {
-    if (this.#call.hasHeaders) {
-      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', 'sendHeaders() was called before');
+  /** Ends the call whose answer was given to the send queue: nothing follows, the slot is free. */
+  close(): void {
+    this.#end('answered');
+    this.calls.streams.remove(this);
+    // Messages that a channel has received can still be read, and the channel knows why it is over.
+    const isStream = this.reader !== undefined || this.writer !== undefined;
+    if (isStream && this.channel === undefined) {
+      this.#failHalves(new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was answered'), true);
     }
-    this.#call.host.sendHeaders(this.#call, metadata);
+    if (this.isRunning) this.abort('ERR_SIDECALL_CANCELLED'); // the peer got an error already
+    this.calls.shared.onProgress();
+  }
+
+  /** Ends a call that is not started here. */
+  refuse(reason: number): void {
+    this.#failHalves(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS'), true);
+    this.#end('cancelled');
+    this.#sendReset(reason);
+    this.calls.shared.onProgress();
+  }
+
+  /**
+   * Ends a call whose answer is not waited for any more. The opener keeps the slot until the
+   * handler has settled, and is told then.
+   */
+  cancel(code: SidecallErrorCode, reason: number): void {
+    // Messages that the peer of a channel sent before its end can still be read.
+    const isWhole = this.channel?.isPeerEnded === true;
+    this.fail('cancelled', code, new SidecallError(code), !isWhole);
+    if (this.isRunning) this.#owedReset = reason;
+    else this.#sendReset(reason);
+    this.calls.shared.onProgress();
+  }
+
+  /** Ends the call without a frame. `now`: messages that were not taken are dropped. */
+  fail(
+    state: 'cancelled' | 'failed',
+    code: SidecallErrorCode,
+    error: SidecallError,
+    now: boolean,
+  ): void {
+    this.#end(state);
+    this.#failHalves(error, now);
+    this.calls.shared.dropQueued(this);
+    this.abort(code);
+  }
+
+  /** Ends the call: its request was refused by its codec. */
+  refuseRequest(error: unknown): void {
+    const { shared, isUnread } = this.calls;
+    if (this.reader !== undefined) {
+      // The handler runs. Nothing of the call is sent any more, a half-sent message included.
+      this.#failHalves(SidecallError.from(error), true);
+      shared.dropQueued(this);
+    }
+    this.answer(refusalOf(shared, this, error, isUnread));
+  }
+
+  onDeadline(): void {
+    if (this.isOver) return;
+    this.cancel('ERR_SIDECALL_DEADLINE_EXCEEDED', ResetReason.deadlineExceeded);
+  }
+
+  onReaderStopped(error: SidecallError | undefined): void {
+    if (this.isOver) return;
+    const { channel } = this;
+    if (channel === undefined) {
+      // A handler may stop reading and still answer. It cannot go on behind a gap.
+      if (error !== undefined) this.refuseRequest(error);
+      return;
+    }
+    if (error === undefined) return channel.abort(new SidecallError('ERR_SIDECALL_CANCELLED'));
+    channel.fail(error, { now: true });
+    refuseMessage(this.calls.shared, this, 0);
+    this.close();
+  }
+
+  /** Both halves of the channel ended well. */
+  onChannelOver(): void {
+    this.close();
+  }
+
+  /** Our side gives the channel up. */
+  onChannelAborted(error: unknown): void {
+    this.channel?.fail(error, { now: true });
+    this.#sendReset(resetReasonFor(error));
+    this.close();
+  }
+
+  /** Opens the half that the peer sends on. */
+  openReader(codec: Codec<unknown>): StreamReader {
+    const { shared } = this.calls;
+    const windowBytes = shared.own.streamWindowBytes;
+    this.reader = new StreamReader({ shared, stream: this, codec, flags: 0, windowBytes });
+    return this.reader;
+  }
+
+  /** Opens the half that we send on. */
+  openWriter(codec: Codec<unknown>): StreamWriter {
+    const { shared } = this.calls;
+    const { method: name, windowBytes } = this.opening;
+    this.isBorrowed = true;
+    this.writer = new StreamWriter({ shared, stream: this, codec, name, flags: 0, windowBytes });
+    this.writer.start();
+    return this.writer;
+  }
+
+  /** Gives back its part of the window, once. */
+  releaseWindow(): void {
+    if (this.#isWindowReleased) return;
+    this.#isWindowReleased = true;
+    const { kind, charge } = this.opening;
+    const window = kind === CallKind.notification ? Window.notifications : Window.requests;
+    this.calls.shared.giveBack(window, charge);
+  }
+
+  /** Forgets the request, which is whole, or of no use any more. */
+  releaseAssembly(): void {
+    if (this.assembly === undefined) return;
+    this.calls.unfinished -= 1;
+    this.assembly = undefined;
+  }
+
+  /** Moves the call to its end, once, and gives back all that it holds. */
+  #end(state: 'answered' | 'cancelled' | 'failed'): void {
+    if (this.isOver) return;
+    this.state = state;
+    this.calls.open -= 1;
+    cancelDeadline(this);
+    this.releaseAssembly();
+    this.unpark?.();
+    this.reader?.release();
+    if (this.isRunning) return;
+    this.releaseWindow();
+    this.lease?.settle();
+  }
+
+  #sendReset(reason: number): void {
+    const { shared, streams } = this.calls;
+    shared.dropQueued(this);
+    streams.remove(this);
+    const { sendQueue } = shared;
+    sendQueue.sendControl(sendQueue.header.reset(0, this.slot, this.generation, reason));
+  }
+
+  #failHalves(error: SidecallError, now: boolean): void {
+    this.channel?.fail(error, { now });
+    this.reader?.fail(error, { now });
+    this.writer?.fail(error);
   }
 }

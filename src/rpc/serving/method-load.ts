@@ -10,23 +10,19 @@ interface Waiting {
   unpark: (() => void) | undefined;
 }
 
-/** A request that is whole, or a stream of them. */
-export interface Request {
-  readonly served: Served;
-  readonly value: unknown;
-}
-
 /** A request that waits to be started. */
-interface Parked<Call> {
+export interface WaitingRequest<Call> {
   readonly call: Call;
-  readonly request: Request;
+  readonly served: Served;
+  /** The decoded request, or the reader of a stream of them. */
+  readonly value: unknown;
 }
 
 /** Requests that wait for one reason, in their order. */
 export class WaitingRequests<Call extends Waiting> implements WaitingPlace {
   readonly waitReason: WaitReason;
   // A Set: a call that is over is taken out of the middle, and nothing of it stays.
-  readonly #entries = new Set<Parked<Call>>();
+  readonly #entries = new Set<WaitingRequest<Call>>();
   departed = 0;
 
   constructor(waitReason: WaitReason) {
@@ -37,17 +33,17 @@ export class WaitingRequests<Call extends Waiting> implements WaitingPlace {
     return this.#entries.size;
   }
 
-  push(call: Call, request: Request): void {
-    const parked: Parked<Call> = { call, request };
-    this.#entries.add(parked);
+  push(request: WaitingRequest<Call>): void {
+    const { call } = request;
+    this.#entries.add(request);
     call.unpark = () => {
       call.unpark = undefined; // it holds the request
-      if (this.#entries.delete(parked)) this.departed += 1;
+      if (this.#entries.delete(request)) this.departed += 1;
     };
   }
 
   /** The first one, which does not wait any longer. */
-  shift(): Parked<Call> | undefined {
+  shift(): WaitingRequest<Call> | undefined {
     for (const first of this.#entries) {
       first.call.unpark?.();
       return first;

@@ -23,53 +23,36 @@ import { deadlineAfter } from '../deadline.ts';
 import type { PeerClock } from '../peer-clock.ts';
 import { Window } from '../sending/credit.ts';
 import { LearntNames, methodName } from '../sending/method-names.ts';
-import { type SessionShared, takeMessage } from '../sending/session-shared.ts';
+import { takeMessage } from '../sending/session-shared.ts';
 import { checkBlock, MessageAssembly } from '../streams/message-assembly.ts';
-import type { AcceptedStreams } from '../streams/stream-table.ts';
-import { type CallHost, type CallOpening, IncomingCall } from './incoming-call.ts';
+import type { AcceptedCalls } from './accepted-calls.ts';
+import { type CallOpening, IncomingCall } from './incoming-call.ts';
 import type { Registry } from './registry.ts';
+import type { Unserved } from './unserved.ts';
 
 /** Of a request that no handler will see: its memory is used again. */
 const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), keepsBytes: false };
 
-/** The receiver of calls that have arrived. */
-export interface OpenFrameHost extends CallHost {
-  readonly isDraining: boolean;
-  /** A call is open from here on. */
-  add(call: IncomingCall): void;
-  /** Its request is whole; `assembly` is its memory, unless it lies in the transport's. */
-  onRequest(call: IncomingCall, payload: Uint8Array, assembly: MessageAssembly | undefined): void;
-  /** It has no request: messages follow. */
-  onStream(call: IncomingCall): void;
-  /** The method may still be served, and its requests wait for that. */
-  mustWait(method: string): boolean;
-}
-
 export class OpenFrames {
-  readonly #shared: SessionShared;
+  readonly #calls: AcceptedCalls<IncomingCall>;
   readonly #registry: Registry;
-  readonly #streams: AcceptedStreams<IncomingCall>;
-  readonly #host: OpenFrameHost;
+  readonly #unserved: Unserved;
   readonly #names = new LearntNames();
   readonly #clock: PeerClock;
-  /** Requests of which a part has arrived. */
-  unfinished = 0;
   /** Pieces of requests that have arrived, ever. */
   pieces = 0;
   // Memory handed out for the first piece of a request, which is about to arrive.
   #placed: MessageAssembly | undefined;
 
   constructor(
-    shared: SessionShared,
+    calls: AcceptedCalls<IncomingCall>,
     registry: Registry,
-    streams: AcceptedStreams<IncomingCall>,
-    host: OpenFrameHost,
+    unserved: Unserved,
     clock: PeerClock,
   ) {
-    this.#shared = shared;
+    this.#calls = calls;
     this.#registry = registry;
-    this.#streams = streams;
-    this.#host = host;
+    this.#unserved = unserved;
     this.#clock = clock;
   }
 
@@ -80,19 +63,19 @@ export class OpenFrames {
   /** Place for a piece of a request; for its first one, where all is as it should be, too. */
   placeFor(header: Header, bytes: number): Uint8Array | undefined {
     if (header.type !== FrameType.open) {
-      const call = this.#streams.find(header.slot, header.generation);
+      const call = this.#calls.streams.find(header.slot, header.generation);
       if (call?.reader !== undefined) {
         return call.reader.place(header.type === FrameType.message, header.messageBytes, bytes);
       }
       return header.type === FrameType.fragment ? call?.assembly?.place(bytes) : undefined;
     }
     const { method, timeoutMs, metadataBytes, messageBytes } = header;
-    const isPlain = metadataBytes === 0 && timeoutMs !== 0 && !this.#host.isDraining;
-    const mayHold = messageBytes <= this.#shared.own.receiveMaxBytes && bytes <= messageBytes;
+    const isPlain = metadataBytes === 0 && timeoutMs !== 0 && !this.#calls.isDraining;
+    const mayHold = messageBytes <= this.#calls.shared.own.receiveMaxBytes && bytes <= messageBytes;
     if (!isPlain || method >= inlineName || !mayHold) return undefined;
     const name = this.#names.nameOf(method);
     const served = this.#registry.find(name);
-    if (served === undefined || this.#host.mustWait(name)) return undefined;
+    if (served === undefined || this.#unserved.mustWait(name)) return undefined;
     this.#placed = new MessageAssembly(messageBytes, served.request);
     return this.#placed.place(bytes);
   }
@@ -104,22 +87,28 @@ export class OpenFrames {
     return placed;
   }
 
-  onOpen(
+  /**
+   * Reads the frame that opens a call. Returns the call, whose request is whole, or has begun to
+   * arrive, or is a stream; undefined: the call was refused.
+   * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for what no correct peer sends.
+   */
+  read(
     header: Header,
     payload: Uint8Array,
     placed: MessageAssembly | undefined,
     block: ArrivedBlock | undefined,
-  ): void {
-    const { own, remote } = this.#shared;
+  ): IncomingCall | undefined {
+    const { shared, streams } = this.#calls;
+    const { own, remote } = shared;
     const { kind, metadataBytes, messageBytes } = header;
-    this.#streams.open(header.slot, header.generation);
+    streams.open(header.slot, header.generation);
     checkKind(kind, header.flags, messageBytes);
     const window = kind === CallKind.notification ? Window.notifications : Window.requests;
     const nameBytes = header.method < inlineName ? 0 : header.method - inlineName;
     const method = nameBytes === 0 ? this.#names.nameOf(header.method) : nameIn(payload, nameBytes);
-    const isExtra = this.#streams.isExtra(header.slot);
+    const isExtra = streams.isExtra(header.slot);
     if (isExtra) checkExtra(method, kind, messageBytes);
-    const charge = isExtra ? 0 : takeMessage(this.#shared, window, messageBytes);
+    const charge = isExtra ? 0 : takeMessage(shared, window, messageBytes);
     const bodyAt = nameBytes + metadataBytes;
     const isMetadata = metadataBytes <= own.metadataMaxBytes && bodyAt <= payload.byteLength;
     if (!isMetadata || payload.byteLength - bodyAt > messageBytes) {
@@ -138,57 +127,56 @@ export class OpenFrames {
       windowBytes: header.windowBytes === 0 ? remote.streamWindowBytes : header.windowBytes,
     };
     const refusal = this.#refusal(kind, timeoutMs);
-    if (refusal !== undefined) return this.#refuse(opening, refusal, window);
-    const call = new IncomingCall(opening, this.#host);
-    this.#streams.add(call);
-    this.#host.add(call);
-    if (sendsMany(kind)) return this.#host.onStream(call);
+    if (refusal !== undefined) {
+      this.#refuse(opening, refusal, window);
+      return undefined;
+    }
+    const call = new IncomingCall(opening, this.#calls);
+    if (sendsMany(kind)) return call;
     const message = bodyAt === 0 ? payload : payload.subarray(bodyAt);
-    if (block === undefined) this.#onFirst(call, message, messageBytes, placed);
-    else this.#onBlock(call, block);
+    if (block === undefined) this.#begin(call, message, messageBytes, placed);
+    else this.#takeBlock(call, block);
+    return call;
   }
 
-  onFragment(call: IncomingCall, payload: Uint8Array): void {
+  /** Adds a piece to a request. Returns whether the request is whole now. */
+  addFragment(call: IncomingCall, payload: Uint8Array): boolean {
     const { assembly } = call;
     if (assembly === undefined) throw protocol('fragment without a message');
     this.pieces += 1;
-    if (!assembly.add(payload)) return;
-    this.drop(call);
-    this.#host.onRequest(call, assembly.bytes, assembly);
+    if (!assembly.add(payload)) return false;
+    call.releaseAssembly();
+    call.whole = assembly.bytes;
+    call.wholeIn = assembly;
+    return true;
   }
 
-  /** Forgets the request of a call that is over. */
-  drop(call: IncomingCall): void {
-    if (call.assembly === undefined) return;
-    this.unfinished -= 1;
-    call.assembly = undefined;
-  }
-
-  #onFirst(
+  #begin(
     call: IncomingCall,
     message: Uint8Array,
     messageBytes: number,
     placed: MessageAssembly | undefined,
   ): void {
     if (placed === undefined && message.byteLength === messageBytes) {
-      return this.#host.onRequest(call, message, undefined);
+      call.whole = message;
+      return;
     }
     call.assembly = placed ?? new MessageAssembly(messageBytes, this.#codecOf(call));
-    this.unfinished += 1;
-    if (message.byteLength > 0) this.onFragment(call, message);
+    this.#calls.unfinished += 1;
+    if (message.byteLength > 0) this.addFragment(call, message);
   }
 
-  /** Whole at once. What nobody serves is not worth a copy. */
-  #onBlock(call: IncomingCall, block: ArrivedBlock): void {
+  /** A request in a block is whole. A request for a method that is not served is not copied. */
+  #takeBlock(call: IncomingCall, block: ArrivedBlock): void {
     const { method } = call.opening;
-    const isWanted = this.#registry.find(method) !== undefined || this.#host.mustWait(method);
-    const assembly = isWanted ? MessageAssembly.ofBlock(block, this.#codecOf(call)) : undefined;
-    this.#host.onRequest(call, assembly?.bytes ?? noBytes, assembly);
+    const isWanted = this.#registry.find(method) !== undefined || this.#unserved.mustWait(method);
+    call.wholeIn = isWanted ? MessageAssembly.ofBlock(block, this.#codecOf(call)) : undefined;
+    call.whole = call.wholeIn?.bytes ?? noBytes;
   }
 
   #codecOf(call: IncomingCall): Codec<unknown> {
     const { method } = call.opening;
-    if (this.#host.mustWait(method)) return anyBytes as Codec<unknown>;
+    if (this.#unserved.mustWait(method)) return anyBytes as Codec<unknown>;
     return this.#registry.find(method)?.request ?? discarded;
   }
 
@@ -200,15 +188,16 @@ export class OpenFrames {
 
   /** Notifications that were sent before the peer knew are taken. */
   #refusal(kind: number, timeoutMs: number): number | undefined {
-    if (this.#host.isDraining && kind !== CallKind.notification) return ResetReason.goingAway;
+    if (this.#calls.isDraining && kind !== CallKind.notification) return ResetReason.goingAway;
     return timeoutMs === 0 ? ResetReason.deadlineExceeded : undefined;
   }
 
   /** The slot stays closed in this generation; fragments that follow are late. */
   #refuse({ slot, generation, charge }: CallOpening, reason: number, window: number): void {
-    const { sendQueue } = this.#shared;
+    const { shared } = this.#calls;
+    const { sendQueue } = shared;
     sendQueue.sendControl(sendQueue.header.reset(0, slot, generation, reason));
-    this.#shared.giveBack(window, charge);
+    shared.giveBack(window, charge);
   }
 }
 

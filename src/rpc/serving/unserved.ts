@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Requests that came before anything is served. They wait for `serve()`, bounded by their window
+// Requests for methods that are not served yet. They wait for `serve()`, bounded by their window
 // and their deadlines.
 import { setImmediate } from '../../base/clock.ts';
-import type { Stalls, WaitingPlace } from '../stalls.ts';
+import { builtInPrefix } from '../contract/service.ts';
+import type { WaitingPlace } from '../stalls.ts';
+import type { AcceptedCalls } from './accepted-calls.ts';
 import type { IncomingCall } from './incoming-call.ts';
+import type { Registry } from './registry.ts';
 
 /** A request that waits: in memory of its own, or a stream. */
 export interface UnservedRequest {
@@ -15,24 +18,48 @@ export interface UnservedRequest {
 export class Unserved implements WaitingPlace {
   readonly waitReason = 'serve';
   departed = 0;
-  readonly #waits: Stalls;
-  readonly #take: (request: UnservedRequest) => void;
+  readonly #calls: AcceptedCalls<IncomingCall>;
+  readonly #registry: Registry;
+  readonly #unwatch: () => void;
   readonly #entries = new Set<UnservedRequest>();
+  /** Requests that were taken out to be looked at again. */
+  #due: UnservedRequest[] = [];
+  // A session of a listener that was not taken yet: its services may still come.
+  #isUntaken: boolean;
+  // A method that is not served now will not be served later.
+  #isSettled: boolean;
   #isScheduled = false;
 
-  /** `take`: is given each request again, in their order. */
-  constructor(waits: Stalls, take: (request: UnservedRequest) => void) {
-    this.#waits = waits;
-    this.#take = take;
-  }
-
-  /** The requests that wait are given out at the end of this turn. */
-  get isAboutToGo(): boolean {
-    return this.#isScheduled && this.waiting > 0;
+  constructor(calls: AcceptedCalls<IncomingCall>, registry: Registry, isUntaken: boolean) {
+    this.#calls = calls;
+    this.#registry = registry;
+    this.#isUntaken = isUntaken;
+    this.#isSettled = registry.hasServed && !isUntaken;
+    this.#unwatch = registry.watch(() => this.#onServed());
   }
 
   get waiting(): number {
     return this.#entries.size;
+  }
+
+  /** The method may still be served, or others that waited for that are about to go first. */
+  mustWait(method: string): boolean {
+    if (this.#calls.isDraining) return false;
+    const isAboutToGo = this.#isScheduled && this.waiting > 0;
+    if ((this.#isSettled && !isAboutToGo) || method.startsWith(builtInPrefix)) return false;
+    return isAboutToGo || this.#registry.find(method) === undefined;
+  }
+
+  /** The method is served, or will never be. */
+  isKnown(method: string): boolean {
+    return this.#isSettled || this.#registry.find(method) !== undefined;
+  }
+
+  /** The session was taken from its listener. */
+  onTaken(): void {
+    if (!this.#isUntaken) return;
+    this.#isUntaken = false;
+    this.#onServed();
   }
 
   push(request: UnservedRequest): void {
@@ -41,30 +68,45 @@ export class Unserved implements WaitingPlace {
       request.call.unpark = undefined; // it holds the request
       if (this.#entries.delete(request)) this.departed += 1;
     };
-    this.#waits.add(this);
+    this.#calls.shared.waits.add(this);
   }
 
-  /** Something is served from now on. A turn later, since one `serve()` follows the other. */
-  onServed(then: () => void): void {
-    if (this.#isScheduled) return;
+  /** Some are to be looked at again, by {@link Unserved.next}. */
+  get hasDue(): boolean {
+    return this.#due.length > 0;
+  }
+
+  /** All that wait are to be looked at again, by {@link Unserved.next}. */
+  release(): void {
+    this.#due = [...this.#entries];
+  }
+
+  /** The next request to be looked at again; undefined: there is none. */
+  next(): UnservedRequest | undefined {
+    for (let request = this.#due.shift(); request; request = this.#due.shift()) {
+      if (!this.#entries.has(request)) continue; // its call ended meanwhile
+      request.call.unpark?.();
+      return request;
+    }
+    return undefined;
+  }
+
+  /** The session is over. */
+  clear(): void {
+    this.#unwatch();
+    this.#entries.clear();
+    this.#due = [];
+  }
+
+  /** A service came. The requests go on a turn later, since one `serve()` follows the other. */
+  #onServed(): void {
+    if (this.#isSettled || this.#isScheduled) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      then();
-      this.takeAll();
+      this.#isSettled = this.#registry.hasServed && !this.#isUntaken;
+      this.release();
+      this.#calls.shared.onProgress();
     });
-  }
-
-  /** Gives out what waits. What has to wait again goes to the end, in the same order. */
-  takeAll(): void {
-    for (const request of [...this.#entries]) {
-      if (!this.#entries.has(request)) continue; // its call ended meanwhile
-      request.call.unpark?.();
-      this.#take(request);
-    }
-  }
-
-  clear(): void {
-    this.#entries.clear();
   }
 }

@@ -10,7 +10,6 @@ import { CallKind } from '../../wire/frame-header.ts';
 import type { Lane } from '../../wire/transport.ts';
 import type { CallTarget, MethodCall } from '../calling/call-target.ts';
 import { type ClientOptions, makeClient } from '../calling/client.ts';
-import { SessionTarget } from '../calling/session-target.ts';
 import {
   type AcceptDuplexOptions,
   type AcceptOptions,
@@ -26,15 +25,13 @@ import { json } from '../contract/json.ts';
 import type { Block } from '../contract/leases.ts';
 import type { Client, Handlers, Methods, Service } from '../contract/method-types.ts';
 import { checkCodec } from '../contract/service.ts';
+import type { SessionState } from '../sending/session-shared.ts';
 import type { Health } from '../serving/health.ts';
 import type { ServeOptions } from '../serving/registry.ts';
 import type { Liveness } from './pings.ts';
-import {
-  SessionCore,
-  type SessionParts,
-  type SessionState,
-  type SessionStats,
-} from './session-core.ts';
+import { SessionCore } from './session-core.ts';
+import type { SessionParts } from './session-parts.ts';
+import type { SessionStats } from './session-stats.ts';
 
 /** The channels that a session accepts, to be iterated. */
 export type Accepted<T> = AsyncIterableIterator<T, undefined> & AsyncDisposable;
@@ -71,7 +68,7 @@ export class Session implements AsyncDisposable {
     this.#core = new SessionCore(parts);
     this.closed = this.#core.closed;
     this.draining = this.#core.draining;
-    this.target = new SessionTarget(this.#core.caller);
+    this.target = this.#core.caller;
   }
 
   /** The state of the session. */
@@ -132,7 +129,13 @@ export class Session implements AsyncDisposable {
   openDuplex(options: DuplexOptions): SessionDuplex {
     const { allowHalfOpen, ...channel } = checkHalfOpen('openDuplex()', options);
     const { idleTimeoutMs } = channel;
-    const arrived = openChannel(this.#core, CallKind.duplex, bytes, channel);
+    const arrived = openChannel(
+      this.#core.shared,
+      this.#core.caller,
+      CallKind.duplex,
+      bytes,
+      channel,
+    );
     return new SessionDuplex(arrived, { idleTimeoutMs, allowHalfOpen });
   }
 
@@ -161,7 +164,13 @@ export class Session implements AsyncDisposable {
    */
   openChannel<T, Input = T>(codec: Codec<T, Input>, options: ChannelOptions): Channel<T, Input> {
     checkCodec('openChannel()', codec);
-    const arrived = openChannel(this.#core, CallKind.channel, codec as Codec<unknown>, options);
+    const arrived = openChannel(
+      this.#core.shared,
+      this.#core.caller,
+      CallKind.channel,
+      codec as Codec<unknown>,
+      options,
+    );
     return new Channel(arrived, options.idleTimeoutMs);
   }
 
@@ -190,7 +199,7 @@ export class Session implements AsyncDisposable {
    * beyond the peer's limit.
    */
   allocate(bytes: number): Block {
-    return this.#core.allocate(bytes);
+    return this.#core.shared.allocate(bytes);
   }
 
   /**
@@ -262,7 +271,7 @@ export class Session implements AsyncDisposable {
 
   /** @internal Ends the session at once: whoever started the peer knows that it is gone. */
   terminate(error: SidecallError): void {
-    const { transport } = this.#core;
+    const { transport } = this.#core.shared;
     if (transport.drainLast === undefined) this.#core.fail(error);
     else transport.drainLast(error);
   }
@@ -277,12 +286,12 @@ export class Session implements AsyncDisposable {
 
   /** The session keeps the process alive (the default). */
   ref(): void {
-    this.#core.transport.ref();
+    this.#core.shared.transport.ref();
   }
 
   /** The session alone does not keep the process alive. */
   unref(): void {
-    this.#core.transport.unref();
+    this.#core.shared.transport.unref();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -12,17 +12,21 @@ import type { SessionShared } from '../sending/session-shared.ts';
 import type { StreamReader } from './stream-reader.ts';
 import { ended, type StreamWriter } from './stream-writer.ts';
 
-/** The halves of a channel, and whom they tell. */
+/** The stream of a channel, which is told how the channel ends. */
+export interface ChannelStream extends SendingStream {
+  /** Both halves ended well. */
+  onChannelOver(): void;
+  /** Our side gives the channel up: the peer is to be told, and `fail` follows. */
+  onChannelAborted(error: unknown): void;
+}
+
+/** The halves of a channel. */
 export interface ChannelParts {
   readonly reader: StreamReader;
   readonly writer: StreamWriter;
   /** Flag `fromOpener` where we opened it. */
   readonly flags: number;
   readonly name: string;
-  /** Both halves ended well. */
-  readonly onOver: () => void;
-  /** Our side gives it up: the peer is to be told, and `fail` follows. */
-  readonly onAbort: (error: unknown) => void;
 }
 
 export class ChannelHalves implements Watched {
@@ -33,7 +37,7 @@ export class ChannelHalves implements Watched {
   #resolveClosed!: () => void;
   #rejectClosed!: (reason: unknown) => void;
   readonly #shared: SessionShared;
-  readonly #stream: SendingStream;
+  readonly #stream: ChannelStream;
   readonly #parts: ChannelParts;
   #ending: Promise<void> | undefined;
   #resolveEnding: () => void = ignore;
@@ -43,7 +47,7 @@ export class ChannelHalves implements Watched {
   #isPeerEnded = false;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(shared: SessionShared, stream: SendingStream, parts: ChannelParts) {
+  constructor(shared: SessionShared, stream: ChannelStream, parts: ChannelParts) {
     this.#shared = shared;
     this.#stream = stream;
     this.#parts = parts;
@@ -88,7 +92,7 @@ export class ChannelHalves implements Watched {
 
   /** Gives the channel up at once. Once it is over there is nothing to give up. */
   abort(error: unknown): void {
-    if (this.#failure === undefined) this.#parts.onAbort(error);
+    if (this.#failure === undefined) this.#stream.onChannelAborted(error);
   }
 
   /** Grows with every message that was admitted or taken. */
@@ -155,6 +159,6 @@ export class ChannelHalves implements Watched {
     this.writer.fail(ended(this.#parts.name, 'after end()'));
     this.#failure = { error: ended(this.#parts.name, 'after end()') };
     this.#resolveClosed();
-    this.#parts.onOver();
+    this.#stream.onChannelOver();
   }
 }

@@ -5,7 +5,7 @@
 import type { Delivered } from '../../base/error-codes.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
-import { ignore, noBytes, rejected } from '../../base/quiet.ts';
+import { noBytes, rejected } from '../../base/quiet.ts';
 import { tuning } from '../../base/tuning.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import { FrameFlag } from '../../wire/frame-header.ts';
@@ -20,10 +20,11 @@ import {
   queuedBytesOf,
 } from '../contract/encode-message.ts';
 import { Block, freeValue } from '../contract/leases.ts';
-import { chargeOf, SendCredit, Window } from '../sending/credit.ts';
 import type { SendingStream } from '../sending/send-queue.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { WaitingPlace, WaitReason } from '../stalls.ts';
+import { WaitingMessage } from './waiting-message.ts';
+import { WriterWindow } from './writer-window.ts';
 
 /** The parts of a writer. */
 export interface WriterParts {
@@ -42,30 +43,6 @@ export interface WriterParts {
   readonly isDivisible?: boolean;
 }
 
-/** A message whose promise has not settled. */
-class Waiting {
-  message: Message;
-  messageBytes: number;
-  /** It counts in its stream's window only. */
-  isBeyond = false;
-  /** A part of it was sent as a message of its own. */
-  isBegun = false;
-  /** The send queue calls it when the last piece has left. */
-  onTaken: (() => void) | undefined;
-  readonly promise: Promise<void>;
-  resolve!: () => void;
-  reject!: (reason: unknown) => void;
-
-  constructor(message: Message, messageBytes: number) {
-    this.message = message;
-    this.messageBytes = messageBytes;
-    this.promise = new Promise((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-    });
-  }
-}
-
 const admitted = Promise.resolve();
 
 /** The windows in which a message counts: none yet, both, or only that of its stream. */
@@ -77,16 +54,11 @@ export class StreamWriter implements WaitingPlace {
   readonly #codec: Codec<unknown>;
   readonly #name: string;
   readonly #flags: number;
-  readonly #credit: SendCredit;
-  readonly #waiting = new Fifo<Waiting>();
+  readonly #window: WriterWindow;
+  readonly #waiting = new Fifo<WaitingMessage>();
   // Admitted, and still referenced by the send queue: long messages are not copied.
-  readonly #leaving = new Set<Waiting>();
+  readonly #leaving = new Set<WaitingMessage>();
   #waitingBytes = 0;
-  // Bytes that were sent on this stream, and bytes of them that were granted again, ever: a message
-  // beyond the window of all streams may be sent once the one before was taken.
-  #spent = 0;
-  #granted = 0;
-  #beyondUntil = 0;
   readonly #isDivisible: boolean;
   departed = 0;
   /** Messages that were admitted, ever. */
@@ -102,7 +74,7 @@ export class StreamWriter implements WaitingPlace {
     this.#codec = parts.codec;
     this.#name = parts.name;
     this.#flags = parts.flags | FrameFlag.streamed;
-    this.#credit = new SendCredit(parts.windowBytes);
+    this.#window = new WriterWindow(parts.shared, parts.windowBytes);
     this.#isDivisible = parts.isDivisible === true;
   }
 
@@ -136,8 +108,7 @@ export class StreamWriter implements WaitingPlace {
 
   /** The peer's application took messages. */
   grant(bytes: number): void {
-    this.#credit.grant(bytes);
-    this.#granted += bytes;
+    this.#window.grant(bytes);
     this.resume();
   }
 
@@ -176,7 +147,7 @@ export class StreamWriter implements WaitingPlace {
       this.#waiting.remove(waiting);
       this.departed += 1;
       this.#waitingBytes -= waiting.messageBytes;
-      refuse(waiting, reasonOf(waiting.isBegun ? 'unknown' : 'no'));
+      waiting.refuse(reasonOf(waiting.isBegun ? 'unknown' : 'no'));
       this.resume();
       return true;
     }
@@ -186,19 +157,13 @@ export class StreamWriter implements WaitingPlace {
     return false;
   }
 
-  #giveUpLeaving(leaving: Waiting, reasonOf: (delivered: Delivered) => unknown): boolean {
-    const { sendQueue, sendCredit } = this.#shared;
+  #giveUpLeaving(leaving: WaitingMessage, reasonOf: (delivered: Delivered) => unknown): boolean {
+    const { sendQueue } = this.#shared;
     const state = sendQueue.takeBack(this.#stream, leaving.onTaken as () => void);
     if (state === 'gone') return false;
     this.#leaving.delete(leaving);
-    if (state === 'unseen') {
-      const charge = chargeOf(leaving.messageBytes);
-      this.#credit.spend(-charge);
-      this.#spent -= charge;
-      if (leaving.isBeyond) this.#beyondUntil = 0;
-      else (sendCredit[Window.streams] as SendCredit).spend(-charge);
-    }
-    refuse(leaving, reasonOf(state === 'unseen' ? 'no' : 'unknown'));
+    if (state === 'unseen') this.#window.takeBack(leaving.messageBytes, leaving.isBeyond);
+    leaving.refuse(reasonOf(state === 'unseen' ? 'no' : 'unknown'));
     this.resume();
     this.#shared.resumeBlocked();
     return true;
@@ -208,7 +173,7 @@ export class StreamWriter implements WaitingPlace {
   dropWaiting(reason: unknown): void {
     for (let waiting = this.#waiting.shift(); waiting; waiting = this.#waiting.shift()) {
       this.departed += 1;
-      refuse(waiting, reason);
+      waiting.refuse(reason);
     }
     this.#waitingBytes = 0;
   }
@@ -228,9 +193,9 @@ export class StreamWriter implements WaitingPlace {
     this.#shared.blocked.remove(this);
     this.#shared.waits.remove(this);
     for (let waiting = this.#waiting.shift(); waiting; waiting = this.#waiting.shift()) {
-      refuse(waiting, error);
+      waiting.refuse(error);
     }
-    for (const waiting of this.#leaving) refuse(waiting, error);
+    for (const waiting of this.#leaving) waiting.refuse(error);
     this.#leaving.clear();
     this.#waitingBytes = 0;
   }
@@ -264,25 +229,23 @@ export class StreamWriter implements WaitingPlace {
 
   /** The windows in which a message may count, or why it has to wait. */
   #admittanceOf(message: Message, messageBytes: number): Admittance {
-    const { sendQueue, sendCredit, own } = this.#shared;
+    const { sendQueue, own } = this.#shared;
     const isBulk = this.#stream.isBulk || sendQueue.isBulk(queuedBytesOf(message, messageBytes));
     if (!this.#isStarted || !this.#stream.isOpen) return 'slot';
-    if (!this.#credit.hasCredit) return 'stream-window';
+    if (!this.#window.hasCredit) return 'stream-window';
     if (!sendQueue.hasRoom(isBulk, own.sendQueueMaxBytes)) return 'send-queue';
-    if ((sendCredit[Window.streams] as SendCredit).hasCredit) return 'both';
-    return this.#mayGoBeyond(messageBytes) ? 'stream-only' : 'session-window';
-  }
-
-  /** Whatever other streams do, each may have one short message under way. */
-  #mayGoBeyond(messageBytes: number): boolean {
-    return messageBytes <= wireLimits.beyondMaxBytes && this.#granted >= this.#beyondUntil;
+    if (this.#window.hasSharedCredit) return 'both';
+    return this.#window.mayGoBeyond(messageBytes) ? 'stream-only' : 'session-window';
   }
 
   /** Sends the beginning of what may leave in several messages. */
-  #sendPart(waiting: Waiting): boolean {
+  #sendPart(waiting: WaitingMessage): boolean {
     const { message } = waiting;
     if (!this.#isDivisible || !(message instanceof Uint8Array)) return false;
-    if (!this.#mayGoBeyond(wireLimits.beyondMaxBytes) || isDetached(message, waiting.messageBytes))
+    if (
+      !this.#window.mayGoBeyond(wireLimits.beyondMaxBytes) ||
+      isDetached(message, waiting.messageBytes)
+    )
       return false;
     const part = message.slice(0, wireLimits.beyondMaxBytes);
     waiting.message = message.subarray(wireLimits.beyondMaxBytes);
@@ -302,7 +265,7 @@ export class StreamWriter implements WaitingPlace {
       this.#give(message, messageBytes, isBeyond, undefined);
       return admitted;
     }
-    const waiting = new Waiting(message, messageBytes);
+    const waiting = new WaitingMessage(message, messageBytes);
     this.#admitWaiting(waiting, isBeyond);
     return waiting.promise;
   }
@@ -313,9 +276,9 @@ export class StreamWriter implements WaitingPlace {
     return messageBytes <= tuning.copiedSendMaxBytes;
   }
 
-  #admitWaiting(waiting: Waiting, isBeyond: boolean): void {
+  #admitWaiting(waiting: WaitingMessage, isBeyond: boolean): void {
     const { message, messageBytes } = waiting;
-    if (isDetached(message, messageBytes)) return refuse(waiting, detachedError(this.#name));
+    if (isDetached(message, messageBytes)) return waiting.refuse(detachedError(this.#name));
     const isCopied = this.#isCopied(message, messageBytes);
     const onTaken = (): void => {
       if (this.#leaving.delete(waiting)) waiting.resolve();
@@ -334,14 +297,10 @@ export class StreamWriter implements WaitingPlace {
     isBeyond: boolean,
     onTaken: (() => void) | undefined,
   ): boolean {
-    const { sendQueue, sendCredit } = this.#shared;
+    const { sendQueue } = this.#shared;
     const { slot, generation } = this.#stream;
-    const charge = chargeOf(messageBytes);
     this.admitted += 1;
-    this.#credit.spend(charge);
-    this.#spent += charge;
-    if (isBeyond) this.#beyondUntil = this.#spent;
-    else (sendCredit[Window.streams] as SendCredit).spend(charge);
+    this.#window.spend(messageBytes, isBeyond);
     const flags = isBeyond ? this.#flags | FrameFlag.beyond : this.#flags;
     const header = sendQueue.header.message(flags, slot, generation, messageBytes);
     return sendQueue.send(this.#stream, header, noBytes, message, messageBytes, onTaken);
@@ -352,7 +311,7 @@ export class StreamWriter implements WaitingPlace {
       const text = `${this.#name}: ${tuning.waitingSendsMax} messages already wait on this stream; await send()`;
       throw new SidecallError('ERR_SIDECALL_LIMIT_BYTES', text);
     }
-    const waiting = new Waiting(keepWaiting(this.#codec, message), messageBytes);
+    const waiting = new WaitingMessage(keepWaiting(this.#codec, message), messageBytes);
     this.#waiting.push(waiting);
     this.#waitingBytes += messageBytes;
     this.#shared.waits.add(this);
@@ -363,14 +322,8 @@ export class StreamWriter implements WaitingPlace {
 
   /** A stream that waits for its own window is woken by its own credit, so it is not noted here. */
   #noteBlocked(): void {
-    if (this.#isStarted && this.#credit.hasCredit) this.#shared.blocked.add(this);
+    if (this.#isStarted && this.#window.hasCredit) this.#shared.blocked.add(this);
   }
-}
-
-function refuse({ message, promise, reject }: Waiting, error: unknown): void {
-  discard(message);
-  promise.catch(ignore);
-  reject(error);
 }
 
 /** Sending where nothing can be sent any more. */

@@ -16,13 +16,13 @@ namespace sidecall {
 // a stranger's descriptor: only memory files answer it, and they need no lock for it.
 [[nodiscard]] bool IsSealedMemory(int fd) noexcept;
 
-class StrangerCloser {
+class ReceivedCloser {
  public:
-  explicit StrangerCloser(Workers::Starter start = Workers::Start);
+  explicit ReceivedCloser(Workers::Starter start = Workers::Start);
 
   static constexpr Workers::Bounds kBounds = {.threads = 8, .threads_per_owner = 2};
-  // Descriptors that may wait to be closed: of one owner; of all, for an owner that has some; and
-  // of all.
+  // Descriptors that may wait to be closed: of one owner;
+  // of all, for an owner that has some; and of all.
   static constexpr int kOwnerMax = 64;
   static constexpr int kSharedMax = 512;
   static constexpr int kDescriptorsMax = 1024;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
 // What happens per frame and per turn.
-#include "binding/call.h"
 #include "binding/exports.h"
+#include "binding/ring_call.h"
 
 namespace sidecall {
 namespace {
 
 // (ring, staged bytes, is bulk): a whole frame lies in the staging memory.
 napi_value WriteStaged(napi_env env, napi_callback_info info) {
-  const Call<3> call(env, info);
+  const RingCall<3> call(env, info);
   const std::uint32_t bytes = call.Number(1);
   if (call.ring() == nullptr || bytes > call.exchange().staged.size()) return call.Return(kRefused);
   const auto frame = call.exchange().staged.first(bytes);
   return call.ReturnWritten(call.ring()->Write(frame, {}, call.Number(2) == 1));
 }
 
-// (ring, staged header bytes, payload, is bulk): the payload goes from its own memory into the
-// ring.
+// (ring, staged header bytes, payload, is bulk): the payload goes
+// from its own memory into the ring.
 napi_value WriteBytes(napi_env env, napi_callback_info info) {
-  const Call<4> call(env, info);
+  const RingCall<4> call(env, info);
   const std::uint32_t header_bytes = call.Number(1);
   const std::span<std::uint8_t> payload = call.Bytes(2);
   if (call.ring() == nullptr || header_bytes > call.exchange().staged.size()) {
@@ -31,17 +31,17 @@ napi_value WriteBytes(napi_env env, napi_callback_info info) {
 // (ring) => is nothing owed? Else the kernel had no memory for a doorbell, or the ring no room for
 // leases that go back, and somebody has to try again.
 napi_value Publish(napi_env env, napi_callback_info info) {
-  const Call<1> call(env, info);
+  const RingCall<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   call.ring()->Publish();
   const bool owes = call.ring()->owes_doorbell() || call.ring()->owes_releases();
   return call.Return(owes ? kFull : kWritten);
 }
 
-// (ring, records at most, looks before it gives up) => kEmpty, kMore, kLarge, kBlock as numbers, or
-// corrupt.
+// (ring, records at most, looks before it gives up) =>
+// a Consumer::State as its number, or corrupt.
 napi_value Drain(napi_env env, napi_callback_info info) {
-  const Call<3> call(env, info);
+  const RingCall<3> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   call.ring()->Linger(call.Number(2));
   const Consumer::Drained drained = call.ring()->Drain(call.exchange().slab, call.Number(1));
@@ -54,7 +54,7 @@ napi_value Drain(napi_env env, napi_callback_info info) {
 
 // (ring, bytes to skip, target): the large record, straight to its final place.
 napi_value Take(napi_env env, napi_callback_info info) {
-  const Call<3> call(env, info);
+  const RingCall<3> call(env, info);
   const std::uint32_t skip = call.Number(1);
   const std::span<std::uint8_t> target = call.Bytes(2);
   const bool fits = call.ring() != nullptr && !call.ring()->is_corrupt() &&
@@ -67,7 +67,7 @@ napi_value Take(napi_env env, napi_callback_info info) {
 
 // (ring) => is there room for what was refused last?
 napi_value HasRoom(napi_env env, napi_callback_info info) {
-  const Call<1> call(env, info);
+  const RingCall<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   const bool has_room = call.ring()->HasRoom();
   return call.Return(call.ring()->is_corrupt() ? kCorrupt : has_room ? kWritten : kFull);
@@ -75,7 +75,7 @@ napi_value HasRoom(napi_env env, napi_callback_info info) {
 
 // (ring) => asleep?
 napi_value PrepareToSleep(napi_env env, napi_callback_info info) {
-  const Call<1> call(env, info);
+  const RingCall<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   const bool is_asleep = call.ring()->PrepareToSleep();
   call.Set(Register::kOwesDoorbell, std::uint64_t{call.ring()->owes_doorbell() ? 1u : 0u});
@@ -84,7 +84,7 @@ napi_value PrepareToSleep(napi_env env, napi_callback_info info) {
 
 // (ring)
 napi_value Wake(napi_env env, napi_callback_info info) {
-  const Call<1> call(env, info);
+  const RingCall<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   call.ring()->Wake();
   return call.Return(kWritten);
@@ -92,23 +92,68 @@ napi_value Wake(napi_env env, napi_callback_info info) {
 
 // (ring, bytes from the socket) => were so many sleeps announced?
 napi_value OnDoorbell(napi_env env, napi_callback_info info) {
-  const Call<2> call(env, info);
+  const RingCall<2> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   return call.Return(call.ring()->OnDoorbell(call.Number(1)) ? kWritten : kCorrupt);
 }
 
 // (ring): the peer is gone; what it published until now is all there will be.
 napi_value Freeze(napi_env env, napi_callback_info info) {
-  const Call<1> call(env, info);
+  const RingCall<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   call.ring()->Freeze();
   call.Set(Register::kSeen, call.ring()->producer().seen());
   return call.Return(call.ring()->is_corrupt() ? kCorrupt : kWritten);
 }
 
+struct Named {
+  const char* name;
+  std::int32_t value;
+};
+
+template <std::size_t kCount>
+void SetNumbers(napi_env env, napi_value target, const char* name, const Named (&numbers)[kCount]) {
+  napi_value object = nullptr;
+  napi_create_object(env, &object);
+  for (const Named& number : numbers) {
+    napi_value value = nullptr;
+    napi_create_int32(env, number.value, &value);
+    napi_set_named_property(env, object, number.name, value);
+  }
+  napi_set_named_property(env, target, name, object);
+}
+
+// The numbers that these functions return, and the registers. src/shm/ring.ts has them as constants
+// of its own, which the compiler puts in their place; test/shm/ring.test.ts compares the two.
+void ExportNumbers(napi_env env, napi_value exports) {
+  napi_value all = nullptr;
+  napi_create_object(env, &all);
+  SetNumbers(
+      env, all, "written",
+      {{"written", kWritten}, {"full", kFull}, {"corrupt", kCorrupt}, {"refused", kRefused}});
+  using State = Consumer::State;
+  SetNumbers(env, all, "left",
+             {{"nothing", static_cast<std::int32_t>(State::kEmpty)},
+              {"more", static_cast<std::int32_t>(State::kMore)},
+              {"large", static_cast<std::int32_t>(State::kLarge)},
+              {"block", static_cast<std::int32_t>(State::kBlock)},
+              {"corrupt", kCorrupt}});
+  SetNumbers(env, all, "register",
+             {{"filled", static_cast<std::int32_t>(Register::kFilled)},
+              {"largeBytes", static_cast<std::int32_t>(Register::kLargeBytes)},
+              {"records", static_cast<std::int32_t>(Register::kRecords)},
+              {"written", static_cast<std::int32_t>(Register::kWritten)},
+              {"seen", static_cast<std::int32_t>(Register::kSeen)},
+              {"owesDoorbell", static_cast<std::int32_t>(Register::kOwesDoorbell)},
+              {"block", static_cast<std::int32_t>(Register::kBlock)},
+              {"blockBytes", static_cast<std::int32_t>(Register::kBlockBytes)}});
+  napi_set_named_property(env, exports, "ringNumbers", all);
+}
+
 }  // namespace
 
-void ExportRingHot(napi_env env, napi_value exports) {
+void ExportRingFrames(napi_env env, napi_value exports) {
+  ExportNumbers(env, exports);
   const Exporter add(env, exports);
   add("ringWriteStaged", WriteStaged);
   add("ringWriteBytes", WriteBytes);

@@ -9,18 +9,13 @@
 
 namespace sidecall {
 
-[[nodiscard]] inline std::uint64_t LoadCursor(const Word& cursor,
-                                              std::memory_order order) noexcept {
-  return cursor.load(order);
+// The order stands at each call, with the name of its pair (docs/design.md has the four).
+[[nodiscard]] inline std::uint64_t LoadWord(const Word& word, std::memory_order order) noexcept {
+  return word.load(order);
 }
 
-inline void StoreWord(Word& word, std::uint64_t value,
-                      std::memory_order order = std::memory_order_seq_cst) noexcept {
+inline void StoreWord(Word& word, std::uint64_t value, std::memory_order order) noexcept {
   word.store(value, order);
-}
-
-[[nodiscard]] inline std::uint64_t LoadWord(const Word& word) noexcept {
-  return word.load(std::memory_order_seq_cst);
 }
 
 // Relaxed: what makes a header visible is the producer cursor behind it.
@@ -32,7 +27,7 @@ inline void StoreHeader(std::byte* at, std::uint64_t header) noexcept {
   reinterpret_cast<Word*>(at)->store(header, std::memory_order_relaxed);
 }
 
-// Between two looks at a word: leaves the core to whoever shares it.
+// Between two loads of a word: leaves the core to the thread that shares it.
 inline void Relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

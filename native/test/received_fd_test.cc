@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "os/stranger_fd.h"
+#include "os/received_fd.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-void AwaitPending(const StrangerCloser& closer, int count) {
+void AwaitPending(const ReceivedCloser& closer, int count) {
   while (closer.pending() != count) std::this_thread::sleep_for(milliseconds(1));
 }
 
@@ -50,7 +50,7 @@ struct BlockingSocket {
 };
 
 TEST_CASE("a socket that lingers is told not to, so that its close does not wait") {
-  StrangerCloser closer;
+  ReceivedCloser closer;
   BlockingSocket socket(30);
   const UniqueFd kept(::dup(socket.near.get()));
   std::vector<UniqueFd> descriptors;
@@ -67,7 +67,7 @@ TEST_CASE("a socket's peer sees the end before its close had a thread") {
   int ends[2] = {-1, -1};
   REQUIRE_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const UniqueFd far(ends[1]);
-  StrangerCloser closer;
+  ReceivedCloser closer;
   closer.CloseSocket(1, UniqueFd(ends[0]));
   std::uint8_t byte = 0;
   CHECK_EQ(::recv(far.get(), &byte, 1, 0), 0);
@@ -77,7 +77,7 @@ TEST_CASE("a socket's peer sees the end before its close had a thread") {
 TEST_CASE("descriptors that wait are counted, and bounded") {
   const test::DescriptorsUnchanged unchanged;
   {
-    StrangerCloser closer;
+    ReceivedCloser closer;
     CHECK(closer.HasRoomFor(1));
     std::vector<UniqueFd> descriptors;
     for (int index = 0; index < 100; ++index) {
@@ -103,18 +103,18 @@ std::vector<UniqueFd> Open(int count) {
 TEST_CASE("an owner whose descriptors wait has no place, and others have") {
   const test::DescriptorsUnchanged unchanged;
   has_threads = false;
-  StrangerCloser closer(StartWhereAllowed);
-  closer.Close(1, Open(StrangerCloser::kOwnerMax - 1));
+  ReceivedCloser closer(StartWhereAllowed);
+  closer.Close(1, Open(ReceivedCloser::kOwnerMax - 1));
   CHECK(closer.HasPlaceFor(1));
   closer.Close(1, Open(1));
   CHECK_FALSE(closer.HasPlaceFor(1));
   CHECK(closer.HasPlaceFor(2));
   CHECK_FALSE(closer.HasRoomFor(2));  // no thread
   Owner next = 2;
-  for (; closer.pending() < StrangerCloser::kSharedMax; ++next) closer.Close(next, Open(1));
+  for (; closer.pending() < ReceivedCloser::kSharedMax; ++next) closer.Close(next, Open(1));
   CHECK_FALSE(closer.HasPlaceFor(2));
   CHECK(closer.HasPlaceFor(next));
-  for (; closer.pending() < StrangerCloser::kDescriptorsMax; ++next) closer.Close(next, Open(1));
+  for (; closer.pending() < ReceivedCloser::kDescriptorsMax; ++next) closer.Close(next, Open(1));
   CHECK_FALSE(closer.HasPlaceFor(next));
   has_threads = true;
   while (!closer.HasRoomFor(1)) std::this_thread::sleep_for(milliseconds(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One call from JavaScript to a ring. Plain Node-API; numbers in and out, and the payload itself
+// One call of JavaScript's to a ring. Plain Node-API; numbers in and out, and the payload itself
 // where it is long or text; no object per call: the wrapper's conversions cost more than the work.
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace sidecall {
 
-// Results of the functions that write. src/shm/ring.ts has the same.
+// Results of the functions that write; exported to JavaScript as `ringNumbers`.
 inline constexpr std::int32_t kWritten = 1;
 inline constexpr std::int32_t kFull = 0;
 inline constexpr std::int32_t kCorrupt = -1;
 inline constexpr std::int32_t kRefused = -2;  // an argument that no caller of ours passes
 
 template <std::size_t kCount>
-class Call {
+class RingCall {
  public:
-  Call(napi_env env, napi_callback_info info) noexcept : env_(env) {
+  RingCall(napi_env env, napi_callback_info info) noexcept : env_(env) {
     std::size_t count = kCount;
     napi_get_cb_info(env, info, &count, values_.data(), nullptr, nullptr);
     void* state = nullptr;

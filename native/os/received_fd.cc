@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "os/stranger_fd.h"
+#include "os/received_fd.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ void DoNotLinger(int fd) noexcept {
 }  // namespace
 
 // Shared with the threads, which may outlive the closer.
-struct StrangerCloser::Counts {
+struct ReceivedCloser::Counts {
   void Add(Owner owner, int count) {
     const std::lock_guard lock(mutex);
     all += count;
@@ -34,7 +34,7 @@ struct StrangerCloser::Counts {
   std::map<Owner, int> owners;  // those with some
 };
 
-StrangerCloser::StrangerCloser(Workers::Starter start)
+ReceivedCloser::ReceivedCloser(Workers::Starter start)
     : workers_(kBounds, start), counts_(std::make_shared<Counts>()) {}
 
 bool IsSealedMemory([[maybe_unused]] int fd) noexcept {
@@ -43,31 +43,31 @@ bool IsSealedMemory([[maybe_unused]] int fd) noexcept {
   const int seals = ::fcntl(fd, F_GET_SEALS);
   return seals != -1 && (seals & kMemorySealed) == kMemorySealed;
 #else
-  // macOS has no seals, and no descriptor whose close is known to block: what it is, is checked
-  // later.
+  // macOS has no seals, and no descriptor whose close
+  // is known to block: what it is, is checked later.
   return true;
 #endif
 }
 
-int StrangerCloser::pending() const {
+int ReceivedCloser::pending() const {
   const std::lock_guard lock(counts_->mutex);
   return counts_->all;
 }
 
-bool StrangerCloser::HasPlaceFor(Owner owner) const {
+bool ReceivedCloser::HasPlaceFor(Owner owner) const {
   const std::lock_guard lock(counts_->mutex);
   const auto own = counts_->owners.find(owner);
   if (own == counts_->owners.end()) return counts_->all < kDescriptorsMax;
   return own->second < kOwnerMax && counts_->all < kSharedMax;
 }
 
-bool StrangerCloser::HasRoomFor(Owner owner) {
+bool ReceivedCloser::HasRoomFor(Owner owner) {
   // Asked first, since it starts the threads without which nothing gets a place.
   const bool is_free = workers_.IsFreeFor(owner);
   return is_free && HasPlaceFor(owner);
 }
 
-void StrangerCloser::Close(Owner owner, std::vector<UniqueFd> descriptors) {
+void ReceivedCloser::Close(Owner owner, std::vector<UniqueFd> descriptors) {
   struct Closing final : Task {
     void Run() noexcept override {
       for (UniqueFd& descriptor : descriptors) {
@@ -89,7 +89,7 @@ void StrangerCloser::Close(Owner owner, std::vector<UniqueFd> descriptors) {
   workers_.Submit(owner, std::move(task));
 }
 
-void StrangerCloser::CloseSocket(Owner owner, UniqueFd socket) {
+void ReceivedCloser::CloseSocket(Owner owner, UniqueFd socket) {
   ::shutdown(socket.get(), SHUT_RDWR);
   std::vector<UniqueFd> one;
   one.push_back(std::move(socket));

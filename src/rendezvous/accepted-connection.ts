@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// The checked options of every listener, and the steps for a connection that it lets in.
+
+import type { Socket } from 'node:net';
+import type { NativeAddon } from '../addon/addon-api.ts';
+import type { SidecallError } from '../base/errors.ts';
+import type { OnEvent } from '../base/events.ts';
+import type { Peer } from '../base/peer.ts';
+import type { DescriptorWire } from '../uds/hello-wire.ts';
+import type { PeerPolicy } from '../uds/peer-policy.ts';
+import type { BindOptions } from '../uds/socket-file.ts';
+
+/** Checked options that every listener has. */
+export interface AcceptorSettings {
+  readonly path: string;
+  readonly privateDirectory: string | undefined;
+  readonly onEvent: OnEvent | undefined;
+  readonly authorize: PeerPolicy | undefined;
+  readonly helloTimeoutMs: number;
+  readonly hellosMax: number;
+  readonly sessionsMax: number;
+  readonly sessionsPerUidMax: number;
+  readonly sessionsPerProcessMax: number;
+  readonly bind: BindOptions & { readonly unlinkOnClose: boolean };
+  readonly unsafeDirectory: boolean;
+  /** undefined: identity is by path permissions. */
+  readonly native: NativeAddon | undefined;
+  readonly pathPeer: Peer | undefined;
+}
+
+/** A connection that a listener lets in: a session, or a plain one. */
+export interface AcceptedConnection {
+  readonly peer: Peer;
+  readonly closed: Promise<unknown>;
+  /** The connection was taken from the listener, or will never be. */
+  onTaken?(): void;
+  close(options: { readonly deadlineMs: number }): Promise<void>;
+}
+
+/** Asked once per connection, when its peer is known: why there is no room, or undefined. */
+type Admit = () => SidecallError | undefined;
+
+/** The steps for a connection whose peer the policy has accepted. */
+export interface ConnectionHandlers<G extends AcceptedConnection> {
+  /** Peers speak first: in a crowd, one that has said nothing yet costs next to nothing. */
+  readonly peersSpeakFirst: boolean;
+  /** Owns the descriptor from here on, also where it throws. */
+  receive(arrival: {
+    readonly native: NativeAddon;
+    readonly fd: number;
+    readonly peer: Peer;
+    readonly admit: Admit;
+    readonly signal: AbortSignal;
+    readonly wire: DescriptorWire;
+  }): Promise<G>;
+  /** The same without the addon. */
+  receiveStream(arrival: {
+    readonly socket: Socket;
+    readonly peer: Peer;
+    readonly admit: Admit;
+    readonly signal: AbortSignal;
+  }): Promise<G>;
+  /** No more come; those that are in are about to be closed. */
+  onClosing(): Promise<void>;
+}

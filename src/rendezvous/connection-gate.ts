@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+// The way of one connection from accept to session: a place among the hellos, the kernel's word on
+// the peer, the policy, the hello.
+
+import type { Socket } from 'node:net';
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { nowMs } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
+import { emitEvent } from '../base/events.ts';
+import type { Peer } from '../base/peer.ts';
+import { notInTime, withDeadline } from '../open/time-limit.ts';
+import { DescriptorWire } from '../uds/hello-wire.ts';
+import { type KnownPeer, kernelPeer, ownUid } from '../uds/peer-credentials.ts';
+import { authorize } from '../uds/peer-policy.ts';
+import { newPace, readableWaits } from '../uds/readable-waits.ts';
+import type {
+  AcceptedConnection,
+  AcceptorSettings,
+  ConnectionHandlers,
+} from './accepted-connection.ts';
+import { type PendingHello, PendingHellos } from './pending-hellos.ts';
+import { full, SessionCount } from './session-count.ts';
+
+/** So many connections in their hello at once are no crowd. */
+const crowdMin = 32;
+
+/** A connection that is not a session yet. */
+interface PendingConnection {
+  isAdmitted: boolean;
+}
+
+/** A connection that was let in; undefined: it was refused, which is that connection's event. */
+type Passed<C> = Promise<C | undefined>;
+
+export class ConnectionGate<C extends AcceptedConnection> {
+  readonly #what: string;
+  readonly #settings: AcceptorSettings;
+  readonly #handlers: ConnectionHandlers<C>;
+  readonly #hellos: PendingHellos;
+  readonly #counts: SessionCount;
+  #isClosing = false;
+
+  constructor(path: string, settings: AcceptorSettings, handlers: ConnectionHandlers<C>) {
+    this.#what = `a connection to ${path}`;
+    this.#settings = settings;
+    this.#handlers = handlers;
+    this.#hellos = new PendingHellos(settings.hellosMax);
+    this.#counts = new SessionCount(settings);
+  }
+
+  /** Owns the descriptor from here on. undefined: there was no place for the connection. */
+  pass(native: NativeAddon, fd: number): Passed<C> | undefined {
+    const ticket = this.#enterByKernel(native, fd);
+    if (ticket === undefined) {
+      native.closeDescriptor(fd);
+      return undefined;
+    }
+    ticket.hasUnread = () => hasUnread(native, fd);
+    const isCrowd = this.#hellos.size > crowdMin;
+    if (!isCrowd || !this.#handlers.peersSpeakFirst || ticket.uid !== ownUid()) {
+      return this.#begin(native, fd, ticket);
+    }
+    // The connection's turn comes with its first byte. `#begin` finds out what else ended the wait.
+    return new Promise((resolve) => {
+      const waits = readableWaits(native);
+      const wait = waits.wait({
+        fd,
+        owner: ticket.owner,
+        pace: newPace(),
+        endAt: ticket.enteredAt + this.#settings.helloTimeoutMs,
+        isFresh: true,
+        onEnd: () => resolve(this.#begin(native, fd, ticket)),
+      });
+      ticket.onAbort = () => waits.end(wait);
+    });
+  }
+
+  /** The same for a listener without the addon. */
+  passStream(socket: Socket): Passed<C> | undefined {
+    const { authorize: policy, pathPeer } = this.#settings;
+    const peer = pathPeer as Peer;
+    const ticket = this.#enter(peer);
+    if (ticket === undefined) {
+      socket.destroy();
+      return undefined;
+    }
+    return this.#admitInTime(ticket, peer, async (pending, signal) => {
+      try {
+        signal.throwIfAborted();
+        if (policy !== undefined) await authorize(policy, { peer, isAlive: undefined }, signal);
+      } catch (error) {
+        socket.destroy();
+        throw error;
+      }
+      const admit = (): SidecallError | undefined => this.#admit(pending, peer);
+      return this.#handlers.receiveStream({ socket, peer, admit, signal });
+    });
+  }
+
+  /** A connection that was let in is over: its place is free. */
+  release(peer: Peer): void {
+    this.#counts.release(peer);
+  }
+
+  /** Ends those that are in their hello, and lets in no more. */
+  close(): void {
+    this.#isClosing = true;
+    this.#hellos.abort(new SidecallError('ERR_SIDECALL_CLOSED'));
+  }
+
+  #begin(native: NativeAddon, fd: number, ticket: PendingHello): Passed<C> | undefined {
+    const known = this.#identify(native, fd);
+    const refusal = this.#refusalOf(ticket);
+    if (known === undefined || refusal !== undefined) {
+      // Its hello may lie in the kernel, with a descriptor whose close blocks.
+      if (ticket.hasUnread()) native.closeReceived(fd, ticket.owner);
+      else native.closeDescriptor(fd);
+      this.#hellos.leave(ticket);
+      if (known !== undefined && refusal !== undefined) this.#report(refusal, known.peer);
+      return undefined;
+    }
+    const { peer } = known;
+    return this.#admitInTime(ticket, peer, async (pending, signal) => {
+      const wire = new DescriptorWire(native, fd, signal);
+      ticket.silentSince = () => wire.silentSince;
+      await this.#authorize(native, fd, known, signal);
+      const admit = (): SidecallError | undefined => this.#admit(pending, peer);
+      return this.#handlers.receive({ native, fd, peer, admit, signal, wire });
+    });
+  }
+
+  /** Never rejects: what goes wrong is that connection's event. */
+  async #admitInTime(
+    ticket: PendingHello,
+    peer: Peer,
+    attempt: (pending: PendingConnection, signal: AbortSignal) => Promise<C>,
+  ): Passed<C> {
+    const pending: PendingConnection = { isAdmitted: false };
+    try {
+      const { helloTimeoutMs } = this.#settings;
+      const elapsedMs = nowMs() - ticket.enteredAt;
+      return await withDeadline(
+        this.#what,
+        helloTimeoutMs,
+        ticket.signal,
+        (signal) => attempt(pending, signal),
+        elapsedMs,
+      );
+    } catch (error) {
+      if (pending.isAdmitted) this.#counts.release(peer);
+      this.#report(SidecallError.from(error), peer);
+      return undefined;
+    } finally {
+      this.#hellos.leave(ticket);
+    }
+  }
+
+  /** Why a connection that has waited for its turn goes no further; undefined: it does. */
+  #refusalOf(ticket: PendingHello): SidecallError | undefined {
+    if (ticket.reason !== undefined) return ticket.reason;
+    // A program that is told of a refusal may close the listener in the middle of `enter()`.
+    if (this.#isClosing) return new SidecallError('ERR_SIDECALL_CLOSED');
+    const { helloTimeoutMs } = this.#settings;
+    if (nowMs() - ticket.enteredAt < helloTimeoutMs) return undefined;
+    return notInTime(this.#what, helloTimeoutMs);
+  }
+
+  /** The kernel's word. undefined: it has none, and the connection is refused. */
+  #identify(native: NativeAddon, fd: number): KnownPeer | undefined {
+    try {
+      return kernelPeer(native, fd, 'connect');
+    } catch (error) {
+      this.#report(SidecallError.from(error), undefined);
+      return undefined;
+    }
+  }
+
+  /**
+   * A place among the hellos, for the process that the kernel names. undefined: there is none.
+   */
+  #enterByKernel(native: NativeAddon, fd: number): PendingHello | undefined {
+    try {
+      return this.#hellos.enter(native.peerIds(fd));
+    } catch (error) {
+      const known = this.#identify(native, fd);
+      if (known !== undefined) this.#report(SidecallError.from(error), known.peer);
+      return undefined;
+    }
+  }
+
+  #enter(peer: Peer): PendingHello | undefined {
+    try {
+      return this.#hellos.enter(peer);
+    } catch (error) {
+      this.#report(SidecallError.from(error), peer);
+      return undefined;
+    }
+  }
+
+  /** The policy's word. Closes the descriptor where it throws. */
+  async #authorize(
+    native: NativeAddon,
+    fd: number,
+    known: KnownPeer,
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      signal.throwIfAborted();
+      await authorize(this.#settings.authorize, known, signal);
+    } catch (error) {
+      native.closeDescriptor(fd);
+      throw error;
+    }
+  }
+
+  #admit(pending: PendingConnection, peer: Peer): SidecallError | undefined {
+    const refusal = this.#isClosing ? full('the listener is closing') : this.#counts.admit(peer);
+    pending.isAdmitted = refusal === undefined;
+    return refusal;
+  }
+
+  #report(error: SidecallError, peer: Peer | undefined): void {
+    if (this.#isClosing) return;
+    const { onEvent } = this.#settings;
+    const type = error.code === 'ERR_SIDECALL_LIMIT_CONNECTIONS' ? 'limit' : 'refused';
+    emitEvent(onEvent, { type, error, peer });
+  }
+}
+
+function hasUnread(native: NativeAddon, fd: number): boolean {
+  try {
+    return native.queuedBytes(fd) > 0;
+  } catch {
+    return false; // closed: the connection is about to end
+  }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// The parts of a call of ours, and the errors that say that its time has passed.
+import { SidecallError } from '../../base/errors.ts';
+import { tuning } from '../../base/tuning.ts';
+import type { CallOptions } from '../contract/call-options.ts';
+import type { Codec } from '../contract/codec.ts';
+import type { Message } from '../contract/encode-message.ts';
+
+/** The parts of a call. */
+export interface CallRequest {
+  readonly method: string;
+  /** One of `CallKind`. */
+  readonly kind: number;
+  /** In memory of the codec's while the call goes out at once; of its own where it waits. */
+  message: Message;
+  readonly messageBytes: number;
+  readonly metadata: Uint8Array;
+  /** The codec of one answer; undefined where there is none. */
+  readonly response: Codec<unknown> | undefined;
+  readonly isBulk: boolean;
+  /** The codec uses the body's memory again. */
+  readonly isTransient: boolean;
+  /** A notification that the handler of one of the peer's notifications sends. */
+  readonly isReply: boolean;
+  /** A method of the package's own services. */
+  readonly isBuiltIn: boolean;
+  readonly options: CallOptions;
+}
+
+/** The time of the call has passed. */
+export function late({ method, options }: CallRequest, isWritten: boolean): SidecallError {
+  const where = isWritten ? 'after it was sent' : 'before it was sent';
+  const text = `${method}: timeoutMs ${options.timeoutMs} passed ${where}`;
+  const delivered = isWritten ? 'unknown' : 'no';
+  return new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered });
+}
+
+/** A notification of a handler could not be sent for too long. */
+export function repliesStuck({ method }: CallRequest): SidecallError {
+  const text = `${method}: sent by the handler of a notification, it waited ${tuning.replyWaitMaxMs} ms behind others of that kind: both sides may be waiting for each other`;
+  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', text, { delivered: 'no' });
+}

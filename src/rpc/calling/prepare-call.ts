@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// A call before it is sent: its options are checked, its message is encoded.
+import { SidecallError } from '../../base/errors.ts';
+import { causedBy } from '../../base/incident.ts';
+import { noBytes } from '../../base/quiet.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
+import { CallKind, sendsMany } from '../../wire/frame-header.ts';
+import { encodeMetadata } from '../../wire/metadata-bytes.ts';
+import {
+  bindCallbacks,
+  type CallOptions,
+  checkCallOptions,
+  withInheritedDeadline,
+} from '../contract/call-options.ts';
+import {
+  discard,
+  encodeMessage,
+  type Message,
+  messageBytesOf,
+} from '../contract/encode-message.ts';
+import { builtInPrefix, checkMethodName } from '../contract/service.ts';
+import { isNotifiedBy } from '../deadline.ts';
+import type { SessionShared } from '../sending/session-shared.ts';
+import type { MethodCall } from './call-target.ts';
+import type { OpenCalls } from './open-calls.ts';
+import { OutgoingCall } from './outgoing-call.ts';
+
+const noOptions: CallOptions = Object.freeze({});
+
+/**
+ * The call, not sent yet. @throws for options that are wrong, a value that cannot be encoded, and a
+ * session that closes.
+ */
+export function prepareCall(
+  calls: OpenCalls<OutgoingCall>,
+  callable: MethodCall,
+  value: unknown,
+  given: CallOptions | undefined,
+): OutgoingCall {
+  const checked = checkCallOptions(given);
+  // A channel outlives the handler that opens it.
+  const options = callable.kind >= CallKind.channel ? checked : withInheritedDeadline(checked);
+  options.signal?.throwIfAborted();
+  const { shared, names, refusal } = calls;
+  if (refusal !== undefined) {
+    const { code, message, cause } = refusal;
+    throw causedBy(refusal, new SidecallError(code, message, { delivered: 'no', cause }));
+  }
+  if (options.timeoutMs === 0) {
+    const text = `${callable.name}: no time was left, so nothing was sent`;
+    throw new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered: 'no' });
+  }
+  if (names.numberOf(callable.name) === undefined) checkMethodName(callable.name);
+  const metadata = encodeMetadata(options.metadata, shared.metadataMaxBytes);
+  const message = sendsMany(callable.kind)
+    ? noBytes
+    : encodeRequest(shared, callable, value, metadata.byteLength);
+  return makeCall(calls, callable, options, message, metadata);
+}
+
+/** A call of which nothing will be sent. */
+export function emptyCall(calls: OpenCalls<OutgoingCall>, callable: MethodCall): OutgoingCall {
+  return makeCall(calls, callable, noOptions, noBytes, noBytes);
+}
+
+function encodeRequest(
+  shared: SessionShared,
+  callable: MethodCall,
+  value: unknown,
+  metadataBytes: number,
+): Message {
+  const { receiveMaxBytes } = shared.remote;
+  const prefixBytes = metadataBytes + wireLimits.methodNameMaxBytes;
+  const mayLend = prefixBytes <= wireLimits.blockPrefixMaxBytes;
+  const message = encodeMessage(shared, callable.request, value, mayLend);
+  const messageBytes = messageBytesOf(message);
+  if (messageBytes <= receiveMaxBytes) return message;
+  discard(message);
+  const text = `${callable.name}: message of ${messageBytes} bytes exceeds the peer's receiveMaxBytes ${receiveMaxBytes}; raise limits.receiveMaxBytes there`;
+  throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
+}
+
+function makeCall(
+  calls: OpenCalls<OutgoingCall>,
+  callable: MethodCall,
+  options: CallOptions,
+  message: Message,
+  metadata: Uint8Array,
+): OutgoingCall {
+  const { name: method, kind, isBulk, response } = callable;
+  const request = {
+    method,
+    kind,
+    message,
+    messageBytes: messageBytesOf(message),
+    metadata,
+    response,
+    isBulk,
+    isTransient: callable.request.reusesBytes === true,
+    isReply: kind === CallKind.notification && isNotifiedBy(calls.shared),
+    isBuiltIn: method.startsWith(builtInPrefix) && kind < CallKind.clientStream,
+    options: bindCallbacks(options),
+  };
+  const call = new OutgoingCall(request, calls);
+  if (kind > CallKind.notification) call.openHalves(callable.request);
+  return call;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// The sending of a call: why it has to wait, and the frame that opens it.
+import { SidecallError } from '../../base/errors.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
+import { CallKind, inlineName, noTimeout } from '../../wire/frame-header.ts';
+import { detachedError, isDetached, queuedBytesOf } from '../contract/encode-message.ts';
+import { timeLeftMs } from '../deadline.ts';
+import { notSaid, sentNow } from '../peer-clock.ts';
+import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
+import type { SessionShared } from '../sending/session-shared.ts';
+import type { WaitReason } from '../stalls.ts';
+import type { CallRequest } from './call-request.ts';
+import type { OpenCalls } from './open-calls.ts';
+import type { OutgoingCall } from './outgoing-call.ts';
+
+/** The message waits behind those of short calls. */
+export function isBulk({ sendQueue }: SessionShared, request: CallRequest): boolean {
+  const queuedBytes = queuedBytesOf(request.message, request.messageBytes);
+  return request.isBulk || sendQueue.isBulk(request.metadata.byteLength + queuedBytes);
+}
+
+/** Why the call cannot be sent now; undefined: it can. */
+export function whyWaits(
+  calls: OpenCalls<OutgoingCall>,
+  call: OutgoingCall,
+): WaitReason | undefined {
+  const { shared, streams } = calls;
+  const { request } = call;
+  if (streams.hasExtra && takesExtra(calls, request)) return undefined;
+  if (!streams.hasRoom) return 'slot';
+  if (!call.credit.hasCredit) {
+    return request.kind === CallKind.notification ? 'notification-window' : 'request-window';
+  }
+  const { sendQueue, own } = shared;
+  const hasRoom = sendQueue.hasRoom(isBulk(shared, request), own.sendQueueMaxBytes);
+  return hasRoom ? undefined : 'send-queue';
+}
+
+/** Gives the call a slot and sends it. NOTE: only where {@link whyWaits} finds no reason. */
+export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): void {
+  const { shared, streams } = calls;
+  const { sendQueue } = shared;
+  const { request } = call;
+  if (isDetached(request.message, request.messageBytes)) {
+    return call.fail(detachedError(request.method));
+  }
+  const number = numberOf(calls, request);
+  const { metadata } = request;
+  const prefix = number === undefined ? withName(request.method, metadata) : metadata;
+  if (prefix.byteLength > sendQueue.fragmentBytes) {
+    const text = `${request.method}: name and metadata exceed ${sendQueue.fragmentBytes} bytes`;
+    return call.fail(new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text));
+  }
+  if (streams.hasExtra && takesExtra(calls, request)) streams.addExtra(call);
+  else {
+    streams.add(call);
+    call.credit.spend(chargeOf(request.messageBytes));
+  }
+  call.onSlot();
+  const header = sendQueue.header.open({
+    kind: request.kind,
+    slot: call.slot,
+    generation: call.generation,
+    method: number ?? inlineName + prefix.byteLength - metadata.byteLength,
+    timeoutMs: call.deadline === undefined ? noTimeout : timeLeftMs(call.deadline),
+    metadataBytes: metadata.byteLength,
+    messageBytes: request.messageBytes,
+    windowBytes: request.options.windowBytes ?? 0,
+    sentAt: call.deadline === undefined ? notSaid : sentNow(),
+  });
+  sendQueue.send(call, header, prefix, request.message, request.messageBytes);
+  if (request.kind !== CallKind.notification) call.writer?.start();
+  else if (!call.isSettled) call.resolve(undefined);
+}
+
+/** A call of a built-in service that finds no slot or no credit. */
+function takesExtra(
+  { shared, streams }: OpenCalls<OutgoingCall>,
+  { isBuiltIn, messageBytes }: CallRequest,
+): boolean {
+  if (!isBuiltIn || messageBytes > wireLimits.extraMaxBytes) return false;
+  const { hasCredit } = shared.sendCredit[Window.requests] as SendCredit;
+  return !(streams.hasRoom && hasCredit);
+}
+
+/** The number of a method, announced where it is new; undefined: the name travels with the call. */
+function numberOf(
+  { names, shared: { sendQueue } }: OpenCalls<OutgoingCall>,
+  { method, kind }: CallRequest,
+): number | undefined {
+  if (kind >= CallKind.channel) return undefined; // one for each document or tab, and none comes again
+  const known = names.numberOf(method);
+  if (known !== undefined) return known;
+  const number = names.announce(method);
+  if (number !== undefined) sendQueue.sendControl(sendQueue.header.method(number), method);
+  return number;
+}
+
+/** A name that has no number stands in front of the metadata. */
+function withName(method: string, metadata: Uint8Array): Uint8Array {
+  return Buffer.concat([Buffer.from(method), metadata]);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The context of a call: its public face, which is all that its handler holds.
+import type { Metadata } from '../../base/metadata.ts';
+import { nodeError } from '../../base/misuse.ts';
+import type { Peer } from '../../base/peer.ts';
+import { noBytes } from '../../base/quiet.ts';
+import { CallKind } from '../../wire/frame-header.ts';
+import { encodeMetadata } from '../../wire/metadata-bytes.ts';
+import type { CallContext } from '../contract/call-context.ts';
+import type { Block } from '../contract/leases.ts';
+import type { IncomingCall } from './incoming-call.ts';
+
+export class HandlerContext implements CallContext {
+  readonly #call: IncomingCall;
+
+  constructor(call: IncomingCall) {
+    this.#call = call;
+  }
+
+  get method(): string {
+    return this.#call.opening.method;
+  }
+
+  get peer(): Peer {
+    return this.#call.calls.shared.peer;
+  }
+
+  get metadata(): Metadata {
+    return this.#call.opening.metadata;
+  }
+
+  get deadline(): number | undefined {
+    return this.#call.opening.deadline;
+  }
+
+  get signal(): AbortSignal {
+    return this.#call.signal;
+  }
+
+  get trailers(): Metadata {
+    return this.#call.trailers;
+  }
+
+  set trailers(metadata: Metadata) {
+    this.#call.trailers = metadata;
+  }
+
+  cancelledNow(): boolean | undefined {
+    return this.#call.isCancelledNow;
+  }
+
+  allocate(bytes: number): Block {
+    return this.#call.calls.shared.allocate(bytes);
+  }
+
+  sendHeaders(metadata: Metadata): void {
+    const call = this.#call;
+    if (call.hasHeaders) {
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', 'sendHeaders() was called before');
+    }
+    const { sendQueue, metadataMaxBytes } = call.calls.shared;
+    const bytes = encodeMetadata(metadata, metadataMaxBytes);
+    call.hasHeaders = true;
+    if (call.isOver || call.opening.kind === CallKind.notification) return;
+    const header = sendQueue.header.headers(call.slot, call.generation);
+    sendQueue.send(call, header, bytes, noBytes, 0);
+  }
+}

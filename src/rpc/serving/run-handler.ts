@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Runs the handler of a call, and turns what it gives or throws into the answer.
+import { RpcError, SidecallError } from '../../base/errors.ts';
+import { isIterable } from '../../base/iterable.ts';
+import { CallKind } from '../../wire/frame-header.ts';
+import { encodeMetadata } from '../../wire/metadata-bytes.ts';
+import type { Codec } from '../contract/codec.ts';
+import { freeValue } from '../contract/leases.ts';
+import { inScope } from '../deadline.ts';
+import type { Admission } from './admission.ts';
+import { type Answer, type AnswerSender, encodeAnswer } from './answer-sender.ts';
+import { endOf, plainEnd, reportFailure } from './failure-reply.ts';
+import { HandlerContext } from './handler-context.ts';
+import type { IncomingCall } from './incoming-call.ts';
+import type { Served } from './registry.ts';
+
+export class HandlerRunner {
+  readonly #admission: Admission;
+  readonly #answers: AnswerSender;
+
+  constructor(admission: Admission, answers: AnswerSender) {
+    this.#admission = admission;
+    this.#answers = answers;
+  }
+
+  /** Never throws: what a handler does is its call's affair. */
+  run(call: IncomingCall, served: Served, value: unknown): void {
+    this.#admission.noteStarted(call);
+    call.start();
+    served.inContext(runInContext, this, call, served, value);
+  }
+
+  /** @internal In the asynchronous context of `serve()`. */
+  handle(call: IncomingCall, served: Served, value: unknown): void {
+    let result: unknown;
+    let later: Promise<unknown> | undefined;
+    try {
+      result = served.handler(value, new HandlerContext(call));
+      if (served.isStreaming) later = sendAll(call, served, result);
+      // Through Promise.resolve: a thenable of the handler's own may call back twice, or throw.
+      else if (isThenable(result)) later = Promise.resolve(result);
+    } catch (error) {
+      return this.#onThrown(call, served, error);
+    }
+    if (later === undefined) return this.#onReturned(call, served, result);
+    later.then(
+      (answer) => this.#onReturned(call, served, answer),
+      (error) => this.#onThrown(call, served, error),
+    );
+  }
+
+  #onReturned(call: IncomingCall, served: Served, value: unknown): void {
+    this.#admission.noteSettled(call);
+    if (!call.settle()) return freeValue(value);
+    if (served.response === undefined) {
+      freeValue(value);
+      return call.answer(plainEnd('ok', ''));
+    }
+    let answer: Answer;
+    try {
+      if (served.isStreaming) {
+        const { metadataMaxBytes } = call.calls.shared;
+        return call.answer(plainEnd('ok', '', encodeMetadata(call.trailers, metadataMaxBytes)));
+      }
+      answer = encodeAnswer(call, served.response, value);
+    } catch (error) {
+      freeValue(value);
+      // There is no answer to be sent: the caller is told that, and we are told why.
+      reportFailure(call.calls.shared, call, error);
+      return call.answer(plainEnd('internal', ''));
+    }
+    this.#admission.noteAnswer(call, answer.messageBytes);
+    this.#answers.add(call, answer);
+  }
+
+  #onThrown(call: IncomingCall, served: Served, error: unknown): void {
+    this.#admission.noteSettled(call);
+    // The call was given up, and a handler that ends by throwing does as it was told.
+    if (!call.settle()) return;
+    const { shared, isUnread } = call.calls;
+    if (RpcError.is(error)) return call.answer(endOf(shared, call, error, isUnread));
+    reportFailure(shared, call, error);
+    const isTooLong = SidecallError.is(error) && error.code === 'ERR_SIDECALL_MESSAGE_TOO_LARGE';
+    if (isTooLong && served.isStreaming) {
+      return call.answer(plainEnd('resource_exhausted', error.message));
+    }
+    call.answer(plainEnd('internal', ''));
+  }
+}
+
+/** Calls that the handler makes inherit its deadline and know the notification that runs it. */
+function runInContext(
+  runner: HandlerRunner,
+  call: IncomingCall,
+  served: Served,
+  value: unknown,
+): void {
+  const { deadline, kind } = call.opening;
+  const isPlain = deadline === undefined && kind !== CallKind.notification;
+  if (isPlain) return runner.handle(call, served, value);
+  inScope(call, () => runner.handle(call, served, value));
+}
+
+/** Sends what a handler yields, each message when there is room. Ends when the call does. */
+async function sendAll(call: IncomingCall, served: Served, result: unknown): Promise<void> {
+  const writer = call.openWriter(served.response as Codec<unknown>);
+  if (call.isOver) writer.fail(new SidecallError('ERR_SIDECALL_CANCELLED'));
+  const messages = isThenable(result) ? await result : result;
+  if (!isIterable(messages)) {
+    const given = messages === null ? 'null' : typeof messages;
+    throw new TypeError(`the handler must give something to iterate, and no text; got ${given}`);
+  }
+  for await (const message of messages) await writer.send(message);
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    value !== null &&
+    (typeof value === 'object' || typeof value === 'function') &&
+    typeof (value as { then?: unknown }).then === 'function'
+  );
+}

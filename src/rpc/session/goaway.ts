@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// The goodbye of both sides: each says goaway once, and answers the other's behind its last call.
+import { SidecallError } from '../../base/errors.ts';
+import { FrameFlag, protocol } from '../../wire/frame-header.ts';
+import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
+import type { SendQueue } from '../sending/send-queue.ts';
+
+export class Goaway {
+  readonly #sendQueue: SendQueue;
+  #isSaid = false;
+  #owesAnswer = false;
+  /** The peer has answered ours: it sends no more calls. */
+  isAnswered = false;
+  /** The peer has said its own. */
+  isPeerLeaving = false;
+
+  constructor(sendQueue: SendQueue) {
+    this.#sendQueue = sendQueue;
+  }
+
+  say(): void {
+    this.#isSaid = true;
+    this.#send(0);
+  }
+
+  /** The peer's goaway, or its answer. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`. */
+  onFrame(isAnswer: boolean): void {
+    if (isAnswer) {
+      if (!this.#isSaid || this.isAnswered) throw protocol('answer to a goaway that was not sent');
+      this.isAnswered = true;
+      return;
+    }
+    if (this.isPeerLeaving) throw protocol('second goaway');
+    this.isPeerLeaving = true;
+    this.#owesAnswer = true;
+  }
+
+  /** The peer waits for our answer, which stands behind the last frame of our last call. */
+  get owesAnswer(): boolean {
+    return this.#owesAnswer;
+  }
+
+  /** Says that no other call follows. */
+  answer(): void {
+    this.#owesAnswer = false;
+    this.#send(FrameFlag.end);
+  }
+
+  #send(flags: number): void {
+    this.#sendQueue.sendControl(this.#sendQueue.header.goaway(flags));
+  }
+}
+
+/** A session as its latest end sees it. */
+interface Endable {
+  readonly closed: Promise<unknown>;
+  fail(error: SidecallError): void;
+}
+
+/** Ends a session whose peer has said goaway, whatever is under way. */
+export class LatestEnd implements Timed {
+  timer: NodeJS.Timeout | undefined;
+  readonly #session: Endable;
+  readonly #timeoutMs: number;
+
+  constructor(session: Endable, timeoutMs: number) {
+    this.#session = session;
+    this.#timeoutMs = timeoutMs;
+    armDeadline(this, deadlineAfter(timeoutMs));
+    (this.timer as NodeJS.Timeout | undefined)?.unref();
+    void session.closed.then(() => cancelDeadline(this));
+  }
+
+  onDeadline(): void {
+    const text = `the peer said goaway and did not close within ${this.#timeoutMs} ms`;
+    this.#session.fail(new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text));
+  }
+}

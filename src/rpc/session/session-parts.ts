@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Everything that a session is made of: what the hello agreed on, and what its owner serves.
+import type { SharedParts } from '../sending/session-shared.ts';
+import type { Implementation, Registry } from '../serving/registry.ts';
+
+/** The parts of a session. */
+export interface SessionParts extends SharedParts {
+  /** Why the session got its lane, for people. */
+  readonly laneReason: string;
+  /** Methods that a listener or helper serves for all of its sessions. */
+  readonly registry?: Registry | undefined;
+  /** The services from the start. undefined: they follow, and calls wait for them. */
+  readonly services?: readonly Implementation[] | undefined;
+  /** May the peer list what is served? undefined: if it runs under our own uid. */
+  readonly introspection?: boolean | undefined;
+  /** Without a call for so long it is closed. */
+  readonly idleTimeoutMs?: number | undefined;
+  /** It waits to be taken from its listener. */
+  readonly isUntaken?: boolean | undefined;
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Traffic of a ring since the last turn of the poller, and whether the ring may sleep.
+
+import { SidecallError } from '../base/errors.ts';
+import { tuning } from '../base/tuning.ts';
+import { PollBudget } from './poll-budget.ts';
+import { corrupt, type Ring, Written } from './ring.ts';
+
+/** Traffic since the last turn. */
+export interface RingActivity {
+  hasRecords: boolean;
+  hasWritten: boolean;
+  /** The last frame, in either direction, was a piece of a long message. */
+  isMidway: boolean;
+}
+
+// Looks of a ring that is polled alone, before the loop goes on: a turn of it costs as much as some
+// of them.
+const polledLooks = 200;
+
+export class RingSleep implements RingActivity {
+  hasRecords = false;
+  hasWritten = false;
+  isMidway = false;
+  readonly #ring: Ring;
+  readonly #budget: PollBudget;
+  #owesSince: number | undefined;
+
+  constructor(ring: Ring, pollBudgetUs: number) {
+    this.#ring = ring;
+    this.#budget = new PollBudget(pollBudgetUs);
+  }
+
+  /** Looks at a ring that has no records, before the turn goes on. */
+  looks(isAlone: boolean): number {
+    return isAlone && this.#budget.isOn ? polledLooks : 0;
+  }
+
+  /** A doorbell was answered. Returns whether there were records. */
+  onDoorbell(now: number): boolean {
+    if (!this.hasRecords) return false;
+    this.hasRecords = false;
+    this.#budget.onRecords(now, false);
+    return true;
+  }
+
+  /** A turn is over. Returns whether the ring was quiet for as long as it is polled. */
+  isDue(now: number): boolean {
+    if (this.hasWritten) {
+      this.hasWritten = false;
+      this.#budget.onWritten(now);
+    }
+    if (this.hasRecords) {
+      this.hasRecords = false;
+      this.#budget.onRecords(now, true);
+      return false;
+    }
+    return this.#budget.isSpent(now, this.isMidway);
+  }
+
+  /**
+   * Announces that the ring sleeps. False: records have come, or the kernel had no memory for a
+   * doorbell that is owed.
+   * @throws {SidecallError} `ERR_SIDECALL_RING_CORRUPT`; `ERR_SIDECALL_SYSTEM` where a doorbell was
+   * owed for too long.
+   */
+  tryToSleep(now: number): boolean {
+    const result = this.#ring.prepareToSleep();
+    if (result === Written.corrupt) throw corrupt();
+    if (result === Written.written) {
+      this.#owesSince = undefined;
+      this.#budget.onSleep();
+      return true;
+    }
+    this.#checkOwed(now);
+    return false;
+  }
+
+  #checkOwed(now: number): void {
+    if (!this.#ring.owesDoorbell) {
+      this.#owesSince = undefined;
+      return;
+    }
+    this.#owesSince ??= now;
+    if (now - this.#owesSince < tuning.doorbellOwedMaxMs) return;
+    const text = `the kernel had no memory for a doorbell for ${tuning.doorbellOwedMaxMs} ms`;
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { delivered: 'unknown' });
+  }
+}
