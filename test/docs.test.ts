@@ -144,6 +144,24 @@ describe('docs/protocol.md', () => {
   });
 });
 
+describe('docs/requirements.md', () => {
+  const parts = read('docs/requirements.md')
+    .split(/^`([^`]+)`$/m)
+    .slice(1);
+  const files = parts.filter((_, at) => at % 2 === 0);
+
+  it.each(files)('names tests of %s', (file) => {
+    const text = read(file);
+    const names = [...text.matchAll(/(['"`])((?:(?!\1).)+)\1/g)].map(([, , name]) => name);
+    const lines = parts[parts.indexOf(file) + 1]?.match(/^- .*$/gm) ?? [];
+    expect(lines.length).toBeGreaterThan(0);
+    for (const line of lines.map((each) => each.replaceAll('`', ''))) {
+      const has = names.some((name) => line === `- ${name}` || line.endsWith(`: ${name}`));
+      expect(has, line).toBe(true);
+    }
+  });
+});
+
 describe('documents', () => {
   const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md'].concat(
     readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })

@@ -1,5 +1,5 @@
 // Style as a test: layers, sizes, unfinished business. The layers are the folders of src/.
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -146,7 +146,7 @@ describe('layers', () => {
         expect(text.slice(index - 400, index), path).toContain('MakeOnThread<PeerOutbox>');
       }
       for (const { index } of text.matchAll(/\breceived\.(extract|erase)\(/g)) {
-        expect(text.slice(index, index + 1_000), path).toMatch(/CloseStranger|MakeOnThread/);
+        expect(text.slice(index, index + 1_000), path).toMatch(/CloseReceived|MakeOnThread/);
       }
     }
   });
@@ -244,6 +244,13 @@ describe('style', () => {
     }
   });
 
+  it('no file of src/ has more than 350 lines, but the send queue', () => {
+    const long = sources.filter(
+      (path) => readFileSync(join(root, 'src', path), 'utf8').split('\n').length > 351,
+    );
+    expect(long).toEqual(['rpc/sending/send-queue.ts']);
+  });
+
   it('shows the ten longest files (a reader asks: which second thing is in here?)', () => {
     const lengths = [
       ...sources.map((path) => join('src', path)),
@@ -258,6 +265,39 @@ describe('style', () => {
         .join('\n'),
     );
     expect(lengths.length).toBeGreaterThan(50);
+  });
+});
+
+describe('tests', () => {
+  const tests = filesBelow('test', /\.test\.ts$/);
+  // Folders of tests that span rooms, and tests of the repository itself.
+  const spanning = /^(session|e2e|honest|hostile)\/|^(docs|guides|tidy)\.test\.ts$/;
+
+  it.each(tests.filter((path) => !spanning.test(path)))(
+    'test/%s stands where its source does',
+    (path) => {
+      const parts = path.replace('.test.ts', '').split('-');
+      // `grpc-listener.test.ts` is one of several of `grpc.ts`.
+      const stems = parts.map((_, at) => parts.slice(0, at + 1).join('-'));
+      const found = stems.filter((stem) =>
+        [`src/${stem}.ts`, `src/${stem}`].some((file) => existsSync(join(root, file))),
+      );
+      expect(found.length, `src/ has no file for test/${path}`).toBeGreaterThan(0);
+    },
+  );
+
+  it('have at most 400 lines a file', () => {
+    const long = tests.filter(
+      (path) => readFileSync(join(root, 'test', path), 'utf8').split('\n').length > 401,
+    );
+    expect(long).toEqual([]);
+  });
+
+  it('have names without ids of documents', () => {
+    for (const path of tests) {
+      const text = readFileSync(join(root, 'test', path), 'utf8');
+      expect(text, path).not.toMatch(/\b(it|describe)[^\n]*\(\s*['"`](rows? \d|[A-EG-Z]\d+ )/);
+    }
   });
 });
 

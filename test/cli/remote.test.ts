@@ -80,7 +80,7 @@ async function desk(options: object = {}): Promise<Listener & { logged: string[]
   return Object.assign(listener, { logged });
 }
 
-describe('G8 sidecall list', () => {
+describe('sidecall list', () => {
   it('shows what is served', async () => {
     await using listener = await desk();
     const { stdout, stderr, status } = await sidecall('list', listener.path);
@@ -100,7 +100,7 @@ describe('G8 sidecall list', () => {
   });
 });
 
-describe('G8 sidecall call', () => {
+describe('sidecall call', () => {
   it('calls a method in JSON, a stream, a notification, and one in protobuf', async () => {
     await using listener = await desk();
     const call = (...args: string[]): Promise<Outcome> => sidecall('call', listener.path, ...args);
@@ -176,7 +176,7 @@ describe('sidecall call, used in a script', () => {
   });
 });
 
-describe('G12 sidecall doctor PATH', () => {
+describe('sidecall doctor PATH', () => {
   it('says who is alive there, and by which lane', async () => {
     await using listener = await desk();
     const { stdout, status } = await sidecall('doctor', listener.path, '--json');

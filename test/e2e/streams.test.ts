@@ -57,7 +57,7 @@ describe.each(['ring', 'socket'] as const)('streams of a helper over the %s', (l
     expect(back.map((piece) => piece[19_999])).toEqual(pieces.map((_, at) => at));
   });
 
-  it('row 29 a handler that never returns to its loop sees the cancel', async () => {
+  it('a handler that never returns to its loop sees the cancel', async () => {
     await using helper = await start(lane);
     const flow = helper.client(Flow);
     await flow.add({ a: 1, b: 1 });
@@ -109,7 +109,7 @@ describe.each(['ring', 'socket'] as const)('streams of a helper over the %s', (l
     expect(await sums.end()).toEqual({ count: 1 });
   });
 
-  it('row 35 a reader that stands still costs its sender a window and a message', async () => {
+  it('a reader that stands still costs its sender a window and a message', async () => {
     await using helper = await start(lane);
     const flow = helper.client(Flow);
     await flow.add({ a: 1, b: 1 });
@@ -150,7 +150,7 @@ describe.each(['ring', 'socket'] as const)('streams of a helper over the %s', (l
     await stalled.return();
   });
 
-  it('S20 a peer whose loop is blocked loses nothing of 100,000 sends', async () => {
+  it('a peer whose loop is blocked loses nothing of 100,000 sends', async () => {
     await using helper = await start(lane);
     const flow = helper.client(Flow);
     await flow.block({ ms: 2000 });

@@ -36,7 +36,7 @@ describe('worker threads', () => {
     );
   });
 
-  it('row 75 G28 can be terminated in mid-call, in mid-hello and while listening: nothing is left', async () => {
+  it('can be terminated in mid-call, in mid-hello and while listening: nothing is left', async () => {
     await using listener = await listen({ helloTimeoutMs: 500 });
     listener.serve(Desk, deskHandlers());
     for (let round = 0; round < 50; round += 1) {
@@ -66,7 +66,7 @@ describe('worker threads', () => {
 });
 
 describe('two copies of the package', () => {
-  it("U37 work in one process and recognise each other's errors", async () => {
+  it("work in one process and recognise each other's errors", async () => {
     const first = await import(`${JSON.parse(dist)}?copy=1`);
     const { SidecallError, RpcError } = await import('../../src/base/errors.ts');
     const helper = await first.spawnHelper(process.execPath, [programPath('helper.mjs')]);

@@ -51,7 +51,7 @@ describe('a poll budget', () => {
     expect(budget.isSpent(1.1)).toBe(true);
   });
 
-  it('D6 is switched off after 8 budgets in vain, and not before', () => {
+  it('is switched off after 8 budgets in vain, and not before', () => {
     const budget = new PollBudget(50);
     const now = inVain(budget, 0, tuning.pollFailuresMax - 1);
     expect(budget.isOn).toBe(true);

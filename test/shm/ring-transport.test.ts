@@ -70,7 +70,7 @@ function scene(
 const header = new Uint8Array(12);
 
 describe('a ring transport', () => {
-  it('row 95 tries again for a doorbell that it owes while it sleeps, and gives up in the end', async () => {
+  it('tries again for a doorbell that it owes while it sleeps, and gives up in the end', async () => {
     let isBroken = false;
     const { transport, ends, calls } = scene({
       publish: () => !isBroken,
@@ -92,7 +92,7 @@ describe('a ring transport', () => {
     expect(transport.isAwake).toBe(false);
   });
 
-  it('row 95 sleeps again when the doorbell went out', async () => {
+  it('sleeps again when the doorbell went out', async () => {
     let attempts = 0;
     const { transport, ends } = scene({
       publish: () => false,
@@ -127,7 +127,7 @@ describe('a ring transport', () => {
     transport.destroy();
   });
 
-  it('row 94 a ring that turns out corrupt in any call ends its session once', async () => {
+  it('a ring that turns out corrupt in any call ends its session once', async () => {
     for (const broken of [
       { drain: () => Left.corrupt },
       { prepareToSleep: () => Written.corrupt },

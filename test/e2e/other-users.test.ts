@@ -1,0 +1,173 @@
+// Several real users: this file drops to them, and fails where it cannot.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { statSync } from 'node:fs';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { listen } from '../../src/rendezvous/listen.ts';
+import { until } from '../support/contract.ts';
+import { peerProgram, requireRoot } from '../support/programs.ts';
+import { alice, bob, call, listening, openDirectory, owner } from '../support/users.ts';
+
+const team = 61_100;
+
+beforeAll(requireRoot);
+
+describe('another user', () => {
+  it('is refused by the default policy where the file lets it in, before a byte is read', async () => {
+    using directory = openDirectory();
+    await using server = await listening({ path: directory.file('s'), mode: '0666' });
+    const expected = { expect: { uid: owner, modes: ['0666'] } };
+    const outcome = await call(server.path, expected, alice);
+    expect(outcome).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+    await until(() => server.events.length === 1);
+    expect(server.events[0]).toMatchObject({
+      type: 'refused',
+      error: { code: 'ERR_SIDECALL_PEER_DENIED', delivered: 'no' },
+      peer: { uid: alice, gid: alice, origin: 'kernel', capturedAt: 'connect' },
+    });
+    expect(server.served()).toBe(0);
+    const own = await call(server.path, expected, owner);
+    expect(own).toMatchObject({ seen: { uid: owner } });
+  });
+
+  it('cannot even connect where the file is ours alone', async () => {
+    using directory = openDirectory();
+    await using server = await listening({ path: directory.file('s') });
+    const outcome = await call(server.path, { expect: { uid: owner } }, alice);
+    expect(outcome).toMatchObject({ code: 'ERR_SIDECALL_SYSTEM' });
+    expect(server.events).toEqual([]);
+  });
+
+  it('that speaks first has 0 bytes of it read', async () => {
+    using directory = openDirectory();
+    await using server = await listening({ path: directory.file('s'), mode: '0666' });
+    const script = `
+      process.setgid(${alice}); process.setuid(${alice});
+      const socket = require('node:net').createConnection(${JSON.stringify(server.path)});
+      socket.on('error', () => {}).on('data', () => process.exit(9)).on('close', () => process.exit(0));
+      socket.write(Buffer.alloc(1000, 0x41));
+    `;
+    const child = spawn(process.execPath, ['-e', script], { stdio: 'ignore' });
+    const [code] = await once(child, 'exit');
+    expect(code).toBe(0);
+    await until(() => server.events.length === 1);
+    // Not PROTOCOL: what it wrote was never looked at.
+    expect(server.events[0]?.error.code).toBe('ERR_SIDECALL_PEER_DENIED');
+  });
+
+  it('is named correctly: uid, effective gid, supplementary groups', async () => {
+    using directory = openDirectory();
+    await using server = await listening({
+      path: directory.file('s'),
+      mode: '0666',
+      authorize: { uid: [alice, bob] },
+    });
+    const expected = { expect: { uid: owner, modes: ['0666'] } };
+    const plain = await call(server.path, expected, alice);
+    expect(plain).toMatchObject({
+      own: { uid: alice, gid: alice, groups: [] },
+      seen: { uid: alice, gid: alice, groups: [], pidIsHint: false },
+      server: { uid: owner, pid: process.pid, capturedAt: 'listen' },
+    });
+    const grouped = await call(server.path, expected, bob, team, `${team},61200`);
+    expect(grouped).toMatchObject({
+      own: { uid: bob, gid: team },
+      seen: { uid: bob, gid: team, groups: [team, 61_200] },
+    });
+  });
+
+  it('that runs a program with other effective ids is what those ids say', async () => {
+    using directory = openDirectory();
+    await using server = await listening({
+      path: directory.file('s'),
+      mode: '0666',
+      authorize: { uid: bob, gid: team },
+    });
+    const args = ['as-effective', server.path, alice, bob, team].map(String);
+    const child = spawn(peerProgram, args, { stdio: 'ignore' });
+    await once(child, 'exit'); // once it is turned away
+    await until(() => server.events.length === 1);
+    // The policy let it in; what it then said was no hello.
+    expect(server.events[0]).toMatchObject({
+      peer: { uid: bob, gid: team },
+      error: { code: expect.not.stringContaining('DENIED') },
+    });
+  });
+
+  it('own credentials are those that the peer sees, for a uid no database knows', async () => {
+    using directory = openDirectory();
+    await using server = await listening({
+      path: directory.file('s'),
+      mode: '0666',
+      authorize: () => true,
+    });
+    const outcome = await call(
+      server.path,
+      { expect: { uid: owner, modes: ['0666'] } },
+      61_777,
+      61_778,
+    );
+    const { own, seen } = outcome as {
+      own: { pid: number; uid: number; gid: number };
+      seen: object;
+    };
+    expect(seen).toMatchObject({ pid: own.pid, uid: own.uid, gid: own.gid });
+  });
+
+  it.each([
+    ['its uid', { uid: alice }, [alice], [bob]],
+    ['its gid', { gid: team }, [bob, team], [bob]],
+    ['a supplementary group', { groups: team }, [bob, bob, team], [bob, bob, 61_300]],
+  ])('is let in by %s, and only by that', async (_name, authorize, inside, outside) => {
+    using directory = openDirectory();
+    await using server = await listening({ path: directory.file('s'), mode: '0666', authorize });
+    const expected = { expect: { uid: owner, modes: ['0666'] } };
+    expect(await call(server.path, expected, ...inside)).toHaveProperty('seen');
+    expect(await call(server.path, expected, ...outside)).toMatchObject({
+      code: 'ERR_SIDECALL_PEER_GONE',
+    });
+  });
+
+  it('a member of the group connects to a socket of mode 0660, others do not', async () => {
+    using directory = openDirectory();
+    await using server = await listening({
+      path: directory.file('s'),
+      mode: '0660',
+      gid: team,
+      authorize: { groups: team },
+    });
+    expect(statSync(server.path)).toMatchObject({ gid: team, uid: owner });
+    const expected = { expect: { uid: owner, modes: ['0660'] } };
+    expect(await call(server.path, expected, alice, alice, team)).toHaveProperty('seen');
+    expect(await call(server.path, expected, alice)).toMatchObject({ code: 'ERR_SIDECALL_SYSTEM' });
+  });
+
+  it('nobody connects before mode and group are final', async () => {
+    using directory = openDirectory();
+    const path = directory.file('s');
+    const script = `
+      process.setgid(${alice}); process.setuid(${alice});
+      const net = require('node:net');
+      let connected = 0;
+      const attempt = () => {
+        const socket = net.createConnection(${JSON.stringify(path)});
+        socket.on('connect', () => { connected += 1; socket.destroy(); });
+        socket.on('error', () => {}).on('close', () => setImmediate(attempt));
+      };
+      attempt();
+      process.stdin.on('end', () => { process.stdout.write(String(connected)); process.exit(0); }).resume();
+    `;
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'] });
+    let said = '';
+    child.stdout.on('data', (chunk) => {
+      said += chunk;
+    });
+    for (let round = 0; round < 300; round += 1) {
+      const listener = await listen({ path, mode: '0660', gid: team });
+      await listener.close();
+    }
+    child.stdin.end();
+    await once(child, 'close');
+    expect(said).toBe('0');
+  });
+});

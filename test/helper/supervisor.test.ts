@@ -1,0 +1,166 @@
+import { describe, expect, it } from 'vitest';
+import { backOffMs } from '../../src/base/back-off.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { service } from '../../src/rpc/contract/service.ts';
+import { until } from '../support/contract.ts';
+import { Desk, isRunning, startHelper } from '../support/helper.ts';
+import { programPath } from '../support/programs.ts';
+
+describe('a helper that does not start', () => {
+  it.each<[string, string, string[], string]>([
+    ['there is no such program', '/no/such/program', [], 'ENOENT'],
+    ['it exits before its hello', process.execPath, [programPath('rude.mjs'), 'exit'], '3'],
+    ['it says something else', process.execPath, [programPath('rude.mjs'), 'noise'], 'magic'],
+    ['it says nothing', process.execPath, [programPath('rude.mjs'), 'silent'], '400'],
+  ])('HELPER_FAILED: %s', async (_name, command, args, words) => {
+    // A busy machine may take longer to start a program than it should take to give one up.
+    const options = words === '400' ? { startTimeoutMs: 400 } : {};
+    await expect(spawnHelper(command, args, options)).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_HELPER_FAILED',
+      delivered: 'no',
+      message: expect.stringContaining(words),
+    });
+  });
+
+  it('gives up with its signal', async () => {
+    const stop = new AbortController();
+    const attempt = spawnHelper(process.execPath, [programPath('rude.mjs'), 'silent'], {
+      signal: stop.signal,
+    });
+    setTimeout(() => stop.abort(new Error('mine')), 50);
+    await expect(attempt).rejects.toThrow('mine');
+    const aborted = AbortSignal.abort(new Error('at once'));
+    await expect(startHelper({ signal: aborted })).rejects.toThrow('at once');
+  });
+
+  it.each([
+    [{ stdio: 'pipe' }, TypeError],
+    [{ stdout: 'file' }, TypeError],
+    [{ startTimeoutMs: 5 }, RangeError],
+    [{ restart: { firstMS: 5 } }, TypeError],
+    [{ restart: { firstMs: 500, maxMs: 10 } }, RangeError],
+    [{ limits: { streamsMax: 0 } }, RangeError],
+  ])('throws for options %j', async (options, kind) => {
+    await expect(startHelper(options as never)).rejects.toThrow(kind);
+  });
+});
+
+describe('a helper that is started again', () => {
+  it('lives on under the same client: pending calls reject, new ones wait for the next process', async () => {
+    const events: SidecallEvent[] = [];
+    const helper = await startHelper({ restart: true, onEvent: (event) => events.push(event) });
+    helper.serve(service('Desk', { add: Desk.methods.add }), {
+      add: ({ a, b }) => ({ sum: a * b }),
+    });
+    const desk = helper.client(Desk);
+    const first = helper.pid;
+    const pending = desk.hang();
+    const rejected = expect(pending).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+    process.kill(first, 'SIGKILL');
+    await rejected;
+    expect(await desk.add({ a: 2, b: 3 }, { timeoutMs: 60_000 })).toEqual({ sum: 5 });
+    expect(helper.pid).not.toBe(first);
+    expect(await desk.callBack({ a: 4, b: 5 })).toEqual({ sum: 20 });
+    expect(events.some(({ type }) => type === 'helper-exited')).toBe(true);
+    await helper.stop();
+  });
+
+  it('a call that waits for the next process keeps its deadline and its signal', async () => {
+    const helper = await startHelper({ restart: { firstMs: 5000, maxMs: 5000 } });
+    const desk = helper.client(Desk);
+    process.kill(helper.pid, 'SIGKILL');
+    await helper.session.closed;
+    const stop = new AbortController();
+    const aborted = desk.add({ a: 1, b: 1 }, { signal: stop.signal });
+    stop.abort(new Error('mine'));
+    await expect(aborted).rejects.toThrow('mine');
+    await expect(desk.add({ a: 1, b: 1 }, { timeoutMs: 30 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
+      delivered: 'no',
+    });
+    await expect(desk.add({ a: 1, b: 1 }, { timeoutMs: -1 })).rejects.toThrow(RangeError);
+    const waiting = desk.add({ a: 1, b: 1 });
+    const refused = expect(waiting).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_CLOSED',
+      delivered: 'no',
+    });
+    await helper.stop();
+    await refused;
+  });
+
+  it('is given up as a crash loop after so many restarts', async () => {
+    const events: SidecallEvent[] = [];
+    const helper = await startHelper({
+      restart: { firstMs: 1, maxMs: 5, maxRestarts: 2 },
+      onEvent: (event) => events.push(event),
+    });
+    const desk = helper.client(Desk);
+    for (let round = 0; round < 3; round += 1) {
+      const { pid } = await desk.whoami(undefined, { timeoutMs: 60_000 });
+      process.kill(pid, 'SIGKILL');
+      await until(() => helper.session.state === 'closed' || helper.pid !== pid);
+    }
+    expect(await helper.exited).toEqual({ code: null, signal: 'SIGKILL' });
+    await expect(desk.add({ a: 1, b: 1 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_HELPER_FAILED',
+      message: expect.stringContaining('crash loop'),
+    });
+    expect(events.at(-1)?.error.message).toContain('crash loop');
+    await helper.stop();
+  });
+
+  it('survives fifty kills under load: every call settles, nothing is left', async () => {
+    const helper = await startHelper({
+      restart: { firstMs: 1, maxMs: 2, maxRestarts: 1000 },
+    });
+    const desk = helper.client(Desk);
+    let isDone = false;
+    let answered = 0;
+    let failed = 0;
+    const load = Array.from({ length: 8 }, async () => {
+      while (!isDone) {
+        try {
+          await desk.add({ a: 1, b: 1 });
+          answered += 1;
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+          failed += 1;
+        }
+      }
+    });
+    for (let round = 0; round < 50; round += 1) {
+      const goal = answered + 20;
+      await until(() => answered >= goal);
+      process.kill(helper.pid, 'SIGKILL');
+      const { session } = helper;
+      await until(() => helper.session !== session);
+    }
+    isDone = true;
+    await Promise.all(load);
+    expect(answered).toBeGreaterThanOrEqual(1000);
+    expect(failed).toBeGreaterThan(0);
+    await helper.stop();
+  });
+
+  it('stop() in the middle of a restart ends it for good', async () => {
+    const helper = await startHelper({ restart: { firstMs: 20, maxMs: 20 } });
+    process.kill(helper.pid, 'SIGKILL');
+    await helper.session.closed;
+    await helper.stop();
+    expect(isRunning(helper.pid)).toBe(false);
+    await helper.exited;
+  });
+
+  it('waits longer each time, up to the maximum, with jitter', () => {
+    const settings = { firstMs: 10, maxMs: 1000, maxRestarts: 50, windowMs: 60_000 };
+    for (let restart = 0; restart < 20; restart += 1) {
+      const middle = Math.min(1000, 10 * 1.6 ** restart);
+      for (let round = 0; round < 50; round += 1) {
+        const ms = backOffMs(restart, settings);
+        expect(ms).toBeGreaterThanOrEqual(middle * 0.8);
+        expect(ms).toBeLessThanOrEqual(middle * 1.2);
+      }
+    }
+  });
+});

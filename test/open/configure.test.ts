@@ -1,0 +1,42 @@
+// What sessions start from where nobody says: depends on the machine and on the host program.
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+
+const module = JSON.stringify(new URL('../../dist/open/configure.js', import.meta.url).href);
+
+/** The poll budget of a fresh process, after some preparation. */
+function budgetOf(
+  preparation: string,
+  prefix: readonly string[] = [],
+  wanted = 'undefined',
+): number {
+  const code = `${preparation}; const { pollBudgetOf } = await import(${module}); console.log(pollBudgetOf(${wanted}));`;
+  const command = [...prefix, process.execPath, '--input-type=module', '-e', code];
+  const { stdout, stderr } = spawnSync(command[0] as string, command.slice(1), {
+    encoding: 'utf8',
+  });
+  expect(stderr).toBe('');
+  return Number(stdout);
+}
+
+const electron = (type: string): string =>
+  `Object.defineProperty(process, 'versions', { value: { ...process.versions, electron: '40.0.0' } });
+   process.type = '${type}'`;
+
+describe('the poll budget where nobody says', () => {
+  it('is 50 µs on two processors, and nothing on one', () => {
+    expect(budgetOf('')).toBe(50);
+    expect(budgetOf('', ['taskset', '-c', '0'])).toBe(0);
+  });
+
+  it("is nothing in Electron's main process, where a turn is dear, and 50 µs in its others", () => {
+    expect(budgetOf(electron('browser'))).toBe(0);
+    expect(budgetOf(electron('utility'))).toBe(50);
+  });
+
+  it('is what configure() says, and a session may say otherwise', () => {
+    const configured = `const { configure } = await import(${module}); configure({ pollBudgetUs: 7 })`;
+    expect(budgetOf(configured, ['taskset', '-c', '0'])).toBe(7);
+    expect(budgetOf(configured, [], '3')).toBe(3);
+  });
+});

@@ -1,0 +1,317 @@
+import { once } from 'node:events';
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createConnection } from 'node:net';
+import { dirname } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { scratchDirectory, startProgram } from '../support/programs.ts';
+
+describe('connections of a listener', () => {
+  it('refuses by its policy, tells who and why, and serves on', async () => {
+    const events: SidecallEvent[] = [];
+    let isOpen = false;
+    const listener = await listen({
+      authorize: (peer) => {
+        if (!isOpen) throw new Error(`not you, ${peer.pid}`);
+        return true;
+      },
+      onEvent: (event) => events.push(event),
+    });
+    listener.serve(Desk, deskHandlers());
+    await expect(connect({ path: listener.path })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_PEER_GONE',
+    });
+    await until(() => events.length === 1);
+    expect(events[0]).toMatchObject({
+      type: 'refused',
+      error: { code: 'ERR_SIDECALL_PEER_DENIED' },
+      peer: { pid: process.pid },
+    });
+    isOpen = true;
+    await using session = await connect({ path: listener.path });
+    expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    await listener.close();
+  });
+
+  it('a policy that never settles ends at the deadline', async () => {
+    const events: SidecallEvent[] = [];
+    await using listener = await listen({
+      authorize: () => new Promise(() => undefined),
+      helloTimeoutMs: 50,
+      onEvent: (event) => events.push(event),
+    });
+    await expect(connect({ path: listener.path })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_PEER_GONE',
+    });
+    await until(() => events.length === 1);
+    expect(events[0]?.error.code).toBe('ERR_SIDECALL_HELLO_TIMEOUT');
+  });
+
+  it('the client refuses whoever listens by its own policy', async () => {
+    await using listener = await listen();
+    for (const expected of [{ pid: 1 }, { uid: process.geteuid?.(), pid: 1 }, () => false]) {
+      await expect(
+        connect({ path: listener.path, expect: expected as never }),
+      ).rejects.toMatchObject({
+        code: 'ERR_SIDECALL_PEER_DENIED',
+      });
+    }
+    await using _session = await connect({ path: listener.path, expect: { pid: process.pid } });
+  });
+
+  it('slow and silent hellos end on time and disturb nobody', async () => {
+    const events: SidecallEvent[] = [];
+    await using listener = await listen({
+      helloTimeoutMs: 1000,
+      backlog: 2048, // all of them at once: no retry on their side
+      onEvent: (event) => events.push(event),
+    });
+    listener.serve(Desk, deskHandlers());
+    const silent = Array.from({ length: 1000 }, () => createConnection(listener.path));
+    const closed = silent.map(
+      (socket) => new Promise((done) => socket.on('close', done).on('error', done).resume()),
+    );
+    await using session = await connect({ path: listener.path });
+    expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    await Promise.all(closed);
+    await until(() => events.length === 1000);
+    expect(new Set(events.map(({ error }) => error.code))).toEqual(
+      new Set(['ERR_SIDECALL_HELLO_TIMEOUT']),
+    );
+    expect(await session.client(Desk).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
+  });
+
+  it('lets 200 in at once by the standard deadlines while each turn of the loop takes 20 ms', async () => {
+    await using listener = await listen();
+    listener.serve(Desk, deskHandlers());
+    let isOver = false;
+    const burn = (): void => {
+      const until20ms = performance.now() + 20;
+      while (performance.now() < until20ms);
+      if (!isOver) setImmediate(burn);
+    };
+    setImmediate(burn);
+    const sessions = await Promise.all(
+      Array.from({ length: 200 }, () => connect({ path: listener.path, lane: 'socket' })),
+    );
+    isOver = true;
+    expect(await sessions[199]?.client(Desk).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
+    await Promise.all(sessions.map((session) => session.close()));
+  });
+
+  it('asks its policy nothing about connections of a crowd that never speak', async () => {
+    const codes: string[] = [];
+    let asked = 0;
+    await using listener = await listen({
+      helloTimeoutMs: 300,
+      authorize: () => {
+        asked += 1;
+        return true;
+      },
+      onEvent: ({ error }) => codes.push(error.code),
+    });
+    const silent = Array.from({ length: 100 }, () => createConnection(listener.path));
+    const closed = silent.map(
+      (socket) => new Promise((done) => socket.on('close', done).on('error', done).resume()),
+    );
+    await Promise.all(closed);
+    await until(() => codes.length === 100);
+    expect(new Set(codes)).toEqual(new Set(['ERR_SIDECALL_HELLO_TIMEOUT']));
+    expect(asked).toBe(32); // those that came before it was a crowd
+  });
+
+  it('can be closed by whoever is told that one of a crowd was refused', async () => {
+    let closing: Promise<void> | undefined;
+    const listener = await listen({
+      hellosMax: 40,
+      helloTimeoutMs: 60_000,
+      onEvent: () => {
+        closing ??= listener.close();
+      },
+    });
+    const silent = Array.from({ length: 40 }, () => createConnection(listener.path));
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    await new Promise((done) => setTimeout(done, 150)); // they are silent now
+    // Those that came before it was a crowd speak: the one that goes is of the crowd.
+    for (const socket of silent.slice(0, 32)) socket.write('s');
+    await new Promise((done) => setTimeout(done, 60));
+    const last = createConnection(listener.path);
+    const all = [...silent, last].map(
+      (socket) => new Promise((done) => socket.on('close', done).on('error', done).resume()),
+    );
+    await Promise.all(all);
+    await closing;
+    expect(listener.sessionCount).toBe(0);
+  });
+
+  it('closes at once with a crowd in its hello', async () => {
+    const listener = await listen({ helloTimeoutMs: 60_000 });
+    const silent = Array.from({ length: 100 }, () => createConnection(listener.path));
+    const closed = silent.map(
+      (socket) => new Promise((done) => socket.on('close', done).on('error', () => undefined)),
+    );
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    await listener.close();
+    for (const socket of silent) socket.resume();
+    await Promise.all(closed);
+  });
+
+  it('with hellosMax reached the silent make room for the honest', async () => {
+    const events: SidecallEvent[] = [];
+    await using listener = await listen({
+      helloTimeoutMs: 60_000,
+      hellosMax: 8,
+      onEvent: (event) => events.push(event),
+    });
+    listener.serve(Desk, deskHandlers());
+    const silent = Array.from({ length: 8 }, () => createConnection(listener.path));
+    const gone = Promise.race(
+      silent.map((socket) => new Promise((done) => socket.on('close', done).resume())),
+    );
+    await new Promise((done) => setTimeout(done, 150));
+    await using session = await connect({ path: listener.path });
+    expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    await gone;
+    expect(events[0]).toMatchObject({
+      type: 'limit',
+      error: { code: 'ERR_SIDECALL_LIMIT_CONNECTIONS' },
+    });
+    for (const socket of silent) socket.destroy();
+  });
+
+  it('refuses more sessions than it takes, typed, and takes more when some end', async () => {
+    const events: SidecallEvent[] = [];
+    await using listener = await listen({
+      sessionsMax: 3,
+      sessionsPerUidMax: 2,
+      onEvent: (event) => events.push(event),
+    });
+    const first = await connect({ path: listener.path });
+    await using _second = await connect({ path: listener.path });
+    await expect(connect({ path: listener.path })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_LIMIT_CONNECTIONS',
+      retryable: true,
+    });
+    expect(events).toMatchObject([{ type: 'limit', peer: { pid: process.pid } }]);
+    await first.close();
+    await until(() => listener.sessionCount === 1);
+    await using _third = await connect({ path: listener.path });
+  });
+
+  it('binds again when its socket is deleted or replaced, and says so', async () => {
+    using scratch = scratchDirectory();
+    const events: SidecallEvent[] = [];
+    const path = scratch.file('s');
+    await using listener = await listen({ path, onEvent: (event) => events.push(event) });
+    listener.serve(Desk, deskHandlers());
+    await using before = await connect({ path });
+    rmSync(path);
+    await until(() => events.length === 1);
+    expect(events[0]).toMatchObject({
+      type: 'path-lost',
+      error: { code: 'ERR_SIDECALL_PATH_LOST' },
+    });
+    await using after = await connect({ path });
+    for (const session of [before, after]) {
+      expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    }
+    rmSync(path);
+    writeFileSync(path, 'somebody else');
+    await until(() => events.length === 2);
+    expect(events[1]?.error).toMatchObject({
+      code: 'ERR_SIDECALL_PATH_LOST',
+      cause: { code: 'ERR_SIDECALL_PATH_UNSAFE' },
+    });
+    expect(statSync(path).isFile()).toBe(true);
+  });
+
+  it('of many that start at once exactly one listens', async () => {
+    using scratch = scratchDirectory();
+    for (let round = 0; round < 100; round += 1) {
+      const path = scratch.file('s');
+      const starters = await Promise.allSettled(Array.from({ length: 32 }, () => listen({ path })));
+      const winners = starters.filter(({ status }) => status === 'fulfilled');
+      expect(winners).toHaveLength(1);
+      for (const starter of starters) {
+        if (starter.status === 'rejected') {
+          expect(starter.reason).toMatchObject({ code: 'ERR_SIDECALL_PATH_IN_USE' });
+        } else await starter.value.close();
+      }
+    }
+  });
+
+  it('of many processes that start at once exactly one listens, and it can be reached', async () => {
+    using scratch = scratchDirectory();
+    const path = scratch.file('s');
+    for (let round = 0; round < 4; round += 1) {
+      const programs = Array.from({ length: 8 }, () =>
+        startProgram('listener.mjs', [JSON.stringify({ path })]),
+      );
+      const said = await Promise.all(programs.map((program) => program.next()));
+      const winners = said.filter((line) => line.path !== undefined);
+      expect(winners).toHaveLength(1);
+      for (const line of said) {
+        if (line.path === undefined) expect(line.failed).toBe('ERR_SIDECALL_PATH_IN_USE');
+      }
+      const session = await connect({ path });
+      expect(session.peer.pid).toBe(winners[0]?.pid);
+      await session.close();
+      // Killed without a word: the next round starts over its stale socket.
+      await Promise.all(programs.map((program) => program[Symbol.asyncDispose]()));
+    }
+  });
+
+  it('process.exit and an uncaught exception leave no socket and no lock', async () => {
+    using scratch = scratchDirectory();
+    const path = scratch.file('s');
+    await using program = startProgram('listener.mjs', [JSON.stringify({ path })]);
+    await program.next();
+    const session = await connect({ path });
+    const exiting = session.call('Desk.exit', 0).catch(() => undefined);
+    void session.notify('Desk.exit', 0);
+    await program.exited;
+    await exiting;
+    await session.closed;
+    expect(readdirSync(scratch.path)).toEqual([]);
+    await using unnamed = startProgram('listener.mjs', ['{}']);
+    const { path: made } = (await unnamed.next()) as { path: string };
+    unnamed.child.stdin?.end(); // it exits without closing
+    await unnamed.exited;
+    expect(existsSync(dirname(made))).toBe(false);
+  });
+
+  it('a full backlog is retried until the deadline', async () => {
+    using scratch = scratchDirectory();
+    const path = scratch.file('s');
+    await using program = startProgram('listener.mjs', [
+      JSON.stringify({ path, backlog: 1, helloTimeoutMs: 60_000 }),
+    ]);
+    const { pid } = await program.next();
+    process.kill(pid as number, 'SIGSTOP');
+    const waiting = Array.from({ length: 20 }, () => connect({ path, timeoutMs: 60_000 }));
+    await expect(connect({ path, timeoutMs: 100 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_HELLO_TIMEOUT',
+    });
+    process.kill(pid as number, 'SIGCONT');
+    const sessions = await Promise.all(waiting);
+    await Promise.all(sessions.map((session) => session.close()));
+  });
+
+  it('2,000 connects at once against a backlog of 16 all succeed', async () => {
+    await using listener = await listen({
+      backlog: 16,
+      hellosMax: 4096,
+      sessionsPerUidMax: 4096,
+      helloTimeoutMs: 60_000,
+    });
+    const connecting = Array.from({ length: 2000 }, () =>
+      connect({ path: listener.path, timeoutMs: 60_000 }),
+    );
+    const sessions = await Promise.all(connecting);
+    await until(() => listener.sessionCount === 2000);
+    await Promise.all(sessions.map((session) => session.close()));
+  });
+});

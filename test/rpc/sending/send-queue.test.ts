@@ -1,0 +1,180 @@
+import { describe, expect, it } from 'vitest';
+import { type SendingStream, SendQueue } from '../../../src/rpc/sending/send-queue.ts';
+import { FrameFlag, FrameType } from '../../../src/wire/frame-header.ts';
+import type { Transport } from '../../../src/wire/transport.ts';
+
+/** Takes what it is told to, and remembers the order: type of the frame and slot. */
+class FakeTransport implements Transport {
+  readonly lane = 'loopback';
+  readonly frameMaxBytes = 65_656;
+  readonly consumedPosition = undefined;
+  sentPosition = 0;
+  sent: string[] = [];
+  room = 0;
+  bulkRoom = 0;
+  start(): void {}
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
+    if (this.room === 0 || (bulk && this.bulkRoom === 0)) return false;
+    this.room -= 1;
+    if (bulk) this.bulkRoom -= 1;
+    this.sentPosition += header.byteLength + (payload?.length ?? 0);
+    this.sent.push(`${header[0]}:${header[4]}`);
+    return true;
+  }
+  async close(): Promise<void> {}
+  destroy(): void {}
+  ref(): void {}
+  unref(): void {}
+}
+
+function streamAt(slot: number): SendingStream {
+  return {
+    slot,
+    generation: 1,
+    isBorrowed: false,
+    isBulk: false,
+    isAnswer: false,
+    line: undefined,
+    queued: 0,
+    isWritten: false,
+    beginsAtOnce: false,
+    sentPosition: 0,
+  };
+}
+
+function scene(): {
+  transport: FakeTransport;
+  sendQueue: SendQueue;
+  send: (slot: number, bytes: number, stream?: SendingStream) => SendingStream;
+} {
+  const transport = new FakeTransport();
+  const sendQueue = new SendQueue(
+    transport,
+    () => undefined,
+    (error) => expect.fail(error.message),
+    () => undefined,
+  );
+  return {
+    transport,
+    sendQueue,
+    send: (slot, bytes, stream = streamAt(slot)) => {
+      const header = sendQueue.header.message(FrameFlag.end, slot, 1, bytes);
+      sendQueue.send(stream, header, new Uint8Array(0), new Uint8Array(bytes), bytes);
+      return stream;
+    },
+  };
+}
+
+const { message, fragment, credit } = FrameType;
+
+describe('the send queue', () => {
+  it('lets a small message pass while a long one waits for its turn', () => {
+    const { transport, sendQueue, send } = scene();
+    transport.room = 100;
+    transport.bulkRoom = 2;
+    send(1, 10 * 65_536);
+    expect(transport.sent).toEqual([`${message}:1`, `${fragment}:1`]);
+    send(2, 100);
+    expect(transport.sent.at(-1)).toBe(`${message}:2`);
+    expect(sendQueue.hasRoom(false, 65_536)).toBe(true);
+    expect(sendQueue.hasRoom(true, 65_536)).toBe(false);
+  });
+
+  it('lets neither small messages nor long ones starve the others', () => {
+    const { transport, sendQueue, send } = scene();
+    send(1, 4 * 65_536);
+    for (let slot = 2; slot < 8; slot += 1) send(slot, 100);
+    transport.room = 100;
+    transport.bulkRoom = 100;
+    sendQueue.onRoom();
+    const kinds = transport.sent.map((frame) => (frame.endsWith(':1') ? 'long' : 'small'));
+    expect(kinds).toEqual([
+      ...Array.from({ length: 4 }, () => ['long', 'small']).flat(),
+      'small',
+      'small',
+    ]);
+  });
+
+  it('gives long messages of several streams a piece each in turn', () => {
+    const { transport, sendQueue, send } = scene();
+    send(1, 3 * 65_536);
+    send(2, 3 * 65_536);
+    transport.room = 100;
+    transport.bulkRoom = 100;
+    sendQueue.onRoom();
+    expect(transport.sent.map((frame) => frame.split(':')[1])).toEqual([
+      '1',
+      '2',
+      '1',
+      '2',
+      '1',
+      '2',
+    ]);
+  });
+
+  it('drops a stream that was cleared before, as at the end of a session', () => {
+    const { sendQueue, send } = scene();
+    const stream = send(1, 100);
+    sendQueue.clear();
+    expect(sendQueue.drop(stream)).toBe(0);
+    expect(sendQueue.isEmpty).toBe(true);
+  });
+
+  it('gives back what dropped messages of a stream had taken of the window, but for begun ones', () => {
+    const { transport, sendQueue, send } = scene();
+    const header = (slot: number, size: number): Uint8Array =>
+      sendQueue.header.message(FrameFlag.streamed, slot, 1, size);
+    const stream = send(1, 10);
+    sendQueue.send(
+      stream,
+      header(1, 3 * 65_536),
+      new Uint8Array(0),
+      new Uint8Array(3 * 65_536),
+      3 * 65_536,
+    );
+    sendQueue.send(stream, header(1, 100), new Uint8Array(0), new Uint8Array(100), 100);
+    transport.room = 2;
+    transport.bulkRoom = 1;
+    sendQueue.onRoom(); // the first whole, one piece of the second
+    expect(sendQueue.drop(stream)).toBe(164);
+  });
+
+  it('sends control first, whatever waits', () => {
+    const { transport, sendQueue, send } = scene();
+    send(1, 100);
+    send(2, 200_000);
+    sendQueue.sendControl(sendQueue.header.credit(0, 0, 0, 5));
+    transport.room = 100;
+    transport.bulkRoom = 100;
+    sendQueue.onRoom();
+    expect(transport.sent[0]).toBe(`${credit}:0`);
+  });
+
+  it('keeps the messages of one stream in their order, small behind long', () => {
+    const { transport, sendQueue, send } = scene();
+    transport.room = 100;
+    transport.bulkRoom = 1;
+    const stream = send(1, 3 * 65_536);
+    send(1, 10, stream);
+    send(2, 10);
+    expect(transport.sent).toEqual([`${message}:1`, `${message}:2`]);
+    transport.bulkRoom = 100;
+    sendQueue.onRoom();
+    expect(transport.sent.slice(2)).toEqual([`${fragment}:1`, `${fragment}:1`, `${message}:1`]);
+    expect(sendQueue.isEmpty).toBe(true);
+    expect(sendQueue.queuedBytes).toBe(0);
+  });
+
+  it('forgets a stream that ends early, in either queue', () => {
+    const { transport, sendQueue, send } = scene();
+    const long = send(1, 200_000);
+    const small = send(2, 100);
+    sendQueue.drop(long);
+    sendQueue.drop(small);
+    expect(sendQueue.queuedBytes).toBe(0);
+    transport.room = 100;
+    transport.bulkRoom = 100;
+    sendQueue.onRoom();
+    expect(transport.sent).toEqual([]);
+  });
+});

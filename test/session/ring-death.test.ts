@@ -1,0 +1,75 @@
+// SIGKILL of either side under load: nothing is left, every promise settles. Times are printed, not
+// judged.
+import { existsSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { requireNative } from '../../src/addon/load-addon.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { programPath, startProgram } from '../support/programs.ts';
+
+const kills = 25;
+const native = requireNative('the test');
+
+describe('death under load', () => {
+  it('of the serving side: every call rejects, and says whether it may have been seen', async () => {
+    const detections: number[] = [];
+    const outcomes = { no: 0, unknown: 0 };
+    for (let kill = 0; kill < kills; kill += 1) {
+      const helper = await spawnHelper(process.execPath, [programPath('helper.mjs')]);
+      expect(helper.session.lane).toBe('ring');
+      const desk = helper.client(Desk);
+      const payload = new Uint8Array(1000 + 700 * kill);
+      let answered = 0;
+      const load = Array.from({ length: 32 }, async () => {
+        for (;;) {
+          await desk.echo(payload);
+          answered += 1;
+        }
+      });
+      const settled = Promise.allSettled(load);
+      await until(() => answered > 50);
+      const begun = performance.now();
+      process.kill(helper.pid, 'SIGKILL');
+      for (const outcome of await settled) {
+        const { reason } = outcome as PromiseRejectedResult;
+        expect(reason).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE', retryable: true });
+        outcomes[reason.delivered as 'no' | 'unknown'] += 1;
+      }
+      detections.push(performance.now() - begun);
+      await helper.exited;
+      expect(existsSync(`/proc/${helper.pid}/fd`)).toBe(false);
+    }
+    await until(() => native.ringMemoryBytes() === 0);
+    detections.sort((a, b) => a - b);
+    const at = (share: number): string =>
+      (detections[Math.floor(share * (kills - 1))] as number).toFixed(1);
+    console.log(
+      `death: ${kills} kills, until all calls had rejected p50 ${at(0.5)} ms, p99 ${at(0.99)} ms; delivered no ${outcomes.no}, unknown ${outcomes.unknown}`,
+    );
+    expect(outcomes.no + outcomes.unknown).toBe(32 * kills);
+  });
+
+  it('of the calling side: its session ends, and its memory is given back', async () => {
+    await using listener = await listen();
+    let served = 0;
+    listener.serve(
+      Desk,
+      deskHandlers({
+        echo: (payload) => {
+          served += 1;
+          return payload;
+        },
+      }),
+    );
+    for (let kill = 0; kill < kills; kill += 1) {
+      await using program = startProgram('loader.mjs', [listener.path]);
+      expect(await program.next()).toEqual({ lane: 'ring' });
+      const goal = served + 100;
+      await until(() => served >= goal);
+      program.child.kill('SIGKILL');
+      await until(() => listener.sessionCount === 0);
+    }
+    await until(() => native.ringMemoryBytes() === 0);
+  });
+});

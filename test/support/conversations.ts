@@ -1,0 +1,14 @@
+// Protocols of other people, further into their specifications: the same for sockets and for byte
+// streams.
+import { once } from 'node:events';
+import type { Duplex } from 'node:stream';
+import { makeCertificate } from './certificate.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: each protocol has a type of its own for a socket
+export const any = (stream: Duplex): any => stream;
+
+export const { key, cert, hostKey } = makeCertificate();
+
+export const closed = async (stream: Duplex): Promise<void> => {
+  if (!stream.closed) await once(stream, 'close');
+};

@@ -1,0 +1,30 @@
+import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { notification, service, unary } from '../../src/rpc/contract/service.ts';
+import { programPath } from './programs.ts';
+
+export const Desk = service('Desk', {
+  add: unary<{ a: number; b: number }, { sum: number }>(),
+  echo: unary<Uint8Array, Uint8Array>({ request: bytes, response: bytes }),
+  whoami: unary<
+    void,
+    { peer: Record<string, unknown>; pid: number; env: Record<string, string> }
+  >(),
+  hang: unary<void, void>(),
+  block: notification<void>(),
+  exit: notification<number>(),
+  callBack: unary<{ a: number; b: number }, { sum: number }>(),
+});
+
+export function startHelper(options: SpawnOptions = {}, ...args: string[]): Promise<Helper> {
+  return spawnHelper(process.execPath, [programPath('helper.mjs'), ...args], options);
+}
+
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

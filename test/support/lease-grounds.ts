@@ -1,0 +1,71 @@
+// Blocks out, leases in: the same over every transport, whatever becomes of the memory underneath.
+import { expect } from 'vitest';
+import type { SessionOptions } from '../../src/open/session-options.ts';
+import { until } from './contract.ts';
+import { lanes, openRingPair, type Pair } from './pairs.ts';
+
+export const MiB = 1024 * 1024;
+
+const area: SessionOptions = { blockAreaBytes: 16 * MiB, leases: 'copy' };
+
+const inPlace: SessionOptions = { ...area, leases: 'in-place-trusted' };
+
+export interface Ground {
+  readonly name: string;
+  readonly open: () => Promise<Pair>;
+  /** Are blocks in shared memory, and leases where those lie? */
+  readonly lends: boolean;
+  readonly isInPlace: boolean;
+}
+
+export const grounds: Ground[] = [
+  ...lanes.map(({ lane, openPair }) => ({
+    name: lane,
+    open: () => openPair(),
+    lends: false,
+    isInPlace: false,
+  })),
+  {
+    name: 'ring with block areas, copied',
+    open: () => openRingPair(area, area),
+    lends: true,
+    isInPlace: false,
+  },
+  {
+    name: 'ring with block areas, in place',
+    open: () => openRingPair(inPlace, inPlace),
+    lends: true,
+    isInPlace: true,
+  },
+  {
+    name: 'ring with block areas, switched off by the receiver',
+    open: () => openRingPair({ ...area, leases: 'off' }, { ...area, leases: 'off' }),
+    lends: false,
+    isInPlace: false,
+  },
+];
+
+/**
+ * What a promise rejects with. An error whose stack nobody has read keeps the objects that it went
+ * through, and the test runner keeps what `expect().rejects` has seen.
+ */
+export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise;
+  } catch (error) {
+    void (error as Error).stack;
+    return error;
+  }
+  throw new Error('it did not reject');
+}
+
+/** All blocks of both sides came back. */
+export async function expectQuiet(pair: Pair): Promise<void> {
+  const used = (): number[] =>
+    [pair.near, pair.far].flatMap((one) => {
+      const { blocks, leases } = one.stats();
+      return [blocks.inUse, leases.held];
+    });
+  await until(() => used().every((count) => count === 0));
+  expect(used()).toEqual([0, 0, 0, 0]);
+}
