@@ -137,9 +137,10 @@ describe('types', () => {
     ...readdirSync(join(root, 'docs')).map((name) => join('docs', name)),
   ].filter((name) => name.endsWith('.md'));
 
-  it('every block of code in README and docs compiles', () => {
+  it('every block of code in README and docs, and every example of a doc comment, compiles', () => {
     using folder = project();
     let blocks = 0;
+    let examples = 0;
     for (const [at, document] of documents.entries()) {
       const text = readFileSync(join(root, document), 'utf8');
       const { files, program } = snippetsOf(text);
@@ -157,6 +158,14 @@ describe('types', () => {
       // The static module that the text on protobuf has made.
       for (const file of ['demo.js', 'demo.d.ts']) {
         cpSync(join(root, 'test', 'support', 'proto', file), join(home, file));
+      }
+    }
+    for (const source of filesOf('src')) {
+      const text = readFileSync(join(root, source), 'utf8');
+      for (const [number, [, lines]] of [...text.matchAll(exampleBlock)].entries()) {
+        const code = (lines as string).replace(/^ *\* ?/gm, '');
+        folder.write(`${source.replaceAll('/', '-')}-${number}.mts`, code);
+        examples += 1;
       }
     }
     // What the documents import and is not installed here.
@@ -183,8 +192,18 @@ describe('types', () => {
     expect(named).toBe('');
     expect(status).toBe(0);
     expect(blocks).toBeGreaterThan(40);
+    expect(examples).toBeGreaterThanOrEqual(20);
   });
 });
+
+/** An `@example` in a doc comment: a module of its own. */
+const exampleBlock = /@example\n *\* ```ts\n([\s\S]*?)\n *\* ```/g;
+
+function filesOf(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join(folder, name));
+}
 
 /** Contracts without types are of any: in JavaScript nobody says more. */
 function asTyped(code: string): string {

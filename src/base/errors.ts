@@ -24,7 +24,22 @@ export interface SidecallErrorOptions extends ErrorOptions {
 // Two copies of this package in one program are normal, so neither instanceof nor a private symbol.
 const brand = Symbol.for('sidecall.error');
 
-/** The error of this package. Branch on `code`: the text may change in any release. */
+/**
+ * The error of this package. Branch on `code`: the text may change in any release.
+ * @example
+ * ```ts
+ * import { type Session, SidecallError } from 'sidecall';
+ *
+ * async function save(session: Session): Promise<void> {
+ *   try {
+ *     await session.call('Store.save', { id: 1 }, { timeoutMs: 1_000 });
+ *   } catch (error) {
+ *     if (!(error instanceof SidecallError) || error.delivered !== 'no') throw error;
+ *     await session.call('Store.save', { id: 1 }); // no handler has seen it: it can be sent again
+ *   }
+ * }
+ * ```
+ */
 export class SidecallError extends Error {
   readonly code: SidecallErrorCode;
   /** Trying again, perhaps elsewhere or later, can succeed. */
@@ -88,6 +103,15 @@ export interface RpcErrorOptions extends ErrorOptions {
 /**
  * The error of a handler. Throw it in a handler to choose what the caller sees; anything else that
  * a handler throws reaches the caller as `internal`, without words, because stacks name paths.
+ * @example
+ * ```ts
+ * import { RpcError } from 'sidecall';
+ *
+ * function find(id: number): string {
+ *   if (id !== 1) throw new RpcError('not_found', `no document ${id}`, { details: { id } });
+ *   return 'text';
+ * }
+ * ```
  */
 export class RpcError extends SidecallError {
   override readonly status: FailureStatus;

@@ -44,6 +44,15 @@ const connecting = { side: 'connecting' } as const;
  * hello failed, `ERR_SIDECALL_PEER_DENIED`, `ERR_SIDECALL_CREDENTIALS_UNAVAILABLE`,
  * `ERR_SIDECALL_VERSION_MISMATCH`, `ERR_SIDECALL_SHM_UNAVAILABLE`; `TypeError`/`RangeError` for
  * misuse.
+ * @example
+ * ```ts
+ * import { parent, service, unary } from 'sidecall';
+ *
+ * const Hasher = service('Hasher', { hash: unary<string, string>() });
+ *
+ * const session = await parent();
+ * session.serve(Hasher, { hash: (text) => text.length.toString(16) });
+ * ```
  */
 export async function parent(options: ParentOptions = {}): Promise<Session> {
   checkKeys('parent()', options, [...sessionOptionNames, 'expect', 'timeoutMs']);

@@ -76,6 +76,15 @@ const outputs = ['inherit', 'pipe', 'ignore'] as const;
  * (`ELECTRON_RUN_AS_NODE`).
  * @throws (as rejection) {SidecallError} `ERR_SIDECALL_HELPER_FAILED` saying why,
  * `ERR_SIDECALL_SHM_UNAVAILABLE`; `signal.reason`; `TypeError`/`RangeError` for misuse.
+ * @example
+ * ```ts
+ * import { service, spawnHelper, unary } from 'sidecall';
+ *
+ * const Hasher = service('Hasher', { hash: unary<string, string>() });
+ *
+ * await using helper = await spawnHelper('./hasher.mjs', [], { restart: {} });
+ * console.log(await helper.client(Hasher).hash('text'));
+ * ```
  */
 export async function spawnHelper(
   command: string,

@@ -65,6 +65,15 @@ const names = [
  * `ERR_SIDECALL_ADDON_UNAVAILABLE`, `ERR_SIDECALL_SHM_UNAVAILABLE`, `ERR_SIDECALL_PROTOCOL`,
  * `ERR_SIDECALL_LIMIT_DESCRIPTORS`, `ERR_SIDECALL_SYSTEM`; `signal.reason`; `TypeError` or
  * `RangeError` for misuse.
+ * @example
+ * ```ts
+ * import { connect, service, unary } from 'sidecall';
+ *
+ * const Clock = service('Clock', { now: unary<void, number>() });
+ *
+ * await using session = await connect({ path: '/run/user/1000/clock/socket' });
+ * console.log(await session.client(Clock).now());
+ * ```
  */
 export async function connect(options: ConnectOptions): Promise<Session> {
   checkKeys('connect()', options, names);

@@ -104,6 +104,16 @@ const names = [
  * `ERR_SIDECALL_PATH_TOO_LONG`, `ERR_SIDECALL_ADDON_UNAVAILABLE`, `ERR_SIDECALL_SHM_UNAVAILABLE`,
  * `ERR_SIDECALL_LIMIT_DESCRIPTORS`, `ERR_SIDECALL_SYSTEM` (no such directory, for one); `TypeError`
  * or `RangeError` for misuse.
+ * @example
+ * ```ts
+ * import { listen, service, unary } from 'sidecall';
+ *
+ * const Clock = service('Clock', { now: unary<void, number>() });
+ *
+ * await using listener = await listen({ path: '/run/user/1000/clock/socket' });
+ * listener.serve(Clock, { now: () => Date.now() });
+ * await listener.closed;
+ * ```
  */
 export function listen(options: PlainListenOptions): Promise<PlainListener>;
 export function listen(options?: ListenOptions): Promise<Listener>;

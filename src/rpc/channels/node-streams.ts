@@ -14,6 +14,19 @@ export interface MessageSink<T> {
  * A Readable of objects. It reads one message ahead; destroying it leaves the iteration, which
  * cancels the call. Streams of Node cannot carry `null` or `undefined`: such a message is its
  * error.
+ * @example
+ * ```ts
+ * import { createWriteStream } from 'node:fs';
+ * import { pipeline } from 'node:stream/promises';
+ * import { type Session, serverStream, service, toReadable } from 'sidecall';
+ *
+ * const Log = service('Log', { lines: serverStream<{ path: string }, string>() });
+ *
+ * async function save(session: Session): Promise<void> {
+ *   const lines = toReadable(session.client(Log).lines({ path: 'a.log' }));
+ *   await pipeline(lines, createWriteStream('copy.log'));
+ * }
+ * ```
  */
 export function toReadable<T>(messages: AsyncIterable<T>): Readable {
   return Readable.from(messages, { objectMode: true, highWaterMark: 1 });

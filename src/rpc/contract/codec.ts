@@ -40,7 +40,15 @@ export interface Codec<T, Input = T> {
   plain?(value: T): unknown;
 }
 
-/** Raw bytes, uninterpreted. The receiver gets its own copy. */
+/**
+ * Raw bytes, uninterpreted. The receiver gets its own copy.
+ * @example
+ * ```ts
+ * import { bytes, service, unary } from 'sidecall';
+ *
+ * const Images = service('Images', { shrink: unary({ request: bytes, response: bytes }) });
+ * ```
+ */
 export const bytes: Codec<Uint8Array> = {
   name: 'bytes',
   keepsBytes: true,

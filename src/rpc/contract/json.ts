@@ -34,6 +34,14 @@ const jsonCodec: Codec<any> = {
  * like any other. A `Date` arrives as a string, as `JSON.stringify` has it, so a type that promises
  * one is refused by the compiler; a `bigint`, a `Map`, a `Set`, a `Promise` and an `AbortSignal`
  * fail the call with `ERR_SIDECALL_ENCODE`.
+ * @example
+ * ```ts
+ * import { json, type Session } from 'sidecall';
+ *
+ * function open(session: Session) {
+ *   return session.openChannel(json<{ text: string }>(), { name: 'chat' });
+ * }
+ * ```
  */
 export function json<T>(): IfJson<T, Codec<T>> {
   return jsonCodec as IfJson<T, Codec<T>>;

@@ -199,6 +199,18 @@ export class Lease implements Disposable {
  * {@link Block} (or any `Uint8Array`) goes out, a {@link Lease} comes in. With the option `leases:
  * 'in-place-trusted'` and a block of the peer's it is read where it was written; else it is one
  * copy, in memory that is used again.
+ * @example
+ * ```ts
+ * import { leased, type Session, service, unary } from 'sidecall';
+ *
+ * const Frames = service('Frames', { show: unary<unknown, void>({ request: leased }) });
+ *
+ * async function show(session: Session): Promise<void> {
+ *   const block = session.allocate(4 * 1024 * 1024);
+ *   block.bytes.fill(255);
+ *   await session.client(Frames).show(block);
+ * }
+ * ```
  */
 export const leased: Codec<Lease, Block | Uint8Array> = {
   name: 'leased',

@@ -38,6 +38,15 @@ const wordsMax = 200;
  * rejects with `ERR_SIDECALL_DECODE`. The schema must answer at once.
  * @param codec what carries the value. Default: JSON.
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no Standard Schema.
+ * @example
+ * ```ts
+ * import { type StandardSchema, service, unary, validated } from 'sidecall';
+ *
+ * // A schema of zod, valibot or arktype.
+ * declare const Query: StandardSchema<{ text: string }, { text: string }>;
+ *
+ * const Search = service('Search', { find: unary({ request: validated(Query) }) });
+ * ```
  */
 export function validated<In, Out>(
   schema: StandardSchema<In, Out>,

@@ -32,6 +32,15 @@ export const callKindOf: Readonly<Record<MethodKind, number>> = {
 /**
  * A method with one request and one response, in JSON unless codecs say otherwise.
  * @throws {TypeError} for unknown options.
+ * @example
+ * ```ts
+ * import { bytes, service, unary } from 'sidecall';
+ *
+ * const Files = service('Files', {
+ *   size: unary<{ path: string }, number>({ idempotent: true }),
+ *   read: unary({ response: bytes }),
+ * });
+ * ```
  */
 export const unary = maker('unary');
 
@@ -39,6 +48,16 @@ export const unary = maker('unary');
  * A method with one request and any number of responses. The handler is an async generator (or
  * returns something to iterate): each `yield` waits until the caller's window has room.
  * @throws {TypeError} for unknown options.
+ * @example
+ * ```ts
+ * import { type Session, serverStream, service } from 'sidecall';
+ *
+ * const Log = service('Log', { lines: serverStream<{ path: string }, string>() });
+ *
+ * async function print(session: Session): Promise<void> {
+ *   for await (const line of session.client(Log).lines({ path: 'a.log' })) console.log(line);
+ * }
+ * ```
  */
 export const serverStream = maker('serverStream');
 
@@ -46,12 +65,37 @@ export const serverStream = maker('serverStream');
  * A method with any number of requests and one response. The handler iterates the requests; what it
  * has taken makes room for more.
  * @throws {TypeError} for unknown options.
+ * @example
+ * ```ts
+ * import { clientStream, type Session, service } from 'sidecall';
+ *
+ * const Sums = service('Sums', { add: clientStream<number, number>() });
+ *
+ * async function sum(session: Session, numbers: number[]): Promise<number> {
+ *   const call = session.client(Sums).add();
+ *   for (const number of numbers) await call.send(number);
+ *   return call.end();
+ * }
+ * ```
  */
 export const clientStream = maker('clientStream');
 
 /**
  * A method with any number of requests and responses, each side at its own pace.
  * @throws {TypeError} for unknown options.
+ * @example
+ * ```ts
+ * import { bidi, type Session, service } from 'sidecall';
+ *
+ * const Echo = service('Echo', { say: bidi<string, string>() });
+ *
+ * async function echo(session: Session): Promise<void> {
+ *   const call = session.client(Echo).say();
+ *   await call.send('hello');
+ *   await call.end();
+ *   for await (const answer of call) console.log(answer);
+ * }
+ * ```
  */
 export const bidi = maker('bidi');
 
@@ -61,6 +105,16 @@ export const bidi = maker('bidi');
  * until its handler settled, so that the promise of a call waits for slow ones. It resolves when
  * the message was admitted.
  * @throws {TypeError} for unknown options.
+ * @example
+ * ```ts
+ * import { notification, type Session, service } from 'sidecall';
+ *
+ * const Watch = service('Watch', { changed: notification<{ path: string }>() });
+ *
+ * async function tell(session: Session): Promise<void> {
+ *   await session.client(Watch).changed({ path: 'a.txt' }); // admitted, not answered
+ * }
+ * ```
  */
 export function notification<Req, ReqIn = Req>(options: {
   readonly request: Codec<Req, ReqIn>;
@@ -131,6 +185,17 @@ function checkBoolean(what: string, value: boolean | undefined): boolean {
  * @param name wire name of the service; method names are appended with a dot.
  * @throws {TypeError} for an empty or over-long name, or a method not made by {@link unary} and its
  * like.
+ * @example
+ * ```ts
+ * import { bidi, notification, serverStream, service, unary } from 'sidecall';
+ *
+ * export const Indexer = service('Indexer', {
+ *   count: unary<{ text: string }, { words: number }>(),
+ *   lines: serverStream<{ path: string }, string>(),
+ *   chat: bidi<string, string>(),
+ *   touched: notification<{ path: string }>(),
+ * });
+ * ```
  */
 export function service<M extends Methods>(name: string, methods: M): Service<M> {
   if (typeof name !== 'string' || name === '') {

@@ -31,6 +31,15 @@ export interface Implementation {
  * A service with its handlers, for the option `services` of whatever makes a session: so that it is
  * served before the first call comes. The same as `serve()` otherwise.
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no contract.
+ * @example
+ * ```ts
+ * import { connect, implement, service, unary } from 'sidecall';
+ *
+ * const Clock = service('Clock', { now: unary<void, number>() });
+ *
+ * const services = [implement(Clock, { now: Date.now })];
+ * await connect({ path: '/run/user/1000/app/socket', services });
+ * ```
  */
 export function implement<M extends Methods>(
   service: Service<M>,

@@ -86,6 +86,17 @@ export class Session implements AsyncDisposable {
    * `RpcError` for what a handler said, `SidecallError` for what happened on the way,
    * `signal.reason` for the caller's own abort, `TypeError`/`RangeError` for misuse. A rejection
    * that nobody awaits is dropped: it never becomes an `unhandledRejection`.
+   * @example
+   * ```ts
+   * import { type Session, service, unary } from 'sidecall';
+   *
+   * const Desk = service('Desk', { add: unary<{ a: number; b: number }, { sum: number }>() });
+   *
+   * async function add(session: Session): Promise<number> {
+   *   const { sum } = await session.client(Desk).add({ a: 1, b: 2 }, { timeoutMs: 1_000 });
+   *   return sum;
+   * }
+   * ```
    */
   client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M> {
     return makeClient(service, this.target, options);
@@ -95,6 +106,16 @@ export class Session implements AsyncDisposable {
    * Answers the peer's calls of a service. Before, during and after other calls.
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is
    * served.
+   * @example
+   * ```ts
+   * import { type Session, service, unary } from 'sidecall';
+   *
+   * const Desk = service('Desk', { add: unary<{ a: number; b: number }, { sum: number }>() });
+   *
+   * function serve(session: Session): void {
+   *   session.serve(Desk, { add: ({ a, b }) => ({ sum: a + b }) });
+   * }
+   * ```
    */
   serve<M extends Methods>(
     service: Service<M>,
@@ -125,6 +146,15 @@ export class Session implements AsyncDisposable {
    * Opens a byte stream that the peer meets by `duplexes({ name })`. What goes wrong is an 'error'
    * of the stream; nobody waiting for the name is an `RpcError` with status `unimplemented`.
    * @throws {TypeError | RangeError} for misuse.
+   * @example
+   * ```ts
+   * import type { Session } from 'sidecall';
+   *
+   * function talk(session: Session): void {
+   *   const stream = session.openDuplex({ name: 'terminal' });
+   *   process.stdin.pipe(stream).pipe(process.stdout);
+   * }
+   * ```
    */
   openDuplex(options: DuplexOptions): SessionDuplex {
     const { allowHalfOpen, ...channel } = checkHalfOpen('openDuplex()', options);
@@ -161,6 +191,16 @@ export class Session implements AsyncDisposable {
    * Opens a channel of messages that the peer meets by `channels(codec, { name })`.
    * @throws {TypeError | RangeError} for misuse. What goes wrong later rejects what the channel is
    * asked.
+   * @example
+   * ```ts
+   * import { json, type Session } from 'sidecall';
+   *
+   * async function chat(session: Session): Promise<void> {
+   *   const channel = session.openChannel(json<{ text: string }>(), { name: 'chat' });
+   *   await channel.send({ text: 'hello' });
+   *   for await (const { text } of channel) console.log(text);
+   * }
+   * ```
    */
   openChannel<T, Input = T>(codec: Codec<T, Input>, options: ChannelOptions): Channel<T, Input> {
     checkCodec('openChannel()', codec);
