@@ -82,7 +82,7 @@ export interface SessionLimits {
 export function checkLimits(limits: Partial<SessionLimits> | undefined): SessionLimits {
   const given: { readonly [Name in keyof SessionLimits]?: number | undefined } =
     limits === undefined ? {} : limits;
-  checkKeys('limits', given, Object.keys(sessionRanges));
+  checkKeys('limits', given, Object.keys(sessionRanges) as (keyof SessionLimits)[]);
   const checked = { ...givenOrStandard(given) };
   const least = leastSessionWindow(checked);
   if (given.sessionWindowBytes === undefined) {

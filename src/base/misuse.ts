@@ -11,12 +11,16 @@ export function nodeError<E extends Error>(
 }
 
 /** Unknown keys throw: `timeoutMS` must not mean "no timeout". */
-export function checkKeys(what: string, options: object, known: readonly string[]): void {
+export function checkKeys<T extends object>(
+  what: string,
+  options: T,
+  known: readonly (keyof T & string)[],
+): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what} must be an object`);
   }
   for (const key of Object.keys(options)) {
-    if (known.includes(key)) continue;
+    if ((known as readonly string[]).includes(key)) continue;
     const text = `${what}: unknown option '${key}'; known are ${known.join(', ')}`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }

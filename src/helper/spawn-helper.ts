@@ -66,7 +66,7 @@ const names = [
   'startTimeoutMs',
   'restart',
   'signal',
-];
+] as const satisfies readonly (keyof SpawnOptions)[];
 const outputs = ['inherit', 'pipe', 'ignore'] as const;
 
 /**

@@ -85,7 +85,7 @@ export const sessionOptionNames = [
   'services',
   'stalledAfterMs',
   'onEvent',
-] as const;
+] as const satisfies readonly (keyof SessionOptions)[];
 
 /** Checked {@link SessionOptions}. */
 export interface SessionSettings {

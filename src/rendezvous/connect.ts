@@ -54,7 +54,7 @@ const names = [
   'signal',
   'unsafeDirectory',
   'identity',
-];
+] as const satisfies readonly (keyof ConnectOptions)[];
 
 /**
  * Connects to a {@link listen | listener} of another process. It does not connect again by itself.

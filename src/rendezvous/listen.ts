@@ -95,7 +95,7 @@ const names = [
   'unlinkOnClose',
   'unsafeDirectory',
   'identity',
-];
+] as const satisfies readonly (keyof ListenBaseOptions | 'protocol')[];
 
 /**
  * Listens at a path. A live listener there is never displaced, a stale socket is replaced. With

@@ -45,7 +45,8 @@ export function checkPolicy(
   if (typeof policy !== 'object' || policy === null) {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what} must be rules or a function`);
   }
-  checkKeys(what, policy, [...ruleNames, ...others]);
+  const named = policy as object as Record<string, unknown>;
+  checkKeys(what, named, [...ruleNames, ...others]);
   for (const name of ruleNames) {
     if (listOf(policy[name])?.length === 0) {
       const text = `${what}.${name} is an empty list, which refuses everybody`;

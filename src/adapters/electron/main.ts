@@ -94,7 +94,14 @@ export function exposeToRenderer(
   return new RendererExposure(webContents, session, settings);
 }
 
-const optionNames = ['MessageChannelMain', 'allow', 'maxInFlight', 'origins', 'name', 'onEvent'];
+const optionNames = [
+  'MessageChannelMain',
+  'allow',
+  'maxInFlight',
+  'origins',
+  'name',
+  'onEvent',
+] as const satisfies readonly (keyof ExposeOptions)[];
 
 interface Settings {
   readonly allowed: ReadonlyMap<string, Allowed>;

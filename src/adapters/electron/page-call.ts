@@ -34,7 +34,7 @@ export interface PageLine {
 
 export const ignore = (): void => undefined;
 export const timeRange = { standard: 0, min: 0, max: 2_147_483_647 };
-const optionNames = ['timeoutMs', 'signal', 'metadata', 'onHeaders', 'onTrailers'];
+const optionNames = ['timeoutMs', 'signal', 'metadata', 'onHeaders', 'onTrailers'] as const;
 
 /**
  * @throws {TypeError | RangeError} for misuse, which must not reach main: it would take it for a

@@ -21,7 +21,7 @@ const openNames = [
   'timeoutMs',
   'signal',
   'metadata',
-];
+] as const satisfies readonly (keyof ChannelOptions)[];
 
 /** @throws {TypeError | RangeError} for misuse. */
 export function openChannel(

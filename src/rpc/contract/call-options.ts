@@ -37,7 +37,14 @@ export interface CallOptions {
   readonly onTrailers?: ((metadata: Metadata) => void) | undefined;
 }
 
-const known = ['timeoutMs', 'signal', 'metadata', 'windowBytes', 'onHeaders', 'onTrailers'];
+const known = [
+  'timeoutMs',
+  'signal',
+  'metadata',
+  'windowBytes',
+  'onHeaders',
+  'onTrailers',
+] as const satisfies readonly (keyof CallOptions)[];
 
 const none: CallOptions = Object.freeze({});
 
