@@ -98,7 +98,7 @@ export class CallBridge {
     }
   }
 
-  /** A stream of responses, at the pace of whoever takes them. */
+  /** A stream of responses, at the pace of their reader. */
   async stream(raw: Service, member: string): Promise<void> {
     const call = this.#call as ServerWritableStream<Uint8Array, Uint8Array>;
     try {
@@ -192,7 +192,7 @@ export class CallBridge {
     await once(call, 'drain', { signal });
   }
 
-  /** Never throws: nobody would answer the call. */
+  /** Never throws: the call would stay without an answer. */
   #failureOf(error: unknown): GrpcFailure {
     const fault = this.#fault;
     if (fault !== undefined) return this.#unsayable(fault);
@@ -203,7 +203,7 @@ export class CallBridge {
     }
   }
 
-  /** The caller learns that it failed, and whoever runs this why. */
+  /** The caller learns that it failed, `onEvent` why. */
   #unsayable(cause: unknown): GrpcFailure {
     const words = `${this.#call.getPath().slice(1)}: gRPC cannot carry what the handler said: ${errorText(cause)}`;
     const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });

@@ -17,7 +17,7 @@ export interface GrpcCaller {
   readonly address: string;
   /** Is the connection encrypted: did it show a certificate, or was `serveGrpc()` told so? */
   readonly isEncrypted: boolean;
-  /** Aborted when the caller has given up: nobody waits for the answer then. */
+  /** Aborted when the caller has given up: the answer is not waited for then. */
   readonly signal: AbortSignal;
   /**
    * Its certificate, verified by TLS against the roots of `ServerCredentials.createSsl`; undefined:
@@ -86,7 +86,7 @@ export class GrpcGate {
   }
 }
 
-/** A promise that may never settle holds no call that nobody waits for. */
+/** A promise that may never settle holds no call that is not waited for. */
 function untilGivenUp<T>(promise: T | Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => reject(new RpcError('cancelled', 'the caller gave up'));

@@ -24,7 +24,7 @@ export function introduce(connection: PlainConnection): void {
   Object.defineProperty(connection, 'remoteAddress', { value: address, configurable: true });
 }
 
-/** It has closed: grpc-js tells nobody its address any more. */
+/** It has closed: grpc-js does not tell its address any more. */
 export function forgetPeer(connection: PlainConnection): void {
   byAddress.delete(addresses.get(connection) as string);
 }

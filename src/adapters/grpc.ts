@@ -34,11 +34,11 @@ export type GrpcCall =
 
 /**
  * Feeds the connections of a plain listener to a gRPC server: its services are reached at the path
- * as at any `unix:` address, by whomever the listener's policy accepts, and {@link peerOf} says who
- * calls. Further ports of the server stay as they are. `listener.close()` ends them in order: calls
- * under way finish, within its deadline. The server's own shutdown knows nothing of the listener:
- * close that as well. Resolves when the listener has closed.
- * @param listener of `listen({ protocol: 'plain' })`; nobody else may iterate it.
+ * as at any `unix:` address, by peers that the listener's policy accepts, and {@link peerOf} says
+ * who calls. Further ports of the server stay as they are. `listener.close()` ends them in order:
+ * calls under way finish, within its deadline. The server's own shutdown knows nothing of the
+ * listener: close that as well. Resolves when the listener has closed.
+ * @param listener of `listen({ protocol: 'plain' })`; it has no other iterator.
  * @throws (as rejection) {TypeError} for other arguments.
  */
 export async function attachListener(server: Server, listener: PlainListener): Promise<void> {
@@ -75,7 +75,7 @@ export async function attachListener(server: Server, listener: PlainListener): P
 
 /**
  * The peer that makes a call, if it came by {@link attachListener}; undefined if it came another
- * way. Ask at the beginning of the handler: once the connection is gone nobody knows any more.
+ * way. Ask at the beginning of the handler: once the connection is gone it is not known any more.
  */
 export function peerOf(call: GrpcCall): Peer | undefined {
   return peerOfCall(call as unknown as PeerCarrier);

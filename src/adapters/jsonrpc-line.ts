@@ -22,7 +22,7 @@ export const messages: Codec<Message, string | Message> = {
     JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()),
 };
 
-/** Brings the channel about; `left` is aborted when nobody wants it any more. */
+/** Brings the channel about; `left` is aborted when it is not wanted any more. */
 export type Meet = (left: AbortSignal) => Promise<JsonRpcChannel>;
 
 // From the moment at which the other end has everything until it has ended its half, too.
@@ -233,7 +233,7 @@ export class Line {
   }
 
   /**
-   * A response that is too long is an error for whoever asked: its caller would else wait for ever.
+   * A response that is too long is an error for its caller, which would else wait for ever.
    */
   async #sendOne(channel: JsonRpcChannel, { text, answers }: Outgoing): Promise<void> {
     try {

@@ -40,8 +40,8 @@ export interface JsonRpcTransportOptions {
    */
   readonly name?: string | undefined;
   /**
-   * Does this end open the channel? The other end accepts it. Default: whoever connected or spawned
-   * opens. A pair of `createSessionPair()` has to say.
+   * Does this end open the channel? The other end accepts it. Default: the side that connected or
+   * spawned opens. A pair of `createSessionPair()` has to say.
    */
   readonly opens?: boolean | undefined;
   /**
@@ -179,7 +179,7 @@ function accepting(session: Session, name: string): Meet {
     left.addEventListener('abort', stop);
     const { done, value: channel } = await arrivals.next();
     left.removeEventListener('abort', stop);
-    void arrivals.return?.(); // one connection: whoever comes next is told so
+    void arrivals.return?.(); // one connection: the next one is told so
     if (done === true) throw new SidecallError('ERR_SIDECALL_CLOSED', 'nobody opened the channel');
     const cancel = (): void => channel.cancel();
     left.addEventListener('abort', cancel);

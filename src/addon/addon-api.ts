@@ -52,7 +52,7 @@ export interface NativeAddon {
   listenOn(fd: number, backlog: number): void;
   /**
    * A watch: `listenForEnds` is told its number once the process at the other end has ended,
-   * whoever still holds that end. 0: it cannot be known here, or has ended already.
+   * even if another process holds that end. 0: it cannot be known here, or has ended already.
    */
   watchEnd(fd: number): number;
   /** Twice is once. */

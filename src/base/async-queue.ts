@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sessions, or plain connections, that wait for whoever iterates; bounded by the limit of their
+// Sessions, or plain connections, that wait for their iterator; bounded by the limit of their
 // listener.
 
 /** A connection that a listener lets in. */
@@ -22,7 +22,7 @@ export class AsyncQueue<T extends { onTaken?(): void }> {
     } else this.#waiting.push(item);
   }
 
-  /** An item that left before anybody took it. */
+  /** An item that left before it was taken. */
   remove(item: T): void {
     this.#waiting = this.#waiting.filter((one) => one !== item);
   }

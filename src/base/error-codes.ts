@@ -4,7 +4,7 @@
 
 /**
  * Can a handler of the peer have seen the call? `no`: none did and none will, and only then may it
- * be repeated blindly. `yes`: the peer has answered. `unknown`: nobody knows.
+ * be repeated blindly. `yes`: the peer has answered. `unknown`: it cannot be known.
  */
 export type Delivered = 'no' | 'yes' | 'unknown';
 

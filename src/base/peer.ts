@@ -6,7 +6,7 @@ export interface Peer {
   /**
    * The authority that vouches. `kernel`: it named the process that connected or listened.
    * `spawned`: we started that process. `parent`: the kernel named the creator of the pair that we
-   * inherited. `path`: nobody; only the permissions of the socket file stood in between.
+   * inherited. `path`: no word; only the permissions of the socket file stood in between.
    * `loopback`: the same process, in tests. `tls`, `secret`: off this machine, by `serveGrpc()`: a
    * certificate, or what its `authenticate` was shown.
    */
@@ -16,14 +16,15 @@ export interface Peer {
    */
   readonly capturedAt: 'connect' | 'listen' | 'spawn';
   /**
-   * Process id; undefined where nobody vouched, 0 where the peer lives in another pid namespace.
+   * Process id; undefined where there is no word on it, 0 where the peer lives in another pid
+   * namespace.
    */
   readonly pid: number | undefined;
   /** True where the pid is only evidence (macOS: the last process that used the socket). */
   readonly pidIsHint: boolean;
-  /** Effective user id; undefined where nobody vouched. */
+  /** Effective user id; undefined where there is no word on it. */
   readonly uid: number | undefined;
-  /** Effective group id; undefined where nobody vouched. */
+  /** Effective group id; undefined where there is no word on it. */
   readonly gid: number | undefined;
   /** Supplementary groups; undefined where the system does not tell. */
   readonly groups: readonly number[] | undefined;

@@ -16,7 +16,7 @@ import type { Session } from '../rpc/session/session.ts';
 /** The report of `sidecall doctor PATH --json`. */
 export interface PathReport {
   /**
-   * `live`: a listener of our own user answers. `dead`: a socket that nobody listens on. `absent`:
+   * `live`: a listener of our own user answers. `dead`: a socket without a listener. `absent`:
    * nothing is there. `foreign`: who listens is not our user, or the place is not safe. `failed`:
    * otherwise, `reason` says how.
    */
@@ -140,7 +140,7 @@ function jsonFunction(
   return (session.client(service) as unknown as { call: Invoke }).call;
 }
 
-/** By the descriptor that the program hands out, and the protobufjs of whoever asks. */
+/** By the descriptor that the program hands out, and the protobufjs of the project that asks. */
 async function protobufFunction(
   session: Session,
   { name, descriptor }: ServiceDescription,

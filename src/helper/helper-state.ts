@@ -39,7 +39,7 @@ export type HelperState =
     };
 
 /**
- * The present state and whoever follows it. Holds nothing for a reader that is slow: it sees the
+ * The present state and its followers. Holds nothing for a reader that is slow: it sees the
  * latest.
  */
 export class HelperStates {

@@ -99,7 +99,7 @@ async function meetOverDescriptor(
   return establishOverDescriptor(native, fd, peer, connecting, settings, signal);
 }
 
-/** The inherited number is checked before anything is done to it: it may be anybody's. */
+/** The inherited number is checked before anything is done to it: it may belong to other code. */
 function takeOver(native: NativeAddon, inherited: number): number {
   try {
     const { type, isListening } = native.describe(inherited);
@@ -117,7 +117,7 @@ function takeOver(native: NativeAddon, inherited: number): number {
 }
 
 function dieWithParent(native: NativeAddon, parentPid: number): void {
-  // Absent where whoever spawned us does not want it.
+  // Absent where the process that spawned us does not want it.
   if (!Number.isInteger(parentPid) || parentPid <= 0) return;
   if (native.dieWithParent(parentPid) !== 'orphaned') return;
   throw noHelper('the process that started it has ended');
@@ -143,7 +143,7 @@ async function meetOverStream(
   return establishOverStream(socket, inheritedPeer(), connecting, settings, signal);
 }
 
-/** Inheritance vouches, nobody else. */
+/** Inheritance alone vouches for it. */
 function inheritedPeer(): Peer {
   return Object.freeze({
     origin: 'parent',

@@ -108,9 +108,9 @@ export async function establishOverStream(
 }
 
 /**
- * Watches whoever connected: its session ends with it, also where a child that it forked holds its
- * socket. A listener is known by who called `listen()`, which need not be who accepts, and the
- * parent of a helper by the helper's own death.
+ * Watches the process that connected: its session ends with it, also where a child that it forked
+ * holds its socket. A listener is known by who called `listen()`, which need not be who accepts,
+ * and the parent of a helper by the helper's own death.
  */
 function watchPeer(
   native: NativeAddon,
@@ -154,7 +154,7 @@ function sayHello(
   return helloAsAccepting(wire, limits, role.admit, memory);
 }
 
-/** A want of ours, where a ring could have been: somebody may want to know. */
+/** A want of ours, where a ring could have been: `onEvent` is told. */
 function reportFailure(
   memory: RingMemory | undefined,
   settings: SessionSettings,

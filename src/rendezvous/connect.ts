@@ -29,7 +29,7 @@ export interface ConnectOptions extends SessionOptions {
   readonly path: string;
   /**
    * The process that must listen there, and the mode of the file. Default: a process of our own
-   * effective uid, and a file that nobody else can write. The kernel's word about the listener
+   * effective uid, and a file that no other user can write. The kernel's word about the listener
    * counts, not the file.
    */
   readonly expect?: ServerRules | PeerPolicy | undefined;

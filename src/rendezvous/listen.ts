@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// listen(): sessions, or plain connections, with whoever connects to a path and passes the policy.
+// listen(): sessions, or plain connections, with processes that connect to a path and pass the
+// policy.
 import { join } from 'node:path';
 import { nativeState } from '../addon/load-addon.ts';
 import type { OnEvent } from '../base/events.ts';
@@ -24,7 +25,7 @@ import type { AcceptorSettings } from './accepted-connection.ts';
 import { Listener } from './listener.ts';
 import { PlainListener } from './plain-listener.ts';
 
-/** Options of every {@link listen}, whatever is spoken there. */
+/** Options of every {@link listen}, of each protocol. */
 export interface ListenBaseOptions {
   /** Path of the socket to make. Default: a private one, see {@link Listener.path}. */
   readonly path?: string | undefined;
@@ -72,7 +73,7 @@ export interface ListenOptions extends SessionOptions, ListenBaseOptions {
 
 /** Options of {@link listen} for connections that speak something else. */
 export interface PlainListenOptions extends ListenBaseOptions {
-  /** No hello, no frames: whoever the policy accepts is a `net.Socket` with a `peer`. */
+  /** No hello, no frames: a peer that the policy accepts is a `net.Socket` with a `peer`. */
   readonly protocol: 'plain';
 }
 

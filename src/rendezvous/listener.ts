@@ -19,7 +19,7 @@ export interface ListenerSettings extends AcceptorSettings {
 
 /** Listens at a path. Iterate it for sessions, or {@link Listener.serve} all of them. */
 export class Listener implements AsyncIterable<Session>, AsyncDisposable {
-  /** Absolute path of the socket, to give to whoever shall connect. */
+  /** Absolute path of the socket, for the process that shall connect. */
   readonly path: string;
   /** Resolves (never rejects) once {@link Listener.close} is done. */
   readonly closed: Promise<void>;

@@ -9,7 +9,7 @@ import type { Peer } from '../base/peer.ts';
 import { PathAcceptor } from './accept.ts';
 import type { AcceptedConnection, AcceptorSettings } from './accepted-connection.ts';
 
-/** @internal How whoever speaks on a connection ends it in order; without it, our half is ended. */
+/** @internal The orderly end of the protocol on a connection; without it, our half is ended. */
 export const endGently: unique symbol = Symbol('sidecall.endGently');
 
 /** A connection that the policy accepted, of which nothing was read yet. */
@@ -22,7 +22,7 @@ export type PlainConnection = Socket & {
 
 /** Listens at a path, for connections that speak a protocol of their own. Iterate it. */
 export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDisposable {
-  /** Absolute path of the socket, to give to whoever shall connect. */
+  /** Absolute path of the socket, for the process that shall connect. */
   readonly path: string;
   /** Resolves (never rejects) once {@link PlainListener.close} is done. */
   readonly closed: Promise<void>;
@@ -61,7 +61,7 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
   }
 
   /**
-   * Connections in the order they were accepted, paused until somebody reads. Until they are taken
+   * Connections in the order they were accepted, paused until the first read. Until they are taken
    * they wait, counted by `sessionsMax`. Ends when the listener closes; leaving the loop does not
    * close it.
    */

@@ -25,7 +25,7 @@ export function timeLeftMs(deadline: number): number {
 
 /** Calls `of.onDeadline()` once the instant has come, never before. */
 export function armDeadline(of: Timed, deadline: number): void {
-  // Past 2^31-1 ms Node fires at once; nobody waits 24 days for the difference.
+  // Past 2^31-1 ms Node fires at once; no program waits 24 days for the difference.
   const delayMs = Math.min(timeLeftMs(deadline), ranges.timeoutMs.max);
   of.timer = setTimeout(fire, delayMs, of, deadline);
 }

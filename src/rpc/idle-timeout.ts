@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ends what nobody uses: channels and sessions.
+// Ends channels and sessions that are not used.
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 
 /** Something that can stand still. */

@@ -32,7 +32,8 @@ export function checkWait(what: string, options: WaitOptions): void {
 /**
  * Resolves and rejects as `promise` does, unless time or signal end the wait before: then
  * `giveUp(reasonOf)` takes back what is waited for, and says how far that had come; the reason is
- * the outcome. Where it cannot (false), it was too late. A rejection that nobody awaits is dropped.
+ * the outcome. Where it cannot (false), it was too late. A rejection that is not awaited is
+ * dropped.
  */
 export function waitFor<T>(
   promise: Promise<T>,

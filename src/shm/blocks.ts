@@ -95,7 +95,7 @@ export class LeaseReturns {
     if (this.#onReturn !== undefined) this.#waiting.set(id, then);
   }
 
-  /** The session is over: nobody waits for anything. */
+  /** The session is over: nothing is waited for. */
   close(): void {
     this.#onReturn = undefined;
     this.#waiting.clear();

@@ -108,7 +108,7 @@ export class RingTransport implements Transport, Polled {
   }
 
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
-    if (this.#isOver) return true; // the end is on its way to whoever waits
+    if (this.#isOver) return true; // the end is on its way to those that wait
     return this.#onWritten(this.#ring.write(header, payload, bulk), bulk);
   }
 
@@ -149,8 +149,8 @@ export class RingTransport implements Transport, Polled {
   }
 
   drainLast(error: SidecallError): void {
-    // The position that the peer has taken stays unknown: without the end of the socket somebody
-    // else may still hold its end, and read what we had published.
+    // The position that the peer has taken stays unknown: without the end of the socket another
+    // process may still hold its end, and read what we had published.
     this.#beginEnd(error);
   }
 
@@ -218,7 +218,7 @@ export class RingTransport implements Transport, Polled {
     this.#unpublished = 0;
     if (this.#isOver) return;
     if (this.#ring.publish()) this.#hasReleases = false;
-    else this.#wake(); // the poller tries again: nobody else would
+    else this.#wake(); // the poller tries again: nothing else does
   }
 
   /** @internal */

@@ -14,7 +14,7 @@ import { SocketDirectory, unsafe } from './socket-directory.ts';
 export interface ServerRules extends PeerRules {
   /**
    * Exact permission bits that the socket file may have, as octal strings or numbers. Without a
-   * list nobody outside the rules may be able to write it.
+   * list no user outside the rules may be able to write it.
    */
   readonly modes?: readonly (number | string)[] | undefined;
 }

@@ -9,7 +9,7 @@ import { setTimeout } from '../base/clock.ts';
 const keptMaxBytes = 64 * 1024 * 1024;
 const burstBytes = 1024 * 1024;
 const firstPauseMs = 1_000;
-// Garbage is collected late: whoever is quiet is looked at 7 times, in 127 seconds.
+// Garbage is collected late: a quiet thread is looked at 7 times, in 127 seconds.
 const lastPauseMs = 64_000;
 
 // Between two looks at a process that is quiet.

@@ -18,7 +18,7 @@ export interface ReceivedNotes {
   /** The kernel dropped descriptors for want of room. */
   isTruncated: boolean;
   hasOtherControl: boolean;
-  /** The one that came with the first byte, where it was asked for; whoever reads this owns it. */
+  /** The one that came with the first byte, where it was asked for; the reader of this owns it. */
   descriptor: number | undefined;
 }
 

@@ -223,7 +223,7 @@ function checkDescriptors(notes: ReceivedNotes, isExpected: boolean): void {
   if (isSurplus || isWrong) throw violation('descriptors that do not match it');
 }
 
-/** The addon keeps sealed memory only: anything else may block whoever closes it. */
+/** The addon keeps sealed memory only: anything else may block its closer. */
 function checkKept({ descriptors, descriptor }: ReceivedNotes): void {
   if (descriptors === 1 && descriptor === undefined) throw violation('a descriptor of no memory');
 }

@@ -13,7 +13,7 @@ export interface KnownPeer {
 /**
  * Asks the kernel who is at the other end.
  * @throws {SidecallError} `ERR_SIDECALL_CREDENTIALS_UNAVAILABLE` where any look-up fails, or
- * whoever connected is gone already.
+ * the process that connected is gone already.
  */
 export function kernelPeer(
   native: NativeAddon,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A path without the addon: Node binds, and the permissions of directory and file are all there is.
-// They are checked by name, so whoever may write the directory can still win a race; hence the
-// directory rule.
+// They are checked by name, so a process that may write the directory can still win a race; hence
+// the directory rule.
 import {
   chmodSync,
   chownSync,
@@ -61,7 +61,7 @@ export async function listenAtPlainPath(
     if (isSame(statOf(path), identity)) unlinkSync(path); // never a successor's
   };
   const forget = atExit(remove);
-  // While it listens, nobody takes its path: what is removed is ours.
+  // While it listens, its path is not taken: what is removed is ours.
   const close = (): void => {
     forget();
     remove();
@@ -84,7 +84,7 @@ const startMaxMs = 5_000;
 
 /**
  * Listens in a directory that only we can enter; once group and mode are final the socket gets its
- * path. So nobody connects before, and of several starters one has the path at the end.
+ * path. So no process connects before, and of several starters one has the path at the end.
  */
 async function makeAt(
   server: Server,
@@ -130,7 +130,7 @@ function placeAt(made: string, path: string): void {
 export function checkPlainSocket(path: string, unsafeDirectory: boolean): void {
   if (!unsafeDirectory) checkPlainDirectory(path, [ownUid(), 0]);
   const file = statOf(path);
-  if (file === undefined) return; // nobody listens: connecting will say so
+  if (file === undefined) return; // there is no listener: connecting will say so
   if (!file.isSocket()) throw unsafe(`${path} is not a socket`);
   if (file.uid !== ownUid() || (file.mode & 0o022) !== 0) {
     throw unsafe(`${path} belongs to uid ${file.uid} and has mode ${octal(file)}: not ours alone`);

@@ -25,7 +25,7 @@ export function listenAt(server: Server, options: ListenOptions): Promise<void> 
   });
 }
 
-/** Does somebody listen there? Where it cannot be known, yes. */
+/** Is there a listener? Where it cannot be known, yes. */
 export async function isAnswered(
   path: string,
   {

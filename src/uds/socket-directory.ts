@@ -32,7 +32,7 @@ export interface SocketEntry {
   readonly path: string;
 }
 
-/** A directory held open: names in it are looked up relative to it, so nobody can swap it. */
+/** A directory held open: names in it are looked up relative to it, so it cannot be swapped. */
 export class SocketDirectory {
   readonly native: NativeAddon;
   readonly path: string;
@@ -73,7 +73,7 @@ export class SocketDirectory {
   }
 
   /**
-   * Looks at the entry and works on it, held so that nobody can put another in its place (Linux;
+   * Looks at the entry and works on it, held so that no other can be put in its place (Linux;
    * elsewhere by its name).
    * @throws what `work` throws, and the system's error where there is no entry.
    */
@@ -110,7 +110,7 @@ export function makePrivateDirectory(socketName: string): string {
   const base = candidates.find(fits) ?? '/tmp';
   try {
     const directory = mkdtempSync(join(base, 'sidecall-'));
-    chmodSync(directory, 0o700); // whatever the umask took away
+    chmodSync(directory, 0o700); // with the bits that the umask took away
     return directory;
   } catch (cause) {
     throw new SidecallError('ERR_SIDECALL_SYSTEM', `no directory could be made in ${base}`, {
@@ -124,7 +124,7 @@ export function removePrivateDirectory(directory: string): void {
   try {
     rmdirSync(directory);
   } catch {
-    // a file that somebody else put there is theirs
+    // a file of another process there is left alone
   }
 }
 

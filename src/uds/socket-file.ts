@@ -113,7 +113,7 @@ export class BoundPath {
     try {
       this.#native.unlinkAt(this.directory.fd, this.#lockName);
     } catch {
-      // deleted by somebody else: nothing is lost, since locks are checked against the file
+      // deleted by another process: nothing is lost, since locks are checked against the file
     }
     this.#native.closeDescriptor(this.#lock);
     this.#lock = undefined;
@@ -159,7 +159,7 @@ export class BoundPath {
     }
     try {
       directory.withEntry((entry) => this.#adopt(entry));
-      // Accepted sockets inherit it: nobody, let in or not, can leave us a descriptor whose close
+      // Accepted sockets inherit it: no peer, let in or not, can leave us a descriptor whose close
       // blocks.
       native.refuseDescriptors(fd);
       native.listenOn(fd, backlog);

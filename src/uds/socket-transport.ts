@@ -88,7 +88,7 @@ export class SocketTransport implements Transport, Polled {
   }
 
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
-    if (this.#isOver) return true; // the end is on its way to whoever waits
+    if (this.#isOver) return true; // the end is on its way to those that wait
     const max = bulk ? tuning.socketBulkMaxBytes : tuning.socketWriteMaxBytes;
     if (this.#inFlight + this.#filled >= max) {
       this.#isRefusing = true;

@@ -29,7 +29,7 @@ const namePattern = /^\.scal-[A-Za-z0-9]{6}$/;
 const lockName = 'l';
 /** The socket that is made here, before it gets its path. */
 const socketName = 's';
-// Longer than anybody takes between making a directory and listening in it.
+// Longer than any process takes between making a directory and listening in it.
 const leftBehindAfterMs = 60_000;
 const waitMs = 3;
 const never = new AbortController().signal;
@@ -47,7 +47,7 @@ export class StartingPlace {
     try {
       const directory = mkdtempSync(join(parent, prefix));
       this.#name = directory.slice(-(prefix.length + 6));
-      chmodSync(directory, 0o700); // whatever the umask took away
+      chmodSync(directory, 0o700); // with the bits that the umask took away
     } catch (error) {
       closeSync(this.#parentFd);
       throw error;
@@ -145,7 +145,7 @@ export class StartingPlace {
   }
 }
 
-/** A directory that nobody else can have made, or enter. */
+/** A directory that no other user can have made, or enter. */
 function isStarters(directory: string): boolean {
   const status = lstatSync(directory, { throwIfNoEntry: false });
   return status?.isDirectory() === true && status.uid === ownUid() && (status.mode & 0o077) === 0;
@@ -170,7 +170,7 @@ function removeAll(directory: string): void {
     try {
       remove();
     } catch {
-      // it was never made, has gone, or belongs to somebody else
+      // it was never made, has gone, or belongs to another user
     }
   }
 }

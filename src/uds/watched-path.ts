@@ -123,7 +123,7 @@ export class ListeningPath {
   }
 
   /**
-   * Node accepts one for each turn of the loop: whoever connects behind a crowd would wait for as
+   * Node accepts one for each turn of the loop: a connection behind a crowd would wait for as
    * many turns.
    */
   #acceptMore(listening: number): void {
@@ -162,7 +162,7 @@ export class ListeningPath {
 
   #onChanged(): void {
     if (this.#isClosed || this.#rebindTimer !== undefined || this.#isOurs) return;
-    // A pause bounds what somebody who deletes the file in a loop can make us do.
+    // A pause bounds our work where a process deletes the file in a loop.
     this.#rebindTimer = setTimeout(() => this.#rebind(), rebindPauseMs);
     if (!this.#isReferenced) this.#rebindTimer.unref();
   }

@@ -14,7 +14,7 @@ export interface FrameSink {
 const lengthBytes = 4;
 
 /**
- * Frames out of a byte stream: u32 length, then header and payload. Fed with whatever a read gave;
+ * Frames out of a byte stream: u32 length, then header and payload. Fed with what a read gave;
  * a frame that lies whole in one read is handed out as a view of it.
  */
 export class FrameDecoder {

@@ -53,7 +53,7 @@ export function deactivate(ring: Polled): void {
   if (last !== ring) awake[awake.indexOf(ring)] = last;
 }
 
-/** Never unref()'d: libuv would block although somebody waits for this turn. */
+/** Never unref()'d: libuv would block although this turn is waited for. */
 function schedule(): void {
   if (isScheduled || awake.length === 0) return;
   isScheduled = true;

@@ -90,7 +90,7 @@ export interface Transport {
 export interface FrameReceiver {
   /**
    * Views, dead when it returns; `payload` may be what `placeFor` gave. `block`: the message of the
-   * frame, of which `payload` then holds nothing; one that nobody took is dropped.
+   * frame, of which `payload` then holds nothing; one that was not taken is dropped.
    */
   onFrame(header: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void;
   /** Final place of a payload that arrives in pieces; undefined: the transport's own memory. */

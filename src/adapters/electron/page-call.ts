@@ -61,7 +61,7 @@ export function cancelled(): SidecallError {
 
 /** One call, of any kind. */
 export class PageCall {
-  /** Of calls with one response. A rejection that nobody awaits is dropped. */
+  /** Of calls with one response. A rejection that is not awaited is dropped. */
   readonly result: Promise<unknown>;
   isOver = false;
   readonly #line: PageLine;

@@ -28,7 +28,7 @@ export interface CallPort {
   post(message: MainMessage): boolean;
   /** So much of what the page sent is not held any more. */
   release(cost: number): void;
-  /** `isGivenUp`: the session's peer was told that nobody waits for the answer. */
+  /** `isGivenUp`: the session's peer was told that the answer is not waited for. */
   onCallEnded(id: number, isGivenUp: boolean): void;
 }
 

@@ -10,7 +10,7 @@ export interface MethodCall {
   /** One of `CallKind`. */
   readonly kind: number;
   readonly request: Codec<unknown>;
-  /** undefined: nobody waits for an answer. */
+  /** undefined: there is no answer. */
   readonly response: Codec<unknown> | undefined;
   /** Its messages go behind those of others. */
   readonly isBulk: boolean;

@@ -134,7 +134,7 @@ class Bounds implements Timed {
   }
 }
 
-/** An interceptor may have answered without the call: then nobody has taken the block. */
+/** An interceptor may have answered without the call: then the block was not taken. */
 function freeBehind(block: Block, result: unknown): void {
   const free = (): void => block.free();
   if (result instanceof Promise) result.then(free, free);

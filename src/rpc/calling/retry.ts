@@ -228,7 +228,7 @@ class RetryingStream implements StreamCall {
     this.promise = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    this.promise.catch(() => undefined); // a failure that nobody awaits
+    this.promise.catch(() => undefined); // a failure that is not awaited
   }
 
   get queuedBytes(): number {

@@ -50,7 +50,7 @@ export async function sendAll(
   }
 }
 
-/** Lets an iteration clean up. What it throws then is nobody's: its call is over. */
+/** Lets an iteration clean up. What it throws then is dropped: its call is over. */
 async function leave(
   iterator: AsyncIterator<unknown> | Iterator<unknown> | undefined,
 ): Promise<void> {

@@ -42,7 +42,7 @@ export interface ByteWriter {
   flush(options?: { readonly end?: boolean | undefined }): Promise<void>;
 }
 
-/** Reads from `stream`, which nobody else may read from. */
+/** Reads from `stream`, which has no other reader. */
 export function byteReader(stream: Readable): ByteReader {
   return new StreamByteReader(stream);
 }

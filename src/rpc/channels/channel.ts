@@ -68,7 +68,7 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
   readonly peer: Peer;
   /**
    * Resolves when both halves have ended and arrived; rejects where the channel was given up, timed
-   * out or lost. A rejection that nobody awaits is dropped.
+   * out or lost. A rejection that is not awaited is dropped.
    */
   readonly closed: Promise<void>;
   readonly #core: ChannelHalves;

@@ -47,7 +47,7 @@ export class SessionDuplex extends SocketLike {
     if (idleTimeoutMs !== undefined) new IdleTimeout(core, idleTimeoutMs);
     core.closed.catch((error) => this.#onLost(error));
     if (!allowHalfOpen) this.once('end', () => this.#endWithPeer());
-    this.read(0); // as a socket: the first bytes are here before somebody reads
+    this.read(0); // as a socket: the first bytes are here before the first read
   }
 
   /** @internal */

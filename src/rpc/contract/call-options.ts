@@ -86,7 +86,7 @@ export function withInheritedDeadline(options: CallOptions): CallOptions {
   return isEarlier ? { ...options, timeoutMs: leftMs } : options;
 }
 
-/** The callbacks run in the asynchronous context of whoever made the call. */
+/** The callbacks run in the asynchronous context of the caller. */
 export function bindCallbacks(options: CallOptions): CallOptions {
   const { onHeaders, onTrailers } = options;
   if (onHeaders === undefined && onTrailers === undefined) return options;

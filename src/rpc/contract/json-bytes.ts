@@ -202,7 +202,8 @@ function replaceFields(
 }
 
 /**
- * In place where no key has to change: the value was made by `JSON.parse`, and is nobody else's.
+ * In place where no key has to change: the value was made by `JSON.parse`, and is held by no other
+ * code.
  */
 function restore(value: unknown, attachments: readonly Uint8Array[], isUsed: boolean[]): unknown {
   if (typeof value !== 'object' || value === null) return value;

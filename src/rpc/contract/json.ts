@@ -47,7 +47,7 @@ export function json<T>(): IfJson<T, Codec<T>> {
   return jsonCodec as IfJson<T, Codec<T>>;
 }
 
-/** @throws {Error} for what is no JSON, or is nested too deep for whoever walks it. */
+/** @throws {Error} for what is no JSON, or is nested too deep to be walked. */
 function parse(view: Uint8Array): unknown {
   if (!isUtf8(view)) throw new TypeError('the bytes are not UTF-8');
   const buffer = Buffer.from(view.buffer, view.byteOffset, view.byteLength);

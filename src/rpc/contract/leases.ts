@@ -83,7 +83,7 @@ export class Block implements Disposable {
   }
 
   /**
-   * @internal It is sent: nobody writes from here on. @throws {SidecallError}
+   * @internal It is sent: it is not written from here on. @throws {SidecallError}
    * `ERR_SIDECALL_LEASE_RELEASED`.
    */
   take(): Block | Buffer {
@@ -129,7 +129,7 @@ export function freeValue(value: unknown): void {
 
 /**
  * A message to be given back. In a handler the request is given back when the handler has settled,
- * unless {@link Lease.keep} was called; all others belong to whoever received them. What is
+ * unless {@link Lease.keep} was called; all others belong to their receiver. What is
  * collected unreleased is given back then.
  */
 export class Lease implements Disposable {
@@ -215,7 +215,7 @@ export class Lease implements Disposable {
 export const leased: Codec<Lease, Block | Uint8Array> = {
   name: 'leased',
   encode(value) {
-    if (value instanceof Block) return value.copyOut(); // under a codec of somebody's own
+    if (value instanceof Block) return value.copyOut(); // under a codec of the application's own
     if (value instanceof Uint8Array) return value;
     throw new TypeError(`a Block or a Uint8Array is needed, got ${kindOf(value)}`);
   },
@@ -247,7 +247,7 @@ export function lentLease(lent: LentBytes): Lease {
   });
 }
 
-/** Gives back a value that nobody will get, if it is a lease. */
+/** Gives back a value that is not handed out, if it is a lease. */
 export function releaseValue(value: unknown): void {
   if (value instanceof Lease) value.release();
 }
@@ -261,7 +261,7 @@ const released = Symbol('released');
 
 type Marked = ArrayBufferLike & { [released]?: true };
 
-/** The memory under another name; the old one has length 0. undefined: somebody else has it. */
+/** The memory under another name; the old one has length 0. undefined: it was transferred. */
 function detach(memory: ArrayBuffer): ArrayBuffer | undefined {
   mark(memory);
   if (memory.byteLength === 0) return undefined;

@@ -191,7 +191,7 @@ export type Client<M extends Methods> = {
  */
 export type Responses<Res> = AsyncIterable<Res> | (Iterable<Res> & object);
 
-/** The functions that whoever serves a contract gives. */
+/** The functions that serve a contract. */
 export type Handlers<M extends Methods> = {
   readonly [Name in keyof M]: M[Name] extends UntypedMethod
     ? // biome-ignore lint/suspicious/noExplicitAny: nothing is known

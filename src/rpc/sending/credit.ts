@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The windows of a session and of its streams, in bytes: what each side may still send, and what it
 // owes. What waits for different things has windows of its own: answers are taken as they arrive,
-// requests wait for handlers, messages of streams for whoever reads them, notifications for the one
+// requests wait for handlers, messages of streams for their readers, notifications for the one
 // before. So a session whose requests are stuck behind busy handlers can still be answered, and one
-// whose streams nobody reads still calls.
+// whose streams are not read still calls.
 
 import { leastSessionWindow, type SessionLimits } from '../../base/limits.ts';
 import { wireLimits } from '../../base/wire-limits.ts';

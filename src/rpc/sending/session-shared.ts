@@ -91,7 +91,7 @@ export class SessionShared {
     this.sendQueue = new SendQueue(
       parts.transport,
       () => host.onDrained(),
-      (error) => setImmediate(() => this.fail(error)), // in the middle of whatever sends
+      (error) => setImmediate(() => this.fail(error)), // in the middle of a send
       () => this.waits.add(this.sendQueue),
     );
     this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.sendQueue.fragmentBytes);
@@ -184,8 +184,8 @@ export function takeMessage(shared: SessionShared, window: number, messageBytes:
   const charge = chargeOf(messageBytes);
   const credit = shared.receiveCredit[window] as ReceiveCredit;
   credit.take(charge);
-  // The credit that is owed may be all that the peer could still send: whoever holds this message
-  // may hold it for ever.
+  // The credit that is owed may be all that the peer could still send: the holder of this message
+  // may keep it for ever.
   if (credit.isDue) shared.giveBack(window, 0);
   return charge;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of channels that somebody waits for, and channels that wait to be taken.
+// Names of channels that are accepted, and channels that wait to be taken.
 
 import { Fifo } from '../../base/fifo.ts';
 import type { Metadata } from '../../base/metadata.ts';

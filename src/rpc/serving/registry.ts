@@ -28,7 +28,7 @@ export interface Implementation {
 }
 
 /**
- * A service with its handlers, for the option `services` of whatever makes a session: so that it is
+ * A service with its handlers, for the option `services` of all that makes a session: so that it is
  * served before the first call comes. The same as `serve()` otherwise.
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no contract.
  * @example
@@ -66,7 +66,7 @@ export interface Served {
   readonly isBuiltIn: boolean;
   readonly handler: Handler;
   /**
-   * Runs a function in the asynchronous context of `serve()`: not in that of whoever woke the
+   * Runs a function in the asynchronous context of `serve()`: not in that of the code that woke the
    * session.
    */
   readonly inContext: ReturnType<typeof AsyncLocalStorage.snapshot>;
@@ -132,7 +132,7 @@ export class Registry {
     return this.#health;
   }
 
-  /** Everybody is told that we serve no more. Those of a listener or helper: by that. */
+  /** Watchers are told that we serve no more. Those of a listener or helper: by that. */
   shutDown(): Promise<void> | undefined {
     if (this.#parent !== undefined || this.#health === undefined) return undefined;
     this.#health.shutdown();

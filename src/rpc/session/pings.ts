@@ -16,8 +16,8 @@ export interface Liveness {
    */
   readonly process: 'alive' | 'gone';
   /**
-   * `turning`: it answered a ping at most a second ago. `busy`: one is unanswered, or nobody is
-   * there to answer.
+   * `turning`: it answered a ping at most a second ago. `busy`: one is unanswered, or the
+   * process is gone.
    */
   readonly loop: 'turning' | 'busy';
   /**

@@ -85,7 +85,7 @@ export class Session implements AsyncDisposable {
    * The typed functions of a service that the peer serves. Each call rejects, never throws: with
    * `RpcError` for what a handler said, `SidecallError` for what happened on the way,
    * `signal.reason` for the caller's own abort, `TypeError`/`RangeError` for misuse. A rejection
-   * that nobody awaits is dropped: it never becomes an `unhandledRejection`.
+   * that is not awaited is dropped: it never becomes an `unhandledRejection`.
    * @example
    * ```ts
    * import { type Session, service, unary } from 'sidecall';
@@ -309,7 +309,9 @@ export class Session implements AsyncDisposable {
     await this.#core.close(deadlineMs);
   }
 
-  /** @internal Ends the session at once: whoever started the peer knows that it is gone. */
+  /**
+   * @internal Ends the session at once: the process that started the peer knows that it is gone.
+   */
   terminate(error: SidecallError): void {
     const { transport } = this.#core.shared;
     if (transport.drainLast === undefined) this.#core.fail(error);

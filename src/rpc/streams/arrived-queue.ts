@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Messages of a stream that wait for whoever reads it. Short ones lie one behind the other in
+// Messages of a stream that wait for its reader. Short ones lie one behind the other in
 // memory that they share: an object for each would cost more than the window charges for it.
 import { Fifo } from '../../base/fifo.ts';
 import { chargeOf } from '../sending/credit.ts';

@@ -69,7 +69,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   #isEnded = false;
   /** The application has stopped reading, and is not told what happens to the stream later. */
   #isStopped = false;
-  /** Bytes still to come of a message that nobody wants any more. */
+  /** Bytes still to come of a message that is dropped. */
   #skipping = 0;
   #failure: { readonly error: unknown } | undefined;
 
@@ -174,7 +174,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#failure = { error };
     if (how.now) this.#dropArrived();
     for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
-      waiter.promise.catch(ignore); // a failure that nobody awaits is not the end of the process
+      waiter.promise.catch(ignore); // a failure that is not awaited is not the end of the process
       waiter.reject(error);
     }
   }
@@ -206,7 +206,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     return waiter.promise;
   }
 
-  /** Forgets a `next()` that nobody waits for any more. True: it had not been answered. */
+  /** Forgets a `next()` that is not waited for any more. True: it had not been answered. */
   forget(promise: Promise<unknown>): boolean {
     return this.#waiters.removeWhere((waiter) => waiter.promise === promise);
   }
@@ -217,7 +217,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     return Promise.resolve(done);
   }
 
-  /** Takes nothing more, and tells nobody: what has arrived is dropped, and what comes. */
+  /** Takes nothing more, without a frame: what has arrived is dropped, and what comes. */
   discard(): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
@@ -303,7 +303,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   }
 
   /**
-   * The application has done with a message. Where the peer's half is over nobody waits for stream
+   * The application has done with a message. Where the peer's half is over it needs no stream
    * credit.
    */
   #giveBack(charge: number, isBeyond: boolean): void {

@@ -114,7 +114,7 @@ export class StreamWriter implements WaitingPlace {
 
   /**
    * Resolves when the message was admitted. Up to then its bytes must not change. Rejects, never
-   * throws; a rejection that nobody awaits is dropped.
+   * throws; a rejection that is not awaited is dropped.
    */
   send(value: unknown): Promise<void> {
     let message: Message | undefined;
