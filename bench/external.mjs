@@ -43,7 +43,7 @@ export async function runExternal(scenario, peer, cell, placed) {
   return { lane: null, ...JSON.parse(said), ...(cell.what && { what: cell.what }) };
 }
 
-/** What a program prints on its output. */
+/** The output of a program. */
 export function output(command, args, env = {}) {
   return new Promise((done, reject) => {
     const child = spawn(command, args, {

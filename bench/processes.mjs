@@ -1,4 +1,4 @@
-// What another process has used, from /proc. 0 where there is none.
+// Resources that another process has used, from /proc. 0 where there is none.
 import { readFileSync } from 'node:fs';
 
 /** CPU seconds, in hundredths. */

@@ -57,7 +57,7 @@ export function cpuPerCall(row) {
   return ((row.cpuClientSeconds + row.cpuServerSeconds) * 1e6) / row.calls;
 }
 
-/** What a scenario has to say beside the common columns. */
+/** Columns of a scenario beside the common ones. */
 export function more(row) {
   if (row.growthBytes !== undefined) {
     const perSecond = `${(row.bytesPerSecond / 1e6).toFixed(0)} MB/s`;

@@ -1,4 +1,4 @@
-// What all scenarios put into a row.
+// Fields of a row that all scenarios have.
 import protobufjs from 'protobufjs';
 
 /** Quantiles of latencies in microseconds; sorts in place. */

@@ -1,4 +1,4 @@
-// What the two processes of the demo say to each other.
+// The contract between the two processes of the demo.
 import { bytes, service, unary } from '../dist/index.js';
 
 /** Served by the helper. A file travels as bytes; its path goes along as metadata. */

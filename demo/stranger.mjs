@@ -1,4 +1,4 @@
-// Somebody else: gives up its privilege, then tries to get in. Its code is loaded before, because
+// Another user: gives up its privilege, then tries to get in. Its code is loaded before, because
 // the checkout may be unreadable to other users.
 import { connect, ownCredentials } from '../dist/index.js';
 

@@ -110,7 +110,7 @@ function compile(name, output) {
   });
 }
 
-/** What must hold of every file that is shipped; undefined, or what does not. */
+/** The check of a file that is shipped: undefined, or what does not hold. */
 function lookAt(name, file) {
   if (name.startsWith('darwin')) return isSigned(file, name) ? undefined : 'has no signature';
   const { stdout, error } = spawnSync('nm', ['-D', '--undefined-only', file], { encoding: 'utf8' });

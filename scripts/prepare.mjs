@@ -1,4 +1,4 @@
-// What `npm ci` runs in a checkout: the addon, then the TypeScript.
+// The step that `npm ci` runs in a checkout: the addon, then the TypeScript.
 import { join } from 'node:path';
 import { root, run } from './lib.mjs';
 

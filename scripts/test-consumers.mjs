@@ -1,6 +1,6 @@
-// What users get: packs the package with all its prebuilds, looks at it, installs the tarball, and
-// runs a program of each kind of user: ESM, CommonJS, TypeScript, bundles, Electron's packagers;
-// each supported Node; musl; arm64.
+// The package as users get it: packs it with all its prebuilds, looks at it, installs the tarball,
+// and runs a program of each kind of user: ESM, CommonJS, TypeScript, bundles, Electron's
+// packagers; each supported Node; musl; arm64.
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -111,7 +111,7 @@ function install(tarball) {
 }
 
 /**
- * What the README shows and what the extension-host guide says to run, in an empty folder with the
+ * The commands of the README and of the extension-host guide, in an empty folder with the
  * tarball.
  */
 function firstDay() {
@@ -265,7 +265,7 @@ async function electron() {
   }
 }
 
-/** What the plugin makes of our pattern: it adds files that end with .node. */
+/** The plugin's reading of our pattern: it adds files that end with .node. */
 async function forgePattern(plugin, forge) {
   const config = await plugin.resolveForgeConfig(structuredClone(forge));
   const { unpack } = config.packagerConfig.asar;

@@ -1,4 +1,4 @@
-// What the guides and the README show is run, and what it prints is what they say.
+// Programs in the guides and the README run, and print what their comments say.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -168,7 +168,7 @@ describe('types', () => {
         examples += 1;
       }
     }
-    // What the documents import and is not installed here.
+    // Modules that the documents import and that are not installed here.
     const foreign = [
       'electron',
       'vscode-languageserver/node',

@@ -173,14 +173,17 @@ describe('style', () => {
     }
   });
 
-  it('comments of src/ begin with their subject', () => {
+  it('comments begin with their subject', () => {
     const isRiddle = (line: string): boolean =>
       /^\s*(\/\/|\/\*\*|\*) (@internal )?(Who|What|Nobody|Nothing|Whoever|Whose|Somebody)\b/.test(
         line,
       );
-    for (const path of sources) {
-      const lines = readFileSync(join(root, 'src', path), 'utf8').split('\n');
-      expect(lines.filter(isRiddle), path).toEqual([]);
+    for (const folder of ['src', 'native', 'test', 'bench', 'examples', 'scripts', 'demo']) {
+      for (const path of filesBelow(folder, /\.(ts|mjs|cjs|cc|h)$/)) {
+        if (/node_modules|third_party|proto\//.test(path)) continue;
+        const lines = readFileSync(join(root, folder, path), 'utf8').split('\n');
+        expect(lines.filter(isRiddle), `${folder}/${path}`).toEqual([]);
+      }
     }
   });
 

@@ -19,7 +19,7 @@ export async function startServer(url, options = {}) {
     server,
     path,
     pid: server.pid,
-    /** What the server sent when it was ready. */
+    /** The server's message that it is ready. */
     said,
     stop: async () => {
       server.kill();

@@ -1,5 +1,5 @@
-// What a codec costs: the same call in bytes, and in JSON or protobuf (goal P6). One object of four
-// fields, one of them a string that fills it.
+// The cost of a codec: the same call in bytes, and in JSON or protobuf (goal P6). One object of
+// four fields, one of them a string that fills it.
 import { runEcho } from './echo.mjs';
 
 function unary(codec) {

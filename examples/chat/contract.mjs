@@ -1,4 +1,4 @@
 import { bidi, service } from 'sidecall';
 
-/** What each user sends is text; what comes is `{ from, text }`. */
+/** Each user sends text; `{ from, text }` comes. */
 export const Chat = service('Chat', { join: bidi() });

@@ -6,7 +6,7 @@ import { Chat } from './contract.mjs';
 const [path] = process.argv.slice(2);
 const users = new Map();
 
-/** What waits for one user; the oldest is dropped where one does not read. */
+/** Messages that wait for one user; the oldest is dropped where one does not read. */
 class Inbox {
   #waiting = [];
   #wake = () => undefined;

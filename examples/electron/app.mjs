@@ -80,7 +80,7 @@ function shellHandlers(helpers, places) {
   };
 }
 
-/** What main knows of a helper: from its spawn handle and from the kernel, not from the helper. */
+/** Main's knowledge of a helper: from its spawn handle and from the kernel, not from the helper. */
 async function describe(name, helper) {
   const { state, restarts } = helper.state;
   const { loop } = await helper.session.liveness({ waitMs: 100 });

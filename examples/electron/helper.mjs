@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { parent, RpcError } from 'sidecall';
 import { Library } from './contract.mjs';
 
-// What it may look at comes from main, which started it.
+// The folder that it may look at comes from main, which started it.
 const [folder, file] = process.argv.slice(2);
 const reportEveryBytes = 4 * 1024 * 1024;
 

@@ -1,4 +1,4 @@
-// What Electron starts: npm start
+// The entry that Electron starts: npm start
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { homedir, tmpdir } from 'node:os';

@@ -9,7 +9,7 @@ import { HostServices } from './services.mjs';
 
 const runner = join(dirname(fileURLToPath(import.meta.url)), 'runner.mjs');
 
-/** What one process of extensions may hold of the host. */
+/** Limits of what one process of extensions may hold of the host. */
 const limits = { receiveMaxBytes: 1024 * 1024, streamsMax: 64 };
 const standard = {
   restart: { firstMs: 100, maxMs: 2_000, maxRestarts: 3, windowMs: 60_000 },
@@ -238,7 +238,7 @@ function readExtension(folder, name) {
     if (typeof main !== 'string' || typeof process !== 'string' || !isList) {
       throw new TypeError('extension.json needs main, a text, and commands, a list of texts');
     }
-    // Nobody takes over what belongs to another.
+    // No extension takes over what belongs to another.
     const foreign = commands.filter((each) => !each.startsWith(`${name}.`));
     if (foreign.length > 0)
       throw new TypeError(`commands of ${name} begin with '${name}.': ${foreign}`);

@@ -44,7 +44,7 @@ function load(name, entry) {
 }
 
 /**
- * What an extension is given. Each function waits where the host says so: nothing piles up here or
+ * The API of an extension. Each function waits where the host says so: nothing piles up here or
  * there.
  */
 function apiFor(name, commands) {

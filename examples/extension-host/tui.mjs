@@ -8,7 +8,7 @@ const colors = {
 const barWidth = 16;
 
 /**
- * What an extension is at, in one word: a process that lives and whose loop stands still is busy,
+ * The state of an extension, in one word: a process that lives and whose loop stands still is busy,
  * not dead.
  */
 export function stateOf({ state, loop, busyForMs }) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What one Node environment (main thread or worker) owns. No globals but one counter
+// The state of one Node environment (main thread or worker). No globals but one counter
 // (os/shared_memory.cc): environments share the library.
 #pragma once
 

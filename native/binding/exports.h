@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What each binding file adds to the addon.
+// The exports of each binding file.
 #pragma once
 
 #include <napi.h>

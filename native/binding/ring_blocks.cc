@@ -12,7 +12,7 @@
 namespace sidecall {
 namespace {
 
-// What keeps a mapping while V8 may still look at it: a block belongs to one of the two outboxes.
+// Keeps a mapping while V8 may still look at it: a block belongs to one of the two outboxes.
 struct Hold {
   std::shared_ptr<const void> memory;
   std::shared_ptr<Workers> reclaimers;

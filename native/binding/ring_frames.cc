@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What happens per frame and per turn.
+// The functions of a ring that are called for each frame and each turn.
 #include "binding/exports.h"
 #include "binding/ring_call.h"
 

@@ -79,7 +79,7 @@ class RingTable {
   [[nodiscard]] std::uint32_t Open();
   // nullptr: no such ring.
   [[nodiscard]] RingEntry* Find(std::uint32_t handle) noexcept;
-  // Nothing moves any more. Its number and its memory stay taken until the last object was dropped.
+  // No more bytes move. Its number and its memory stay taken until the last object was dropped.
   void Close(napi_env env, std::uint32_t handle) noexcept;
   void DropObject(napi_env env, std::uint32_t handle, bool is_mine) noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a descriptor number is, and copies of it that no spawned program inherits.
+// The kind of a descriptor, and copies of it that no spawned program inherits.
 #pragma once
 
 #include "base/result.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who is at the other end of a Unix socket, as the kernel recorded it.
+// The process at the other end of a Unix socket, as the kernel recorded it.
 #pragma once
 
 #include <sys/socket.h>

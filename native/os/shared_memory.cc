@@ -151,7 +151,7 @@ void WriteHeader(std::byte* at, const OutboxShape& shape) noexcept {
 }
 
 #if defined(__linux__)
-// What a stranger's object has to be before anything of it is mapped. No words: it is.
+// The conditions on a stranger's object before anything of it is mapped. No words: it is.
 OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls& calls,
                           std::uint64_t& allocated) noexcept {
   const int seals = calls.seals(fd);

@@ -36,7 +36,7 @@ class [[nodiscard]] Mapping {
   std::size_t bytes_ = 0;
 };
 
-// What the hello says of an outbox, and its header has to repeat.
+// The shape of an outbox as the hello says it, and its header has to repeat.
 struct OutboxShape {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t block_area_bytes = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What Node's `net` cannot do: a pair, a socket bound without a moment of being open to others,
-// the hello and its descriptor by non-blocking recvmsg.
+// Socket calls that Node's `net` lacks: a pair, a socket that is never open to others while it is
+// bound, the hello and its descriptor by non-blocking recvmsg.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ Result<bool> IsSocketHeld(const std::string& path) noexcept;
 // The same from the errno with which a datagram socket could not connect there.
 Result<bool> IsHeldBy(int number) noexcept;
 
-// Nothing: the listener's backlog is full, try again. No descriptor can be sent to the socket.
+// No value: the listener's backlog is full, try again. No descriptor can be sent to the socket.
 Result<std::optional<UniqueFd>> ConnectUnixSocket(const std::string& path) noexcept;
 
 // Bytes taken by the kernel; nothing: it has no room
@@ -51,7 +51,7 @@ struct Received {
   bool is_truncated = false;  // the kernel dropped control data: our limit, or no room was given
   bool has_other_control = false;
 };
-// Nothing: no bytes yet. Every descriptor that arrived is owned by the result.
+// No value: no bytes yet. Every descriptor that arrived is owned by the result.
 // `take_descriptors` false: no control buffer is offered, so the kernel drops them.
 Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> target,
                                              bool take_descriptors);

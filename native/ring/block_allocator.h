@@ -24,7 +24,7 @@ class BlockAllocator {
   // A block that was not lent is free again. False: no block that is being filled begins there.
   [[nodiscard]] bool Free(std::uint64_t offset) noexcept;
   // A block that was filled is lent: the id of the lease.
-  // Nothing: none that is being filled, or shorter.
+  // No value: none that is being filled, or shorter.
   [[nodiscard]] std::optional<std::uint64_t> Lend(std::uint64_t offset,
                                                   std::uint64_t bytes) noexcept;
   // The peer gave it back. False: it holds no such lease.

@@ -66,7 +66,7 @@ class Consumer {
   // was consumed. A hint: Drain() looks for itself.
   void Linger(std::uint32_t looks) const noexcept;
 
-  // Nothing published from now on will be read: the peer is gone, and what it goes on writing is
+  // Records published from now on are not read: the peer is gone, and what it goes on writing is
   // not its word any more. False: corrupt.
   [[nodiscard]] bool Freeze() noexcept;
 

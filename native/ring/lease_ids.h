@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What both ends of a lease count in: pages of a block area, and ids.
+// The units of both ends of a lease: pages of a block area, and ids.
 #pragma once
 
 #include <algorithm>

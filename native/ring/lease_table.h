@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What we hold of the peer's block area. All bookkeeping is private memory.
+// Our leases in the peer's block area. All bookkeeping is private memory.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace sidecall {
 
-// What the peer lent us of its block area, as references that were checked.
+// Blocks that the peer lent us of its area, as references that were checked.
 class LeaseTable {
  public:
   // NOTE: `area_bytes` was agreed in the hello; 0: no references are taken.

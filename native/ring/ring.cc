@@ -77,7 +77,7 @@ Ring::Written Ring::WriteBlock(std::span<const std::uint8_t> frame, std::uint64_
 
 std::optional<Consumer::TakenBlock> Ring::TakeBlock(std::span<std::uint8_t> slab) noexcept {
   if (is_corrupt_ || !consumer_.is_block_next()) return std::nullopt;
-  // What we have not told the peer yet it still counts as lent: no correct one has more under way.
+  // The peer still counts as lent what it was not told of yet: no correct one has more under way.
   if (leases_.held() + releases_.size() >= kLeasesMax) {
     is_corrupt_ = true;
     return std::nullopt;

@@ -13,7 +13,7 @@
 
 namespace sidecall {
 
-// What wakes a sleeping peer.
+// The doorbell of a sleeping peer.
 class Doorbell {
  public:
   Doorbell() = default;

@@ -73,7 +73,7 @@ TEST_CASE("blocks never overlap, and all of them come together again") {
       REQUIRE((piece.id == 0 ? allocator.Free(piece.offset) : allocator.TakeBack(piece.id)));
     }
     CHECK_EQ(allocator.in_use(), 0);
-    // Nothing was lost: the largest block there ever was is there again.
+    // No page was lost: the largest block there ever was is there again.
     std::uint64_t largest = kBlockAlign;
     while (largest * 2 <= area) largest *= 2;
     CHECK(allocator.Allocate(largest).has_value());
@@ -181,7 +181,7 @@ TEST_CASE("a release that finds no room is made good when there is some") {
   CHECK_EQ(sides.near.blocks().lent(), 0);
 }
 
-// What a liar writes: the words of a reference, behind a frame header of 12 zero bytes.
+// The words of a liar: those of a reference, behind a frame header of 12 zero bytes.
 State Offer(Sides& sides, std::uint64_t offset, std::uint64_t bytes, std::uint64_t id,
             std::uint64_t payload_bytes = 36, std::uint64_t kind = 3) {
   const std::uint64_t at = sides.far.consumer().consumed();

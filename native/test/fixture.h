@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests share: a scratch directory, bytes, and a count of open descriptors.
+// Helpers of the tests: a scratch directory, bytes, and a count of open descriptors.
 #pragma once
 
 #include <dirent.h>

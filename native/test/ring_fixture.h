@@ -33,7 +33,7 @@ class PlainOutbox {
   [[nodiscard]] std::uint64_t capacity() const { return capacity_; }
   [[nodiscard]] std::uint64_t block_area() const { return block_area_; }
 
-  // What a liar does.
+  // The writes of a liar.
   void SetProducer(std::uint64_t cursor) {
     StoreWord(control_->producer_cursor, cursor, std::memory_order_seq_cst);
   }

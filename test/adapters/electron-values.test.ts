@@ -1,4 +1,4 @@
-// What a page is given is what the contract's type says, or a typed error.
+// Values for a page are what the contract's type says, or a typed error.
 import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
 import { exposeToRenderer } from '../../src/adapters/electron/main.ts';

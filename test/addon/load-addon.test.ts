@@ -14,7 +14,7 @@ interface Told {
   readonly addonReason?: string;
 }
 
-/** What `capabilities()` tells in a process of its own; `before` is run before the import. */
+/** The result of `capabilities()` in a process of its own; `before` is run before the import. */
 function ask(
   options: { native?: string; before?: string; package?: string; flags?: string[] } = {},
 ): Told {

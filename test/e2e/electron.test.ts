@@ -24,7 +24,7 @@ describe('examples/electron', () => {
         ...{ contextIsolation: true, sandbox: true, nodeIntegration: false },
       });
 
-      // Who they are: main's word, by the spawn handle.
+      // Their identity: main's word, by the spawn handle.
       await page.waitForSelector('#helper-library[data-state="running"]');
       await page.waitForSelector('#helper-probe[data-state="running"]');
       const library = await text('helper-library');

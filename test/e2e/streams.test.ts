@@ -134,8 +134,8 @@ describe.each(['ring', 'socket'] as const)('streams of a helper over the %s', (l
   it('empty messages without end are bounded, too', async () => {
     await using helper = await start(lane);
     const flow = helper.client(Flow);
-    // What compiled code and buffers that are kept for the next write take is not what this is
-    // about.
+    // The memory that compiled code and buffers that are kept for the next write take is not what
+    // this is about.
     expect(await collect(flow.drip({ messages: 10_000, bytes: 0 }))).toHaveLength(10_000);
     const stalled = flow.drip({ messages: 100_000_000, bytes: 0 });
     await sleep(200);

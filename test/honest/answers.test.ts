@@ -1,4 +1,4 @@
-// What a handler returned is delivered, however much of it there is; which handlers start decides
+// Answers of handlers are delivered, however much of it there is; which handlers start decides
 // about memory.
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';

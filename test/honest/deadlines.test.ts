@@ -5,7 +5,7 @@ import { PeerClock, sentNow } from '../../src/rpc/peer-clock.ts';
 import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 
-/** Nothing else of this thread runs meanwhile: a loop that stands still. */
+/** No other code of this thread runs meanwhile: a loop that stands still. */
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

@@ -31,7 +31,7 @@ describe('F1 what a client sends right behind its hello', () => {
       };
       const chunks = readQueued(adding, near, 0);
       expect(chunks.reduce((sum, chunk) => sum + chunk.length, 0)).toBe(queued);
-      // What was added is still there, for the stream that reads from now on.
+      // The messages that were added are still there, for the stream that reads from now on.
       let left = 0;
       for (const into = Buffer.alloc(pieceBytes); ; ) {
         const got = native.receive(near, into, 0, false, false, 0);

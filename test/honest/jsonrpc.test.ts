@@ -15,7 +15,7 @@ import { programPath } from '../support/programs.ts';
 
 interface Server {
   readonly transport: JsonRpcTransport;
-  /** What its process ended with, once it was told to. */
+  /** The exit of its process, once it was told to. */
   readonly ended: Promise<unknown>;
 }
 

@@ -40,7 +40,7 @@ function rowsOf(...columns: readonly (readonly string[])[]): Table {
   return rows as unknown as Table;
 }
 
-/** What a session of this process is in the middle of. */
+/** States of a session of this process. */
 const states: Record<string, (pair: Pair) => unknown> = {
   idle: () => undefined,
   'calls in flight': ({ near, far }) => {
@@ -81,7 +81,7 @@ const states: Record<string, (pair: Pair) => unknown> = {
   },
 };
 
-/** What becomes of the other end. */
+/** Fates of the other end. */
 const fates: Record<string, (pair: Pair) => unknown> = {
   'stays open': () => undefined,
   'is gone before': async ({ cut }) => {
@@ -121,7 +121,7 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
   );
 });
 
-/** What a process at the other end is in the middle of. */
+/** States of a process at the other end. */
 const processStates = [
   'idle',
   'busy',
@@ -133,7 +133,7 @@ const processStates = [
   'channels',
 ];
 
-/** What becomes of a process. */
+/** Fates of a process. */
 const processFates: Record<string, (pid: number) => unknown> = {
   lives: () => undefined,
   'is stopped': (pid) => process.kill(pid, 'SIGSTOP'),

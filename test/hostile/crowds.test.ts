@@ -12,7 +12,7 @@ const attacker = new URL('attackers/crowd.py', import.meta.url).pathname;
 interface Attacked {
   readonly path: string;
   readonly victim: RunningProgram;
-  /** What the attacker has got. */
+  /** The attacker's gains. */
   readonly got: Record<string, number>;
   /** Ends the attacker, and resolves when it has gone. */
   readonly end: () => Promise<void>;

@@ -19,7 +19,7 @@ describe('a peer whose child holds its socket', () => {
     await until(async () => (await report()).sessions === 1);
     process.kill(parent, 'SIGKILL');
     await until(async () => (await report()).sessions === 0);
-    // What it cost has gone: the child holds its own end only.
+    // Its cost has gone: the child holds its own end only.
     await until(async () => ((await report()).descriptors ?? 0) <= (before.descriptors ?? 0) + 2);
     process.kill(child, 'SIGKILL'); // it lived, and held its socket, until now
     victim.tell('exit');

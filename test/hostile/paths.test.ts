@@ -41,7 +41,7 @@ describe('a socket that is replaced while it is made', () => {
       chmodSync(secret, 0o600);
       const swapping: NativeAddon = {
         ...native,
-        // Somebody who can write the directory is faster.
+        // Another process that can write the directory is faster.
         [call]: (...args: never[]) => {
           unlinkSync(path);
           symlinkSync(secret, path);
@@ -150,7 +150,7 @@ describe('a path whose permissions are all there is', () => {
       await using _listener = await listen({ ...plain, path: scratch.file('first') });
       expect(readdirSync(scratch.path)).toContain('.scal-AbCdEf'); // it may be about to listen
     }
-    // What others call so is no starter's.
+    // An entry of others with such a name is no starter's.
     writeFileSync(scratch.file('.scal-a-file'), '');
     writeFileSync(scratch.file('.scal-ZyXwVu'), '');
     mkdirSync(scratch.file('.scal-OpenAl'), 0o755);

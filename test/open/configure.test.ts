@@ -1,4 +1,4 @@
-// What sessions start from where nobody says: depends on the machine and on the host program.
+// The defaults of a session, which depend on the machine and on the host program.
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 

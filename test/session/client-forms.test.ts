@@ -1,4 +1,4 @@
-// What goes around calls: interceptors, contexts, deadlines that are inherited, cancels in the
+// Things around calls: interceptors, contexts, deadlines that are inherited, cancels in the
 // middle, health, introspection, retry, adapters.
 
 import { Readable } from 'node:stream';

@@ -20,7 +20,7 @@ const any = (stream: Duplex): any => stream;
 
 const { key, cert, hostKey } = makeCertificate();
 
-/** What a request gets over a connection of its own. */
+/** The answer to a request over a connection of its own. */
 async function ask(
   near: End,
   options: RequestOptions,

@@ -1,4 +1,4 @@
-// What programs expect of a pair of sockets, asked of sockets and of byte streams of a session
+// Expectations of programs of a pair of sockets, asked of sockets and of byte streams of a session
 // alike.
 import { createHash, randomBytes } from 'node:crypto';
 import { addAbortSignal, type Duplex, PassThrough } from 'node:stream';

@@ -292,8 +292,8 @@ describe.each(lanes)("interop over the '$lane'", ({ openPair }) => {
     })();
     await until(() => sent > 4);
     await new Promise((resolve) => setTimeout(resolve, 50));
-    // Nobody reads: about three windows' worth of 20 kB messages are under way, one per half and
-    // hand.
+    // No stream is read: about three windows' worth of 20 kB messages are under way, one per half
+    // and hand.
     expect(sent).toBeLessThan(14);
     expect(taken).toBeLessThan(8);
     expect(await collect(call)).toHaveLength(200);

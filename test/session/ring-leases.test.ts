@@ -1,4 +1,4 @@
-// What shared memory makes of leases: who holds which block, what a peer can do with it, and when
+// Leases in shared memory: who holds which block, what a peer can do with it, and when
 // it goes.
 
 import { once } from 'node:events';

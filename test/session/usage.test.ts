@@ -1,4 +1,4 @@
-// What users do, and do wrong: nothing hangs, nothing is lost, and the words say what to do.
+// Mistakes of users: nothing hangs, nothing is lost, and the words say what to do.
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describe, expect, it } from 'vitest';

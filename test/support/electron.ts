@@ -1,4 +1,4 @@
-// What Electron does between main and a page, as far as sidecall/electron uses it.
+// Electron's part between main and a page, as far as sidecall/electron uses it.
 import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
@@ -77,7 +77,7 @@ export class StubPage {
   }
 
   /**
-   * What events of this window have as their source. A module that takes `globalThis` for its
+   * The source of this window's events. A module that takes `globalThis` for its
    * window sees that.
    */
   source: unknown = globalThis;

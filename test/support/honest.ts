@@ -48,7 +48,7 @@ const closing = /GOING_AWAY|CLOSED|PEER_GONE|DEADLINE_EXCEEDED|CANCELLED|END_OF_
 export class HonestSide {
   /** Notifications whose promise resolved, and those that were handled here. */
   readonly notes = { sent: 0, handled: 0 };
-  /** What went wrong and should not have. */
+  /** Failures that should not have been. */
   readonly surprises: string[] = [];
   /** Acts that have not settled. */
   readonly running = new Set<string>();

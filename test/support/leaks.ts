@@ -1,4 +1,4 @@
-// What a process holds of the things that our code opens.
+// Resources that our code opens, as a process holds them.
 import { readdirSync, readFileSync, readlinkSync, watch } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';

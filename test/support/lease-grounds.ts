@@ -46,8 +46,8 @@ export const grounds: Ground[] = [
 ];
 
 /**
- * What a promise rejects with. An error whose stack nobody has read keeps the objects that it went
- * through, and the test runner keeps what `expect().rejects` has seen.
+ * The reason that a promise rejects with. An error whose stack nobody has read keeps the objects
+ * that it went through, and the test runner keeps what `expect().rejects` has seen.
  */
 export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   try {

@@ -50,7 +50,7 @@ await close();
 `;
 }
 
-/** What the comments promise, in order. */
+/** The output that the comments promise, in order. */
 export function promised(program: readonly string[]): string {
   return [...program.join('\n').matchAll(/\/\/ prints (.*)$/gm)]
     .map(([, words]) => `${words}\n`)

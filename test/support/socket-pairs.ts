@@ -92,7 +92,7 @@ function duplexPair(lane: (typeof lanes)[number]): PairKind {
   return { kind: `openDuplex over the ${lane.lane}`, open };
 }
 
-/** Whatever holds for the first must hold for the others. */
+/** The rules for the first hold for the others. */
 export const socketPairs: readonly PairKind[] = [
   { kind: 'net.Socket', open: netPair },
   ...lanes.map(duplexPair),

@@ -50,7 +50,7 @@ export async function calls(client: Client<Methods>): Promise<void> {
 
 export const handlers: Handlers<Methods> = {
   add: async ({ path }, ctx) => {
-    // Nobody reaches a handler without a peer.
+    // No caller reaches a handler without a peer.
     ctx.peer.uid satisfies number | undefined;
     ctx.deadline satisfies number | undefined;
     return { words: path.length };

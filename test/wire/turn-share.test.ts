@@ -1,4 +1,4 @@
-// What arriving frames may take of one turn of the event loop, on the socket lane;
+// The share of arriving frames of one turn of the event loop, on the socket lane;
 // test/session/hostile-ring.test.ts has the rings.
 
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ function frames(count: number): Buffer {
 interface End {
   readonly transport: SocketTransport;
   readonly near: Socket;
-  /** What the other side writes to. */
+  /** The stream that the other side writes to. */
   readonly far: Socket;
   count: number;
   ended: Promise<unknown>;

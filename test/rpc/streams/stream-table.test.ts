@@ -165,7 +165,7 @@ function drive(pair: Pair, kind: Kind, handlers: Handlers, options: CallOptions)
       void call.send('x').catch(ended.reject);
       const outcome = ended.promise;
       let isEnding = false;
-      // Whoever only sends learns of a failure by sending.
+      // A side that only sends learns of a failure by sending.
       const probe = (async () => {
         while (options.signal?.aborted !== true) {
           await turns(1);
