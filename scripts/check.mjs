@@ -10,6 +10,7 @@ const steps = [
   ['tsc', bin('tsc'), ['-p', '.']],
   ['tidy', bin('vitest'), ['run', 'test/tidy.test.ts', 'test/docs.test.ts']],
   ['clang-format', process.execPath, [join(root, 'scripts', 'format-native.mjs'), '--check']],
+  ['clang-tidy', process.execPath, [join(root, 'scripts', 'tidy-native.mjs')]],
   ['knip', bin('knip'), ['--no-progress']],
   ['publint', bin('publint'), ['--strict']],
 ];

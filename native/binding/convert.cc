@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <system_error>
 
 namespace sidecall {
 namespace {
@@ -111,7 +112,7 @@ Napi::Value Throw(Napi::Env env, const Error& error) {
   else
     code.append(std::to_string(error.number));
   std::string words = error.syscall;
-  words.append(": ").append(std::strerror(error.number));
+  words.append(": ").append(std::generic_category().message(error.number));
   const Napi::Error thrown = Napi::Error::New(env, words);
   thrown.Set("code", Napi::String::New(env, code));
   thrown.Set("errno", Napi::Number::New(env, -error.number));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Making, accepting and joining outboxes: what happens once per connection.
+// Making, accepting and joining outboxes: the functions that are called once per connection.
+#include <system_error>
+
 #include "binding/convert.h"
 #include "binding/environment.h"
 #include "binding/exports.h"
@@ -41,8 +43,8 @@ bool IsShape(const OutboxShape& shape) {
 
 // The memory that per-frame calls go through, made once per environment and held to its end.
 Napi::Value GetExchange(const Napi::CallbackInfo& info) {
-  constexpr std::size_t kSlabBytes = 128 * 1024;
-  constexpr std::size_t kStagedBytes = 72 * 1024;
+  constexpr std::size_t kSlabBytes = std::size_t{128} * 1024;
+  constexpr std::size_t kStagedBytes = std::size_t{72} * 1024;
   static_assert(kSlabBytes >= Consumer::kSlabMinBytes && kStagedBytes >= kRecordMaxBytes);
   const Napi::Env env = info.Env();
   RingTable& rings = State(env).rings;
@@ -185,7 +187,8 @@ Napi::Value TakeAccepted(const Napi::CallbackInfo& info) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("isViolation", refusal.is_violation);
   std::string what = refusal.what;
-  if (refusal.number != 0) what.append(": ").append(std::strerror(refusal.number));
+  if (refusal.number != 0)
+    what.append(": ").append(std::generic_category().message(refusal.number));
   object.Set("what", what);
   return object;
 }

@@ -52,7 +52,7 @@ struct RingEntry {
 };
 
 // Memory of ours that is made and unmapped on the event loop; more takes too long.
-inline constexpr std::uint64_t kAtOnceMaxBytes = 2 * 1024 * 1024;
+inline constexpr std::uint64_t kAtOnceMaxBytes = std::uint64_t{2} * 1024 * 1024;
 
 // Memory of JavaScript's: views of it are what `ringExchange()` gave out.
 struct Exchange {

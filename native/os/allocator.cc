@@ -25,7 +25,10 @@ void KeepFreedBlocks() noexcept {
 // wrap at 4 GiB: then too little is given back, once.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-static std::size_t FreedBytes() noexcept { return static_cast<unsigned>(::mallinfo().fordblks); }
+static std::size_t FreedBytes() noexcept {
+  // It takes the allocator's locks: a wrong figure costs one trim more or less.
+  return static_cast<unsigned>(::mallinfo().fordblks);  // NOLINT(concurrency-mt-unsafe)
+}
 #pragma GCC diagnostic pop
 
 void ReturnFreedBlocks(std::size_t above_bytes) noexcept {

@@ -33,10 +33,10 @@ constexpr int kSealWrite = 0x8;
 constexpr unsigned kNoExecSeal = 0x8;  // MFD_NOEXEC_SEAL, Linux 6.3
 constexpr int kPopulateRead = 22;      // MADV_POPULATE_READ, Linux 5.14
 // Huge pages round up what an object takes. What is beyond is no part of it.
-constexpr std::uint64_t kExcessMaxBytes = 2 * 1024 * 1024;
+constexpr std::uint64_t kExcessMaxBytes = std::uint64_t{2} * 1024 * 1024;
 // Before Linux 6.11 a signal undoes a whole fallocate(), and a profiler sends a thousand a second.
-constexpr std::uint64_t kAllocateStep = 256 * 1024;
-constexpr std::uint64_t kPopulateStep = 1024 * 1024;
+constexpr std::uint64_t kAllocateStep = std::uint64_t{256} * 1024;
+constexpr std::uint64_t kPopulateStep = std::uint64_t{1024} * 1024;
 #endif
 
 #if defined(__linux__)

@@ -14,7 +14,7 @@ namespace sidecall {
 class Consumer {
  public:
   // Payloads beyond this are not copied by Drain() but straight to their final place, by Take().
-  static constexpr std::uint64_t kSmallMaxBytes = 8 * 1024;
+  static constexpr std::uint64_t kSmallMaxBytes = std::uint64_t{8} * 1024;
   // Of a large payload this much is shown first: as much as the largest header of a frame.
   static constexpr std::uint64_t kHeadBytes = 120;
   // The least that a slab has to hold: one small payload with its length, then a head.

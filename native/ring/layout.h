@@ -19,9 +19,9 @@ inline constexpr std::size_t kNonceBytes = 16;
 
 // Apple's page, of which every part of an object has to be a multiple there.
 inline constexpr std::uint64_t kControlPageBytes = 16'384;
-inline constexpr std::uint64_t kCapacityMin = 64 * 1024;
-inline constexpr std::uint64_t kCapacityMax = 64 * 1024 * 1024;
-inline constexpr std::uint64_t kBlockAreaMax = 1024 * 1024 * 1024;
+inline constexpr std::uint64_t kCapacityMin = std::uint64_t{64} * 1024;
+inline constexpr std::uint64_t kCapacityMax = std::uint64_t{64} * 1024 * 1024;
+inline constexpr std::uint64_t kBlockAreaMax = std::uint64_t{1024} * 1024 * 1024;
 inline constexpr std::uint64_t kBlockAreaUnit = 16'384;
 
 // A header never straddles the end of the data area, and is loaded in one instruction.
