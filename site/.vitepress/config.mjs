@@ -62,6 +62,7 @@ export default defineConfig({
           { text: 'Performance', link: '/performance' },
           { text: 'Protocol', link: '/protocol' },
           { text: 'Design', link: '/design' },
+          { text: 'Requirements', link: '/requirements' },
         ],
       },
       {
