@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One call of JavaScript's to a ring. Plain Node-API; numbers in and out, and the payload itself
+// A call from JavaScript to a ring. Plain Node-API; numbers in and out, and the payload itself
 // where it is long or text; no object per call: the wrapper's conversions cost more than the work.
 #pragma once
 

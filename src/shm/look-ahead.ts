@@ -39,8 +39,8 @@ export class LookAhead {
   }
 
   /**
-   * One drain in the middle of a handler. The slab may be in the middle of being handed out: it is
-   * put back. One of {@link Left}.
+   * Drains the ring once in the middle of a handler. The slab may be in the middle of being handed
+   * out: it is put back. Returns one of {@link Left}.
    */
   drain(): number {
     const { slab } = this.#ring;

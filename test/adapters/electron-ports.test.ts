@@ -1,5 +1,6 @@
-// sidecall/electron under a stub of Electron's main process: main and page run their own code, the
-// ports are real.
+// sidecall/electron under a stub of Electron's main process: ports, sessions that are lost, pages
+// that lie.
+
 import { describe, expect, it } from 'vitest';
 import { type ExposeOptions, exposeToRenderer } from '../../src/adapters/electron/main.ts';
 import { connectMain } from '../../src/adapters/electron/renderer.ts';

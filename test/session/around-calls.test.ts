@@ -1,5 +1,4 @@
-// Things around calls: interceptors, contexts, deadlines that are inherited, cancels in the
-// middle, health, introspection, retry, adapters.
+// Interceptors, deadlines that are inherited, cancels in the middle, health: over every lane.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from 'vitest';

@@ -1,5 +1,4 @@
-// Things around calls: interceptors, contexts, deadlines that are inherited, cancels in the
-// middle, health, introspection, retry, adapters.
+// Introspection, pairs of sessions for tests, streams of calls as streams of Node and the Web.
 
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';

@@ -1,5 +1,6 @@
-// Protocols of other people, further into their specifications: the same for sockets and for byte
-// streams.
+// WebSocket, MQTT and SSH, further into their specifications: over sockets and byte streams
+// alike.
+
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { buffer, text } from 'node:stream/consumers';

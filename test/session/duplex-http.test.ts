@@ -1,5 +1,6 @@
-// Protocols of other people, further into their specifications: the same for sockets and for byte
-// streams.
+// TLS, HTTP/1.1 and HTTP/2, further into their specifications: over sockets and byte streams
+// alike.
+
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';

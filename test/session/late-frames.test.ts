@@ -1,4 +1,5 @@
-// Corners of streams where something once went wrong.
+// Frames that come late, or in the same batch as the frame that they end.
+
 import { describe, expect, it } from 'vitest';
 import { FrameFlag, FrameType } from '../../src/wire/frame-header.ts';
 import { Desk, deskHandlers, Flow, flowHandlers, turns, until } from '../support/contract.ts';

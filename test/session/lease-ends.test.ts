@@ -1,4 +1,5 @@
-// Blocks out, leases in: the same over every transport, whatever becomes of the memory underneath.
+// Ends of calls with blocks and leases: the memory goes back, over every transport.
+
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { type Lease, leased } from '../../src/rpc/contract/leases.ts';

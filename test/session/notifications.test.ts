@@ -1,4 +1,5 @@
-// Corners of streams where something once went wrong.
+// Notifications that wait for a place, and priority.
+
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { serverStream, service, unary } from '../../src/rpc/contract/service.ts';

@@ -1,5 +1,4 @@
-// Leases in shared memory: who holds which block, what a peer can do with it, and when
-// it goes.
+// Leases of the receiver in shared memory, and a peer that lies about blocks.
 
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

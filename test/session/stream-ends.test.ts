@@ -1,4 +1,4 @@
-// The four kinds of call over every lane: what comes in which order, and how each ends.
+// Ends of the four kinds of call, over every lane.
 
 import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/base/errors.ts';

@@ -1,4 +1,4 @@
-// The four kinds of call over every lane: what comes in which order, and how each ends.
+// The four kinds of call over every lane: the order of what comes.
 
 import { describe, expect, it } from 'vitest';
 import { RpcError } from '../../src/base/errors.ts';

@@ -1,4 +1,5 @@
-// Corners of streams where something once went wrong.
+// Unusual ends of calls, streams and channels: everything settles, and nothing else ends.
+
 import { describe, expect, it } from 'vitest';
 import type { Channel } from '../../src/rpc/channels/channel.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';

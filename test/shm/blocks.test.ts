@@ -1,5 +1,4 @@
-// Leases in shared memory: who holds which block, what a peer can do with it, and when
-// it goes.
+// Blocks of the sender in shared memory, bytes that go away while they wait, options of leases.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';

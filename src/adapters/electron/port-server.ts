@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One page's calls, made again on a session. The page may run any code by now: everything it
+// The calls of a page, made again on a session. The page may run any code by now: everything it
 // says is checked, and everything it may hold here has a bound.
 
 import { nowMs } from '../../base/clock.ts';

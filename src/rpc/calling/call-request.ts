@@ -9,7 +9,7 @@ import type { Message } from '../contract/encode-message.ts';
 /** The parts of a call. */
 export interface CallRequest {
   readonly method: string;
-  /** One of `CallKind`. */
+  /** The kind, a value of `CallKind`. */
   readonly kind: number;
   /** In memory of the codec's while the call goes out at once; of its own where it waits. */
   message: Message;

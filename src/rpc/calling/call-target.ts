@@ -7,7 +7,7 @@ import type { Codec } from '../contract/codec.ts';
 /** A method with its codecs, as it is called. */
 export interface MethodCall {
   readonly name: string;
-  /** One of `CallKind`. */
+  /** The kind, a value of `CallKind`. */
   readonly kind: number;
   readonly request: Codec<unknown>;
   /** undefined: there is no answer. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One call of the peer's, from its first frame to its end.
+// A call of the peer's, from its first frame to its end.
 import { nowMs } from '../../base/clock.ts';
 import type { SidecallErrorCode } from '../../base/error-codes.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -23,7 +23,7 @@ import type { MethodLoad } from './method-load.ts';
 export interface CallOpening {
   readonly slot: number;
   readonly generation: number;
-  /** One of `CallKind`. */
+  /** The kind, a value of `CallKind`. */
   readonly kind: number;
   readonly method: string;
   readonly metadata: Metadata;

@@ -28,7 +28,7 @@ export class WriterWindow {
     return this.#all.hasCredit;
   }
 
-  /** Whatever other streams do, each may have one short message under way. */
+  /** A stream may have one short message beyond the window of all streams. */
   mayGoBeyond(messageBytes: number): boolean {
     return messageBytes <= wireLimits.beyondMaxBytes && this.#granted >= this.#beyondUntil;
   }

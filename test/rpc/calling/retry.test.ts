@@ -1,5 +1,4 @@
-// Things around calls: interceptors, contexts, deadlines that are inherited, cancels in the
-// middle, health, introspection, retry, adapters.
+// Calls that are made again: which, how often, and never twice where a handler may have run.
 
 import { describe, expect, it } from 'vitest';
 import { RpcError, SidecallError } from '../../../src/base/errors.ts';
