@@ -9,6 +9,7 @@ import { streamOpener } from '../../src/uds/net-socket.ts';
 import { SocketTransport } from '../../src/uds/socket-transport.ts';
 import { HeaderWriter } from '../../src/wire/frame-header.ts';
 import type { FrameReceiver } from '../../src/wire/transport.ts';
+import { shareLeftMs } from '../../src/wire/turn-share.ts';
 import { scratchDirectory } from '../support/programs.ts';
 
 /** Frames as a peer sends them: pings, four bytes of length and their header. */
@@ -156,4 +157,12 @@ describe('one turn of the loop on the socket lane', () => {
       expect(count).toBeLessThan(3_000);
     }
   });
+});
+
+it('a session gets what is left of a turn, a little at least, and nothing behind its end', () => {
+  const { pollTurnMaxMs, drainMaxMs, drainLeastMs } = tuning;
+  expect(shareLeftMs(0)).toBe(Math.min(pollTurnMaxMs, drainMaxMs));
+  expect(shareLeftMs(pollTurnMaxMs / 2)).toBe(pollTurnMaxMs / 2);
+  expect(shareLeftMs(pollTurnMaxMs - drainLeastMs / 2)).toBe(drainLeastMs);
+  expect(shareLeftMs(pollTurnMaxMs)).toBe(0);
 });
