@@ -262,6 +262,16 @@ Result<std::size_t> QueuedBytes(int fd) noexcept {
   return static_cast<std::size_t>(queued);
 }
 
+Result<bool> HasLeft(int fd) noexcept {
+  char first = 0;
+  const ssize_t got =
+      RetryOnInterrupt([&] { return ::recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT); });
+  if (got >= 0) return got == 0;
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+  if (errno == ECONNRESET) return true;
+  return Error::FromErrno("recv");
+}
+
 Result<bool> RefuseDescriptors(int fd) noexcept { return LetDescriptorsPass(fd, 0); }
 
 Result<bool> AdmitDescriptors(int fd) noexcept { return LetDescriptorsPass(fd, 1); }

@@ -63,6 +63,9 @@ Result<Done> MarkReadable(std::span<std::int32_t> descriptors);
 // Bytes that the kernel holds for us at this moment.
 Result<std::size_t> QueuedBytes(int fd) noexcept;
 
+// True: the peer has closed its end, and the kernel holds no byte of it for us.
+Result<bool> HasLeft(int fd) noexcept;
+
 // Senders of descriptors get EPERM from now on, or no longer. False: this kernel knows no such
 // switch (before Linux 6.16), and descriptors can always come.
 Result<bool> RefuseDescriptors(int fd) noexcept;

@@ -127,6 +127,24 @@ TEST_CASE("a full socket refuses, and says so") {
     REQUIRE_LT(++rounds, 1000);
 }
 
+TEST_CASE("a peer has left once its end is closed and its last byte was read") {
+  auto pair = MakeSocketPair();
+  const int near = pair.value().near.get();
+  CHECK_EQ(HasLeft(near).value(), false);
+  REQUIRE_EQ(::send(pair.value().far.get(), "x", 1, 0), 1);
+  pair.value().far.Reset();
+  CHECK_EQ(HasLeft(near).value(), false);
+  std::array<std::uint8_t, 4> bytes = {};
+  CHECK_EQ(ReceiveBytes(near, bytes, false).value()->bytes, 1u);
+  CHECK_EQ(HasLeft(near).value(), true);
+  // A peer that left bytes of ours unread.
+  pair = MakeSocketPair();
+  REQUIRE_EQ(::send(pair.value().near.get(), "x", 1, 0), 1);
+  pair.value().far.Reset();
+  CHECK_EQ(HasLeft(pair.value().near.get()).value(), true);
+  CHECK_EQ(HasLeft(-1).error().number, EBADF);
+}
+
 TEST_CASE("writing to a closed peer is an error, not a signal") {
   auto pair = MakeSocketPair();
   pair.value().far.Reset();

@@ -85,6 +85,8 @@ export interface NativeAddon {
   markReadable(descriptors: Int32Array, count: number): void;
   /** Bytes that the kernel holds for us at this moment. */
   queuedBytes(fd: number): number;
+  /** The peer has closed its end, and the kernel holds no byte of it for us. */
+  hasLeft(fd: number): boolean;
   /** 0: a descriptor of its may be taken; 1: closes of descriptors hang; 2: checks of memory do. */
   whyNoMemory(owner: number): number;
   refuseDescriptors(fd: number): boolean;

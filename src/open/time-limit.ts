@@ -4,8 +4,7 @@ import { clearTimeout, setTimeout } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 
 /**
- * Runs one attempt under a deadline of its own, and the caller's signal. `elapsedMs`: time of it
- * that has passed already.
+ * Runs one attempt under a deadline of its own, and the caller's signal.
  * @throws {SidecallError} `ERR_SIDECALL_HELLO_TIMEOUT`, or `signal.reason`.
  */
 export async function withDeadline<T>(
@@ -13,13 +12,9 @@ export async function withDeadline<T>(
   timeoutMs: number,
   signal: AbortSignal | undefined,
   attempt: (signal: AbortSignal) => Promise<T>,
-  elapsedMs = 0,
 ): Promise<T> {
   const controller = new AbortController();
-  const timer = setTimeout(
-    () => controller.abort(notInTime(what, timeoutMs)),
-    Math.max(0, timeoutMs - elapsedMs),
-  );
+  const timer = setTimeout(() => controller.abort(notInTime(what, timeoutMs)), timeoutMs);
   const onAbort = (): void => controller.abort(signal?.reason);
   signal?.addEventListener('abort', onAbort);
   // The attempt owns what it was given, so it runs (and cleans up) even where it is over already.

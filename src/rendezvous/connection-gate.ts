@@ -4,11 +4,11 @@
 
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
-import { nowMs } from '../base/clock.ts';
-import { SidecallError } from '../base/errors.ts';
+import { clearTimeout, nowMs, setTimeout } from '../base/clock.ts';
+import { SidecallError, withoutStack } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
 import type { Peer } from '../base/peer.ts';
-import { notInTime, withDeadline } from '../open/time-limit.ts';
+import { notInTime } from '../open/time-limit.ts';
 import { DescriptorWire } from '../uds/hello-wire.ts';
 import { type KnownPeer, kernelPeer, ownUid } from '../uds/peer-credentials.ts';
 import { authorize } from '../uds/peer-policy.ts';
@@ -50,8 +50,11 @@ export class ConnectionGate<C extends AcceptedConnection> {
 
   /** Owns the descriptor from here on. undefined: there was no place for the connection. */
   pass(native: NativeAddon, fd: number): Passed<C> | undefined {
-    const ticket = this.#enterByKernel(native, fd);
+    // A connection that is over takes no place, which one that is alive might lose, and no time.
+    const isOver = hasLeft(native, fd);
+    const ticket = isOver ? undefined : this.#enterByKernel(native, fd);
     if (ticket === undefined) {
+      if (isOver) this.#reportLeft(native, fd);
       native.closeDescriptor(fd);
       return undefined;
     }
@@ -136,21 +139,17 @@ export class ConnectionGate<C extends AcceptedConnection> {
     attempt: (pending: PendingConnection, signal: AbortSignal) => Promise<C>,
   ): Passed<C> {
     const pending: PendingConnection = { isAdmitted: false };
+    const { helloTimeoutMs } = this.#settings;
+    const leftMs = Math.max(0, ticket.enteredAt + helloTimeoutMs - nowMs());
+    const timer = setTimeout(() => ticket.abort(notInTime(this.#what, helloTimeoutMs)), leftMs);
     try {
-      const { helloTimeoutMs } = this.#settings;
-      const elapsedMs = nowMs() - ticket.enteredAt;
-      return await withDeadline(
-        this.#what,
-        helloTimeoutMs,
-        ticket.signal,
-        (signal) => attempt(pending, signal),
-        elapsedMs,
-      );
+      return await attempt(pending, ticket.signal);
     } catch (error) {
       if (pending.isAdmitted) this.#counts.release(peer);
       this.#report(SidecallError.from(error), peer);
       return undefined;
     } finally {
+      clearTimeout(timer);
       this.#hellos.leave(ticket);
     }
   }
@@ -213,6 +212,16 @@ export class ConnectionGate<C extends AcceptedConnection> {
     }
   }
 
+  /** A connection that was over before its turn: the rest of its identity is not looked up. */
+  #reportLeft(native: NativeAddon, fd: number): void {
+    const { pid, uid } = native.peerIds(fd);
+    const text = `process ${pid} of uid ${uid} connected and left without a byte`;
+    this.#report(
+      withoutStack(() => new SidecallError('ERR_SIDECALL_PEER_GONE', text)),
+      undefined,
+    );
+  }
+
   #admit(pending: PendingConnection, peer: Peer): SidecallError | undefined {
     const refusal = this.#isClosing ? full('the listener is closing') : this.#counts.admit(peer);
     pending.isAdmitted = refusal === undefined;
@@ -224,6 +233,14 @@ export class ConnectionGate<C extends AcceptedConnection> {
     const { onEvent } = this.#settings;
     const type = error.code === 'ERR_SIDECALL_LIMIT_CONNECTIONS' ? 'limit' : 'refused';
     emitEvent(onEvent, { type, error, peer });
+  }
+}
+
+function hasLeft(native: NativeAddon, fd: number): boolean {
+  try {
+    return native.hasLeft(fd);
+  } catch {
+    return false; // the usual way finds the reason
   }
 }
 

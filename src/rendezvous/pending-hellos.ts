@@ -34,8 +34,8 @@ export class PendingHello {
   }
 
   /**
-   * Aborted when it has to make room, or the listener closes. Made when it is asked for: most of a
-   * crowd never get so far.
+   * Aborted at the deadline, when it has to make room, or when the listener closes. Made when it is
+   * asked for: most of a crowd never get so far.
    */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();

@@ -22,7 +22,7 @@ export interface PathOwner {
 const rebindPauseMs = 100;
 // Connections that are accepted in one turn of the loop, and how long that may take.
 const acceptsMax = 256;
-const acceptsMaxMs = 1;
+const acceptsMaxMs = 0.5;
 
 export class ListeningPath {
   readonly #native: NativeAddon;

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
@@ -121,6 +122,38 @@ describe('connections of a listener', () => {
     await until(() => codes.length === 100);
     expect(new Set(codes)).toEqual(new Set(['ERR_SIDECALL_HELLO_TIMEOUT']));
     expect(asked).toBe(32); // those that came before it was a crowd
+  });
+
+  it('gives no place and no time to connections that have left', async () => {
+    const events: SidecallEvent[] = [];
+    let asked = 0;
+    await using listener = await listen({
+      hellosMax: 1,
+      backlog: 512,
+      authorize: () => {
+        asked += 1;
+        return true;
+      },
+      onEvent: (event) => events.push(event),
+    });
+    listener.serve(Desk, deskHandlers());
+    const waiting = createConnection(listener.path); // has the one place
+    await until(() => asked === 1);
+    const program = [
+      'import socket, sys',
+      'for _ in range(300):',
+      '    with socket.socket(socket.AF_UNIX) as s: s.connect(sys.argv[1])',
+    ].join('\n');
+    // The loop stands still meanwhile: all of them have left when it looks.
+    const { status } = spawnSync('python3', ['-c', program, listener.path]);
+    expect(status).toBe(0);
+    await until(() => events.length === 300);
+    for (const { type, error } of events) {
+      expect([type, error.code]).toEqual(['refused', 'ERR_SIDECALL_PEER_GONE']);
+      expect(error.message).toMatch(/^process \d+ of uid \d+ connected and left without a byte$/);
+    }
+    expect([asked, waiting.destroyed]).toEqual([1, false]);
+    waiting.destroy();
   });
 
   it('can be closed by whoever is told that one of a crowd was refused', async () => {

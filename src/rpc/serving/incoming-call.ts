@@ -2,7 +2,7 @@
 // A call of the peer's, from its first frame to its end.
 import { nowMs } from '../../base/clock.ts';
 import type { SidecallErrorCode } from '../../base/error-codes.ts';
-import { SidecallError } from '../../base/errors.ts';
+import { SidecallError, withoutStack } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { CallKind, ResetReason } from '../../wire/frame-header.ts';
 import type { Codec } from '../contract/codec.ts';
@@ -117,7 +117,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      if (this.#abortCode !== undefined) this.#controller.abort(new SidecallError(this.#abortCode));
+      if (this.#abortCode !== undefined) this.#controller.abort(errorOf(this.#abortCode));
     }
     return this.#controller.signal;
   }
@@ -125,7 +125,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   abort(code: SidecallErrorCode): void {
     if (this.#abortCode !== undefined) return;
     this.#abortCode = code;
-    this.#controller?.abort(new SidecallError(code));
+    this.#controller?.abort(errorOf(code));
   }
 
   /** As `ctx.cancelledNow()`. */
@@ -181,7 +181,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
 
   /** Ends a call that is not started here. */
   refuse(reason: number): void {
-    this.#failHalves(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS'), true);
+    this.#failHalves(errorOf('ERR_SIDECALL_LIMIT_STREAMS'), true);
     this.#end('cancelled');
     this.#sendReset(reason);
     this.calls.shared.onProgress();
@@ -194,7 +194,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   cancel(code: SidecallErrorCode, reason: number): void {
     // Messages that the peer of a channel sent before its end can still be read.
     const isWhole = this.channel?.isPeerEnded === true;
-    this.fail('cancelled', code, new SidecallError(code), !isWhole);
+    this.fail('cancelled', code, errorOf(code), !isWhole);
     if (this.isRunning) this.#owedReset = reason;
     else this.#sendReset(reason);
     this.calls.shared.onProgress();
@@ -316,4 +316,9 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     this.reader?.fail(error, { now });
     this.writer?.fail(error);
   }
+}
+
+/** Of a call that its opener, or a limit, ends. */
+function errorOf(code: SidecallErrorCode): SidecallError {
+  return withoutStack(() => new SidecallError(code));
 }
