@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net';
 import { nextTick, nowMs, setImmediate } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
+import { type Moves, moved } from '../base/states.ts';
 import { noteArrived } from '../uds/freed-memory.ts';
 import type { SocketOpener } from '../uds/net-socket.ts';
 import { protocol } from '../wire/frame-header.ts';
@@ -25,6 +26,8 @@ const publishEvery = 4;
  * is gone, or is taken for gone; what it published before is delivered. `over`: the end was told.
  */
 type RingState = 'open' | 'ending' | 'over';
+
+const moves: Moves<RingState> = { open: ['ending', 'over'], ending: ['over'], over: [] };
 
 /** The parts of a ring transport. */
 export interface RingParts {
@@ -166,7 +169,7 @@ export class RingTransport implements Transport, Polled {
 
   destroy(): void {
     if (this.#isOver) return;
-    this.#state = 'over';
+    this.#moveTo('over');
     (this.#receiving as RingReceiver | undefined)?.stop(); // undefined: never started
     deactivate(this);
     this.#returns.close();
@@ -304,11 +307,15 @@ export class RingTransport implements Transport, Polled {
    */
   #beginEnd(error: SidecallError | undefined): void {
     if (this.#state !== 'open') return;
-    this.#state = 'ending';
+    this.#moveTo('ending');
     this.#endError = error;
     if (!this.#ring.freeze()) return this.#finish(corrupt());
     this.#seenPosition = this.#ring.seenPosition; // at once: the register is every ring's
     activate(this);
+  }
+
+  #moveTo(state: RingState): void {
+    this.#state = moved(moves, this.#state, state);
   }
 
   #finish(error: SidecallError | undefined): void {

@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net';
 import { nextTick, nowMs } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
+import { type Moves, moved } from '../base/states.ts';
 import { tuning } from '../base/tuning.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { frameMaxBytes, writeU32 } from '../wire/frame-header.ts';
@@ -33,6 +34,13 @@ const spareSlabs: Buffer[] = [];
  * `over`: the end was told.
  */
 type SocketState = 'open' | 'closing' | 'ending' | 'over';
+
+const moves: Moves<SocketState> = {
+  open: ['ending', 'closing', 'over'],
+  ending: ['closing', 'over'],
+  closing: ['over'],
+  over: [],
+};
 
 export class SocketTransport implements Transport, Polled {
   readonly lane = 'socket';
@@ -122,7 +130,7 @@ export class SocketTransport implements Transport, Polled {
   async close(): Promise<void> {
     const socket = this.#socket;
     if (socket === undefined || this.#isOver) return;
-    this.#state = 'closing';
+    if (this.#state !== 'closing') this.#moveTo('closing');
     // Its end has come already, and what came before it waited to be handed out.
     if (socket.closed) return this.#finish(undefined);
     this.#flush();
@@ -134,7 +142,8 @@ export class SocketTransport implements Transport, Polled {
   }
 
   destroy(): void {
-    this.#state = 'over';
+    if (this.#isOver) return;
+    this.#moveTo('over');
     this.#backlog = [];
     deactivate(this);
     this.#socket?.destroy();
@@ -268,11 +277,15 @@ export class SocketTransport implements Transport, Polled {
     if (this.#isOver) return;
     this.#isEndSaid ||= isSaid;
     if (this.#state !== 'closing') {
-      this.#state = 'ending';
+      if (this.#state !== 'ending') this.#moveTo('ending');
       if (this.#backlog.length > 0) return;
     }
     const isCutOff = this.#isEndSaid && this.#decoder.isMidFrame;
     this.#finish(this.#endError ?? (isCutOff ? cutOff() : undefined));
+  }
+
+  #moveTo(state: SocketState): void {
+    this.#state = moved(moves, this.#state, state);
   }
 
   #finish(error: SidecallError | undefined): void {

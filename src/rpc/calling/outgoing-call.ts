@@ -11,6 +11,7 @@ import {
   receivesMany,
   sendsMany,
 } from '../../wire/frame-header.ts';
+import { type OutgoingState, outgoingMoved } from '../call-states.ts';
 import { timeoutOf } from '../contract/call-options.ts';
 import { bytes, type Codec } from '../contract/codec.ts';
 import { discard } from '../contract/encode-message.ts';
@@ -29,12 +30,6 @@ import { rejectAtCallSite } from './call-site.ts';
 import { done, type Step, type StreamCall } from './call-target.ts';
 import { isLastFrame } from './late-frames.ts';
 import type { OpenCalls } from './open-calls.ts';
-
-/**
- * `waiting`: it was not sent. `open`: it has a slot, and its frames go both ways. `given-up`: it
- * has settled, and keeps its slot until the peer's last frame. `over`: it has no slot any more.
- */
-export type OutgoingState = 'waiting' | 'open' | 'given-up' | 'over';
 
 export class OutgoingCall
   implements SendingStream, ReadStream, ChannelStream, StreamCall, Abortable, Timed
@@ -146,7 +141,7 @@ export class OutgoingCall
 
   /** It was given its slot. */
   onSlot(): void {
-    this.state = 'open';
+    this.#moveTo('open');
     this.calls.begun += 1;
   }
 
@@ -240,7 +235,7 @@ export class OutgoingCall
     const { givenUp, streams, shared } = this.calls;
     givenUp.waiting -= 1;
     givenUp.departed += 1;
-    this.state = 'over';
+    this.#moveTo('over');
     // Both ends of a channel may give it up at once, so one more frame of it is no lie.
     streams.remove(this, { wasSent: true, endedByPeer: this.channel === undefined });
     shared.onProgress();
@@ -320,19 +315,23 @@ export class OutgoingCall
   /** A call that fails before it was sent is over. */
   #leaveQueue(): void {
     if (this.state !== 'waiting') return;
-    this.state = 'over';
+    this.#moveTo('over');
     this.place?.remove(this);
   }
 
   /** From here on the call sends and takes nothing. */
   #forget(state: 'given-up' | 'over'): void {
     const { shared } = this.calls;
-    this.state = state;
+    this.#moveTo(state);
     shared.dropQueued(this);
     if (this.answerCharge > 0) shared.giveBack(Window.answers, this.answerCharge);
     this.answerCharge = 0;
     this.assembly = undefined;
     this.reader?.release();
+  }
+
+  #moveTo(state: OutgoingState): void {
+    this.state = outgoingMoved(this.state, state);
   }
 
   #takeBackCharge(): void {

@@ -7,6 +7,7 @@ import { emitEvent, type OnEvent } from '../../base/events.ts';
 import { ranges, type SessionLimits } from '../../base/limits.ts';
 import { checkInteger } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
+import { type Moves, moved } from '../../base/states.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import { FrameFlag, protocol } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
@@ -34,6 +35,12 @@ export type RemoteLimits = Pick<
  * `closed`.
  */
 export type SessionState = 'open' | 'draining' | 'closed';
+
+const moves: Moves<SessionState> = {
+  open: ['draining', 'closed'],
+  draining: ['closed'],
+  closed: [],
+};
 
 /** The parts of a session that both halves need. */
 export interface SharedParts {
@@ -73,7 +80,7 @@ export class SessionShared {
   readonly waits: Stalls;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
-  state: SessionState = 'open';
+  #state: SessionState = 'open';
   /** Blocks, ever, that were ordinary memory. */
   ordinaryBlocks = 0;
   readonly #host: SessionHost;
@@ -97,6 +104,14 @@ export class SessionShared {
     this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.sendQueue.fragmentBytes);
     this.sendCredit = sendCredits(parts.remote);
     this.receiveCredit = receiveCredits(parts.own);
+  }
+
+  get state(): SessionState {
+    return this.#state;
+  }
+
+  moveTo(state: SessionState): void {
+    this.#state = moved(moves, this.#state, state);
   }
 
   /** Memory for one message, to be filled in place. @throws as `Session.allocate`. */
@@ -125,7 +140,7 @@ export class SessionShared {
   /** Gives back to a window of the session; batched. */
   giveBack(window: number, charge: number): void {
     const batch = (this.receiveCredit[window] as ReceiveCredit).giveBack(charge);
-    if (batch > 0 && this.state !== 'closed') {
+    if (batch > 0 && this.#state !== 'closed') {
       this.sendQueue.sendControl(this.sendQueue.header.credit(0, window, 0, batch));
     }
   }

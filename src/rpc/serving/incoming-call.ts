@@ -5,6 +5,7 @@ import type { SidecallErrorCode } from '../../base/error-codes.ts';
 import { SidecallError, withoutStack } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { CallKind, ResetReason } from '../../wire/frame-header.ts';
+import { type IncomingState, incomingMoved } from '../call-states.ts';
 import type { Codec } from '../contract/codec.ts';
 import type { Lease } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, type HandlerScope, type Timed } from '../deadline.ts';
@@ -33,12 +34,6 @@ export interface CallOpening {
   /** The bytes of a stream that we may send before the caller grants more. */
   readonly windowBytes: number;
 }
-
-/**
- * `waiting`: the request arrives, or waits to be started. `open`: the handler was started. Then one
- * of `answered`, `cancelled` (by its caller or its deadline) and `failed` (with the session).
- */
-export type IncomingState = 'waiting' | 'open' | 'answered' | 'cancelled' | 'failed';
 
 const noMetadata: Metadata = Object.freeze({});
 
@@ -140,7 +135,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
 
   /** The handler is about to be called. */
   start(): void {
-    this.state = 'open';
+    this.#moveTo('open');
     this.isRunning = true;
     // The application has the request now. A notification keeps its place in the window until its
     // handler has settled, so that a peer that sends too many of them waits.
@@ -292,7 +287,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   /** Moves the call to its end, once, and gives back all that it holds. */
   #end(state: 'answered' | 'cancelled' | 'failed'): void {
     if (this.isOver) return;
-    this.state = state;
+    this.#moveTo(state);
     this.calls.open -= 1;
     cancelDeadline(this);
     this.releaseAssembly();
@@ -301,6 +296,10 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     if (this.isRunning) return;
     this.releaseWindow();
     this.lease?.settle();
+  }
+
+  #moveTo(state: IncomingState): void {
+    this.state = incomingMoved(this.state, state);
   }
 
   #sendReset(reason: number): void {

@@ -205,7 +205,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   }
 
   #drain(): void {
-    if (this.state === 'open') this.shared.state = 'draining';
+    if (this.state === 'open') this.shared.moveTo('draining');
     this.acceptors.end();
     this.#resolveDraining();
   }
@@ -325,7 +325,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
    * Ends the session: nothing is delivered or sent any more, all calls reject, handlers are told.
    */
   #settle(error: SidecallError | undefined): void {
-    this.shared.state = 'closed';
+    this.shared.moveTo('closed');
     const reason = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
     this.#sendQueue.clear();
     this.pings.end(reason);
