@@ -50,7 +50,7 @@ function parseOptions() {
 // Every second round the attackers compute only while victim and callers wait. What the callers
 // notice then is what the victim does for an attack, and not that others use the processors.
 const lowestPriority = 19;
-const Desk = service('Desk', { add: unary() });
+const Demo = service('Demo', { add: unary() });
 const roundMs = 6_000;
 const quietMs = 10_000;
 // "Stolen" is the part of the processors' time that the host of a virtual machine gave to others:
@@ -128,13 +128,13 @@ class Canary {
 
   constructor(session) {
     this.session = session;
-    this.#running = this.#run(session.client(Desk));
+    this.#running = this.#run(session.client(Demo));
   }
 
-  async #run(desk) {
+  async #run(demo) {
     while (!this.#isOver) {
       const begun = performance.now();
-      const { sum } = await desk.add({ a: this.calls, b: 1 });
+      const { sum } = await demo.add({ a: this.calls, b: 1 });
       this.#waits.push(performance.now() - begun);
       this.calls += 1;
       if (sum !== this.calls) fail(`a canary got ${sum} instead of ${this.calls}`);

@@ -12,7 +12,7 @@ import { wireLimits } from '../src/base/wire-limits.ts';
 import { establishOverDescriptor } from '../src/open/open-session.ts';
 import { json } from '../src/rpc/contract/json.ts';
 import { FrameType } from '../src/wire/frame-header.ts';
-import { Desk, deskHandlers } from './support/contract.ts';
+import { Demo, demoHandlers } from './support/contract.ts';
 import { settingsOf } from './support/pairs.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -119,7 +119,7 @@ describe('docs/protocol.md', () => {
       settingsOf(undefined, undefined),
       signal,
     ).then((session) => {
-      session.serve(Desk, deskHandlers());
+      session.serve(Demo, demoHandlers());
       return session;
     });
     for (const { from, bytes } of steps) {
@@ -156,7 +156,7 @@ describe('docs/requirements.md', () => {
     const lines = parts[parts.indexOf(file) + 1]?.match(/^- .*$/gm) ?? [];
     expect(lines.length).toBeGreaterThan(0);
     for (const line of lines) {
-      const proof = /\. \[(.+)\]$/.exec(line)?.[1];
+      const proof = /\. \[(.+)\]$/.exec(line)?.[1]?.replaceAll('`', '');
       expect(names, line).toContain(proof);
     }
   });

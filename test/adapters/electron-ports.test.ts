@@ -300,7 +300,7 @@ describe('exposeToRenderer()', () => {
     ['no name', { MessageChannelMain, allow: ['a.b'], name: '' }],
     [
       'leases',
-      { MessageChannelMain, allow: [service('Vat', { take: unary({ response: leased }) })] },
+      { MessageChannelMain, allow: [service('LeaseCalls', { take: unary({ response: leased }) })] },
     ],
     ['an unknown option', { MessageChannelMain, allow: ['a.b'], sandbox: false }],
   ])('refuses %s', async (_what, options) => {

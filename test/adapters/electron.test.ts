@@ -299,7 +299,7 @@ describe('a page that is careless', () => {
 describe('sidecall in a browser', () => {
   it('describes the same contracts', () => {
     const make = (from: typeof browser) =>
-      from.service('Desk', {
+      from.service('Demo', {
         a: from.unary(),
         b: from.serverStream({ response: from.bytes }),
         c: from.clientStream(),

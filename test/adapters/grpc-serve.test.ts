@@ -343,7 +343,7 @@ describe('serveGrpc()', () => {
       'grpc.Server',
     );
     expect(() =>
-      serveGrpc(server, service('Desk', { add: unary() }), { add: () => 1 }, { authenticate }),
+      serveGrpc(server, service('Demo', { add: unary() }), { add: () => 1 }, { authenticate }),
     ).toThrow('protobufService');
     expect(() => serveGrpc(server, Indexer, handlers, { authenticate, peers: 1 } as never)).toThrow(
       TypeError,

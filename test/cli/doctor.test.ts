@@ -111,8 +111,8 @@ describe('sidecall', () => {
     [['doctor', '/path', 'me'], "doctor takes no 'me'"],
     [['list'], 'list needs the PATH'],
     [['call', '/path'], 'call needs the PATH of a listener and a METHOD'],
-    [['call', '/path', 'Desk.add', '{'], "the request '{' is no JSON"],
-    [['call', '/path', 'Desk.add', '{}', '--timeout', 'soon'], '--timeout'],
+    [['call', '/path', 'Demo.add', '{'], "the request '{' is no JSON"],
+    [['call', '/path', 'Demo.add', '{}', '--timeout', 'soon'], '--timeout'],
     [['doctor', '--jsn'], '--jsn'],
   ])('refuses %j with status 2', (args, words) => {
     const { status, stderr, stdout } = sidecall(args);

@@ -37,7 +37,7 @@ function sidecall(...args: string[]): Promise<Outcome> {
   });
 }
 
-const Desk = service('Desk', {
+const Demo = service('Demo', {
   add: unary<{ a: number; b: number }, { sum: number }>(),
   count: serverStream<{ to: number }, number>(),
   log: notification<string>(),
@@ -53,10 +53,10 @@ const { root } = protobufjs.parse(`syntax = "proto3"; package demo;
   service Indexer { rpc AddOne(Q) returns (A); rpc ListAll(Q) returns (stream A); }`);
 const Indexer = protobufService(root.lookupService('demo.Indexer'));
 
-async function desk(options: object = {}): Promise<Listener & { logged: string[] }> {
+async function demo(options: object = {}): Promise<Listener & { logged: string[] }> {
   const listener = await listen(options);
   const logged: string[] = [];
-  listener.serve(Desk, {
+  listener.serve(Demo, {
     add: ({ a, b }) => ({ sum: a + b }),
     async *count({ to }) {
       for (let at = 1; at <= to; at += 1) yield at;
@@ -82,18 +82,18 @@ async function desk(options: object = {}): Promise<Listener & { logged: string[]
 
 describe('sidecall list', () => {
   it('shows what is served', async () => {
-    await using listener = await desk();
+    await using listener = await demo();
     const { stdout, stderr, status } = await sidecall('list', listener.path);
     expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
-    expect(stdout).toMatch(/^Desk\.add +unary +json → json$/m);
-    expect(stdout).toMatch(/^Desk\.log +notification +json$/m);
+    expect(stdout).toMatch(/^Demo\.add +unary +json → json$/m);
+    expect(stdout).toMatch(/^Demo\.log +notification +json$/m);
     expect(stdout).toMatch(/^demo\.Indexer\/ListAll +serverStream +protobuf → protobuf$/m);
     const [first] = JSON.parse((await sidecall('list', listener.path, '--json')).stdout);
-    expect(first).toMatchObject({ name: 'Desk' });
+    expect(first).toMatchObject({ name: 'Demo' });
   });
 
   it('is told where a program does not say', async () => {
-    await using listener = await desk({ introspection: false });
+    await using listener = await demo({ introspection: false });
     const { stderr, status } = await sidecall('list', listener.path);
     expect(status).toBe(1);
     expect(stderr).toContain('unimplemented');
@@ -102,12 +102,12 @@ describe('sidecall list', () => {
 
 describe('sidecall call', () => {
   it('calls a method in JSON, a stream, a notification, and one in protobuf', async () => {
-    await using listener = await desk();
+    await using listener = await demo();
     const call = (...args: string[]): Promise<Outcome> => sidecall('call', listener.path, ...args);
     const ok = (stdout: string): Outcome => ({ stdout, stderr: '', status: 0 });
-    expect(await call('Desk.add', '{"a":1,"b":2}')).toEqual(ok('{"sum":3}\n'));
-    expect(await call('Desk.count', '{"to":3}')).toEqual(ok('1\n2\n3\n'));
-    expect(await call('Desk.log', '"a line"')).toEqual(ok(''));
+    expect(await call('Demo.add', '{"a":1,"b":2}')).toEqual(ok('{"sum":3}\n'));
+    expect(await call('Demo.count', '{"to":3}')).toEqual(ok('1\n2\n3\n'));
+    expect(await call('Demo.log', '"a line"')).toEqual(ok(''));
     expect(listener.logged).toEqual(['a line']);
     expect(await call('demo.Indexer/AddOne', '{"number":41}')).toEqual(
       ok('{"number":42,"text":"one"}\n'),
@@ -118,13 +118,13 @@ describe('sidecall call', () => {
   });
 
   it.each([
-    [['Desk.fail'], 'not_found: Desk.fail: no such page'],
-    [['Desk.nothing'], 'unimplemented: Desk.nothing is not served there'],
-    [['Desk.put'], 'takes a stream'],
-    [['Desk.raw', '"x"'], "codec 'bytes'"],
-    [['Desk.hang', '--timeout', '50'], 'ERR_SIDECALL_DEADLINE_EXCEEDED'],
+    [['Demo.fail'], 'not_found: Demo.fail: no such page'],
+    [['Demo.nothing'], 'unimplemented: Demo.nothing is not served there'],
+    [['Demo.put'], 'takes a stream'],
+    [['Demo.raw', '"x"'], "codec 'bytes'"],
+    [['Demo.hang', '--timeout', '50'], 'ERR_SIDECALL_DEADLINE_EXCEEDED'],
   ])('%j fails with words and status 1', async (args, words) => {
-    await using listener = await desk();
+    await using listener = await demo();
     const { stdout, stderr, status } = await sidecall('call', listener.path, ...args);
     expect({ stdout, status }).toEqual({ stdout: '', status: 1 });
     expect(stderr).toContain(words);
@@ -133,36 +133,36 @@ describe('sidecall call', () => {
 
 describe('sidecall call, used in a script', () => {
   it('fails where the handler of a notification failed', async () => {
-    await using listener = await desk();
-    const { stdout, stderr, status } = await sidecall('call', listener.path, 'Desk.drop', '"x"');
+    await using listener = await demo();
+    const { stdout, stderr, status } = await sidecall('call', listener.path, 'Demo.drop', '"x"');
     expect({ stdout, status }).toEqual({ stdout: '', status: 1 });
     expect(stderr).toContain('no such log');
   });
 
   it('writes and takes bytes as base64', async () => {
-    await using listener = await desk();
+    await using listener = await demo();
     const text = '{"name":"a","body":{"$bytes":"AP8Q"}}';
-    const { stdout, stderr } = await sidecall('call', listener.path, 'Desk.turn', text);
+    const { stdout, stderr } = await sidecall('call', listener.path, 'Demo.turn', text);
     expect({ stdout, stderr }).toEqual({
       stdout: '{"body":{"$bytes":"EP8A"}}\n',
       stderr: '',
     });
-    const wrong = await sidecall('call', listener.path, 'Desk.turn', '{"body":{"$bytes":"%"}}');
+    const wrong = await sidecall('call', listener.path, 'Demo.turn', '{"body":{"$bytes":"%"}}');
     expect(wrong.status).toBe(2);
     expect(wrong.stderr).toContain('$bytes must be base64');
   });
 
   it.each(['', ' ', '1e3', '-1', '0x10'])('refuses --timeout %j', async (given) => {
-    await using listener = await desk();
-    const args = ['call', listener.path, 'Desk.fail', `--timeout=${given}`];
+    await using listener = await demo();
+    const args = ['call', listener.path, 'Demo.fail', `--timeout=${given}`];
     const { stderr, status } = await sidecall(...args);
     expect(status).toBe(2);
     expect(stderr).toContain(`--timeout must be a number of milliseconds, got '${given}'`);
   });
 
   it('ends without words where the reader of its output has seen enough', async () => {
-    await using listener = await desk();
-    const args = [main, 'call', listener.path, 'Desk.count', '{"to":100000}'];
+    await using listener = await demo();
+    const args = [main, 'call', listener.path, 'Demo.count', '{"to":100000}'];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     const exited = once(child, 'exit');
     let stderr = '';
@@ -178,7 +178,7 @@ describe('sidecall call, used in a script', () => {
 
 describe('sidecall doctor PATH', () => {
   it('says who is alive there, and by which lane', async () => {
-    await using listener = await desk();
+    await using listener = await demo();
     const { stdout, status } = await sidecall('doctor', listener.path, '--json');
     expect(status).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({

@@ -125,7 +125,7 @@ describe('another user at the path', () => {
       programPath('dropped-helper.mjs'),
       String(alice),
     ]);
-    const who = (await helper.session.call('Desk.whoami')) as { peer: object; uid: number };
+    const who = (await helper.session.call('Demo.whoami')) as { peer: object; uid: number };
     expect(who).toMatchObject({
       uid: alice,
       peer: { origin: 'parent', uid: owner, pid: process.pid, capturedAt: 'spawn' },
@@ -146,8 +146,8 @@ describe('another user at the path', () => {
     const expected = { expect: { uid: owner, modes: ['0666'] } } as const;
     await using session = await connect({ path: server.path, ...expected });
     const knocking = Promise.all([1, 2, 3].map((at) => call(server.path, expected, alice + at)));
-    const desk = session.client(Whoami);
-    for (let round = 0; round < 200; round += 1) await desk.whoami();
+    const demo = session.client(Whoami);
+    for (let round = 0; round < 200; round += 1) await demo.whoami();
     for (const outcome of await knocking) expect(outcome.code).toBe('ERR_SIDECALL_PEER_GONE');
   });
 

@@ -13,7 +13,7 @@ const Py = service('Py', {
   note: notification({ request: json() }),
   noted: unary(value),
   fail: unary(value),
-  pour: serverStream(value),
+  upload: serverStream(value),
   forever: serverStream(value),
   missing: unary(value),
 });
@@ -44,13 +44,13 @@ describe('a helper in Python', () => {
     const helper = await start();
     const py = helper.session.client(Py);
     let count = 0;
-    for await (const { number } of py.pour(5_000) as AsyncIterable<{ number: number }>) {
+    for await (const { number } of py.upload(5_000) as AsyncIterable<{ number: number }>) {
       expect(number).toBe(count);
       count += 1;
     }
     expect(count).toBe(5_000);
     // Neither is read, and calls go on beside them.
-    const unread = [py.pour(10_000), py.pour(10_000)];
+    const unread = [py.upload(10_000), py.upload(10_000)];
     expect(await py.echo('beside')).toBe('beside');
     for (const stream of unread) await stream.return();
     for await (const _ of py.forever(null)) break;
@@ -73,7 +73,7 @@ describe('a helper in Python', () => {
       status: 'internal',
       message: 'Py.fail: LookupError',
     });
-    await expect(helper.session.call('Py.pour', 1)).rejects.toMatchObject({
+    await expect(helper.session.call('Py.upload', 1)).rejects.toMatchObject({
       status: 'unimplemented',
     });
     expect(await py.echo('after')).toBe('after');

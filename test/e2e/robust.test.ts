@@ -10,7 +10,7 @@ import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { canary } from '../support/canary.ts';
-import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
+import { Demo, demoHandlers, turns, until } from '../support/contract.ts';
 import { countDescriptors } from '../support/leaks.ts';
 import { peerProgram, programPath, scratchDirectory, startProgram } from '../support/programs.ts';
 
@@ -63,7 +63,7 @@ async function connectEventually(path: string): Promise<Session> {
 describe('a listener among peers with bad manners', () => {
   it('takes no descriptor of 100,000 offered', async () => {
     await using listener = await listen();
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     await using session = await connect({ path: listener.path });
     const bird = canary(session);
     const before = countDescriptors();
@@ -95,7 +95,7 @@ describe('a listener among peers with bad manners', () => {
 
   it('a peer that reads nothing and writes for ever ends its own session only', async () => {
     await using listener = await listen();
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     await using session = await connect({ path: listener.path });
     const bird = canary(session);
     await using peer = flood(listener.path, 'write-for-ever');
@@ -106,7 +106,7 @@ describe('a listener among peers with bad manners', () => {
 
   it('a peer that stops reading costs a bounded amount, others are served', async () => {
     await using listener = await listen();
-    listener.serve(Desk, deskHandlers({ same: (value) => (value as string).repeat(20) }));
+    listener.serve(Demo, demoHandlers({ same: (value) => (value as string).repeat(20) }));
     await using session = await connect({ path: listener.path });
     const before = await usedBytes();
     const bird = canary(session);
@@ -125,9 +125,9 @@ describe('a listener among peers with bad manners', () => {
     await program.next();
     await using session = await connect({ path });
     program.child.kill('SIGSTOP');
-    const call = session.call('Desk.add', { a: 1, b: 2 });
+    const call = session.call('Demo.add', { a: 1, b: 2 });
     await expect(
-      session.call('Desk.add', { a: 1, b: 2 }, { timeoutMs: 100 }),
+      session.call('Demo.add', { a: 1, b: 2 }, { timeoutMs: 100 }),
     ).rejects.toMatchObject({
       code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
     });
@@ -137,10 +137,10 @@ describe('a listener among peers with bad manners', () => {
 
   it('a loop that was blocked loses nothing', async () => {
     await using listener = await listen();
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     await using session = await connect({ path: listener.path });
-    const desk = session.client(Desk);
-    const calls = Array.from({ length: 100 }, (_, a) => desk.add({ a, b: 0 }));
+    const demo = session.client(Demo);
+    const calls = Array.from({ length: 100 }, (_, a) => demo.add({ a, b: 0 }));
     const until = performance.now() + 1000;
     while (performance.now() < until);
     expect(await Promise.all(calls)).toHaveLength(100);
@@ -168,10 +168,10 @@ describe('a listener among peers with bad manners', () => {
       said.push(line.code);
       if (line.code === 'ERR_SIDECALL_LIMIT_DESCRIPTORS') break;
     }
-    expect(await session.call('Desk.add', { a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await session.call('Demo.add', { a: 1, b: 1 })).toEqual({ sum: 2 });
     for (const socket of held) socket.destroy();
     const again = await connectEventually(path);
-    expect(await again.call('Desk.add', { a: 2, b: 2 })).toEqual({ sum: 4 });
+    expect(await again.call('Demo.add', { a: 2, b: 2 })).toEqual({ sum: 4 });
     await again.close();
   });
 
@@ -187,7 +187,7 @@ describe('a listener among peers with bad manners', () => {
       const worker = async (): Promise<void> => {
         for (let round = 0; round < count / 8; round += 1) {
           const session = await connect({ path });
-          expect(await session.call('Desk.add', { a: round, b: 1 })).toEqual({ sum: round + 1 });
+          expect(await session.call('Demo.add', { a: round, b: 1 })).toEqual({ sum: round + 1 });
           await session.close();
         }
       };

@@ -25,7 +25,7 @@ interface Busy {
 
 const Flow = service('Flow', {
   count: serverStream<{ to: number }, number>(),
-  drip: serverStream({ request: undefined, response: bytes }),
+  download: serverStream({ request: undefined, response: bytes }),
   swallow: clientStream<Uint8Array, { count: number }>({ request: bytes }),
   echo: bidi({ request: bytes, response: bytes }),
   offered: unary<void, { sent: number; mostBytes: number; firstBytes: number }>(),
@@ -115,7 +115,7 @@ describe.each(['ring', 'socket'] as const)('streams of a helper over the %s', (l
     await flow.add({ a: 1, b: 1 });
     // 1 GiB is offered, nothing is read.
     const message = 256 * 1024;
-    const stalled = flow.drip({ messages: 4096, bytes: message });
+    const stalled = flow.download({ messages: 4096, bytes: message });
     await until(() => stalled.queuedBytes > 0);
     let offered = await flow.offered();
     for (let round = 0; round < 10; round += 1) {
@@ -136,8 +136,8 @@ describe.each(['ring', 'socket'] as const)('streams of a helper over the %s', (l
     const flow = helper.client(Flow);
     // The memory that compiled code and buffers that are kept for the next write take is not what
     // this is about.
-    expect(await collect(flow.drip({ messages: 10_000, bytes: 0 }))).toHaveLength(10_000);
-    const stalled = flow.drip({ messages: 100_000_000, bytes: 0 });
+    expect(await collect(flow.download({ messages: 10_000, bytes: 0 }))).toHaveLength(10_000);
+    const stalled = flow.download({ messages: 100_000_000, bytes: 0 });
     await sleep(200);
     const first = (await flow.offered()).sent;
     await sleep(200);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { listen } from '../../src/rendezvous/listen.ts';
-import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 
 const dist = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href);
@@ -10,7 +10,7 @@ const dist = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href
 describe('worker threads', () => {
   it('have sessions of their own, over an addon loaded once per environment', async () => {
     await using listener = await listen();
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     const workers = Array.from(
       { length: 3 },
       () =>
@@ -18,7 +18,7 @@ describe('worker threads', () => {
           `const { parentPort, workerData } = require('node:worker_threads');
            import(${dist}).then(async ({ connect }) => {
              const session = await connect({ path: workerData });
-             const calls = Array.from({ length: 200 }, (_, a) => session.call('Desk.add', { a, b: 1 }));
+             const calls = Array.from({ length: 200 }, (_, a) => session.call('Demo.add', { a, b: 1 }));
              const sums = await Promise.all(calls);
              await session.close();
              parentPort.postMessage(sums.length);
@@ -38,17 +38,17 @@ describe('worker threads', () => {
 
   it('can be terminated in mid-call, in mid-hello and while listening: nothing is left', async () => {
     await using listener = await listen({ helloTimeoutMs: 500 });
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     for (let round = 0; round < 50; round += 1) {
       const worker = new Worker(
         `const { parentPort, workerData } = require('node:worker_threads');
          import(${dist}).then(async ({ connect, listen, spawnHelper }) => {
            const own = await listen();
            const session = await connect({ path: workerData, lane: 'ring' });
-           void session.call('Desk.hang');
+           void session.call('Demo.hang');
            const stuck = connect({ path: own.path, expect: () => new Promise(() => {}) });
            parentPort.postMessage(own.path);
-           for (;;) await session.call('Desk.add', { a: 1, b: 1 });
+           for (;;) await session.call('Demo.add', { a: 1, b: 1 });
          });`,
         { eval: true, workerData: listener.path },
       );

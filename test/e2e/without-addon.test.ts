@@ -13,12 +13,12 @@ describe('without the addon', () => {
     const script = `
       import { capabilities, spawnHelper } from ${dist};
       const helper = await spawnHelper(process.execPath, [${JSON.stringify(programPath('helper.mjs'))}]);
-      const { peer } = await helper.session.call('Desk.whoami');
-      const sum = await helper.session.call('Desk.add', { a: 1, b: 2 });
-      const calls = Array.from({ length: 200 }, (_, a) => helper.session.call('Desk.add', { a, b: 0 }));
+      const { peer } = await helper.session.call('Demo.whoami');
+      const sum = await helper.session.call('Demo.add', { a: 1, b: 2 });
+      const calls = Array.from({ length: 200 }, (_, a) => helper.session.call('Demo.add', { a, b: 0 }));
       const sums = (await Promise.all(calls)).reduce((all, { sum }) => all + sum, 0);
-      const big = await helper.session.call('Desk.add', { a: 'x'.repeat(300_000), b: '' });
-      const hanging = helper.session.call('Desk.hang').catch((error) => error.code);
+      const big = await helper.session.call('Demo.add', { a: 'x'.repeat(300_000), b: '' });
+      const hanging = helper.session.call('Demo.hang').catch((error) => error.code);
       process.kill(helper.pid, 'SIGKILL');
       console.log(JSON.stringify({ peer, own: helper.peer, pid: process.pid, sum, sums, big: big.sum.length,
         gone: await hanging, exit: await helper.exited, capabilities: capabilities() }));
@@ -115,7 +115,7 @@ describe('without the addon', () => {
     const helper = await spawnHelper(process.execPath, [script], {
       env: { ...process.env, ...env },
     });
-    expect(await helper.session.call('Desk.add', { a: 1, b: 2 })).toEqual({ sum: 3 });
+    expect(await helper.session.call('Demo.add', { a: 1, b: 2 })).toEqual({ sum: 3 });
     await helper.stop();
     expect(existsSync(script)).toBe(true);
   });

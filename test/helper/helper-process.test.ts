@@ -6,7 +6,7 @@ import type { SidecallEvent } from '../../src/base/events.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { service } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
-import { Desk, isRunning, startHelper } from '../support/helper.ts';
+import { Demo, isRunning, startHelper } from '../support/helper.ts';
 import { peerProgram, programPath, startProgram } from '../support/programs.ts';
 
 /** Killed, and not yet reaped by whoever adopted it. */
@@ -23,8 +23,8 @@ function isZombie(pid: number): boolean {
 describe('a helper', () => {
   it('both know who the other is, and both call', async () => {
     const helper = await startHelper();
-    const desk = helper.client(Desk);
-    const who = await desk.whoami();
+    const demo = helper.client(Demo);
+    const who = await demo.whoami();
     expect(who.pid).toBe(helper.pid);
     expect(who.peer).toMatchObject({
       origin: 'parent',
@@ -40,23 +40,23 @@ describe('a helper', () => {
     });
     expect(Object.keys(who.env).filter((name) => name === 'SIDECALL_FD')).toEqual([]);
     expect(who.env).not.toHaveProperty('SIDECALL_PARENT');
-    helper.session.serve(service('Desk', { add: Desk.methods.add }), {
+    helper.session.serve(service('Demo', { add: Demo.methods.add }), {
       add: ({ a, b }, { peer }) => {
         expect(peer.pid).toBe(helper.pid);
         return { sum: a + b + 1000 };
       },
     });
-    expect(await desk.callBack({ a: 1, b: 2 })).toEqual({ sum: 1003 });
-    expect(await desk.echo(new Uint8Array(2_000_000))).toHaveLength(2_000_000);
+    expect(await demo.callBack({ a: 1, b: 2 })).toEqual({ sum: 1003 });
+    expect(await demo.echo(new Uint8Array(2_000_000))).toHaveLength(2_000_000);
     await helper.stop();
   });
 
   it('serves the helper from the side of the helper object, and throws when served twice', async () => {
     await using helper = await startHelper();
-    const Callback = service('Desk', { add: Desk.methods.add });
+    const Callback = service('Demo', { add: Demo.methods.add });
     helper.serve(Callback, { add: () => ({ sum: 5 }) });
     expect(() => helper.serve(Callback, { add: () => ({ sum: 5 }) })).toThrow(TypeError);
-    expect(await helper.client(Desk).callBack({ a: 0, b: 0 })).toEqual({ sum: 5 });
+    expect(await helper.client(Demo).callBack({ a: 0, b: 0 })).toEqual({ sum: 5 });
   });
 
   it('in Electron its own executable is run as Node, and what the fuse does is said', () => {
@@ -101,10 +101,10 @@ describe('a helper', () => {
   it('rejects what is pending when it dies, and says how it ended', async () => {
     const events: SidecallEvent[] = [];
     const helper = await startHelper({ onEvent: (event) => events.push(event) });
-    const desk = helper.client(Desk);
-    const calls = Array.from({ length: 100 }, () => desk.hang());
+    const demo = helper.client(Demo);
+    const calls = Array.from({ length: 100 }, () => demo.hang());
     const settled = Promise.allSettled(calls);
-    await desk.exit(7);
+    await demo.exit(7);
     for (const outcome of await settled) {
       expect(outcome).toMatchObject({
         reason: { code: 'ERR_SIDECALL_PEER_GONE', delivered: 'unknown' },
@@ -112,7 +112,7 @@ describe('a helper', () => {
     }
     expect(await helper.exited).toEqual({ code: 7, signal: null });
     expect(events.find(({ type }) => type === 'helper-exited')?.error.message).toContain('7');
-    await expect(desk.add({ a: 1, b: 1 })).rejects.toMatchObject({
+    await expect(demo.add({ a: 1, b: 1 })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_PEER_GONE',
       delivered: 'no',
     });
@@ -121,20 +121,20 @@ describe('a helper', () => {
 
   it('stop() answers calls in flight, then ends the process', async () => {
     const helper = await startHelper();
-    const desk = helper.client(Desk);
-    const calls = Array.from({ length: 50 }, (_, a) => desk.add({ a, b: 0 }));
+    const demo = helper.client(Demo);
+    const calls = Array.from({ length: 50 }, (_, a) => demo.add({ a, b: 0 }));
     const [exit, , sums] = await Promise.all([helper.stop(), helper.stop(), Promise.all(calls)]);
     expect(sums).toHaveLength(50);
     expect(exit).toEqual({ code: null, signal: 'SIGTERM' });
     expect(isRunning(helper.pid)).toBe(false);
-    await expect(desk.add({ a: 1, b: 1 })).rejects.toMatchObject({ code: 'ERR_SIDECALL_CLOSED' });
+    await expect(demo.add({ a: 1, b: 1 })).rejects.toMatchObject({ code: 'ERR_SIDECALL_CLOSED' });
   });
 
   it('stop() kills what ignores SIGTERM, and what is blocked', async () => {
     const stubborn = await spawnHelper(process.execPath, [programPath('rude.mjs'), 'stubborn']);
     expect(await stubborn.stop({ killGraceMs: 50 })).toEqual({ code: null, signal: 'SIGKILL' });
     const blocked = await startHelper();
-    await blocked.client(Desk).block();
+    await blocked.client(Demo).block();
     expect(await blocked.stop({ deadlineMs: 50, killGraceMs: 50 })).toMatchObject({ code: null });
     expect(isRunning(blocked.pid)).toBe(false);
   });

@@ -4,7 +4,7 @@ import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/sp
 import { json } from '../../src/rpc/contract/json.ts';
 import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
-import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 
 const Finisher = service('Finisher', {
@@ -62,8 +62,8 @@ describe('a helper with restart', () => {
     await using pair = createSessionPair();
     const outcomes: unknown[] = [];
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: async () => {
           const nested = helper.client(Finisher).add({ a: 1, b: 1 });
           outcomes.push(await nested.catch(({ code }) => code));
@@ -71,7 +71,7 @@ describe('a helper with restart', () => {
       }),
     );
     await pair.near
-      .client(Desk)
+      .client(Demo)
       .same(1, { timeoutMs: 50 })
       .catch(() => undefined);
     await until(() => outcomes.length === 1);

@@ -4,7 +4,7 @@ import type { SidecallEvent } from '../../src/base/events.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { service } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
-import { Desk, isRunning, startHelper } from '../support/helper.ts';
+import { Demo, isRunning, startHelper } from '../support/helper.ts';
 import { programPath } from '../support/programs.ts';
 
 describe('a helper that does not start', () => {
@@ -50,37 +50,37 @@ describe('a helper that is started again', () => {
   it('lives on under the same client: pending calls reject, new ones wait for the next process', async () => {
     const events: SidecallEvent[] = [];
     const helper = await startHelper({ restart: true, onEvent: (event) => events.push(event) });
-    helper.serve(service('Desk', { add: Desk.methods.add }), {
+    helper.serve(service('Demo', { add: Demo.methods.add }), {
       add: ({ a, b }) => ({ sum: a * b }),
     });
-    const desk = helper.client(Desk);
+    const demo = helper.client(Demo);
     const first = helper.pid;
-    const pending = desk.hang();
+    const pending = demo.hang();
     const rejected = expect(pending).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
     process.kill(first, 'SIGKILL');
     await rejected;
-    expect(await desk.add({ a: 2, b: 3 }, { timeoutMs: 60_000 })).toEqual({ sum: 5 });
+    expect(await demo.add({ a: 2, b: 3 }, { timeoutMs: 60_000 })).toEqual({ sum: 5 });
     expect(helper.pid).not.toBe(first);
-    expect(await desk.callBack({ a: 4, b: 5 })).toEqual({ sum: 20 });
+    expect(await demo.callBack({ a: 4, b: 5 })).toEqual({ sum: 20 });
     expect(events.some(({ type }) => type === 'helper-exited')).toBe(true);
     await helper.stop();
   });
 
   it('a call that waits for the next process keeps its deadline and its signal', async () => {
     const helper = await startHelper({ restart: { firstMs: 5000, maxMs: 5000 } });
-    const desk = helper.client(Desk);
+    const demo = helper.client(Demo);
     process.kill(helper.pid, 'SIGKILL');
     await helper.session.closed;
     const stop = new AbortController();
-    const aborted = desk.add({ a: 1, b: 1 }, { signal: stop.signal });
+    const aborted = demo.add({ a: 1, b: 1 }, { signal: stop.signal });
     stop.abort(new Error('mine'));
     await expect(aborted).rejects.toThrow('mine');
-    await expect(desk.add({ a: 1, b: 1 }, { timeoutMs: 30 })).rejects.toMatchObject({
+    await expect(demo.add({ a: 1, b: 1 }, { timeoutMs: 30 })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
       delivered: 'no',
     });
-    await expect(desk.add({ a: 1, b: 1 }, { timeoutMs: -1 })).rejects.toThrow(RangeError);
-    const waiting = desk.add({ a: 1, b: 1 });
+    await expect(demo.add({ a: 1, b: 1 }, { timeoutMs: -1 })).rejects.toThrow(RangeError);
+    const waiting = demo.add({ a: 1, b: 1 });
     const refused = expect(waiting).rejects.toMatchObject({
       code: 'ERR_SIDECALL_CLOSED',
       delivered: 'no',
@@ -95,14 +95,14 @@ describe('a helper that is started again', () => {
       restart: { firstMs: 1, maxMs: 5, maxRestarts: 2 },
       onEvent: (event) => events.push(event),
     });
-    const desk = helper.client(Desk);
+    const demo = helper.client(Demo);
     for (let round = 0; round < 3; round += 1) {
-      const { pid } = await desk.whoami(undefined, { timeoutMs: 60_000 });
+      const { pid } = await demo.whoami(undefined, { timeoutMs: 60_000 });
       process.kill(pid, 'SIGKILL');
       await until(() => helper.session.state === 'closed' || helper.pid !== pid);
     }
     expect(await helper.exited).toEqual({ code: null, signal: 'SIGKILL' });
-    await expect(desk.add({ a: 1, b: 1 })).rejects.toMatchObject({
+    await expect(demo.add({ a: 1, b: 1 })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_HELPER_FAILED',
       message: expect.stringContaining('crash loop'),
     });
@@ -114,14 +114,14 @@ describe('a helper that is started again', () => {
     const helper = await startHelper({
       restart: { firstMs: 1, maxMs: 2, maxRestarts: 1000 },
     });
-    const desk = helper.client(Desk);
+    const demo = helper.client(Demo);
     let isDone = false;
     let answered = 0;
     let failed = 0;
     const load = Array.from({ length: 8 }, async () => {
       while (!isDone) {
         try {
-          await desk.add({ a: 1, b: 1 });
+          await demo.add({ a: 1, b: 1 });
           answered += 1;
         } catch (error) {
           expect(error).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });

@@ -1,7 +1,7 @@
 // The error of a call that fails later says which line awaits the call.
 import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/base/errors.ts';
-import { Desk, deskHandlers } from '../support/contract.ts';
+import { Demo, demoHandlers } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 
 async function reasonOf(run: () => Promise<unknown>): Promise<Error> {
@@ -17,9 +17,9 @@ describe('a failure arrives as it is', () => {
   const [{ openPair }] = lanes as [(typeof lanes)[number]];
   const failing = async (reason: unknown, beside?: () => void): Promise<unknown> => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const stop = new AbortController();
-    const call = pair.near.client(Desk).hang(undefined, { signal: stop.signal });
+    const call = pair.near.client(Demo).hang(undefined, { signal: stop.signal });
     beside?.();
     stop.abort(reason);
     return reasonOf(() => call);
@@ -71,11 +71,11 @@ describe('a failure arrives as it is', () => {
 
   it('after those before it, a hundred or a thousand of one turn', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const order: number[] = [];
     const calls = Array.from({ length: 1_000 }, (_, at) =>
       pair.near
-        .client(Desk)
+        .client(Demo)
         .hang()
         .catch(() => order.push(at)),
     );
@@ -88,16 +88,16 @@ describe('a failure arrives as it is', () => {
 describe.each(lanes)('over $lane', ({ openPair }) => {
   it('a failure of the handler, a deadline and the end of the session show the caller', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers({ add: () => Promise.reject(new Error('x')) }));
-    const desk = pair.near.client(Desk);
-    const around = pair.near.client(Desk, { interceptors: [(call, next) => next(call)] });
-    const again = pair.near.client(Desk, { retry: { attempts: 2, firstMs: 1 } });
+    pair.far.serve(Demo, demoHandlers({ add: () => Promise.reject(new Error('x')) }));
+    const demo = pair.near.client(Demo);
+    const around = pair.near.client(Demo, { interceptors: [(call, next) => next(call)] });
+    const again = pair.near.client(Demo, { retry: { attempts: 2, firstMs: 1 } });
 
     async function whoFails(): Promise<void> {
-      await desk.add({ a: 1, b: 2 });
+      await demo.add({ a: 1, b: 2 });
     }
     async function whoIsLate(): Promise<void> {
-      await desk.hang(undefined, { timeoutMs: 5 });
+      await demo.hang(undefined, { timeoutMs: 5 });
     }
     async function whoIntercepts(): Promise<void> {
       await around.add({ a: 1, b: 2 });
@@ -106,10 +106,10 @@ describe.each(lanes)('over $lane', ({ openPair }) => {
       await again.add({ a: 1, b: 2 });
     }
     async function whoIsOneOfMany(): Promise<void> {
-      await Promise.all([desk.hang(), desk.add({ a: 1, b: 2 })]);
+      await Promise.all([demo.hang(), demo.add({ a: 1, b: 2 })]);
     }
     async function whoIsLeft(): Promise<void> {
-      await desk.hang();
+      await demo.hang();
     }
     expect((await reasonOf(whoFails)).stack).toMatch(/at .*whoFails /);
     expect((await reasonOf(whoIsLate)).stack).toMatch(/at .*whoIsLate /);
@@ -123,10 +123,10 @@ describe.each(lanes)('over $lane', ({ openPair }) => {
 
   it('all of ten thousand calls fail with the session; a hundred of them show the caller', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
     async function oneOfThem(): Promise<void> {
-      await desk.hang();
+      await demo.hang();
     }
     const all = Array.from({ length: 10_000 }, () => reasonOf(oneOfThem));
     pair.cut();

@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import {
-  Desk,
+  Demo,
   defer,
-  deskHandlers,
+  demoHandlers,
   Flow,
   flowHandlers,
   turns,
@@ -19,8 +19,8 @@ describe.each(lanes)('calls given up over the $lane', ({ openPair }) => {
     let started = 0;
     let told = 0;
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         hang: (_request, { signal }) =>
           new Promise((_resolve, reject) => {
             started += 1;
@@ -31,11 +31,11 @@ describe.each(lanes)('calls given up over the $lane', ({ openPair }) => {
           }),
       }),
     );
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     let sent = 0;
     for (let round = 0; round < 40; round += 1) {
       const stop = new AbortController();
-      const calls = Array.from({ length: 64 }, () => desk.hang(undefined, { signal: stop.signal }));
+      const calls = Array.from({ length: 64 }, () => demo.hang(undefined, { signal: stop.signal }));
       await until(() => pair.far.stats().handlers.running > 0);
       await turns(2);
       sent += pair.near.stats().calls.open;
@@ -46,16 +46,16 @@ describe.each(lanes)('calls given up over the $lane', ({ openPair }) => {
     expect(told).toBe(started);
     expect(sent).toBeGreaterThan(1_000); // far more than the 128 that a bucket of twice the streams held
     expect(pair.near.state).toBe('open');
-    expect(await desk.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await demo.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 
   it('F6 by their deadlines, faster than their handlers settle, wait for slots and end in time', async () => {
     await using pair = await openPair({ far: { streamsMax: 16 } });
     const gate = defer();
-    pair.far.serve(Desk, deskHandlers({ hang: () => gate.promise }));
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers({ hang: () => gate.promise }));
+    const demo = pair.near.client(Demo);
     for (let round = 0; round < 20; round += 1) {
-      const calls = Array.from({ length: 30 }, () => desk.hang(undefined, { timeoutMs: 5 }));
+      const calls = Array.from({ length: 30 }, () => demo.hang(undefined, { timeoutMs: 5 }));
       for (const outcome of await Promise.allSettled(calls)) {
         const { reason } = outcome as PromiseRejectedResult;
         expect(reason.code).toBe('ERR_SIDECALL_DEADLINE_EXCEEDED');
@@ -65,14 +65,14 @@ describe.each(lanes)('calls given up over the $lane', ({ openPair }) => {
     expect(pair.near.stats().waits['given-up']).toBe(16);
     gate.resolve();
     await until(() => pair.near.stats().waits['given-up'] === 0);
-    expect(await desk.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await demo.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 
   it('close at once, although their handlers run on', async () => {
     const pair = await openPair();
     const gate = defer();
-    pair.far.serve(Desk, deskHandlers({ hang: () => gate.promise }));
-    await expect(pair.near.client(Desk).hang(undefined, { timeoutMs: 10 })).rejects.toMatchObject({
+    pair.far.serve(Demo, demoHandlers({ hang: () => gate.promise }));
+    await expect(pair.near.client(Demo).hang(undefined, { timeoutMs: 10 })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
     });
     expect(pair.near.stats().calls).toEqual({ open: 0, waiting: 0 });

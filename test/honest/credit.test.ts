@@ -5,7 +5,7 @@ import type { Channel } from '../../src/rpc/channels/channel.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { HealthService } from '../../src/rpc/serving/health.ts';
-import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
+import { Demo, demoHandlers, turns, until } from '../support/contract.ts';
 import { lanes, openLoopback } from '../support/pairs.ts';
 
 const Blob = service('Blob', { get: unary<number, Uint8Array>({ response: bytes }) });
@@ -59,11 +59,11 @@ describe.each(lanes)('credit over the $lane', ({ openPair }) => {
 
   it('F4 and slots may be used up: health checks get through', async () => {
     await using pair = await openPair({ far: { streamsMax: 4 } });
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const stop = new AbortController();
     const { signal } = stop;
     const polls = Array.from({ length: 10 }, () =>
-      pair.near.client(Desk).hang(undefined, { signal }),
+      pair.near.client(Demo).hang(undefined, { signal }),
     );
     await until(() => pair.far.stats().handlers.running === 4);
     const health = pair.near.client(HealthService);
@@ -76,7 +76,7 @@ describe.each(lanes)('credit over the $lane', ({ openPair }) => {
     stop.abort(new Error('enough'));
     await Promise.allSettled(polls);
     await until(() => pair.near.stats().waits['given-up'] === 0);
-    expect(await pair.near.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await pair.near.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 });
 
@@ -87,19 +87,19 @@ it('F3 a session that has ended keeps nothing waiting, and tells nothing more', 
     onFarEvent: (event) => told.push(`${event.type} ${pair.far.state}`),
   });
   pair.far.serve(
-    Desk,
-    deskHandlers({
+    Demo,
+    demoHandlers({
       same: async (wait) => {
         await new Promise((resolve) => setTimeout(resolve, wait as number));
         return 'x'.repeat(15_000);
       },
     }),
   );
-  const desk = pair.near.client(Desk);
-  await desk.same(0);
+  const demo = pair.near.client(Demo);
+  await demo.same(0);
   const stop = new AbortController();
-  const slow = Array.from({ length: 10 }, () => desk.same(150, { signal: stop.signal }));
-  const filling = Array.from({ length: 100 }, () => desk.same(60));
+  const slow = Array.from({ length: 10 }, () => demo.same(150, { signal: stop.signal }));
+  const filling = Array.from({ length: 100 }, () => demo.same(60));
   await turns(5);
   stop.abort(new Error('enough'));
   await turns(5);

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { PeerClock, sentNow } from '../../src/rpc/peer-clock.ts';
-import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
+import { Demo, defer, demoHandlers, turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 
 /** No other code of this thread runs meanwhile: a loop that stands still. */
@@ -15,21 +15,21 @@ describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
     await using pair = await openPair();
     const polled = defer<unknown>();
     const gone = defer();
-    pair.near.serve(Desk, deskHandlers({ hang: () => gone.promise }));
+    pair.near.serve(Demo, demoHandlers({ hang: () => gone.promise }));
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: () => {
           // A poller that is begun here lives on.
           void (async () => {
             await new Promise((resolve) => setTimeout(resolve, 60));
-            polled.resolve(await pair.far.client(Desk).add({ a: 1, b: 2 }));
+            polled.resolve(await pair.far.client(Demo).add({ a: 1, b: 2 }));
           })().catch(polled.reject);
           return 'started';
         },
       }),
     );
-    expect(await pair.near.client(Desk).same('x', { timeoutMs: 40 })).toBe('started');
+    expect(await pair.near.client(Demo).same('x', { timeoutMs: 40 })).toBe('started');
     expect(await polled.promise).toEqual({ sum: 3 });
     gone.resolve();
   });
@@ -40,8 +40,8 @@ describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
     const seen: string[] = [];
     const accepted = pair.near.channels(bytes, { name: 'kept' });
     pair.near.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: async (value, ctx) => {
           seen.push(`${value} ${ctx.deadline === undefined ? 'without end' : 'with a deadline'}`);
           return gate.promise;
@@ -50,13 +50,13 @@ describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
     );
     const outcomes = defer<unknown[]>();
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: async () => {
-          const desk = pair.far.client(Desk);
+          const demo = pair.far.client(Demo);
           const channel = pair.far.openChannel(bytes, { name: 'kept' });
-          const bounded = desk.same('bounded', { timeoutMs: 60_000 });
-          const free = desk.same('free', { timeoutMs: 'none' });
+          const bounded = demo.same('bounded', { timeoutMs: 60_000 });
+          const free = demo.same('free', { timeoutMs: 'none' });
           const inherited = await bounded.catch((error) => error.code);
           await channel.send(Buffer.from('still open'));
           gate.resolve();
@@ -64,7 +64,7 @@ describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
         },
       }),
     );
-    const call = pair.near.client(Desk).same('x', { timeoutMs: 50 });
+    const call = pair.near.client(Demo).same('x', { timeoutMs: 50 });
     await expect(call).rejects.toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
     expect(await outcomes.promise).toEqual(['ERR_SIDECALL_DEADLINE_EXCEEDED', 'undefined']);
     expect(seen).toEqual(['bounded with a deadline', 'free without end']);
@@ -78,18 +78,18 @@ describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
     await using pair = await openPair();
     let started = 0;
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         add: () => {
           started += 1;
           return { sum: 0 };
         },
       }),
     );
-    await pair.near.client(Desk).add({ a: 0, b: 0 });
+    await pair.near.client(Demo).add({ a: 0, b: 0 });
     started = 0;
     const calls = Array.from({ length: 100 }, () =>
-      pair.near.client(Desk).add({ a: 1, b: 1 }, { timeoutMs: 100 }),
+      pair.near.client(Demo).add({ a: 1, b: 1 }, { timeoutMs: 100 }),
     );
     const settled = Promise.allSettled(calls);
     await Promise.resolve(); // what is written in this turn leaves
@@ -121,9 +121,9 @@ describe("the peer's clock", () => {
 it('F6 a session whose calls expire in the queue stays open', async () => {
   const [{ openPair }] = lanes as [(typeof lanes)[number]];
   await using pair = await openPair();
-  pair.far.serve(Desk, deskHandlers());
+  pair.far.serve(Demo, demoHandlers());
   const calls = Array.from({ length: 10 }, () =>
-    pair.near.client(Desk).hang(undefined, { timeoutMs: 1 }),
+    pair.near.client(Demo).hang(undefined, { timeoutMs: 1 }),
   );
   await Promise.allSettled(calls);
   await until(() => pair.near.stats().waits['given-up'] === 0);

@@ -4,14 +4,14 @@ import { checkLimits } from '../../src/base/limits.ts';
 import { Session } from '../../src/rpc/session/session.ts';
 import { FrameType } from '../../src/wire/frame-header.ts';
 import { loopbackPair } from '../../src/wire/loopback-transport.ts';
-import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
+import { Demo, demoHandlers, turns, until } from '../support/contract.ts';
 import { hostilePeer } from '../support/hostile.ts';
 import { openLoopback } from '../support/pairs.ts';
 
 describe('a session', () => {
   it('F3 whose peer says goaway and never closes is closed by us', async () => {
     const peer = hostilePeer();
-    peer.session.serve(Desk, deskHandlers());
+    peer.session.serve(Demo, demoHandlers());
     peer.send(peer.write.goaway(0));
     await until(() => peer.session.state === 'draining');
     expect(await peer.session.closed).toBeUndefined();
@@ -29,7 +29,7 @@ describe('a session', () => {
       laneReason: 'a test',
       idleTimeoutMs: 50,
     });
-    session.serve(Desk, deskHandlers());
+    session.serve(Demo, demoHandlers());
     raw.start({
       onFrame: () => undefined,
       placeFor: () => undefined,
@@ -38,7 +38,7 @@ describe('a session', () => {
       onEnd: () => undefined,
     });
     const { write } = hostilePeer();
-    raw.trySend(write.method(0), 'Desk.same', false);
+    raw.trySend(write.method(0), 'Demo.same', false);
     const open = { kind: 1, slot: 0, generation: 1, method: 0, timeoutMs: 0xffff_ffff };
     const sizes = { metadataBytes: 0, messageBytes: 1000, windowBytes: 0, sentAt: 0 };
     raw.trySend(write.open({ ...open, ...sizes }), '[', false);
@@ -60,10 +60,10 @@ describe('F3 what waits without any progress', () => {
         if (event.type === 'stalled') told.push([event.reason, event.waiting]);
       },
     });
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const stop = new AbortController();
     const calls = [1, 2, 3, 4].map(() =>
-      pair.near.client(Desk).hang(undefined, { signal: stop.signal }),
+      pair.near.client(Demo).hang(undefined, { signal: stop.signal }),
     );
     await turns(2);
     expect(pair.near.stats().waits).toMatchObject({ slot: 2, 'send-queue': 0 });
@@ -89,18 +89,18 @@ describe('F3 what waits without any progress', () => {
       });
       // Each handler of one side calls the other: as many as may run wait for one more.
       pair.near.serve(
-        Desk,
-        deskHandlers({
-          same: (_, { signal }) => pair.near.client(Desk).add({ a: 1, b: 1 }, { signal }),
+        Demo,
+        demoHandlers({
+          same: (_, { signal }) => pair.near.client(Demo).add({ a: 1, b: 1 }, { signal }),
         }),
       );
       pair.far.serve(
-        Desk,
-        deskHandlers({ same: (_, { signal }) => pair.far.client(Desk).same(1, { signal }) }),
+        Demo,
+        demoHandlers({ same: (_, { signal }) => pair.far.client(Demo).same(1, { signal }) }),
       );
       const stop = new AbortController();
       const calls = Array.from({ length: streamsMax }, () =>
-        pair.near.client(Desk).same(1, { signal: stop.signal }),
+        pair.near.client(Demo).same(1, { signal: stop.signal }),
       );
       // A busy machine may take so long for 4,096 of them that other waits are told, too.
       await until(() => told.includes('slot'));

@@ -6,7 +6,7 @@ import { protobuf } from '../../src/adapters/protobuf.ts';
 import { RpcError } from '../../src/base/errors.ts';
 import { json } from '../../src/rpc/contract/json.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
-import { Desk, deskHandlers, turns } from '../support/contract.ts';
+import { Demo, demoHandlers, turns } from '../support/contract.ts';
 
 describe('an RpcError', () => {
   it('keeps its words where its details cannot travel', async () => {
@@ -16,17 +16,17 @@ describe('an RpcError', () => {
     const details = [circle, 1n, 'x'.repeat(70_000)];
     let at = 0;
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         fail: () => {
           throw new RpcError('not_found', 'no such file', { details: details[at] });
         },
       }),
     );
     for (; at < details.length; at += 1) {
-      await expect(pair.near.client(Desk).fail('x')).rejects.toMatchObject({
+      await expect(pair.near.client(Demo).fail('x')).rejects.toMatchObject({
         status: 'not_found',
-        message: 'Desk.fail: no such file',
+        message: 'Demo.fail: no such file',
         details: undefined,
       });
     }
@@ -37,22 +37,22 @@ describe('an RpcError', () => {
     await using pair = createSessionPair();
     const secret = { details: { token: 'secret' }, metadata: { token: 'secret' } };
     upstream.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         fail: () => {
           throw new RpcError('not_found', 'no such place', secret);
         },
       }),
     );
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         fail: async () => {
-          await upstream.near.client(Desk).fail('x');
+          await upstream.near.client(Demo).fail('x');
         },
         same: async () => {
           const error = await upstream.near
-            .client(Desk)
+            .client(Demo)
             .fail('x')
             .catch((caught) => caught);
           throw new RpcError(error.status, 'in words of my own');
@@ -60,14 +60,14 @@ describe('an RpcError', () => {
       }),
     );
     const error = await pair.near
-      .client(Desk)
+      .client(Demo)
       .fail('x')
       .catch((caught) => caught);
     expect(error).toMatchObject({ status: 'not_found', details: undefined, metadata: {} });
-    expect(error.message).toBe('Desk.fail: Desk.fail: no such place');
-    await expect(pair.near.client(Desk).same(1)).rejects.toMatchObject({
+    expect(error.message).toBe('Demo.fail: Demo.fail: no such place');
+    await expect(pair.near.client(Demo).same(1)).rejects.toMatchObject({
       status: 'not_found',
-      message: 'Desk.same: in words of my own',
+      message: 'Demo.same: in words of my own',
     });
   });
 });
@@ -81,10 +81,10 @@ describe('one signal for many', () => {
     const pairs = Array.from({ length: 15 }, () => createSessionPair());
     const waiting: Promise<unknown>[] = [];
     for (const { near, far } of pairs) {
-      far.serve(Desk, deskHandlers());
+      far.serve(Demo, demoHandlers());
       const retry = { attempts: 2, firstMs: 1, maxMs: 1 };
-      const desk = near.client(Desk, { retry, interceptors: [(call, next) => next(call)] });
-      waiting.push(desk.add({ a: 1, b: 1 }, { signal }));
+      const demo = near.client(Demo, { retry, interceptors: [(call, next) => next(call)] });
+      waiting.push(demo.add({ a: 1, b: 1 }, { signal }));
       const channel = near.openChannel(json(), { name: 'none', signal });
       for (let at = 0; at < 3; at += 1) waiting.push(channel.next({ signal, timeoutMs: 20 }));
     }

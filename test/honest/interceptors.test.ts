@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { Interceptor } from '../../src/rpc/contract/interceptor.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
 import {
-  Desk,
+  Demo,
   defer,
-  deskHandlers,
+  demoHandlers,
   Flow,
   flowHandlers,
   turns,
@@ -14,10 +14,10 @@ import {
 
 function scene(interceptor: Interceptor) {
   const pair = createSessionPair();
-  pair.far.serve(Desk, deskHandlers());
+  pair.far.serve(Demo, demoHandlers());
   pair.far.serve(Flow, flowHandlers());
   const options = { interceptors: [interceptor] };
-  return { pair, desk: pair.near.client(Desk, options), flow: pair.near.client(Flow, options) };
+  return { pair, demo: pair.near.client(Demo, options), flow: pair.near.client(Flow, options) };
 }
 
 const late = { code: 'ERR_SIDECALL_DEADLINE_EXCEEDED', delivered: 'no' };
@@ -26,9 +26,9 @@ describe('an interceptor that waits', () => {
   const never: Interceptor = () => new Promise(() => undefined);
 
   it('is left when the time of the call has passed', async () => {
-    const { pair, desk, flow } = scene(never);
-    await expect(desk.add({ a: 1, b: 1 }, { timeoutMs: 10 })).rejects.toMatchObject(late);
-    await expect(desk.log('x', { timeoutMs: 10 })).rejects.toMatchObject(late);
+    const { pair, demo, flow } = scene(never);
+    await expect(demo.add({ a: 1, b: 1 }, { timeoutMs: 10 })).rejects.toMatchObject(late);
+    await expect(demo.log('x', { timeoutMs: 10 })).rejects.toMatchObject(late);
     await expect(flow.count({ to: 1 }, { timeoutMs: 10 }).next()).rejects.toMatchObject(late);
     await expect(flow.sum([1], { timeoutMs: 10 })).rejects.toMatchObject(late);
     const sum = flow.sum({ timeoutMs: 10 });
@@ -40,18 +40,18 @@ describe('an interceptor that waits', () => {
   });
 
   it('is left when the signal is aborted, before or meanwhile', async () => {
-    const { pair, desk, flow } = scene(never);
+    const { pair, demo, flow } = scene(never);
     const stop = new AbortController();
     const { signal } = stop;
     const calls = [
-      desk.add({ a: 1, b: 1 }, { signal }),
+      demo.add({ a: 1, b: 1 }, { signal }),
       flow.count({ to: 1 }, { signal }).next(),
       flow.sum([1], { signal }),
       flow.sum({ signal }).end(),
     ];
     await turns(2);
     stop.abort(new Error('enough'));
-    calls.push(desk.add({ a: 1, b: 1 }, { signal }));
+    calls.push(demo.add({ a: 1, b: 1 }, { signal }));
     for (const call of calls) await expect(call).rejects.toThrow('enough');
     await pair.close();
   });
@@ -74,21 +74,21 @@ describe('an interceptor that waits', () => {
   });
 
   it('uses up the time of its call, and what it begins too late is not sent', async () => {
-    const { pair, desk, flow } = scene(async (call, next) => {
+    const { pair, demo, flow } = scene(async (call, next) => {
       await new Promise((resolve) => setTimeout(resolve, 30));
       return next(call);
     });
     const seen: (number | undefined)[] = [];
-    pair.far.unserve(Desk);
+    pair.far.unserve(Demo);
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: (_value, ctx) => {
           seen.push((ctx.deadline as number) - performance.now());
         },
       }),
     );
-    await desk.same(1, { timeoutMs: 10_000 });
+    await demo.same(1, { timeoutMs: 10_000 });
     expect(seen[0]).toBeLessThan(9_975);
     const stream = flow.count({ to: 3 });
     stream.cancel(new Error('mine'));
@@ -99,18 +99,18 @@ describe('an interceptor that waits', () => {
 
   it('may answer a call that has failed', async () => {
     const gate = defer();
-    const { pair, desk } = scene(async (call, next) => {
+    const { pair, demo } = scene(async (call, next) => {
       try {
         return await next(call);
       } catch {
         return { sum: -1 };
       }
     });
-    pair.far.unserve(Desk);
-    pair.far.serve(Desk, deskHandlers({ add: () => gate.promise.then(() => ({ sum: 0 })) }));
-    expect(await desk.add({ a: 1, b: 1 }, { timeoutMs: 20 })).toEqual({ sum: -1 });
+    pair.far.unserve(Demo);
+    pair.far.serve(Demo, demoHandlers({ add: () => gate.promise.then(() => ({ sum: 0 })) }));
+    expect(await demo.add({ a: 1, b: 1 }, { timeoutMs: 20 })).toEqual({ sum: -1 });
     const stop = new AbortController();
-    const aborted = desk.add({ a: 1, b: 1 }, { signal: stop.signal });
+    const aborted = demo.add({ a: 1, b: 1 }, { signal: stop.signal });
     await turns(2);
     stop.abort(new Error('mine'));
     expect(await aborted).toEqual({ sum: -1 });

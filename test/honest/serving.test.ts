@@ -8,8 +8,8 @@ import { implement } from '../../src/rpc/serving/registry.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
 import {
   collect,
-  Desk,
-  deskHandlers,
+  Demo,
+  demoHandlers,
   Flow,
   flowHandlers,
   turns,
@@ -22,23 +22,23 @@ const Late = service('Late', { hello: unary<void, string>() });
 describe.each(lanes)('calls before serve() over the $lane', ({ openPair }) => {
   it('F2 of every kind are answered once it is served, in their order', async () => {
     await using pair = await openPair();
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     const flow = pair.near.client(Flow);
     const lines: string[] = [];
     const calls = [
-      desk.add({ a: 1, b: 2 }),
-      desk.echo(new Uint8Array(300_000).fill(7)).then((bytes) => bytes.byteLength),
-      desk.same({ bytes: new Uint8Array([1, 2]) }),
+      demo.add({ a: 1, b: 2 }),
+      demo.echo(new Uint8Array(300_000).fill(7)).then((bytes) => bytes.byteLength),
+      demo.same({ bytes: new Uint8Array([1, 2]) }),
       collect(flow.count({ to: 3 })),
       flow.sum([1, 2, 3]),
       collect(flow.shout(['a', 'b'])),
-      flow.pour([new Uint8Array(100_000), new Uint8Array(5)]),
+      flow.upload([new Uint8Array(100_000), new Uint8Array(5)]),
       pair.near.client(Late).hello(),
     ];
-    for (let at = 0; at < 10; at += 1) await desk.log(String(at));
+    for (let at = 0; at < 10; at += 1) await demo.log(String(at));
     await until(() => pair.far.stats().waits.serve === 18);
     expect(await pair.near.client(HealthService).check()).toEqual({ status: 'serving' });
-    pair.far.serve(Desk, deskHandlers({ log: (line) => void lines.push(line) }));
+    pair.far.serve(Demo, demoHandlers({ log: (line) => void lines.push(line) }));
     pair.far.serve(Flow, flowHandlers());
     pair.far.serve(Late, { hello: () => 'hi' });
     expect(await Promise.all(calls)).toEqual([
@@ -80,14 +80,14 @@ describe.each(lanes)('calls before serve() over the $lane', ({ openPair }) => {
 
   it('a service that is served no more is refused', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
-    expect(await pair.near.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
-    pair.far.unserve(Desk);
-    const refused = pair.near.client(Desk).add({ a: 1, b: 1 });
+    pair.far.serve(Demo, demoHandlers());
+    expect(await pair.near.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    pair.far.unserve(Demo);
+    const refused = pair.near.client(Demo).add({ a: 1, b: 1 });
     await expect(refused).rejects.toMatchObject({ status: 'unimplemented' });
-    expect(() => pair.far.unserve(Desk)).toThrow(TypeError);
-    pair.far.serve(Desk, deskHandlers());
-    expect(await pair.near.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(() => pair.far.unserve(Demo)).toThrow(TypeError);
+    pair.far.serve(Demo, demoHandlers());
+    expect(await pair.near.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 });
 
@@ -110,11 +110,11 @@ describe('sessions of a listener', () => {
   });
 
   it('wait for what each of them serves beside the listener, until they are taken', async () => {
-    await using listener = await listen({ services: [implement(Desk, deskHandlers())] });
+    await using listener = await listen({ services: [implement(Demo, demoHandlers())] });
     await using session = await connect({ path: listener.path });
     const reader = listener[Symbol.asyncIterator]();
     const own = session.client(Late).hello();
-    expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await session.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
     const { value: theirs } = await reader.next();
     theirs?.serve(Late, { hello: () => 'own' });
     expect(await own).toBe('own');

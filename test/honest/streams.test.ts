@@ -19,13 +19,14 @@ describe.each(lanes)('streams over the $lane', ({ openPair }) => {
     pair.far.serve(Flow, flowHandlers());
     const flow = pair.near.client(Flow);
     // Twenty windows of streams, where the session has eight.
-    const unread = Array.from({ length: 20 }, () => flow.drip({ messages: 1000, bytes: 4000 }));
+    const unread = Array.from({ length: 20 }, () => flow.download({ messages: 1000, bytes: 4000 }));
     await until(() => pair.far.stats().waits['session-window'] > 0);
     let seen = 0;
-    for await (const piece of flow.drip({ messages: 100, bytes: 16_000 })) seen += piece.byteLength;
+    for await (const piece of flow.download({ messages: 100, bytes: 16_000 }))
+      seen += piece.byteLength;
     expect(seen).toBe(1_600_000);
     // And the other way: requests, channels, byte streams.
-    expect(await flow.pour(Array.from({ length: 50 }, () => new Uint8Array(16_000)))).toEqual({
+    expect(await flow.upload(Array.from({ length: 50 }, () => new Uint8Array(16_000)))).toEqual({
       bytes: 800_000,
     });
     for (const stream of unread) await stream.return();
@@ -65,7 +66,7 @@ describe.each(lanes)('streams over the $lane', ({ openPair }) => {
     const flow = pair.near.client(Flow);
     const abandoned = [];
     for (let at = 0; at < 400; at += 1) {
-      const stream = flow.drip({ messages: 24, bytes: 4000 });
+      const stream = flow.download({ messages: 24, bytes: 4000 });
       await stream.next();
       abandoned.push(stream); // and never touched again
     }
@@ -95,7 +96,7 @@ describe.each(lanes)('streams over the $lane', ({ openPair }) => {
     await until(() => pair.far.stats().windows.streams.held === 0);
     pair.far.serve(Flow, flowHandlers());
     const pieces = Array.from({ length: 100 }, () => new Uint8Array(10_000));
-    expect(await pair.near.client(Flow).pour(pieces)).toEqual({ bytes: 1_000_000 });
+    expect(await pair.near.client(Flow).upload(pieces)).toEqual({ bytes: 1_000_000 });
     await until(() => pair.far.stats().windows.streams.held === 0);
     heldNothing(pair);
   });

@@ -9,7 +9,7 @@ import { bytes } from '../../src/rpc/contract/codec.ts';
 import { json } from '../../src/rpc/contract/json.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
-import { Desk, deskHandlers, Flow, flowHandlers, turns } from '../support/contract.ts';
+import { Demo, demoHandlers, Flow, flowHandlers, turns } from '../support/contract.ts';
 import { lanes, openLoopback } from '../support/pairs.ts';
 
 const unhandled: unknown[] = [];
@@ -26,13 +26,13 @@ afterEach(() => {
 
 /** Calls all that a session can do, and awaits nothing of it. */
 function callEverything(session: Session, options?: object): void {
-  const desk = session.client(Desk);
+  const demo = session.client(Demo);
   const flow = session.client(Flow);
-  void session.call('Desk.add', {}, options);
-  void session.notify('Desk.log', 'x', options);
-  void session.notify('Desk.log', 1n, options);
-  void desk.add({ a: 1, b: 1 }, options);
-  void desk.log('x', options);
+  void session.call('Demo.add', {}, options);
+  void session.notify('Demo.log', 'x', options);
+  void session.notify('Demo.log', 1n, options);
+  void demo.add({ a: 1, b: 1 }, options);
+  void demo.log('x', options);
   const count = flow.count({ to: 5 }, options);
   void count.next();
   void count.next();
@@ -85,7 +85,7 @@ function callEverything(session: Session, options?: object): void {
 describe.each(lanes)('F8 over the $lane, nothing ends the process', ({ openPair }) => {
   it('where the peer answers, refuses, or dies', async () => {
     const pair = await openPair();
-    pair.far.serve(Desk, deskHandlers({ add: () => Promise.reject(new Error('x')) }));
+    pair.far.serve(Demo, demoHandlers({ add: () => Promise.reject(new Error('x')) }));
     pair.far.serve(Flow, flowHandlers());
     callEverything(pair.near);
     await turns(10);
@@ -102,7 +102,7 @@ describe.each(lanes)('F8 over the $lane, nothing ends the process', ({ openPair 
 
   it('where a session is closing or closed, and where options are wrong', async () => {
     const pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     callEverything(pair.near, { timeoutMs: 1 });
     callEverything(pair.near, { timeoutMs: 0 });
     callEverything(pair.near, { signal: AbortSignal.abort(new Error('x')) });
@@ -113,12 +113,12 @@ describe.each(lanes)('F8 over the $lane, nothing ends the process', ({ openPair 
     callEverything(pair.near);
     await pair.far.close();
     const { near } = createSessionPair();
-    void near.client(Desk).add({ a: 1, b: 1 }, { timeoutMs: -1 } as never);
+    void near.client(Demo).add({ a: 1, b: 1 }, { timeoutMs: -1 } as never);
     void near
       .client(Flow)
       .count({ to: 1 }, { unknown: 1 } as never)
       .next();
-    void near.client(Desk, { interceptors: [() => Promise.reject(new Error('x'))] }).log('x');
+    void near.client(Demo, { interceptors: [() => Promise.reject(new Error('x'))] }).log('x');
     void near
       .client(Flow, { interceptors: [async () => 7] })
       .count({ to: 1 })

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { canary } from '../support/canary.ts';
-import { Desk, until } from '../support/contract.ts';
+import { Demo, until } from '../support/contract.ts';
 import { startProgram } from '../support/programs.ts';
 
 const attacker = new URL('attackers/closing.py', import.meta.url).pathname;
@@ -10,7 +10,7 @@ const attacker = new URL('attackers/closing.py', import.meta.url).pathname;
 /** The lane that a new session of this process has, and why. */
 async function laneOf(path: string): Promise<{ lane: string; laneReason: string }> {
   await using session = await connect({ path });
-  expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+  expect(await session.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   const { lane, laneReason } = session;
   return { lane, laneReason };
 }

@@ -6,14 +6,14 @@ import { listen } from '../../src/rendezvous/listen.ts';
 import { json } from '../../src/rpc/contract/json.ts';
 import { notification, serverStream, service, unary } from '../../src/rpc/contract/service.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
-import { Desk, deskHandlers, Flow, flowHandlers, turns, until } from '../support/contract.ts';
+import { Demo, demoHandlers, Flow, flowHandlers, turns, until } from '../support/contract.ts';
 import { lanes, type Pair } from '../support/pairs.ts';
 import { programPath, startProgram } from '../support/programs.ts';
 
 const Victim = service('Victim', {
   hang: unary<void, void>(),
   note: notification<string>(),
-  drip: serverStream<void, string>(),
+  download: serverStream<void, string>(),
 });
 const Closing = service('Closing', {
   enter: unary<string, void>(),
@@ -24,7 +24,7 @@ const Closing = service('Closing', {
 const victimHandlers = {
   hang: () => new Promise<void>(() => undefined),
   note: () => undefined,
-  async *drip() {
+  async *download() {
     for (;;) yield 'x'.repeat(1000);
   },
 };
@@ -45,16 +45,16 @@ const states: Record<string, (pair: Pair) => unknown> = {
   idle: () => undefined,
   'calls in flight': ({ near, far }) => {
     for (const session of [near, far]) {
-      for (let at = 0; at < 20; at += 1) void session.client(Desk).hang();
+      for (let at = 0; at < 20; at += 1) void session.client(Demo).hang();
     }
   },
   'notifications unread': ({ near, far }) => {
     for (const session of [near, far]) {
-      for (let at = 0; at < 3000; at += 1) void session.client(Desk).log('x'.repeat(200));
+      for (let at = 0; at < 3000; at += 1) void session.client(Demo).log('x'.repeat(200));
     }
   },
   'a long message half-way': ({ near }) => {
-    for (let at = 0; at < 3; at += 1) void near.client(Desk).echo(new Uint8Array(4_000_000));
+    for (let at = 0; at < 3; at += 1) void near.client(Demo).echo(new Uint8Array(4_000_000));
   },
   'streams open': async ({ near }) => {
     for (let at = 0; at < 5; at += 1) await near.client(Flow).count({ to: 1_000_000 }).next();
@@ -72,11 +72,11 @@ const states: Record<string, (pair: Pair) => unknown> = {
     }
   },
   'the other side closing': ({ near, far }) => {
-    void near.client(Desk).hang();
+    void near.client(Demo).hang();
     void far.close({ deadlineMs: 60_000 });
   },
   'closing already': ({ near }) => {
-    void near.client(Desk).hang();
+    void near.client(Demo).hang();
     void near.close({ deadlineMs: 60_000 });
   },
 };
@@ -106,7 +106,7 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
     async (state, fate, ending) => {
       const pair = await openPair();
       for (const session of [pair.near, pair.far]) {
-        session.serve(Desk, deskHandlers({ hang: () => new Promise(() => undefined) }));
+        session.serve(Demo, demoHandlers({ hang: () => new Promise(() => undefined) }));
         session.serve(Flow, flowHandlers());
       }
       await states[state]?.(pair);

@@ -4,7 +4,7 @@ import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { canary } from '../support/canary.ts';
-import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { type RunningProgram, startProgram } from '../support/programs.ts';
 
 const attacker = new URL('attackers/crowd.py', import.meta.url).pathname;
@@ -70,7 +70,7 @@ async function comeIn(path: string, expected: { lane: string }): Promise<number>
     await using session = await connect({ path });
     waits.push(performance.now() - begun);
     expect(session.lane).toBe(expected.lane);
-    expect(await session.client(Desk).add({ a: at, b: 1 })).toEqual({ sum: at + 1 });
+    expect(await session.client(Demo).add({ a: at, b: 1 })).toEqual({ sum: at + 1 });
   }
   return Math.max(...waits);
 }
@@ -111,7 +111,7 @@ describe('one busy honest process', () => {
     const sessions: Session[] = [];
     for (let at = 1; at < 1024; at += 1) sessions.push(await connect({ path }));
     for (const session of sessions) {
-      expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+      expect(await session.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
     }
     await using other = startProgram('', [attacker, path, 'sessions'], { command: 'python3' });
     expect(await other.next()).toEqual({ sessions: 256 });
@@ -121,7 +121,7 @@ describe('one busy honest process', () => {
 
   it('comes and goes as fast as it can, with more memory in all than rings may take', async () => {
     await using listener = await listen({ blockAreaBytes: 64 * 2 ** 20 });
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     for (let at = 0; at < 60; at += 1) {
       await using session = await connect({ path: listener.path });
       expect(session.lane).toBe('ring');

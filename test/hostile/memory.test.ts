@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { canary } from '../support/canary.ts';
-import { Desk, until } from '../support/contract.ts';
+import { Demo, until } from '../support/contract.ts';
 import { type RunningProgram, startProgram } from '../support/programs.ts';
 
 const seconds = 5;
@@ -30,7 +30,7 @@ async function attack(act: string, options: object = {}) {
   await using _ = victim;
   const { path } = (await victim.next()) as { path: string };
   await using honest = await connect({ path });
-  await honest.client(Desk).add({ a: 1, b: 1 });
+  await honest.client(Demo).add({ a: 1, b: 1 });
   const quiet = canary(honest);
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const quietCalls = (await quiet.stop()) * seconds;
@@ -51,7 +51,7 @@ async function attack(act: string, options: object = {}) {
   await until(async () => {
     await using late = await connect({ path });
     lane = late.lane;
-    return (await late.client(Desk).add({ a: 1, b: 1 })).sum === 2 && lane === 'ring';
+    return (await late.client(Demo).add({ a: 1, b: 1 })).sum === 2 && lane === 'ring';
   });
   let after = await reportOf(victim);
   await until(async () => {

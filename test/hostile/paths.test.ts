@@ -25,7 +25,7 @@ import { isAnswered } from '../../src/uds/plain-socket.ts';
 import { SocketDirectory } from '../../src/uds/socket-directory.ts';
 import { BoundPath } from '../../src/uds/socket-file.ts';
 import { StartingPlace } from '../../src/uds/starting-place.ts';
-import { Desk, deskHandlers } from '../support/contract.ts';
+import { Demo, demoHandlers } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
 const native = requireNative('the test');
@@ -71,14 +71,14 @@ describe('a name as long as a path may be', () => {
       await using killed = startProgram('listener.mjs', [JSON.stringify({ path })]);
       await killed.next();
       await using session = await connect({ path });
-      expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+      expect(await session.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
       await expect(listen({ path })).rejects.toMatchObject({ code: 'ERR_SIDECALL_PATH_IN_USE' });
       killed.child.kill('SIGKILL');
       await killed.exited;
       await using listener = await listen({ path });
-      listener.serve(Desk, deskHandlers());
+      listener.serve(Demo, demoHandlers());
       await using next = await connect({ path });
-      expect(await next.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+      expect(await next.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
     } finally {
       rmSync(directory, { recursive: true });
     }
@@ -185,9 +185,9 @@ describe('a path whose permissions are all there is', () => {
       chmodSync(inner, 0o700);
       const path = join(inner, 'x'); // 107 bytes, and its name is shorter than any of ours
       await using listener = await listen({ ...plain, path, mode: 0o600 });
-      listener.serve(Desk, deskHandlers());
+      listener.serve(Demo, demoHandlers());
       await using session = await connect({ ...plain, path });
-      expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+      expect(await session.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
       await expect(listen({ ...plain, path })).rejects.toMatchObject({
         code: 'ERR_SIDECALL_PATH_IN_USE',
       });

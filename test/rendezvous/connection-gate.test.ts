@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
-import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
 describe('connections of a listener', () => {
@@ -21,7 +21,7 @@ describe('connections of a listener', () => {
       },
       onEvent: (event) => events.push(event),
     });
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     await expect(connect({ path: listener.path })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_PEER_GONE',
     });
@@ -33,7 +33,7 @@ describe('connections of a listener', () => {
     });
     isOpen = true;
     await using session = await connect({ path: listener.path });
-    expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await session.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
     await listener.close();
   });
 
@@ -70,24 +70,24 @@ describe('connections of a listener', () => {
       backlog: 2048, // all of them at once: no retry on their side
       onEvent: (event) => events.push(event),
     });
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     const silent = Array.from({ length: 1000 }, () => createConnection(listener.path));
     const closed = silent.map(
       (socket) => new Promise((done) => socket.on('close', done).on('error', done).resume()),
     );
     await using session = await connect({ path: listener.path });
-    expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await session.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
     await Promise.all(closed);
     await until(() => events.length === 1000);
     expect(new Set(events.map(({ error }) => error.code))).toEqual(
       new Set(['ERR_SIDECALL_HELLO_TIMEOUT']),
     );
-    expect(await session.client(Desk).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
+    expect(await session.client(Demo).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
   });
 
   it('lets 200 in at once by the standard deadlines while each turn of the loop takes 20 ms', async () => {
     await using listener = await listen();
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     let isOver = false;
     const burn = (): void => {
       const until20ms = performance.now() + 20;
@@ -99,7 +99,7 @@ describe('connections of a listener', () => {
       Array.from({ length: 200 }, () => connect({ path: listener.path, lane: 'socket' })),
     );
     isOver = true;
-    expect(await sessions[199]?.client(Desk).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
+    expect(await sessions[199]?.client(Demo).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
     await Promise.all(sessions.map((session) => session.close()));
   });
 
@@ -136,7 +136,7 @@ describe('connections of a listener', () => {
       },
       onEvent: (event) => events.push(event),
     });
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     const waiting = createConnection(listener.path); // has the one place
     await until(() => asked === 1);
     const program = [
@@ -199,14 +199,14 @@ describe('connections of a listener', () => {
       hellosMax: 8,
       onEvent: (event) => events.push(event),
     });
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     const silent = Array.from({ length: 8 }, () => createConnection(listener.path));
     const gone = Promise.race(
       silent.map((socket) => new Promise((done) => socket.on('close', done).resume())),
     );
     await new Promise((done) => setTimeout(done, 150));
     await using session = await connect({ path: listener.path });
-    expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await session.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
     await gone;
     expect(events[0]).toMatchObject({
       type: 'limit',
@@ -239,7 +239,7 @@ describe('connections of a listener', () => {
     const events: SidecallEvent[] = [];
     const path = scratch.file('s');
     await using listener = await listen({ path, onEvent: (event) => events.push(event) });
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     await using before = await connect({ path });
     rmSync(path);
     await until(() => events.length === 1);
@@ -249,7 +249,7 @@ describe('connections of a listener', () => {
     });
     await using after = await connect({ path });
     for (const session of [before, after]) {
-      expect(await session.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+      expect(await session.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
     }
     rmSync(path);
     writeFileSync(path, 'somebody else');
@@ -303,8 +303,8 @@ describe('connections of a listener', () => {
     await using program = startProgram('listener.mjs', [JSON.stringify({ path })]);
     await program.next();
     const session = await connect({ path });
-    const exiting = session.call('Desk.exit', 0).catch(() => undefined);
-    void session.notify('Desk.exit', 0);
+    const exiting = session.call('Demo.exit', 0).catch(() => undefined);
+    void session.notify('Demo.exit', 0);
     await program.exited;
     await exiting;
     await session.closed;

@@ -6,14 +6,14 @@ import { requireNative } from '../../src/addon/load-addon.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import { HealthService } from '../../src/rpc/serving/health.ts';
-import { Desk, defer, deskHandlers, until } from '../support/contract.ts';
+import { Demo, defer, demoHandlers, until } from '../support/contract.ts';
 import { modeOf } from '../support/listening.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
 describe('a listener', () => {
   it('meets a client at a private path, and both know each other', async () => {
     await using listener = await listen();
-    listener.serve(Desk, deskHandlers({ same: (_value, { peer }) => peer }));
+    listener.serve(Demo, demoHandlers({ same: (_value, { peer }) => peer }));
     expect(modeOf(listener.path)).toBe('600');
     expect(modeOf(dirname(listener.path))).toBe('700');
     await using session = await connect({ path: listener.path });
@@ -24,7 +24,7 @@ describe('a listener', () => {
       gid: process.getegid?.(),
     };
     expect(session.peer).toMatchObject({ ...ids, capturedAt: 'listen' });
-    expect(await session.client(Desk).same(1)).toMatchObject({ ...ids, capturedAt: 'connect' });
+    expect(await session.client(Demo).same(1)).toMatchObject({ ...ids, capturedAt: 'connect' });
     expect(session.lane).toBe('ring');
     expect(session.laneReason).toBe('both sides have shared memory');
   });
@@ -43,7 +43,7 @@ describe('a listener', () => {
     const taken: number[] = [];
     const loop = (async () => {
       for await (const session of listener) {
-        session.serve(Desk, deskHandlers({ add: () => ({ sum: taken.length }) }));
+        session.serve(Demo, demoHandlers({ add: () => ({ sum: taken.length }) }));
         taken.push(session.peer.pid as number);
         if (taken.length === 3) break;
       }
@@ -51,7 +51,7 @@ describe('a listener', () => {
     const sessions = await Promise.all([1, 2, 3].map(() => connect({ path: listener.path })));
     await loop;
     expect(taken).toEqual([process.pid, process.pid, process.pid]);
-    for (const session of sessions) await session.client(Desk).add({ a: 1, b: 1 });
+    for (const session of sessions) await session.client(Demo).add({ a: 1, b: 1 });
     expect(listener.sessionCount).toBe(3);
     await Promise.all(sessions.map((session) => session.close()));
     await until(() => listener.sessionCount === 0);
@@ -135,8 +135,8 @@ describe('a listener', () => {
     const listener = await listen();
     const gate = defer();
     listener.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         add: async ({ a }) => {
           await gate.promise;
           return { sum: a };
@@ -144,7 +144,7 @@ describe('a listener', () => {
       }),
     );
     const sessions = await Promise.all([1, 2, 3].map(() => connect({ path: listener.path })));
-    const calls = sessions.map((session, a) => session.client(Desk).add({ a, b: 0 }));
+    const calls = sessions.map((session, a) => session.client(Demo).add({ a, b: 0 }));
     await new Promise((done) => setTimeout(done, 20));
     const closing = listener.close();
     expect(existsSync(listener.path), basename(listener.path)).toBe(false);
@@ -156,18 +156,18 @@ describe('a listener', () => {
 
   it('a session that nobody uses is closed after its idleTimeoutMs', async () => {
     await using listener = await listen({ idleTimeoutMs: 80 });
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     const session = await connect({ path: listener.path });
-    const desk = session.client(Desk);
+    const demo = session.client(Demo);
     for (let round = 0; round < 6; round += 1) {
-      await desk.add({ a: round, b: 1 });
+      await demo.add({ a: round, b: 1 });
       await new Promise((resolve) => setTimeout(resolve, 30));
     }
-    const hanging = desk.hang(undefined, { timeoutMs: 300 });
+    const hanging = demo.hang(undefined, { timeoutMs: 300 });
     await expect(hanging).rejects.toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
     expect(session.state).toBe('open'); // busy is not idle
     expect(await session.closed).toBeUndefined();
-    await expect(desk.add({ a: 1, b: 1 })).rejects.toMatchObject({ delivered: 'no' });
+    await expect(demo.add({ a: 1, b: 1 })).rejects.toMatchObject({ delivered: 'no' });
   });
 
   it('closing says not_serving to whoever watches, before its sessions drain', async () => {

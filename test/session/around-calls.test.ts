@@ -10,8 +10,8 @@ import { HealthService } from '../../src/rpc/serving/health.ts';
 import { ReflectionService } from '../../src/rpc/serving/reflection.ts';
 import {
   collect,
-  Desk,
-  deskHandlers,
+  Demo,
+  demoHandlers,
   Flow,
   flowHandlers,
   turns,
@@ -31,14 +31,14 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
         order.push(`${who} done`);
         return answer;
       };
-    pair.far.serve(Desk, deskHandlers(), { interceptors: [note('c'), note('d')] });
-    const desk = pair.near.client(Desk, { interceptors: [note('a'), note('b')] });
-    expect(await desk.add({ a: 1, b: 2 })).toEqual({ sum: 3 });
+    pair.far.serve(Demo, demoHandlers(), { interceptors: [note('c'), note('d')] });
+    const demo = pair.near.client(Demo, { interceptors: [note('a'), note('b')] });
+    expect(await demo.add({ a: 1, b: 2 })).toEqual({ sum: 3 });
     expect(order).toEqual([
-      'a caller unary Desk.add',
-      'b caller unary Desk.add',
-      'c handler unary Desk.add',
-      'd handler unary Desk.add',
+      'a caller unary Demo.add',
+      'b caller unary Demo.add',
+      'c handler unary Demo.add',
+      'd handler unary Demo.add',
       'd done',
       'c done',
       'b done',
@@ -76,16 +76,16 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
 
   it('authorizes each method by the peer', async () => {
     await using pair = await openPair();
-    const allowed = new Set(['Desk.add']);
+    const allowed = new Set(['Demo.add']);
     const gate: Interceptor = (call, next) => {
       const isRoot = call.ctx?.peer.uid === 0;
       if (isRoot && allowed.has(call.method)) return next(call);
       throw new RpcError('permission_denied', `${call.method} is not for you`);
     };
-    pair.far.serve(Desk, deskHandlers(), { interceptors: [gate] });
-    const desk = pair.near.client(Desk);
-    expect(await desk.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
-    await expect(desk.same(1)).rejects.toMatchObject({ status: 'permission_denied' });
+    pair.far.serve(Demo, demoHandlers(), { interceptors: [gate] });
+    const demo = pair.near.client(Demo);
+    expect(await demo.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    await expect(demo.same(1)).rejects.toMatchObject({ status: 'permission_denied' });
   });
 
   it('what an interceptor of the caller throws comes as a rejection or a failed stream', async () => {
@@ -125,7 +125,7 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
           },
         }),
       );
-      pair.far.serve(Desk, deskHandlers({ same: () => store.getStore() ?? 'none' }));
+      pair.far.serve(Demo, demoHandlers({ same: () => store.getStore() ?? 'none' }));
     });
     await store.run('calling', async () => {
       const heard: unknown[] = [];
@@ -138,30 +138,30 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
       );
       for await (const number of stream) expect([number, store.getStore()]).toEqual([1, 'calling']);
       expect(heard).toEqual(['calling', 'calling']);
-      expect(await pair.near.client(Desk).same(1)).toBe('serving');
+      expect(await pair.near.client(Demo).same(1)).toBe('serving');
       expect(store.getStore()).toBe('calling');
     });
     expect(seen).toEqual(['serving', 'serving']);
-    expect(await pair.near.client(Desk).same(1)).toBe('serving');
+    expect(await pair.near.client(Demo).same(1)).toBe('serving');
   });
 
   it('calls that a handler makes inherit what is left of its time', async () => {
     await using pair = await openPair();
     const deadlines: (number | undefined)[] = [];
     pair.near.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: (_value, ctx) => {
           deadlines.push(ctx.deadline);
         },
       }),
     );
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         add: async (_request, ctx) => {
           deadlines.push(ctx.deadline);
-          const back = pair.far.client(Desk);
+          const back = pair.far.client(Demo);
           await back.same(1);
           await turns(1);
           await back.same(1, { timeoutMs: 6_000_000 });
@@ -170,7 +170,7 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
         },
       }),
     );
-    await pair.near.client(Desk).add({ a: 1, b: 1 }, { timeoutMs: 600_000 });
+    await pair.near.client(Demo).add({ a: 1, b: 1 }, { timeoutMs: 600_000 });
     const [own, first, second, third] = deadlines as number[];
     // Far from what they asked for, and near to what the call had.
     for (const inherited of [first, second]) {
@@ -179,7 +179,7 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
     }
     expect(third).toBeLessThan((own ?? 0) - 300_000);
     deadlines.length = 0;
-    await pair.far.client(Desk).same(1);
+    await pair.far.client(Demo).same(1);
     expect(deadlines).toEqual([undefined]);
   });
 
@@ -188,8 +188,8 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
     const answers: (boolean | undefined)[] = [];
     const stop = new AbortController();
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: (_value, ctx) => {
           answers.push(ctx.cancelledNow());
           stop.abort(new Error('enough')); // both ends are in this process: the cancel is sent right here
@@ -200,9 +200,9 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
         add: ({ a, b }) => ({ sum: a + b }),
       }),
     );
-    const desk = pair.near.client(Desk);
-    const cancelled = desk.same(1, { signal: stop.signal }).catch((error: Error) => error.message);
-    const others = Array.from({ length: 50 }, (_, a) => desk.add({ a, b: 1 }));
+    const demo = pair.near.client(Demo);
+    const cancelled = demo.same(1, { signal: stop.signal }).catch((error: Error) => error.message);
+    const others = Array.from({ length: 50 }, (_, a) => demo.add({ a, b: 1 }));
     expect(await cancelled).toBe('enough');
     expect(await Promise.all(others)).toEqual(others.map((_, a) => ({ sum: a + 1 })));
     // Both ends are in one turn here, and a ring publishes at its end: test/e2e/helper.test.ts has
@@ -215,8 +215,8 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
     await using pair = await openPair();
     let late: boolean | undefined;
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: (_value, ctx) => {
           while (performance.now() < (ctx.deadline ?? 0) + 1) void 0;
           late = ctx.cancelledNow();
@@ -227,14 +227,14 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
         },
       }),
     );
-    const desk = pair.near.client(Desk);
-    await desk.same(1, { timeoutMs: 30 }).catch(() => undefined);
+    const demo = pair.near.client(Demo);
+    await demo.same(1, { timeoutMs: 30 }).catch(() => undefined);
     expect(late).toBe(true);
     const sizes = [10, 70_000, 0, 200_000, 5000];
     const pieces = Array.from({ length: 60 }, (_, at) =>
       new Uint8Array(sizes[at % 5] as number).fill(at),
     );
-    const back = await Promise.all(pieces.map((piece) => desk.echo(piece)));
+    const back = await Promise.all(pieces.map((piece) => demo.echo(piece)));
     back.forEach((piece, at) => {
       expect(Buffer.from(piece).equals(Buffer.from(pieces[at] as Uint8Array))).toBe(true);
     });

@@ -2,30 +2,30 @@ import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/base/errors.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { notification, service, unary } from '../../src/rpc/contract/service.ts';
-import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
+import { Demo, defer, demoHandlers, turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 
 describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) => {
   it('rejects misuse of options at once', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
     for (const timeoutMs of [-1, Number.NaN, 2 ** 32, 1.5, Number.POSITIVE_INFINITY]) {
-      await expect(desk.same(1, { timeoutMs })).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
-      await expect(desk.same(1, { timeoutMs })).rejects.toThrow(RangeError);
+      await expect(demo.same(1, { timeoutMs })).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
+      await expect(demo.same(1, { timeoutMs })).rejects.toThrow(RangeError);
     }
-    await expect(desk.same(1, { timeoutMS: 5 } as never)).rejects.toMatchObject({
+    await expect(demo.same(1, { timeoutMS: 5 } as never)).rejects.toMatchObject({
       code: 'ERR_INVALID_ARG_VALUE',
     });
-    await expect(desk.same(1, { signal: 'no' } as never)).rejects.toThrow(TypeError);
-    await expect(desk.same(1, { onHeaders: 5 } as never)).rejects.toThrow(TypeError);
-    await expect(desk.same(1, { onTrailers: {} } as never)).rejects.toThrow(TypeError);
-    await expect(desk.same(1, { timeoutMs: 0 })).rejects.toMatchObject({
+    await expect(demo.same(1, { signal: 'no' } as never)).rejects.toThrow(TypeError);
+    await expect(demo.same(1, { onHeaders: 5 } as never)).rejects.toThrow(TypeError);
+    await expect(demo.same(1, { onTrailers: {} } as never)).rejects.toThrow(TypeError);
+    await expect(demo.same(1, { timeoutMs: 0 })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
       delivered: 'no',
     });
     const reason = new Error('enough');
-    await expect(desk.same(1, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    await expect(demo.same(1, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     await expect(pair.near.call('')).rejects.toThrow(TypeError);
     await expect(pair.near.call('x'.repeat(257))).rejects.toThrow(TypeError);
     expect(pair.near.stats().calls).toEqual({ open: 0, waiting: 0 });
@@ -33,18 +33,18 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
 
   it('throws for handlers that are missing or served twice, and then serves none of them', async () => {
     await using pair = await openPair();
-    expect(() => pair.far.serve(Desk, { add: () => ({ sum: 0 }) } as never)).toThrow(TypeError);
+    expect(() => pair.far.serve(Demo, { add: () => ({ sum: 0 }) } as never)).toThrow(TypeError);
     pair.far.serve(service('Other', { get: unary<void, void>() }), { get: () => undefined });
-    await expect(pair.near.client(Desk).add({ a: 1, b: 1 })).rejects.toMatchObject({
+    await expect(pair.near.client(Demo).add({ a: 1, b: 1 })).rejects.toMatchObject({
       status: 'unimplemented',
     });
-    pair.far.serve(Desk, deskHandlers());
-    expect(() => pair.far.serve(Desk, deskHandlers())).toThrow(TypeError);
+    pair.far.serve(Demo, demoHandlers());
+    expect(() => pair.far.serve(Demo, demoHandlers())).toThrow(TypeError);
     expect(() => service('', {})).toThrow(TypeError);
     expect(() => service('X', undefined as never)).toThrow(TypeError);
     expect(() => unary({ request: 'json' as never })).toThrow(TypeError);
     expect(() => pair.far.serve(undefined as never, {})).toThrow(TypeError);
-    expect(() => pair.far.serve(Desk, undefined as never)).toThrow(TypeError);
+    expect(() => pair.far.serve(Demo, undefined as never)).toThrow(TypeError);
     expect(() => pair.near.client({} as never)).toThrow(TypeError);
     expect(() => service('X', { y: {} as never })).toThrow(TypeError);
     expect(() => service('X', { ['y'.repeat(300)]: unary() })).toThrow(TypeError);
@@ -54,16 +54,16 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
     const events: SidecallEvent[] = [];
     await using pair = await openPair({ onNearEvent: (event) => events.push(event) });
     const lines: string[] = [];
-    pair.far.serve(Desk, deskHandlers({ log: (line) => void lines.push(line) }));
-    const desk = pair.near.client(Desk);
-    for (let at = 0; at < 100; at += 1) await desk.log(String(at));
+    pair.far.serve(Demo, demoHandlers({ log: (line) => void lines.push(line) }));
+    const demo = pair.near.client(Demo);
+    for (let at = 0; at < 100; at += 1) await demo.log(String(at));
     await until(() => lines.length === 100);
     expect(lines).toEqual(Array.from({ length: 100 }, (_, at) => String(at)));
-    await pair.near.notify('Desk.none', 1);
+    await pair.near.notify('Demo.none', 1);
     await until(() => events.length === 1);
     expect(events[0]).toMatchObject({
       type: 'notification-failed',
-      method: 'Desk.none',
+      method: 'Demo.none',
       error: { status: 'unimplemented' },
     });
   });
@@ -73,18 +73,18 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
     const gate = defer();
     let begun = 0;
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         log: () => {
           begun += 1;
           return gate.promise;
         },
       }),
     );
-    const desk = pair.near.client(Desk);
-    await Promise.all([desk.log('1'), desk.log('2')]);
+    const demo = pair.near.client(Demo);
+    await Promise.all([demo.log('1'), demo.log('2')]);
     let isAdmitted = false;
-    const third = desk.log('3').then(() => {
+    const third = demo.log('3').then(() => {
       isAdmitted = true;
     });
     await until(() => begun === 2);
@@ -102,8 +102,8 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
     let running = 0;
     const order: number[] = [];
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         add: async ({ a }) => {
           running += 1;
           most = Math.max(most, running);
@@ -114,8 +114,8 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
         },
       }),
     );
-    const desk = pair.near.client(Desk);
-    const calls = Array.from({ length: 64 }, (_, a) => desk.add({ a, b: 0 }));
+    const demo = pair.near.client(Demo);
+    const calls = Array.from({ length: 64 }, (_, a) => demo.add({ a, b: 0 }));
     await Promise.all(calls);
     expect(most).toBe(4);
     expect(order).toEqual(Array.from({ length: 64 }, (_, a) => a));
@@ -123,13 +123,13 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
 
   it('a call that waits keeps its deadline and its signal', async () => {
     await using pair = await openPair({ far: { streamsMax: 1 } });
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
     const stop = new AbortController();
-    const holder = desk.hang(undefined, { signal: stop.signal });
-    const late = desk.add({ a: 1, b: 1 }, { timeoutMs: 20 });
+    const holder = demo.hang(undefined, { signal: stop.signal });
+    const late = demo.add({ a: 1, b: 1 }, { timeoutMs: 20 });
     const aborted = new AbortController();
-    const cancelled = desk.add({ a: 1, b: 1 }, { signal: aborted.signal });
+    const cancelled = demo.add({ a: 1, b: 1 }, { signal: aborted.signal });
     aborted.abort(new Error('mine'));
     await expect(cancelled).rejects.toThrow('mine');
     await expect(late).rejects.toMatchObject({
@@ -138,7 +138,7 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
     });
     stop.abort();
     await expect(holder).rejects.toBeDefined();
-    expect(await desk.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await demo.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 
   it('the send queue and the windows bound what is under way', async () => {
@@ -154,18 +154,18 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
     const gate = defer();
     let got = 0;
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         log: async () => {
           got += 1;
           await gate.promise;
         },
       }),
     );
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     let admitted = 0;
     const line = 'x'.repeat(10_000);
-    const all = Array.from({ length: 200 }, () => desk.log(line).then(() => void (admitted += 1)));
+    const all = Array.from({ length: 200 }, () => demo.log(line).then(() => void (admitted += 1)));
     await until(() => got > 1);
     await turns(50);
     // Notifications are one stream: 16,384 bytes of window, and one message beyond.
@@ -180,9 +180,9 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
     const pairs = await Promise.all(Array.from({ length: 8 }, () => openPair()));
     await Promise.all(
       pairs.map(async (pair, tag) => {
-        pair.far.serve(Desk, deskHandlers({ same: (value) => ({ tag, value }) }));
-        const desk = pair.near.client(Desk);
-        const answers = await Promise.all(Array.from({ length: 300 }, (_, at) => desk.same(at)));
+        pair.far.serve(Demo, demoHandlers({ same: (value) => ({ tag, value }) }));
+        const demo = pair.near.client(Demo);
+        const answers = await Promise.all(Array.from({ length: 300 }, (_, at) => demo.same(at)));
         answers.forEach((answer, value) => expect(answer).toEqual({ tag, value }));
       }),
     );

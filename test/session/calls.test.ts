@@ -3,17 +3,17 @@ import { RpcError } from '../../src/base/errors.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
-import { Desk, defer, deskHandlers } from '../support/contract.ts';
+import { Demo, defer, demoHandlers } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 
 describe.each(lanes)('a session over the $lane', ({ openPair }) => {
   it('calls in both directions at once, out of order', async () => {
     await using pair = await openPair();
-    pair.near.serve(Desk, deskHandlers());
-    pair.far.serve(Desk, deskHandlers());
+    pair.near.serve(Demo, demoHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const sums = async (session: Session, from: number): Promise<number[]> => {
-      const desk = session.client(Desk);
-      const calls = Array.from({ length: 500 }, (_, a) => desk.add({ a, b: from }));
+      const demo = session.client(Demo);
+      const calls = Array.from({ length: 500 }, (_, a) => demo.add({ a, b: from }));
       return (await Promise.all(calls)).map(({ sum }) => sum);
     };
     const [near, far] = await Promise.all([sums(pair.near, 0), sums(pair.far, 1000)]);
@@ -24,24 +24,24 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
   it('one slow call does not hold the others', async () => {
     await using pair = await openPair();
     const slow = defer<{ sum: number }>();
-    pair.far.serve(Desk, deskHandlers({ add: ({ a }) => (a === 0 ? slow.promise : { sum: a }) }));
-    const desk = pair.near.client(Desk);
-    const first = desk.add({ a: 0, b: 0 });
-    expect(await desk.add({ a: 5, b: 0 })).toEqual({ sum: 5 });
+    pair.far.serve(Demo, demoHandlers({ add: ({ a }) => (a === 0 ? slow.promise : { sum: a }) }));
+    const demo = pair.near.client(Demo);
+    const first = demo.add({ a: 0, b: 0 });
+    expect(await demo.add({ a: 5, b: 0 })).toEqual({ sum: 5 });
     slow.resolve({ sum: -1 });
     expect(await first).toEqual({ sum: -1 });
   });
 
   it('carries messages of every size around the fragment, empty ones too', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
     const fragment = 65_536;
     const sizes = [0, 1, 3, fragment - 1, fragment, fragment + 1, 2 * fragment, 1_000_003];
     for (const size of sizes) {
       const payload = Buffer.alloc(size, 1);
       for (let at = 0; at < size; at += 997) payload[at] = at % 251;
-      const answer = await desk.echo(payload);
+      const answer = await demo.echo(payload);
       expect(Buffer.compare(answer, payload), `${size} bytes`).toBe(0);
     }
   });
@@ -50,27 +50,27 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
     await using pair = await openPair();
     const kept: Uint8Array[] = [];
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         echo: (payload) => {
           kept.push(payload);
           return payload;
         },
       }),
     );
-    const desk = pair.near.client(Desk);
-    for (let value = 0; value < 50; value += 1) await desk.echo(new Uint8Array(100).fill(value));
+    const demo = pair.near.client(Demo);
+    for (let value = 0; value < 50; value += 1) await demo.echo(new Uint8Array(100).fill(value));
     kept.forEach((payload, value) => expect(payload.every((byte) => byte === value)).toBe(true));
   });
 
   it('carries nothing as nothing, and Unicode as it is', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
-    expect(await desk.same(undefined)).toBeUndefined();
-    expect(await desk.same(null)).toBeNull();
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
+    expect(await demo.same(undefined)).toBeUndefined();
+    expect(await demo.same(null)).toBeNull();
     const text = 'ü€😀'.repeat(30_000);
-    expect(await desk.same({ text })).toEqual({ text });
+    expect(await demo.same({ text })).toEqual({ text });
   });
 
   it('tells the caller what the handler said, and nothing else', async () => {
@@ -93,20 +93,20 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
       },
       nothing: () => Promise.reject(undefined),
     };
-    pair.far.serve(Desk, deskHandlers({ fail: (how) => throwers[how]?.() as undefined }));
-    const desk = pair.near.client(Desk);
-    const failure = await desk.fail('rpc').catch((error: unknown) => error);
+    pair.far.serve(Demo, demoHandlers({ fail: (how) => throwers[how]?.() as undefined }));
+    const demo = pair.near.client(Demo);
+    const failure = await demo.fail('rpc').catch((error: unknown) => error);
     expect(RpcError.is(failure)).toBe(true);
     expect(failure).toMatchObject({
       code: 'ERR_SIDECALL_RPC',
       status: 'not_found',
       delivered: 'yes',
-      message: 'Desk.fail: 100 % of "ü" is gone',
+      message: 'Demo.fail: 100 % of "ü" is gone',
       details: { id: 7 },
       metadata: { hint: 'look elsewhere' },
     });
     for (const how of ['sync', 'async', 'text', 'nothing']) {
-      const error = (await desk.fail(how).catch((reason: unknown) => reason)) as RpcError;
+      const error = (await demo.fail(how).catch((reason: unknown) => reason)) as RpcError;
       expect(error).toMatchObject({ status: 'internal', details: undefined });
       expect(`${error.message}${JSON.stringify(error)}`).not.toContain('secret');
     }
@@ -117,22 +117,22 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
 
   it('answers unknown methods with unimplemented, whatever their name', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
-    for (const name of ['toString', 'constructor', '__proto__', 'Desk.none', 'Desk']) {
+    pair.far.serve(Demo, demoHandlers());
+    for (const name of ['toString', 'constructor', '__proto__', 'Demo.none', 'Demo']) {
       await expect(pair.near.call(name, {})).rejects.toMatchObject({
         code: 'ERR_SIDECALL_RPC',
         status: 'unimplemented',
         message: expect.stringContaining(name),
       });
     }
-    await expect(pair.near.call('Desk.log', 'x')).rejects.toMatchObject({
+    await expect(pair.near.call('Demo.log', 'x')).rejects.toMatchObject({
       status: 'unimplemented',
     });
   });
 
   it('serves more while calls are running', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     await expect(pair.near.call('Late.hello')).rejects.toMatchObject({ status: 'unimplemented' });
     pair.far.serve(service('Late', { hello: unary<void, string>() }), { hello: () => 'hi' });
     expect(await pair.near.call('Late.hello')).toBe('hi');

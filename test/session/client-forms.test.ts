@@ -14,7 +14,7 @@ import { json } from '../../src/rpc/contract/json.ts';
 import { HealthService } from '../../src/rpc/serving/health.ts';
 import { ReflectionService } from '../../src/rpc/serving/reflection.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
-import { Desk, defer, deskHandlers, Flow, flowHandlers } from '../support/contract.ts';
+import { Demo, defer, demoHandlers, Flow, flowHandlers } from '../support/contract.ts';
 
 describe('introspection', () => {
   it('is off for other users, and as the option says', async () => {
@@ -35,10 +35,10 @@ describe('introspection', () => {
 describe('sidecall/testing', () => {
   it('a pair of sessions tests handlers without processes', async () => {
     await using pair = createSessionPair({ far: { peer: { uid: 7, pid: 99 } } });
-    pair.far.serve(Desk, deskHandlers({ same: (_value, ctx) => [ctx.peer.uid, ctx.peer.pid] }));
-    expect(await pair.near.client(Desk).same(1)).toEqual([7, 99]);
+    pair.far.serve(Demo, demoHandlers({ same: (_value, ctx) => [ctx.peer.uid, ctx.peer.pid] }));
+    expect(await pair.near.client(Demo).same(1)).toEqual([7, 99]);
     expect(pair.near.lane).toBe('loopback');
-    const hanging = pair.near.client(Desk).hang();
+    const hanging = pair.near.client(Demo).hang();
     pair.cut();
     await expect(hanging).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
     expect(() => createSessionPair({ middle: {} } as never)).toThrow(TypeError);
@@ -85,10 +85,10 @@ describe('adapters', () => {
     await using pair = createSessionPair();
     const deadlines: (number | undefined)[] = [];
     const record = (_value: unknown, ctx: CallContext): void => void deadlines.push(ctx.deadline);
-    pair.far.serve(Desk, deskHandlers({ same: record }));
-    const desk = pair.near.client(Desk, { timeoutMs: 1000 });
-    await desk.same(1);
-    await desk.same(1, { timeoutMs: 100_000 });
+    pair.far.serve(Demo, demoHandlers({ same: record }));
+    const demo = pair.near.client(Demo, { timeoutMs: 1000 });
+    await demo.same(1);
+    await demo.same(1, { timeoutMs: 100_000 });
     const now = performance.now();
     expect(deadlines[0]).toBeLessThan(now + 1001);
     expect(deadlines[1]).toBeGreaterThan(now + 50_000);

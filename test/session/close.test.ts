@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import {
-  Desk,
+  Demo,
   defer,
-  deskHandlers,
+  demoHandlers,
   Flow,
   flowHandlers,
   turns,
@@ -13,16 +13,16 @@ import {
 import { lanes, openLoopback } from '../support/pairs.ts';
 
 const operations: readonly { operation: string; run: (session: Session) => Promise<unknown> }[] = [
-  { operation: 'a call', run: (session) => session.client(Desk).add({ a: 1, b: 1 }) },
-  { operation: 'an untyped call', run: (session) => session.call('Desk.add', {}) },
-  { operation: 'a notification', run: (session) => session.client(Desk).log('x') },
-  { operation: 'an untyped notification', run: (session) => session.notify('Desk.log', 'x') },
+  { operation: 'a call', run: (session) => session.client(Demo).add({ a: 1, b: 1 }) },
+  { operation: 'an untyped call', run: (session) => session.call('Demo.add', {}) },
+  { operation: 'a notification', run: (session) => session.client(Demo).log('x') },
+  { operation: 'an untyped notification', run: (session) => session.notify('Demo.log', 'x') },
 ];
 
 describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
   it.each(operations)('rejects $operation after close, at once', async ({ run }) => {
     const pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     await pair.near.close();
     expect(pair.near.state).toBe('closed');
     await expect(run(pair.near)).rejects.toMatchObject({
@@ -36,7 +36,7 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
 
   it.each(operations)('rejects $operation while closing', async ({ run }) => {
     const pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const closing = pair.near.close();
     expect(pair.near.state).toBe('draining');
     await expect(run(pair.near)).rejects.toMatchObject({ code: 'ERR_SIDECALL_CLOSED' });
@@ -46,8 +46,8 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
   it.each(operations)('rejects $operation when the peer is closing', async ({ run }) => {
     const pair = await openPair();
     const gate = defer<{ sum: number }>();
-    pair.far.serve(Desk, deskHandlers({ add: () => gate.promise }));
-    const running = pair.near.client(Desk).add({ a: 1, b: 1 });
+    pair.far.serve(Demo, demoHandlers({ add: () => gate.promise }));
+    const running = pair.near.client(Demo).add({ a: 1, b: 1 });
     await until(() => pair.far.stats().handlers.running === 1);
     const closing = pair.far.close();
     await until(() => pair.near.state === 'draining');
@@ -77,16 +77,16 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
     const pair = await openPair();
     const gate = defer();
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         add: async ({ a }) => {
           await gate.promise;
           return { sum: a };
         },
       }),
     );
-    const desk = pair.near.client(Desk);
-    const calls = Array.from({ length: 100 }, (_, a) => desk.add({ a, b: 0 }));
+    const demo = pair.near.client(Demo);
+    const calls = Array.from({ length: 100 }, (_, a) => demo.add({ a, b: 0 }));
     await until(() => pair.far.stats().handlers.running === 100);
     const closing = pair.far.close();
     gate.resolve();
@@ -99,11 +99,11 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
   it('calls that were under way when the goaway was sent are refused, not lost', async () => {
     const pair = await openPair();
     let served = 0;
-    pair.far.serve(Desk, deskHandlers({ add: () => ({ sum: (served += 1) }) }));
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers({ add: () => ({ sum: (served += 1) }) }));
+    const demo = pair.near.client(Demo);
     const closing = pair.far.close();
     const outcomes = await Promise.allSettled(
-      Array.from({ length: 50 }, () => desk.add({ a: 1, b: 1 })),
+      Array.from({ length: 50 }, () => demo.add({ a: 1, b: 1 })),
     );
     await closing;
     for (const outcome of outcomes) {
@@ -118,8 +118,8 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
   it('closes from both sides at once, twice is once', async () => {
     for (let round = 0; round < 50; round += 1) {
       const pair = await openPair();
-      pair.far.serve(Desk, deskHandlers());
-      await pair.near.client(Desk).add({ a: 1, b: 1 });
+      pair.far.serve(Demo, demoHandlers());
+      await pair.near.client(Demo).add({ a: 1, b: 1 });
       await Promise.all([pair.near.close(), pair.far.close(), pair.near.close()]);
       await pair.near.close();
       expect(await pair.near.closed).toBeUndefined();
@@ -131,15 +131,15 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
     const pair = await openPair();
     const reasons: unknown[] = [];
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         hang: (_request, { signal }) =>
           new Promise(() => {
             signal.addEventListener('abort', () => reasons.push(signal.reason.code));
           }),
       }),
     );
-    const hanging = pair.near.client(Desk).hang();
+    const hanging = pair.near.client(Demo).hang();
     await until(() => pair.far.stats().handlers.running === 1);
     const rejected = expect(hanging).rejects.toMatchObject({ code: 'ERR_SIDECALL_CLOSED' });
     await pair.near.close({ deadlineMs: 30 });
@@ -152,12 +152,12 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
   it('the death of the peer rejects every pending call, and tells the handlers', async () => {
     const events: SidecallEvent[] = [];
     const pair = await openPair({ onNearEvent: (event) => events.push(event) });
-    pair.far.serve(Desk, deskHandlers());
-    pair.near.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
-    const calls = Array.from({ length: 1000 }, () => desk.hang());
+    pair.far.serve(Demo, demoHandlers());
+    pair.near.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
+    const calls = Array.from({ length: 1000 }, () => demo.hang());
     void pair.far
-      .client(Desk)
+      .client(Demo)
       .hang()
       .catch(() => undefined);
     await until(
@@ -180,13 +180,13 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
 describe('what is known of the delivery', () => {
   it('is no where nothing was sent or nothing was taken, else unknown', async () => {
     const pair = openLoopback({ far: { streamsMax: 3 } });
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
-    const taken = [desk.hang(), desk.hang()];
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
+    const taken = [demo.hang(), demo.hang()];
     await until(() => pair.far.stats().handlers.running === 2);
     pair.transports[1].isHeld = true;
-    const sent = desk.hang();
-    const waiting = desk.hang();
+    const sent = demo.hang();
+    const waiting = demo.hang();
     await turns(5);
     const outcomes = Promise.allSettled([...taken, sent, waiting]);
     pair.cut();
@@ -224,11 +224,11 @@ describe('what is known of the delivery', () => {
   it('a call that expires before it was sent never is', async () => {
     const pair = openLoopback({ far: { streamsMax: 1 } });
     let served = 0;
-    pair.far.serve(Desk, deskHandlers({ add: () => ({ sum: (served += 1) }) }));
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers({ add: () => ({ sum: (served += 1) }) }));
+    const demo = pair.near.client(Demo);
     const stop = new AbortController();
-    const holder = desk.hang(undefined, { signal: stop.signal });
-    await expect(desk.add({ a: 1, b: 1 }, { timeoutMs: 15 })).rejects.toMatchObject({
+    const holder = demo.hang(undefined, { signal: stop.signal });
+    await expect(demo.add({ a: 1, b: 1 }, { timeoutMs: 15 })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
       delivered: 'no',
     });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
+import { Demo, defer, demoHandlers, turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 
 describe.each(lanes)('deadlines and cancels over the $lane', ({ openPair }) => {
@@ -8,8 +8,8 @@ describe.each(lanes)('deadlines and cancels over the $lane', ({ openPair }) => {
     const seen = defer<{ deadline: number | undefined; at: number }>();
     const aborted = defer<unknown>();
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         hang: (_request, { deadline, signal }) => {
           seen.resolve({ deadline, at: performance.now() });
           signal.addEventListener('abort', () => aborted.resolve(signal.reason.code));
@@ -18,7 +18,7 @@ describe.each(lanes)('deadlines and cancels over the $lane', ({ openPair }) => {
       }),
     );
     const begun = performance.now();
-    await expect(pair.near.client(Desk).hang(undefined, { timeoutMs: 60 })).rejects.toMatchObject({
+    await expect(pair.near.client(Demo).hang(undefined, { timeoutMs: 60 })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
       status: 'deadline_exceeded',
       delivered: 'unknown',
@@ -32,11 +32,11 @@ describe.each(lanes)('deadlines and cancels over the $lane', ({ openPair }) => {
 
   it('the wall clock has no say', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const realNow = Date.now;
     try {
       Date.now = () => realNow() + 86_400_000;
-      const call = pair.near.client(Desk).add({ a: 1, b: 1 }, { timeoutMs: 60_000 });
+      const call = pair.near.client(Demo).add({ a: 1, b: 1 }, { timeoutMs: 60_000 });
       Date.now = () => realNow() - 86_400_000;
       expect(await call).toEqual({ sum: 2 });
     } finally {
@@ -48,8 +48,8 @@ describe.each(lanes)('deadlines and cancels over the $lane', ({ openPair }) => {
     await using pair = await openPair();
     const reasons: string[] = [];
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         hang: (_request, ctx) => {
           ctx.sendHeaders({ stage: 'begun' });
           return new Promise((_resolve, reject) => {
@@ -61,34 +61,34 @@ describe.each(lanes)('deadlines and cancels over the $lane', ({ openPair }) => {
         },
       }),
     );
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     const mine = new Error('mine');
 
     const unsent = new AbortController();
-    const before = desk.hang(undefined, { signal: unsent.signal });
+    const before = demo.hang(undefined, { signal: unsent.signal });
     unsent.abort(mine); // in the same turn
     await expect(before).rejects.toBe(mine);
 
     const running = new AbortController();
-    const during = desk.hang(undefined, {
+    const during = demo.hang(undefined, {
       signal: running.signal,
       onHeaders: () => running.abort(mine),
     });
     await expect(during).rejects.toBe(mine);
 
     const late = new AbortController();
-    expect(await desk.add({ a: 1, b: 1 }, { signal: late.signal })).toEqual({ sum: 2 });
+    expect(await demo.add({ a: 1, b: 1 }, { signal: late.signal })).toEqual({ sum: 2 });
     late.abort(mine);
 
     await until(() => pair.far.stats().handlers.running === 0);
     expect(reasons).toEqual(['ERR_SIDECALL_CANCELLED', 'ERR_SIDECALL_CANCELLED']);
-    expect(await desk.add({ a: 2, b: 2 })).toEqual({ sum: 4 });
+    expect(await demo.add({ a: 2, b: 2 })).toEqual({ sum: 4 });
   });
 
   it('a signal keeps no listener once the call has settled', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
     const { signal } = new AbortController();
     let listeners = 0;
     const add = signal.addEventListener.bind(signal);
@@ -101,25 +101,25 @@ describe.each(lanes)('deadlines and cancels over the $lane', ({ openPair }) => {
       listeners -= 1;
       remove(...args);
     };
-    await Promise.all(Array.from({ length: 200 }, (_, a) => desk.add({ a, b: 0 }, { signal })));
-    await expect(desk.fail('x', { signal })).rejects.toBeDefined();
-    await expect(desk.hang(undefined, { signal, timeoutMs: 5 })).rejects.toBeDefined();
+    await Promise.all(Array.from({ length: 200 }, (_, a) => demo.add({ a, b: 0 }, { signal })));
+    await expect(demo.fail('x', { signal })).rejects.toBeDefined();
+    await expect(demo.hang(undefined, { signal, timeoutMs: 5 })).rejects.toBeDefined();
     expect(listeners).toBe(0);
   });
 
   it('a deadline that races the answer settles once', async () => {
     await using pair = await openPair();
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: (value) => new Promise((resolve) => setTimeout(resolve, 2 * Math.random(), value)),
       }),
     );
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     let done = 0;
     const outcomes = await Promise.allSettled(
       Array.from({ length: 5000 }, (_, at) =>
-        desk.same(at, { timeoutMs: 1 + (at % 3) }).then((value) => {
+        demo.same(at, { timeoutMs: 1 + (at % 3) }).then((value) => {
           expect(value).toBe(at);
           done += 1;
         }),
@@ -131,27 +131,27 @@ describe.each(lanes)('deadlines and cancels over the $lane', ({ openPair }) => {
       expect(outcome).toMatchObject({ reason: { code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' } });
     }
     await until(() => pair.far.stats().handlers.running === 0);
-    expect(await desk.same('still')).toBe('still');
+    expect(await demo.same('still')).toBe('still');
     expect(pair.near.stats().calls).toEqual({ open: 0, waiting: 0 });
   });
 
   it('random cancels, deadlines and sizes leave nothing behind', async () => {
     await using pair = await openPair({ far: { streamsMax: 32 } });
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         echo: async (payload) => {
           if (payload.length % 3 === 0) await turns(payload.length % 5);
           return payload;
         },
       }),
     );
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     const outcomes = await Promise.allSettled(
       Array.from({ length: 1500 }, async (_, at) => {
         const size = (at * 7919) % 150_000;
         const stop = new AbortController();
-        const call = desk.echo(new Uint8Array(size), {
+        const call = demo.echo(new Uint8Array(size), {
           signal: stop.signal,
           ...(at % 5 === 0 ? { timeoutMs: 1 + (at % 40) } : {}),
         });
@@ -174,24 +174,24 @@ describe.each(lanes)('deadlines and cancels over the $lane', ({ openPair }) => {
       handlers: { running: 0 },
       queuedBytes: 0,
     });
-    expect(await desk.echo(new Uint8Array(200_000))).toHaveLength(200_000);
+    expect(await demo.echo(new Uint8Array(200_000))).toHaveLength(200_000);
   });
 
   it('calls wait for handlers that ignore their cancel, each for its own time', async () => {
     await using pair = await openPair({ far: { streamsMax: 2 } });
     const gate = defer();
-    pair.far.serve(Desk, deskHandlers({ hang: () => gate.promise }));
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers({ hang: () => gate.promise }));
+    const demo = pair.near.client(Demo);
     const stop = new AbortController();
-    const two = [1, 2].map(() => desk.hang(undefined, { signal: stop.signal }));
+    const two = [1, 2].map(() => demo.hang(undefined, { signal: stop.signal }));
     await until(() => pair.far.stats().handlers.running === 2);
     stop.abort(new Error('mine'));
     await Promise.allSettled(two);
-    await expect(desk.hang(undefined, { timeoutMs: 20 })).rejects.toMatchObject({
+    await expect(demo.hang(undefined, { timeoutMs: 20 })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
       delivered: 'no',
     });
-    const waiting = desk.hang();
+    const waiting = demo.hang();
     expect(pair.near.stats().waits).toMatchObject({ slot: 1, 'given-up': 2 });
     gate.resolve();
     await waiting;
@@ -203,15 +203,15 @@ describe.each(lanes)('deadlines and cancels over the $lane', ({ openPair }) => {
     const unhandled: unknown[] = [];
     const listener = (reason: unknown): void => void unhandled.push(reason);
     process.on('unhandledRejection', listener);
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
-    void desk.fail('x');
-    void desk.hang(undefined, { timeoutMs: 1 });
-    void desk.same(1n);
-    void desk.hang();
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
+    void demo.fail('x');
+    void demo.hang(undefined, { timeoutMs: 1 });
+    void demo.same(1n);
+    void demo.hang();
     await turns(50);
     pair.cut();
-    void desk.hang();
+    void demo.hang();
     await turns(50);
     process.off('unhandledRejection', listener);
     expect(unhandled).toEqual([]);
@@ -226,10 +226,10 @@ describe.each(lanes)('deadlines and cancels over the $lane', ({ openPair }) => {
         throw new Error('from onEvent');
       },
     });
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
-    await expect(desk.fail('x')).rejects.toMatchObject({ status: 'internal' });
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
+    await expect(demo.fail('x')).rejects.toMatchObject({ status: 'internal' });
     expect(String(await thrown.promise)).toContain('from onEvent');
-    expect(await desk.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await demo.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 });

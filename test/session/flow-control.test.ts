@@ -3,10 +3,10 @@ import { RpcError } from '../../src/base/errors.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { ReceiveCredit } from '../../src/rpc/sending/credit.ts';
-import { PingAllowance } from '../../src/rpc/serving/cancel-limit.ts';
+import { PingAllowance } from '../../src/rpc/session/ping-allowance.ts';
 import { nextGeneration, OpenedStreams } from '../../src/rpc/streams/stream-table.ts';
 import { FrameFlag, ResetReason } from '../../src/wire/frame-header.ts';
-import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
+import { Demo, defer, demoHandlers, turns, until } from '../support/contract.ts';
 import { hostilePeer } from '../support/hostile.ts';
 import { lanes } from '../support/pairs.ts';
 
@@ -20,10 +20,10 @@ const tight = {
 describe.each(lanes)('flow over the $lane', ({ openPair }) => {
   it('never stands still when both sides call with windows full of requests', async () => {
     await using pair = await openPair({ near: tight, far: tight });
-    for (const session of [pair.near, pair.far]) session.serve(Desk, deskHandlers());
+    for (const session of [pair.near, pair.far]) session.serve(Demo, demoHandlers());
     const payload = new Uint8Array(200_000);
     const calls = [pair.near, pair.far].flatMap((session) =>
-      Array.from({ length: 128 }, () => session.client(Desk).echo(payload)),
+      Array.from({ length: 128 }, () => session.client(Demo).echo(payload)),
     );
     for (const answer of await Promise.all(calls)) expect(answer).toHaveLength(200_000);
   });
@@ -31,27 +31,27 @@ describe.each(lanes)('flow over the $lane', ({ openPair }) => {
   it('answers while the window of requests is held by handlers that wait for an answer', async () => {
     await using pair = await openPair({ near: tight, far: tight });
     let called = 0;
-    pair.near.serve(Desk, deskHandlers());
+    pair.near.serve(Demo, demoHandlers());
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         log: async () => {
           await turns(5);
-          await pair.far.client(Desk).add({ a: 1, b: 1 });
+          await pair.far.client(Demo).add({ a: 1, b: 1 });
           called += 1;
         },
       }),
     );
     const line = 'x'.repeat(60_000);
-    await Promise.all(Array.from({ length: 40 }, () => pair.near.client(Desk).log(line)));
+    await Promise.all(Array.from({ length: 40 }, () => pair.near.client(Demo).log(line)));
     await until(() => called === 40);
   });
 
   it('many calls of one side do not count as answers that nobody reads', async () => {
     await using pair = await openPair({ near: { streamsMax: 1 }, far: { streamsMax: 65_536 } });
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
-    const calls = Array.from({ length: 30_000 }, (_, a) => desk.add({ a, b: 0 }));
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
+    const calls = Array.from({ length: 30_000 }, (_, a) => demo.add({ a, b: 0 }));
     expect(await Promise.all(calls)).toHaveLength(30_000);
   });
 
@@ -59,16 +59,16 @@ describe.each(lanes)('flow over the $lane', ({ openPair }) => {
     await using pair = await openPair();
     const gate = defer();
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         echo: async (payload) => {
           await gate.promise;
           return new Uint8Array(300_000).fill(payload[0] as number);
         },
       }),
     );
-    const desk = pair.near.client(Desk);
-    const calls = Array.from({ length: 150 }, (_, at) => desk.echo(Uint8Array.of(at)));
+    const demo = pair.near.client(Demo);
+    const calls = Array.from({ length: 150 }, (_, at) => demo.echo(Uint8Array.of(at)));
     await until(() => pair.far.stats().handlers.running === 150);
     gate.resolve();
     const answers = await Promise.all(calls);
@@ -80,17 +80,17 @@ describe.each(lanes)('flow over the $lane', ({ openPair }) => {
     const pair = await openPair({ onNearEvent: (event) => events.push(event) });
     let served = 0;
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         echo: (payload) => {
           served += 1;
           return payload.subarray(0, 10);
         },
       }),
     );
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     const payload = new Uint8Array(20_000);
-    const calls = Promise.allSettled(Array.from({ length: 3000 }, () => desk.echo(payload)));
+    const calls = Promise.allSettled(Array.from({ length: 3000 }, () => demo.echo(payload)));
     await until(() => served > 10);
     await pair.far.close();
     let answered = 0;
@@ -112,22 +112,22 @@ describe.each(lanes)('flow over the $lane', ({ openPair }) => {
   it('a listener for trailers that aborts the call ends it once, and its slot stays whole', async () => {
     await using pair = await openPair();
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: (value, ctx) => {
           ctx.trailers = { t: '1' };
           return value;
         },
       }),
     );
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     const stop = new AbortController();
-    const call = desk.same(1, {
+    const call = demo.same(1, {
       signal: stop.signal,
       onTrailers: () => stop.abort(new Error('mine')),
     });
     await expect(call).rejects.toThrow('mine');
-    expect(await Promise.all([desk.same(2), desk.same(3), desk.add({ a: 1, b: 1 })])).toEqual([
+    expect(await Promise.all([demo.same(2), demo.same(3), demo.add({ a: 1, b: 1 })])).toEqual([
       2,
       3,
       { sum: 2 },
@@ -158,22 +158,22 @@ describe.each(lanes)('flow over the $lane', ({ openPair }) => {
         },
       }),
     };
-    pair.far.serve(Desk, deskHandlers({ same: (how) => odd[how as string]?.() }));
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers({ same: (how) => odd[how as string]?.() }));
+    const demo = pair.near.client(Demo);
     for (const how of ['noWords', 'rejects', 'throwingThen']) {
-      await expect(desk.same(how)).rejects.toMatchObject({ status: 'internal' });
+      await expect(demo.same(how)).rejects.toMatchObject({ status: 'internal' });
     }
-    expect(await desk.same('twice')).toBe(1);
+    expect(await demo.same('twice')).toBe(1);
     expect(pair.far.stats().handlers.running).toBe(0);
-    expect(await desk.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await demo.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 
   it('a call refused in the middle of its message sends the rest of it to nobody', async () => {
     await using pair = await openPair();
     pair.far.serve(service('Other', { get: unary() }), { get: () => 1 });
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     const huge = new Uint8Array(4_000_000);
-    const outcomes = await Promise.allSettled(Array.from({ length: 40 }, () => desk.echo(huge)));
+    const outcomes = await Promise.allSettled(Array.from({ length: 40 }, () => demo.echo(huge)));
     for (const outcome of outcomes) {
       const { reason } = outcome as PromiseRejectedResult;
       expect(RpcError.is(reason)).toBe(true);
@@ -186,9 +186,9 @@ describe.each(lanes)('flow over the $lane', ({ openPair }) => {
 describe('a peer that does not read', () => {
   it('gets no memory of ours by opening and cancelling: a slot is free once its handler has settled', async () => {
     const peer = hostilePeer({ streamsMax: 16 });
-    peer.session.serve(Desk, deskHandlers({ same: () => 'y'.repeat(3_000_000) }));
+    peer.session.serve(Demo, demoHandlers({ same: () => 'y'.repeat(3_000_000) }));
     peer.raw.isHeld = true;
-    peer.announce('Desk.same');
+    peer.announce('Demo.same');
     for (let round = 1; round < 3000 && peer.session.state !== 'closed'; round += 1) {
       for (let slot = 0; slot < 16; slot += 1) {
         peer.open({ slot, generation: round });
@@ -204,8 +204,8 @@ describe('a peer that does not read', () => {
     const peer = hostilePeer({ streamsMax: 2000 });
     let started = 0;
     peer.session.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: async () => {
           started += 1;
           await turns(2);
@@ -214,7 +214,7 @@ describe('a peer that does not read', () => {
       }),
     );
     peer.raw.isHeld = true;
-    peer.announce('Desk.same');
+    peer.announce('Demo.same');
     for (let slot = 0; slot < 2000; slot += 1) peer.open({ slot });
     await until(() => started >= 16 && peer.session.stats().handlers.running === 0);
     // Sixteen of a method of which nothing is known, and as many while the first of them had not

@@ -7,7 +7,7 @@ import { bytes } from '../../src/rpc/contract/codec.ts';
 import { Session } from '../../src/rpc/session/session.ts';
 import { type LoopbackTransport, loopbackPair } from '../../src/wire/loopback-transport.ts';
 import type { FrameReceiver } from '../../src/wire/transport.ts';
-import { collect, Desk, deskHandlers, Flow, flowHandlers, turns } from '../support/contract.ts';
+import { collect, Demo, demoHandlers, Flow, flowHandlers, turns } from '../support/contract.ts';
 import { Random } from '../support/random.ts';
 
 const peer: Peer = {
@@ -72,7 +72,7 @@ function corruption(random: Random): (frame: Frame) => Frame[] {
 /** Everything once; each part fails as it likes, and settles. */
 async function script(near: Session, far: Session): Promise<number> {
   const flow = near.client(Flow);
-  const desk = near.client(Desk);
+  const demo = near.client(Demo);
   const accepted = far.channels(bytes, { name: 'c' });
   void (async () => {
     for await (const channel of accepted) {
@@ -83,13 +83,13 @@ async function script(near: Session, far: Session): Promise<number> {
     }
   })();
   const parts = [
-    desk.add({ a: 1, b: 2 }),
-    desk.echo(new Uint8Array(100_000)),
-    desk.log('a line'),
+    demo.add({ a: 1, b: 2 }),
+    demo.echo(new Uint8Array(100_000)),
+    demo.log('a line'),
     collect(flow.count({ to: 20 })),
     flow.sum([1, 2, 3]),
     collect(flow.shout(['a', 'b'])),
-    collect(flow.drip({ messages: 3, bytes: 90_000 })),
+    collect(flow.download({ messages: 3, bytes: 90_000 })),
     (async () => {
       for await (const number of flow.count({ to: 100 })) if (number === 2) break;
     })(),
@@ -99,7 +99,7 @@ async function script(near: Session, far: Session): Promise<number> {
       await channel.end();
       await collect(channel);
     })(),
-    desk.hang(undefined, { timeoutMs: 5 }),
+    demo.hang(undefined, { timeoutMs: 5 }),
   ];
   const settled = await Promise.allSettled(parts);
   return settled.filter(({ status }) => status === 'fulfilled').length;
@@ -117,18 +117,18 @@ describe('a session whose frames are spoilt', () => {
     const parts = { peer, own: limits, remote: limits, laneReason: 'a test' };
     const canary = new Session({ ...parts, transport: canaryEnd });
     const served = new Session({ ...parts, transport: canaryFar });
-    served.serve(Desk, deskHandlers());
+    served.serve(Demo, demoHandlers());
     for (let round = 0; round < rounds; round += 1) {
       const [nearEnd, farEnd] = loopbackPair();
       spoil(random.chance(50) ? nearEnd : farEnd, 1 + random.next(120), corruption(random));
       const near = new Session({ ...parts, transport: nearEnd });
       const far = new Session({ ...parts, transport: farEnd });
       far.serve(Flow, flowHandlers());
-      far.serve(Desk, deskHandlers());
+      far.serve(Demo, demoHandlers());
       const done = script(near, far);
       // A frame that was lost may leave a call waiting, as a peer does that never answers.
       await Promise.race([done, new Promise((resolve) => setTimeout(resolve, 40))]);
-      expect(await canary.client(Desk).add({ a: round, b: 1 })).toEqual({ sum: round + 1 });
+      expect(await canary.client(Demo).add({ a: round, b: 1 })).toEqual({ sum: round + 1 });
       await Promise.all([near.close({ deadlineMs: 0 }), far.close({ deadlineMs: 0 })]);
       await done;
       await turns(2);

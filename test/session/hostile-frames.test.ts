@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { FrameFlag, FrameType, writeU32 } from '../../src/wire/frame-header.ts';
-import { Desk, deskHandlers, turns, until } from '../support/contract.ts';
+import { Demo, demoHandlers, turns, until } from '../support/contract.ts';
 import { type Hostile, hostilePeer, rawHeader, slotOf } from '../support/hostile.ts';
 
 const max = 4 * 1024 * 1024;
@@ -35,7 +35,7 @@ const attacks: readonly Attack[] = [
   ...(['reset', 'credit', 'goaway', 'ping'] as const).map((type) => ({
     attack: `a payload behind ${type}`,
     run: ({ announce, open, send, write }: Hostile) => {
-      announce('Desk.hang');
+      announce('Demo.hang');
       open({ messageBytes: 0 });
       const header = {
         reset: () => write.reset(1, 0, 1, 1),
@@ -49,7 +49,7 @@ const attacks: readonly Attack[] = [
   {
     attack: 'a value of metadata that is no UTF-8',
     run: ({ announce, send, write }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       const metadata = Buffer.from([1, 0, 0x61, 1, 0, 0, 0, 0xff]); // a = 0xff
       const open = { kind: 1, slot: 0, generation: 1, method: 0, timeoutMs: 0xffff_ffff };
       const sizes = { metadataBytes: 8, messageBytes: 0, windowBytes: 0, sentAt: 0 };
@@ -120,7 +120,7 @@ const attacks: readonly Attack[] = [
   {
     attack: 'a message over the limit',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ messageBytes: max + 1 });
     },
     code: 'ERR_SIDECALL_FRAME_TOO_LARGE',
@@ -128,7 +128,7 @@ const attacks: readonly Attack[] = [
   {
     attack: 'a message of 2^32 - 1 bytes',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ messageBytes: 0xffff_ffff });
     },
     code: 'ERR_SIDECALL_FRAME_TOO_LARGE',
@@ -136,14 +136,14 @@ const attacks: readonly Attack[] = [
   {
     attack: 'more bytes than the message announced',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ messageBytes: 1 }, '[1]');
     },
   },
   {
     attack: 'a fragment beyond the message',
     run: ({ announce, open, send, write }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ messageBytes: 4 }, '[1');
       send(write.fragment(FrameFlag.fromOpener, 0, 1), '12345');
     },
@@ -151,7 +151,7 @@ const attacks: readonly Attack[] = [
   {
     attack: 'a fragment of no bytes',
     run: ({ announce, open, send, write }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ messageBytes: 4 }, '[1');
       send(write.fragment(FrameFlag.fromOpener, 0, 1));
     },
@@ -159,7 +159,7 @@ const attacks: readonly Attack[] = [
   {
     attack: 'a fragment behind a message that is whole',
     run: ({ announce, open, send, write }) => {
-      announce('Desk.hang');
+      announce('Demo.hang');
       open({});
       send(write.fragment(FrameFlag.fromOpener, 0, 1), 'x');
     },
@@ -167,7 +167,7 @@ const attacks: readonly Attack[] = [
   {
     attack: 'the first frame twice',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ messageBytes: 4 }, '[1');
       open({ messageBytes: 4 }, '[1');
     },
@@ -183,35 +183,35 @@ const attacks: readonly Attack[] = [
   {
     attack: 'a slot beyond the number announced',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ slot: 4096 });
     },
   },
   {
     attack: 'a slot of 2^32 - 1',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ slot: 0xffff_ffff });
     },
   },
   {
     attack: 'a generation that was skipped',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ generation: 2 });
     },
   },
   {
     attack: 'generation 0',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ generation: 0 });
     },
   },
   {
     attack: 'a slot reused before its call ended',
     run: ({ announce, open }) => {
-      announce('Desk.hang');
+      announce('Demo.hang');
       open({});
       open({ generation: 2 });
     },
@@ -219,28 +219,28 @@ const attacks: readonly Attack[] = [
   {
     attack: 'a open frame of an unknown kind of call',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ kind: 9 });
     },
   },
   {
     attack: 'metadata over the limit',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ metadataBytes: 9000, messageBytes: 0 }, 'x'.repeat(9000));
     },
   },
   {
     attack: 'metadata that runs past the frame',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ metadataBytes: 10, messageBytes: 0 }, 'xx');
     },
   },
   {
     attack: 'metadata that is none',
     run: ({ announce, open }) => {
-      announce('Desk.same');
+      announce('Demo.same');
       open({ metadataBytes: 4, messageBytes: 0 }, '\u00ff\u00ff');
     },
   },
@@ -279,14 +279,14 @@ const codes: readonly string[] = ['ERR_SIDECALL_PROTOCOL', 'ERR_SIDECALL_FRAME_T
 describe('a hostile peer', () => {
   it.each(attacks)('is closed for $attack', async ({ run, code }) => {
     const peer = hostilePeer();
-    peer.session.serve(Desk, deskHandlers());
+    peer.session.serve(Demo, demoHandlers());
     await run(peer);
     const error = await peer.session.closed;
     if (code === undefined) expect(codes).toContain(error?.code);
     else expect(error?.code).toBe(code);
     expect(peer.session.state).toBe('closed');
     expect(peer.events.map(({ type }) => type)).toEqual(['session-failed']);
-    await expect(peer.session.call('Desk.same')).rejects.toMatchObject({ code: error?.code });
+    await expect(peer.session.call('Demo.same')).rejects.toMatchObject({ code: error?.code });
   });
 
   it('every byte of a header flipped ends in a known code or an ordinary answer', async () => {
@@ -295,8 +295,8 @@ describe('a hostile peer', () => {
       for (let at = 1; at < rawHeader(type, 0).byteLength; at += 1) {
         for (const value of [1, 0x7f, 0xff]) {
           const peer = hostilePeer();
-          peer.session.serve(Desk, deskHandlers());
-          peer.announce('Desk.same');
+          peer.session.serve(Demo, demoHandlers());
+          peer.announce('Demo.same');
           const header = rawHeader(type, 0);
           header[at] = value;
           peer.send(header, '[1]');

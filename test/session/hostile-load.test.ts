@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FrameFlag, FrameType, ResetReason } from '../../src/wire/frame-header.ts';
-import { Desk, defer, deskHandlers, turns, until } from '../support/contract.ts';
+import { Demo, defer, demoHandlers, turns, until } from '../support/contract.ts';
 import { hostilePeer } from '../support/hostile.ts';
 
 const max = 4 * 1024 * 1024;
@@ -11,15 +11,15 @@ describe('a hostile peer', () => {
     let most = 0;
     const gate = defer();
     peer.session.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         hang: () => {
           most = Math.max(most, peer.session.stats().handlers.running);
           return gate.promise;
         },
       }),
     );
-    peer.announce('Desk.hang');
+    peer.announce('Demo.hang');
     for (let round = 1; round < 5000 && peer.session.state !== 'closed'; round += 1) {
       for (let slot = 0; slot < 16; slot += 1) {
         peer.open({ slot, generation: round });
@@ -37,15 +37,15 @@ describe('a hostile peer', () => {
     const peer = hostilePeer({ streamsMax: 16 });
     let started = 0;
     peer.session.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         hang: async () => {
           started += 1;
           await turns(2);
         },
       }),
     );
-    peer.announce('Desk.hang');
+    peer.announce('Demo.hang');
     for (let round = 1; round <= 300; round += 1) {
       for (let slot = 0; slot < 16; slot += 1) {
         peer.open({ slot, generation: round });
@@ -61,8 +61,8 @@ describe('a hostile peer', () => {
 
   it('half-sent messages that each announce the maximum are bounded by their window', async () => {
     const peer = hostilePeer();
-    peer.session.serve(Desk, deskHandlers());
-    peer.announce('Desk.same');
+    peer.session.serve(Demo, demoHandlers());
+    peer.announce('Demo.same');
     // Four fill 16 MiB but for their last bytes: the fifth may begin, and no other.
     for (let slot = 0; slot < 4; slot += 1) peer.open({ slot, messageBytes: max - 64 }, '[');
     await turns(3);
@@ -75,8 +75,8 @@ describe('a hostile peer', () => {
   it('messages without credit are a violation', async () => {
     const peer = hostilePeer({ streamWindowBytes: 16_384, receiveMaxBytes: 1024 });
     const gate = defer();
-    peer.session.serve(Desk, deskHandlers({ log: () => gate.promise }));
-    peer.announce('Desk.log');
+    peer.session.serve(Demo, demoHandlers({ log: () => gate.promise }));
+    peer.announce('Demo.log');
     const line = JSON.stringify('x'.repeat(1000));
     // 16,384 bytes of window for notifications, 1,066 for each: the sixteenth goes beyond, the next
     // may not.
@@ -92,8 +92,8 @@ describe('a hostile peer', () => {
   it('an expired call never starts', async () => {
     const peer = hostilePeer();
     let served = 0;
-    peer.session.serve(Desk, deskHandlers({ add: () => ({ sum: (served += 1) }) }));
-    peer.announce('Desk.add');
+    peer.session.serve(Demo, demoHandlers({ add: () => ({ sum: (served += 1) }) }));
+    peer.announce('Demo.add');
     peer.open({ timeoutMs: 0 }, '{"a":1,"b":1}');
     await until(() => peer.heard.some(({ type }) => type === FrameType.reset));
     const reset = peer.heard.find(({ type }) => type === FrameType.reset);
@@ -106,8 +106,8 @@ describe('a hostile peer', () => {
     const peer = hostilePeer({ streamsMax: 64 });
     let served = 0;
     peer.session.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: () => {
           served += 1;
           return 'y'.repeat(20_000);
@@ -115,7 +115,7 @@ describe('a hostile peer', () => {
       }),
     );
     peer.raw.isHeld = true; // the session's frames stay unread
-    peer.announce('Desk.same');
+    peer.announce('Demo.same');
     for (let round = 1; round <= 400 && peer.session.state !== 'closed'; round += 1) {
       for (let slot = 0; slot < 64; slot += 1) peer.open({ slot, generation: round });
       await turns(2);
@@ -128,7 +128,7 @@ describe('a hostile peer', () => {
 
   it('refusals that nobody reads are bounded too', async () => {
     const peer = hostilePeer({ streamsMax: 8 });
-    peer.session.serve(Desk, deskHandlers());
+    peer.session.serve(Demo, demoHandlers());
     await turns(2); // until then calls of other services would wait for them
     peer.raw.isHeld = true;
     peer.announce('No.such');
@@ -145,9 +145,9 @@ describe('a hostile peer', () => {
   ])('requests that are reset while they are %s leave nothing behind', async (_, isServed) => {
     const peer = hostilePeer();
     if (isServed) {
-      peer.session.serve(Desk, deskHandlers({ hang: () => new Promise(() => undefined) }));
+      peer.session.serve(Demo, demoHandlers({ hang: () => new Promise(() => undefined) }));
     }
-    peer.announce('Desk.hang');
+    peer.announce('Demo.hang');
     for (let slot = 0; isServed && slot < 16; slot += 1) peer.open({ slot });
     await turns(3);
     const heapOf = (): number => {

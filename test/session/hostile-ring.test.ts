@@ -7,7 +7,7 @@ import { listen } from '../../src/rendezvous/listen.ts';
 import type { Listener } from '../../src/rendezvous/listener.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { canary } from '../support/canary.ts';
-import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { type RunningProgram, ringPeerProgram, startProgram } from '../support/programs.ts';
 
 interface Scene extends AsyncDisposable {
@@ -26,7 +26,7 @@ async function open(): Promise<Scene> {
   const logged: string[] = [];
   const listener = await listen({ onEvent: (event) => events.push(event) });
   const log = (line: string): void => void logged.push(line);
-  listener.serve(Desk, deskHandlers({ log }));
+  listener.serve(Demo, demoHandlers({ log }));
   const sessions = listener[Symbol.asyncIterator]();
   const neighbour = await connect({ path: listener.path });
   await sessions.next();
@@ -73,7 +73,7 @@ describe('a ring that lies', () => {
     expect(await attacker.next()).toEqual({ verdict: 0 });
     const session = await scene.next();
     const calls = Array.from({ length: 64 }, () =>
-      session.client(Desk).echo(new Uint8Array(60_000)),
+      session.client(Demo).echo(new Uint8Array(60_000)),
     );
     const settled = Promise.allSettled(calls);
     expect(await session.closed).toMatchObject({ code: 'ERR_SIDECALL_RING_CORRUPT' });
@@ -170,14 +170,14 @@ describe('a ring that lies', () => {
     await using attacker = scene.attack('idle');
     expect(await attacker.next()).toEqual({ verdict: 0 });
     const session = await scene.next();
-    const desk = session.client(Desk);
+    const demo = session.client(Demo);
     const calls = Array.from({ length: 100 }, () =>
-      desk.echo(new Uint8Array(50_000), { timeoutMs: 100 }),
+      demo.echo(new Uint8Array(50_000), { timeoutMs: 100 }),
     );
     for (const { reason } of (await Promise.allSettled(calls)) as PromiseRejectedResult[]) {
       expect(reason).toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
     }
-    expect(await scene.neighbour.client(Desk).same(1)).toBe(1);
+    expect(await scene.neighbour.client(Demo).same(1)).toBe(1);
   });
 
   it('a call beyond the last consumer cursor was delivered to nobody', async () => {
@@ -185,7 +185,7 @@ describe('a ring that lies', () => {
     await using attacker = scene.attack('idle');
     expect(await attacker.next()).toEqual({ verdict: 0 });
     const session = await scene.next();
-    const call = session.client(Desk).same(1);
+    const call = session.client(Demo).same(1);
     call.catch(() => undefined);
     await new Promise((done) => setTimeout(done, 20));
     attacker.child.kill('SIGKILL');
@@ -213,7 +213,7 @@ describe('a hello with memory that is wrong', () => {
     expect(scene.events).toMatchObject([
       { type: 'refused', error: { code: 'ERR_SIDECALL_PROTOCOL' } },
     ]);
-    expect(await scene.neighbour.client(Desk).same(1)).toBe(1);
+    expect(await scene.neighbour.client(Demo).same(1)).toBe(1);
   });
 
   it('a descriptor right behind the hello is closed without blocking, and ends it', async () => {

@@ -11,7 +11,7 @@ import {
   service,
   unary,
 } from '../../src/rpc/contract/service.ts';
-import { collect, Desk, deskHandlers, until } from '../support/contract.ts';
+import { collect, Demo, demoHandlers, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 
 interface Request {
@@ -193,7 +193,7 @@ describe.each(lanes)("interop over the '$lane'", ({ openPair }) => {
 
   it('unimplemented_service', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     await expect(pair.near.call('grpc.testing.UnimplementedService.x')).rejects.toMatchObject({
       status: 'unimplemented',
     });
@@ -244,10 +244,10 @@ describe.each(lanes)("interop over the '$lane'", ({ openPair }) => {
 
   it('10,000 small calls at once', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
     const answers = await Promise.all(
-      Array.from({ length: 10_000 }, (_, a) => desk.add({ a, b: 1 })),
+      Array.from({ length: 10_000 }, (_, a) => demo.add({ a, b: 1 })),
     );
     answers.forEach(({ sum }, a) => {
       expect(sum).toBe(a + 1);
@@ -256,16 +256,16 @@ describe.each(lanes)("interop over the '$lane'", ({ openPair }) => {
 
   it('5,000 calls that time out together', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
-    const desk = pair.near.client(Desk);
+    pair.far.serve(Demo, demoHandlers());
+    const demo = pair.near.client(Demo);
     const outcomes = await Promise.all(
       Array.from({ length: 5000 }, () =>
-        desk.hang(undefined, { timeoutMs: 100 }).catch((error: { code: string }) => error.code),
+        demo.hang(undefined, { timeoutMs: 100 }).catch((error: { code: string }) => error.code),
       ),
     );
     expect(new Set(outcomes)).toEqual(new Set(['ERR_SIDECALL_DEADLINE_EXCEEDED']));
     await until(() => pair.far.stats().handlers.running === 0);
-    expect(await desk.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await demo.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 
   it('pushback at both ends', async () => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { FrameFlag, FrameType } from '../../src/wire/frame-header.ts';
-import { Desk, deskHandlers, Flow, flowHandlers, turns, until } from '../support/contract.ts';
+import { Demo, demoHandlers, Flow, flowHandlers, turns, until } from '../support/contract.ts';
 import { hostilePeer } from '../support/hostile.ts';
 import { openLoopback } from '../support/pairs.ts';
 
@@ -42,8 +42,8 @@ describe('edges that only frames show', () => {
     const peer = hostilePeer();
     let answer: boolean | undefined;
     peer.session.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: (value, ctx) => {
           const bad = peer.write.reset(FrameFlag.fromOpener, 0, 1, 1).slice();
           bad[1] = 0x80;
@@ -53,7 +53,7 @@ describe('edges that only frames show', () => {
         },
       }),
     );
-    peer.announce('Desk.same');
+    peer.announce('Demo.same');
     peer.open({}, '1');
     expect((await peer.session.closed)?.code).toBe('ERR_SIDECALL_PROTOCOL');
     expect(answer).toBe(true);
@@ -63,15 +63,15 @@ describe('edges that only frames show', () => {
     await using pair = openLoopback();
     const answers: (boolean | undefined)[] = [];
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: (_value, ctx) => {
           answers.push(ctx.cancelledNow());
         },
       }),
     );
     const stop = new AbortController();
-    const call = pair.near.client(Desk).same(1, { signal: stop.signal });
+    const call = pair.near.client(Demo).same(1, { signal: stop.signal });
     stop.abort(new Error('at once'));
     await expect(call).rejects.toThrow('at once');
     await until(() => answers.length === 1);

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { type Lease, leased } from '../../src/rpc/contract/leases.ts';
 import { clientStream, notification, service, unary } from '../../src/rpc/contract/service.ts';
+import { fill, LeaseCalls, leaseHandlers, sumOf } from '../support/lease-calls.ts';
 import { expectQuiet, failureOf, grounds, MiB } from '../support/lease-grounds.ts';
-import { fill, sumOf, Vat, vatHandlers } from '../support/vat.ts';
 
 describe.each(grounds)('the end of leases over $name', ({ open, lends }) => {
   it('an answer may be made of the request', async () => {
@@ -28,22 +28,22 @@ describe.each(grounds)('the end of leases over $name', ({ open, lends }) => {
   it('bytes that are released while their message waits fail that message, and nothing else', async () => {
     await using pair = await open();
     const held: Lease[] = [];
-    pair.far.serve(Vat, vatHandlers({ drop: () => new Promise(() => undefined) }));
+    pair.far.serve(LeaseCalls, leaseHandlers({ drop: () => new Promise(() => undefined) }));
     pair.near.serve(
-      Vat,
-      vatHandlers({
+      LeaseCalls,
+      leaseHandlers({
         raise: (lease, ctx) => {
           held.push(lease.keep());
           return ctx.allocate(1);
         },
       }),
     );
-    const vat = pair.near.client(Vat);
+    const leases = pair.near.client(LeaseCalls);
     for (const size of [5000, 300_000]) {
-      (await pair.far.client(Vat).raise(new Uint8Array(size))).release();
+      (await pair.far.client(LeaseCalls).raise(new Uint8Array(size))).release();
       const lease = held.pop() as Lease;
       // Until the stream has credit again the message waits where it was made.
-      const pouring = vat.stir();
+      const pouring = leases.exchange();
       const filler = pair.near.allocate(400_000);
       await pouring.send(filler);
       const waiting = pouring.send(lease.bytes as unknown as Uint8Array);
@@ -66,7 +66,7 @@ describe.each(grounds)('the end of leases over $name', ({ open, lends }) => {
     await using pair = await open();
     const both = { request: leased, response: leased };
     const Echo = service('Echo', { late: unary(both), nothing: unary(both) });
-    pair.far.serve(Vat, vatHandlers());
+    pair.far.serve(LeaseCalls, leaseHandlers());
     pair.far.serve(Echo, {
       nothing: () => new Uint8Array(0),
       late: (lease) => {
@@ -75,10 +75,10 @@ describe.each(grounds)('the end of leases over $name', ({ open, lends }) => {
         return view as unknown as Uint8Array;
       },
     });
-    const lease = await pair.near.client(Vat).raise(new Uint8Array(100));
+    const lease = await pair.near.client(LeaseCalls).raise(new Uint8Array(100));
     const view = lease.bytes as unknown as Uint8Array;
     lease.release();
-    expect(await failureOf(pair.near.client(Vat).take(view))).toMatchObject({
+    expect(await failureOf(pair.near.client(LeaseCalls).take(view))).toMatchObject({
       code: 'ERR_SIDECALL_LEASE_RELEASED',
     });
     expect(await failureOf(pair.near.client(Echo).late(new Uint8Array(50)))).toMatchObject({
@@ -92,8 +92,8 @@ describe.each(grounds)('the end of leases over $name', ({ open, lends }) => {
   it('a request whose memory was transferred is nobody else’s trouble', async () => {
     await using pair = await open();
     pair.far.serve(
-      Vat,
-      vatHandlers({
+      LeaseCalls,
+      leaseHandlers({
         take: async (lease) => {
           const { buffer } = lease.bytes as unknown as { buffer: ArrayBuffer };
           // As it is from Node 22 on: a second transfer of the same memory throws.
@@ -111,7 +111,7 @@ describe.each(grounds)('the end of leases over $name', ({ open, lends }) => {
       }),
     );
     for (const size of [10, 100_000]) {
-      await pair.near.client(Vat).take(pair.near.allocate(size));
+      await pair.near.client(LeaseCalls).take(pair.near.allocate(size));
     }
     await expectQuiet(pair);
   });
@@ -140,8 +140,8 @@ describe.each(grounds)('the end of leases over $name', ({ open, lends }) => {
       read: () => 1,
     });
     pair.far.serve(
-      Vat,
-      vatHandlers({
+      LeaseCalls,
+      leaseHandlers({
         raise: (lease, ctx) => {
           ctx.trailers = { some: 'thing' };
           return ctx.allocate(lease.byteLength);
@@ -162,14 +162,14 @@ describe.each(grounds)('the end of leases over $name', ({ open, lends }) => {
       signal: controller.signal,
       onTrailers: () => controller.abort(new Error('enough')),
     };
-    expect(await failureOf(pair.near.client(Vat).raise(block(), given))).toMatchObject({
+    expect(await failureOf(pair.near.client(LeaseCalls).raise(block(), given))).toMatchObject({
       message: 'enough',
     });
-    const intercepted = pair.near.client(Vat, {
+    const intercepted = pair.near.client(LeaseCalls, {
       interceptors: [async () => ({ sum: 1, copied: true })],
     });
     expect(await intercepted.take(block())).toEqual({ sum: 1, copied: true });
-    const throwing = pair.near.client(Vat, {
+    const throwing = pair.near.client(LeaseCalls, {
       interceptors: [
         () => {
           throw new Error('no');
@@ -177,7 +177,7 @@ describe.each(grounds)('the end of leases over $name', ({ open, lends }) => {
       ],
     });
     expect(await failureOf(throwing.take(block()))).toMatchObject({ message: 'no' });
-    const retrying = pair.near.client(Vat, { retry: true });
+    const retrying = pair.near.client(LeaseCalls, { retry: true });
     expect(await failureOf(retrying.take(block(), { wrong: 1 } as never))).toBeInstanceOf(
       TypeError,
     );
@@ -196,8 +196,8 @@ describe.each(grounds)('the end of leases over $name', ({ open, lends }) => {
 
   it('a block that is not sent is freed: misuse, cancel, deadline, a session that closes', async () => {
     await using pair = await open();
-    pair.far.serve(Vat, vatHandlers());
-    const { take } = pair.near.client(Vat);
+    pair.far.serve(LeaseCalls, leaseHandlers());
+    const { take } = pair.near.client(LeaseCalls);
     const aborted = AbortSignal.abort(new Error('before'));
     expect(await failureOf(take(pair.near.allocate(100), { signal: aborted }))).toMatchObject({
       message: 'before',
@@ -217,7 +217,7 @@ describe.each(grounds)('the end of leases over $name', ({ open, lends }) => {
     const foreign = pair.far.allocate(100);
     expect(await failureOf(take(foreign))).toMatchObject({ code: 'ERR_SIDECALL_ENCODE' });
     expect(await failureOf(take(5 as never))).toMatchObject({ code: 'ERR_SIDECALL_ENCODE' });
-    const lease = await pair.near.client(Vat).raise(new Uint8Array(10));
+    const lease = await pair.near.client(LeaseCalls).raise(new Uint8Array(10));
     expect(await failureOf(take(lease as never))).toMatchObject({
       message: expect.stringContaining('send lease.bytes'),
     });

@@ -5,16 +5,16 @@ import { bytes } from '../../src/rpc/contract/codec.ts';
 import { type Lease, leased } from '../../src/rpc/contract/leases.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
+import { fill, LeaseCalls, leaseHandlers, sumOf } from '../support/lease-calls.ts';
 import { expectQuiet, failureOf, grounds, MiB } from '../support/lease-grounds.ts';
-import { fill, sumOf, Vat, vatHandlers } from '../support/vat.ts';
 
 const sizes = [1, 64, 4095, 4096, 4097, 65_536, 65_537, 300_001, MiB];
 
 describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
   it('carry a request and an answer of every size, and come back', async () => {
     await using pair = await open();
-    pair.far.serve(Vat, vatHandlers());
-    const vat = pair.near.client(Vat);
+    pair.far.serve(LeaseCalls, leaseHandlers());
+    const leases = pair.near.client(LeaseCalls);
     for (const size of sizes) {
       const block = pair.near.allocate(size);
       expect(block.inPlace).toBe(lends);
@@ -22,7 +22,7 @@ describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
       const sent = Uint8Array.from({ length: size }, (_, at) => (size + at * 3) & 0xff);
       block.bytes.set(sent);
       const view = block.bytes;
-      const answering = vat.raise(block);
+      const answering = leases.raise(block);
       if (lends) expect(view.byteLength).toBe(0); // nobody writes from here on
       expect(() => block.bytes).toThrow(/sent or freed/);
       using lease = await answering;
@@ -69,8 +69,8 @@ describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
     await using pair = await open();
     const seen: unknown[] = [];
     pair.far.serve(
-      Vat,
-      vatHandlers({
+      LeaseCalls,
+      leaseHandlers({
         take: (lease, { metadata }) => {
           seen.push(metadata);
           return { sum: sumOf(lease.bytes), copied: lease.copied };
@@ -81,7 +81,7 @@ describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
       const block = pair.near.allocate(10_000);
       const sum = fill(block.bytes, length);
       const metadata = { trace: 'x'.repeat(length) };
-      expect(await pair.near.client(Vat).take(block, { metadata })).toMatchObject({ sum });
+      expect(await pair.near.client(LeaseCalls).take(block, { metadata })).toMatchObject({ sum });
       expect(seen.pop()).toEqual(metadata);
     }
     await expectQuiet(pair);
@@ -89,13 +89,13 @@ describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
 
   it('stream in every direction', async () => {
     await using pair = await open();
-    pair.far.serve(Vat, vatHandlers());
-    const vat = pair.near.client(Vat);
+    pair.far.serve(LeaseCalls, leaseHandlers());
+    const leases = pair.near.client(LeaseCalls);
     const messages = 40;
     const bytesEach = 30_000;
-    const pouring = vat.pour();
-    const dripping = vat.drip({ messages, bytes: bytesEach });
-    const stirring = vat.stir();
+    const pouring = leases.upload();
+    const dripping = leases.download({ messages, bytes: bytesEach });
+    const stirring = leases.exchange();
     let poured = 0;
     const sending = (async () => {
       for (let at = 0; at < messages; at += 1) {
@@ -131,14 +131,17 @@ describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
   it('are messages of channels and notifications', async () => {
     await using pair = await open();
     const sums: number[] = [];
-    pair.far.serve(Vat, vatHandlers({ drop: (lease) => void sums.push(sumOf(lease.bytes)) }));
-    const accepted = pair.far.channels(leased, { name: 'vat' });
-    const channel = pair.near.openChannel(leased, { name: 'vat' });
+    pair.far.serve(
+      LeaseCalls,
+      leaseHandlers({ drop: (lease) => void sums.push(sumOf(lease.bytes)) }),
+    );
+    const accepted = pair.far.channels(leased, { name: 'leases' });
+    const channel = pair.near.openChannel(leased, { name: 'leases' });
     const wanted: number[] = [];
     for (let at = 0; at < 20; at += 1) {
       const block = pair.near.allocate(1000 * (at + 1));
       wanted.push(fill(block.bytes, at));
-      await pair.near.client(Vat).drop(block);
+      await pair.near.client(LeaseCalls).drop(block);
       const message = pair.near.allocate(1000 * (at + 1));
       fill(message.bytes, at);
       await channel.send(message);
@@ -161,9 +164,9 @@ describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
 
   it('are no longer readable once they were given back', async () => {
     await using pair = await open();
-    pair.far.serve(Vat, vatHandlers());
+    pair.far.serve(LeaseCalls, leaseHandlers());
     for (const size of [100, 100_000]) {
-      const lease = await pair.near.client(Vat).raise(new Uint8Array(size));
+      const lease = await pair.near.client(LeaseCalls).raise(new Uint8Array(size));
       const view = lease.bytes;
       expect(view[size - 1]).toBe(1);
       lease.release();
@@ -180,8 +183,8 @@ describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
     const leases: Lease[] = [];
     let isKeeping = false;
     pair.far.serve(
-      Vat,
-      vatHandlers({
+      LeaseCalls,
+      leaseHandlers({
         take: async (lease) => {
           leases.push(isKeeping ? lease.keep() : lease);
           await new Promise((resolve) => setImmediate(resolve));
@@ -191,7 +194,7 @@ describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
         },
       }),
     );
-    const { take } = pair.near.client(Vat);
+    const { take } = pair.near.client(LeaseCalls);
     const block = pair.near.allocate(20_000);
     const sum = fill(block.bytes, 1);
     expect(await take(block)).toMatchObject({ sum });
@@ -213,8 +216,8 @@ describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
     await using pair = await open();
     const held: Lease[] = [];
     pair.far.serve(
-      Vat,
-      vatHandlers({
+      LeaseCalls,
+      leaseHandlers({
         take: (lease, { signal }) => {
           held.push(lease);
           return new Promise((_resolve, reject) => {
@@ -226,7 +229,7 @@ describe.each(grounds)('leases over $name', ({ open, lends, isInPlace }) => {
     const controller = new AbortController();
     const calls = Array.from({ length: 10 }, () => {
       const block = pair.near.allocate(10_000);
-      return pair.near.client(Vat).take(block, { signal: controller.signal });
+      return pair.near.client(LeaseCalls).take(block, { signal: controller.signal });
     });
     const settled = Promise.allSettled(calls);
     await until(() => held.length === 10);

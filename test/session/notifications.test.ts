@@ -6,9 +6,9 @@ import { serverStream, service, unary } from '../../src/rpc/contract/service.ts'
 import { FrameFlag, FrameType } from '../../src/wire/frame-header.ts';
 import {
   collect,
-  Desk,
+  Demo,
   defer,
-  deskHandlers,
+  demoHandlers,
   Flow,
   flowHandlers,
   turns,
@@ -27,8 +27,8 @@ describe('notifications', () => {
     const gate = defer();
     const seen: string[] = [];
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         log: async (line) => {
           seen.push(line);
           await gate.promise;
@@ -36,9 +36,9 @@ describe('notifications', () => {
         same: (value) => value,
       }),
     );
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     const lines = Array.from({ length: 40 }, (_, at) => `${at}`);
-    const logging = Promise.all(lines.map((line) => desk.log(line)));
+    const logging = Promise.all(lines.map((line) => demo.log(line)));
     await until(() => seen.length === 4);
     await turns(5);
     expect(seen).toEqual(['0', '1', '2', '3']);
@@ -53,7 +53,7 @@ describe('notifications', () => {
     const peer = hostilePeer({ streamsMax: 2 });
     const gate = defer();
     const seen: string[] = [];
-    peer.session.serve(Desk, deskHandlers({ log: (line) => void seen.push(line) }));
+    peer.session.serve(Demo, demoHandlers({ log: (line) => void seen.push(line) }));
     peer.session.serve(
       Flow,
       flowHandlers({
@@ -64,7 +64,7 @@ describe('notifications', () => {
         },
       }),
     );
-    peer.announce('Flow.sum', 'Desk.log');
+    peer.announce('Flow.sum', 'Demo.log');
     const flags = FrameFlag.fromOpener | FrameFlag.streamed;
     for (const slot of [0, 1]) {
       peer.open({ kind: 4, slot });

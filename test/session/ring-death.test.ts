@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { requireNative } from '../../src/addon/load-addon.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
-import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { programPath, startProgram } from '../support/programs.ts';
 
 const kills = 25;
@@ -18,12 +18,12 @@ describe('death under load', () => {
     for (let kill = 0; kill < kills; kill += 1) {
       const helper = await spawnHelper(process.execPath, [programPath('helper.mjs')]);
       expect(helper.session.lane).toBe('ring');
-      const desk = helper.client(Desk);
+      const demo = helper.client(Demo);
       const payload = new Uint8Array(1000 + 700 * kill);
       let answered = 0;
       const load = Array.from({ length: 32 }, async () => {
         for (;;) {
-          await desk.echo(payload);
+          await demo.echo(payload);
           answered += 1;
         }
       });
@@ -54,8 +54,8 @@ describe('death under load', () => {
     await using listener = await listen();
     let served = 0;
     listener.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         echo: (payload) => {
           served += 1;
           return payload;

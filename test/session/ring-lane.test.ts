@@ -15,7 +15,7 @@ import { listen } from '../../src/rendezvous/listen.ts';
 import { type HelloMemory, helloAsConnecting } from '../../src/uds/hello.ts';
 import { encodeAnswer, encodeHello, HelloFlag, Verdict } from '../../src/uds/hello-bytes.ts';
 import type { HelloWire } from '../../src/uds/hello-wire.ts';
-import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { programPath, scratchDirectory } from '../support/programs.ts';
 
 const native = requireNative('the test');
@@ -233,13 +233,13 @@ describe('a ring session', () => {
     [4_194_304, 131_072],
   ])('carries messages of every size with outboxes of %i and %i bytes', async (near, far) => {
     await using listener = await listen({ ringBytes: far });
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     await using session = await connect({ path: listener.path, ringBytes: near });
     expect(session.lane).toBe('ring');
-    const desk = session.client(Desk);
+    const demo = session.client(Demo);
     const sizes = [0, 1, 8191, 8192, 8193, 32_640, 65_535, 65_536, 65_537, 1_000_003];
     const payloads = sizes.map((size) => Buffer.alloc(size, size % 251));
-    const answers = await Promise.all(payloads.map((payload) => desk.echo(payload)));
+    const answers = await Promise.all(payloads.map((payload) => demo.echo(payload)));
     answers.forEach((answer, at) => expect(Buffer.compare(answer, payloads[at] as Buffer)).toBe(0));
   });
 
@@ -247,51 +247,51 @@ describe('a ring session', () => {
     const limits = { metadataMaxBytes: 65_536 };
     await using listener = await listen({ ringBytes: 65_536, limits });
     listener.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         same: () => {
           throw new RpcError('aborted', 'no', { details: 'x'.repeat(50_000) });
         },
       }),
     );
     await using session = await connect({ path: listener.path, ringBytes: 65_536, limits });
-    const desk = session.client(Desk);
+    const demo = session.client(Demo);
     const metadata = { text: 'x'.repeat(40_000) };
-    await expect(desk.add({ a: 1, b: 1 }, { metadata })).rejects.toMatchObject({
+    await expect(demo.add({ a: 1, b: 1 }, { metadata })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_MESSAGE_TOO_LARGE',
     });
-    await expect(desk.same(1)).rejects.toMatchObject({ status: 'aborted', details: undefined });
-    expect(await desk.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    await expect(demo.same(1)).rejects.toMatchObject({ status: 'aborted', details: undefined });
+    expect(await demo.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 
   it('costs nothing while it is idle: nothing is scheduled on either side', async () => {
     await using listener = await listen();
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     await using session = await connect({ path: listener.path });
-    await session.client(Desk).add({ a: 1, b: 1 });
+    await session.client(Demo).add({ a: 1, b: 1 });
     await until(() => !process.getActiveResourcesInfo().includes('Immediate'));
     await new Promise((done) => setTimeout(done, 50));
     expect(process.getActiveResourcesInfo()).not.toContain('Immediate');
-    expect(await session.client(Desk).add({ a: 2, b: 1 })).toEqual({ sum: 3 });
+    expect(await session.client(Demo).add({ a: 2, b: 1 })).toEqual({ sum: 3 });
   });
 
   it.each([0, 1000])('works with a poll budget of %i', async (pollBudgetUs) => {
     await using listener = await listen({ pollBudgetUs });
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     await using session = await connect({ path: listener.path, pollBudgetUs });
-    const desk = session.client(Desk);
-    for (let a = 0; a < 200; a += 1) expect(await desk.add({ a, b: 0 })).toEqual({ sum: a });
+    const demo = session.client(Demo);
+    for (let a = 0; a < 200; a += 1) expect(await demo.add({ a, b: 0 })).toEqual({ sum: a });
   });
 
   it("a stalled call stands in nobody's way", async () => {
     await using listener = await listen();
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     await using session = await connect({ path: listener.path });
-    const desk = session.client(Desk);
+    const demo = session.client(Demo);
     const controller = new AbortController();
-    const stalled = desk.hang(undefined, { signal: controller.signal });
+    const stalled = demo.hang(undefined, { signal: controller.signal });
     stalled.catch(() => undefined);
-    for (let a = 0; a < 500; a += 1) expect(await desk.add({ a, b: 0 })).toEqual({ sum: a });
+    for (let a = 0; a < 500; a += 1) expect(await demo.add({ a, b: 0 })).toEqual({ sum: a });
     controller.abort();
     await expect(stalled).rejects.toThrow();
   });
@@ -299,16 +299,16 @@ describe('a ring session', () => {
   it('a small call finds its way beside a message of 64 MiB', async () => {
     const limits = { receiveMaxBytes: 67_108_864 };
     await using listener = await listen({ limits });
-    listener.serve(Desk, deskHandlers({ echo: (payload) => payload.subarray(0, 1) }));
+    listener.serve(Demo, demoHandlers({ echo: (payload) => payload.subarray(0, 1) }));
     await using session = await connect({ path: listener.path, limits });
-    const desk = session.client(Desk);
+    const demo = session.client(Demo);
     let isDone = false;
-    const upload = desk.echo(Buffer.alloc(67_108_864, 7)).then(() => {
+    const upload = demo.echo(Buffer.alloc(67_108_864, 7)).then(() => {
       isDone = true;
     });
     let calls = 0;
     while (!isDone) {
-      await desk.add({ a: calls, b: 0 });
+      await demo.add({ a: calls, b: 0 });
       calls += 1;
     }
     await upload;
@@ -325,22 +325,22 @@ describe('a ring session', () => {
     mkdirSync(scratch.file('node_modules'));
     const copy = await import(pathToFileURL(scratch.file('dist/index.js')).href);
     await using listener = await copy.listen();
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     await using session = await connect({ path: listener.path });
     expect(session.lane).toBe('ring');
-    const calls = Array.from({ length: 300 }, (_, a) => session.client(Desk).add({ a, b: 1 }));
+    const calls = Array.from({ length: 300 }, (_, a) => session.client(Demo).add({ a, b: 1 }));
     const sums = await Promise.all(calls);
     sums.forEach(({ sum }, a) => expect(sum).toBe(a + 1));
     const payload = Buffer.alloc(300_000, 9);
-    expect(Buffer.compare(await session.client(Desk).echo(payload), payload)).toBe(0);
+    expect(Buffer.compare(await session.client(Demo).echo(payload), payload)).toBe(0);
   });
 
   it('what a handler is given is a copy: later messages do not change it', async () => {
     await using listener = await listen();
     const kept: Uint8Array[] = [];
     listener.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         echo: (payload) => {
           kept.push(payload);
           return payload;
@@ -350,7 +350,7 @@ describe('a ring session', () => {
     await using session = await connect({ path: listener.path });
     const sizes = [10, 5000, 9000, 70_000];
     for (let value = 0; value < 40; value += 1) {
-      for (const size of sizes) await session.client(Desk).echo(Buffer.alloc(size, value));
+      for (const size of sizes) await session.client(Demo).echo(Buffer.alloc(size, value));
     }
     kept.forEach((payload, at) => {
       const value = Math.floor(at / sizes.length);
@@ -360,13 +360,13 @@ describe('a ring session', () => {
 
   it('memory of the pool is not shared by two messages on their way', async () => {
     await using listener = await listen();
-    listener.serve(Desk, deskHandlers());
+    listener.serve(Demo, demoHandlers());
     await using session = await connect({ path: listener.path });
-    const desk = session.client(Desk);
+    const demo = session.client(Demo);
     const texts = Array.from({ length: 60 }, (_, at) =>
       String.fromCharCode(97 + (at % 26)).repeat(90_000 + at),
     );
-    const answers = await Promise.all(texts.map((text) => desk.same(text)));
+    const answers = await Promise.all(texts.map((text) => demo.same(text)));
     answers.forEach((answer, at) => expect(answer === texts[at]).toBe(true));
   });
 });

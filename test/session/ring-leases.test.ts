@@ -16,11 +16,11 @@ import { type Lease, leased } from '../../src/rpc/contract/leases.ts';
 import { clientStream, service, unary } from '../../src/rpc/contract/service.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { canary } from '../support/canary.ts';
-import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { Demo, demoHandlers, until } from '../support/contract.ts';
+import { fill, LeaseCalls, leaseHandlers, sumOf } from '../support/lease-calls.ts';
 import { openRingPair, type Pair } from '../support/pairs.ts';
 import { ringPeerProgram, startProgram } from '../support/programs.ts';
 import { addonWith, collectUntil, inPlace, KiB, MiB, native } from '../support/ring-leases.ts';
-import { fill, sumOf, Vat, vatHandlers } from '../support/vat.ts';
 
 function countMaps(): number {
   return readFileSync('/proc/self/maps', 'latin1').split('/memfd:').length - 1;
@@ -28,9 +28,11 @@ function countMaps(): number {
 
 describe('leases of the receiver', () => {
   const Drain = service('Drain', {
-    pour: clientStream<Lease, { messages: number }, ReturnType<Session['allocate']> | Uint8Array>({
-      request: leased,
-    }),
+    upload: clientStream<Lease, { messages: number }, ReturnType<Session['allocate']> | Uint8Array>(
+      {
+        request: leased,
+      },
+    ),
   });
 
   it('count in the window of their stream until they go back', async () => {
@@ -38,7 +40,7 @@ describe('leases of the receiver', () => {
     await using pair = await openRingPair({ ...inPlace, limits }, { ...inPlace, limits });
     const held: Lease[] = [];
     pair.far.serve(Drain, {
-      async pour(leases) {
+      async upload(leases) {
         let messages = 0;
         for await (const lease of leases) {
           held.push(lease);
@@ -47,7 +49,7 @@ describe('leases of the receiver', () => {
         return { messages };
       },
     });
-    const call = pair.near.client(Drain).pour();
+    const call = pair.near.client(Drain).upload();
     let sent = 0;
     const sending = (async () => {
       for (let at = 0; at < 12; at += 1) {
@@ -69,9 +71,9 @@ describe('leases of the receiver', () => {
 
   it('go back when they were collected; a view keeps them', async () => {
     await using pair = await openRingPair(inPlace, inPlace);
-    pair.far.serve(Vat, vatHandlers());
+    pair.far.serve(LeaseCalls, leaseHandlers());
     const receive = async (): Promise<Lease['bytes']> => {
-      const lease = await pair.near.client(Vat).raise(pair.near.allocate(8192));
+      const lease = await pair.near.client(LeaseCalls).raise(pair.near.allocate(8192));
       expect(lease.copied).toBe(false);
       return lease.bytes;
     };
@@ -88,11 +90,11 @@ describe('leases of the receiver', () => {
     const before = countMaps();
     const view = await (async () => {
       await using pair = await openRingPair(inPlace, inPlace);
-      pair.far.serve(Vat, vatHandlers());
+      pair.far.serve(LeaseCalls, leaseHandlers());
       const block = pair.near.allocate(300_000);
       const kept = pair.near.allocate(5000); // never sent
       fill(block.bytes, 1);
-      const lease = await pair.near.client(Vat).raise(block);
+      const lease = await pair.near.client(LeaseCalls).raise(block);
       return { lease, own: kept.bytes };
     })();
     await collectUntil(() => countMaps() - before === 2); // what the other end had goes by itself
@@ -115,8 +117,8 @@ describe('leases of the receiver', () => {
     const file = await openFile(path, 'w');
     for (let round = 0; round < 50; round += 1) {
       await using pair = await openRingPair(inPlace, inPlace);
-      pair.far.serve(Vat, vatHandlers());
-      const lease = await pair.near.client(Vat).raise(pair.near.allocate(500_000));
+      pair.far.serve(LeaseCalls, leaseHandlers());
+      const lease = await pair.near.client(LeaseCalls).raise(pair.near.allocate(500_000));
       const writing = file.write(lease.bytes as never, 0, 500_000, 0);
       lease.release();
       await pair.near.close();
@@ -130,12 +132,12 @@ describe('leases of the receiver', () => {
   it('are copies where the host refuses external buffers, and blocks are ordinary memory', async () => {
     const refusing = addonWith({ ringAllocate: () => undefined, ringLend: () => undefined });
     await using pair = await openRingPair(inPlace, inPlace, refusing);
-    pair.far.serve(Vat, vatHandlers());
+    pair.far.serve(LeaseCalls, leaseHandlers());
     for (let round = 0; round < 30; round += 1) {
       const block = pair.near.allocate(100_000);
       expect(block.inPlace).toBe(false);
       const sum = fill(block.bytes, round);
-      using lease = await pair.near.client(Vat).raise(block);
+      using lease = await pair.near.client(LeaseCalls).raise(block);
       expect(lease.copied).toBe(true);
       expect(sumOf(lease.bytes)).not.toBe(sum);
     }
@@ -147,8 +149,8 @@ describe('leases of the receiver', () => {
     const directory = await mkdtemp(join(tmpdir(), 'copies-'));
     const file = await openFile(join(directory, 'written'), 'w');
     await using pair = await openRingPair({ limits }, { limits });
-    pair.far.serve(Vat, vatHandlers({ raise: () => new Uint8Array(32 * MiB).fill(3) }));
-    const lease = await pair.near.client(Vat).raise(new Uint8Array(1));
+    pair.far.serve(LeaseCalls, leaseHandlers({ raise: () => new Uint8Array(32 * MiB).fill(3) }));
+    const lease = await pair.near.client(LeaseCalls).raise(new Uint8Array(1));
     expect(lease.copied).toBe(true);
     const writing = file.write(lease.bytes as never, 0, 32 * MiB, 0);
     lease.release();
@@ -163,8 +165,8 @@ describe('leases of the receiver', () => {
     await using pair = await openRingPair(inPlace, inPlace);
     const seen: unknown[] = [];
     pair.far.serve(
-      Vat,
-      vatHandlers({
+      LeaseCalls,
+      leaseHandlers({
         take: ({ bytes: view, copied }) => {
           seen.push(Point.decode(Buffer.from(view)).toJSON());
           return { sum: 0, copied };
@@ -176,7 +178,7 @@ describe('leases of the receiver', () => {
     const block = pair.near.allocate(writer.len);
     expect(block.inPlace).toBe(true);
     writer.finishInto(block.bytes, 0);
-    expect(await pair.near.client(Vat).take(block)).toEqual({ sum: 0, copied: false });
+    expect(await pair.near.client(LeaseCalls).take(block)).toEqual({ sum: 0, copied: false });
     expect(seen).toEqual([{ text }]);
   });
 
@@ -186,21 +188,21 @@ describe('leases of the receiver', () => {
     for (let round = 0; round < 20; round += 1) {
       await using pair = await openRingPair(options, {});
       expect(pair.near.lane, pair.near.laneReason).toBe('ring');
-      pair.far.serve(Vat, vatHandlers());
+      pair.far.serve(LeaseCalls, leaseHandlers());
       const block = pair.near.allocate(1000);
       kept.push(block, block.bytes);
-      await pair.near.client(Vat).take(block);
+      await pair.near.client(LeaseCalls).take(block);
     }
     kept.length = 0;
   });
 
   it('may be held for long while others go on', async () => {
     await using pair = await openRingPair(inPlace, inPlace);
-    pair.far.serve(Vat, vatHandlers());
-    const held = await pair.near.client(Vat).raise(pair.near.allocate(4096));
+    pair.far.serve(LeaseCalls, leaseHandlers());
+    const held = await pair.near.client(LeaseCalls).raise(pair.near.allocate(4096));
     const sum = sumOf(held.bytes);
     for (let round = 0; round < 2000; round += 1) {
-      using lease = await pair.near.client(Vat).raise(pair.near.allocate(4096));
+      using lease = await pair.near.client(LeaseCalls).raise(pair.near.allocate(4096));
       expect(lease.copied).toBe(false);
     }
     expect(sumOf(held.bytes)).toBe(sum);
@@ -218,17 +220,17 @@ describe('leases of the receiver', () => {
 
   it('end with their worker', async () => {
     await using listener = await listen(inPlace);
-    listener.serve(Vat, vatHandlers());
+    listener.serve(LeaseCalls, leaseHandlers());
     for (let round = 0; round < 20; round += 1) {
       const worker = new Worker(
         `const { parentPort, workerData } = require('node:worker_threads');
          import(${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)}).then(async (all) => {
            const { connect, leased, service, unary } = all;
-           const Vat = service('Vat', { raise: unary({ request: leased, response: leased }) });
+           const LeaseCalls = service('LeaseCalls', { raise: unary({ request: leased, response: leased }) });
            const session = await connect({ path: workerData.path, ...workerData.options });
            const kept = [];
            for (;;) {
-             kept.push(await session.client(Vat).raise(session.allocate(5000)));
+             kept.push(await session.client(LeaseCalls).raise(session.allocate(5000)));
              if (kept.length === 20) parentPort.postMessage(kept.some((lease) => lease.copied));
            }
          });`,
@@ -245,7 +247,7 @@ describe('leases of the receiver', () => {
 
 describe('a peer that lies about blocks', () => {
   const Flow = service('Flow', {
-    vat: unary<Lease, { ok: boolean }, Uint8Array>({ request: leased }),
+    put: unary<Lease, { ok: boolean }, Uint8Array>({ request: leased }),
   });
 
   interface Scene extends AsyncDisposable {
@@ -260,13 +262,13 @@ describe('a peer that lies about blocks', () => {
     const seen: Lease[] = [];
     const listener = await listen({ leases, onEvent: (event) => events.push(event) });
     listener.serve(Flow, {
-      vat: (lease) => {
+      put: (lease) => {
         seen.push(lease.keep());
         return { ok: true };
       },
     });
     const neighbour = await openRingPair(inPlace, inPlace);
-    neighbour.far.serve(Desk, deskHandlers());
+    neighbour.far.serve(Demo, demoHandlers());
     return {
       events,
       leases: seen,

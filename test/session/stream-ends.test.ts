@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/base/errors.ts';
 import {
   collect,
-  Desk,
+  Demo,
   defer,
-  deskHandlers,
+  demoHandlers,
   Flow,
   flowHandlers,
   until,
@@ -153,7 +153,7 @@ describe.each(lanes)("ends of streams over the '$lane'", ({ openPair }) => {
 
   it('a stream for a method of another kind, or of none, is unimplemented', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     await expect(collect(pair.near.client(Flow).count({ to: 1 }))).rejects.toMatchObject({
       status: 'unimplemented',
     });

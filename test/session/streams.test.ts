@@ -54,10 +54,10 @@ describe.each(lanes)("streams over the '$lane'", ({ openPair }) => {
     await using pair = await openPair();
     pair.far.serve(Flow, flowHandlers());
     pair.near.serve(Flow, flowHandlers());
-    const drip = { messages: 200, bytes: 20_000 };
+    const download = { messages: 200, bytes: 20_000 };
     const [there, back, sum] = await Promise.all([
-      collect(pair.near.client(Flow).drip(drip)),
-      collect(pair.far.client(Flow).drip(drip)),
+      collect(pair.near.client(Flow).download(download)),
+      collect(pair.far.client(Flow).download(download)),
       pair.near.client(Flow).sum(Array.from({ length: 1000 }, () => 1)),
     ]);
     for (const got of [there, back]) {
@@ -105,7 +105,7 @@ describe.each(lanes)("streams over the '$lane'", ({ openPair }) => {
     expect((await call.next()).value).toHaveLength(3);
     await call.end();
     expect(await collect(call)).toEqual([]);
-    await expect(collect(flow.drip({ messages: 2, bytes: 300_001 }))).rejects.toMatchObject({
+    await expect(collect(flow.download({ messages: 2, bytes: 300_001 }))).rejects.toMatchObject({
       status: 'resource_exhausted',
     });
     expect(await collect(flow.count({ to: 1 }))).toEqual([1]);

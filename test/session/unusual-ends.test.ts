@@ -7,9 +7,9 @@ import { json } from '../../src/rpc/contract/json.ts';
 import { bidi, serverStream, service, unary } from '../../src/rpc/contract/service.ts';
 import {
   collect,
-  Desk,
+  Demo,
   defer,
-  deskHandlers,
+  demoHandlers,
   Flow,
   flowHandlers,
   turns,
@@ -21,9 +21,9 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
   it('a peer that dies while messages are queued settles everything', async () => {
     await using pair = await openPair();
     const gate = defer();
-    pair.far.serve(Desk, deskHandlers({ echo: async (piece) => gate.promise.then(() => piece) }));
-    const desk = pair.near.client(Desk);
-    const calls = Array.from({ length: 64 }, () => desk.echo(new Uint8Array(200_000)));
+    pair.far.serve(Demo, demoHandlers({ echo: async (piece) => gate.promise.then(() => piece) }));
+    const demo = pair.near.client(Demo);
+    const calls = Array.from({ length: 64 }, () => demo.echo(new Uint8Array(200_000)));
     const channel = pair.near.openChannel(bytes, { name: 'nobody' });
     const sends = Array.from({ length: 20 }, () => channel.send(new Uint8Array(100_000)));
     await turns(1);
@@ -82,8 +82,8 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
     await using pair = await openPair();
     let isFailing = false;
     pair.far.serve(
-      Desk,
-      deskHandlers({
+      Demo,
+      demoHandlers({
         echo: async () => {
           await turns(1);
           if (isFailing) throw new Error('as asked');
@@ -91,14 +91,14 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
         },
       }),
     );
-    const desk = pair.near.client(Desk);
-    for (let at = 0; at < 40; at += 1) await desk.echo(new Uint8Array(1));
+    const demo = pair.near.client(Demo);
+    for (let at = 0; at < 40; at += 1) await demo.echo(new Uint8Array(1));
     isFailing = true;
     const outcomes = await Promise.allSettled(
-      Array.from({ length: 40 }, () => desk.echo(new Uint8Array(1))),
+      Array.from({ length: 40 }, () => demo.echo(new Uint8Array(1))),
     );
     for (const { status } of outcomes) expect(status).toBe('rejected');
-    expect(await desk.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await demo.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 
   it('end() of a call that is over settles as the call did', async () => {
@@ -114,7 +114,7 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
 
   it('a channel that times out at both ends at once kills nothing', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const accepted = pair.far.channels(bytes, { name: 'c' });
     const far: Channel<Uint8Array>[] = [];
     const accepting = (async () => {
@@ -138,13 +138,13 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
     await Promise.allSettled([...ends, farEnds, ...near.map(({ closed }) => closed)]);
     await accepted.return?.();
     await accepting;
-    expect(await pair.near.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await pair.near.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 
   it('who accepts and cancels with much queued sends nothing behind its reset', async () => {
     const limits = { streamWindowBytes: 64 * 1024 * 1024 };
     await using pair = await openPair({ near: limits, far: limits });
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const accepted = pair.far.channels(bytes, { name: 'c' });
     const near = pair.near.openChannel(bytes, { name: 'c' });
     const far = (await accepted.next()).value as Channel<Uint8Array>;
@@ -154,7 +154,7 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
     far.cancel();
     await Promise.allSettled(sends);
     await expect(near.closed).rejects.toMatchObject({ code: 'ERR_SIDECALL_CANCELLED' });
-    expect(await pair.near.client(Desk).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await pair.near.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 
   it('a handler that leaves its requests twice, in the middle of a long one, kills nothing', async () => {
@@ -163,7 +163,7 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
     pair.far.serve(
       Flow,
       flowHandlers({
-        async pour(pieces) {
+        async upload(pieces) {
           await pieces.next();
           await pieces.return?.();
           await pieces.return?.();
@@ -172,7 +172,7 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
         },
       }),
     );
-    const call = pair.near.client(Flow).pour();
+    const call = pair.near.client(Flow).upload();
     await call.send(new Uint8Array(10));
     const long = call.send(new Uint8Array(1_000_000));
     await turns(5);
@@ -197,16 +197,16 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
   it('aborting many calls to a peer that reads late is no reason to close', async () => {
     const far = { streamsMax: 40_000 };
     await using pair = await openPair({ far });
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const stop = new AbortController();
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     const calls = Array.from({ length: 20_000 }, () =>
-      desk.hang(undefined, { signal: stop.signal }).catch(() => 'given up'),
+      demo.hang(undefined, { signal: stop.signal }).catch(() => 'given up'),
     );
     await turns(1);
     stop.abort();
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['given up']));
-    expect(await desk.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    expect(await demo.add({ a: 1, b: 1 })).toEqual({ sum: 2 });
   });
 
   it('a request that cannot be decoded ends a half-sent answer whole', async () => {
@@ -240,7 +240,7 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
     pair.far.serve(
       Flow,
       flowHandlers({
-        async pour(pieces) {
+        async upload(pieces) {
           await pieces.next();
           return { bytes: 1 };
         },
@@ -255,9 +255,9 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
         left += 1;
       }
     }
-    expect(await flow.pour(source(new Uint8Array(12_000)))).toEqual({ bytes: 1 });
+    expect(await flow.upload(source(new Uint8Array(12_000)))).toEqual({ bytes: 1 });
     await until(() => left === 1);
-    await expect(flow.pour(source('no bytes'))).rejects.toMatchObject({
+    await expect(flow.upload(source('no bytes'))).rejects.toMatchObject({
       code: 'ERR_SIDECALL_ENCODE',
     });
     await until(() => left === 2);
@@ -266,6 +266,6 @@ describe.each(lanes)("edges over the '$lane'", ({ openPair }) => {
         throw new Error('no iterator');
       },
     };
-    await expect(flow.pour(broken as never)).rejects.toThrow('no iterator');
+    await expect(flow.upload(broken as never)).rejects.toThrow('no iterator');
   });
 });

@@ -12,9 +12,9 @@ import { HealthService } from '../../src/rpc/serving/health.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
 import {
   collect,
-  Desk,
+  Demo,
   defer,
-  deskHandlers,
+  demoHandlers,
   Flow,
   flowHandlers,
   turns,
@@ -25,7 +25,7 @@ describe('interceptors that take their time', () => {
   it('are async functions, for every kind of call', async () => {
     await using pair = createSessionPair();
     pair.far.serve(Flow, flowHandlers());
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const slow: Interceptor = async (call, next) => {
       await turns(1);
       return next(call);
@@ -42,7 +42,7 @@ describe('interceptors that take their time', () => {
     await shout.end();
     expect(await collect(shout)).toEqual([]);
     for await (const number of flow.count({ to: 100 })) if (number === 2) break;
-    await pair.near.client(Desk, { interceptors: [slow] }).log('x');
+    await pair.near.client(Demo, { interceptors: [slow] }).log('x');
     await until(() => pair.near.stats().calls.open === 0);
   });
 
@@ -65,15 +65,15 @@ describe('interceptors that take their time', () => {
 
   it('see the timeout that the client gives', async () => {
     await using pair = createSessionPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const seen: unknown[] = [];
     const look: Interceptor = (call, next) => {
       seen.push(call.options?.timeoutMs);
       return next(call);
     };
-    const desk = pair.near.client(Desk, { timeoutMs: 70, interceptors: [look] });
-    await desk.add({ a: 1, b: 1 }, { timeoutMs: undefined });
-    await expect(desk.hang(undefined, { timeoutMs: undefined })).rejects.toMatchObject({
+    const demo = pair.near.client(Demo, { timeoutMs: 70, interceptors: [look] });
+    await demo.add({ a: 1, b: 1 }, { timeoutMs: undefined });
+    await expect(demo.hang(undefined, { timeoutMs: undefined })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
     });
     expect(seen).toEqual([70, 70]);
@@ -153,8 +153,8 @@ describe('closing', () => {
         order.push(`${side} accepts`),
       );
     }
-    pair.far.serve(Desk, deskHandlers());
-    const hanging = pair.near.client(Desk).hang();
+    pair.far.serve(Demo, demoHandlers());
+    const hanging = pair.near.client(Demo).hang();
     await turns(2);
     const closing = pair.near.close({ deadlineMs: 600_000 });
     await until(() => order.length === 4);
@@ -269,10 +269,10 @@ describe('JSON', () => {
 
   it('says how deep is too deep, and carries what is not', async () => {
     await using pair = createSessionPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)]);
-    expect(await pair.near.client(Desk).same(nested(64))).toEqual(nested(64));
-    await expect(pair.near.client(Desk).same(nested(65))).rejects.toThrow('at most 64 deep');
+    expect(await pair.near.client(Demo).same(nested(64))).toEqual(nested(64));
+    await expect(pair.near.client(Demo).same(nested(65))).rejects.toThrow('at most 64 deep');
   });
 
   it('a graph of circles is refused at once', async () => {

@@ -7,10 +7,10 @@ import { listen } from '../../src/rendezvous/listen.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import type { Lease } from '../../src/rpc/contract/leases.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
-import { Desk, deskHandlers, until } from '../support/contract.ts';
+import { Demo, demoHandlers, until } from '../support/contract.ts';
+import { fill, LeaseCalls, leaseHandlers, sumOf } from '../support/lease-calls.ts';
 import { openRingPair } from '../support/pairs.ts';
 import { addonWith, collectUntil, inPlace, KiB, MiB, native } from '../support/ring-leases.ts';
-import { fill, sumOf, Vat, vatHandlers } from '../support/vat.ts';
 
 describe('blocks of the sender', () => {
   it('are sent without a copy: what goes through the ring does not grow with them', async () => {
@@ -32,8 +32,8 @@ describe('blocks of the sender', () => {
     });
     const options = { ...inPlace, blockAreaBytes: 4 * MiB };
     await using pair = await openRingPair(options, options, counting);
-    pair.far.serve(Vat, vatHandlers());
-    const { take } = pair.near.client(Vat);
+    pair.far.serve(LeaseCalls, leaseHandlers());
+    const { take } = pair.near.client(LeaseCalls);
     await take(pair.near.allocate(1)); // announces the method
     for (const size of [64, 64 * KiB, MiB, 4 * MiB]) {
       moved.length = 0;
@@ -49,16 +49,16 @@ describe('blocks of the sender', () => {
     await using pair = await openRingPair(inPlace, inPlace);
     const held: Lease[] = [];
     pair.far.serve(
-      Vat,
-      vatHandlers({
+      LeaseCalls,
+      leaseHandlers({
         take: (lease) => {
           held.push(lease.keep());
           return { sum: sumOf(lease.bytes), copied: lease.copied };
         },
       }),
     );
-    pair.far.serve(Desk, deskHandlers());
-    const { take } = pair.near.client(Vat);
+    pair.far.serve(Demo, demoHandlers());
+    const { take } = pair.near.client(LeaseCalls);
     const outcomes: boolean[] = [];
     for (let at = 0; at < 24; at += 1) {
       const block = pair.near.allocate(100 * KiB); // 128 KiB each, of 1 MiB
@@ -69,9 +69,9 @@ describe('blocks of the sender', () => {
     expect(outcomes.filter(Boolean)).toHaveLength(8);
     expect(pair.near.stats().blocks).toEqual({ inUse: 8, ordinary: 16 });
     expect(pair.far.stats().leases).toEqual({ held: 8 });
-    const desk = pair.near.client(Desk);
+    const demo = pair.near.client(Demo);
     const sums = await Promise.all(
-      Array.from({ length: 1000 }, (_, a) => desk.add({ a, b: 1 }).then(({ sum }) => sum - a)),
+      Array.from({ length: 1000 }, (_, a) => demo.add({ a, b: 1 }).then(({ sum }) => sum - a)),
     );
     expect(sums.every((one) => one === 1)).toBe(true);
     for (const lease of held) lease.release();
@@ -82,8 +82,8 @@ describe('blocks of the sender', () => {
   it('as many as there may be go at once, and wait their turn in the queue', async () => {
     const area = { ...inPlace, blockAreaBytes: 8 * MiB, ringBytes: 64 * KiB };
     await using pair = await openRingPair(area, area);
-    pair.far.serve(Vat, vatHandlers());
-    const { take } = pair.near.client(Vat);
+    pair.far.serve(LeaseCalls, leaseHandlers());
+    const { take } = pair.near.client(LeaseCalls);
     let inPlaceCount = 0;
     const answers = await Promise.all(
       Array.from({ length: 3000 }, async (_, at) => {
@@ -114,17 +114,17 @@ describe('blocks of the sender', () => {
   it('that wait to be sent are not free because nobody looks at them', async () => {
     const small = { ...inPlace, ringBytes: 64 * KiB };
     await using pair = await openRingPair(small, small);
-    pair.far.serve(Vat, vatHandlers());
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(LeaseCalls, leaseHandlers());
+    pair.far.serve(Demo, demoHandlers());
     // Long messages fill the ring; the blocks wait behind small ones.
     const load = Array.from({ length: 20 }, () =>
-      pair.near.client(Desk).echo(new Uint8Array(60_000)),
+      pair.near.client(Demo).echo(new Uint8Array(60_000)),
     );
     const wanted: number[] = [];
     const answers = Array.from({ length: 100 }, (_, at) => {
       const block = pair.near.allocate(4096);
       wanted.push(fill(block.bytes, at));
-      return pair.near.client(Vat).take(block);
+      return pair.near.client(LeaseCalls).take(block);
     });
     for (let round = 0; round < 5; round += 1) {
       globalThis.gc?.();
@@ -138,13 +138,13 @@ describe('blocks of the sender', () => {
   it('of a cancelled call that was never written are freed', async () => {
     const small = { ...inPlace, limits: { streamsMax: 1 } };
     await using pair = await openRingPair(small, small);
-    pair.far.serve(Desk, deskHandlers());
-    pair.far.serve(Vat, vatHandlers());
+    pair.far.serve(Demo, demoHandlers());
+    pair.far.serve(LeaseCalls, leaseHandlers());
     const first = new AbortController();
-    const hanging = pair.near.client(Desk).hang(undefined, { signal: first.signal });
+    const hanging = pair.near.client(Demo).hang(undefined, { signal: first.signal });
     const second = new AbortController();
     const waiting = pair.near
-      .client(Vat)
+      .client(LeaseCalls)
       .take(pair.near.allocate(5000), { signal: second.signal })
       .catch((error: Error) => error.message);
     expect(pair.near.stats().blocks.inUse).toBe(1);
@@ -159,9 +159,9 @@ describe('blocks of the sender', () => {
 describe('bytes that go away while they wait', () => {
   it('end the session, and not the process', async () => {
     await using pair = await openRingPair({}, {});
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const payload = new Uint8Array(3 * MiB);
-    const echo = pair.near.client(Desk).echo(payload);
+    const echo = pair.near.client(Demo).echo(payload);
     structuredClone(payload.buffer, { transfer: [payload.buffer] });
     expect(await echo.catch((error: unknown) => error)).toMatchObject({
       code: 'ERR_SIDECALL_LEASE_RELEASED',

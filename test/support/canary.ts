@@ -1,15 +1,15 @@
 import { expect } from 'vitest';
 import type { Session } from '../../src/rpc/session/session.ts';
-import { Desk } from './contract.ts';
+import { Demo } from './contract.ts';
 
 /** A session that must not notice anything: calls until told to stop, and counts. */
 export function canary(session: Session): { stop: () => Promise<number> } {
   let isOver = false;
   let calls = 0;
   const loop = (async () => {
-    const desk = session.client(Desk);
+    const demo = session.client(Demo);
     while (!isOver) {
-      expect(await desk.add({ a: calls, b: 1 })).toEqual({ sum: calls + 1 });
+      expect(await demo.add({ a: calls, b: 1 })).toEqual({ sum: calls + 1 });
       calls += 1;
       await new Promise((done) => setTimeout(done, 1));
     }

@@ -10,7 +10,7 @@ import {
   unary,
 } from '../../src/rpc/contract/service.ts';
 
-export const Desk = service('Desk', {
+export const Demo = service('Demo', {
   add: unary<{ a: number; b: number }, { sum: number }>(),
   echo: unary<Uint8Array, Uint8Array>({ request: bytes, response: bytes }),
   same: unary<unknown, unknown>(),
@@ -20,9 +20,9 @@ export const Desk = service('Desk', {
 });
 
 /** Handlers that do the obvious; `overrides` replaces some. */
-export function deskHandlers(
-  overrides: Partial<Handlers<typeof Desk.methods>> = {},
-): Handlers<typeof Desk.methods> {
+export function demoHandlers(
+  overrides: Partial<Handlers<typeof Demo.methods>> = {},
+): Handlers<typeof Demo.methods> {
   return {
     add: ({ a, b }) => ({ sum: a + b }),
     echo: (payload) => payload,
@@ -44,12 +44,12 @@ export const Flow = service('Flow', {
   count: serverStream<{ to: number }, number>(),
   sum: clientStream<number, { sum: number }>(),
   shout: bidi<string, string>(),
-  drip: serverStream<{ messages: number; bytes: number }, Uint8Array>({ response: bytes }),
-  pour: clientStream<Uint8Array, { bytes: number }>({ request: bytes }),
+  download: serverStream<{ messages: number; bytes: number }, Uint8Array>({ response: bytes }),
+  upload: clientStream<Uint8Array, { bytes: number }>({ request: bytes }),
   echo: bidi<Uint8Array, Uint8Array>({ request: bytes, response: bytes }),
 });
 
-/** As {@link deskHandlers}. */
+/** As {@link demoHandlers}. */
 export function flowHandlers(
   overrides: Partial<Handlers<typeof Flow.methods>> = {},
 ): Handlers<typeof Flow.methods> {
@@ -65,10 +65,10 @@ export function flowHandlers(
     async *shout(words) {
       for await (const word of words) yield word.toUpperCase();
     },
-    async *drip({ messages, bytes }) {
+    async *download({ messages, bytes }) {
       for (let at = 0; at < messages; at += 1) yield new Uint8Array(bytes).fill(at);
     },
-    async pour(pieces) {
+    async upload(pieces) {
       let bytes = 0;
       for await (const piece of pieces) bytes += piece.byteLength;
       return { bytes };

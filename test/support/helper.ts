@@ -3,7 +3,7 @@ import { bytes } from '../../src/rpc/contract/codec.ts';
 import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { programPath } from './programs.ts';
 
-export const Desk = service('Desk', {
+export const Demo = service('Demo', {
   add: unary<{ a: number; b: number }, { sum: number }>(),
   echo: unary<Uint8Array, Uint8Array>({ request: bytes, response: bytes }),
   whoami: unary<

@@ -31,8 +31,8 @@ const Program = service('Program', {
   poll: unary<void, void>(),
   note: notification<number>(),
   noteBack: notification<number>(),
-  drip: serverStream<Wanted & { readonly count: number }, Uint8Array>({ response: bytes }),
-  pour: clientStream<Uint8Array, number>({ request: bytes }),
+  download: serverStream<Wanted & { readonly count: number }, Uint8Array>({ response: bytes }),
+  upload: clientStream<Uint8Array, number>({ request: bytes }),
   echo: bidi<Uint8Array, Uint8Array>({ request: bytes, response: bytes }),
 });
 
@@ -111,12 +111,12 @@ export class HonestSide {
     note: () => this.#note(this.#client.note(1, this.#options())),
     notes: () => Promise.all(Array.from({ length: 30 }, () => this.#note(this.#client.note(1)))),
     noteBack: () => this.#note(this.#client.noteBack(this.#random.next(5))),
-    drip: () => this.#drip(),
+    download: () => this.#download(),
     dripLeft: () => this.#leaveDrip(),
-    pour: async () => {
+    upload: async () => {
       const pieces = this.#messages();
       const total = pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
-      same(await this.#client.pour(pieces, this.#options()), total);
+      same(await this.#client.upload(pieces, this.#options()), total);
     },
     pourLeft: () => this.#leavePour(),
     echo: () => this.#echo(),
@@ -161,16 +161,16 @@ export class HonestSide {
     this.notes.sent += 1;
   }
 
-  async #drip(): Promise<void> {
+  async #download(): Promise<void> {
     const count = this.#random.next(30);
     let got = 0;
     const request = { count, length: this.#length() };
-    for await (const _ of this.#client.drip(request, this.#options())) got += 1;
+    for await (const _ of this.#client.download(request, this.#options())) got += 1;
     same(got, count);
   }
 
   async #leaveDrip(): Promise<void> {
-    const stream = this.#client.drip({ count: 1_000, length: this.#length() });
+    const stream = this.#client.download({ count: 1_000, length: this.#length() });
     for (let left = this.#random.next(5); left > 0; left -= 1) await stream.next();
     if (this.#random.chance(30)) await sleep(this.#random.next(20)); // unread for a while
     if (this.#random.chance(50)) await stream.return();
@@ -178,7 +178,7 @@ export class HonestSide {
   }
 
   async #leavePour(): Promise<void> {
-    const call = this.#client.pour();
+    const call = this.#client.upload();
     for (const piece of this.#messages()) {
       const sent = call.send(piece);
       if (this.#random.chance(40)) await sent;
@@ -271,10 +271,10 @@ export class HonestSide {
           await this.#note(this.#client.note(1, { timeoutMs: 'none' })).catch(() => undefined);
         }
       },
-      async *drip({ count, length }) {
+      async *download({ count, length }) {
         for (let at = 0; at < count; at += 1) yield new Uint8Array(length);
       },
-      pour: async (pieces) => {
+      upload: async (pieces) => {
         let total = 0;
         for await (const piece of pieces) total += piece.byteLength;
         return total;

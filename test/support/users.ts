@@ -13,7 +13,7 @@ export const bob = 61_002;
 
 export const owner = 0;
 
-export const Whoami = service('Desk', { whoami: unary<void, { peer: unknown }>() });
+export const Whoami = service('Demo', { whoami: unary<void, { peer: unknown }>() });
 
 /** A directory that everybody may enter and only its owner may change. */
 export function openDirectory(): Disposable & { file: (name: string) => string; path: string } {

@@ -17,14 +17,14 @@ lease.bytes.fill(0);
 // @ts-expect-error: storing methods are not callable
 lease.bytes.set([1]);
 
-const Vat = service('Vat', { take: unary({ request: leased, response: leased }) });
+const LeaseCalls = service('LeaseCalls', { take: unary({ request: leased, response: leased }) });
 const block: Block = session.allocate(10);
-const answer: Promise<Lease> = session.client(Vat).take(block);
-const other: Promise<Lease> = session.client(Vat).take(new Uint8Array(3));
+const answer: Promise<Lease> = session.client(LeaseCalls).take(block);
+const other: Promise<Lease> = session.client(LeaseCalls).take(new Uint8Array(3));
 // @ts-expect-error: a lease is not sent, its bytes are
-session.client(Vat).take(lease);
-session.serve(Vat, { take: (request, ctx) => ctx.allocate(request.keep().byteLength) });
+session.client(LeaseCalls).take(lease);
+session.serve(LeaseCalls, { take: (request, ctx) => ctx.allocate(request.keep().byteLength) });
 // @ts-expect-error: no bytes
-session.serve(Vat, { take: () => 'words' });
+session.serve(LeaseCalls, { take: () => 'words' });
 
 export { answer, first, other };

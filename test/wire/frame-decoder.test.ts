@@ -26,7 +26,7 @@ function collect(): { frames: string[]; decoder: FrameDecoder; placed: number[] 
 }
 
 const script = Buffer.concat([
-  framed(write.method(0), Buffer.from('Desk.add')),
+  framed(write.method(0), Buffer.from('Demo.add')),
   framed(
     write.open({
       kind: 1,

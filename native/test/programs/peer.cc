@@ -209,7 +209,7 @@ void WriteForEver(const char* path) {
 // Asks for 4,096 large answers and reads none of them.
 void Stall(const char* path) {
   const int fd = Meet(Connect(path));
-  SendAll(fd, Frame(1, 0, 0, 0, 0, "Desk.same"));
+  SendAll(fd, Frame(1, 0, 0, 0, 0, "Demo.same"));
   const Bytes request = "\"" + Bytes(10'000, 'x') + "\"";
   const auto until = steady_clock::now() + milliseconds(3000);
   for (std::uint32_t slot = 0; slot < 4096 && steady_clock::now() < until; ++slot) {
@@ -283,7 +283,7 @@ void HandOn(const char* path, unsigned uid) {
   if (::fork() > 0) ::_exit(0);
   while (::getppid() == first) ::usleep(10'000);
   Become(uid, uid);
-  SendAll(fd, Frame(1, 0, 0, 0, 0, "Desk.whoami"));
+  SendAll(fd, Frame(1, 0, 0, 0, 0, "Demo.whoami"));
   Bytes rest;
   for (const std::uint32_t field : {0u, 0xffffffffu, 0u, 0u, 0u, 0u}) Put(rest, field);
   SendAll(fd, Frame(2, 3, 1, 0, 1, rest));

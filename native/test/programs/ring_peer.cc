@@ -288,10 +288,10 @@ void Lie(Connection& connection, const std::string& act) {
       StoreHeader(connection.mine.data() + at, value);
       at += 8;
     };
-    word(RecordHeader::Join(8 + 12, RecordKind::kFrame));  // names method 0, "Flow.vat"
+    word(RecordHeader::Join(8 + 12, RecordKind::kFrame));  // names method 0, "Flow.put"
     word(1);
     word(0);
-    std::memcpy(connection.mine.data() + at - 4, "Flow.vat", 8);
+    std::memcpy(connection.mine.data() + at - 4, "Flow.put", 8);
     at += 8;
     for (std::uint32_t slot = 0; slot < references.size(); ++slot) {
       const auto& [offset, bytes, id] = references[slot];
@@ -390,7 +390,7 @@ int main(int argc, char** argv) {
     std::puts("{\"stopped\":true}");
     return 0;
   } else if (act == "publish-after-end") {
-    put(MethodFrame("Desk.log"));
+    put(MethodFrame("Demo.log"));
     for (std::uint32_t slot = 0; slot < 10; ++slot) put(NotificationFrame(slot, "\"before\""));
     ring.Publish();
     // Its end is half closed while it goes on: what it writes now is nobody's word.
@@ -405,14 +405,14 @@ int main(int argc, char** argv) {
     std::puts("{\"stopped\":true}");
     return 0;
   } else if (act == "half-written") {
-    put(MethodFrame("Desk.log"));
+    put(MethodFrame("Demo.log"));
     for (std::uint32_t slot = 0; slot < 10; ++slot) put(NotificationFrame(slot, "\"before\""));
     ring.Publish();
     put(NotificationFrame(10, "\"never published\""));
     ::kill(::getpid(), SIGKILL);
   } else if (act == "block-changes" || act == "block-dies" || act == "block-length" ||
              act == "block-frame") {
-    put(MethodFrame("Flow.vat"));
+    put(MethodFrame("Flow.put"));
     const auto block = ring.AllocateBlock(kBlockBytes / 2);
     if (!block.has_value()) Fail("allocate");
     std::memset(block->data, 7, kBlockBytes / 2);

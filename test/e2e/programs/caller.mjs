@@ -1,6 +1,6 @@
 // Connects to a path, perhaps as another user, calls once, and says what came of it.
 import { connect, ownCredentials } from '../../../dist/index.js';
-import { Desk, say } from './desk.mjs';
+import { Demo, say } from './demo.mjs';
 
 const [path, options, uid, gid, groups] = process.argv.slice(2);
 const probe = ownCredentials(); // the addon is loaded before the checkout becomes unreadable
@@ -11,7 +11,7 @@ if (uid !== undefined) {
 }
 try {
   const session = await connect({ path, ...JSON.parse(options ?? '{}') });
-  const { peer } = await session.client(Desk).whoami();
+  const { peer } = await session.client(Demo).whoami();
   say({ own: ownCredentials(), seen: peer, server: session.peer, started: probe.uid });
   await session.close();
 } catch (error) {

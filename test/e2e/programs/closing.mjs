@@ -10,7 +10,7 @@ import {
   unary,
 } from '../../../dist/index.js';
 
-const Victim = service('Victim', { hang: unary(), note: notification(), drip: serverStream() });
+const Victim = service('Victim', { hang: unary(), note: notification(), download: serverStream() });
 const Closing = service('Closing', { enter: unary(), hang: unary(), note: notification() });
 
 const [settings] = process.argv.slice(2);
@@ -51,7 +51,7 @@ const states = {
   },
   streaming: () => {
     void (async () => {
-      for await (const _ of session.client(Victim).drip());
+      for await (const _ of session.client(Victim).download());
     })().catch(() => undefined);
   },
   channels: () => {

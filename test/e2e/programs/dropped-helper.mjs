@@ -1,6 +1,6 @@
 // A helper that gives up its privilege once its code is loaded, then meets its parent.
 import { ownCredentials, parent } from '../../../dist/index.js';
-import { Desk, handlers } from './desk.mjs';
+import { Demo, handlers } from './demo.mjs';
 
 const [given, options = '{}', when = 'before'] = process.argv.slice(2);
 const uid = Number(given);
@@ -15,7 +15,7 @@ function drop() {
 if (when === 'before') drop();
 const session = await parent(JSON.parse(options));
 if (when === 'after') drop();
-session.serve(Desk, {
+session.serve(Demo, {
   ...handlers,
   whoami: (_request, { peer }) => ({ peer, uid: process.geteuid() }),
 });

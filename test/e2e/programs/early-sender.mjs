@@ -1,6 +1,6 @@
 // Connects over and over by the socket lane, and sends 2 MiB as soon as the session is there.
 import { connect } from '../../../dist/index.js';
-import { Desk, say } from './desk.mjs';
+import { Demo, say } from './demo.mjs';
 
 const [path, times] = process.argv.slice(2);
 const request = new Uint8Array(2 * 1024 * 1024);
@@ -9,7 +9,7 @@ let answered = 0;
 for (let time = 0; time < Number(times); time += 1) {
   try {
     const session = await connect({ path, lane: 'socket' });
-    const answer = await session.client(Desk).echo(request);
+    const answer = await session.client(Demo).echo(request);
     if (answer.length === request.length) answered += 1;
     await session.close();
   } catch (error) {

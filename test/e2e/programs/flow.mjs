@@ -11,7 +11,7 @@ import {
 
 export const Flow = service('Flow', {
   count: serverStream(),
-  drip: serverStream({ response: bytes }),
+  download: serverStream({ response: bytes }),
   swallow: clientStream({ request: bytes }),
   echo: bidi({ request: bytes, response: bytes }),
   offered: unary(),

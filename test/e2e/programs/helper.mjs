@@ -1,9 +1,9 @@
-// A helper: serves the desk to its parent, and calls back where asked.
+// A helper: serves the demo to its parent, and calls back where asked.
 import { parent } from '../../../dist/index.js';
-import { Desk, handlers } from './desk.mjs';
+import { Demo, handlers } from './demo.mjs';
 
 const session = await parent(process.argv[2] === undefined ? {} : JSON.parse(process.argv[2]));
-session.serve(Desk, {
+session.serve(Demo, {
   ...handlers,
-  callBack: async (request) => session.client(Desk).add(request),
+  callBack: async (request) => session.client(Demo).add(request),
 });

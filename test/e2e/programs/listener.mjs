@@ -1,6 +1,6 @@
-// Listens at a path, serves the desk, and says what happens.
+// Listens at a path, serves the demo, and says what happens.
 import { listen, SidecallError } from '../../../dist/index.js';
-import { Desk, handlers, say } from './desk.mjs';
+import { Demo, handlers, say } from './demo.mjs';
 
 const options = JSON.parse(process.argv[2]);
 const drop = process.argv[3];
@@ -14,7 +14,7 @@ try {
     ...options,
     onEvent: ({ type, error, peer }) => say({ event: type, code: error.code, peer }),
   });
-  listener.serve(Desk, handlers);
+  listener.serve(Demo, handlers);
   say({ path: listener.path, pid: process.pid });
   process.stdin.on('data', async (line) => {
     if (String(line).trim() === 'close') {

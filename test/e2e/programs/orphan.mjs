@@ -1,6 +1,6 @@
 // Calls parent() without being a helper, or with a descriptor that is not one.
 import { parent } from '../../../dist/index.js';
-import { say } from './desk.mjs';
+import { say } from './demo.mjs';
 
 try {
   const session = await parent({ timeoutMs: 200 });

@@ -1,6 +1,6 @@
 // Listens by the permissions of a path, as soon as it is told: says whether it does.
 import { listen } from '../../../dist/index.js';
-import { say } from './desk.mjs';
+import { say } from './demo.mjs';
 
 const [path, times, mask] = process.argv.slice(2);
 if (mask !== undefined) process.umask(Number(`0o${mask}`));

@@ -1,20 +1,20 @@
 // Spawns a helper, says its pid, and does what the first argument says.
 import { spawnHelper } from '../../../dist/index.js';
-import { say } from './desk.mjs';
+import { say } from './demo.mjs';
 
 const [what, program, ...args] = process.argv.slice(2);
 const helper = await spawnHelper(process.execPath, [program, ...args], { stdout: 'pipe' });
 say({ pid: helper.pid });
 if (what === 'block') {
-  await helper.session.notify('Desk.block');
+  await helper.session.notify('Demo.block');
   say({ blocked: true });
   setInterval(() => undefined, 1000);
 } else if (what === 'unref') helper.unref();
 else if (what === 'exit') {
-  void helper.session.call('Desk.hang');
+  void helper.session.call('Demo.hang');
   setTimeout(() => process.exit(5), 20);
 } else if (what === 'throw') {
-  void helper.session.call('Desk.hang');
+  void helper.session.call('Demo.hang');
   setTimeout(() => {
     throw new Error('on purpose');
   }, 20);

@@ -17,7 +17,7 @@ session.serve(Flow, {
   async *count({ to }) {
     for (let at = 1; at <= to; at += 1) yield at;
   },
-  async *drip({ messages, bytes }, { signal }) {
+  async *download({ messages, bytes }, { signal }) {
     const message = new Uint8Array(bytes);
     globalThis.gc?.();
     offer.firstBytes = heldBytes();

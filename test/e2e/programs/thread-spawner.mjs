@@ -2,7 +2,7 @@
 // a timer.
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { spawnHelper } from '../../../dist/index.js';
-import { say } from './desk.mjs';
+import { say } from './demo.mjs';
 
 if (isMainThread) {
   const [how, helper] = process.argv.slice(2);
@@ -16,8 +16,8 @@ if (isMainThread) {
 } else {
   const { how, helper } = workerData;
   const started = await spawnHelper(process.execPath, [helper]);
-  void started.session.notify('Desk.block').catch(() => undefined);
-  await started.session.call('Desk.add', { a: 1, b: 1 }, { timeoutMs: 50 }).catch(() => undefined);
+  void started.session.notify('Demo.block').catch(() => undefined);
+  await started.session.call('Demo.add', { a: 1, b: 1 }, { timeoutMs: 50 }).catch(() => undefined);
   parentPort.postMessage(started.pid);
   if (how === 'exit') process.exit(0);
   if (how === 'throw') throw new Error('on purpose');

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { bytes, clientStream, listen, service } from '../../../dist/index.js';
-import { say } from './desk.mjs';
+import { say } from './demo.mjs';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc');

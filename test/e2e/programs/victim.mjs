@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { listen } from '../../../dist/index.js';
-import { Desk, handlers, say } from './desk.mjs';
+import { Demo, handlers, say } from './demo.mjs';
 
 const delays = monitorEventLoopDelay({ resolution: 1 });
 delays.enable();
@@ -13,7 +13,7 @@ const listener = await listen({
     events[error.code] = (events[error.code] ?? 0) + 1;
   },
 });
-listener.serve(Desk, handlers);
+listener.serve(Demo, handlers);
 say({ path: listener.path });
 process.stdin.on('data', async (line) => {
   const told = String(line).trim();

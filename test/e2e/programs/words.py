@@ -20,7 +20,7 @@ def fail(_):
     raise LookupError("words of ours")
 
 
-def pour(count):
+def upload(count):
     for number in range(count):
         yield {"number": number, "fill": "x" * 1000}
 
@@ -40,7 +40,7 @@ sidecall_helper.serve(
         "Py.note": note,
         "Py.noted": lambda _: noted,
         "Py.fail": fail,
-        "Py.pour": pour,
+        "Py.upload": upload,
         "Py.forever": forever,
     }
 )

@@ -9,7 +9,7 @@ import time
 import wire
 
 path, seconds, count = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
-NAME = b"Desk.add"
+NAME = b"Demo.add"
 BODY = b'{"a":1,"b":2}'
 ROUND = 1000
 

@@ -7,7 +7,7 @@ import { wireLimits } from '../../../src/base/wire-limits.ts';
 import type { Channel } from '../../../src/rpc/channels/channel.ts';
 import { bytes } from '../../../src/rpc/contract/codec.ts';
 import { json } from '../../../src/rpc/contract/json.ts';
-import { collect, Desk, defer, deskHandlers, turns, until } from '../../support/contract.ts';
+import { collect, Demo, defer, demoHandlers, turns, until } from '../../support/contract.ts';
 import { lanes, type Pair } from '../../support/pairs.ts';
 
 interface Text {
@@ -132,12 +132,12 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
 
   it('a bad message fails its channel alone, with invalid_argument', async () => {
     await using pair = await openPair();
-    pair.far.serve(Desk, deskHandlers());
+    pair.far.serve(Demo, demoHandlers());
     const accepted = pair.far.channels(json<unknown>(), { name: 'c' });
     const near = pair.near.openChannel(bytes, { name: 'c' });
     const far = (await accepted.next()).value as Channel<unknown>;
     await accepted.return?.();
-    const call = pair.near.client(Desk).add({ a: 1, b: 2 });
+    const call = pair.near.client(Demo).add({ a: 1, b: 2 });
     await near.send(Buffer.from('{"good":1}'));
     await near.send(Buffer.from('{bad'));
     expect((await far.next()).value).toEqual({ good: 1 });
@@ -152,7 +152,7 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
     await other.send(Buffer.from('{bad'));
     await expect(opened.next()).rejects.toMatchObject({ code: 'ERR_SIDECALL_DECODE' });
     await expect(other.closed).rejects.toMatchObject({ status: 'invalid_argument' });
-    expect(await pair.near.client(Desk).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
+    expect(await pair.near.client(Demo).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
   });
 
   it('cancel ends both sides at once', async () => {

@@ -13,19 +13,19 @@ import {
 type Out = Block | Uint8Array;
 const both = { request: leased, response: leased };
 
-export const Vat = service('Vat', {
+export const LeaseCalls = service('LeaseCalls', {
   /** Answers with as many bytes, each one more. */
   raise: unary(both),
   take: unary<Lease, { sum: number; copied: boolean }, Out>({ request: leased }),
   drop: notification<Lease, Out>({ request: leased }),
-  pour: clientStream<Lease, { sum: number }, Out>({ request: leased }),
-  drip: serverStream<
+  upload: clientStream<Lease, { sum: number }, Out>({ request: leased }),
+  download: serverStream<
     { messages: number; bytes: number },
     Lease,
     { messages: number; bytes: number },
     Out
   >({ response: leased }),
-  stir: bidi(both),
+  exchange: bidi(both),
 });
 
 /** Of all bytes, weighed by their place. */
@@ -42,10 +42,10 @@ export function fill(bytes: Uint8Array, seed: number): number {
   return sumOf(bytes);
 }
 
-export type VatHandlers = Handlers<typeof Vat.methods>;
+export type LeaseHandlers = Handlers<typeof LeaseCalls.methods>;
 
 /** Handlers that do the obvious, in blocks where there are any; `overrides` replaces some. */
-export function vatHandlers(overrides: Partial<VatHandlers> = {}): VatHandlers {
+export function leaseHandlers(overrides: Partial<LeaseHandlers> = {}): LeaseHandlers {
   const raised = (lease: Lease, block: Block): Block => {
     for (let at = 0; at < lease.byteLength; at += 1) {
       block.bytes[at] = ((lease.bytes[at] as number) + 1) & 0xff;
@@ -56,7 +56,7 @@ export function vatHandlers(overrides: Partial<VatHandlers> = {}): VatHandlers {
     raise: (lease, ctx) => raised(lease, ctx.allocate(lease.byteLength)),
     take: (lease) => ({ sum: sumOf(lease.bytes), copied: lease.copied }),
     drop: () => undefined,
-    async pour(leases) {
+    async upload(leases) {
       let sum = 0;
       for await (const lease of leases) {
         sum = (sum + sumOf(lease.bytes)) % 2_147_483_647;
@@ -64,14 +64,14 @@ export function vatHandlers(overrides: Partial<VatHandlers> = {}): VatHandlers {
       }
       return { sum };
     },
-    async *drip({ messages, bytes }, ctx) {
+    async *download({ messages, bytes }, ctx) {
       for (let at = 0; at < messages; at += 1) {
         const block = ctx.allocate(bytes);
         fill(block.bytes, at);
         yield block;
       }
     },
-    async *stir(leases, ctx) {
+    async *exchange(leases, ctx) {
       for await (const lease of leases) {
         yield raised(lease, ctx.allocate(lease.byteLength));
         lease.release();

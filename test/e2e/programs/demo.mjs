@@ -1,7 +1,7 @@
 // The service that the programs serve and call, over the built package.
 import { bytes, notification, service, unary } from '../../../dist/index.js';
 
-export const Desk = service('Desk', {
+export const Demo = service('Demo', {
   add: unary(),
   echo: unary({ request: bytes, response: bytes }),
   whoami: unary(),
