@@ -13,8 +13,8 @@ export const tuning = {
    */
   answersMaxBytes: 64 * MiB,
   /**
-   * Handlers of each method that start whatever they are expected to answer: an estimate may be
-   * wrong.
+   * Handlers of each method that start regardless of the expected size of their answers, since
+   * an estimate may be wrong.
    */
   startsAtOnceMax: 16,
   /** Pause after which one more handler starts of a method that only its estimate holds back. */
@@ -29,8 +29,8 @@ export const tuning = {
   /** Calls of a session, or of a helper between two processes, that may wait to be sent. */
   waitingCallsMax: 131_072,
   /**
-   * Wait of a notification that the handler of a notification sends: both sides may wait for each
-   * other.
+   * Longest wait of a notification that the handler of a notification sends, since both sides
+   * may wait for each other.
    */
   replyWaitMaxMs: 30_000,
   /** Messages of a stream that may wait to be sent. */
@@ -42,13 +42,13 @@ export const tuning = {
    * the caller's memory.
    */
   copiedSendMaxBytes: 16 * KiB,
-  /** Time that a session which is closed because it was idle has for its end. */
+  /** Deadline for the close of an idle session. */
   idleCloseMs: 5_000,
   /** Time that a peer has to close behind its goaway: a minute more than `close()` can be given. */
   leavingMaxMs: 660_000,
   /**
-   * Bytes that are looked through for a handler that asks for its cancel. The rest is found in its
-   * turn.
+   * Bytes that `ctx.cancelledNow()` searches for a cancel of its call. A cancel behind them
+   * takes effect in its turn.
    */
   cancelAheadMaxBytes: 256 * KiB,
   /** Bytes that may wait in a socket before frames are refused. */
@@ -56,25 +56,25 @@ export const tuning = {
   /** The same for pieces of long messages, so that short ones find room. */
   socketBulkMaxBytes: 128 * KiB,
   /**
-   * A connection that sent nothing for so long is silent: it goes first where there is no place for
-   * another.
+   * Time without a byte after which a connection counts as silent: silent ones are dropped first
+   * where there is no place for another.
    */
   quietHelloMs: 100,
   /** Frames, bytes and time of one session in a turn of the event loop. */
   drainRecordsMax: 256,
   drainBytesMax: 256 * KiB,
   drainMaxMs: 2,
-  /** Time of a session for which the turn has almost none left. */
+  /** Least time of a session in a turn that has less left. */
   drainLeastMs: 0.25,
   /**
    * Time of all sessions of a thread in a turn: once as frames arrive, and once for the poller (ADR
    * 0020).
    */
-  pollTurnMaxMs: 2,
+  pollTurnMaxMs: 1.5,
   /** Polls in vain after which a ring sleeps at once. */
   pollFailuresMax: 8,
   /** Most wake-ups without polling before it is tried again. */
   pollProbeWakesMax: 64,
-  /** Time that the kernel may have no memory for a doorbell. */
+  /** Longest time that a doorbell may be owed for want of memory in the kernel. */
   doorbellOwedMaxMs: 100,
 } as const;
