@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A value, or the system call that failed. Full queues
-// and dead peers are ordinary: they are values.
+// The result of an operation: a value, or the system call that failed. A full queue and a dead peer
+// are ordinary outcomes, so they are values.
 #pragma once
 
 #include <cassert>
@@ -12,7 +12,7 @@ namespace sidecall {
 
 struct Error {
   int number = 0;            // an errno value, never 0
-  const char* syscall = "";  // a literal: the call that said so
+  const char* syscall = "";  // a literal: the call that failed
 
   [[nodiscard]] static Error FromErrno(const char* syscall) noexcept { return {errno, syscall}; }
 };

@@ -28,7 +28,8 @@ class [[nodiscard]] UniqueFd {
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
   [[nodiscard]] int Release() noexcept { return std::exchange(fd_, -1); }
 
-  // close() is never retried: after EINTR the number is free on Linux and may already be another's.
+  // close() is never retried: after EINTR the number is free on Linux, and
+  // may belong to other code.
   void Reset() noexcept {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }

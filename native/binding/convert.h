@@ -15,7 +15,8 @@
 
 namespace sidecall {
 
-// Throws (once) and remembers that it did: a function reads all its arguments, then asks ok().
+// The arguments of one call. The first invalid one throws, and ok() is false from then on: a
+// function reads all of its arguments, then checks ok().
 class Arguments {
  public:
   explicit Arguments(const Napi::CallbackInfo& info) : info_(info) {}

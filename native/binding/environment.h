@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The state of one Node environment (main thread or worker). No globals but one counter
-// (os/shared_memory.cc): environments share the library.
+// The state of one Node environment (main thread or worker). Environments share the library, so the
+// only mutable global is the account of ring memory (os/memory_share.cc).
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ struct Environment {
   Environment() = default;
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
-  // A peer may have queued descriptors on a socket whose close blocks: none is closed on this
-  // thread. Locks are given back here.
+  // Received descriptors and sockets are closed on threads, since a peer can make such a close
+  // block. The other descriptors, locks among them, are closed on this thread.
   ~Environment() {
     for (auto& [number, fd] : received) CloseReceived(0, std::move(fd));
     for (auto& [number, fd] : owned) {
@@ -40,7 +40,8 @@ struct Environment {
   // Threads that check the memory of peers, and make ours where that takes long.
   Workers memory{{.threads = 4, .threads_per_owner = 2}};
   RingTable rings;
-  // Of memory that a thread has made or checked, and of peers that have ended.
+  // Listeners for memory that a thread has made or checked (`listeners`), and for peers whose
+  // process has ended (`ends`).
   std::shared_ptr<Listeners> listeners = std::make_shared<Listeners>();
   std::shared_ptr<Listeners> ends = std::make_shared<Listeners>();
   std::uint32_t last_watch = 0;

@@ -26,7 +26,8 @@ const char* TypeName(const DescriptorKind& kind) noexcept {
   return "other";
 }
 
-// True: it was ours and is closed now. A number closed twice is somebody else's the second time.
+// (fd) => true: the descriptor was owned here and is closed now; false: it was not. A number that
+// is closed twice may belong to other code the second time.
 Napi::Value CloseDescriptor(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int fd = arguments.Descriptor(0);
@@ -34,7 +35,8 @@ Napi::Value CloseDescriptor(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), State(info.Env()).owned.erase(fd) == 1);
 }
 
-// True: it was ours; from now on somebody else (a net.Socket, a net.Server) closes it.
+// (fd) => true: the descriptor was owned here; from now on its new owner (a net.Socket,
+// a net.Server) closes it.
 Napi::Value DisownDescriptor(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int fd = arguments.Descriptor(0);
@@ -87,7 +89,7 @@ Napi::Value StatOpen(const Napi::CallbackInfo& info) {
   return status.ok() ? FromStatus(info.Env(), status.value()) : Throw(info.Env(), status.error());
 }
 
-// undefined where nothing has that name: an ordinary answer.
+// (directory, name) => the status of the entry; undefined, and no error, where there is none.
 Napi::Value StatEntry(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int directory = arguments.Descriptor(0);

@@ -34,8 +34,8 @@ napi_value Listen(napi_env env, napi_callback_info info) {
   napi_unref_threadsafe_function(env, listener);
   const auto& listeners = *static_cast<std::shared_ptr<Listeners>*>(data);
   listeners->Add(listener);
-  // Hooks run in the reverse order: this one before the one that frees the listener, which does not
-  // ask whether a thread still has it.
+  // Cleanup hooks run in the reverse order of registration: this one runs before the hook that
+  // frees the listener, which does not check whether a thread still uses it.
   const auto leave = [](void* argument) {
     const std::unique_ptr<Listening> listening(static_cast<Listening*>(argument));
     listening->all->Remove(listening->own);

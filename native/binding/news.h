@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tells JavaScript, by number, what threads have done or seen. Copies of the package that share the
-// addon in one environment have a listener each.
+// Notifications from threads to JavaScript: each is one number. Copies of the package that share
+// the addon in one environment have a listener each.
 #pragma once
 
 #include <node_api.h>
@@ -13,8 +13,8 @@
 
 namespace sidecall {
 
-// Shared with the threads that tell. A listener leaves before its environment frees it: what is
-// told after that reaches nobody.
+// Listeners of one kind of notification, shared with the threads that notify. A listener is removed
+// before its environment frees it; later notifications do not reach it.
 class Listeners {
  public:
   void Add(napi_threadsafe_function listener) {

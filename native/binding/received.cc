@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Descriptors that a peer sent, or whose close it can make last: they are closed on threads.
+// Descriptors that a peer sent, and sockets whose close a peer can block: threads close them.
 #include "binding/convert.h"
 #include "binding/environment.h"
 #include "binding/exports.h"
@@ -7,7 +7,7 @@
 namespace sidecall {
 namespace {
 
-// (descriptor received, owner): it is not wanted.
+// (received descriptor, owner): closes a descriptor that is not used.
 Napi::Value Drop(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int number = arguments.Descriptor(0);

@@ -68,8 +68,8 @@ Napi::Value Open(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), State(info.Env()).rings.Open());
 }
 
-// Twice is once: whatever half of a connection was made, it is given back. What leases are over
-// stays mapped until they were collected.
+// (ring): releases all parts of the connection that were made; a second call does nothing. Memory
+// below array buffers of blocks or leases stays mapped until V8 has collected them.
 Napi::Value Close(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const auto handle = static_cast<std::uint32_t>(arguments.Integer(0, 0, 0xffff'ffff));
@@ -114,7 +114,7 @@ Napi::Value Create(const Napi::CallbackInfo& info) {
     return KeepMade(env, *entry, CreateOutbox(shape, std::move(share)));
   }
   if (!state.memory.HasThread()) return Throw(env, Error{EAGAIN, "pthread_create"});
-  // Work of our own, whoever it is for: a peer is not to blame for how long it takes.
+  // Owner 0: the work counts as our own, since the peer does not control its duration.
   entry->making = MakeOnThread<Result<Outbox>>(
       state.memory, 0,
       [shape, kept = std::move(share)]() mutable { return CreateOutbox(shape, std::move(kept)); },
@@ -122,7 +122,7 @@ Napi::Value Create(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, kUnderWay);
 }
 
-// (ring) => as createOutbox(), whose memory it is.
+// (ring) => the memory that createOutbox() left to a thread: its descriptor, or kUnderWay.
 Napi::Value TakeMade(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -193,7 +193,8 @@ Napi::Value TakeAccepted(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// (owner) => 0: a descriptor of its may be taken; 1: closes hang; 2: checks of memory hang.
+// (owner) => 0: a descriptor of this owner may be received; 1: descriptors cannot be closed at
+// present; 2: a check of memory hangs.
 Napi::Value WhyNoMemory(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const Owner owner = OwnerAt(arguments, 0);
@@ -207,8 +208,9 @@ Napi::Value WhyNoMemory(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), why);
 }
 
-// (ring, socket, may lend, may borrow): both outboxes are there; from now on frames can go. The
-// last two: are messages in the block area of ours, and of the peer's, agreed?
+// (ring, socket, may lend, may borrow): joins both outboxes, which must be made and accepted;
+// frames can be sent from now on. `may lend`, `may borrow`: the hello agreed on messages in our
+// block area, and in the peer's.
 Napi::Value Join(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -242,7 +244,7 @@ Napi::Value KeepFreed(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// (most bytes): on a thread.
+// (bytes): returns freed heap memory beyond `bytes` to the kernel, on a thread.
 Napi::Value ReturnFreed(const Napi::CallbackInfo& info) {
   struct Returning final : Task {
     explicit Returning(std::size_t given) : above_bytes(given) {}

@@ -12,7 +12,8 @@
 namespace sidecall {
 namespace {
 
-// Keeps a mapping while V8 may still look at it: a block belongs to one of the two outboxes.
+// The reference of an external buffer to the mapping of its outbox, ours or the peer's: the mapping
+// lives for as long as V8 may use the buffer.
 struct Hold {
   std::shared_ptr<const void> memory;
   std::shared_ptr<Workers> reclaimers;
@@ -34,8 +35,8 @@ napi_value External(napi_env env, const std::byte* data, std::size_t bytes, Hold
   return buffer;
 }
 
-// (ring, bytes) => a Buffer over a block of ours, its offset in a register; undefined: ordinary
-// memory has to do.
+// (ring, bytes) => a Buffer over a block of ours, its offset in a register; undefined: no block is
+// available, and the caller uses ordinary memory.
 napi_value Allocate(napi_env env, napi_callback_info info) {
   const RingCall<2> call(env, info);
   if (call.ring() == nullptr) return nullptr;
@@ -52,7 +53,7 @@ napi_value Allocate(napi_env env, napi_callback_info info) {
   return buffer;
 }
 
-// (ring, offset): it will not be sent.
+// (ring, offset): frees a block that is not sent.
 napi_value Free(napi_env env, napi_callback_info info) {
   const RingCall<2> call(env, info);
   if (call.ring() == nullptr || !call.ring()->FreeBlock(call.Number(1))) {
@@ -73,7 +74,7 @@ napi_value WriteBlock(napi_env env, napi_callback_info info) {
   return call.ReturnWritten(call.ring()->WriteBlock(frame, call.Number(2), call.Number(3)));
 }
 
-// (ring): the block frame that is next. The slab then holds the reference and the frame.
+// (ring): takes the block frame that is next; copies its reference and its frame into the slab.
 napi_value TakeBlock(napi_env env, napi_callback_info info) {
   const RingCall<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
@@ -85,7 +86,7 @@ napi_value TakeBlock(napi_env env, napi_callback_info info) {
   return call.Return(kWritten);
 }
 
-// (ring, lease, target): all of its bytes.
+// (ring, lease, target): copies all bytes of the lease.
 napi_value CopyLease(napi_env env, napi_callback_info info) {
   const RingCall<3> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
@@ -105,14 +106,14 @@ napi_value Lend(napi_env env, napi_callback_info info) {
   return buffer;
 }
 
-// (ring, lease): the peer may use it again, and is told with what is published next.
+// (ring, lease): releases the lease; the peer learns of it with the next publication.
 napi_value ReleaseLease(napi_env env, napi_callback_info info) {
   const RingCall<2> call(env, info);
   const bool is_held = call.ring() != nullptr && call.ring()->ReleaseLease(call.LongNumber(1));
   return call.Return(is_held ? kWritten : kRefused);
 }
 
-// (array buffer): late use of it fails in JavaScript from now on.
+// (array buffer): detaches it, so that later use fails in JavaScript.
 napi_value Detach(napi_env env, napi_callback_info info) {
   std::size_t count = 1;
   napi_value buffer = nullptr;

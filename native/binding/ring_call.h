@@ -16,7 +16,7 @@ namespace sidecall {
 inline constexpr std::int32_t kWritten = 1;
 inline constexpr std::int32_t kFull = 0;
 inline constexpr std::int32_t kCorrupt = -1;
-inline constexpr std::int32_t kRefused = -2;  // an argument that no caller of ours passes
+inline constexpr std::int32_t kRefused = -2;  // an invalid call: a mistake of this package
 
 template <std::size_t kCount>
 class RingCall {
@@ -42,14 +42,14 @@ class RingCall {
   [[nodiscard]] const Exchange& exchange() const noexcept { return table_->exchange; }
   [[nodiscard]] napi_value value(std::size_t index) const noexcept { return values_[index]; }
 
-  // The largest number where it is none: no check lets it through.
+  // The argument as a u32; the largest u32 where it is no number, which no check accepts.
   [[nodiscard]] std::uint32_t Number(std::size_t index) const noexcept {
     std::uint32_t number = 0;
     const bool is_number = napi_get_value_uint32(env_, values_[index], &number) == napi_ok;
     return is_number ? number : std::numeric_limits<std::uint32_t>::max();
   }
 
-  // 0 where it is none: no lease has it.
+  // The argument as a positive number; 0 where it is none, which is the id of no lease.
   [[nodiscard]] std::uint64_t LongNumber(std::size_t index) const noexcept {
     std::int64_t number = 0;
     const bool is_number = napi_get_value_int64(env_, values_[index], &number) == napi_ok;

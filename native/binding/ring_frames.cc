@@ -28,8 +28,8 @@ napi_value WriteBytes(napi_env env, napi_callback_info info) {
   return call.ReturnWritten(call.ring()->Write(header, payload, call.Number(3) == 1));
 }
 
-// (ring) => is nothing owed? Else the kernel had no memory for a doorbell, or the ring no room for
-// leases that go back, and somebody has to try again.
+// (ring): publishes. kFull: the kernel had no memory for a doorbell, or the ring no room for
+// released leases, and the caller has to try again.
 napi_value Publish(napi_env env, napi_callback_info info) {
   const RingCall<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
@@ -65,7 +65,7 @@ napi_value Take(napi_env env, napi_callback_info info) {
   return call.Return(kWritten);
 }
 
-// (ring) => is there room for what was refused last?
+// (ring) => kWritten: there is room for a frame that was refused; kFull: there is none yet.
 napi_value HasRoom(napi_env env, napi_callback_info info) {
   const RingCall<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
@@ -90,14 +90,14 @@ napi_value Wake(napi_env env, napi_callback_info info) {
   return call.Return(kWritten);
 }
 
-// (ring, bytes from the socket) => were so many sleeps announced?
+// (ring, doorbells received) => kCorrupt: more doorbells than sleeps that were announced.
 napi_value OnDoorbell(napi_env env, napi_callback_info info) {
   const RingCall<2> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);
   return call.Return(call.ring()->OnDoorbell(call.Number(1)) ? kWritten : kCorrupt);
 }
 
-// (ring): the peer is gone; what it published until now is all there will be.
+// (ring): the peer is gone; records that are published later are not read.
 napi_value Freeze(napi_env env, napi_callback_info info) {
   const RingCall<1> call(env, info);
   if (call.ring() == nullptr) return call.Return(kRefused);

@@ -4,8 +4,8 @@
 namespace sidecall {
 namespace {
 
-// Memory that an array buffer still looks at stays: the last of those gives it back. A little of
-// ours is unmapped at once: a thread costs more.
+// Unmaps the memory of an outbox. Memory below an array buffer stays mapped until the last such
+// buffer is collected. Up to `at_once_max_bytes` it is unmapped at once, since a thread costs more.
 template <typename Box>
 void Reclaim(Workers& workers, std::shared_ptr<Box>& box, std::size_t at_once_max_bytes) {
   if (box == nullptr) return;
@@ -13,7 +13,7 @@ void Reclaim(Workers& workers, std::shared_ptr<Box>& box, std::size_t at_once_ma
   box.reset();
 }
 
-// Results that are under way hold mappings, too.
+// Results of unfinished tasks hold mappings, too, and are destroyed on a thread.
 void ReclaimResults(Workers& workers, RingEntry& entry) {
   if (entry.making != nullptr) DropOnThread(workers, 0, std::move(entry.making));
   if (entry.checking != nullptr) DropOnThread(workers, 0, std::move(entry.checking));
@@ -53,7 +53,7 @@ void RingTable::Close(napi_env env, std::uint32_t handle) noexcept {
   entry->ring.reset();
   entry->bell.reset();
   ReclaimResults(*reclaimers, *entry);
-  // Memory that an array buffer keeps is JavaScript's from here on, and no ring of the process;
+  // Our memory below an array buffer belongs to JavaScript from here on, so its share is released;
   // other memory counts until it is unmapped.
   if (entry->my_objects > 0) entry->mine->share.Reset();
   GiveBack(env, handle);

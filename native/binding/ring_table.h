@@ -19,8 +19,8 @@
 
 namespace sidecall {
 
-// Rings on a duplicate of the socket: a number reused
-// after net.Socket closed its own is never written.
+// The doorbell of one connection, on a duplicate of its socket: net.Socket closes its own
+// descriptor, and the number may then belong to another file.
 class SocketDoorbell final : public Doorbell {
  public:
   explicit SocketDoorbell(UniqueFd fd) noexcept : fd_(std::move(fd)) {}
@@ -31,7 +31,7 @@ class SocketDoorbell final : public Doorbell {
 };
 
 // Both outboxes of one connection, made and accepted one after the other, and then joined. Members
-// in the reverse order of their destruction: the ring goes before what it looks at.
+// are destroyed in reverse order: the ring before the memory that it uses.
 struct RingEntry {
   // Shared with the array buffers over their block areas, which may outlive the session.
   std::shared_ptr<Outbox> mine = std::make_shared<Outbox>();
@@ -46,19 +46,19 @@ struct RingEntry {
   std::uint32_t my_objects = 0;
   std::uint32_t peer_objects = 0;
   bool is_closed = false;
-  std::int64_t external_bytes = 0;  // told V8, so that it collects what keeps them
+  std::int64_t external_bytes = 0;  // reported to V8, so that it collects such array buffers
   std::optional<SocketDoorbell> bell;
   std::optional<Ring> ring;
 };
 
-// Memory of ours that is made and unmapped on the event loop; more takes too long.
+// Largest memory of ours that is made and unmapped on the event loop; more takes too long there.
 inline constexpr std::uint64_t kAtOnceMaxBytes = std::uint64_t{2} * 1024 * 1024;
 
 // Memory of JavaScript's: views of it are what `ringExchange()` gave out.
 struct Exchange {
   std::span<std::uint8_t> slab;    // Drain() fills it
   std::span<std::uint8_t> staged;  // a frame, or its header, to be written
-  std::span<double> registers;     // what a call has to say beside its result
+  std::span<double> registers;     // further results of a call
 };
 
 // Indices of `Exchange::registers`; src/shm/ring.ts has the same.
@@ -67,7 +67,7 @@ enum class Register : std::size_t {
   kLargeBytes = 1,    // payload of the large record that is next; 0: none
   kRecords = 2,       // looked at by the last drain
   kWritten = 3,       // our producer's position
-  kSeen = 4,          // what the peer has certainly consumed of it
+  kSeen = 4,          // bytes of it that the peer has certainly consumed
   kOwesDoorbell = 5,  // 1: the kernel had no memory for a doorbell
   kBlock = 6,         // offset of a block of ours, or id of a lease
   kBlockBytes = 7,    // of the message that lies in a block
@@ -79,11 +79,13 @@ class RingTable {
   [[nodiscard]] std::uint32_t Open();
   // nullptr: no such ring.
   [[nodiscard]] RingEntry* Find(std::uint32_t handle) noexcept;
-  // No more bytes move. Its number and its memory stay taken until the last object was dropped.
+  // Closes the ring: no more bytes are moved. Its number and memory stay in use until the last
+  // array buffer over them is dropped.
   void Close(napi_env env, std::uint32_t handle) noexcept;
   void DropObject(napi_env env, std::uint32_t handle, bool is_mine) noexcept;
 
-  // Unmaps, which takes as long as the memory is large. Array buffers may outlive the environment.
+  // Threads that unmap memory, which takes long for large memory. Shared, since array buffers may
+  // outlive the environment.
   std::shared_ptr<Workers> reclaimers =
       std::make_shared<Workers>(Workers::Bounds{.threads = 2, .threads_per_owner = 2});
   Exchange exchange;
@@ -96,7 +98,7 @@ class RingTable {
   ~RingTable();
 
  private:
-  // Of a closed entry, whatever nobody looks at any more.
+  // Unmaps the memory of a closed entry that no array buffer covers any more.
   void GiveBack(napi_env env, std::uint32_t handle) noexcept;
 
   std::vector<std::unique_ptr<RingEntry>> entries_;

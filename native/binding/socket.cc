@@ -36,7 +36,7 @@ Napi::Value Credentials(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// (fd) => { pid, uid } of the peer, and nothing else: for a crowd.
+// (fd) => { pid, uid } of the peer: cheaper than all credentials, for crowded listeners.
 Napi::Value Ids(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -125,10 +125,10 @@ Napi::Value Send(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, static_cast<double>(*sent.value()));
 }
 
-// (fd, target, offset, keep, is admitted, owner) => what arrived, or undefined: try again. One
-// descriptor alone, of sealed memory, is kept where the caller asks for it, under the number
-// `descriptor`; any other is closed on a thread. `is_admitted`: the peer was let send some;
-// `owner`: its pid.
+// (fd, target, offset, keep, is admitted, owner) => the bytes and descriptors received;
+// undefined: none yet. `keep`: a single descriptor of sealed memory is kept and returned as
+// `descriptor`; a thread closes all others. `is admitted`: the peer may send descriptors.
+// `owner`: see os/workers.h.
 Napi::Value Receive(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -141,8 +141,8 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   const Owner owner = OwnerAt(arguments, 5);
   if (!arguments.ok()) return env.Undefined();
   ReceivedCloser& closer = State(env).received_closer;
-  // Too many wait to be closed: nothing is received of an owner that may send one, since the kernel
-  // would drop it on this thread. Others go on.
+  // Too many descriptors wait to be closed: an owner that may send descriptors is not received
+  // from, since the kernel would close them on this thread. Other owners are received from.
   const bool is_full = !closer.HasPlaceFor(owner);
   if (is_full && is_admitted) return Throw(env, Error{EMFILE, "recvmsg"});
   auto result = ReceiveBytes(fd, target.subspan(offset), !is_full);
@@ -211,8 +211,8 @@ Napi::Value Admit(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), admitted.value());
 }
 
-// (fd) => number of a watch, told to `listenForEnds` once the peer's process has ended; 0: it
-// cannot be known here, or it has ended already.
+// (fd) => number of a watch, which `listenForEnds` reports once the peer's process has ended; 0:
+// the process cannot be watched here, or has ended already.
 Napi::Value WatchEnd(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);

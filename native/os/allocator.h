@@ -12,9 +12,9 @@ namespace sidecall {
 // Cheap; once is enough.
 void KeepFreedBlocks() noexcept;
 
-// Gives the pages of freed blocks back to the kernel, if there are more than so many bytes of them:
-// the C library gives back what lies at the top of the heap only. Other threads wait for the heap
-// meanwhile: NOTE: only where there is a pause. Does nothing but on glibc.
+// Gives the pages of freed blocks back to the kernel where they exceed `above_bytes`: the C library
+// itself gives back the top of the heap only. Other threads wait for the heap meanwhile. NOTE: only
+// in a pause of the traffic. Does nothing but on glibc.
 void ReturnFreedBlocks(std::size_t above_bytes) noexcept;
 
 }  // namespace sidecall

@@ -40,7 +40,7 @@ struct EndWatch::State {
   Tell tell;
   std::mutex mutex;
   UniqueFd epoll;
-  UniqueFd wake;  // an eventfd: there is something to look at here
+  UniqueFd wake;  // an eventfd that wakes the thread
   std::map<std::uint32_t, UniqueFd> pidfds;
   bool is_running = false;
   bool is_ending = false;
@@ -51,7 +51,8 @@ struct EndWatch::State {
       const auto written = ::write(wake.get(), &one, sizeof one);
   }
 
-  // Milliseconds to wait for. Nothing: the thread ends, and the descriptors go with it.
+  // The time-out of the next wait in milliseconds (-1: none). No value: the thread ends,
+  // and closes its descriptors.
   std::optional<int> Look(bool is_idle) {
     const std::lock_guard lock(mutex);
     if (is_ending || (is_idle && pidfds.empty())) {
@@ -71,7 +72,8 @@ struct EndWatch::State {
       return;
     }
     const auto number = static_cast<std::uint32_t>(data);
-    // A pidfd leaves the set with its descriptor. One that was removed meanwhile is not told.
+    // Closing a pidfd removes it from the epoll set. A watch that was removed
+    // meanwhile is not reported.
     if (pidfds.erase(number) > 0) tell(number);
   }
 

@@ -15,7 +15,7 @@ namespace sidecall {
 
 class EndWatch {
  public:
-  // Told on a thread, with the number of the watch.
+  // Called on a thread, with the number of the watch.
   using Tell = std::function<void(std::uint32_t)>;
 
   explicit EndWatch(Tell tell, Workers::Starter start = Workers::Start);
@@ -26,7 +26,7 @@ class EndWatch {
 
   // False: this system cannot tell (before Linux 6.5, and macOS), or the process has ended already.
   Result<bool> Add(int socket, std::uint32_t number);
-  // Twice is once.
+  // Removes the watch; a second call does nothing.
   void Remove(std::uint32_t number);
 
  private:

@@ -76,7 +76,7 @@ Result<Done> ChangeModeAt(int directory, const std::string& name, int held,
   const auto bits = static_cast<mode_t>(mode & kPermissionBits);
   const std::string link = "/proc/self/fd/" + std::to_string(held);
   const auto change = [&] {
-    // fchmod() refuses a descriptor of this kind; the link that stands for it does not.
+    // fchmod() refuses an O_PATH descriptor; chmod() of its link in /proc does not.
     if (held >= 0) return ::chmod(link.c_str(), bits);
     return ::fchmodat(directory, name.c_str(), bits, AT_SYMLINK_NOFOLLOW);
   };

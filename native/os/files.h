@@ -29,11 +29,12 @@ Result<FileStatus> StatDescriptor(int fd) noexcept;
 Result<FileStatus> StatAt(int directory, const std::string& name) noexcept;
 Result<Done> UnlinkAt(int directory, const std::string& name) noexcept;
 
-// The entry itself, a link not followed, held so that nobody can put another one in its place. Its
-// descriptor serves to look at it, and for the calls below. Nothing: this system cannot hold one.
+// A descriptor of the entry itself (a link is not followed), so that no other entry can take its
+// place. It serves StatDescriptor() and the calls below. No value: this system has none.
 Result<std::optional<UniqueFd>> OpenEntry(int directory, const std::string& name) noexcept;
 
-// Of the entry that is held, or, with -1, of whatever has the name and is no link.
+// Changes the entry behind the descriptor `held`; with -1, the entry of this
+// name, unless it is a link.
 Result<Done> ChangeModeAt(int directory, const std::string& name, int held,
                           std::uint32_t mode) noexcept;
 Result<Done> ChangeGroupAt(int directory, const std::string& name, int held,

@@ -8,7 +8,8 @@
 namespace sidecall {
 namespace {
 
-// The one thing that is the process's and no environment's: threads share the machine's memory.
+// The account of ring memory of the whole process. All environments share it, since they share
+// the memory of the machine.
 struct Book {
   std::mutex mutex;
   std::uint64_t bytes = 0;

@@ -8,11 +8,11 @@
 
 namespace sidecall {
 
-// Given back when it is destroyed.
+// A reservation of ring memory; the destructor releases it.
 class [[nodiscard]] MemoryShare {
  public:
-  // Beyond what all may take there is an eighth of it for peer processes that have little: with
-  // what they ask for, no more than a sixteenth.
+  // A reserve of an eighth of `max_bytes`, beyond it, for peer processes that hold little: at most
+  // a sixteenth of `max_bytes`, the request included.
   static constexpr std::uint64_t kReserveParts = 8;
   static constexpr std::uint64_t kLittleParts = 16;
 
@@ -23,8 +23,8 @@ class [[nodiscard]] MemoryShare {
   MemoryShare& operator=(const MemoryShare&) = delete;
   ~MemoryShare() { Reset(); }
 
-  // False: all threads of this process would hold more than `max_bytes` with it, and the owner does
-  // not have little, or is our own process (0).
+  // False: with the reservation all threads of this process would hold more than `max_bytes`, plus
+  // the reserve for an owner that holds little. The reserve is not for our own process (0).
   [[nodiscard]] bool Reserve(Owner owner, std::uint64_t bytes, std::uint64_t max_bytes);
   [[nodiscard]] static std::uint64_t ReservedBytes();
   void Reset() noexcept;

@@ -74,7 +74,7 @@ Result<PeerCredentials> ReadPeerIds(int fd, const CredentialCalls& calls) {
   if (calls.get_option(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == -1) {
     return Error::FromErrno("getsockopt");
   }
-  // An unconnected socket, or one of another family, "succeeds" with nobody in it.
+  // getsockopt() succeeds with uid -1 on a socket that is not connected or of another family.
   constexpr auto kNobody = static_cast<uid_t>(-1);
   if (size != sizeof credentials || credentials.uid == kNobody) {
     return Error{ENOTCONN, "getsockopt"};

@@ -14,12 +14,12 @@ namespace sidecall {
 
 struct PeerCredentials {
   std::int64_t pid = 0;      // 0: the kernel shows none (another pid namespace)
-  bool pid_is_hint = false;  // macOS: the last process that used the socket, not who connected
+  bool pid_is_hint = false;  // macOS: the last process that used the socket, perhaps not the peer
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  // Supplementary groups. Nothing: this kernel does not tell.
+  // Supplementary groups; no value where the kernel does not report them.
   std::optional<std::vector<std::uint32_t>> groups;
-  // By pidfd. Nothing: this kernel has none.
+  // State of the process by its pidfd; no value where the kernel has none.
   std::optional<bool> is_alive;
 };
 
@@ -36,7 +36,7 @@ struct CredentialCalls {
 Result<PeerCredentials> ReadPeerCredentials(
     int fd, const CredentialCalls& calls = CredentialCalls::System());
 
-// The same without groups and life, for a fifth of the time.
+// Pid, uid and gid only, in a fifth of the time.
 Result<PeerCredentials> ReadPeerIds(int fd,
                                     const CredentialCalls& calls = CredentialCalls::System());
 

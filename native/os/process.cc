@@ -24,7 +24,7 @@ Result<OwnCredentials> ReadOwnCredentials() {
 Result<ParentWatch> DieWithParent([[maybe_unused]] std::int64_t parent_pid) noexcept {
 #if defined(__linux__)
   if (::getppid() != parent_pid) return ParentWatch::kNotChild;
-  // SIGKILL: a blocked event loop never runs a handler of anything milder.
+  // SIGKILL: a blocked event loop runs no handler of another signal.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) == -1) return Error::FromErrno("prctl");
   // It may have ended between the two calls above; then no signal will ever come.
   return ::getppid() == parent_pid ? ParentWatch::kArmed : ParentWatch::kOrphaned;

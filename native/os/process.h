@@ -21,13 +21,13 @@ Result<OwnCredentials> ReadOwnCredentials();
 
 enum class ParentWatch {
   kArmed,       // SIGKILL follows the thread that spawned us
-  kNotChild,    // somebody stands between us and that process, or it is gone: nothing was armed
+  kNotChild,    // that process is not our parent, or has ended: nothing was armed
   kOrphaned,    // it ended while we were arming
   kUnsupported  // not Linux
 };
 
-// Asks the kernel to kill this process when its parent `parent_pid` ends. On Linux the wish follows
-// the parent's *thread*: the caller must know that the spawn came from the main one.
+// Asks the kernel to kill this process when its parent `parent_pid` ends. On Linux it does so at
+// the end of the parent's *thread* that spawned us: a helper of a worker dies with that worker.
 Result<ParentWatch> DieWithParent(std::int64_t parent_pid) noexcept;
 
 }  // namespace sidecall

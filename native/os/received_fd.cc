@@ -11,7 +11,8 @@
 namespace sidecall {
 namespace {
 
-// So that its close does not wait for a peer that reads nothing. Whatever is no socket says so.
+// Turns lingering off, so that the close of a socket does not wait for a peer that reads nothing.
+// The error for a descriptor that is no socket is ignored.
 void DoNotLinger(int fd) noexcept {
   const linger none = {0, 0};
   ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
@@ -31,7 +32,7 @@ struct ReceivedCloser::Counts {
 
   std::mutex mutex;
   int all = 0;
-  std::map<Owner, int> owners;  // those with some
+  std::map<Owner, int> owners;  // only owners with descriptors
 };
 
 ReceivedCloser::ReceivedCloser(Workers::Starter start)
@@ -43,8 +44,8 @@ bool IsSealedMemory([[maybe_unused]] int fd) noexcept {
   const int seals = ::fcntl(fd, F_GET_SEALS);
   return seals != -1 && (seals & kMemorySealed) == kMemorySealed;
 #else
-  // macOS has no seals, and no descriptor whose close
-  // is known to block: what it is, is checked later.
+  // macOS has no seals, and no descriptor whose close is known to block. AcceptOutbox() checks the
+  // kind of the object later.
   return true;
 #endif
 }
@@ -62,7 +63,7 @@ bool ReceivedCloser::HasPlaceFor(Owner owner) const {
 }
 
 bool ReceivedCloser::HasRoomFor(Owner owner) {
-  // Asked first, since it starts the threads without which nothing gets a place.
+  // IsFreeFor() comes first, since it starts the threads that free the places.
   const bool is_free = workers_.IsFreeFor(owner);
   return is_free && HasPlaceFor(owner);
 }
@@ -72,7 +73,7 @@ void ReceivedCloser::Close(Owner owner, std::vector<UniqueFd> descriptors) {
     void Run() noexcept override {
       for (UniqueFd& descriptor : descriptors) {
         DoNotLinger(descriptor.get());
-        descriptor.Reset();  // may block for as long as the stranger likes
+        descriptor.Reset();  // may block for as long as its sender wants
         counts->Add(owner, -1);
       }
     }

@@ -12,8 +12,8 @@
 
 namespace sidecall {
 
-// Memory that is sealed, which no daemon stands behind. The first question that may be asked about
-// a stranger's descriptor: only memory files answer it, and they need no lock for it.
+// True: the descriptor is sealed memory, which no daemon serves. The check comes first for a
+// descriptor of a peer, since only memory files answer it, and without a lock.
 [[nodiscard]] bool IsSealedMemory(int fd) noexcept;
 
 class ReceivedCloser {
@@ -21,22 +21,24 @@ class ReceivedCloser {
   explicit ReceivedCloser(Workers::Starter start = Workers::Start);
 
   static constexpr Workers::Bounds kBounds = {.threads = 8, .threads_per_owner = 2};
-  // Descriptors that may wait to be closed: of one owner;
-  // of all, for an owner that has some; and of all.
+  // Most descriptors that may wait to be closed: of one owner; of all owners, for an owner that has
+  // some waiting; of all owners, for one that has none.
   static constexpr int kOwnerMax = 64;
   static constexpr int kSharedMax = 512;
   static constexpr int kDescriptorsMax = 1024;
 
-  // False: too many descriptors wait. Nothing that could carry more is read of this owner then.
+  // False: too many descriptors wait to be closed, so no message that could carry one is
+  // received from this owner.
   [[nodiscard]] bool HasPlaceFor(Owner owner) const;
-  // False: besides, a close of this owner's hangs, or every thread does. Nothing more should be
-  // asked of it then.
+  // False: as HasPlaceFor(), or a close for this owner hangs, or all threads hang. No descriptor
+  // should be requested of the owner then.
   [[nodiscard]] bool HasRoomFor(Owner owner);
   // Descriptors that are not closed yet.
   [[nodiscard]] int pending() const;
 
   void Close(Owner owner, std::vector<UniqueFd> descriptors);
-  // A socket on which a peer may have queued descriptors. Its peer sees the end at once.
+  // Shuts the socket down, so that its peer sees the end at once, and closes it on a thread, since
+  // a peer may have queued descriptors on it.
   void CloseSocket(Owner owner, UniqueFd socket);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// EINTR is never news: the one place where a call is made again.
+// Repeats a system call that a signal has interrupted (EINTR). No other code does so.
 #pragma once
 
 #include <cerrno>

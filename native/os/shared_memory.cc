@@ -32,9 +32,10 @@ constexpr int kRequiredSeals = 0x1 | 0x2 | 0x4 | 0x10;
 constexpr int kSealWrite = 0x8;
 constexpr unsigned kNoExecSeal = 0x8;  // MFD_NOEXEC_SEAL, Linux 6.3
 constexpr int kPopulateRead = 22;      // MADV_POPULATE_READ, Linux 5.14
-// Huge pages round up what an object takes. What is beyond is no part of it.
+// Allocated bytes beyond the announced size that are accepted: huge pages round the allocation up.
 constexpr std::uint64_t kExcessMaxBytes = std::uint64_t{2} * 1024 * 1024;
-// Before Linux 6.11 a signal undoes a whole fallocate(), and a profiler sends a thousand a second.
+// Step of fallocate(): before Linux 6.11 a signal undoes the whole call, and a profiler sends a
+// thousand signals a second.
 constexpr std::uint64_t kAllocateStep = std::uint64_t{256} * 1024;
 constexpr std::uint64_t kPopulateStep = std::uint64_t{1024} * 1024;
 #endif
@@ -65,8 +66,8 @@ int SystemAllocate([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t bytes
 }
 
 #if defined(__linux__)
-// Blocks of the object, wherever they lie. fstat() says so, too, but waits for a lock that writers
-// to the object hold: for kernels that do not know the other call (gVisor, QEMU).
+// Allocated bytes of the object, at any offset. FIOQSIZE takes no lock; fstat() waits for a lock
+// that writers of the object hold, and serves kernels without FIOQSIZE (gVisor, QEMU).
 int SystemAllocated(int fd, std::uint64_t& bytes) {
   std::int64_t size = 0;
   if (::ioctl(fd, FIOQSIZE, &size) == 0) {
@@ -98,7 +99,7 @@ int SystemPresent(int fd, std::uint64_t bytes, std::uint64_t& pages) {
   return 0;
 }
 
-// In steps: each holds a lock of our whole address space.
+// Populates the pages in steps, since each step holds a lock of our whole address space.
 int SystemPopulate(void* data, std::uint64_t bytes) {
   for (std::uint64_t at = 0; at < bytes; at += kPopulateStep) {
     const std::uint64_t count = std::min(bytes - at, kPopulateStep);
@@ -151,7 +152,8 @@ void WriteHeader(std::byte* at, const OutboxShape& shape) noexcept {
 }
 
 #if defined(__linux__)
-// The conditions on a stranger's object before anything of it is mapped. No words: it is.
+// Checks an object of a peer before any of it is mapped. `what` is empty
+// where the object is accepted.
 OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls& calls,
                           std::uint64_t& allocated) noexcept {
   const int seals = calls.seals(fd);
@@ -159,7 +161,7 @@ OutboxRefusal CheckObject(int fd, const OutboxShape& shape, const MemoryCalls& c
   if ((seals & kRequiredSeals) != kRequiredSeals || (seals & kSealWrite) != 0) {
     return {true, "memory without the seals that fix it", 0};
   }
-  // Huge pages can be sealed, too, but reading one can fault for want of another.
+  // Only tmpfs is accepted: huge pages can be sealed, too, but a read can fault where none is left.
   struct statfs system = {};
   if (::fstatfs(fd, &system) == -1) return {true, "memory of no known file system", errno};
   if (system.f_type != TMPFS_MAGIC) return {true, "memory that is not of ordinary pages", 0};
@@ -176,17 +178,17 @@ std::uint64_t PageBytes() noexcept {
   return bytes;
 }
 
-// Pages that were only ever read may be dropped, and made once more for the next reader: where the
-// system counts memory strictly, that can fail, and end the reader.
+// True: the system counts memory strictly. It may drop pages that were only read, and make them
+// again at the next read, which can fail and kill the reader.
 bool CountsStrictly() noexcept {
   const UniqueFd file(::open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC));
   char digit = '0';
   return file.is_open() && ::read(file.get(), &digit, 1) == 1 && digit == '2';
 }
 
-// A hole that was there before sealing stays, and reading it can fault for want of memory. Where
-// the kernel does not count pages, each is read once here: that fails with a number, and what was a
-// hole has become a block then, which shows.
+// Refuses memory with holes: a hole from before the sealing stays, and a read of it can fault where
+// memory is short. Where the kernel does not count pages, each page is populated once here: that
+// fails with an errno instead of a fault, and a filled hole shows as an additional block.
 OutboxRefusal CheckPages(int fd, const OutboxShape& shape, const Mapping& memory,
                          const MemoryCalls& calls, std::uint64_t allocated) noexcept {
   const std::uint64_t total = shape.total_bytes();
@@ -194,7 +196,8 @@ OutboxRefusal CheckPages(int fd, const OutboxShape& shape, const Mapping& memory
   std::uint64_t pages = 0;
   const bool is_counted = calls.present(fd, total, pages) == 0;
   if (is_counted && pages < (total + page - 1) / page) return {true, "memory with holes", 0};
-  // Blocks may lie beyond the end, where reading faults: the last page tells.
+  // Blocks may lie beyond the end of the object, where a read faults: populating
+  // the last page shows that.
   const std::uint64_t first = is_counted ? (memory.size() - 1) / page * page : 0;
   bool is_held = calls.populate(memory.data() + first, memory.size() - first) == 0;
   if (!is_held && errno == EFAULT) return {true, "memory that ends before it should", 0};
@@ -282,8 +285,8 @@ Result<Outbox> CreateOutbox(const OutboxShape& shape, MemoryShare share, const M
   if (calls.seal(fd.get()) == -1) return Error::FromErrno("fcntl");
   const int seals = calls.seals(fd.get());
   if (seals == -1) return Error::FromErrno("fcntl");
-  // A kernel before 5.1 knows no FUTURE_WRITE and says
-  // so above; one that says nothing is not trusted.
+  // A kernel before 5.1 has no FUTURE_WRITE, and sealing fails above. A kernel that reports success
+  // without the seal is not trusted.
   if ((seals & kRequiredSeals) != kRequiredSeals) return Error{EPERM, "fcntl"};
   return Outbox{
       .share = std::move(share), .memory = std::move(memory), .descriptor = std::move(fd)};
@@ -304,7 +307,7 @@ Result<Outbox> CreateOutbox(const OutboxShape& shape, MemoryShare share, const M
   for (const UniqueFd* fd : {&writable, &readable}) {
     if (::fcntl(fd->get(), F_SETFD, FD_CLOEXEC) == -1) return Error::FromErrno("fcntl");
   }
-  // Succeeds once per object: nobody can change the size later.
+  // ftruncate() succeeds once per object, so the size cannot change later.
   if (calls.resize(writable.get(), bytes) == -1) return Error::FromErrno("ftruncate");
   Mapping memory = Map(writable.get(), bytes, true, calls);
   if (!memory.is_mapped()) return Error::FromErrno("mmap");

@@ -36,7 +36,7 @@ class [[nodiscard]] Mapping {
   std::size_t bytes_ = 0;
 };
 
-// The shape of an outbox as the hello says it, and its header has to repeat.
+// The shape of an outbox: the hello announces it, and the header of the outbox must repeat it.
 struct OutboxShape {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t block_area_bytes = 0;
@@ -81,7 +81,7 @@ Result<Outbox> CreateOutbox(const OutboxShape& shape, MemoryShare share,
 
 // Why a peer's descriptor was not mapped.
 struct OutboxRefusal {
-  bool is_violation = false;  // no correct peer sends it; else a want on our side
+  bool is_violation = false;  // true: no correct peer sends it; false: a shortage here
   const char* what = "";      // a literal
   int number = 0;             // an errno, where the system said so
 };
@@ -100,10 +100,10 @@ struct PeerOutbox {
 // The part of a peer's outbox that is mapped.
 enum class MappedPart { kRing, kRingAndBlocks };
 
-// Seals first: until they are known to be there, any other answer about a stranger's file may
-// change, or ask a daemon of the stranger's. What follows takes no lock of the object that a thread
-// of the peer could hold (Linux 5.14; before, one lock for one step), but may take long all the
-// same: NOTE: not on an event loop.
+// Checks an outbox of a peer and maps it. The seals are checked first: without them any other
+// answer about a file may change, or wait for a daemon of the peer. Later checks take no lock that
+// a thread of the peer could hold (Linux 5.14; before, one lock for one step), but may take long.
+// NOTE: not on an event loop.
 PeerOutbox AcceptOutbox(int fd, const OutboxShape& shape, MappedPart part,
                         const MemoryCalls& calls = MemoryCalls::System()) noexcept;
 

@@ -119,7 +119,8 @@ Result<UniqueFd> BindUnixSocket(const std::string& path) noexcept {
   if (!socket.ok()) return socket;
   UniqueFd& fd = socket.value();
 #if defined(__linux__)
-  // bind() gives the file the mode of the descriptor, less the umask: no window, no umask to flip.
+  // bind() gives the file the mode of the descriptor, less the umask: the file is private from the
+  // start, and the umask of the process stays as it is.
   if (::fchmod(fd.get(), 0600) == -1) return Error::FromErrno("fchmod");
 #endif
   const auto* const raw = reinterpret_cast<const sockaddr*>(&address.value());
@@ -151,8 +152,8 @@ Result<std::optional<UniqueFd>> AcceptConnection(int listener) noexcept {
 
 Result<bool> IsHeldBy(int number) noexcept {
   if (number == ECONNREFUSED) return false;
-  // A stream socket is there. macOS refuses a stream where the backlog is full; a datagram only
-  // where there is no socket.
+  // EPROTOTYPE: a stream socket is bound there. The probe is a datagram socket: macOS refuses a
+  // stream where the backlog is full, a datagram only where there is no socket.
   if (number == EPROTOTYPE) return true;
   return Error{number, "connect"};
 }
@@ -177,7 +178,8 @@ Result<std::optional<UniqueFd>> ConnectUnixSocket(const std::string& path) noexc
   if (!socket.ok()) return socket.error();
   const auto* const raw = reinterpret_cast<const sockaddr*>(&address.value());
   const int fd = socket.value().get();
-  // Before anybody can send: the last close of a stranger's descriptor may block whoever drops it.
+  // Descriptors are refused before the peer can send one, since closing the last reference to
+  // a foreign file can block.
   if (const auto refused = RefuseDescriptors(fd); !refused.ok()) return refused.error();
   if (RetryOnInterrupt([&] { return ::connect(fd, raw, sizeof(sockaddr_un)); }) == 0) {
     return std::optional(std::move(socket.value()));
@@ -212,8 +214,8 @@ Result<std::optional<std::size_t>> SendBytes(int fd, std::span<const std::uint8_
 Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> target,
                                              bool take_descriptors) {
   iovec piece = {target.data(), target.size()};
-  // Room for all that one message can carry: what does not fit, the kernel would close on this
-  // thread, and the last close of a stranger's descriptor can block.
+  // The buffer holds all descriptors that one message can carry. The kernel would close the rest on
+  // this thread, and the last close of a foreign file can block.
   constexpr std::size_t kDescriptorsMax = 253;  // SCM_MAX_FD
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kDescriptorsMax * sizeof(int))> control = {};
   msghdr message = {};

@@ -24,15 +24,15 @@ struct SocketPair {
 };
 Result<SocketPair> MakeSocketPair() noexcept;
 
-// Bound but not listening. On Linux nobody but the
-// owner can use the file from the moment it exists.
+// A socket that is bound and does not listen. On Linux only its owner can use the file,
+// from the moment it exists.
 Result<UniqueFd> BindUnixSocket(const std::string& path) noexcept;
 Result<Done> ListenOn(int fd, int backlog) noexcept;
-// Of a listener that does not block. Nothing: no connection waits.
+// Accepts on a listener that does not block. No value: no connection waits.
 Result<std::optional<UniqueFd>> AcceptConnection(int listener) noexcept;
 
-// False: the file at the path is a socket that no process holds any more. A listener is not
-// disturbed, and one whose backlog is full, or that is about to listen, counts.
+// False: no process holds the socket at the path any more. A listener with a full backlog counts as
+// held, and so does a socket that does not listen yet. The probe does not disturb a listener.
 Result<bool> IsSocketHeld(const std::string& path) noexcept;
 // The same from the errno with which a datagram socket could not connect there.
 Result<bool> IsHeldBy(int number) noexcept;
@@ -40,8 +40,8 @@ Result<bool> IsHeldBy(int number) noexcept;
 // No value: the listener's backlog is full, try again. No descriptor can be sent to the socket.
 Result<std::optional<UniqueFd>> ConnectUnixSocket(const std::string& path) noexcept;
 
-// Bytes taken by the kernel; nothing: it has no room
-// now. `descriptor` (or -1) rides on the first byte.
+// Bytes taken by the kernel; no value: it has no room now. `descriptor` (or -1)
+// goes with the first byte.
 Result<std::optional<std::size_t>> SendBytes(int fd, std::span<const std::uint8_t> bytes,
                                              int descriptor) noexcept;
 
@@ -66,8 +66,9 @@ Result<std::size_t> QueuedBytes(int fd) noexcept;
 // True: the peer has closed its end, and the kernel holds no byte of it for us.
 Result<bool> HasLeft(int fd) noexcept;
 
-// Senders of descriptors get EPERM from now on, or no longer. False: this kernel knows no such
-// switch (before Linux 6.16), and descriptors can always come.
+// RefuseDescriptors(): a peer that sends descriptors gets EPERM from now on.
+// AdmitDescriptors(): no longer. False: the kernel has no such option (before Linux 6.16), and
+// descriptors can always arrive.
 Result<bool> RefuseDescriptors(int fd) noexcept;
 Result<bool> AdmitDescriptors(int fd) noexcept;
 

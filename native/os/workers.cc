@@ -28,7 +28,8 @@ using std::chrono::steady_clock;
 // A thread that finds nothing to do waits a little for more: connections come in bursts.
 constexpr milliseconds kIdleMax(200);
 
-// The thread runs our code, so the library must stay when the last environment lets go of it.
+// Keeps the library loaded after the last environment has released it, since a
+// thread still runs its code.
 void PinOwnLibrary(void* (*own_function)(void*)) noexcept {
   Dl_info own = {};
   if (::dladdr(reinterpret_cast<void*>(own_function), &own) == 0 || own.dli_fname == nullptr) {
@@ -39,8 +40,9 @@ void PinOwnLibrary(void* (*own_function)(void*)) noexcept {
       ::dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-// Tasks are short as a rule, and the event loop may be busy meanwhile: a short slice lets a thread
-// that wakes up run at once (Linux 6.12; before, it says nothing). A wish: it may be refused.
+// Requests a short time slice, so that a thread that wakes up runs at once, even where the
+// event loop is busy: tasks are short as a rule. Kernels before Linux 6.12 ignore the
+// request, and it may be refused.
 void AskForShortSlices() noexcept {
 #if defined(__linux__) && defined(SYS_sched_setattr)
   if (::sched_getscheduler(0) != SCHED_OTHER) return;
@@ -61,8 +63,8 @@ void AskForShortSlices() noexcept {
 
 }  // namespace
 
-// Detached, and deaf to signals: handlers of the program belong to its own threads, and a signal
-// would make a long system call begin again.
+// Starts a detached thread that blocks all signals: handlers of the program must run on its own
+// threads, and a signal would restart a long system call.
 bool Workers::Start(void* (*run)(void*), void* argument) noexcept {
   PinOwnLibrary(run);
   sigset_t all;
@@ -147,7 +149,7 @@ void Workers::Submit(Owner owner, std::unique_ptr<Task> task) {
     const std::lock_guard lock(state_->mutex);
     state_->waiting.push_back({owner, std::move(task), steady_clock::now()});
     state_->changed.notify_one();
-    // A thread that idles takes the task, or one that comes back.
+    // An idle thread takes the task, or, where no further thread may start, a busy one later.
     const bool is_enough = state_->idle >= static_cast<int>(state_->waiting.size());
     if (is_enough || state_->threads == state_->bounds.threads) return;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Threads for work that a peer can make last: closing what it sent, checking its memory, unmapping
-// it. The event loop never waits for one of them, and neither does the end of the process.
+// Threads for work whose duration a peer controls: closing descriptors that it sent, checking its
+// memory, unmapping it. Neither the event loop nor the exit of the process waits for a thread.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,7 @@
 
 namespace sidecall {
 
-// A task is one piece of work. It runs once, on a thread
-// of its own; it is dropped unrun only with the process.
+// One piece of work. It runs once, on a thread, unless the process ends first.
 struct Task {
   Task() = default;
   Task(const Task&) = delete;
@@ -19,8 +18,8 @@ struct Task {
   virtual void Run() noexcept = 0;
 };
 
-// The process for whose sake a task runs: its pid; its uid, negated and less one, where the pid is
-// not visible here; 0: our own.
+// The process on whose behalf a task runs: its pid; -1 - uid where the pid is not visible
+// here; 0: our own process.
 using Owner = std::int64_t;
 inline constexpr Owner kOwnerMin = -0x1'0000'0000;
 inline constexpr Owner kOwnerMax = 0x7fff'ffff;
@@ -44,15 +43,16 @@ class Workers {
   // Threads finish what was submitted, and end.
   ~Workers();
 
-  // Tasks of one owner begin in the order in which they were submitted. Where the system has no
-  // thread left, a task waits: each later question and task tries again.
+  // Tasks of one owner begin in the order in which they were submitted. Where the system can start
+  // no thread, a task waits: each later call of Submit(), HasThread() or IsFreeFor() tries again.
   void Submit(Owner owner, std::unique_ptr<Task> task);
   // True: a thread runs, or has just been started.
   [[nodiscard]] bool HasThread();
 
   // Tasks that wait or run.
   [[nodiscard]] std::size_t pending() const noexcept;
-  // False: every thread hangs, or one that works for this owner does; or tasks wait in vain.
+  // False: all threads hang, or a thread that works for this owner does, or a task
+  // waits in vain for a thread.
   [[nodiscard]] bool IsFreeFor(Owner owner);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The block area of our own outbox: who holds which piece of it. All bookkeeping is private memory;
+// The block area of our own outbox, and the owner of each block. All bookkeeping is private memory;
 // the peer sees bytes and the references that we send.
 #pragma once
 
@@ -11,20 +11,21 @@
 
 namespace sidecall {
 
-// A buddy allocator: power-of-two multiples of kBlockAlign, the one given back last first, since
-// its memory is still in the cache. A block is free, being filled, or lent to the peer.
+// A buddy allocator of power-of-two multiples of kBlockAlign. The block that was freed
+// last is used first, since its memory is still in the cache. A block is free, being
+// filled, or lent to the peer.
 class BlockAllocator {
  public:
   // NOTE: `area_bytes` was checked by IsBlockArea(); 0: there is no area.
   explicit BlockAllocator(std::uint64_t area_bytes);
 
-  // Offset of a block of at least `bytes`, to be filled. Nothing: none is free, or as many are in
-  // use as may be lent.
+  // Offset of a block of at least `bytes`, to be filled. No value: no block is free,
+  // or kLeasesMax are in use.
   [[nodiscard]] std::optional<std::uint64_t> Allocate(std::uint64_t bytes) noexcept;
-  // A block that was not lent is free again. False: no block that is being filled begins there.
+  // Frees a block that was not lent. False: no block that is being filled begins there.
   [[nodiscard]] bool Free(std::uint64_t offset) noexcept;
-  // A block that was filled is lent: the id of the lease.
-  // No value: none that is being filled, or shorter.
+  // Lends a filled block; returns the id of the lease. No value: no block that is being filled
+  // begins there, or it is shorter.
   [[nodiscard]] std::optional<std::uint64_t> Lend(std::uint64_t offset,
                                                   std::uint64_t bytes) noexcept;
   // The peer gave it back. False: it holds no such lease.
@@ -41,7 +42,7 @@ class BlockAllocator {
   static_assert((kBlockAreaMax / kBlockAlign) >> (kOrders - 1) == 1);
 
   enum class State : std::uint8_t { kInside, kFree, kFilling, kLent };
-  // Of the page that a block begins with; of the others the state alone counts.
+  // The first page of a block; of its other pages only the state is used.
   struct Page {
     State state = State::kInside;
     std::uint8_t order = 0;
@@ -57,7 +58,7 @@ class BlockAllocator {
   [[nodiscard]] std::uint32_t PagesOf(std::uint32_t order) const noexcept { return 1U << order; }
   void Push(std::uint32_t page, std::uint32_t order) noexcept;
   void Remove(std::uint32_t page) noexcept;
-  // Back to the free ones, joined with its neighbours as far as that goes.
+  // Frees a block, merged with its free neighbours as far as possible.
   void Merge(std::uint32_t page) noexcept;
 
   std::vector<Page> pages_;

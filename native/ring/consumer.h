@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads records out of the peer's outbox. It believes nothing that it reads.
+// Reads records out of the peer's outbox, and checks every value that it reads.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ class Consumer {
  public:
   // Payloads beyond this are not copied by Drain() but straight to their final place, by Take().
   static constexpr std::uint64_t kSmallMaxBytes = std::uint64_t{8} * 1024;
-  // Of a large payload this much is shown first: as much as the largest header of a frame.
+  // Bytes of a large payload that Drain() copies: the size of the largest header of a frame.
   static constexpr std::uint64_t kHeadBytes = 120;
   // The least that a slab has to hold: one small payload with its length, then a head.
   static constexpr std::uint64_t kSlabMinBytes = 4 + kSmallMaxBytes + kHeadBytes;
@@ -52,8 +52,8 @@ class Consumer {
   [[nodiscard]] bool Take(std::uint64_t skip, std::span<std::uint8_t> target) noexcept;
   [[nodiscard]] std::uint64_t large_payload_bytes() const noexcept { return large_payload_bytes_; }
 
-  // The block frame that Drain() stopped at: all of its record goes into the slab, and what it
-  // refers to is held from now on. Nothing: corrupt.
+  // The block frame that Drain() stopped at: its whole record is copied into the slab, and its
+  // lease is held from now on. No value: corrupt.
   struct TakenBlock {
     std::uint64_t record_bytes;  // in the slab: the reference, then the frame
     BlockReference reference;
@@ -62,21 +62,21 @@ class Consumer {
   [[nodiscard]] std::optional<TakenBlock> TakeBlock(std::span<std::uint8_t> slab) noexcept;
   [[nodiscard]] bool is_block_next() const noexcept { return block_record_bytes_ != 0; }
 
-  // Looks up to `looks` times for something beyond what
-  // was consumed. A hint: Drain() looks for itself.
+  // Polls the peer's cursor up to `looks` times for further records. A hint: Drain()
+  // loads the cursor itself.
   void Linger(std::uint32_t looks) const noexcept;
 
-  // Records published from now on are not read: the peer is gone, and what it goes on writing is
-  // not its word any more. False: corrupt.
+  // Later records are not read: the peer is gone, and bytes that are still written there are not
+  // part of the session. False: corrupt.
   [[nodiscard]] bool Freeze() noexcept;
 
-  // For the last look before sleeping: is anything there beyond what was consumed?
+  // True: there are records beyond those consumed. The last check before sleep.
   [[nodiscard]] bool HasNews() const noexcept;
 
   [[nodiscard]] std::uint64_t consumed() const noexcept { return consumed_; }
 
  private:
-  // Loads the peer's producer cursor. False: it says what no correct peer says.
+  // Loads the peer's producer cursor. False: no correct peer stores such a value.
   [[nodiscard]] bool Peek() noexcept;
   [[nodiscard]] bool Release() noexcept;
   // Blocks of ours that the peer gives back. False: it did not hold all of them.

@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kOutboxMagic = 0x6c616373;  // the bytes "scal"
 inline constexpr std::uint32_t kOutboxVersion = 1;
 inline constexpr std::size_t kNonceBytes = 16;
 
-// Apple's page, of which every part of an object has to be a multiple there.
+// The page size of Apple silicon: each part of an object must be a multiple of it there.
 inline constexpr std::uint64_t kControlPageBytes = 16'384;
 inline constexpr std::uint64_t kCapacityMin = std::uint64_t{64} * 1024;
 inline constexpr std::uint64_t kCapacityMax = std::uint64_t{64} * 1024 * 1024;
@@ -31,7 +31,7 @@ inline constexpr std::uint64_t kRecordMaxBytes = 64 * 1024 + 128;
 
 // A block of the block area begins at a multiple of it.
 inline constexpr std::uint64_t kBlockAlign = 4096;
-// Blocks of one area that are in use at once. Both sides count, so that no correct peer sends more.
+// Most blocks of one area in use at once. Both sides count, so that no correct peer sends more.
 inline constexpr std::uint32_t kLeasesMax = 1024;
 inline constexpr std::uint32_t kReleasesPerRecord = 128;
 
@@ -49,8 +49,8 @@ struct OutboxHeader {
   std::uint8_t nonce[kNonceBytes];
 };
 
-// The beginning of an outbox. Its owner stores and never loads: what it has to know of itself it
-// keeps in private memory. The peer has it mapped read-only.
+// The beginning of an outbox. Its owner stores here and never loads: it keeps its own values in
+// private memory. The peer has it mapped read-only.
 struct Control {
   alignas(kLine) OutboxHeader header;
   alignas(kLine) Word producer_cursor;    // bytes published here

@@ -14,8 +14,8 @@ class LeaseTable {
   // NOTE: `area_bytes` was agreed in the hello; 0: no references are taken.
   explicit LeaseTable(std::uint64_t area_bytes);
 
-  // False: no correct peer sends it. Pages of a lease that is still held count among that: V8 wants
-  // one backing store per address.
+  // False: no correct peer sends such a reference. One to pages of a lease that is still held is
+  // refused, too, since V8 needs one backing store per address.
   [[nodiscard]] bool Accept(const BlockReference& reference) noexcept;
   // nullptr: not held.
   [[nodiscard]] const BlockReference* Find(std::uint64_t lease_id) const noexcept;
@@ -28,7 +28,8 @@ class LeaseTable {
   }
 
  private:
-  // Word by word over the pages of a block: are any held, and notes that all are, or none.
+  // AnyHeld(): is any page of the block held? Mark(): marks its pages as held, or as
+  // free. Both work word by word.
   [[nodiscard]] bool AnyHeld(std::uint64_t first, std::uint64_t count) const noexcept;
   void Mark(std::uint64_t first, std::uint64_t count, bool is_held) noexcept;
 

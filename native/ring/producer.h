@@ -19,8 +19,8 @@ class Producer {
   Producer(Control& mine, std::byte* data, const Control& peer, std::uint64_t capacity) noexcept
       : mine_(mine), data_(data), peer_(peer), capacity_(capacity) {}
 
-  // Takes space for one record. A claim that is not committed is abandoned: nothing was changed
-  // that anybody can see.
+  // Takes space for one record. A claim that is not committed is abandoned: it has changed
+  // nothing that the peer can see.
   [[nodiscard]] Claimed Claim(std::uint64_t payload_bytes) noexcept;
 
   // Completes the record last claimed, after its bytes were copied in; it may be shorter.
@@ -29,10 +29,11 @@ class Producer {
   // Makes all committed records visible. True: the peer sleeps and was not rung for yet.
   [[nodiscard]] bool Publish() noexcept;
 
-  // Waiting with the publication would make it sleep on. A hint: only Publish() is exact.
+  // True: the peer sleeps, and sleeps on until the next publication. A hint:
+  // only Publish() is exact.
   [[nodiscard]] bool IsPeerAsleep() const noexcept;
 
-  // Learns what the peer has consumed. False: it says what no correct peer says.
+  // Loads the peer's consumer cursor. False: no correct peer stores such a value.
   [[nodiscard]] bool LookForSpace(std::memory_order order) noexcept;
 
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }

@@ -77,7 +77,8 @@ Ring::Written Ring::WriteBlock(std::span<const std::uint8_t> frame, std::uint64_
 
 std::optional<Consumer::TakenBlock> Ring::TakeBlock(std::span<std::uint8_t> slab) noexcept {
   if (is_corrupt_ || !consumer_.is_block_next()) return std::nullopt;
-  // The peer still counts as lent what it was not told of yet: no correct one has more under way.
+  // Releases that the peer was not told of count as held: the peer still counts them as lent, so a
+  // correct one lends no more.
   if (leases_.held() + releases_.size() >= kLeasesMax) {
     is_corrupt_ = true;
     return std::nullopt;
@@ -189,7 +190,7 @@ bool Ring::OnDoorbell(std::uint64_t bytes) noexcept {
 void Ring::Freeze() noexcept {
   if (is_corrupt_) return;
   is_corrupt_ = !consumer_.Freeze();
-  // The last word on what the peer took: it decides what is known of a call's delivery.
+  // The peer's final consumer cursor decides whether a call may have been delivered.
   if (!is_corrupt_) is_corrupt_ = !producer_.LookForSpace(std::memory_order_acquire);
 }
 
@@ -198,7 +199,7 @@ void Ring::RingIf(bool wants) noexcept {
 }
 
 Ring::Written Ring::Refuse(std::uint64_t wanted) noexcept {
-  // The least of what waits: whoever waits for more is refused again, and waits again.
+  // The smallest refused write counts: a larger one is refused again, and waits again.
   wanted_ = wanted_ == 0 ? wanted : std::min(wanted_, wanted);
   return Written::kFull;
 }

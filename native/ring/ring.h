@@ -55,8 +55,9 @@ class Ring {
     if (leases_.is_agreed()) releases_.reserve(kLeasesMax);
   }
 
-  // One frame, in two parts. `is_bulk`: a piece of a long message, of which few may be unread, so
-  // that a small call finds a short queue. What was refused is remembered as the wish for room.
+  // Writes one frame, in two parts. `is_bulk`: a piece of a long message, of which few
+  // may be unread, so that a small call finds a short queue. HasRoom() reports room for
+  // a frame that was refused.
   [[nodiscard]] Written Write(std::span<const std::uint8_t> header,
                               std::span<const std::uint8_t> payload, bool is_bulk) noexcept;
   // The same in steps: room for up to `bytes`, then what was really put there.
@@ -67,7 +68,7 @@ class Ring {
 
   [[nodiscard]] Consumer::Drained Drain(std::span<std::uint8_t> slab,
                                         std::uint32_t records_max) noexcept;
-  // Waits for records, as long as so many looks take.
+  // Polls for records, `looks` times at most.
   void Linger(std::uint32_t looks) const noexcept {
     if (!is_corrupt_) consumer_.Linger(looks);
   }
@@ -80,14 +81,15 @@ class Ring {
     std::uint64_t offset;
   };
   [[nodiscard]] std::optional<Block> AllocateBlock(std::uint64_t bytes) noexcept;
-  // It will not be sent. False: no such block is being filled.
+  // Frees a block that is not sent. False: no such block is being filled.
   [[nodiscard]] bool FreeBlock(std::uint64_t offset) noexcept { return blocks_.Free(offset); }
-  // A frame whose message is the first `bytes` of a block; kTooLarge: that cannot be.
+  // Writes a frame whose message is the first `bytes` of a block. kTooLarge: the frame is too long,
+  // or the block is not being filled, or too short.
   [[nodiscard]] Written WriteBlock(std::span<const std::uint8_t> frame, std::uint64_t offset,
                                    std::uint64_t bytes) noexcept;
 
-  // The block frame that Drain() stopped at. Nothing: corrupt. What it refers to is held until it
-  // is released, and the peer learns of that with the next publication that finds room.
+  // The block frame that Drain() stopped at. No value: corrupt. Its lease is held until it is
+  // released; the peer learns of the release with the next publication that finds room.
   [[nodiscard]] std::optional<Consumer::TakenBlock> TakeBlock(
       std::span<std::uint8_t> slab) noexcept;
   // Empty: not held.
@@ -98,7 +100,7 @@ class Ring {
   [[nodiscard]] bool ReleaseLease(std::uint64_t lease_id) noexcept;
   [[nodiscard]] bool owes_releases() const noexcept { return !releases_.empty(); }
 
-  // Is there room now for what was refused last?
+  // True: there is room now for the smallest write that was refused.
   [[nodiscard]] bool HasRoom() noexcept;
 
   // Publishes, announces sleep, and looks once more. True: asleep, and the peer will ring.
@@ -107,7 +109,7 @@ class Ring {
   // `bytes` came from the socket. False: more than sleeps were announced.
   [[nodiscard]] bool OnDoorbell(std::uint64_t bytes) noexcept;
 
-  // The peer is gone: fixes what is still to be read.
+  // The peer is gone: records that are published later are not read.
   void Freeze() noexcept;
 
   [[nodiscard]] bool is_corrupt() const noexcept { return is_corrupt_; }
@@ -123,7 +125,7 @@ class Ring {
   void RingIf(bool wants) noexcept;
   void Commit(std::uint64_t bytes, RecordKind kind) noexcept;
   void WriteReleases() noexcept;
-  // The least that anything waits for; 0: nothing waits.
+  // The least space that a refused write waits for; 0: none waits.
   [[nodiscard]] std::uint64_t Wanted() const noexcept;
   [[nodiscard]] Written Refuse(std::uint64_t wanted) noexcept;
 

@@ -9,7 +9,8 @@
 
 namespace sidecall {
 
-// The order stands at each call, with the name of its pair (docs/design.md has the four).
+// Each caller states the memory order, and the pair that it belongs to
+// (docs/design.md lists the four).
 [[nodiscard]] inline std::uint64_t LoadWord(const Word& word, std::memory_order order) noexcept {
   return word.load(order);
 }
@@ -18,7 +19,7 @@ inline void StoreWord(Word& word, std::uint64_t value, std::memory_order order) 
   word.store(value, order);
 }
 
-// Relaxed: what makes a header visible is the producer cursor behind it.
+// Relaxed: the producer cursor, stored behind the header, makes it visible.
 [[nodiscard]] inline std::uint64_t LoadHeader(const std::byte* at) noexcept {
   return reinterpret_cast<const Word*>(at)->load(std::memory_order_relaxed);
 }
@@ -27,7 +28,7 @@ inline void StoreHeader(std::byte* at, std::uint64_t header) noexcept {
   reinterpret_cast<Word*>(at)->store(header, std::memory_order_relaxed);
 }
 
-// Between two loads of a word: leaves the core to the thread that shares it.
+// Pauses between two loads of a word, so that the other thread of the core can run.
 inline void Relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

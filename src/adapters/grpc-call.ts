@@ -35,7 +35,7 @@ export interface GrpcServiceParts {
   readonly service: Service;
   readonly registry: Registry;
   readonly gate: GrpcGate;
-  /** The application says that strangers come by TLS only. */
+  /** The application states that callers from other machines use TLS only. */
   readonly isEncrypted: boolean;
   readonly onEvent: OnEvent | undefined;
 }
@@ -177,7 +177,10 @@ export class CallBridge {
     };
   }
 
-  /** A value of a handler must not be thrown where it cannot be caught. */
+  /**
+   * Runs `send`. An error (a value of the handler that gRPC cannot carry) fails the call here,
+   * since no caller would catch it.
+   */
   #guarded(send: () => void): void {
     try {
       send();
@@ -203,7 +206,7 @@ export class CallBridge {
     }
   }
 
-  /** The caller learns that it failed, `onEvent` why. */
+  /** An error that gRPC cannot carry: the caller gets INTERNAL, and `onEvent` the cause. */
   #unsayable(cause: unknown): GrpcFailure {
     const words = `${this.#call.getPath().slice(1)}: gRPC cannot carry what the handler said: ${errorText(cause)}`;
     const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
@@ -226,7 +229,8 @@ export class CallBridge {
       };
     }
     const code = statuses.indexOf(error.status);
-    // Our caller's half names the method; the caller of gRPC knows it.
+    // The session puts the method in front of its errors; the gRPC caller
+    // knows it, so it is removed.
     const prefix = `${this.#call.getPath().slice(1)}: `;
     const message = sayableText(error.message);
     const details = message.startsWith(prefix) ? message.slice(prefix.length) : message;
@@ -240,7 +244,7 @@ export class CallBridge {
   }
 }
 
-/** Without half characters, which cannot be encoded for a header. */
+/** The text without lone surrogates, which cannot be encoded for a header. */
 function sayableText(text: string): string {
   return Buffer.from(text).toString();
 }
@@ -263,7 +267,8 @@ type RequestCall =
 function requestsOf(call: RequestCall): AsyncIterable<Uint8Array> {
   const emitter: EventEmitter = call;
   const waiting: Uint8Array[] = [];
-  // `lost`: a caller that has gone has not said its last, and half an upload must not look whole.
+  // `lost`: the caller has gone before it ended its requests. The iteration then fails, so that
+  // half an upload does not look whole.
   let state: 'open' | 'ending' | 'ended' | 'lost' = 'open';
   let wake: () => void = () => undefined;
   const become = (next: typeof state, from: readonly (typeof state)[]): void => {
@@ -272,13 +277,13 @@ function requestsOf(call: RequestCall): AsyncIterable<Uint8Array> {
   };
   call.pause();
   emitter.on('data', (request: Uint8Array) => {
-    if (state === 'ended') return; // the handler has heard enough
+    if (state === 'ended') return; // the handler takes no more
     waiting.push(request);
     call.pause();
     wake();
   });
-  // A reset stream 'ends', too: grpc-js says 'cancelled' when Node has closed it, which was two
-  // turns later in 400 of 400.
+  // A reset stream emits 'end', too. grpc-js emits 'cancelled' when Node has closed the stream: two
+  // turns of the event loop later, in 400 of 400 measurements.
   emitter.once('end', () => {
     become('ending', ['open']);
     afterTurns(turnsToClose, () => become('ended', ['ending']));

@@ -26,7 +26,7 @@ export interface GrpcCaller {
   readonly certificate: PeerCertificate | undefined;
 }
 
-/** Whom a caller was found to be. */
+/** The identity of a caller, as `authenticate` determines it. */
 export interface GrpcIdentity {
   /**
    * `tls`: by its certificate; refused where it showed none. `secret`: by something that it knows;
@@ -37,7 +37,7 @@ export interface GrpcIdentity {
   readonly name?: string | undefined;
 }
 
-/** Decides who a caller is. Returning nothing, or throwing, refuses it. */
+/** Identifies a caller. Returning undefined, or throwing, refuses the call. */
 export type Authenticate = (
   caller: GrpcCaller,
 ) => GrpcIdentity | undefined | Promise<GrpcIdentity | undefined>;
@@ -50,7 +50,10 @@ const unknownIds = {
   groups: undefined,
 } as const;
 
-/** Asks `authenticate`, and believes it no further than the connection bears out. */
+/**
+ * Calls `authenticate`, and checks its result against the connection: `tls` needs a certificate,
+ * `secret` an encrypted or local connection.
+ */
 export class GrpcGate {
   readonly #authenticate: Authenticate;
   readonly #onEvent: OnEvent | undefined;
@@ -60,7 +63,7 @@ export class GrpcGate {
     this.#onEvent = onEvent;
   }
 
-  /** @throws {RpcError} what the caller is told; the rest is an event. */
+  /** @throws {RpcError} for the caller; `onEvent` gets the reason of a refusal. */
   async admit(known: Omit<GrpcCaller, 'signal'>, signal: AbortSignal): Promise<Peer> {
     const caller = { ...known, signal };
     let identity: GrpcIdentity | undefined;
@@ -77,7 +80,7 @@ export class GrpcGate {
     return Object.freeze({ origin, capturedAt: 'connect', ...unknownIds, name });
   }
 
-  /** The caller learns nothing of why. */
+  /** The error for the caller, which does not state the reason; `onEvent` gets it. */
   #refuse({ method, address }: GrpcCaller, why: string, cause: unknown): RpcError {
     const text = `${method} from ${address}: ${why}`;
     const error = new SidecallError('ERR_SIDECALL_PEER_DENIED', text, { cause });
@@ -86,7 +89,9 @@ export class GrpcGate {
   }
 }
 
-/** A promise that may never settle holds no call that is not waited for. */
+/**
+ * Settles as `promise` does, and rejects when the caller gives up: `authenticate` may never settle.
+ */
 function untilGivenUp<T>(promise: T | Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => reject(new RpcError('cancelled', 'the caller gave up'));

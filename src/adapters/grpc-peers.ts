@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which gRPC call came over which connection. grpc-js shows a handler one thing of its connection,
-// the address of the peer: those we inject have a name of their own there, which no address looks
-// like.
+// The peers of gRPC calls. grpc-js shows a handler only the address of its connection, so each
+// injected connection gets a unique address that no real one equals.
 import type { Peer } from '../base/peer.ts';
 import type { PlainConnection } from '../rendezvous/plain-listener.ts';
 
@@ -24,7 +23,7 @@ export function introduce(connection: PlainConnection): void {
   Object.defineProperty(connection, 'remoteAddress', { value: address, configurable: true });
 }
 
-/** It has closed: grpc-js does not tell its address any more. */
+/** Forgets the peer of a closed connection, whose address grpc-js does not report any more. */
 export function forgetPeer(connection: PlainConnection): void {
   byAddress.delete(addresses.get(connection) as string);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/grpc`: gRPC servers of @grpc/grpc-js (1.14 or later, which the application brings) with
-// callers that the kernel vouches for; and contracts of ours served by gRPC to who is not on this
-// machine.
+// `sidecall/grpc`: gRPC servers of @grpc/grpc-js (1.14 or later, which the application brings)
+// whose callers the kernel identifies; and contracts of this package, served by gRPC to
+// callers on other machines.
 import {
   Server,
   ServerCredentials,
@@ -50,7 +50,7 @@ export async function attachListener(server: Server, listener: PlainListener): P
       "attachListener(server, listener) needs a grpc.Server of @grpc/grpc-js 1.14 and a listener of listen({ protocol: 'plain' })";
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
-  // The door has authenticated them: nothing more is asked on the connection itself.
+  // Insecure credentials: the policy of the listener has authenticated the peers already.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   let isDraining = false;
   const drain = (deadlineMs: number): void => {
@@ -84,9 +84,10 @@ export function peerOf(call: GrpcCall): Peer | undefined {
 /** Options of {@link serveGrpc}. */
 export interface ServeGrpcOptions {
   /**
-   * Says who calls, for each call that did not come by {@link attachListener}, before a handler or
-   * a codec sees it. Required: off this machine no kernel vouches. What it throws refuses the call:
-   * an `RpcError` as it is, anything else as `unauthenticated`.
+   * Identifies the caller of each call that did not come by {@link attachListener}, before a
+   * codec or a handler sees the call. Required, since no kernel identifies a caller on
+   * another machine. An error that it throws refuses the call: an `RpcError` as it is, any
+   * other as `unauthenticated`.
    */
   readonly authenticate: Authenticate;
   /**
@@ -103,8 +104,8 @@ export interface ServeGrpcOptions {
 
 /**
  * Serves a contract of `protobufService()` by gRPC, with the handlers that serve it on this
- * machine: for those who outgrow one. Deadlines, cancelling, metadata, trailers, status codes and
- * the pace of streams are those of the gRPC call; `ctx.peer` is what `authenticate` said, with
+ * machine: for services that outgrow one. Deadlines, cancelling, metadata, trailers, status codes
+ * and the pace of streams are those of the gRPC call; `ctx.peer` is what `authenticate` said, with
  * `origin` `'tls'` or `'secret'` and no uid. Messages are bounded by grpc-js
  * (`grpc.max_receive_message_length`). Listening, certificates and the end are the server's.
  * @throws {TypeError} where `authenticate` or a handler is missing, or the names of the service are

@@ -14,7 +14,7 @@ import type { Session } from '../rpc/session/session.ts';
 /** The channel delivers messages; it takes messages, or text that was encoded before. */
 export type JsonRpcChannel = Channel<Message, string | Message>;
 
-/** Plain JSON: what depth a message of JSON-RPC has is its protocol's business. */
+/** Plain JSON, without a limit of depth: JSON-RPC sets none. */
 export const messages: Codec<Message, string | Message> = {
   name: 'json-rpc',
   encode: (message) => (typeof message === 'string' ? message : JSON.stringify(message)),
@@ -22,12 +22,12 @@ export const messages: Codec<Message, string | Message> = {
     JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()),
 };
 
-/** Brings the channel about; `left` is aborted when it is not wanted any more. */
+/** Opens or accepts the channel; `left` is aborted when it is not needed any more. */
 export type Meet = (left: AbortSignal) => Promise<JsonRpcChannel>;
 
-// From the moment at which the other end has everything until it has ended its half, too.
+// Milliseconds that the other end has to end its half, once it has all of ours.
 const leaveMs = 1_000;
-// A cancel overtakes: it is about a request that was given out.
+// A cancel is not held back: it concerns a request that was given out before.
 const cancelMethod = '$/cancelRequest';
 // Messages behind a request that waits for room.
 const heldMax = 65_536;
@@ -56,7 +56,7 @@ interface Outgoing {
   readonly reject: (error: unknown) => void;
 }
 
-/** A channel that is there already, or will be, and the two that use it. */
+/** A channel that is open or being opened, with its two users, the reader and the writer. */
 export class Line {
   /** The channel, once messages may be sent on it. */
   readonly channel: Promise<JsonRpcChannel>;
@@ -64,10 +64,12 @@ export class Line {
   readonly #outbox = new Fifo<Outgoing>();
   // Characters of responses that wait: the other end has asked for them, and reads too slowly.
   #responses = 0;
-  // Requests that were given out and not answered, and how long a response is, by those before.
+  // `#asked`: requests that were given out and not answered. `#expected`: the expected length of a
+  // response, by earlier ones.
   #asked = 0;
   #expected: number | undefined;
-  // Requests that may be given out beyond those that always may, since nothing but time has passed.
+  // Requests that may be given out beyond `startsAtOnceMax`, raised after
+  // each pause without progress.
   #extra = 0;
   // Messages that arrived behind a request that waits for room.
   readonly #held = new Fifo<Message>();
@@ -163,7 +165,7 @@ export class Line {
     return message;
   }
 
-  /** No request, or there is room for what it will be answered with, by the responses before. */
+  /** True: the message is no request, or there is room for the expected response. */
   #mayAsk(message: Message): boolean {
     if (!isRequest(message)) return true;
     if (this.#responses > tuning.answersMaxBytes) return false;
@@ -172,10 +174,7 @@ export class Line {
     return this.#responses + (this.#asked + 1) * this.#expected <= tuning.answersMaxBytes;
   }
 
-  /**
-   * Resolves when a response has been given, or has left; or when nothing but time has passed for a
-   * while.
-   */
+  /** Resolves when a response was given or has left, or after `startPauseMs` without either. */
   async #room(): Promise<undefined> {
     if (this.#isOver) return undefined;
     const woken = new AbortController();
@@ -233,7 +232,8 @@ export class Line {
   }
 
   /**
-   * A response that is too long is an error for its caller, which would else wait for ever.
+   * Sends one message. A response that is too long is replaced by an error, since its caller would
+   * otherwise wait for ever.
    */
   async #sendOne(channel: JsonRpcChannel, { text, answers }: Outgoing): Promise<void> {
     try {
@@ -267,8 +267,8 @@ export class Line {
     channel.closed.then(stop, stop);
     // Dropped, so that the end behind it arrives.
     if (!this.#isRead) channel.subscribe({ message: () => undefined });
-    // However long the other end is busy: what was written before is not lost. The session bounds
-    // it.
+    // The wait has no limit here, so that written messages are not lost while the other end is
+    // busy. The session bounds it.
     await this.#end().catch(stop);
     await pause(leaveMs, over.signal);
     channel.cancel();
@@ -280,7 +280,7 @@ interface Parts {
   readonly method?: unknown;
 }
 
-/** Of what a peer may send in place of a message, too. */
+/** The parts of a message, or of any other value that a peer has sent in its place. */
 function partsOf(message: unknown): Parts {
   return typeof message === 'object' && message !== null ? message : {};
 }

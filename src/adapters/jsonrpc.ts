@@ -103,8 +103,8 @@ export function stdioTransport(child: StdioChild): JsonRpcTransport {
       "stdioTransport() needs a child with pipes: spawn(…, { stdio: ['pipe', 'pipe', 'inherit'] })",
     );
   }
-  // A dead child's pipe: the writer reports it once it is written to, and before that it is
-  // nobody's.
+  // A pipe of a dead child emits 'error', which would end the process without a listener. The
+  // writer reports the error when it is written to.
   stdin.on('error', () => undefined);
   stdout.on('error', () => undefined);
   return { reader: new StreamMessageReader(stdout), writer: new StreamMessageWriter(stdin) };
@@ -179,7 +179,7 @@ function accepting(session: Session, name: string): Meet {
     left.addEventListener('abort', stop);
     const { done, value: channel } = await arrivals.next();
     left.removeEventListener('abort', stop);
-    void arrivals.return?.(); // one connection: the next one is told so
+    void arrivals.return?.(); // one connection: a further one is refused
     if (done === true) throw new SidecallError('ERR_SIDECALL_CLOSED', 'nobody opened the channel');
     const cancel = (): void => channel.cancel();
     left.addEventListener('abort', cancel);
@@ -222,7 +222,7 @@ class LineReader extends AbstractMessageReader {
         // queue.
         await new Promise((resolve) => setImmediate(resolve));
       }
-      this.#line.end(); // as a socket does: who has ended hears no more
+      this.#line.end(); // as a socket: when the peer has ended, so do we
     } catch (error) {
       if (!this.#isDisposed) this.fireError(error);
     }
@@ -230,8 +230,8 @@ class LineReader extends AbstractMessageReader {
   }
 
   /**
-   * A message that the connection stumbles over costs that message. One that takes its time holds
-   * back the next.
+   * Delivers a message. An error of the callback loses this message only; a slow callback
+   * holds back the next one.
    */
   async #deliver(message: Message, callback: (message: Message) => unknown): Promise<void> {
     try {

@@ -104,8 +104,8 @@ export type StaticMethods<S extends StaticService, Space> = {
 };
 
 /**
- * Reads as protobufjs does, and gives `bytes` memory of their own: what a message came in is used
- * again. Texts of more than some letters are read by Node's own decoder.
+ * The reader of protobufjs, with a copy for each `bytes` field, since the memory of a message is
+ * reused. Longer texts are read by the decoder of Node.
  */
 class CopyingReader extends protobufjs.BufferReader {
   override raw(start: number, end: number): Buffer {
@@ -114,10 +114,10 @@ class CopyingReader extends protobufjs.BufferReader {
 }
 
 /**
- * The codec of one message type: for methods of `service()` and for channels. What it encodes is
- * verified, where the type can (`verify()`): a `bigint`, or the name of an enum value, is refused
- * with `ERR_SIDECALL_ENCODE` instead of being sent as 0. Nesting is refused beyond protobufjs's
- * limit (100), and a message's length by `receiveMaxBytes`.
+ * The codec of one message type: for methods of `service()` and for channels. A value is verified
+ * before it is encoded, where the type can (`verify()`): a `bigint`, or the name of an enum value,
+ * is refused with `ERR_SIDECALL_ENCODE` instead of being sent as 0. Nesting is refused beyond
+ * protobufjs's limit (100), and a message's length by `receiveMaxBytes`.
  * @param type of a static module (`demo.Q`) or of reflection (`root.lookupType('demo.Q')`).
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no message type.
  */
@@ -176,8 +176,8 @@ interface LongLike {
 }
 
 /**
- * A type of another copy of protobufjs (two in one tree are normal) knows our reader for none of
- * its own.
+ * False for a type of another copy of protobufjs (two in one tree are normal),
+ * which refuses our reader.
  */
 function takesOurReader(type: MessageType<unknown, never>): boolean {
   try {
@@ -194,8 +194,8 @@ let spare: protobufjs.Writer | undefined;
 const keptMaxBytes = 64 * 1024;
 
 function encode<Input>(type: MessageType<unknown, Input>, message: Input): Uint8Array {
-  // Taken while it is in use, since a getter of the message may encode another one; where it
-  // throws, what is half written stays with it and is forgotten.
+  // The spare writer is taken out while it is in use, since a getter of the message may encode
+  // another one. Where the getter throws, the half-written writer is not kept.
   const writer = spare?.reset() ?? protobufjs.Writer.create();
   spare = undefined;
   const written = type.encode(message, writer);

@@ -37,7 +37,10 @@ export interface NativeAddon {
   unlinkAt(directory: number, name: string): void;
   /** A descriptor of the entry itself, a link not followed; -1: this system has none. */
   holdEntry(directory: number, name: string): number;
-  /** Of the entry that is held, or, with -1, of what has the name and is no link. */
+  /**
+   * Changes the entry behind the descriptor `held`; with -1, the entry of this
+   * name, unless it is a link.
+   */
   changeModeAt(directory: number, name: string, held: number, mode: number): void;
   changeGroupAt(directory: number, name: string, held: number, gid: number): void;
   openLockFile(directory: number, name: string): number;
@@ -45,7 +48,7 @@ export interface NativeAddon {
   ownCredentials(): { pid: number; uid: number; gid: number; groups: number[] };
   dieWithParent(pid: number): 'armed' | 'not-child' | 'orphaned' | 'unsupported';
   peerCredentials(fd: number): NativePeer;
-  /** The same without the rest, for a fifth of the time. */
+  /** Pid and uid of the peer only, in a fifth of the time of `peerCredentials`. */
   peerIds(fd: number): { pid: number; uid: number };
   socketPair(): { near: number; far: number };
   bindSocket(path: string): number;
@@ -55,7 +58,7 @@ export interface NativeAddon {
    * even if another process holds that end. 0: it cannot be known here, or has ended already.
    */
   watchEnd(fd: number): number;
-  /** Twice is once. */
+  /** Removes the watch; a second call does nothing. */
   forgetEnd(watch: number): void;
   /** For the life of the environment; numbers of other copies of the package are told, too. */
   listenForEnds(onEnd: (watch: number) => void): void;
@@ -68,10 +71,10 @@ export interface NativeAddon {
   /** Bytes taken; -1: no room now. `descriptor` -1: none. */
   send(fd: number, bytes: Uint8Array, offset: number, descriptor: number): number;
   /**
-   * undefined: nothing there yet. `bytes` 0: the peer ended. `keep`: a descriptor that came alone
-   * waits under the number `descriptor` for `acceptOutbox` or `dropReceived`. `isAdmitted`: the
-   * peer may send them; EMFILE where too many wait to be closed. `owner`, here and below: of
-   * `ownerOf()`.
+   * undefined: no bytes yet. `bytes` 0: the peer has ended. `keep`: a single descriptor is kept
+   * under the number `descriptor`, for `acceptOutbox` or `dropReceived`. `isAdmitted`: the peer
+   * may send descriptors; then EMFILE where too many wait to be closed. `owner`, here and below:
+   * the number of `ownerOf()`.
    */
   receive(
     fd: number,
@@ -87,14 +90,17 @@ export interface NativeAddon {
   queuedBytes(fd: number): number;
   /** The peer has closed its end, and the kernel holds no byte of it for us. */
   hasLeft(fd: number): boolean;
-  /** 0: a descriptor of its may be taken; 1: closes of descriptors hang; 2: checks of memory do. */
+  /**
+   * 0: a descriptor of this owner may be received; 1: descriptors cannot be closed at present; 2:
+   * a check of memory hangs.
+   */
   whyNoMemory(owner: number): number;
   refuseDescriptors(fd: number): boolean;
   admitDescriptors(fd: number): boolean;
   /** Memory that the functions below work on, the same at each call. */
   ringExchange(): { slab: Uint8Array; staged: Uint8Array; registers: Float64Array };
   openRing(): number;
-  /** Twice is once. */
+  /** Closes the ring; a second call does nothing. */
   closeRing(ring: number): void;
   /**
    * The descriptor to send; -1: more than `shareMaxBytes` of the process would be rings; -2: it is
@@ -137,8 +143,8 @@ export interface NativeAddon {
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
   keepFreedBlocks(): void;
   /**
-   * Gives the C library's freed memory back to the kernel, on a thread, where it is more than so
-   * much.
+   * Gives the C library's freed memory back to the kernel, on a thread, where
+   * it exceeds `aboveBytes`.
    */
   returnFreedBlocks(aboveBytes: number): void;
   /** Is memory of closed rings of this thread being unmapped? It counts until then. */
@@ -157,18 +163,24 @@ export interface NativeAddon {
   ringDrain(ring: number, recordsMax: number, looks: number): number;
   ringTake(ring: number, skip: number, target: Uint8Array): number;
   /**
-   * Over a block of our outbox, its offset in a register. undefined: none is free, or may be given
-   * out.
+   * A buffer over a block of our outbox, its offset in a register. undefined: no block is free, or
+   * the host refuses external buffers.
    */
   ringAllocate(ring: number, bytes: number): Buffer | undefined;
   ringFreeBlock(ring: number, offset: number): number;
   ringWriteBlock(ring: number, stagedBytes: number, offset: number, bytes: number): number;
   ringTakeBlock(ring: number): number;
   ringCopyLease(ring: number, lease: number, target: Uint8Array): number;
-  /** Over the peer's memory, mapped read-only. undefined: the host wants no external buffers. */
+  /**
+   * A buffer over the peer's memory, mapped read-only. undefined: the host
+   * refuses external buffers.
+   */
   ringLend(ring: number, lease: number): Buffer | undefined;
   ringReleaseLease(ring: number, lease: number): number;
-  /** Each once per array buffer of `ringAllocate` (1) and `ringLend` (0). */
+  /**
+   * Reports that an array buffer of `ringAllocate` (1) or `ringLend` (0) was
+   * collected; once for each.
+   */
   ringDropObject(ring: number, ofOurs: number): void;
   ringCountBlocks(ring: number): number;
   detach(memory: ArrayBuffer): void;

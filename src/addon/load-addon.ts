@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The only file that loads the addon. It loads on first use, never at import, and never throws
-// there: without it, helpers still work, and what needs the kernel's word fails closed.
+// The only file that loads the addon: on first use, never at import, and without throwing. Without
+// the addon helpers still work; functions that need the peer's credentials fail closed.
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SidecallError } from '../base/errors.ts';
@@ -149,7 +149,7 @@ export function platformName(): string {
   return `${process.platform}-${process.arch}${libc}`;
 }
 
-/** Other hosts than Node may have none. */
+/** The diagnostic report of Node; undefined on hosts that have none. */
 export function processReport(): { readonly [part: string]: unknown } | undefined {
   const report = process.report as
     | (typeof process.report & { excludeNetwork?: boolean })

@@ -2,7 +2,7 @@
 // Sessions, or plain connections, that wait for their iterator; bounded by the limit of their
 // listener.
 
-/** A connection that a listener lets in. */
+/** Accepted connections in order, each for one call of `next()`. */
 export class AsyncQueue<T extends { onTaken?(): void }> {
   #waiting: T[] = [];
   readonly #readers: ((next: IteratorResult<T, undefined>) => void)[] = [];
@@ -22,7 +22,7 @@ export class AsyncQueue<T extends { onTaken?(): void }> {
     } else this.#waiting.push(item);
   }
 
-  /** An item that left before it was taken. */
+  /** Removes an item that ended before it was taken. */
   remove(item: T): void {
     this.#waiting = this.#waiting.filter((one) => one !== item);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Time and turns of the event loop, taken from Node once, when this module is loaded. Test runners
-// that fake timers replace the globals: a session that used those would stand still with the fake
-// clock, and stay so behind it.
+// that fake timers replace the globals: a session that used those would stop with the fake clock,
+// and not recover after it.
 import { performance } from 'node:perf_hooks';
 import * as timers from 'node:timers';
 

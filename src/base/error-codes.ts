@@ -8,7 +8,7 @@
  */
 export type Delivered = 'no' | 'yes' | 'unknown';
 
-/** Outcome of a call in gRPC's words; the numbers on the wire are gRPC's too. */
+/** Outcome of a call, as a status of gRPC; the numbers on the wire are those of gRPC, too. */
 export type Status = (typeof statuses)[number];
 /** A status that is not success. */
 export type FailureStatus = Exclude<Status, 'ok'>;
@@ -45,7 +45,7 @@ function row(status: FailureStatus, retryable: boolean, delivered: Delivered, te
   return { text, retryable, delivered, status };
 }
 
-/** Every code with its default words. docs/errors.md is compared with this table by a test. */
+/** Every code with its default text. docs/errors.md is compared with this table by a test. */
 export const errorTable = {
   ERR_SIDECALL_PEER_DENIED: row('permission_denied', false, 'no', 'the policy refused the peer'),
   ERR_SIDECALL_CREDENTIALS_UNAVAILABLE: row(

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The text of anything that was thrown.
 
-/**
- * Anything that was thrown, in words. Never throws itself: a thrown value may have no primitive
- * form.
- */
+/** The text of any value that was thrown. Never throws: such a value may have no primitive form. */
 export function errorText(thrown: unknown): string {
   try {
     return thrown instanceof Error ? String(thrown.message) : String(thrown);

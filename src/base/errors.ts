@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The two classes of the package, and how others become one of them.
+// The two error classes of the package, and the conversion of other errors.
 
 import {
   type Delivered,
@@ -51,9 +51,9 @@ export class SidecallError extends Error {
   readonly delivered: Delivered;
   /** The failure in gRPC's words, so that callers can treat every failed call alike. */
   readonly status: FailureStatus;
-  /** The operating system's error number (negative, as in Node), where it spoke. */
+  /** The operating system's error number (negative, as in Node), if the cause has one. */
   declare readonly errno?: number;
-  /** The system call that failed, where the operating system spoke. */
+  /** The system call that failed, if the cause names one. */
   declare readonly syscall?: string;
 
   constructor(code: SidecallErrorCode, message?: string, options: SidecallErrorOptions = {}) {
@@ -147,17 +147,20 @@ export class RpcError extends SidecallError {
   }
 }
 
-// Errors that a peer has sent, of any copy of this package: what a handler throws of its own is
-// told to its caller.
+// Mark of errors that a peer has sent, the same for all copies of this package. Their details are
+// not passed on, unlike those of an error that a handler makes itself.
 const received = Symbol.for('sidecall.error.received');
 
-/** The error as a peer's: who lets it pass through a handler does not pass on what it says. */
+/**
+ * Marks an error as received from a peer: a handler that rethrows it does not pass on
+ * its details and metadata.
+ */
 export function fromPeer(error: RpcError): RpcError {
   Object.defineProperty(error, received, { value: true });
   return error;
 }
 
-/** A peer has sent it. */
+/** True: {@link fromPeer} has marked the error. */
 export function isFromPeer(error: RpcError): boolean {
   return received in error;
 }

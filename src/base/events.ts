@@ -45,8 +45,8 @@ export type SidecallEvent =
       readonly method: string;
     }
   /**
-   * Something of the session waits for `stalledAfterMs` without any progress. Told once, until it
-   * has moved again.
+   * Something of the session has waited for `stalledAfterMs` without progress. Reported once, and
+   * again only after progress.
    */
   | {
       readonly type: 'stalled';
@@ -65,7 +65,10 @@ export type SidecallEvent =
       readonly peer: Peer | undefined;
     };
 
-/** Called synchronously; what it throws is rethrown in a task of its own. */
+/**
+ * Called synchronously. An error that it throws is rethrown in a task of its
+ * own, where it is uncaught.
+ */
 export type OnEvent = (event: SidecallEvent) => void;
 
 const diagnostics = channel('sidecall');

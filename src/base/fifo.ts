@@ -49,7 +49,7 @@ export class Fifo<T> {
     return true;
   }
 
-  /** From the first to the last. Nothing may be taken out meanwhile. */
+  /** A copy of the items, the first one first. */
   items(): readonly T[] {
     return this.#items.slice(this.#head) as T[];
   }

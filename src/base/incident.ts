@@ -5,13 +5,13 @@ import type { SidecallError } from './errors.ts';
 
 const incidents = new WeakMap<SidecallError, object>();
 
-/** `error` is one of those that `incident` has caused. */
+/** Notes that `incident` has caused `error`; returns `error`. */
 export function causedBy(incident: object, error: SidecallError): SidecallError {
   incidents.set(error, incident);
   return error;
 }
 
-/** The same for all errors of one incident; undefined for an error that stands alone. */
+/** The incident that caused `error`; undefined where none is noted. */
 export function incidentOf(error: SidecallError): object | undefined {
   return incidents.get(error);
 }

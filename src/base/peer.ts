@@ -4,27 +4,24 @@
 /** The process at the other end, and how it is known. */
 export interface Peer {
   /**
-   * The authority that vouches. `kernel`: it named the process that connected or listened.
+   * The source of the identity. `kernel`: the kernel named the process that connected or listened.
    * `spawned`: we started that process. `parent`: the kernel named the creator of the pair that we
-   * inherited. `path`: no word; only the permissions of the socket file stood in between.
-   * `loopback`: the same process, in tests. `tls`, `secret`: off this machine, by `serveGrpc()`: a
-   * certificate, or what its `authenticate` was shown.
+   * inherited. `path`: unknown; only the permissions of the socket file protect the connection.
+   * `loopback`: the same process, in tests. `tls`, `secret`: another machine, by `serveGrpc()`: a
+   * certificate, or a secret that its `authenticate` accepted.
    */
   readonly origin: 'kernel' | 'spawned' | 'parent' | 'path' | 'loopback' | 'tls' | 'secret';
   /**
    * The moment that the ids below describe. A descriptor can be handed on later; ids do not follow.
    */
   readonly capturedAt: 'connect' | 'listen' | 'spawn';
-  /**
-   * Process id; undefined where there is no word on it, 0 where the peer lives in another pid
-   * namespace.
-   */
+  /** Process id; undefined where it is unknown, 0 where the peer lives in another pid namespace. */
   readonly pid: number | undefined;
   /** True where the pid is only evidence (macOS: the last process that used the socket). */
   readonly pidIsHint: boolean;
-  /** Effective user id; undefined where there is no word on it. */
+  /** Effective user id; undefined where it is unknown. */
   readonly uid: number | undefined;
-  /** Effective group id; undefined where there is no word on it. */
+  /** Effective group id; undefined where it is unknown. */
   readonly gid: number | undefined;
   /** Supplementary groups; undefined where the system does not tell. */
   readonly groups: readonly number[] | undefined;

@@ -38,7 +38,7 @@ export const wireLimits = {
   blockAreaUnitBytes: 16 * KiB,
   /** Longest name and metadata in front of a message that lies in a block. */
   blockPrefixMaxBytes: 4 * KiB,
-  /** A peer may ping once in this time, and early as often as the next line says. */
+  /** Least time between two pings of a peer; `pingStrikes` in a row may come earlier. */
   pingIntervalMs: 1_000,
   pingStrikes: 2,
 } as const;

@@ -86,7 +86,7 @@ function openFiles(): { soft: string; hard: string } | undefined {
 const noLane = { lane: undefined, laneReason: undefined, origin: undefined };
 const helperFile = join(dirname(fileURLToPath(import.meta.url)), 'self-test-helper.js');
 
-/** Listens where `listen()` does by itself, and has a second process come there. */
+/** Listens at the default path of `listen()`, and lets a second process connect to it. */
 async function meetAtPath(
   told: Capabilities,
 ): Promise<{ directory: DoctorReport['socketDirectory']; path: LaneFinding }> {

@@ -3,7 +3,7 @@
 import type { NativeAttempt } from '../addon/load-addon.ts';
 import type { Peer } from '../base/peer.ts';
 
-/** A question that has the answer yes, or a reason why not. */
+/** The result of one check: it works, or the reason why not. */
 export interface Finding {
   readonly ok: boolean;
   readonly reason: string | undefined;
@@ -35,10 +35,10 @@ export interface DoctorReport {
     /** Shared memory that can be sealed, for the ring lane. */
     readonly sealedMemory: Finding;
     /**
-     * Does the kernel give a handle of the peer's process, which no other process can be taken for?
+     * Does the kernel give a pidfd of the peer's process, which never refers to another process?
      */
     readonly peerPidfd: Finding;
-    /** Does it tell the peer's supplementary groups? */
+    /** Does the kernel report the peer's supplementary groups? */
     readonly peerGroups: Finding;
     readonly helpersDieWithParent: Finding;
   };

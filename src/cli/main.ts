@@ -158,7 +158,7 @@ function misuse(words: string): number {
   return 2;
 }
 
-// A reader of our output that has seen enough, as in `sidecall list … | head -1`.
+// EPIPE: the reader of our output has closed it, as in `sidecall list … | head -1`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
   throw error;

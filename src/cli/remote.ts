@@ -17,8 +17,8 @@ import type { Session } from '../rpc/session/session.ts';
 export interface PathReport {
   /**
    * `live`: a listener of our own user answers. `dead`: a socket without a listener. `absent`:
-   * nothing is there. `foreign`: who listens is not our user, or the place is not safe. `failed`:
-   * otherwise, `reason` says how.
+   * there is no file. `foreign`: the listener runs under another user, or the path is not safe.
+   * `failed`: another failure, see `reason`.
    */
   readonly verdict: 'live' | 'dead' | 'absent' | 'foreign' | 'failed';
   readonly reason: string | undefined;
@@ -140,7 +140,10 @@ function jsonFunction(
   return (session.client(service) as unknown as { call: Invoke }).call;
 }
 
-/** By the descriptor that the program hands out, and the protobufjs of the project that asks. */
+/**
+ * The function of a protobuf method, by the descriptor of the program. protobufjs must be
+ * installed in the project.
+ */
 async function protobufFunction(
   session: Session,
   { name, descriptor }: ServiceDescription,

@@ -19,7 +19,10 @@ import type { Session } from '../rpc/session/session.ts';
 
 /** Number of the inherited descriptor in the helper. */
 const helperFd = 3;
-/** Names that the helper reads and deletes: the descriptor's number; the pid to die with. */
+/**
+ * Environment variables that the helper reads and deletes: the number of its descriptor, and the
+ * pid of the parent that it dies with.
+ */
 export const fdVariable = 'SIDECALL_FD';
 export const parentVariable = 'SIDECALL_PARENT';
 
@@ -137,7 +140,10 @@ export class HelperProcess {
     return [this.#child.stdout, this.#child.stderr].filter((output) => output !== null) as Socket[];
   }
 
-  /** Its session is over, so it is of no use: a process that does not end by itself is ended. */
+  /**
+   * Ends the process once its session is over: SIGTERM where it does not end
+   * by itself, then SIGKILL.
+   */
   async #reap(): Promise<void> {
     const gone = new AbortController();
     void this.exited.then(() => gone.abort());
@@ -148,7 +154,10 @@ export class HelperProcess {
     }
   }
 
-  /** A grandchild may hold the helper's end open: the spawn handle's word ends the session too. */
+  /**
+   * Ends the session when the process has ended, since a grandchild may hold the
+   * helper's end of the socket open.
+   */
   #onExit(exit: HelperExit): void {
     this.exit = exit;
     // Frames that the helper had sent are in the socket: two turns of the loop read all that it can
@@ -184,7 +193,7 @@ function makePair(native: NativeAddon): { near: number; far: number } {
 function spawnChild(settings: StartSettings, channel: number | 'pipe'): ChildProcess {
   const { command, args, cwd, uid, gid, stdout, stderr } = settings;
   const env: NodeJS.ProcessEnv = { ...settings.env, [fdVariable]: String(helperFd) };
-  // Without it the executable of an Electron app is the app, once more.
+  // Without this variable the executable of an Electron app starts the app again.
   if (isElectronItself(command)) env[asNodeVariable] ??= '1';
   // PR_SET_PDEATHSIG follows the thread that spawned: a helper of a worker dies with that worker.
   env[parentVariable] = String(process.pid);
@@ -196,7 +205,10 @@ function isElectronItself(command: string): boolean {
   return process.versions.electron !== undefined && command === process.execPath;
 }
 
-/** A second copy of the app never says hello, or ends at once. */
+/**
+ * The hint for a helper of an Electron app: a second copy of the app never
+ * says hello, or ends at once.
+ */
 function fuseHint(command: string): string {
   if (!isElectronItself(command)) return '';
   return ' (where the runAsNode fuse of the app is off, use a utilityProcess: docs/electron.md)';
@@ -208,7 +220,7 @@ function watchExit(
   early: AbortController,
 ): Promise<HelperExit> {
   return new Promise((resolve) => {
-    // Stays: a signal that could not be delivered is an 'error', too.
+    // The listener stays, since a signal that could not be delivered is an 'error', too.
     child.on('error', (cause) => {
       if (child.pid !== undefined) return;
       early.abort(failed(settings, cause)); // it never started
@@ -238,7 +250,9 @@ function meet(
   return establishOverStream(socket, peer, accepting, settings.session, signal);
 }
 
-/** The spawn handle vouches: a pair would show ourselves at both ends. */
+/**
+ * The peer by its spawn handle: the credentials of a socket pair name our own process at both ends.
+ */
 function spawnedPeer(child: ChildProcess, { uid, gid }: StartSettings): Peer {
   const isSame = uid === undefined && gid === undefined;
   return Object.freeze({
@@ -253,8 +267,8 @@ function spawnedPeer(child: ChildProcess, { uid, gid }: StartSettings): Peer {
 }
 
 /**
- * Where ids change at the spawn, groups do, if the system lets them: what the process has is in
- * `/proc`.
+ * The groups of a process that was spawned with other ids, from `/proc`: they change with the ids,
+ * if the system lets them.
  */
 function groupsOf(pid: number | undefined): number[] | undefined {
   try {
@@ -273,7 +287,7 @@ function failed({ command, cwd }: StartSettings, cause: unknown): SidecallError 
   if (SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_HELPER_FAILED') return cause;
   const where = cwd === undefined ? '' : ` in ${cwd}`;
   const text = `helper ${command} did not start${where}: ${errorText(cause)}${fuseHint(command)}`;
-  // A program that is not there will not be there the next time.
+  // A failed spawn is not retryable: a missing program stays missing.
   const { syscall } = (cause ?? {}) as { syscall?: unknown };
   const retryable = !(typeof syscall === 'string' && syscall.startsWith('spawn'));
   return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { cause, retryable });

@@ -13,7 +13,10 @@ export type HelperState =
       readonly session: Session;
       readonly restarts: number;
     }
-  /** Its session is over, for `error`, and it is given a moment to end; then it is ended. */
+  /**
+   * The session is over because of `error`. The process gets a moment to end by
+   * itself, and is then killed.
+   */
   | { readonly state: 'ending'; readonly error: SidecallError; readonly restarts: number }
   /**
    * The process ended, or did not start, for `error`; the next is started once `pauseMs` have
@@ -28,8 +31,8 @@ export type HelperState =
   /** `stop()` was called. */
   | { readonly state: 'stopping'; readonly restarts: number }
   /**
-   * For good. `error` says why, unless it was stopped: it ended and is not restarted, or is a crash
-   * loop.
+   * The helper has ended for good. `error`: it ended and is not restarted, or is a crash loop;
+   * undefined where it was stopped.
    */
   | {
       readonly state: 'ended';
@@ -62,7 +65,7 @@ export class HelperStates {
   follow(): AsyncIterableIterator<HelperState, undefined> {
     let told: HelperState | undefined;
     let isLeft = false;
-    // Of this reader only: more than one next() may wait, and return() ends them.
+    // Wake-ups of this reader: several `next()` may wait, and `return()` ends them all.
     const own = new Set<() => void>();
     const next = async (): Promise<IteratorResult<HelperState, undefined>> => {
       while (!isLeft && told === this.#latest && told.state !== 'ended') {

@@ -28,7 +28,7 @@ export interface ParentOptions extends SessionOptions {
    * uid.
    */
   readonly expect?: PeerPolicy | undefined;
-  /** For the hello. Default 5,000; 10 to 60,000. */
+  /** Milliseconds for the hello. Default 5,000; 10 to 60,000. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -61,7 +61,8 @@ export async function parent(options: ParentOptions = {}): Promise<Session> {
   const settings = checkSessionOptions(options, undefined);
   const variable = process.env[fdVariable];
   const parentPid = Number(process.env[parentVariable]);
-  // Whatever happens next, no program that we start shall take itself for the helper.
+  // The variables are deleted before anything else, so that no program that we start
+  // takes itself for the helper.
   delete process.env[fdVariable];
   delete process.env[parentVariable];
   const fd = checkVariable(variable);
@@ -143,7 +144,7 @@ async function meetOverStream(
   return establishOverStream(socket, inheritedPeer(), connecting, settings, signal);
 }
 
-/** Inheritance alone vouches for it. */
+/** A peer that only the inherited descriptor identifies. */
 function inheritedPeer(): Peer {
   return Object.freeze({
     origin: 'parent',

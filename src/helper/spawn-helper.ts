@@ -45,7 +45,10 @@ export interface SpawnOptions extends SessionOptions {
   readonly stdout?: 'inherit' | 'pipe' | 'ignore' | undefined;
   /** As `stdout`. */
   readonly stderr?: 'inherit' | 'pipe' | 'ignore' | undefined;
-  /** From spawn to open session. Default 30,000; 100 to 600,000. Then the helper is killed. */
+  /**
+   * Milliseconds from spawn to open session; then the helper is killed.
+   * Default 30,000; 100 to 600,000.
+   */
   readonly startTimeoutMs?: number | undefined;
   /**
    * Start it again when it dies: `true` for the defaults of {@link RestartOptions}. Default: no.
@@ -70,10 +73,10 @@ const names = [
 const outputs = ['inherit', 'pipe', 'ignore'] as const;
 
 /**
- * Starts a helper over an inherited socket pair: nothing on disk, nothing to squat, and its
- * identity is the spawn handle. A Node helper calls `parent()`; docs/protocol.md says what any
- * other must do. Its standard input is closed. In Electron `process.execPath` is run as Node
- * (`ELECTRON_RUN_AS_NODE`).
+ * Starts a helper over an inherited socket pair: there is no path on disk that another process
+ * could take, and the spawn handle identifies the helper. A Node helper calls `parent()`;
+ * docs/protocol.md says what any other must do. Its standard input is closed. In Electron
+ * `process.execPath` is run as Node (`ELECTRON_RUN_AS_NODE`).
  * @throws (as rejection) {SidecallError} `ERR_SIDECALL_HELPER_FAILED` saying why,
  * `ERR_SIDECALL_SHM_UNAVAILABLE`; `signal.reason`; `TypeError`/`RangeError` for misuse.
  * @example
@@ -250,8 +253,8 @@ export class Helper implements AsyncDisposable {
   }
 
   /**
-   * Ends the helper: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone.
-   * Twice is once.
+   * Ends the helper: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone. A
+   * second call has no further effect.
    * @param options.deadlineMs for calls in flight: default 5,000; 0 to 600,000.
    * @param options.killGraceMs from SIGTERM to SIGKILL: default 2,000; 0 to 600,000.
    */

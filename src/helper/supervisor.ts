@@ -40,8 +40,8 @@ export interface RestartOptions {
   /** Length of the window. Default 60,000; 100 to 86,400,000. */
   readonly windowMs?: number | undefined;
   /**
-   * Start it again, too, when it ended by itself with exit code 0. Default: that is an end, and no
-   * crash.
+   * Restart the helper also when it ended by itself with exit code 0. Default: no,
+   * that is an end and no crash.
    */
   readonly onSuccess?: boolean | undefined;
 }
@@ -96,7 +96,7 @@ export class Supervisor implements CallTarget {
   #isRunning = true;
   #isReferenced = true;
   #restarts = 0;
-  // Set once no process will follow: what calls reject with from then on.
+  // The error of all calls from the moment at which no further process is started.
   #final: SidecallError | undefined;
   #restarting: Promise<void> | undefined;
   #resolveExited!: (exit: HelperExit) => void;
@@ -139,7 +139,8 @@ export class Supervisor implements CallTarget {
   /** The session that calls can be made on at once. */
   get #targetNow(): CallTarget | undefined {
     const { session } = this.current;
-    // Without restart nothing better will come: the session says why it cannot.
+    // Without restart no further session follows: the call goes to this one,
+    // and fails with its reason.
     const isLast = this.#restart === undefined && this.#final === undefined;
     const isUsable = this.#isRunning && (session.state === 'open' || isLast);
     return isUsable ? session.target : undefined;
@@ -151,7 +152,7 @@ export class Supervisor implements CallTarget {
     else this.current.unref();
   }
 
-  /** No process follows from now on. Resolves to the one that may still run. */
+  /** Starts no further process. Resolves to the process that may still run. */
   async retire(): Promise<HelperProcess | undefined> {
     if (this.#final === undefined) {
       this.#final = new SidecallError('ERR_SIDECALL_CLOSED', 'the helper was stopped');
@@ -170,8 +171,8 @@ export class Supervisor implements CallTarget {
       const why = error ?? new SidecallError('ERR_SIDECALL_CLOSED', 'its session was closed');
       this.states.set({ state: 'ending', error: why, restarts: this.#restarts });
     });
-    // In this order: what the process had sent is delivered, its session ends, and then it is
-    // followed.
+    // The order: the frames of the process are delivered, its session ends, then the
+    // next process is started.
     void helper.exited.then(async (exit) => {
       const error = await helper.session.closed;
       this.#onExit(helper, exit, error);
@@ -183,7 +184,7 @@ export class Supervisor implements CallTarget {
     if (this.#final !== undefined) return this.#end(exit);
     const cause = new SidecallError('ERR_SIDECALL_PEER_GONE', exitText(helper.pid, exit));
     this.#report(cause);
-    // Its session went with it, or before it in order: not because of what it did there.
+    // True: the session ended with the process, or in order before it, and did not cause the exit.
     const isClean = error === undefined || error.code === 'ERR_SIDECALL_PEER_GONE';
     const hasFinished = exit.code === 0 && isClean && this.#restart?.onSuccess !== true;
     if (this.#restart === undefined || hasFinished) {

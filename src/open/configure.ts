@@ -16,9 +16,9 @@ export interface ProcessOptions {
    * Shared memory of our own that the sessions of this process may hold together, in bytes. The
    * sessions of this thread that would go beyond it get the socket lane, or
    * `ERR_SIDECALL_SHM_UNAVAILABLE` where `lane: 'ring'` was asked for. Default 1 GiB, which is
-   * 1,008 ends of sessions with the default `ringBytes`; 0 to 64 GiB. Beyond it there is an eighth
-   * more for peer processes that have little, no more than a sixteenth. What other threads hold
-   * counts; what another copy of this package holds does not.
+   * 1,008 ends of sessions with the default `ringBytes`; 0 to 64 GiB. A reserve of an eighth more
+   * is for peer processes that hold no more than a sixteenth. Memory of other threads counts;
+   * memory of another copy of this package does not.
    */
   readonly ringMemoryMaxBytes?: number | undefined;
 }
@@ -27,7 +27,8 @@ let pollBudgetUs: number | undefined;
 let memoryMaxBytes: number = ranges.ringMemoryMaxBytes.standard;
 
 /**
- * Sets what sessions of this thread made from now on start from. What is left out stays as it is.
+ * Sets the defaults of sessions that this thread makes from now on. An option that is
+ * left out keeps its value.
  * @throws {TypeError | RangeError} for misuse; nothing is changed then.
  */
 export function configure(options: ProcessOptions): void {

@@ -21,11 +21,11 @@ import {
 import { DescriptorWire, type HelloWire, StreamWire } from '../uds/hello-wire.ts';
 import { descriptorOpener, readQueued, streamOpener } from '../uds/net-socket.ts';
 import { ownerOf } from '../uds/peer-credentials.ts';
-import { whenPeerEnds } from '../uds/peer-end.ts';
+import { whenPeerExits } from '../uds/peer-exit.ts';
 import { SocketTransport } from '../uds/socket-transport.ts';
 import type { Transport } from '../wire/transport.ts';
 import { pollBudgetOf, ringMemoryMaxBytes } from './configure.ts';
-import { addonReason, asked, laneReasonOf, unavailable, whyNoMemory } from './lane.ts';
+import { laneReasonOf, plainLaneReason, unavailable, whyNoRing } from './lane.ts';
 import type { SessionSettings } from './session-options.ts';
 
 /** The role in the hello: which side speaks first, and whether the accepting side has room. */
@@ -48,14 +48,13 @@ export async function establishOverDescriptor(
 ): Promise<Session> {
   const owner = ownerOf(peer);
   if (wire instanceof DescriptorWire) wire.owner = owner;
-  const why = settings.lane === 'socket' ? asked : whyNoMemory(native, owner);
-  const memory = why === undefined ? memoryFor(native, settings, owner, signal) : undefined;
+  const whyNot = whyNoRing(native, settings, owner);
+  const memory = whyNot === undefined ? memoryFor(native, settings, owner, signal) : undefined;
   try {
     const hello = await sayHello(wire, role, settings, memory);
     signal.throwIfAborted();
     native.refuseDescriptors(fd);
-    const laneReason = why ?? laneReasonOf(hello, memory);
-    if (settings.lane === 'ring' && !hello.isRing) throw unavailable(laneReason);
+    const laneReason = laneReasonOf(settings, whyNot, hello, memory);
     const early = memory === undefined ? [] : readQueued(native, fd, owner);
     const open = descriptorOpener(native, fd, early);
     if (!hello.isRing) reportFailure(memory, settings, peer);
@@ -73,7 +72,8 @@ export async function establishOverDescriptor(
     const endWithPeer = watchPeer(native, fd, peer, role);
     return endWithPeer(makeSession(transport, peer, hello, laneReason, settings));
   } catch (error) {
-    // Where descriptors were let in, one may be queued whose close blocks: not on this thread.
+    // A socket on which descriptors were admitted is closed on a thread: one may be
+    // queued whose close blocks.
     if (memory === undefined) native.closeDescriptor(fd);
     else native.closeReceived(fd, owner);
     throw error;
@@ -97,8 +97,7 @@ export async function establishOverStream(
   try {
     const hello = await sayHello(new StreamWire(socket, signal), role, settings, undefined);
     signal.throwIfAborted();
-    const reason = settings.lane === 'socket' ? asked : `there is no addon: ${addonReason()}`;
-    if (settings.lane === 'ring') throw unavailable(reason);
+    const reason = plainLaneReason(settings);
     const transport = new SocketTransport(streamOpener(socket), ownerOf(peer));
     return makeSession(transport, peer, hello, reason, settings);
   } catch (error) {
@@ -108,9 +107,9 @@ export async function establishOverStream(
 }
 
 /**
- * Watches the process that connected: its session ends with it, also where a child that it forked
- * holds its socket. A listener is known by who called `listen()`, which need not be who accepts,
- * and the parent of a helper by the helper's own death.
+ * Watches the process that connected: its session ends with it, also where a forked child holds the
+ * socket. Other peers are not watched: a listener is known by the process that called `listen()`,
+ * which need not be the one that accepts, and a helper dies with its parent.
  */
 function watchPeer(
   native: NativeAddon,
@@ -120,7 +119,7 @@ function watchPeer(
 ): (session: Session) => Session {
   if (role.side !== 'accepting' || peer.capturedAt !== 'connect') return (session) => session;
   let session: Session | undefined;
-  const forget = whenPeerEnds(native, fd, () => {
+  const forget = whenPeerExits(native, fd, () => {
     const text = `process ${peer.pid}, which had connected, has ended`;
     session?.terminate(new SidecallError('ERR_SIDECALL_PEER_GONE', text));
   });
@@ -154,7 +153,7 @@ function sayHello(
   return helloAsAccepting(wire, limits, role.admit, memory);
 }
 
-/** A want of ours, where a ring could have been: `onEvent` is told. */
+/** Tells `onEvent` that this side could not provide shared memory for a ring. */
 function reportFailure(
   memory: RingMemory | undefined,
   settings: SessionSettings,

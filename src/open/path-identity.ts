@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The peer of a connection that only the permissions of its path vouch for.
+// The peer of a connection that only the permissions of its path protect.
 
 import { SidecallError } from '../base/errors.ts';
 import { nodeError } from '../base/misuse.ts';
@@ -18,9 +18,9 @@ export function checkIdentity(identity: Identity | undefined): Identity {
 }
 
 /**
- * A peer without ids, where the caller has asked for it by name.
- * @throws {SidecallError} `ERR_SIDECALL_ADDON_UNAVAILABLE` where it has not; `TypeError` for rules
- * about ids.
+ * A peer without ids, for the option `identity: 'path-permissions'`.
+ * @throws {SidecallError} `ERR_SIDECALL_ADDON_UNAVAILABLE` without that option;
+ * `TypeError` for rules about ids.
  */
 export function pathPeer(
   what: string,

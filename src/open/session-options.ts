@@ -6,7 +6,7 @@ import { checkLimits, ranges, type SessionLimits } from '../base/limits.ts';
 import { checkInteger, nodeError } from '../base/misuse.ts';
 import { wireLimits } from '../base/wire-limits.ts';
 import { type Implementation, Registry } from '../rpc/serving/registry.ts';
-import { addonReason, unavailable } from './lane.ts';
+import { addonReason, type LaneSetting, unavailable } from './lane.ts';
 
 /** Options that every way to a session has. */
 export interface SessionOptions {
@@ -41,15 +41,14 @@ export interface SessionOptions {
   readonly blockAreaBytes?: number | undefined;
   /**
    * How long the event loop looks for more after a message before it sleeps, in microseconds; eight
-   * times as long while messages come thick and fast. Default 50 (0 on one CPU and in Electron's
-   * main process, and see `configure()`); 0 to 1,000. Where looking does not pay it stops by
-   * itself.
+   * times as long in dense traffic. Default 50 (0 on one CPU and in Electron's main process, and
+   * see `configure()`); 0 to 1,000. Where looking does not pay it stops by itself.
    */
   readonly pollBudgetUs?: number | undefined;
   /**
-   * Milliseconds without a call in either direction after which the session is closed in order.
-   * Default: none; 1 to 2,147,483,647. Looked at once per so long, so it takes up to twice the
-   * time.
+   * Milliseconds without a call in either direction after which the session is closed in
+   * order. Default: none; 1 to 2,147,483,647. Checked once per `idleTimeoutMs`, so the close
+   * may come after twice the time.
    */
   readonly idleTimeoutMs?: number | undefined;
   /**
@@ -68,7 +67,7 @@ export interface SessionOptions {
    * (`stalled`). Default 10,000; 10 to 600,000.
    */
   readonly stalledAfterMs?: number | undefined;
-  /** Told what happens outside a call; what it throws is rethrown in a task of its own. */
+  /** Called for events outside a call. An error that it throws is rethrown in a task of its own. */
   readonly onEvent?: OnEvent | undefined;
 }
 
@@ -88,9 +87,8 @@ export const sessionOptionNames = [
 ] as const satisfies readonly (keyof SessionOptions)[];
 
 /** Checked {@link SessionOptions}. */
-export interface SessionSettings {
+export interface SessionSettings extends LaneSetting {
   readonly limits: SessionLimits;
-  readonly lane: 'auto' | 'ring' | 'socket';
   readonly ringBytes: number;
   readonly leases: 'off' | 'copy' | 'in-place-trusted';
   readonly blockAreaBytes: number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An attempt that has so much time.
+// An attempt with a time limit.
 import { clearTimeout, setTimeout } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 

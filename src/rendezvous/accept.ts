@@ -64,7 +64,8 @@ export class PathAcceptor<C extends AcceptedConnection> {
     if (native === undefined) await acceptor.#listenByPath();
     else acceptor.#listenByKernel(native);
     const { privateDirectory } = settings;
-    // Behind the cleanup of the socket: by then the directory is empty.
+    // Registered after the cleanup of the socket, so that the directory is
+    // empty when it is removed.
     if (privateDirectory !== undefined) {
       acceptor.#forgetDirectory = atExit(() => removePrivateDirectory(privateDirectory));
     }
@@ -88,7 +89,7 @@ export class PathAcceptor<C extends AcceptedConnection> {
     return this.#queue.reader();
   }
 
-  /** Twice is once. */
+  /** Closes the path and its connections; a second call does nothing. */
   close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {
     return quiet(this.#checkAndClose(options));
   }

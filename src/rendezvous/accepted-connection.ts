@@ -42,7 +42,9 @@ type Admit = () => SidecallError | undefined;
 
 /** The steps for a connection whose peer the policy has accepted. */
 export interface ConnectionHandlers<G extends AcceptedConnection> {
-  /** Peers speak first: in a crowd, one that has said nothing yet costs next to nothing. */
+  /**
+   * True: the peer sends first. A connection without a byte then waits at little cost in a crowd.
+   */
   readonly peersSpeakFirst: boolean;
   /** Owns the descriptor from here on, also where it throws. */
   receive(arrival: {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// connect(): meets a listener at a path, and knows who it is before a byte is sent.
+// connect(): connects to a listener at a path, and identifies it before a byte is sent.
 import { createConnection, type Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
@@ -33,15 +33,15 @@ export interface ConnectOptions extends SessionOptions {
    * counts, not the file.
    */
   readonly expect?: ServerRules | PeerPolicy | undefined;
-  /** For everything from the path to the open session. Default 5,000; 10 to 60,000. */
+  /** Milliseconds from the path to the open session. Default 5,000; 10 to 60,000. */
   readonly timeoutMs?: number | undefined;
   /** Gives up early; `connect` rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
   /** Accepts a directory that others own or can write. Then anyone there can swap the socket. */
   readonly unsafeDirectory?: boolean | undefined;
   /**
-   * `kernel` (the default) needs the addon. `path-permissions` works without it: then the
-   * permissions of the path are all that stands between us and an impostor, and `peer` has no ids.
+   * `kernel` (the default) needs the addon. `path-permissions` works without it: then only the
+   * permissions of the path exclude an impostor, and `peer` has no ids.
    */
   readonly identity?: Identity | undefined;
 }

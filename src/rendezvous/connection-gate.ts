@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The way of one connection from accept to session: a place among the hellos, the kernel's word on
-// the peer, the policy, the hello.
+// The steps of one connection from accept to session: a place among the pending hellos, the
+// credentials from the kernel, the policy, the hello.
 
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
@@ -21,7 +21,10 @@ import type {
 import { type PendingHello, PendingHellos } from './pending-hellos.ts';
 import { full, SessionCount } from './session-count.ts';
 
-/** So many connections in their hello at once are no crowd. */
+/**
+ * Pending connections above which there is a crowd: a connection then waits for its first byte
+ * before its hello begins.
+ */
 const crowdMin = 32;
 
 /** A connection that is not a session yet. */
@@ -50,7 +53,8 @@ export class ConnectionGate<C extends AcceptedConnection> {
 
   /** Owns the descriptor from here on. undefined: there was no place for the connection. */
   pass(native: NativeAddon, fd: number): Passed<C> | undefined {
-    // A connection that is over takes no place, which one that is alive might lose, and no time.
+    // A connection that the peer has closed already takes no place, which a live
+    // one may need, and no time.
     const isOver = hasLeft(native, fd);
     const ticket = isOver ? undefined : this.#enterByKernel(native, fd);
     if (ticket === undefined) {
@@ -164,7 +168,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
     return notInTime(this.#what, helloTimeoutMs);
   }
 
-  /** The kernel's word. undefined: it has none, and the connection is refused. */
+  /** The credentials from the kernel. undefined: it has none, and the connection is refused. */
   #identify(native: NativeAddon, fd: number): KnownPeer | undefined {
     try {
       return kernelPeer(native, fd, 'connect');
@@ -196,7 +200,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
     }
   }
 
-  /** The policy's word. Closes the descriptor where it throws. */
+  /** Applies the policy. Closes the descriptor where it throws. */
   async #authorize(
     native: NativeAddon,
     fd: number,
@@ -240,7 +244,7 @@ function hasLeft(native: NativeAddon, fd: number): boolean {
   try {
     return native.hasLeft(fd);
   } catch {
-    return false; // the usual way finds the reason
+    return false; // a later step finds the error
   }
 }
 

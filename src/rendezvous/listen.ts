@@ -39,7 +39,7 @@ export interface ListenBaseOptions {
   readonly gid?: number | undefined;
   /** Connections that the kernel keeps for us before we accept them. Default 511; 1 to 65,535. */
   readonly backlog?: number | undefined;
-  /** For look-up, policy and hello of one connection. Default 2,000; 10 to 60,000. */
+  /** Milliseconds for look-up, policy and hello of one connection. Default 2,000; 10 to 60,000. */
   readonly helloTimeoutMs?: number | undefined;
   /** Connections between accept and session. Default 1,024; 1 to 16,384. */
   readonly hellosMax?: number | undefined;
@@ -60,9 +60,9 @@ export interface ListenBaseOptions {
   readonly unlinkOnClose?: boolean | undefined;
   /** Accepts a directory that others own or can write. Then anyone there can swap the socket. */
   readonly unsafeDirectory?: boolean | undefined;
-  /** As for `connect()`: `path-permissions` works without the addon, and without its promise. */
+  /** As for `connect()`: `path-permissions` works without the addon, and identifies no peer. */
   readonly identity?: Identity | undefined;
-  /** Told what happens to connections; what it throws is rethrown in a task of its own. */
+  /** Called for events of connections. An error that it throws is rethrown in a task of its own. */
   readonly onEvent?: OnEvent | undefined;
 }
 

@@ -82,7 +82,8 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   }
 
   /**
-   * Stops listening, removes the socket file, and closes all sessions in order. Twice is once.
+   * Stops listening, removes the socket file, and closes all sessions in order. A second
+   * call has no further effect.
    * @param options.deadlineMs for calls in flight: default 5,000; 0 to 600,000.
    */
   close(options?: { readonly deadlineMs?: number | undefined }): Promise<void> {

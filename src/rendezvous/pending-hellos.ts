@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Connections that are not sessions yet: bounded. Where there is no room, each user and each
-// process of it has its share, and the silent ones go first (max-min fairness).
+// Connections that are not sessions yet, up to a bound. Where it is reached, users and their
+// processes get equal shares, and silent connections are dropped first (max-min fairness).
 
 import { nowMs } from '../base/clock.ts';
 import { SidecallError, withoutStack } from '../base/errors.ts';
@@ -14,7 +14,7 @@ export class PendingHello {
   /** The process at the other end, by `ownerOf()`. */
   readonly owner: number;
   readonly enteredAt = nowMs();
-  /** Instant since which nothing has been received from its peer, whose turn it is. */
+  /** Instant since which the peer, which has to send, has sent nothing. */
   silentSince: () => number = () => this.enteredAt;
   /** Do bytes of its peer lie in the kernel, which we have not received yet? */
   hasUnread: () => boolean = () => false;
@@ -34,8 +34,8 @@ export class PendingHello {
   }
 
   /**
-   * Aborted at the deadline, when it has to make room, or when the listener closes. Made when it is
-   * asked for: most of a crowd never get so far.
+   * Aborted at the deadline, when the connection makes room for another, or when the listener
+   * closes. Created on first use: most connections of a crowd never need it.
    */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
@@ -79,9 +79,10 @@ export class PendingHellos {
   }
 
   /**
-   * Enters a connection. Where there is no room one goes of the process that has the most, if that
-   * is more than the newcomer's, a silent one first; else a silent one of its own; else there is
-   * none for the newcomer.
+   * Adds a connection. Where the bound is reached, a connection of the process with the most
+   * is dropped, a silent one first, if that process has more than the one of the new
+   * connection. Otherwise a silent connection of the same process is dropped; without one the
+   * new connection is refused.
    * @throws {SidecallError} `ERR_SIDECALL_LIMIT_CONNECTIONS`.
    */
   enter(peer: Pick<Peer, 'pid' | 'uid'>): PendingHello {
@@ -143,7 +144,8 @@ export class PendingHellos {
 }
 
 /**
- * Silence only grows from the last byte on, so a search that found none says when the next one can.
+ * The oldest silent connection of a process. A search without a result sets `silentFrom`, the
+ * instant before which none can be silent.
  */
 function oldestSilent(process: Process, now: number): PendingHello | undefined {
   if (now < process.silentFrom) return undefined;

@@ -80,7 +80,7 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
 
   /**
    * Stops listening, removes the socket file, ends all connections, and destroys those that the
-   * other side has not ended by the deadline. Twice is once.
+   * other side has not ended by the deadline. A second call has no further effect.
    * @param options.deadlineMs default 5,000; 0 to 600,000.
    */
   close(options?: { readonly deadlineMs?: number | undefined }): Promise<void> {

@@ -43,9 +43,9 @@ function fire(of: Timed, deadline: number): void {
   else of.onDeadline();
 }
 
-/** A handler at work, as what it does can know. */
+/** The running handler, as the calls that it makes see it. */
 export interface HandlerScope {
-  /** Until its handler has settled: nothing that outlives it inherits anything. */
+  /** True until the handler has settled: calls that are made later inherit nothing. */
   readonly isRunning: boolean;
   readonly deadline: number | undefined;
   /** It was called by a notification of this session; undefined: by a call that is answered. */
@@ -59,7 +59,7 @@ export function inScope(scope: HandlerScope, run: () => void): void {
   scopes.run(scope, run);
 }
 
-/** Runs what is no part of the handler that runs here. */
+/** Runs a function outside of the scope of the current handler. */
 export function withoutInheritance<T>(run: () => T): T {
   return scopes.getStore() === undefined ? run() : scopes.run(undefined, run);
 }

@@ -2,7 +2,7 @@
 // Ends channels and sessions that are not used.
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 
-/** Something that can stand still. */
+/** An object that ends after a time without progress. */
 export interface Watched {
   /** Grows whenever something happens. */
   readonly moved: number;
@@ -14,8 +14,8 @@ export interface Watched {
 }
 
 /**
- * One timer, which looks at its expiry whether something moved: so it ends what stood still for
- * once to twice the time. It keeps no process alive.
+ * One timer, which checks at its expiry whether anything has moved: the object ends after once to
+ * twice the time without progress. The timer keeps no process alive.
  */
 export class IdleTimeout implements Timed {
   timer: NodeJS.Timeout | undefined;

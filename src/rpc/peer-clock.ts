@@ -3,7 +3,7 @@
 // share.
 import { machineMs } from '../base/clock.ts';
 
-/** The `sent_at` of a frame whose sender does not say it. */
+/** The `sent_at` of a frame without a send time. */
 export const notSaid = 0;
 
 /** Our own instant, for a frame that is about to leave. */
@@ -12,14 +12,14 @@ export function sentNow(): number {
 }
 
 /**
- * The peer's clock beside ours. The difference is next to nothing, unless the peer lives in a time
- * namespace of its own: the least difference ever seen counts as none, so such a peer loses
- * nothing.
+ * The difference between the peer's clock and ours. It is next to nothing, unless the peer
+ * lives in a time namespace of its own: the least difference ever seen counts as zero, so
+ * such a peer loses no time.
  */
 export class PeerClock {
   #leastMs: number | undefined;
 
-  /** The peer says what time it is, first of all. */
+  /** Notes the clock of the peer, which sends it in its first frame. */
   onClock(peerMs: number): void {
     this.#leastMs = differenceMs(peerMs);
   }

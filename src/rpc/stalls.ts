@@ -25,7 +25,7 @@ const waitReasons = [
   'peer',
   /** Requests of the peer: answers of ours wait to be sent. */
   'answers-unread',
-  /** Requests of the peer: handlers that run will give answers enough. */
+  /** Requests of the peer: the expected answers of running handlers reach their limit. */
   'answers-expected',
   /** Requests of the peer: `streamsMax` handlers run. */
   'handlers',
@@ -40,7 +40,7 @@ export type WaitReason = (typeof waitReasons)[number];
 export interface WaitingPlace {
   /** The number of those that wait, of our own or of the peer's. */
   readonly waiting: number;
-  /** Why the first of them does. */
+  /** The reason why the first of them waits. */
   readonly waitReason: WaitReason;
   /** Grows whenever one of them need not wait any longer. */
   readonly departed: number;
@@ -59,7 +59,7 @@ interface Watch {
   isTold: boolean;
 }
 
-/** Looks at each place a few times within the bound. */
+/** Checks of each place within `stalledAfterMs`. */
 const looks = 4;
 const lookAtLeastMs = 2_500;
 
@@ -75,7 +75,7 @@ export class Stalls implements Timed {
     this.#onStalled = onStalled;
   }
 
-  /** Something waits there from now on. May be said again and again. */
+  /** Watches a place at which something waits. A repeated call does nothing. */
   add(place: WaitingPlace): void {
     if (this.#isEnded || this.#places.has(place)) return;
     this.#places.set(place, { departed: place.departed, since: nowMs(), isTold: false });

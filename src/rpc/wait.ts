@@ -30,10 +30,10 @@ export function checkWait(what: string, options: WaitOptions): void {
 }
 
 /**
- * Resolves and rejects as `promise` does, unless time or signal end the wait before: then
- * `giveUp(reasonOf)` takes back what is waited for, and says how far that had come; the reason is
- * the outcome. Where it cannot (false), it was too late. A rejection that is not awaited is
- * dropped.
+ * Settles as `promise` does, unless the time-out or the signal ends the wait before. Then
+ * `giveUp` withdraws the operation, and passes its delivery to `reasonOf`; the wait rejects with
+ * that reason. Where `giveUp` returns false it was too late, and `promise` decides. A rejection
+ * that is not awaited is dropped.
  */
 export function waitFor<T>(
   promise: Promise<T>,

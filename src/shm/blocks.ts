@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Blocks of our outbox that are filled in place, and blocks of the peer's that are read in place.
-// A view keeps its block alive; when the last view was collected, a block that was never given back
-// goes back.
+// Blocks of our outbox that are filled in place, and blocks of the peer's that are read in
+// place. A view keeps its block alive; a block that was not given back is given back when its
+// last view has been collected.
 import type { ArrivedBlock, LentBytes, OwnBlock } from '../wire/transport.ts';
 import type { Ring } from './ring.ts';
 
@@ -10,10 +10,11 @@ interface Ticket {
   onCollected(): void;
 }
 
-// Of array buffers, not of blocks and leases: a view may outlive those. The tickets hold no view.
+// Registry of array buffers, not of blocks and leases, which a view may outlive.
+// The tickets hold no view.
 const collected = new FinalizationRegistry<Ticket>((ticket) => ticket.onCollected());
 
-/** The ends of a block of ours, of which one happens once: it is freed, or lent. */
+/** The life of a block of ours: it is either freed or lent, once. */
 class OwnBlockLifetime implements Ticket {
   readonly ring: Ring;
   readonly offset: number;
@@ -69,12 +70,12 @@ export class RingBlock implements OwnBlock {
 }
 
 /**
- * Leases of one session on their way back. Tickets know it, and it forgets the session when that
- * ends: else a lease that a handler's closure holds would keep itself alive.
+ * Released leases of one session. Tickets refer to this object, which forgets its session when that
+ * ends; otherwise a lease in the closure of a handler would keep itself alive.
  */
 export class LeaseReturns {
   readonly #ring: Ring;
-  /** Tells the peer, in a while. */
+  /** Schedules the publication that tells the peer. */
   #onReturn: (() => void) | undefined;
   readonly #waiting = new Map<number, () => void>();
 

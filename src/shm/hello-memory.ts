@@ -20,20 +20,20 @@ export interface MemorySettings {
   readonly ringBytes: number;
   /** Bytes of our outbox for messages that are read where they lie: a multiple of 16 KiB. */
   readonly blockAreaBytes: number;
-  /** Do we take messages that lie in the peer's? */
+  /** True: messages in the peer's block area are accepted. */
   readonly takesBlocks: boolean;
   /** Bytes that all outboxes of this process may take together. */
   readonly shareMaxBytes: number;
-  /** Memory that other rings have just given up is waited for. */
+  /** True: wait for memory that other rings are about to release. */
   readonly waits: boolean;
-  /** Of the peer. */
+  /** The peer, by `ownerOf()`. */
   readonly owner: number;
-  /** Of the hello: what is not there by then is not waited for. */
+  /** The signal of the hello, which ends each wait. */
   readonly signal: AbortSignal;
 }
 
-// Memory of a ring whose session is about to close is waited for a moment, and memory that is being
-// unmapped half as long as a hello may take.
+// Pause between two attempts; longest wait for memory of a ring whose session is about to close;
+// and for memory that is being unmapped, half as long as a hello may take.
 const waitMs = 10;
 const graceMs = 100;
 const waitMaxMs = 1_000;
@@ -49,7 +49,7 @@ export class RingMemory implements HelloMemory {
   readonly #handle: number;
   #descriptor = -1;
   #isOpen = true;
-  /** The reason of this side why there is no ring; undefined: this side has none. */
+  /** The reason on this side why there is no ring; undefined: none. */
   failure: string | undefined;
 
   constructor(native: NativeAddon, settings: MemorySettings) {
@@ -135,8 +135,8 @@ export class RingMemory implements HelloMemory {
   }
 
   /**
-   * Both halves were accepted by a peer of these features. @throws what duplicating the socket
-   * throws.
+   * Joins both outboxes, which were accepted. `peerFeatures`: bits of the peer's hello.
+   * @throws what duplicating the socket throws.
    */
   join(fd: number, peerFeatures: number): Ring {
     const agreement: BlockAgreement = {
@@ -148,7 +148,7 @@ export class RingMemory implements HelloMemory {
     return ring;
   }
 
-  /** Gives back what was made, unless it was joined. Twice is once. */
+  /** Gives back what was made, unless it was joined. A second call has no further effect. */
   close(): void {
     this.#closeDescriptor();
     if (!this.#isOpen) return;

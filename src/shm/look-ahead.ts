@@ -23,7 +23,7 @@ export class LookAhead {
   readonly #receiver: FrameReceiver;
   readonly #frames = new Fifo<Uint8Array>();
   #bytes = 0;
-  // The amount that was looked through already: a handler may ask many times.
+  // The amount that was searched already: a handler may call `cancelledNow()` many times.
   #offeredRest = -1;
   #offeredFrames = -1;
 
@@ -62,8 +62,8 @@ export class LookAhead {
   }
 
   /**
-   * Offers the resets behind the frame that is being handed out. One that was taken is found to be
-   * late in its turn.
+   * Offers the resets behind the frame that is being handed out. A reset that was taken counts as
+   * late when its turn comes.
    */
   offerWaiting(): void {
     const rest = this.#decoder.rest;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The time that a ring is polled after its last record before it sleeps. Polling is for peers that
-// are answered soon: where it keeps finding nothing it stops, and tries again now and then.
+// The time that a ring is polled after its last record before it sleeps. Polling pays for peers
+// that answer soon: where it finds no records repeatedly it stops, and is tried again now and then.
 
 import { tuning } from '../base/tuning.ts';
 
 const midwayBudgets = 4;
-// Traffic that has come so often without a sleep between is worth more waiting: the pauses of such
-// a peer are its garbage collections, and a sleep costs both sides more than they do.
+// Polls with records, without a sleep between, after which traffic counts as dense and is
+// polled longer: the pauses of such a peer are its garbage collections, and a sleep costs both
+// sides more than they do.
 const denseLooks = 32;
 const denseBudgets = 8;
 
@@ -15,14 +16,14 @@ export class PollBudget {
   readonly #budgetMs: number;
   #failures = 0;
   #isOff: boolean;
-  // While it is off: wakes until one budget is spent on trying again, which doubles each time in
-  // vain.
+  // While polling is off: wake-ups until one budget is spent on a trial. The number doubles
+  // after each trial in vain.
   #probeAfter: number = tuning.pollFailuresMax;
   #wakes = 0;
   #lastRecordAt = Number.NEGATIVE_INFINITY;
   #lastActiveAt = Number.NEGATIVE_INFINITY;
   #isProbing = false;
-  // Times that looking found something, since the last sleep.
+  // Polls that found records since the last sleep.
   #finds = 0;
 
   /** `budgetUs` 0: never polls. */

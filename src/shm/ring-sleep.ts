@@ -14,8 +14,8 @@ export interface RingActivity {
   isMidway: boolean;
 }
 
-// Looks of a ring that is polled alone, before the loop goes on: a turn of it costs as much as some
-// of them.
+// Polls of a ring that is polled alone, before the event loop goes on: a turn of the loop costs
+// as much as several polls.
 const polledLooks = 200;
 
 export class RingSleep implements RingActivity {
@@ -31,7 +31,7 @@ export class RingSleep implements RingActivity {
     this.#budget = new PollBudget(pollBudgetUs);
   }
 
-  /** Looks at a ring that has no records, before the turn goes on. */
+  /** The number of polls of a ring without records, before the turn goes on. */
   looks(isAlone: boolean): number {
     return isAlone && this.#budget.isOn ? polledLooks : 0;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Transport over two outboxes in shared memory. The socket carries doorbells, and the news of
-// death.
+// Transport over two outboxes in shared memory. The socket carries doorbells, and
+// shows the end of the peer.
 
 import type { Socket } from 'node:net';
 import { nextTick, nowMs, setImmediate } from '../base/clock.ts';
@@ -18,8 +18,8 @@ import { RingReceiver } from './ring-receiver.ts';
 import { RingSleep } from './ring-sleep.ts';
 
 const doorbell = 1;
-// The peer works while we go on: frames become visible a few at a time, not all at the end of the
-// turn.
+// Frames that become visible together: a few at a time, not all at the end of the turn, so that the
+// peer works while we go on.
 const publishEvery = 4;
 /**
  * `open`: frames go both ways, and the poller notes whether the ring is awake. `ending`: the peer
@@ -102,7 +102,7 @@ export class RingTransport implements Transport, Polled {
     activate(this); // a session starts awake: the peer may have published already, without ringing
     const { socket } = this.#open((bytes) => this.#onDoorbells(bytes));
     this.#socket = socket;
-    // Never paused: a paused socket is a deaf session.
+    // The socket is never paused: a paused one delivers neither doorbells nor the end.
     socket
       .on('error', () => undefined) // 'close' follows
       .on('end', () => this.#onPeerGone())

@@ -30,20 +30,20 @@ export const Register = {
 } as const;
 
 /**
- * Up to this a payload goes through the staging memory, beyond it from its own memory into the
- * ring. V8 keeps short arrays on its heap, and asking Node-API for their bytes moves them out of
- * it.
+ * Longest payload that goes through the staging memory; a longer one goes from its own
+ * memory into the ring. V8 keeps short arrays on its heap, and asking Node-API for their
+ * bytes moves them out of it.
  */
 const stagedMaxBytes = 4096;
 
-/** Of a reference to a block, in front of the frame in the slab. */
+/** Bytes of the reference to a block, in front of the frame in the slab. */
 export const blockReferenceBytes = 24;
 
 /** The agreement of the hello on messages in block areas. */
 export interface BlockAgreement {
-  /** In ours. */
+  /** True: messages may lie in our block area. */
   readonly mayLend: boolean;
-  /** In the peer's. */
+  /** True: messages may lie in the peer's block area. */
   readonly mayBorrow: boolean;
 }
 
@@ -142,9 +142,7 @@ export class Ring {
     return this.#native.ringDrain(this.#handle, recordsMax, looks);
   }
 
-  /**
-   * Long messages are on their way: their memory shall be used again. Once per thread is enough.
-   */
+  /** Lets the C library use the memory of long messages again. Once per thread is enough. */
   expectLongMessages(): void {
     this.#native.keepFreedBlocks();
   }
@@ -162,7 +160,7 @@ export class Ring {
     return { bytes: block, offset: this.#registers[Register.block] as number };
   }
 
-  /** It will not be sent. */
+  /** Frees a block that is not sent. */
   freeBlock(offset: number): void {
     if (!this.#isClosed) this.#native.ringFreeBlock(this.#handle, offset);
   }
@@ -178,18 +176,18 @@ export class Ring {
 
   /**
    * The block frame that the drain stopped at: the slab holds its reference, then the frame.
-   * `corrupt` where the reference is a lie. The lease is ours until it is released.
+   * `corrupt` where the reference is invalid. The lease is ours until it is released.
    */
   takeBlock(): number {
     return this.#native.ringTakeBlock(this.#handle);
   }
 
-  /** Of the block that was taken last. */
+  /** The id of the lease that was taken last. */
   get leaseId(): number {
     return this.#registers[Register.block] as number;
   }
 
-  /** Of the block that was taken last. */
+  /** The bytes of the message that was taken last. */
   get leaseBytes(): number {
     return this.#registers[Register.blockBytes] as number;
   }
@@ -251,12 +249,15 @@ export class Ring {
     return this.#native.ringOnDoorbell(this.#handle, bytes) === Written.written;
   }
 
-  /** The peer is gone: what it had published is all there will be. False: corrupt. */
+  /** The peer is gone: records that are published later are not read. False: corrupt. */
   freeze(): boolean {
     return this.#native.ringFreeze(this.#handle) === Written.written;
   }
 
-  /** Gives everything back. Twice is once: the number may be another ring's by then. */
+  /**
+   * Closes the ring. A second call does nothing, since the handle may be that
+   * of another ring by then.
+   */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

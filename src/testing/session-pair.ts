@@ -12,7 +12,7 @@ import { loopbackPair } from '../wire/loopback-transport.ts';
 export interface PairSide {
   /** As of `connect()`. */
   readonly limits?: Partial<SessionLimits> | undefined;
-  /** Whom this end takes the other for: parts of a {@link Peer}, completed by this process. */
+  /** The peer that this end sees: parts of a {@link Peer}, completed by this process. */
   readonly peer?: Partial<Peer> | undefined;
   readonly introspection?: boolean | undefined;
   readonly onEvent?: OnEvent | undefined;

@@ -58,7 +58,7 @@ function checkSocketFile(
   rules: ServerRules | undefined,
 ): void {
   if (file.type !== 'socket') throw unsafe(`${path} is a ${file.type}, not a socket`);
-  if (rules === undefined) return; // a function decides, by who listens
+  if (rules === undefined) return; // the policy is a function, which decides by the peer
   const uids = listOf(rules.uid) ?? [ownUid()];
   if (!uids.includes(file.uid)) {
     throw unsafe(`${path} has owner uid ${file.uid}; expect.uid is ${uids.join(' or ')}`);
@@ -83,7 +83,7 @@ function checkSocketFile(
   );
 }
 
-/** A directory that does not exist has no listener in it. */
+/** Opens the directory of the socket. One that does not exist is a path without a listener. */
 function openDirectory(
   native: NativeAddon,
   path: string,

@@ -12,14 +12,14 @@ const firstPauseMs = 1_000;
 // Garbage is collected late: a quiet thread is looked at 7 times, in 127 seconds.
 const lastPauseMs = 64_000;
 
-// Between two looks at a process that is quiet.
+// Most bytes between two checks of a process that is quiet.
 const quietBytes = 16 * 1024;
 
 let arrivedBytes = 0;
 let seenBytes = 0;
 let isWatching = false;
 
-/** So many bytes of messages have arrived. */
+/** Notes that `bytes` bytes of messages have arrived. */
 export function noteArrived(bytes: number): void {
   arrivedBytes += bytes;
   if (isWatching || arrivedBytes - seenBytes < burstBytes) return;

@@ -119,8 +119,8 @@ export function encodeAnswer(verdict: number, version: number): Buffer {
 }
 
 /**
- * `version`: the one that both sides speak; 0: there is none, which is told apart. A refusal need
- * not name it.
+ * The verdict of an answer. `version`: the agreed one, which the answer must repeat; 0: there is
+ * none. A refusal need not repeat it.
  */
 export function decodeAnswer(bytes: Buffer, version: number): number {
   if (bytes.readUInt32LE(0) !== helloMagic) throw violation('an answer without its magic number');

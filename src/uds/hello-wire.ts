@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The way of the hello's bytes: natively before net.Socket reads, or, without the addon, over a
-// stream.
+// The transport of the hello's bytes: a descriptor of the addon, before net.Socket reads, or,
+// without the addon, a stream.
 
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
@@ -26,7 +26,8 @@ export interface ReceivedNotes {
 export interface HelloWire {
   send(bytes: Uint8Array): Promise<void>;
   /**
-   * With a descriptor on the first byte. A system that does not take it has sent nothing: says why.
+   * Sends `bytes` with a descriptor on the first byte. Where the system refuses the descriptor it
+   * resolves to the reason, and no byte was sent.
    */
   sendWith(bytes: Uint8Array, descriptor: number): Promise<string | undefined>;
   /** Fills `into`, never a byte more. `keep`: a descriptor may come. */
@@ -45,7 +46,7 @@ export class DescriptorWire implements HelloWire {
   readonly #native: NativeAddon;
   readonly #fd: number;
   readonly #signal: AbortSignal;
-  /** Of the peer, once the kernel has said who it is. */
+  /** The peer, by `ownerOf()`, once the kernel has identified it. */
   owner = 0;
   #isAdmitted = false;
   #waitsSince: number | undefined;
@@ -60,7 +61,8 @@ export class DescriptorWire implements HelloWire {
   }
 
   /**
-   * Instant since which the peer, whose turn it is, has sent nothing; now, where it is our turn.
+   * Instant since which the peer, which has to send, has sent nothing; the
+   * present, while we have to send.
    */
   get silentSince(): number {
     return this.#waitsSince ?? nowMs();

@@ -34,7 +34,7 @@ export interface HelloMemory {
    * `ERR_SIDECALL_PROTOCOL`.
    */
   accept(descriptor: number, shape: MemoryShape): Promise<boolean>;
-  /** A descriptor that came and is not wanted. */
+  /** Drops a descriptor that was received and is not used. */
   drop(descriptor: number): void;
 }
 

@@ -24,9 +24,9 @@ const drainMaxBytes = 1024 * 1024;
 let sharedBuffer: Buffer | undefined;
 
 /**
- * Reads what the kernel holds at this moment, once no more descriptors can be sent: Node's plain
- * reads would make it close those that are still queued on this thread, and that can block. What
- * the peer adds meanwhile carries none, and is left to Node.
+ * Reads the bytes that the kernel holds at this moment, once no more descriptors can be sent. With
+ * the plain reads of Node the kernel would close descriptors that are still queued, on this thread,
+ * which can block. Bytes that the peer adds meanwhile carry none, and are left to Node.
  * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a descriptor behind the hello; an error of
  * the system, `EMFILE` where too many descriptors wait to be closed.
  */
@@ -35,7 +35,7 @@ export function readQueued(native: NativeAddon, fd: number, owner: number): read
   for (let left = native.queuedBytes(fd); left > 0; ) {
     const into = Buffer.allocUnsafe(Math.min(left, readBytes));
     const got = native.receive(fd, into, 0, false, true, owner);
-    if (got === undefined || got.bytes === 0) return chunks; // the end is read again, and then heard
+    if (got === undefined || got.bytes === 0) return chunks; // net.Socket reads the end again
     if (got.descriptors > 0 || got.isTruncated || got.hasOtherControl) {
       throw protocol('descriptor behind its hello');
     }

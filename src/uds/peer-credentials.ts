@@ -11,9 +11,9 @@ export interface KnownPeer {
 }
 
 /**
- * Asks the kernel who is at the other end.
- * @throws {SidecallError} `ERR_SIDECALL_CREDENTIALS_UNAVAILABLE` where any look-up fails, or
- * the process that connected is gone already.
+ * The process at the other end, by the credentials of the kernel.
+ * @throws {SidecallError} `ERR_SIDECALL_CREDENTIALS_UNAVAILABLE` where any look-up fails, or the
+ * process that connected is gone already.
  */
 export function kernelPeer(
   native: NativeAddon,
@@ -35,8 +35,8 @@ export function kernelPeer(
 }
 
 /**
- * The number under which is counted what a peer makes us do: its pid; 0 for our own process; or one
- * for all processes of its uid that are not visible here.
+ * The owner of the work and the memory that a peer causes: its pid; 0 for our own process; -1 - uid
+ * for all processes of a uid that are not visible here.
  */
 export function ownerOf({ pid = 0, uid = 0 }: Pick<Peer, 'pid' | 'uid'>): number {
   if (pid === process.pid) return 0;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The end of a peer's process, where another one (a forked child) still holds its socket.
+// The exit of a peer's process, where another one (a forked child) still holds its socket.
 
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { setTimeout } from '../base/clock.ts';
 
-// The end of an ordinary peer shows on the socket, and is left to it.
+// Pause before the call: the end of an ordinary peer shows on the socket
+// first, and is handled there.
 const graceMs = 50;
 
 const watches = new Map<number, () => void>();
@@ -20,7 +21,7 @@ function onEnd(watch: number): void {
  * Calls `then` once, a moment after the process at the other end of `fd` has ended, on Linux 6.5
  * and newer. Returns how to stop that, or undefined where it cannot be known.
  */
-export function whenPeerEnds(
+export function whenPeerExits(
   native: NativeAddon,
   fd: number,
   then: () => void,
@@ -36,7 +37,10 @@ export function whenPeerEnds(
   };
 }
 
-/** No thread or descriptor is left: the socket tells, as before. */
+/**
+ * The number of a watch; 0 where no thread or descriptor is left, and only
+ * the socket shows the end.
+ */
 function watchOf(native: NativeAddon, fd: number): number {
   try {
     return native.watchEnd(fd);

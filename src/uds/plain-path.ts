@@ -71,8 +71,8 @@ export async function listenAtPlainPath(
 }
 
 /**
- * With the instant at which it was bound: a file system may use the number of an inode again at
- * once.
+ * The identity of a socket file, with the time at which it was bound: a file system may use the
+ * number of an inode again at once.
  */
 type Identity = Pick<Stats, 'dev' | 'ino' | 'mtimeMs'>;
 

@@ -11,15 +11,15 @@ import { Fifo } from '../base/fifo.ts';
 const immediateMs = 2;
 const firstDelayMs = 1;
 const lastDelayMs = 32;
-// Stalls that end in one turn of the loop, by its length. What follows takes about 0.1 ms, so that
-// hellos take less than half of the loop's time, and a loop that is slow for another reason lets no
-// hello be late.
+// Waits that end in one turn of the loop, per millisecond of its length. The work after a wait
+// takes about 0.1 ms, so hellos take less than half of the time of the loop, and a loop that is
+// slow for another reason makes no hello late.
 const endsPerMs = 2;
 const endsMax = 256;
 
 /**
- * How often a hello is looked at: less often the longer its sender takes, also where it sends a
- * byte now and then.
+ * The pace at which a hello is checked for bytes: the slower the longer the whole receive takes,
+ * also where a byte comes now and then.
  */
 export interface Pace {
   /** Instant at which the receive began. */
@@ -57,7 +57,7 @@ export class ReadableWait {
   }
 }
 
-/** Stalls of one process whose bytes are there. */
+/** Waits of one process that have bytes to receive. */
 interface Turns {
   readonly begun: Fifo<ReadableWait>;
   readonly fresh: Fifo<ReadableWait>;
@@ -71,7 +71,7 @@ export class ReadableWaits {
   readonly #readable = new Map<number, Turns>();
   #descriptors = new Int32Array(64);
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Instant at which the timer ends; -Infinity while the next turn looks. */
+  /** Instant of the next check; -Infinity where it is in the next turn of the loop. */
   #nextLook = Number.POSITIVE_INFINITY;
   #lastLook = 0;
 
@@ -87,7 +87,7 @@ export class ReadableWaits {
     return wait;
   }
 
-  /** Twice is once. */
+  /** Ends a wait; a second call does nothing. */
   end(wait: ReadableWait): void {
     if (wait.isOver) return;
     wait.isOver = true;
@@ -142,7 +142,10 @@ export class ReadableWaits {
     }
   }
 
-  /** If the kernel has no memory to look, each receive finds out by itself. */
+  /**
+   * Marks the descriptors that have bytes; all of them where poll(2) fails, and
+   * then each receive finds out.
+   */
   #mark(due: readonly ReadableWait[]): void {
     if (due.length > this.#descriptors.length) this.#descriptors = new Int32Array(2 * due.length);
     for (let at = 0; at < due.length; at += 1) {

@@ -119,7 +119,10 @@ export function makePrivateDirectory(socketName: string): string {
   }
 }
 
-/** Removes what {@link makePrivateDirectory} made; not empty or gone already is no matter. */
+/**
+ * Removes the directory of {@link makePrivateDirectory}. Does nothing where it
+ * is not empty, or has gone.
+ */
 export function removePrivateDirectory(directory: string): void {
   try {
     rmdirSync(directory);
@@ -173,7 +176,7 @@ function cannotOpen(path: string, cause: unknown): SidecallError {
   return new SidecallError('ERR_SIDECALL_SYSTEM', `${path} could not be opened`, { cause });
 }
 
-/** The one way to say that a path cannot be trusted. */
+/** The error of a path that cannot be trusted. */
 export function unsafe(text: string): SidecallError {
   return new SidecallError('ERR_SIDECALL_PATH_UNSAFE', text);
 }

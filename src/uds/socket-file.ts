@@ -75,8 +75,8 @@ export class BoundPath {
   }
 
   /**
-   * The holder of the lock alone removes its file; a process that gets the lock looks whether the
-   * file is still it.
+   * Takes the lock. Only its holder removes the lock file, so a process that gets the lock checks
+   * that its file is still the one at the path.
    */
   #takeLock(): number {
     const native = this.#native;
@@ -128,7 +128,8 @@ export class BoundPath {
       throw unsafe(`${path} is a socket of uid ${found.uid}; nothing was replaced`);
     }
     if (this.#isHeld()) throw this.#inUse('a process holds its socket');
-    // Only the directory's owner or root can have changed it since; an unlink of theirs is theirs.
+    // Only the owner of the directory, or root, could replace the file between
+    // this check and the unlink.
     if (this.directory.stat()?.identity !== found.identity)
       throw this.#inUse('it was just replaced');
     this.#native.unlinkAt(this.directory.fd, this.directory.name);
@@ -171,10 +172,7 @@ export class BoundPath {
     }
   }
 
-  /**
-   * Gives the socket that was just made its group and mode. Whatever else is there now is left
-   * alone.
-   */
+  /** Gives the socket that was just made its group and mode. Any other file there is left alone. */
   #adopt({ status: made, held }: SocketEntry): void {
     const { directory } = this;
     const { mode, gid } = this.#options;
@@ -183,7 +181,7 @@ export class BoundPath {
     }
     this.#identity = made.identity;
     const { native, fd, name } = directory;
-    // The group first: with the mode first, the wrong group would have its chance.
+    // The group is set first: otherwise the former group could connect in between.
     if (gid !== undefined && gid !== made.gid) native.changeGroupAt(fd, name, held, gid);
     if (made.mode !== mode) native.changeModeAt(fd, name, held, mode);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Transport over a net.Socket: frames of one turn leave in one write, whole frames come out of
-// reads. What a read has beyond the share of one turn waits, and reading with it.
+// reads. Bytes beyond the share of one turn wait, and reading pauses.
 
 import type { Socket } from 'node:net';
 import { nextTick, nowMs } from '../base/clock.ts';
@@ -66,7 +66,7 @@ export class SocketTransport implements Transport, Polled {
   /** The peer has ended its direction: a frame that is not whole was cut off. */
   #isEndSaid = false;
   #endError: SidecallError | undefined;
-  /** Of this turn. */
+  /** The begin, the time limit and the frames of this turn. */
   #turnBegan = 0;
   #turnMaxMs = 0;
   #turnFrames = 0;
@@ -308,7 +308,10 @@ function newSlab(bytes: number): Buffer {
   return Buffer.allocUnsafeSlow(bytes);
 }
 
-/** An upper bound without a look at the text, unless the bound would be silly. */
+/**
+ * An upper bound of the bytes: of a short text three for each character, of a
+ * long one the exact number.
+ */
 function mostBytes(payload: Uint8Array | string | undefined): number {
   if (payload === undefined) return 0;
   if (typeof payload !== 'string') return payload.byteLength;

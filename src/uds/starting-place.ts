@@ -56,10 +56,10 @@ export class StartingPlace {
   }
 
   /**
-   * Stalls for its turn. `isTaken` is asked in between: waiting for a path that has its listener is
-   * in vain.
-   * @throws {SidecallError} `ERR_SIDECALL_PATH_IN_USE`, `ERR_SIDECALL_PATH_TOO_LONG`,
-   * `ERR_SIDECALL_SYSTEM`.
+   * Waits until no other starter is there. `isTaken` is called in between, since no starter gets a
+   * path that has a listener.
+   * @throws {SidecallError} `ERR_SIDECALL_PATH_IN_USE`,
+   * `ERR_SIDECALL_PATH_TOO_LONG`, `ERR_SIDECALL_SYSTEM`.
    */
   static async take(
     parent: string,
@@ -93,8 +93,8 @@ export class StartingPlace {
   }
 
   /**
-   * Lets the next one go. What is in the directory of ours is removed, and nothing else: others may
-   * have swapped it.
+   * Gives up the place. The files that we made are removed, and no others: another user may
+   * have swapped the directory.
    */
   leave(): void {
     this.#lock.close();
@@ -114,7 +114,7 @@ export class StartingPlace {
     }
   }
 
-  /** False: another one goes first, or the others do not come to an end. */
+  /** False: another starter goes first, or the others have not finished in time. */
   async #isFirst(until: number): Promise<boolean> {
     for (;;) {
       const others = await this.#others();
@@ -124,7 +124,7 @@ export class StartingPlace {
     }
   }
 
-  /** Names of those that live. */
+  /** Names of the other starters that are alive. */
   async #others(): Promise<readonly string[]> {
     const living: string[] = [];
     for (const name of readdirSync(this.#parent)) {

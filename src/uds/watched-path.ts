@@ -86,7 +86,7 @@ export class ListeningPath {
       if (this.#unlinkOnClose) this.#bound.remove();
       else this.#bound.leave();
     } catch {
-      // The directory does not let us any more. The lock is free, so the next listener clears up.
+      // The directory refuses the removal. The lock is free, so the next listener removes the file.
     }
   }
 
@@ -97,7 +97,7 @@ export class ListeningPath {
     server.listen({ fd, exclusive: true });
     this.#native.disownDescriptor(fd);
     try {
-      // Node has listened once more on it, with 511: the last word counts.
+      // Node has called listen() once more, with a backlog of 511: the last call counts.
       this.#native.listenOn(fd, this.#backlog);
     } catch (error) {
       server.close();

@@ -14,8 +14,8 @@ export interface FrameSink {
 const lengthBytes = 4;
 
 /**
- * Frames out of a byte stream: u32 length, then header and payload. Fed with what a read gave;
- * a frame that lies whole in one read is handed out as a view of it.
+ * Frames out of a byte stream: u32 length, then header and payload. It is fed with the chunks of
+ * reads; a frame that is whole in one chunk is handed out as a view of it.
  */
 export class FrameDecoder {
   readonly #sink: FrameSink;

@@ -344,7 +344,7 @@ export function checkPayload(type: number, payloadBytes: number): void {
     throw protocol('payload behind a frame that has none');
 }
 
-/** The answer to a peer that breaks the rules. */
+/** The error of a peer that breaks the protocol. */
 export function protocol(what: string): SidecallError {
   return new SidecallError('ERR_SIDECALL_PROTOCOL', `the peer broke the protocol: ${what}`);
 }

@@ -12,14 +12,17 @@ import { shareLeftMs } from './turn-share.ts';
 export interface Polled {
   /** The process at the other end, by `ownerOf()`. */
   readonly owner: number;
-  /** The poller's own note: it is looked at. */
+  /** Set by the poller while it serves the transport in each turn. */
   isAwake: boolean;
   /**
-   * Takes what is there, for up to `maxMs` milliseconds, and sends what waits. Never throws.
-   * `isAlone`: no other ring is looked at.
+   * Hands out frames that have arrived, for up to `maxMs` milliseconds, and sends waiting ones.
+   * Never throws. `isAlone`: no other ring is polled.
    */
   serve(maxMs: number, isAlone: boolean): void;
-  /** After all were served: may it sleep, and does it? `now`: `performance.now()`. Never throws. */
+  /**
+   * Called after all were served. True: the transport sleeps now. `now`:
+   * `performance.now()`. Never throws.
+   */
   rest(now: number): boolean;
 }
 
@@ -45,7 +48,7 @@ export function activate(ring: Polled): void {
   schedule();
 }
 
-/** It sleeps, or its session is over. */
+/** Takes out a ring that sleeps, or whose session is over. */
 export function deactivate(ring: Polled): void {
   if (!ring.isAwake) return;
   ring.isAwake = false;

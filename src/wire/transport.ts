@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The seam: whole frames in order, or the end. Sessions know nothing else of sockets or memory.
+// The interface between a session and its lane: whole frames in order, or the end. Sessions know
+// nothing else of sockets or memory.
 import type { SidecallError } from '../base/errors.ts';
 
 /** The lanes that carry the frames of a session. */
@@ -11,11 +12,11 @@ export interface OwnBlock {
   readonly bytes: Buffer;
   /** Ends the writing: our views are detached. */
   seal(): void;
-  /** It will not be sent. Twice is once; nothing once the peer has it. */
+  /** Frees a block that is not sent. Does nothing the second time, or once the peer has it. */
   free(): void;
 }
 
-/** Bytes in the peer's memory, until they are released. Twice is once. */
+/** Bytes in the peer's memory, until they are released; a second release does nothing. */
 export interface LentBytes {
   readonly bytes: Uint8Array;
   release(): void;
@@ -31,13 +32,13 @@ export interface ArrivedBlock {
   readonly byteLength: number;
   /** A copy, of exactly its length; the peer may then use the memory again. */
   copyInto(target: Uint8Array): void;
-  /** Its bytes where they lie. undefined: only a copy can be had. */
+  /** Its bytes in place; undefined: only `copyInto()` is possible. */
   lend(): LentBytes | undefined;
   /** The message is not wanted: the block goes back to the peer. */
   drop(): void;
 }
 
-/** Moves whole frames, in order, or fails. A frame that it refused it has forgotten. */
+/** Moves whole frames, in order, or fails. It keeps nothing of a frame that it refused. */
 export interface Transport {
   readonly lane: Lane;
   /** Largest frame, header included; the session cuts messages to fit. */
@@ -86,11 +87,12 @@ export interface Transport {
   unref(): void;
 }
 
-/** The session's side of the seam. */
+/** The interface of a session to its transport. */
 export interface FrameReceiver {
   /**
-   * Views, dead when it returns; `payload` may be what `placeFor` gave. `block`: the message of the
-   * frame, of which `payload` then holds nothing; one that was not taken is dropped.
+   * A frame. Both views are valid until this returns; `payload` may be the memory of
+   * `placeFor`. `block`: the message of the frame, of which `payload` then holds nothing; a
+   * block that is not taken is dropped.
    */
   onFrame(header: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void;
   /** Final place of a payload that arrives in pieces; undefined: the transport's own memory. */

@@ -22,7 +22,7 @@ export function shareLeftMs(spent = spentMs): number {
   return Math.min(tuning.drainMaxMs, Math.max(left, tuning.drainLeastMs));
 }
 
-/** A session took so many milliseconds of this turn. */
+/** Notes that a session has used `ms` milliseconds of this turn. */
 export function spendTurn(ms: number): void {
   if (ms < unnoticedMs) return;
   spentMs += ms;

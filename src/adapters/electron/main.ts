@@ -34,11 +34,11 @@ export interface ExposeOptions {
    */
   readonly origins?: readonly string[] | undefined;
   /**
-   * Tells several apart that one window is given: the page says it to `connectMain({ name })`.
-   * Default: `main`.
+   * Name of this exposure, for a window with several. The page passes it as `name` to
+   * `connectMain()`. Default: `main`.
    */
   readonly name?: string | undefined;
-  /** Told of pages that were refused, and of those that broke the rules. */
+  /** Called for pages that were refused, and for pages that broke the protocol. Default: none. */
   readonly onEvent?: OnEvent | undefined;
 }
 
@@ -47,14 +47,15 @@ export interface Exposure extends Disposable {
   /** Pages that are connected. */
   readonly connections: number;
   /**
-   * No page gets a port from now on; calls of those that have one end with `ERR_SIDECALL_CLOSED`.
-   * Twice is once.
+   * Gives no page a port any more, and ends the calls of connected pages with
+   * `ERR_SIDECALL_CLOSED`. A second call does nothing.
    */
   close(): void;
 }
 
 const inFlightRange = { standard: 16, min: 1, max: 1_024 };
-// A page that connects again and again holds so many ports, each with its own calls.
+// Most ports of one document: each has its own calls, so a page that connects
+// again and again gets no more.
 const portsPerDocumentMax = 8;
 const defaultOrigins: readonly string[] = ['file://'];
 
@@ -62,9 +63,9 @@ const defaultOrigins: readonly string[] = ['file://'];
  * Lets the pages of a window call a short list of methods of a session (or helper), over a
  * MessagePort: typed clients, streams with credit in both directions, cancelling, deadlines.
  * `contextIsolation` and `sandbox` stay on. A port belongs to one document and is given only to the
- * main frame, of an allowed origin; when it navigates, its calls are cancelled. What goes wrong at
- * the session reaches the page as the same typed error. Values are those of structured clone that
- * JSON knows, and bytes; `Buffer`s arrive as `Uint8Array`s.
+ * main frame, of an allowed origin; when it navigates, its calls are cancelled. An error of the
+ * session reaches the page as the same typed error. Values are those of structured clone that JSON
+ * knows, and bytes; `Buffer`s arrive as `Uint8Array`s.
  * @param webContents of the window; call this before the page is loaded.
  * @param session whose peer is called; with a {@link Helper} the page lives through restarts.
  * @throws {TypeError | RangeError} for misuse.
@@ -124,7 +125,8 @@ class RendererExposure implements Exposure {
     this.#session = session;
     this.#settings = settings;
     webContents.ipc.on(channels.connect, this.#onConnect);
-    // Not when a navigation starts: it may come to nothing, and the document stays.
+    // 'did-navigate', not 'did-start-navigation': a navigation that was started may fail, and
+    // then the document stays.
     webContents.on('did-navigate', this.#onGone);
     webContents.on('render-process-gone', this.#onGone);
     webContents.on('destroyed', this.#onDestroyed);
@@ -170,7 +172,7 @@ class RendererExposure implements Exposure {
     try {
       frame.postMessage(channels.port, token, [port2]);
     } catch {
-      // It was disposed of in this very moment.
+      // The frame was disposed of in the meantime.
       server.close(new SidecallError('ERR_SIDECALL_PEER_GONE', 'the page has gone'));
     }
   };

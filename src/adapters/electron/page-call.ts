@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One call of a page, from its options to its end: what waits to be sent, what waits to be taken,
-// and the credit of both.
+// One call of a page, from its options to its end: its queue of requests, its queue of
+// responses, and the credit of both.
 import { SidecallError } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { checkInteger, checkKeys, checkSignal, nodeError } from '../../base/misuse.ts';
@@ -18,9 +18,9 @@ export interface PageCallOptions {
   readonly signal?: AbortSignal | undefined;
   /** Key-values for the handler. */
   readonly metadata?: Metadata | undefined;
-  /** Called once with what the handler sent ahead, before the answer. */
+  /** Called once with the metadata that the handler sent before the answer. */
   readonly onHeaders?: ((metadata: Metadata) => void) | undefined;
-  /** Called once with what the handler sent behind it, if anything. */
+  /** Called once with the metadata that the handler sent after the answer, if any. */
   readonly onTrailers?: ((metadata: Metadata) => void) | undefined;
 }
 
@@ -37,8 +37,8 @@ export const timeRange = { standard: 0, min: 0, max: 2_147_483_647 };
 const optionNames = ['timeoutMs', 'signal', 'metadata', 'onHeaders', 'onTrailers'] as const;
 
 /**
- * @throws {TypeError | RangeError} for misuse, which must not reach main: it would take it for a
- * lie.
+ * @throws {TypeError | RangeError} for misuse. The check is here, since main would take invalid
+ * options for a breach of the protocol.
  */
 function checkOptions(options: PageCallOptions): void {
   checkKeys('the options of a call', options, optionNames);
@@ -54,14 +54,14 @@ function checkOptions(options: PageCallOptions): void {
   }
 }
 
-/** The call is not waited for any more. */
+/** The error of a call that its caller has cancelled. */
 export function cancelled(): SidecallError {
   return new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was cancelled by its caller');
 }
 
 /** One call, of any kind. */
 export class PageCall {
-  /** Of calls with one response. A rejection that is not awaited is dropped. */
+  /** The response of a call that has one. A rejection that is not awaited is dropped. */
   readonly result: Promise<unknown>;
   isOver = false;
   readonly #line: PageLine;
@@ -86,7 +86,7 @@ export class PageCall {
   #resolve: (value: unknown) => void = ignore;
   #reject: (reason: unknown) => void = ignore;
   #resolveOver: () => void = ignore;
-  // Its reader has gone: what comes next is the end, and no failure.
+  // The reader has left the iteration, which then ends without an error.
   #isLeft = false;
 
   constructor(
@@ -124,7 +124,7 @@ export class PageCall {
     return sent;
   }
 
-  /** Behind what waits to be sent. */
+  /** Ends the requests, after those that wait to be sent. */
   endRequests(): void {
     if (this.#isRequestsEnded || this.isOver) return;
     this.#isRequestsEnded = true;
@@ -202,7 +202,7 @@ export class PageCall {
     this.#end(undefined);
   }
 
-  /** It is over for another reason than ours. Responses that came before are still handed out. */
+  /** Ends the call with an error from main. Responses that came before are still handed out. */
   onFailure(reason: unknown): void {
     this.#end({ reason });
   }
@@ -233,7 +233,9 @@ export class PageCall {
     this.cancel(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text));
   };
 
-  /** Half a window at a time: a message for each would be as many again. */
+  /**
+   * Grants credit for half a window at a time: one message per response would double the messages.
+   */
   #giveBack(): void {
     this.#taken += 1;
     if (this.#taken < responseWindow / 2 || this.isOver) return;

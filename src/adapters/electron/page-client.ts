@@ -29,7 +29,8 @@ export interface PageClientOptions {
 }
 
 /**
- * Responses of a call. Leaving the loop cancels it; what was not taken yet holds its sender back.
+ * Responses of a call. Leaving the loop cancels the call; responses that were not taken
+ * yet hold the sender back.
  */
 export interface PageStream<Res> extends AsyncIterableIterator<Res, undefined>, AsyncDisposable {
   /** Iterating it rejects with `reason`. Default: `ERR_SIDECALL_CANCELLED`. */
@@ -127,7 +128,7 @@ const functions: { readonly [Kind in MethodKind]: (begin: Begin) => Single } = {
   },
 };
 
-// Where a page's engine does not have it yet, nothing asks for it.
+// `Symbol.asyncDispose`, or a symbol of our own where the engine of the page has none.
 const disposal: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol('asyncDispose');
 
 function streamOf(call: PageCall): PageStream<unknown> {
@@ -158,8 +159,8 @@ function clientStreamOf(call: PageCall): PageClientStream<unknown, unknown> {
 }
 
 /**
- * Sends what an iterable gives, at the pace of the handler. What it throws cancels the call; the
- * end of the call leaves it.
+ * Sends the values of an iterable at the pace of the handler. An error of the iterable cancels the
+ * call; the end of the call ends the iteration.
  */
 async function pump(call: PageCall, requests: Requests<unknown>): Promise<void> {
   const iterator =

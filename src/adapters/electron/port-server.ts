@@ -28,7 +28,7 @@ import {
   RelayedCall,
 } from './relayed-call.ts';
 
-/** A method that the page may call. Without a description: in JSON, of any kind. */
+/** A method that the page may call. `method` undefined: of any kind, in JSON. */
 export interface Allowed {
   readonly name: string;
   readonly method?: Method | undefined;
@@ -94,7 +94,10 @@ export class PortServer implements CallPort {
     this.post({ t: 'ready', version: portVersion, maxInFlight: settings.maxInFlight });
   }
 
-  /** Cancels what is under way, tells the page, and closes the port. Twice is once. */
+  /**
+   * Cancels what is under way, tells the page, and closes the port. A second
+   * call has no further effect.
+   */
   close(error: SidecallError): void {
     if (this.#isClosed) return;
     this.post({ t: 'bye', error: portError(error) });
@@ -107,7 +110,7 @@ export class PortServer implements CallPort {
     this.#settings.onClosed();
   }
 
-  /** False: it cannot be cloned. */
+  /** False: the message cannot be cloned. */
   post(message: MainMessage): boolean {
     if (this.#isClosed) return true;
     try {
@@ -146,7 +149,7 @@ export class PortServer implements CallPort {
     try {
       this.#dispatch(checkMessage(data));
     } catch (error) {
-      // A page that breaks the rules is not ours any more, or speaks another version.
+      // A page that breaks the protocol runs foreign code, or another version of this package.
       const failure = SidecallError.from(error);
       emitEvent(this.#settings.onEvent, { type: 'refused', error: failure, peer: undefined });
       this.close(failure);
@@ -184,7 +187,7 @@ export class PortServer implements CallPort {
       this.#running += 1;
       start();
     }
-    // Places of calls that were given up in a flood come free by time alone.
+    // Places of calls that were given up too quickly are freed by time only, so a timer is needed.
     if (this.#waiting.size > 0 && this.#cooling > 0 && !this.#isPausing) void this.#startLater();
   }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Values that cross a port. What a page sends may be anything that structured clone knows, a few
-// hundred bytes that unfold to more than there is memory among it; what a page is given must hold
-// nothing but itself.
+// Values that cross a port. A page can send any value of structured clone: a few hundred bytes can
+// expand to more than the memory there is, so the size is checked. A value for a page gets memory
+// of its own, so that the page sees no other bytes.
 
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 
-// As JSON would write it: what is shared counts each time, and so does each hole of an array.
+// Most bytes of a page's value, counted as JSON would write it: a shared object counts each time,
+// and so does each hole of an array.
 const costMax = 64 * 1024 * 1024;
 const nodeCost = 32; // so that no value is walked for longer than some hundredths of a second
 
@@ -24,7 +25,7 @@ export function costOf(value: unknown): number {
 function spend(value: unknown, budget: { left: number }, depth: number): void {
   take(budget, nodeCost);
   if (typeof value === 'string') return take(budget, value.length);
-  // A clone has all of the memory that it is a part of.
+  // The clone of a view holds all of the buffer below it.
   if (value instanceof Uint8Array) return take(budget, value.buffer.byteLength);
   if (typeof value === 'bigint') throw refused('a bigint');
   if (typeof value !== 'object' || value === null || value instanceof Date) return;
@@ -35,7 +36,8 @@ function spend(value: unknown, budget: { left: number }, depth: number): void {
     for (const each of value) spend(each, budget, depth + 1);
     return;
   }
-  // A clone of a page's object has this prototype, whatever the page had.
+  // Structured clone gives each object of the page this prototype, also an instance of a class;
+  // another prototype marks a built-in type.
   if (Object.getPrototypeOf(value) !== Object.prototype)
     throw refused(`a ${value.constructor?.name}`);
   for (const key of Object.keys(value)) {
@@ -56,7 +58,8 @@ function refused(what: string): RpcError {
 }
 
 /**
- * Bytes in memory of their own: a clone of a part would show the page all that the memory holds.
+ * A copy whose bytes have memory of their own: the clone of a view would show
+ * the page the whole buffer.
  */
 export function tight<T>(value: T, depth = 0): T {
   if (typeof value !== 'object' || value === null) return value;

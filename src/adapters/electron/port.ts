@@ -5,7 +5,7 @@ import type { Delivered, FailureStatus, SidecallErrorCode } from '../../base/err
 import type { Metadata } from '../../base/metadata.ts';
 import type { MethodKind } from '../../rpc/contract/method-types.ts';
 
-/** Raised by what an older end would take for something else. */
+/** Version of these messages, raised for each change that an older end would misunderstand. */
 export const portVersion = 1;
 
 /** Messages of a stream that may be under way to the page before it has taken any. */
@@ -16,7 +16,7 @@ export const requestWindow = 16;
 /** Channels of Electron's IPC between preload and main. */
 export const channels = { connect: 'sidecall:connect', port: 'sidecall:port' } as const;
 
-/** A failure on its way. `rpc`: a handler said it. */
+/** A failure, as a message carries it. `rpc`: it is an `RpcError` of a handler. */
 export interface PortError {
   readonly rpc: boolean;
   readonly code: SidecallErrorCode;
@@ -43,7 +43,7 @@ export type PageMessage =
   | { readonly t: 'message'; readonly id: number; readonly value: unknown }
   /** No more requests. */
   | { readonly t: 'end'; readonly id: number }
-  /** So many responses were taken. */
+  /** `count` responses were taken. */
   | { readonly t: 'credit'; readonly id: number; readonly count: number }
   | { readonly t: 'cancel'; readonly id: number };
 
@@ -59,5 +59,5 @@ export type MainMessage =
   /** The call is over: with its one response, or behind the stream of them. */
   | { readonly t: 'result'; readonly id: number; readonly value?: unknown }
   | { readonly t: 'error'; readonly id: number; readonly error: PortError }
-  /** Everything is over, and why. The port closes. */
+  /** The connection is over because of `error`; the port closes. */
   | { readonly t: 'bye'; readonly error: PortError };

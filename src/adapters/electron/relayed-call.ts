@@ -24,9 +24,9 @@ type Plain = ((value: unknown) => unknown) | undefined;
 
 /** The port that carries a call. */
 export interface CallPort {
-  /** False: it cannot be cloned. */
+  /** False: the message cannot be cloned. */
   post(message: MainMessage): boolean;
-  /** So much of what the page sent is not held any more. */
+  /** Releases `cost` bytes of the values that the page has sent. */
   release(cost: number): void;
   /** `isGivenUp`: the session's peer was told that the answer is not waited for. */
   onCallEnded(id: number, isGivenUp: boolean): void;
@@ -62,7 +62,7 @@ export class RelayedCall {
     this.cancel(error);
   }
 
-  /** `plain`: what the codec of the answers makes of them for a page. */
+  /** Makes the call. `plain`: converts an answer to plain data, by the codec of the answers. */
   async run(call: AnyFunction, plain: Plain): Promise<void> {
     const { id, method } = this.#opening;
     let isGivenUp = false;
@@ -122,13 +122,15 @@ export class RelayedCall {
   }
 }
 
-/** Requests of a stream, as they come. What was taken makes room for one more. */
+/**
+ * Requests of a stream, in the order of arrival. Each one that is taken grants credit for one more.
+ */
 class RequestQueue implements AsyncIterableIterator<unknown, undefined> {
   readonly #onTaken: (cost: number) => void;
   readonly #waiting: { readonly value: unknown; readonly cost: number }[] = [];
   #wake: () => void = () => undefined;
-  // The page has said its last, and must keep to it; we have heard enough, and what it still says
-  // is dropped.
+  // `#isEnded`: the page has sent its last request, and a further one breaks the protocol.
+  // `#isStopped`: the call takes no more requests, and further ones are dropped.
   #isEnded = false;
   #isStopped = false;
 

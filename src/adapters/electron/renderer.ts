@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/electron/renderer`, for a page: typed clients over the port that main gives. Knows
-// neither Node nor Electron, and of the DOM what stands below.
+// `sidecall/electron/renderer`, for a page: typed clients over the port that main gives. It uses
+// neither Node nor Electron, and of the DOM only the parts that are declared below.
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import type { Methods, Service } from '../../rpc/contract/method-types.ts';
 import type { PageCall, PageLine } from './page-call.ts';
@@ -170,7 +170,7 @@ export class MainConnection {
     return clientOver(this.#line, service, options);
   }
 
-  /** Cancels what is under way, and closes the port. Twice is once. */
+  /** Cancels what is under way, and closes the port. A second call has no further effect. */
   close(): void {
     this.#end(undefined);
   }

@@ -34,7 +34,7 @@ export class AnswerReceiver {
     this.#streams = streams;
   }
 
-  /** Place for a piece of an answer; for its first one, where all is as it should be, too. */
+  /** Final place of a piece of an answer; of its first piece only where the answer is expected. */
   placeFor(header: Header, bytes: number): Uint8Array | undefined {
     const call = this.#streams.find(header.slot, header.generation);
     if (call === undefined || !call.isOpen) return undefined;
@@ -181,10 +181,7 @@ export class AnswerReceiver {
     this.#shared.onProgress();
   }
 
-  /**
-   * The content of an `end`. Its details are the peer's: if they cannot be read, that is the
-   * failure.
-   */
+  /** The content of an `end`. Details that cannot be decoded make the error of the call. */
   #readEnd(
     call: OutgoingCall,
     header: Header,
@@ -230,8 +227,8 @@ export class AnswerReceiver {
 }
 
 /**
- * The call as its caller wrote it. An 'error' of a byte stream without a listener ends the process,
- * so its words are all that is left.
+ * The call as its caller wrote it, for the text of errors: an 'error' of a byte stream without a
+ * listener ends the process, and prints little but its text.
  */
 function labelOf({ request: { kind, method } }: OutgoingCall): string {
   if (kind === CallKind.duplex) return `openDuplex({ name: '${method}' })`;

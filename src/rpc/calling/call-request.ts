@@ -11,7 +11,10 @@ export interface CallRequest {
   readonly method: string;
   /** The kind, a value of `CallKind`. */
   readonly kind: number;
-  /** In memory of the codec's while the call goes out at once; of its own where it waits. */
+  /**
+   * The encoded message: in memory of the codec while the call is sent at once, in its
+   * own memory where it waits.
+   */
   message: Message;
   readonly messageBytes: number;
   readonly metadata: Uint8Array;
@@ -27,7 +30,7 @@ export interface CallRequest {
   readonly options: CallOptions;
 }
 
-/** The time of the call has passed. */
+/** The error of a call whose time has passed. */
 export function late({ method, options }: CallRequest, isWritten: boolean): SidecallError {
   const where = isWritten ? 'after it was sent' : 'before it was sent';
   const text = `${method}: timeoutMs ${options.timeoutMs} passed ${where}`;
@@ -35,7 +38,7 @@ export function late({ method, options }: CallRequest, isWritten: boolean): Side
   return new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered });
 }
 
-/** A notification of a handler could not be sent for too long. */
+/** The error of a notification of a handler that has waited too long to be sent. */
 export function repliesStuck({ method }: CallRequest): SidecallError {
   const text = `${method}: sent by the handler of a notification, it waited ${tuning.replyWaitMaxMs} ms behind others of that kind: both sides may be waiting for each other`;
   return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', text, { delivered: 'no' });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Errors of calls say which line awaits the call: they are made when a frame arrives or a timer
-// fires, where the stack holds nothing of the caller's.
+// Adds the line that awaits a call to the stack of its error. The error is made when a frame
+// arrives or a timer fires, where the stack holds no frame of the caller.
 
 import { setImmediate } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -13,12 +13,13 @@ export interface Settlers {
 }
 
 /**
- * Failures of one turn that get the frames. The text of a stack costs some 15 µs, and a session may
- * end with ten thousand calls.
+ * Most failures of one turn that get the frames. The text of a stack costs some 15 µs, and a
+ * session may end with ten thousand calls.
  */
 const perTurnMax = 100;
 
-// Taken once, as in clock.ts: what replaces it may not know of promises that exist already.
+// `Promise.all` as it is at load time, as in clock.ts: a replacement may not support
+// promises that exist already.
 const { all } = Promise;
 const turn = Promise.resolve();
 // Stacks as they were before frames were added: an error that several calls fail with has those of
@@ -60,7 +61,10 @@ export function rejectAtCallSite(
   }
 }
 
-/** A promise of the same result, whose failure says so too; it need not be awaited. */
+/**
+ * A promise with the outcome of `result`; its error gets the frames, too. A rejection that
+ * is not awaited is dropped.
+ */
 export function failingAtCallSite<T>(result: Promise<T>): Promise<T> {
   const promise = new Promise<T>((resolve, reject) => {
     const settlers = { resolve: resolve as Settlers['resolve'], reject };
@@ -80,8 +84,8 @@ function mayTrace(): boolean {
 }
 
 /**
- * The function that awaits the call stands behind `Promise.all`. Never throws: an error may be
- * frozen, and a program may format stacks itself.
+ * Adds the frames of the function that awaits the call, which follow `Promise.all` in the stack.
+ * Never throws: an error may be frozen, and a program may format stacks itself.
  */
 function addFrames(error: Error): void {
   try {

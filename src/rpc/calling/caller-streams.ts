@@ -67,7 +67,7 @@ export class CalledClientStream<Req, Res> implements ClientStream<Req, Res> {
       this.#answer = (
         this.#call instanceof LiftedCall ? ended : this.#call.promise
       ) as Promise<Res>;
-      ended.catch(() => undefined); // the answer says it better
+      ended.catch(() => undefined); // the answer has the error
     }
     return this.#answer;
   }

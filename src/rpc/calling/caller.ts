@@ -4,8 +4,7 @@
 import { SidecallError } from '../../base/errors.ts';
 import { causedBy } from '../../base/incident.ts';
 import { tuning } from '../../base/tuning.ts';
-import { CallKind, type Header, sendsMany } from '../../wire/frame-header.ts';
-import type { ArrivedBlock } from '../../wire/transport.ts';
+import { CallKind, sendsMany } from '../../wire/frame-header.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import { freeValue } from '../contract/leases.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
@@ -14,19 +13,20 @@ import type { CallTarget, MethodCall } from './call-target.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 import { emptyCall, prepareCall } from './prepare-call.ts';
-import { sendCall, whyWaits } from './send-call.ts';
+import { sendCall } from './send-call.ts';
 import { WaitingCalls } from './waiting-calls.ts';
 
 export class Caller implements CallTarget {
   readonly outlivesSessions = false;
   readonly #calls: OpenCalls<OutgoingCall>;
   readonly #waiting: WaitingCalls;
-  readonly #answers: AnswerReceiver;
+  /** The receiver of frames of streams that we opened. */
+  readonly answers: AnswerReceiver;
 
   constructor(shared: SessionShared) {
     this.#calls = new OpenCalls(shared);
     this.#waiting = new WaitingCalls(this.#calls);
-    this.#answers = new AnswerReceiver(this.#calls);
+    this.answers = new AnswerReceiver(this.#calls);
   }
 
   /** Calls that have not settled yet, notifications at work included. */
@@ -45,7 +45,7 @@ export class Caller implements CallTarget {
   }
 
   /**
-   * A new call of ours is on its way, part of it sent; or a notification that was said to be sent.
+   * True: a call of ours has been sent in part, or a notification waits whose promise has resolved.
    */
   get isSending(): boolean {
     if (this.#waiting.hasReplies) return true;
@@ -69,8 +69,7 @@ export class Caller implements CallTarget {
       call.refuse(error);
       return call;
     }
-    const mustWait = this.#waiting.isBehind(call) || whyWaits(this.#calls, call) !== undefined;
-    if (!mustWait) sendCall(this.#calls, call);
+    if (!this.#waiting.mustWait(call)) sendCall(this.#calls, call);
     else if (this.waiting < tuning.waitingCallsMax) this.#waiting.add(call);
     else call.refuse(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingText));
     return call;
@@ -81,15 +80,6 @@ export class Caller implements CallTarget {
     for (let call = this.#waiting.next(); call; call = this.#waiting.next()) {
       sendCall(this.#calls, call);
     }
-  }
-
-  placeFor(header: Header, bytes: number): Uint8Array | undefined {
-    return this.#answers.placeFor(header, bytes);
-  }
-
-  /** A frame of a stream that we opened. */
-  onFrame(header: Header, payload: Uint8Array, block: ArrivedBlock | undefined): void {
-    this.#answers.onFrame(header, payload, block);
   }
 
   /** From now on every new call fails with this; those that wait fail at once, those open go on. */

@@ -23,7 +23,7 @@ import { checkLifted, FailedCall, LiftedCall } from './stream-call.ts';
 /** Makes a call of one method; what it gives depends on the kind. */
 export type Invoke = (request: unknown, options: CallOptions | undefined) => unknown;
 
-/** `plain`, with functions around it. */
+/** The call `plain` with interceptors around it. */
 export function intercepted(
   method: string,
   kind: MethodKind,
@@ -55,7 +55,7 @@ export function intercepted(
   };
 }
 
-/** When the caller has enough of a call, wherever it is among its interceptors. */
+/** The deadline and the signal of a call, which end it also while an interceptor runs. */
 class Bounds implements Timed {
   timer: NodeJS.Timeout | undefined;
   readonly #method: string;
@@ -63,7 +63,7 @@ class Bounds implements Timed {
   readonly #deadline: number | undefined;
   #isBegun = false;
   /**
-   * Calls by the interceptors that have not settled: those hear of deadline and signal themselves.
+   * Calls by the interceptors that have not settled. They observe deadline and signal themselves.
    */
   #running = 0;
   #stop: (reason: unknown) => void = () => undefined;
@@ -117,7 +117,7 @@ class Bounds implements Timed {
     if (this.#running === 0) this.#stopLater();
   }
 
-  /** A turn later: an interceptor may have an answer for a call that has failed. */
+  /** Stops a turn later, since an interceptor may have an answer for a call that has failed. */
   #stopLater(): void {
     setImmediate(() => {
       if (this.#running === 0) this.#stop(this.#reason?.reason);
@@ -134,13 +134,19 @@ class Bounds implements Timed {
   }
 }
 
-/** An interceptor may have answered without the call: then the block was not taken. */
+/**
+ * Frees the block once the call has settled: an interceptor may have answered without the call
+ * that would have taken it.
+ */
 function freeBehind(block: Block, result: unknown): void {
   const free = (): void => block.free();
   if (result instanceof Promise) result.then(free, free);
 }
 
-/** An interceptor may be an async function: then its promise of a stream is made a stream. */
+/**
+ * The result of the interceptors, of the kind that the caller expects: the promise of a stream that
+ * an async interceptor returns becomes a stream.
+ */
 function lifted(kind: MethodKind, request: unknown, result: unknown, bounds: Bounds): unknown {
   const isPromised = typeof (result as Partial<Promise<unknown>> | undefined)?.then === 'function';
   const isAnswered = kind === 'unary' || kind === 'notification';
@@ -165,7 +171,10 @@ function answerWithin(answer: Promise<unknown>, bounds: Bounds): Promise<unknown
   );
 }
 
-/** Calls never throw: what an interceptor throws comes as what the method gives. */
+/**
+ * The result of a call that an interceptor failed: a rejected promise, or a stream that
+ * fails. Calls never throw.
+ */
 export function failed(kind: MethodKind, request: unknown, error: unknown): unknown {
   return streamOf(kind, request, new FailedCall(error)) ?? new FailedCall(error).promise;
 }

@@ -202,7 +202,8 @@ export class OutgoingCall
 
   /** Frees the slot. The function that calls this one settles the call. */
   close({ endedByPeer }: { endedByPeer: boolean }): void {
-    // User code runs between this and the settling of a call, and may abort it: once is enough.
+    // User code runs between this and the settling of a call, and may abort it: the
+    // second close does nothing.
     if (!this.isOpen) return;
     this.#forget('over');
     if (!this.isWritten) this.#takeBackCharge();
@@ -210,7 +211,8 @@ export class OutgoingCall
   }
 
   /**
-   * The caller's own doing: nothing more is awaited, and the peer is told if it ever heard of it.
+   * Gives up the call for its caller: it rejects, and the peer gets a reset if
+   * any of the call was sent.
    */
   giveUp(reason: unknown, wireReason: number): void {
     if (this.isSettled) return;
@@ -236,7 +238,7 @@ export class OutgoingCall
     givenUp.waiting -= 1;
     givenUp.departed += 1;
     this.#moveTo('over');
-    // Both ends of a channel may give it up at once, so one more frame of it is no lie.
+    // Both ends of a channel may give it up at once, so one more frame of it is allowed.
     streams.remove(this, { wasSent: true, endedByPeer: this.channel === undefined });
     shared.onProgress();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls again what may be called again: with growing pauses, and no more often than the successes
-// pay for. The budget is gRPC's retry throttling (proposal A6).
+// Repeats calls that failed and may be repeated: with growing pauses, and within a budget that
+// successful calls refill. The budget is gRPC's retry throttling (proposal A6).
 
 import { backOffMs } from '../../base/back-off.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -22,21 +22,22 @@ import type { CallTarget, MethodCall, StreamCall } from './call-target.ts';
 import { FailedCall } from './stream-call.ts';
 
 /**
- * When a call is repeated. Only what is `retryable`, and no handler has seen (`delivered: 'no'`);
- * what one may have seen (`'unknown'`), only if its method is `idempotent`. Over a session that is
- * lost for good only refusals are: LIMIT_* and GOING_AWAY. Streams that the caller sends are never
- * repeated, streams of responses until the first one came.
+ * The rules by which a call is repeated. Its error must be `retryable`, and `delivered` must be
+ * `no`, or `unknown` for an `idempotent` method. Over a session that is lost for good only refusals
+ * are repeated: LIMIT_* and GOING_AWAY. A call with a stream of requests is never repeated, one
+ * with a stream of responses only before the first response.
  */
 export interface RetryOptions {
-  /** Times that a call is made at most, the first one included. Default 4; 2 to 100. */
+  /** Most attempts of a call, the first one included. Default 4; 2 to 100. */
   readonly attempts?: number | undefined;
   /** Pause before the second, each further one 1.6 times as long. Default 10; 1 to 600,000. */
   readonly firstMs?: number | undefined;
   /** The longest pause. Default 1,000; 1 to 600,000. */
   readonly maxMs?: number | undefined;
   /**
-   * Failures that the client may have, beyond one for ten successes, before it repeats nothing
-   * until calls succeed again: it stops at half. Default 10; 1 to 1,000,000.
+   * Tokens of the client: a failed call takes one, a successful one gives a tenth of
+   * one back. Calls are repeated only while more than half of the tokens are left.
+   * Default 10; 1 to 1,000,000.
    */
   readonly budget?: number | undefined;
 }
@@ -64,7 +65,7 @@ export function checkRetry(retry: boolean | RetryOptions | undefined): RetrySett
   };
 }
 
-/** A target that repeats. */
+/** A target of calls that repeats those that failed. */
 export class Retrying implements CallTarget {
   readonly outlivesSessions: boolean;
   readonly #target: CallTarget;
@@ -124,8 +125,8 @@ export class Retrying implements CallTarget {
   }
 
   /**
-   * A failure. True: there is enough left to try again. All calls that one session loses when it
-   * ends have failed once together, however many they are.
+   * Charges a failure to the budget. True: the call may be repeated. All calls that are lost with
+   * one session count as one failure, however many they are.
    */
   #spend(error: SidecallError): boolean {
     const incident = incidentOf(error);

@@ -8,8 +8,8 @@ import type { StreamCall } from './call-target.ts';
 const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
 
 /**
- * Sends all of `requests`, then their end. What the iteration throws cancels the call; when the
- * call is over first, the iteration is left.
+ * Sends all of `requests`, then their end. An error of the iteration cancels the call; a call that
+ * is over first ends the iteration.
  */
 export async function sendAll(
   call: StreamCall,

@@ -1,42 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The sending of a call: why it has to wait, and the frame that opens it.
+// The sending of a call: its slot, and the frame that opens it.
 import { SidecallError } from '../../base/errors.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
 import { CallKind, inlineName, noTimeout } from '../../wire/frame-header.ts';
-import { detachedError, isDetached, queuedBytesOf } from '../contract/encode-message.ts';
+import { detachedError, isDetached } from '../contract/encode-message.ts';
 import { timeLeftMs } from '../deadline.ts';
 import { notSaid, sentNow } from '../peer-clock.ts';
-import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
-import type { SessionShared } from '../sending/session-shared.ts';
-import type { WaitReason } from '../stalls.ts';
+import { chargeOf } from '../sending/credit.ts';
 import type { CallRequest } from './call-request.ts';
 import type { OpenCalls } from './open-calls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
+import { takesExtra } from './waiting-calls.ts';
 
-/** The message waits behind those of short calls. */
-export function isBulk({ sendQueue }: SessionShared, request: CallRequest): boolean {
-  const queuedBytes = queuedBytesOf(request.message, request.messageBytes);
-  return request.isBulk || sendQueue.isBulk(request.metadata.byteLength + queuedBytes);
-}
-
-/** Why the call cannot be sent now; undefined: it can. */
-export function whyWaits(
-  calls: OpenCalls<OutgoingCall>,
-  call: OutgoingCall,
-): WaitReason | undefined {
-  const { shared, streams } = calls;
-  const { request } = call;
-  if (streams.hasExtra && takesExtra(calls, request)) return undefined;
-  if (!streams.hasRoom) return 'slot';
-  if (!call.credit.hasCredit) {
-    return request.kind === CallKind.notification ? 'notification-window' : 'request-window';
-  }
-  const { sendQueue, own } = shared;
-  const hasRoom = sendQueue.hasRoom(isBulk(shared, request), own.sendQueueMaxBytes);
-  return hasRoom ? undefined : 'send-queue';
-}
-
-/** Gives the call a slot and sends it. NOTE: only where {@link whyWaits} finds no reason. */
+/** Gives the call a slot and sends it. NOTE: only where `WaitingCalls.mustWait()` says no. */
 export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): void {
   const { shared, streams } = calls;
   const { sendQueue } = shared;
@@ -73,22 +48,12 @@ export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): vo
   else if (!call.isSettled) call.resolve(undefined);
 }
 
-/** A call of a built-in service that finds no slot or no credit. */
-function takesExtra(
-  { shared, streams }: OpenCalls<OutgoingCall>,
-  { isBuiltIn, messageBytes }: CallRequest,
-): boolean {
-  if (!isBuiltIn || messageBytes > wireLimits.extraMaxBytes) return false;
-  const { hasCredit } = shared.sendCredit[Window.requests] as SendCredit;
-  return !(streams.hasRoom && hasCredit);
-}
-
 /** The number of a method, announced where it is new; undefined: the name travels with the call. */
 function numberOf(
   { names, shared: { sendQueue } }: OpenCalls<OutgoingCall>,
   { method, kind }: CallRequest,
 ): number | undefined {
-  if (kind >= CallKind.channel) return undefined; // one for each document or tab, and none comes again
+  if (kind >= CallKind.channel) return undefined; // a name for each document or tab, used once
   const known = names.numberOf(method);
   if (known !== undefined) return known;
   const number = names.announce(method);

@@ -6,7 +6,7 @@ import { SidecallError } from '../../base/errors.ts';
 import { ignore, quiet, rejected } from '../../base/quiet.ts';
 import { done, type Step, type StreamCall } from './call-target.ts';
 
-/** Over a session that is not there yet. */
+/** A call on the next session of a helper, which is not open yet. */
 export class LaterCall implements StreamCall {
   readonly #call: Promise<StreamCall>;
   readonly promise: Promise<unknown>;
@@ -109,7 +109,7 @@ export class LiftedCall implements StreamCall {
   }
 }
 
-/** Parts of what callers of streams hold. */
+/** The members of a stream that an interceptor has returned. */
 interface LiftedStream {
   next?(): Promise<Step>;
   return?(): unknown;
@@ -129,7 +129,7 @@ export function checkLifted(result: unknown): LiftedStream {
   throw new TypeError('an interceptor of a stream must return what next() gave, or a stream');
 }
 
-/** A call that failed before it was one. */
+/** A call that failed before it was made. */
 export class FailedCall implements StreamCall {
   readonly promise: Promise<never>;
   readonly queuedBytes = 0;

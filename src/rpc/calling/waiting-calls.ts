@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT
 // The queues of calls that wait for a slot, for credit or for the send queue.
 import { tuning } from '../../base/tuning.ts';
+import { wireLimits } from '../../base/wire-limits.ts';
 import { CallKind } from '../../wire/frame-header.ts';
+import { queuedBytesOf } from '../contract/encode-message.ts';
 import { armDeadline, deadlineAfter } from '../deadline.ts';
+import { type SendCredit, Window } from '../sending/credit.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
+import type { WaitReason } from '../stalls.ts';
 import { CallQueue } from './call-queue.ts';
+import type { CallRequest } from './call-request.ts';
 import type { OpenCalls } from './open-calls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
-import { isBulk, whyWaits } from './send-call.ts';
 
 export class WaitingCalls {
+  readonly #calls: OpenCalls<OutgoingCall>;
   readonly #shared: SessionShared;
   readonly #builtIn: CallQueue;
   // Notifications by handlers of the peer's notifications. They go first, and their handlers need
@@ -24,6 +29,7 @@ export class WaitingCalls {
   readonly #queues: readonly CallQueue[];
 
   constructor(calls: OpenCalls<OutgoingCall>) {
+    this.#calls = calls;
     this.#shared = calls.shared;
     const queue = (): CallQueue => new CallQueue((call) => whyWaits(calls, call));
     this.#builtIn = queue();
@@ -45,9 +51,9 @@ export class WaitingCalls {
     return this.#replies.waiting > 0;
   }
 
-  /** Calls of its kind wait: it has to wait behind them. */
-  isBehind(call: OutgoingCall): boolean {
-    return this.#queueOf(call).waiting > 0;
+  /** The call cannot be sent now, or calls of its kind wait already. */
+  mustWait(call: OutgoingCall): boolean {
+    return this.#queueOf(call).waiting > 0 || whyWaits(this.#calls, call) !== undefined;
   }
 
   add(call: OutgoingCall): void {
@@ -60,10 +66,10 @@ export class WaitingCalls {
     queue.push(call);
     this.#shared.waits.add(queue);
     if (!request.isReply) return;
-    // As much as one window holds, and always one: it is what lets the handlers of both sides
-    // settle.
+    // Up to one window of replies, and at least one, resolve at once: so the handlers
+    // of both sides can settle.
     if (isFirst) return call.resolve(undefined);
-    // Beyond that the other side may be waiting for us as we wait for it.
+    // Further replies get a deadline, since both sides may be waiting for each other.
     if (call.deadline === undefined) armDeadline(call, deadlineAfter(tuning.replyWaitMaxMs));
   }
 
@@ -92,4 +98,34 @@ export class WaitingCalls {
     if (request.kind === CallKind.notification) return this.#notifications;
     return isBulk(this.#shared, request) ? this.#long : this.#short;
   }
+}
+
+/** The message waits behind those of short calls. */
+function isBulk({ sendQueue }: SessionShared, request: CallRequest): boolean {
+  const queuedBytes = queuedBytesOf(request.message, request.messageBytes);
+  return request.isBulk || sendQueue.isBulk(request.metadata.byteLength + queuedBytes);
+}
+
+/** Why the call cannot be sent now; undefined: it can. */
+function whyWaits(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): WaitReason | undefined {
+  const { shared, streams } = calls;
+  const { request } = call;
+  if (streams.hasExtra && takesExtra(calls, request)) return undefined;
+  if (!streams.hasRoom) return 'slot';
+  if (!call.credit.hasCredit) {
+    return request.kind === CallKind.notification ? 'notification-window' : 'request-window';
+  }
+  const { sendQueue, own } = shared;
+  const hasRoom = sendQueue.hasRoom(isBulk(shared, request), own.sendQueueMaxBytes);
+  return hasRoom ? undefined : 'send-queue';
+}
+
+/** A call of a built-in service that finds no slot or no credit. */
+export function takesExtra(
+  { shared, streams }: OpenCalls<OutgoingCall>,
+  { isBuiltIn, messageBytes }: CallRequest,
+): boolean {
+  if (!isBuiltIn || messageBytes > wireLimits.extraMaxBytes) return false;
+  const { hasCredit } = shared.sendCredit[Window.requests] as SendCredit;
+  return !(streams.hasRoom && hasCredit);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bytes of a stream by count: what protocols of their own are written with.
+// Reading and writing of byte streams by count, for protocols of the application.
 
 import type { Readable, Writable } from 'node:stream';
 import { SidecallError } from '../../base/errors.ts';
@@ -12,8 +12,9 @@ export interface ByteReader {
   readonly length: number;
   /**
    * The next `count` bytes, in memory of their own.
-   * @throws (as rejection) `ERR_SIDECALL_END_OF_STREAM` where the stream ends before; what there is
-   * stays readable. `RangeError` for what is no count. What the stream failed with.
+   * @throws (as rejection) `ERR_SIDECALL_END_OF_STREAM` where the stream ends before; the
+   * bytes that have arrived stay readable. `RangeError` for an invalid count. The error
+   * of a stream that failed.
    */
   read(count: number): Promise<Buffer>;
   readByte(): Promise<number>;
@@ -30,7 +31,7 @@ export interface ByteWriter {
   /** Bytes that were collected since the last flush. */
   readonly length: number;
   writeByte(byte: number): void;
-  /** Referenced until the flush. */
+  /** Adds bytes, which must not change until the flush. */
   write(bytes: Uint8Array): void;
   writeString(text: string): void;
   /** Memory for the next `count` bytes, to be filled before the flush. */
@@ -143,7 +144,7 @@ class StreamByteReader implements ByteReader {
     return new SidecallError('ERR_SIDECALL_END_OF_STREAM', text);
   }
 
-  /** In one buffer of its own, or the chunk itself where that is exactly it. */
+  /** The next `count` bytes: the first chunk, where it has this length, else a copy. */
   #take(count: number): Buffer {
     this.#bytes -= count;
     const first = this.#chunks[0];

@@ -120,7 +120,10 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     }) as Next;
   }
 
-  /** Ends our half. Resolves when the peer has everything; it may go on sending. Twice is once. */
+  /**
+   * Ends our half. Resolves when the peer has everything; it may go on sending. A second
+   * call has no further effect.
+   */
   end(): Promise<void> {
     return this.#core.end();
   }
@@ -135,7 +138,7 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     );
   }
 
-  /** `break` in a loop: as {@link Channel.cancel}, without a word. */
+  /** The end of a loop by `break`: as {@link Channel.cancel}, without an error. */
   return(): Promise<IteratorResult<T, undefined>> {
     return this.#core.reader.return() as Promise<IteratorResult<T, undefined>>;
   }
@@ -160,10 +163,7 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     return this;
   }
 
-  /**
-   * Ends our half, and takes no interest in what the peer still sends: that is dropped until it
-   * ends, too.
-   */
+  /** Ends our half; messages that the peer still sends are dropped until it has ended its half. */
   async [Symbol.asyncDispose](): Promise<void> {
     void this.#feed({ message: () => undefined });
     await this.end().catch(() => undefined);

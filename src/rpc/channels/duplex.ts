@@ -20,10 +20,10 @@ export interface DuplexSettings {
 /**
  * A byte stream over a session. Writing is held back by the reader at the other end; `end()` ends
  * our half, and 'finish' says that the peer has all of it. As with a `net.Socket`: when the peer
- * ends, so do we, unless `allowHalfOpen` was asked for; `destroy()`, with an error or without,
- * leaves: what was sent before arrives at the other end, and then its 'end'. The other end is
- * destroyed with an error only while it is writing. A refused name, a time-out and the loss of the
- * session are errors at both ends.
+ * ends, so do we, unless `allowHalfOpen` is set; `destroy()`, with an error or without, leaves:
+ * what was sent before arrives at the other end, and then its 'end'. The other end is destroyed
+ * with an error only while it is writing. A refused name, a time-out and the loss of the session
+ * are errors at both ends.
  */
 export class SessionDuplex extends SocketLike {
   /** The name that it was opened with. */
@@ -71,9 +71,9 @@ export class SessionDuplex extends SocketLike {
   }
 
   /**
-   * As of a stream of Node. Once our half has ended with the peer's, a write fails by its callback
-   * alone: protocols on top (TLS, for one) write their last words without a look at who is still
-   * there.
+   * As of a stream of Node. Once our half has ended with the peer's, a write fails by its
+   * callback alone: protocols on top (TLS, for one) write a last message without a check that the
+   * other end is still open.
    */
   // biome-ignore lint/suspicious/noExplicitAny: the overloads of Node's
   override write(chunk: any, ...rest: any[]): boolean {
@@ -113,8 +113,8 @@ export class SessionDuplex extends SocketLike {
   }
 
   /**
-   * No longer than a frame each: they take turns with what others send, and no message limit
-   * counts.
+   * Writes a chunk in pieces of at most one frame: they take turns with other streams, and
+   * no message limit applies.
    */
   async #writePieces(chunk: Buffer): Promise<void> {
     const { writer } = this.#core;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The part of a net.Socket that protocols call beside the stream: time-outs, and what has no
-// meaning here.
+// The members of a net.Socket that protocols use beside the stream: time-outs, and members
+// that have no effect here.
 import { Duplex, type DuplexOptions } from 'node:stream';
 import { nowMs } from '../../base/clock.ts';
 import { ranges } from '../../base/limits.ts';
@@ -38,8 +38,8 @@ export abstract class SocketLike extends Duplex {
   }
 
   /**
-   * Emits 'timeout' when nothing was read or written for so long; the stream stays open. 0 ends
-   * that.
+   * Emits 'timeout' after `ms` milliseconds without a read or a write; the stream stays
+   * open. 0 switches it off.
    * @param ms 0 to 2,147,483,647.
    * @throws {TypeError | RangeError} for what is no such number.
    */

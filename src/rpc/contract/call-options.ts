@@ -12,7 +12,7 @@ export interface CallOptions {
    * Milliseconds until the call fails with `ERR_SIDECALL_DEADLINE_EXCEEDED`; sent as remaining
    * time, so that the handler sees it too. 0 to 2,147,483,647; 0 fails at once. Default: none, but
    * a call that a running handler makes ends when the handler's own time does, whatever is given
-   * here. `'none'`: not even then.
+   * here. `'none'`: no limit in a handler either.
    */
   readonly timeoutMs?: number | 'none' | undefined;
   /** Aborting it rejects the call with `signal.reason` and aborts `ctx.signal` of the handler. */
@@ -26,13 +26,13 @@ export interface CallOptions {
    */
   readonly windowBytes?: number | undefined;
   /**
-   * Called once with what the handler sent by `ctx.sendHeaders`, before the answer. What it throws
-   * is uncaught.
+   * Called once with what the handler sent by `ctx.sendHeaders`, before the answer. An error
+   * that it throws is uncaught.
    */
   readonly onHeaders?: ((metadata: Metadata) => void) | undefined;
   /**
-   * Called once with `ctx.trailers`, if there are any, before the promise settles. What it throws
-   * is uncaught.
+   * Called once with `ctx.trailers`, if there are any, before the promise settles. An error
+   * that it throws is uncaught.
    */
   readonly onTrailers?: ((metadata: Metadata) => void) | undefined;
 }

@@ -13,7 +13,7 @@ export interface Codec<T, Input = T> {
   readonly name: string;
   /**
    * The bytes of `value`, or its text, which travels as UTF-8. They must not change until the call
-   * has settled. What it throws fails the call with `ERR_SIDECALL_ENCODE`.
+   * has settled. An error that it throws fails the call with `ERR_SIDECALL_ENCODE`.
    */
   encode(value: Input): Uint8Array | string;
   /**
@@ -27,15 +27,15 @@ export interface Codec<T, Input = T> {
    */
   readonly keepsBytes?: boolean | undefined;
   /**
-   * The value in `bytes`, which come from a peer and prove nothing. Unless `isOwned`, the memory is
-   * reused when this returns: copy what is kept. What it throws fails the call with
-   * `ERR_SIDECALL_DECODE`.
+   * The value in `bytes`, which come from a peer and are not to be trusted. Unless `isOwned`, the
+   * memory is reused when this returns: copy the bytes that are kept. An error that it throws fails
+   * the call with `ERR_SIDECALL_DECODE`.
    */
   decode(bytes: Uint8Array, isOwned: boolean): T;
   /**
    * A decoded value as plain data (objects without a class, arrays, bytes, texts, numbers), for
-   * those who can be given nothing else: pages of Electron. Left out: it is plain already. What it
-   * throws fails the call with `ERR_SIDECALL_ENCODE`.
+   * pages of Electron. Left out: it is plain already. An error that it throws fails the call
+   * with `ERR_SIDECALL_ENCODE`.
    */
   plain?(value: T): unknown;
 }

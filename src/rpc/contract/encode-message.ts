@@ -11,10 +11,9 @@ import { Block, type BlockOwner, isLeased, isReleased } from './leases.ts';
 export type Message = Uint8Array | string | Block;
 
 /**
- * Encodes for a session. `mayLend` false: there is no room for a reference beside what else the
- * frame holds.
- * @throws {SidecallError} `ERR_SIDECALL_ENCODE`, or `ERR_SIDECALL_LEASE_RELEASED` for a block that
- * was sent or freed.
+ * Encodes for a session. `mayLend` false: the frame has no room for the reference to a block.
+ * @throws {SidecallError} `ERR_SIDECALL_ENCODE`, or `ERR_SIDECALL_LEASE_RELEASED` for a
+ * block that was sent or freed.
  */
 export function encodeMessage(
   owner: BlockOwner,
@@ -35,7 +34,7 @@ export function encodeMessage(
   return mayLend ? value.take() : value.copyOut();
 }
 
-/** Its length in bytes, as it travels. */
+/** The length of a message on the wire, in bytes. */
 export function messageBytesOf(message: Message): number {
   return typeof message === 'string' ? Buffer.byteLength(message) : message.byteLength;
 }

@@ -24,8 +24,8 @@ export interface InterceptedCall {
 
 /**
  * Around a call: looks at it or changes it (`next({ ...call, request })`), and returns what `next`
- * returned or something of the same kind: a promise, a stream, or what a handler gives. What it
- * throws fails the call, on the handler's side as if the handler had thrown it.
+ * returned or something of the same kind: a promise, a stream, or what a handler gives. An error
+ * that it throws fails the call, on the handler's side like an error of the handler.
  */
 export type Interceptor = (
   call: InterceptedCall,

@@ -22,7 +22,7 @@ export interface Detached {
 
 /** @throws {RangeError} above 64 attachments. @throws {TypeError} for a circle. */
 export function detach(value: unknown): Detached {
-  // One look at each member. Nearly always there are none, and then nothing is copied.
+  // A first pass over the members. Nearly always there are no bytes, and then nothing is copied.
   const isObject = typeof value === 'object' && value !== null;
   if (!isObject || isFlat(value) || !hasBytes(value, [])) {
     return { value, attachments: noAttachments };
@@ -97,9 +97,9 @@ function isFlat(value: object): boolean {
 }
 
 /**
- * Bytes, or something that turns itself into JSON and may give some.
- * @throws {TypeError} for a circle, for what is too deep for the receiver, and for other binary
- * things.
+ * True: the value is or holds bytes, or an object with `toJSON()`, which may return some.
+ * @throws {TypeError} for a circle, for a value that is too deep for the receiver, and
+ * for other binary values.
  */
 function hasBytes(value: object, ancestors: object[]): boolean {
   if (value instanceof Uint8Array) return true;
@@ -149,7 +149,10 @@ function refuseEmptied(value: object): void {
   }
 }
 
-/** Paths through a graph with circles are without number: the first one ends the walk. */
+/**
+ * Notes an object whose members are walked next. @throws {TypeError} for a circle: the number of
+ * paths through it has no bound.
+ */
 function enter(value: object, ancestors: object[]): void {
   if (ancestors.includes(value)) throw new TypeError('JSON cannot carry a circle');
   ancestors.push(value);

@@ -60,12 +60,12 @@ function parse(view: Uint8Array): unknown {
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Below this a scan is as fast as finding out whether one is needed. */
+/** Length up to which a scan is as fast as the check whether one is needed. */
 const scannedBytes = 512;
 
 /**
- * Opening brackets, wherever they stand, by searches that are ten times as fast as a look at each
- * byte.
+ * True: there are at least `count` opening brackets, within strings or not. The search is ten times
+ * as fast as a loop over the bytes.
  */
 function hasBrackets(buffer: Buffer, count: number): boolean {
   let found = 0;
@@ -79,7 +79,8 @@ function hasBrackets(buffer: Buffer, count: number): boolean {
 }
 
 /**
- * One scan of the brackets outside strings. Broken JSON may answer anything: the parser refuses it.
+ * True: the brackets outside strings nest deeper than `max`. Invalid JSON may give either
+ * result: the parser refuses it.
  */
 function isDeeperThan(view: Buffer, max: number): boolean {
   if (view.byteLength <= max) return false;

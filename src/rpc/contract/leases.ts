@@ -25,9 +25,9 @@ export type ReadonlyBytes = Readonly<Omit<Uint8Array, Mutator>> & {
 export type BlockOwner = object;
 
 /**
- * Memory for one message, to be filled in place; from `session.allocate()`. Give it to one call,
- * `send()` or answer, which takes it over, whatever becomes of that; or give it back with {@link
- * Block.free}.
+ * Memory for one message, to be filled in place; from `session.allocate()`. Give it to
+ * one call, `send()` or answer, which takes it over even if it fails; or give it back
+ * with {@link Block.free}.
  */
 export class Block implements Disposable {
   /** Its length in bytes, also after it was sent. */
@@ -45,9 +45,9 @@ export class Block implements Disposable {
   }
 
   /**
-   * The memory, of which every byte is sent. In place, what it holds before it is filled is left
-   * over from others of this session; else it is zero. @throws {SidecallError}
-   * `ERR_SIDECALL_LEASE_RELEASED` once it was sent or freed.
+   * The memory, of which every byte is sent. A block in place begins with bytes of earlier messages
+   * of this session, any other with zeros.
+   * @throws {SidecallError} `ERR_SIDECALL_LEASE_RELEASED` once it was sent or freed.
    */
   get bytes(): Buffer {
     if (this.#memory === undefined) {
@@ -61,7 +61,7 @@ export class Block implements Disposable {
     return this.#own !== undefined;
   }
 
-  /** Gives it back unsent. Twice is once; nothing once it was sent. */
+  /** Gives the block back unsent. Does nothing the second time, or once it was sent. */
   free(): void {
     if (this.#memory === undefined) return;
     if (this.#own !== undefined) mark(this.#memory.buffer);
@@ -129,7 +129,7 @@ export function freeValue(value: unknown): void {
 
 /**
  * A message to be given back. In a handler the request is given back when the handler has settled,
- * unless {@link Lease.keep} was called; all others belong to their receiver. What is
+ * unless {@link Lease.keep} was called; all others belong to their receiver. A lease that is
  * collected unreleased is given back then.
  */
 export class Lease implements Disposable {
@@ -163,8 +163,9 @@ export class Lease implements Disposable {
   }
 
   /**
-   * Gives the memory back; views of it have length 0 from then on. Twice is once. NOTE: nothing may
-   * read it any more: release behind a pending `fs.write()`, not beside it.
+   * Gives the memory back; views of it have length 0 from then on. A second call has no
+   * further effect. NOTE: nothing may read it any more: release behind a pending
+   * `fs.write()`, not beside it.
    */
   release(): void {
     const bytes = this.#bytes;
@@ -222,7 +223,7 @@ export const leased: Codec<Lease, Block | Uint8Array> = {
   decode: (view) => copiedLease(new Uint8Array(view), undefined),
 };
 
-/** Does it take leases? */
+/** True: the codec is {@link leased}. */
 export function isLeased(codec: Codec<unknown> | undefined): boolean {
   return (codec as unknown) === leased;
 }
@@ -255,13 +256,17 @@ export function releaseValue(value: unknown): void {
 // Memory that lives as long as the array buffer that it was moved out of.
 const outlived = new FinalizationRegistry<ArrayBuffer>(() => undefined);
 
-// Array buffers of leases and blocks that were given back: an empty view of one is no empty
-// message. A mark on the object: a WeakSet costs collections more than all leases do.
+// Mark of the array buffers of leases and blocks that were given back, so that an empty view of one
+// is not sent as an empty message. A property of the object: a WeakSet slows garbage collections
+// down more than all leases do.
 const released = Symbol('released');
 
 type Marked = ArrayBufferLike & { [released]?: true };
 
-/** The memory under another name; the old one has length 0. undefined: it was transferred. */
+/**
+ * The memory, moved into a new array buffer; the old one has length 0. undefined:
+ * it was transferred before.
+ */
 function detach(memory: ArrayBuffer): ArrayBuffer | undefined {
   mark(memory);
   if (memory.byteLength === 0) return undefined;

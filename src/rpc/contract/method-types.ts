@@ -82,8 +82,8 @@ export type Method =
   | NotificationMethod<any, any>;
 
 /**
- * A method whose kind and types are known at run time only. `untyped` is for the compiler: nobody
- * sets it.
+ * A method whose kind and types are known at run time only. `untyped` exists for the
+ * compiler and is never set.
  */
 export type UntypedMethod = Method & { readonly untyped: true };
 
@@ -111,7 +111,10 @@ type Arguments<Req> = undefined extends Req
  */
 export type Requests<Req> = AsyncIterable<Req> | (Iterable<Req> & object);
 
-/** A method that takes a stream: given one, or sent to. */
+/**
+ * The function of a method with a stream of requests: called with an iterable, or without one, to
+ * send requests one by one.
+ */
 export interface ClientStreamFunction<Req, Res> {
   (options?: CallOptions): ClientStream<Req, Res>;
   (requests: Requests<Req>, options?: CallOptions): Promise<Res>;

@@ -32,7 +32,7 @@ export interface ClientStream<Req, Res> extends AsyncDisposable {
    * with.
    */
   send(request: Req): Promise<void>;
-  /** Ends the requests; resolves to the response. Twice is once. */
+  /** Ends the requests; resolves to the response. A second call has no further effect. */
   end(): Promise<Res>;
   /**
    * Cancels the call: what waits rejects with `reason`. Default: `ERR_SIDECALL_CANCELLED`. The
@@ -45,6 +45,9 @@ export interface ClientStream<Req, Res> extends AsyncDisposable {
 export interface Bidi<Req, Res> extends ServerStream<Res> {
   /** As {@link ClientStream.send}. */
   send(request: Req): Promise<void>;
-  /** Ends the requests. Resolves when the peer has all of them; responses go on. Twice is once. */
+  /**
+   * Ends the requests. Resolves when the peer has all of them; responses go on. A second
+   * call has no further effect.
+   */
   end(): Promise<void>;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The windows of a session and of its streams, in bytes: what each side may still send, and what it
-// owes. What waits for different things has windows of its own: answers are taken as they arrive,
-// requests wait for handlers, messages of streams for their readers, notifications for the one
-// before. So a session whose requests are stuck behind busy handlers can still be answered, and one
-// whose streams are not read still calls.
+// The windows of a session and of its streams, in bytes: the credit of the sender, and the bytes
+// that the receiver gives back. Each kind of message has a window of its own: answers are taken as
+// they arrive, requests wait for handlers, messages of streams for their readers, notifications for
+// the one before. So a session whose requests wait for busy handlers can still be answered, and one
+// whose streams are not read can still call.
 
 import { leastSessionWindow, type SessionLimits } from '../../base/limits.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
@@ -111,7 +111,7 @@ export class ReceiveCredit {
     return this.#owed;
   }
 
-  /** The peer would run dry before the next batch. */
+  /** True: the peer would have no credit left before the next batch. */
   get isDue(): boolean {
     return this.#owed > 0 && this.#owed >= this.#granted - this.#used;
   }

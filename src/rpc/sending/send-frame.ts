@@ -26,7 +26,8 @@ export function sendEnd(
 }
 
 /**
- * Ends a channel whose message we could not decode. At once: nothing of it is worth waiting for.
+ * Ends a channel whose message we could not decode. The frame is sent at once, and
+ * queued messages are dropped.
  */
 export function refuseMessage(shared: SessionShared, stream: SendingStream, flags: number): void {
   const { sendQueue } = shared;
@@ -46,7 +47,8 @@ export function sendHalfEnd(shared: SessionShared, stream: SendingStream, flags:
 }
 
 /**
- * Tells the peer that its end has arrived. Overtakes data: it says nothing of what we still send.
+ * Tells the peer that its end has arrived. The frame may overtake data, since it
+ * does not concern our half.
  */
 export function answerEnd(shared: SessionShared, stream: SendingStream, flags: number): void {
   const { sendQueue } = shared;

@@ -63,7 +63,7 @@ export interface OutgoingMessage {
 interface ControlFrame {
   readonly header: Uint8Array;
   readonly payload: Uint8Array | string | undefined;
-  /** Our own doing, and not something that the peer makes us say. */
+  /** True: sent by our own decision. False: an answer that the peer has caused. */
   readonly isOwn: boolean;
 }
 
@@ -94,8 +94,8 @@ export class SendQueue implements WaitingPlace {
   #isBulkFull = false;
 
   /**
-   * `onDrained`: called after room came back and something was sent; `onBroken`: what was to be
-   * sent is gone; `onWaiting`: something waits.
+   * `onDrained`: called after room came back and something was sent; `onBroken`: the memory of a
+   * message was detached before it was sent; `onWaiting`: something waits.
    */
   constructor(
     transport: Transport,
@@ -138,7 +138,10 @@ export class SendQueue implements WaitingPlace {
     return this.#fragmentBytes;
   }
 
-  /** Frames and streams that a peer which never reads makes wait. */
+  /**
+   * Waiting frames and streams, without the control frames of our own decision: the number that a
+   * peer can raise without reading.
+   */
   get queuedCount(): number {
     const control = this.#control.length - this.#ownControl;
     return control + this.#ready.length + this.#bulk.length;

@@ -18,9 +18,9 @@ export class WaitingWriters {
     this.#waiting.delete(waiting);
   }
 
-  /** Lets each go on once, as long as there is something to go on with. */
+  /** Resumes each writer once, while `isLeft` returns true. */
   resume(isLeft: () => boolean): void {
-    let left = this.#waiting.size; // who is stuck again comes behind them
+    let left = this.#waiting.size; // a writer that waits again goes to the end
     for (const waiting of this.#waiting) {
       if (left === 0 || !isLeft()) return;
       left -= 1;

@@ -37,7 +37,9 @@ export class AcceptedCalls<Call extends AcceptedCall> {
     this.streams.add(call);
   }
 
-  /** More answers wait than a peer that keeps up would let stand. */
+  /**
+   * True: answers wait for their window, or fill the send queue, since the peer does not keep up.
+   */
   get isUnread(): boolean {
     const { sendQueue, own } = this.shared;
     return this.waitingAnswers > 0 || sendQueue.answerBytes >= own.sendQueueMaxBytes;

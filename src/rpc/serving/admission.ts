@@ -23,7 +23,7 @@ export class Admission implements Timed {
   // settle, so they wait for a turn; those that find no place then are refused.
   readonly #crowded = new WaitingRequests<IncomingCall>('handlers');
   readonly #loads = new Map<Served, MethodLoad<IncomingCall>>();
-  // Those of them with requests that wait.
+  // Loads of methods with requests that wait.
   readonly #delayed = new Set<MethodLoad<IncomingCall>>();
   #reservedBytes = 0;
   #running = 0;
@@ -89,7 +89,7 @@ export class Admission implements Timed {
     this.#reservedBytes -= load.expectedBytes ?? 0;
   }
 
-  /** Its handler has answered with so many bytes. */
+  /** Notes that the handler has answered with `bytes` bytes. */
   noteAnswer({ load }: IncomingCall, bytes: number): void {
     if (load === undefined) return;
     this.#reservedBytes -= load.reservedBytes;
@@ -100,7 +100,7 @@ export class Admission implements Timed {
   /** Starts more requests after a pause: an estimate must not stop a request for ever. */
   onDeadline(): void {
     for (const load of this.#calls.isUnread ? [] : this.#delayed) {
-      // A method that never answered may be one of long polls, which get their places soon.
+      // A method that never answered may be a long poll, so it gets many places at once.
       load.extra += load.expectedBytes === undefined ? tuning.startsAtOnceMax : 1;
     }
     this.#calls.shared.onProgress();
@@ -135,7 +135,10 @@ export class Admission implements Timed {
     return false;
   }
 
-  /** A few of each method always; more while the expected answers are small, or few enough. */
+  /**
+   * True: one more handler of the method may start. A few always may; more while the expected
+   * answers are short, or few enough.
+   */
   #mayStart(load: MethodLoad<IncomingCall>): boolean {
     if (load.running < tuning.startsAtOnceMax + load.extra) return true;
     const { expectedBytes } = load;

@@ -34,7 +34,7 @@ export class CallFrames {
     block: ArrivedBlock | undefined,
   ): void {
     if (header.type === FrameType.message) return this.#onMessage(call, header, payload, block);
-    if (call === undefined || call.isOver) return; // and its opener did not know
+    if (call === undefined || call.isOver) return; // its opener did not know that yet
     switch (header.type) {
       case FrameType.fragment:
         return call.reader?.add(payload);

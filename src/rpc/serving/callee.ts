@@ -125,7 +125,7 @@ export class Callee {
     const call = this.#calls.streams.find(header.slot, header.generation);
     const isPiece = header.type === FrameType.fragment && call?.reader === undefined;
     if (!isPiece) return this.#callFrames.onFrame(call, header, payload, block);
-    if (call === undefined || call.isOver) return; // and its opener did not know
+    if (call === undefined || call.isOver) return; // its opener did not know that yet
     if (this.#openFrames.addFragment(call, payload)) this.#onRequest(call);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The failure of a handler: the part that its caller is told, and the part that only we are told.
+// The failure of a handler: the part that its caller gets, and the part for `onEvent` only.
 
 import { type FailureStatus, statuses } from '../../base/error-codes.ts';
 import { errorText } from '../../base/error-text.ts';
@@ -39,8 +39,8 @@ export function plainEnd(
 }
 
 /**
- * The `end` of an error that a handler threw; only the text if the rest cannot travel. `isBrief`: a
- * peer that does not read what it is told is not told much.
+ * The `end` of an error that a handler threw; only the text if the rest cannot travel. `isBrief`:
+ * only the status, for a peer that does not read its answers.
  */
 export function endOf(
   shared: SessionShared,
@@ -50,8 +50,8 @@ export function endOf(
 ): End {
   if (isBrief) return plainEnd(error.status, '');
   if (isFromPeer(error)) {
-    // Words are made to be told. Details and metadata that another process gave us are not our
-    // caller's to read.
+    // The text may be passed on. Details and metadata that another process gave
+    // us are not for our caller.
     return plainEnd(error.status, error.message.slice(0, textMaxLength));
   }
   try {

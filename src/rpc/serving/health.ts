@@ -27,8 +27,8 @@ export interface HealthResponse {
 /**
  * Contract of the built-in service that every session serves: `session.client(HealthService)`.
  * `check` rejects with `not_found` for a name that was never set; `watch` gives the present status,
- * then each change, the latest only to who reads slowly (call it with `windowBytes: 1` to have none
- * queued); `list` refuses above 100 names with `resource_exhausted`.
+ * then each change, of which a slow reader gets the latest only (call it with `windowBytes: 1` to
+ * have none queued); `list` refuses above 100 names with `resource_exhausted`.
  */
 export const HealthService = service('sidecall.Health', {
   check: unary<HealthRequest | undefined, HealthResponse>(),

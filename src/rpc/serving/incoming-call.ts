@@ -61,7 +61,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   whole: Uint8Array | undefined;
   /** The memory of its own that holds the whole request. */
   wholeIn: MessageAssembly | undefined;
-  /** The request, where it is one: given back with the call, unless it is kept. */
+  /** The request, if it is a lease: released with the call, unless `keep()` was called. */
   lease: Lease | undefined;
   // The halves of a stream, or the channel that it is.
   reader: StreamReader | undefined;

@@ -60,9 +60,9 @@ export class WaitingRequests<Call extends Waiting> implements WaitingPlace {
 export class MethodLoad<Call extends Waiting> {
   readonly parked = new WaitingRequests<Call>('answers-expected');
   running = 0;
-  /** Bytes of an answer by those before, the largest of late; undefined: there was none yet. */
+  /** Expected bytes of an answer, the largest of recent ones; undefined before the first one. */
   expectedBytes: number | undefined;
-  /** Handlers that may run beyond the number that always may, since nothing else moved. */
+  /** Handlers that may run beyond `startsAtOnceMax`, raised after each pause without progress. */
   extra = 0;
 
   get reservedBytes(): number {

@@ -30,7 +30,7 @@ import { type CallOpening, IncomingCall } from './incoming-call.ts';
 import type { Registry } from './registry.ts';
 import type { Unserved } from './unserved.ts';
 
-/** Of a request that no handler will see: its memory is used again. */
+/** The codec of a request that no handler will see: its memory is used again. */
 const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), keepsBytes: false };
 
 export class OpenFrames {
@@ -60,7 +60,9 @@ export class OpenFrames {
     this.#names.learn(header.slot, payload);
   }
 
-  /** Place for a piece of a request; for its first one, where all is as it should be, too. */
+  /**
+   * Final place of a piece of a request; of its first piece only where the call will be accepted.
+   */
   placeFor(header: Header, bytes: number): Uint8Array | undefined {
     if (header.type !== FrameType.open) {
       const call = this.#calls.streams.find(header.slot, header.generation);
@@ -80,7 +82,7 @@ export class OpenFrames {
     return this.#placed.place(bytes);
   }
 
-  /** Takes the memory that was handed out: it was for the frame at hand, or for none. */
+  /** Takes the memory that was handed out for this frame; undefined: there is none. */
   takePlaced(): MessageAssembly | undefined {
     const placed = this.#placed;
     this.#placed = undefined;
@@ -180,19 +182,22 @@ export class OpenFrames {
     return this.#registry.find(method)?.request ?? discarded;
   }
 
-  /** The time that is left of a call: it passed while the call was under way, too. */
+  /** Milliseconds that are left of a call: the time of its frame on the way counts, too. */
   #timeLeftMs({ timeoutMs, sentAt }: Header): number {
     if (timeoutMs === noTimeout) return noTimeout;
     return Math.max(0, timeoutMs - this.#clock.underWayMs(sentAt));
   }
 
-  /** Notifications that were sent before the peer knew are taken. */
+  /**
+   * The reason to refuse a call; undefined: it is accepted. A notification is accepted also while
+   * we drain, since the peer may not know of that yet.
+   */
   #refusal(kind: number, timeoutMs: number): number | undefined {
     if (this.#calls.isDraining && kind !== CallKind.notification) return ResetReason.goingAway;
     return timeoutMs === 0 ? ResetReason.deadlineExceeded : undefined;
   }
 
-  /** The slot stays closed in this generation; fragments that follow are late. */
+  /** Refuses a call. The slot stays closed in this generation; fragments that follow are late. */
   #refuse({ slot, generation, charge }: CallOpening, reason: number, window: number): void {
     const { shared } = this.#calls;
     const { sendQueue } = shared;

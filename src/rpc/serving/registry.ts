@@ -62,7 +62,7 @@ export interface Served {
   /** Its handler gives a stream. */
   readonly isStreaming: boolean;
   readonly isBulk: boolean;
-  /** Of the package itself: short, and started whatever waits. */
+  /** A method of the package itself: its handler is short, and never waits to be started. */
   readonly isBuiltIn: boolean;
   readonly handler: Handler;
   /**
@@ -99,7 +99,10 @@ export class Registry {
     return this.#findBuiltIn(name);
   }
 
-  /** A service was given, or it was said that there is none: what is not found will not come. */
+  /**
+   * True: services were given, or an empty list of them. A method that is not found
+   * will not be served later.
+   */
   get hasServed(): boolean {
     return this.#hasServed || this.#parent?.hasServed === true;
   }
@@ -125,14 +128,17 @@ export class Registry {
     return [...(this.#parent?.services ?? []), ...this.#services];
   }
 
-  /** That of the listener or helper, where there is one. */
+  /** The health of our services; that of the listener or helper, where there is one. */
   get health(): Health {
     if (this.#parent !== undefined) return this.#parent.health;
     this.#health ??= new Health();
     return this.#health;
   }
 
-  /** Watchers are told that we serve no more. Those of a listener or helper: by that. */
+  /**
+   * Tells the watchers of our health that we serve no more. A listener or helper tells
+   * those of its sessions itself.
+   */
   shutDown(): Promise<void> | undefined {
     if (this.#parent !== undefined || this.#health === undefined) return undefined;
     this.#health.shutdown();

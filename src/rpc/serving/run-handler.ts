@@ -23,7 +23,7 @@ export class HandlerRunner {
     this.#answers = answers;
   }
 
-  /** Never throws: what a handler does is its call's affair. */
+  /** Runs the handler. Never throws: an error of the handler fails its call. */
   run(call: IncomingCall, served: Served, value: unknown): void {
     this.#admission.noteStarted(call);
     call.start();
@@ -65,7 +65,7 @@ export class HandlerRunner {
       answer = encodeAnswer(call, served.response, value);
     } catch (error) {
       freeValue(value);
-      // There is no answer to be sent: the caller is told that, and we are told why.
+      // The answer cannot be encoded: the caller gets `internal`, and `onEvent` the error.
       reportFailure(call.calls.shared, call, error);
       return call.answer(plainEnd('internal', ''));
     }
@@ -75,7 +75,7 @@ export class HandlerRunner {
 
   #onThrown(call: IncomingCall, served: Served, error: unknown): void {
     this.#admission.noteSettled(call);
-    // The call was given up, and a handler that ends by throwing does as it was told.
+    // A handler whose call was given up may end by throwing: its error is dropped.
     if (!call.settle()) return;
     const { shared, isUnread } = call.calls;
     if (RpcError.is(error)) return call.answer(endOf(shared, call, error, isUnread));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The goodbye of both sides: each says goaway once, and answers the other's behind its last call.
+// The goaway of both sides: each sends it once, and answers the peer's after the
+// last frame of its last call.
 import { SidecallError } from '../../base/errors.ts';
 import { FrameFlag, protocol } from '../../wire/frame-header.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';

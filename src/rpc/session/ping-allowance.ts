@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A limit on actions that cost us more than they cost the peer.
+// The limit on pings of the peer, each of which we answer.
 
 import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 
-/** Pings: one a second, give or take a tenth, and two strikes, which a ping in time forgives. */
+/**
+ * The allowance of pings: one a second, with a tolerance of a tenth. Two in a row may come too
+ * early; a ping in time resets the count.
+ */
 export class PingAllowance {
   #lastAt = Number.NEGATIVE_INFINITY;
   #strikes = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether the peer's event loop turns, by the protocol's ping: asked for, never a timer of its own,
-// and nothing fails because of an answer that does not come.
+// The liveness of the peer's event loop, by the ping of the protocol. A ping is sent on request
+// only, never by a timer, and a missing answer fails nothing.
 
 import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -26,10 +26,7 @@ export interface Liveness {
   readonly busyForMs: number;
 }
 
-/**
- * Whether a process that may have been ours to see still exists. Its number may be another's by
- * now.
- */
+/** True: a process of this number exists. It may be another one by now. */
 function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -43,7 +40,7 @@ function isRunning(pid: number): boolean {
 export class Pings {
   readonly #peer: Peer;
   readonly #send: (token: number) => void;
-  // Each wakes one that waits for the ping that is out.
+  // Wake-ups of the callers that wait for the ping that is under way.
   readonly #waiting = new Set<() => void>();
   #token = 0;
   #isOut = false;
@@ -113,8 +110,8 @@ export class Pings {
   }
 
   /**
-   * Stalls for the ping that is out, or sends one; not where an answer is fresh, since more would
-   * be a flood.
+   * Waits for the ping that is under way, or sends one. While the last answer is fresh it does
+   * neither, since the peer allows one ping a second.
    */
   async #ask(timeoutMs: number | undefined): Promise<void> {
     const isFresh = nowMs() - this.#answeredAt < wireLimits.pingIntervalMs;

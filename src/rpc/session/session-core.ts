@@ -24,14 +24,14 @@ import type { SendQueue } from '../sending/send-queue.ts';
 import { type SessionHost, SessionShared, type SessionState } from '../sending/session-shared.ts';
 import { ChannelAcceptors } from '../serving/accept-channels.ts';
 import { Callee } from '../serving/callee.ts';
-import { PingAllowance } from '../serving/cancel-limit.ts';
 import { Registry } from '../serving/registry.ts';
 import { Goaway, LatestEnd } from './goaway.ts';
+import { PingAllowance } from './ping-allowance.ts';
 import { Pings } from './pings.ts';
 import type { SessionParts } from './session-parts.ts';
 import { type SessionStats, statsOf } from './session-stats.ts';
 
-/** Frames in the send queue that need no look at what made them. */
+/** Frames in the send queue up to which their cause is not checked. */
 const leastQueueMax = 4096;
 
 const drained = new SidecallError('ERR_SIDECALL_GOING_AWAY');
@@ -139,7 +139,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     const header = this.#header;
     readHeader(headerBytes, header);
     const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;
-    return (isTheirs ? this.callee : this.caller).placeFor(header, bytes);
+    return (isTheirs ? this.callee : this.caller.answers).placeFor(header, bytes);
   }
 
   takeAhead(headerBytes: Uint8Array): boolean {
@@ -278,7 +278,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   #onStreamFrame(header: Header, payload: Uint8Array, block?: ArrivedBlock): void {
     const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;
     if (isTheirs) this.callee.onFrame(header, payload, block);
-    else this.caller.onFrame(header, payload, block);
+    else this.caller.answers.onFrame(header, payload, block);
   }
 
   #onCredit(window: number, bytes: number): void {
@@ -292,7 +292,8 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   #onGoaway(isAnswer: boolean): void {
     this.#goaway.onFrame(isAnswer);
     if (isAnswer) return this.#checkDone();
-    // It closes once nothing is under way. If it does not, we do.
+    // The peer closes once no call is under way. If it does not, the idle
+    // time-out closes the session.
     new IdleTimeout(this, tuning.idleCloseMs);
     new LatestEnd(this, tuning.leavingMaxMs);
     this.#drain();

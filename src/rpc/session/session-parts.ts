@@ -13,7 +13,7 @@ export interface SessionParts extends SharedParts {
   readonly services?: readonly Implementation[] | undefined;
   /** May the peer list what is served? undefined: if it runs under our own uid. */
   readonly introspection?: boolean | undefined;
-  /** Without a call for so long it is closed. */
+  /** Milliseconds without a call after which the session is closed; undefined: never. */
   readonly idleTimeoutMs?: number | undefined;
   /** It waits to be taken from its listener. */
   readonly isUntaken?: boolean | undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A session as its users hold it: who is there, call, serve, close.
+// The public face of a session: its peer, its calls, its services, its end.
 
 import type { SidecallError } from '../../base/errors.ts';
 import { ranges } from '../../base/limits.ts';
@@ -90,10 +90,10 @@ export class Session implements AsyncDisposable {
    * ```ts
    * import { type Session, service, unary } from 'sidecall';
    *
-   * const Desk = service('Desk', { add: unary<{ a: number; b: number }, { sum: number }>() });
+   * const Demo = service('Demo', { add: unary<{ a: number; b: number }, { sum: number }>() });
    *
    * async function add(session: Session): Promise<number> {
-   *   const { sum } = await session.client(Desk).add({ a: 1, b: 2 }, { timeoutMs: 1_000 });
+   *   const { sum } = await session.client(Demo).add({ a: 1, b: 2 }, { timeoutMs: 1_000 });
    *   return sum;
    * }
    * ```
@@ -110,10 +110,10 @@ export class Session implements AsyncDisposable {
    * ```ts
    * import { type Session, service, unary } from 'sidecall';
    *
-   * const Desk = service('Desk', { add: unary<{ a: number; b: number }, { sum: number }>() });
+   * const Demo = service('Demo', { add: unary<{ a: number; b: number }, { sum: number }>() });
    *
    * function serve(session: Session): void {
-   *   session.serve(Desk, { add: ({ a, b }) => ({ sum: a + b }) });
+   *   session.serve(Demo, { add: ({ a, b }) => ({ sum: a + b }) });
    * }
    * ```
    */
@@ -143,8 +143,9 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Opens a byte stream that the peer meets by `duplexes({ name })`. What goes wrong is an 'error'
-   * of the stream; nobody waiting for the name is an `RpcError` with status `unimplemented`.
+   * Opens a byte stream that the peer meets by `duplexes({ name })`. A failure is an
+   * 'error' of the stream; for a name that the peer does not accept it is an `RpcError`
+   * with status `unimplemented`.
    * @throws {TypeError | RangeError} for misuse.
    * @example
    * ```ts
@@ -189,8 +190,8 @@ export class Session implements AsyncDisposable {
 
   /**
    * Opens a channel of messages that the peer meets by `channels(codec, { name })`.
-   * @throws {TypeError | RangeError} for misuse. What goes wrong later rejects what the channel is
-   * asked.
+   * @throws {TypeError | RangeError} for misuse. A later failure rejects the
+   * promises of the channel.
    * @example
    * ```ts
    * import { json, type Session } from 'sidecall';
@@ -257,12 +258,12 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * One round trip to the peer's event loop and back, in milliseconds: it turns, whatever its
-   * handlers do. Within a second of an answer that answer is given again, since more pings than one
-   * a second are a flood. Never ends the session, and no call of it.
+   * Milliseconds of one round trip to the peer's event loop, which answers while handlers wait.
+   * Within a second of an answer the same result is returned, since the peer allows one ping a
+   * second. A ping that fails ends neither the session nor a call.
    * @param options.timeoutMs default: no limit; 0 to 2,147,483,647.
    * @throws (as rejection) {SidecallError} `ERR_SIDECALL_PEER_UNRESPONSIVE` where the time passed;
-   * why the session is over.
+   * the error of the session where it is over.
    */
   ping(options: { readonly timeoutMs?: number | undefined } = {}): Promise<number> {
     return quiet(this.#ping(options));
@@ -276,11 +277,11 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Three facts that a time-out mixes up: does the peer's process live, does its event loop turn,
-   * and since when does it not. By a ping where no answer is fresh (a second); it costs nothing
-   * unless asked. Rejects only for misuse, ends nothing: whether a busy peer is too busy is yours
-   * to say, by a call's `timeoutMs` or `helper.stop()`.
-   * @param options.waitMs how long the answer to the ping is waited for. Default 250; 0 to 600,000.
+   * Liveness of the peer: whether its process lives, whether its event loop turns, and since when
+   * it does not. A ping is sent unless an answer of the last second is known. Rejects only for
+   * misuse, and ends nothing: the program decides whether a busy peer is too busy, by `timeoutMs`
+   * of a call or by `helper.stop()`.
+   * @param options.waitMs longest wait for the answer to the ping. Default 250; 0 to 600,000.
    */
   liveness(options: { readonly waitMs?: number | undefined } = {}): Promise<Liveness> {
     return quiet(this.#liveness(options));
@@ -292,11 +293,11 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Orderly end: the peer is told, new calls are refused on both sides, calls in flight finish.
-   * At the deadline the rest is cut off: own calls reject with `ERR_SIDECALL_CLOSED`, and
-   * notifications that were sent may be lost. Twice is the same as once. A handler that awaits the
-   * close of the session it was called over waits for itself, until the deadline. Called again with
-   * a shorter deadline it is over sooner.
+   * Orderly end: the peer is told, new calls are refused on both sides, calls in flight finish. At
+   * the deadline the rest is cut off: own calls reject with `ERR_SIDECALL_CLOSED`, and
+   * notifications that were sent may be lost. A second call does nothing, unless its deadline is
+   * sooner: then that one counts. A handler that awaits the close of the session it was called over
+   * waits for itself, until the deadline.
    * @param options.deadlineMs default 5,000; 0 to 600,000.
    */
   close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {

@@ -19,7 +19,8 @@ export interface Arrived {
 }
 
 const shortMaxBytes = 1024;
-// Up to this, Node cuts buffers out of memory that they share, and that the last of them keeps.
+// Longest buffer that Node cuts out of shared memory, which lives until the last
+// such buffer is collected.
 const pooledMaxBytes = 4096;
 const lengthBytes = 2;
 const firstRunBytes = 512;
@@ -61,7 +62,7 @@ class Run {
 /** In the order of arrival. */
 export class ArrivedQueue {
   readonly #items = new Fifo<Arrived | Run>();
-  /** The last item, where it is one. */
+  /** The last item, if it is a run. */
   #run: Run | undefined;
 
   /** `bytes` are copied where they have no `assembly`. */

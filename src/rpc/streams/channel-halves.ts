@@ -75,9 +75,9 @@ export class ChannelHalves implements Watched {
   }
 
   /**
-   * Leaves, as a socket that is destroyed: what was admitted still arrives, and then our end; what
-   * waited is not sent, and what comes is dropped. The peer hears that nothing more is taken once
-   * it has our end.
+   * Leaves the channel, as a destroyed socket does: admitted messages still arrive, and
+   * then our end; waiting ones are not sent, and arriving ones are dropped. The peer gets a
+   * reset once it has our end.
    */
   leave(): void {
     if (this.#failure !== undefined) return;
@@ -107,7 +107,10 @@ export class ChannelHalves implements Watched {
     this.abort(new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text));
   }
 
-  /** Sends our end behind the messages, and resolves when the peer has all of it. Twice is once. */
+  /**
+   * Sends our end behind the messages, and resolves when the peer has all of it. A second
+   * call has no further effect.
+   */
   end(): Promise<void> {
     if (this.#ending !== undefined) return this.#ending;
     if (this.#failure !== undefined) {

@@ -9,9 +9,10 @@ import { type Codec, decodeWith } from '../contract/codec.ts';
 import { copiedLease, isLeased, lentLease } from '../contract/leases.ts';
 
 /**
- * The memory of one message: its own where the codec keeps what it is given, of the pool where it
- * copies, and of the pool until it is given back where it is lent. NOTE: the length was checked
- * against the limits; here the memory is taken.
+ * The memory of one message. A codec that keeps the bytes gets memory of its own; one that copies
+ * them gets memory of the pool, until the message is decoded; a leased message holds memory of the
+ * pool, or of the peer, until it is released. NOTE: the length was checked against the limits;
+ * here the memory is taken.
  */
 export class MessageAssembly {
   readonly bytes: Uint8Array;
@@ -33,10 +34,7 @@ export class MessageAssembly {
     }
   }
 
-  /**
-   * A whole message: where it lies, if the codec is for that and the transport does it, else a
-   * copy.
-   */
+  /** A whole message, read in place if codec and transport allow that, else a copy. */
   static ofBlock(block: ArrivedBlock, codec: Codec<unknown>): MessageAssembly {
     const lent = isLeased(codec) ? block.lend() : undefined;
     const assembly = new MessageAssembly(block.byteLength, codec, lent);
@@ -56,7 +54,7 @@ export class MessageAssembly {
     return this.bytes.byteLength - this.#filled;
   }
 
-  /** It lies in the peer's memory; who has decoded it gives that back. */
+  /** The peer's memory that holds the message. The caller that decodes the message releases it. */
   get lent(): LentBytes | undefined {
     return this.#lent;
   }

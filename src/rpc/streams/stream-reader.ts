@@ -16,7 +16,7 @@ import { MessageAssembly } from './message-assembly.ts';
 export interface ReadStream {
   readonly slot: number;
   readonly generation: number;
-  /** The other side may still be told something about it. */
+  /** True: frames of the stream may still be sent to the other side. */
   readonly isOpen: boolean;
   /** The application wants no more: quietly, or because of `error`. */
   onReaderStopped(error: SidecallError | undefined): void;
@@ -46,7 +46,7 @@ const done: IteratorResult<unknown, undefined> = Object.freeze({ done: true, val
 export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   readonly #shared: SessionShared;
   readonly #stream: ReadStream;
-  /** Of the messages that are taken from now on. */
+  /** The codec of messages that are taken from now on. */
   codec: Codec<unknown>;
   readonly #flags: number;
   readonly #credit: ReceiveCredit;
@@ -140,7 +140,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     if (payload.byteLength > 0) this.add(payload);
   }
 
-  /** More of it. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`. */
+  /** Adds a fragment of the message. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`. */
   add(payload: Uint8Array): void {
     const assembly = this.#assembly;
     if (this.#skipping > 0) {
@@ -154,7 +154,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#onWhole(assembly.bytes, assembly);
   }
 
-  /** Ends the iteration: no further channel comes. What has arrived is still handed out. */
+  /** Ends the iteration. Messages that have arrived are still handed out. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
@@ -217,7 +217,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     return Promise.resolve(done);
   }
 
-  /** Takes nothing more, without a frame: what has arrived is dropped, and what comes. */
+  /**
+   * Stops reading without a frame: messages that have arrived are dropped, and so are later ones.
+   */
   discard(): void {
     if (this.#isStopped) return;
     this.#isStopped = true;

@@ -13,8 +13,9 @@ function isOlder(generation: number, current: number): boolean {
 }
 
 /**
- * Slots beyond the number that a side announces, for calls of the built-in services: whether it is
- * well can be asked however many calls are open. A call there is short, and counts in no window.
+ * Slots beyond the number that a side announces, for calls of the built-in services: the
+ * health of a side can be checked however many calls are open. A call there is short,
+ * and counts in no window.
  */
 const extraSlots = 4;
 
@@ -40,7 +41,8 @@ export class OpenedStreams<T extends Slotted> {
   readonly #generations: number[] = new Array(extraSlots).fill(0);
   readonly #free: number[] = [];
   readonly #freeExtra: number[] = [];
-  // Where the peer itself ended the last generation of a slot, one more frame of it is a lie.
+  // True where the peer itself ended the last generation of a slot: a further frame
+  // of it breaks the protocol.
   readonly #endedByPeer: boolean[] = new Array(extraSlots).fill(false);
   #size = 0;
 

@@ -326,7 +326,7 @@ export class StreamWriter implements WaitingPlace {
   }
 }
 
-/** Sending where nothing can be sent any more. */
+/** The error of a send after the end. */
 export function ended(name: string, when: string): SidecallError {
   return new SidecallError('ERR_SIDECALL_END_OF_STREAM', `${name}: nothing can be sent ${when}`);
 }
