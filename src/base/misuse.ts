@@ -17,7 +17,10 @@ export function checkKeys<T extends object>(
   known: readonly (keyof T & string)[],
 ): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what} must be an object`);
+    const subject = what.endsWith('()') ? `the options of ${what}` : what;
+    const got = options === null ? 'null' : Array.isArray(options) ? 'an array' : typeof options;
+    const text = `${subject} must be an object, got ${got}; known options are ${known.join(', ')}`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   for (const key of Object.keys(options)) {
     if ((known as readonly string[]).includes(key)) continue;
