@@ -1,5 +1,5 @@
 // One chart per scenario, drawn from a result's rows. Text and bars are of middle tones on no
-// background, so that they can be read on light and on dark.
+// background, so that they are legible on light and dark pages.
 import { init } from 'echarts';
 import { cpuPerCall } from './report.mjs';
 
@@ -139,7 +139,7 @@ export function chartOf(scenario, rows) {
       top: 34,
       left: 0,
       type: 'plain',
-      itemGap: 40, // more than is needed: how wide a text is depends on who draws it
+      itemGap: 40, // spare room: the width of a text depends on the renderer
       textStyle: { color: ink },
       data: names,
     },

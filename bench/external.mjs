@@ -1,5 +1,5 @@
 // Peers that are programs without Node: in C, compiled on first use, and in Go, built by its
-// toolchain from modules of pinned versions. A missing compiler skips them, and says so.
+// toolchain from modules of pinned versions. Without a compiler they are skipped, with a reason.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -18,13 +18,13 @@ const goKinds = {
 };
 const healthKinds = { 'grpc-go-uds': 'health-uds', 'grpc-go-tcp': 'health-tcp' };
 
-/** Is it a program of its own? */
+/** True: the peer is a program of its own. */
 export function isExternal(peer) {
   return peer.startsWith('c-') || goKinds[peer] !== undefined;
 }
 
 /**
- * The row of one cell, or `{ skipped: why }`. `placed`: what stands before a command to place it.
+ * The row of one cell, or `{ skipped: why }`. `placed`: the numactl words before a command.
  */
 export async function runExternal(scenario, peer, cell, placed) {
   if (scenario === 'pingpong') return pingPong(cell, placed);

@@ -1,10 +1,10 @@
-// The goals that a result can speak of, as ratios within it.
+// The goals that one result can decide, as ratios of its rows.
 import { cpuPerCall } from './report.mjs';
 
 const nodePeers = ['child_process-advanced', 'vscode-jsonrpc', 'grpc-js', 'zeromq'];
 const goPeers = ['golib-uds', 'grpc-go-uds'];
 
-/** The cells that the goals are judged by: scenarios, and what is chosen of them. */
+/** The cells that the goals are judged by: scenarios, and the options of each. */
 export const goalRuns = [
   {
     scenario: 'echo',
@@ -40,7 +40,7 @@ export const goalRuns = [
   { scenario: 'paced', peers: ['sidecall', 'sidecall-nopoll'] },
 ];
 
-/** One line per goal: what was asked, what was measured, whether it was reached. */
+/** One line per goal: its text, the measured value, whether it was reached. */
 export function goalsOf(rows) {
   const row = (wanted) =>
     rows.find((each) => Object.entries(wanted).every(([name, value]) => each[name] === value));

@@ -1,8 +1,8 @@
-// Two native rings that are each other's peer in one process, without sockets' events or sessions
-// on top.
+// Two native rings that are each other's peer in one process, without events of sockets and
+// without sessions.
 import { randomBytes } from 'node:crypto';
 
-/** Of `createOutbox`: a thread makes it. */
+/** A result of `createOutbox`: a thread is still making the outbox. */
 const underWay = -2;
 const capacity = 1024 * 1024;
 const blockArea = 1024 * 1024;
@@ -30,7 +30,7 @@ export class RingPair {
     native.joinRing(this.#far, this.#sockets.far, true, true);
   }
 
-  /** One frame of 16 + `payload` bytes there, and out into the slab or its final place. */
+  /** Writes one frame of 16 + `payload` bytes; drains it into the slab or its final place. */
   roundTrip(payload) {
     const native = this.#native;
     if (payload.length > 4096) native.ringWriteBytes(this.#near, 16, payload, 0);

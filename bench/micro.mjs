@@ -1,5 +1,5 @@
 // The cost of each part of a call by itself, in one process: for finding a part that became
-// dearer, not for comparing with anybody. npm run bench:micro [-- --json FILE] [-- --filter WORD]
+// slower, not for comparing libraries. npm run bench:micro [-- --json FILE] [-- --filter WORD]
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Bench } from 'tinybench';
@@ -36,7 +36,7 @@ const bench = new Bench({
 });
 const perSample = 100;
 
-/** Each sample is a hundred of them: one alone is shorter than the clock's step. */
+/** Adds a benchmark of `once`; a sample is a hundred calls, since one is below the clock's step. */
 function add(name, once) {
   if (values.filter !== undefined && !name.includes(values.filter)) return;
   const many = () => {

@@ -8,7 +8,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const output = join(here, '..', 'build', 'bench');
 const built = new Map();
 
-/** Path of a compiled program or library, or why there is none. */
+/** `{ file }` of a compiled program or library, or `{ why }` there is none. */
 export function compiled(name) {
   if (!built.has(name)) built.set(name, compile(name));
   return built.get(name);
@@ -26,8 +26,8 @@ function compile(name) {
 }
 
 /**
- * Path of the program with the peers in Go, or why there is none. The first build fetches their
- * modules.
+ * `{ file }` of the program with the peers in Go, or `{ why }` there is none. The first build
+ * fetches their modules.
  */
 export function builtGo() {
   if (!built.has('go')) built.set('go', buildGo());
@@ -43,7 +43,7 @@ function buildGo() {
   return done.status === 0 ? { file } : { why: `go build: ${done.stderr.split('\n')[0]}` };
 }
 
-/** As `go version` says it; null without a toolchain. */
+/** Go's version (GOVERSION of `go env`); null without a toolchain. */
 export function goVersion() {
   const done = spawnSync('go', ['env', 'GOVERSION'], { encoding: 'utf8' });
   return done.status === 0 ? done.stdout.trim() : null;

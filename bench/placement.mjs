@@ -1,9 +1,9 @@
-// On which NUMA node the processes of a cell run, by numactl.
+// The NUMA nodes of the processes of a cell, set by numactl.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 
 /**
- * `{ client, server }`: what stands before their commands; or `{ why }` there is no such placement.
+ * `{ client, server }`: the numactl words before their commands; or `{ why }` it is impossible.
  */
 export function placementOf(numa) {
   if (numa === 'default') return { client: [], server: [] };

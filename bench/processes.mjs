@@ -1,4 +1,4 @@
-// Resources that another process has used, from /proc. 0 where there is none.
+// Resources of another process, from /proc; 0 where the process does not exist.
 import { readFileSync } from 'node:fs';
 
 /** CPU seconds, in hundredths. */

@@ -1,4 +1,4 @@
-// Rows as a table for people.
+// Rows as a table for the terminal.
 
 const columns = [
   'scenario',

@@ -40,7 +40,7 @@ export async function measured(peer, { codec, size, inFlight }, work) {
   };
 }
 
-/** Bytes that are not all the same. */
+/** A payload whose bytes differ. */
 export function payloadOf(size) {
   const payload = Buffer.alloc(size);
   for (let at = 0; at < size; at += 1) payload[at] = (at * 31) % 251;

@@ -149,7 +149,7 @@ function lanesOf(scenario, peer) {
   return lanes.filter((lane) => scenario.lanes === undefined || scenario.lanes.includes(lane));
 }
 
-/** A B C A B C …: neither garbage nor a warm CPU is inherited. */
+/** Runs the peers in the order A B C A B C …, so that no peer inherits a warm CPU. */
 async function measure(ofScenario) {
   const rounds = new Map();
   for (let run = 0; run < runs; run += 1) {
@@ -246,7 +246,7 @@ function environment() {
   };
 }
 
-/** Of the packages and modules that we are compared with. */
+/** Versions of the packages and modules in the comparison. */
 function versions() {
   const found = {};
   for (const name of ['@grpc/grpc-js', '@connectrpc/connect-node', 'zeromq', 'vscode-jsonrpc']) {

@@ -1,4 +1,4 @@
-// Compiles src/ to dist/, from nothing: a file that was renamed must not live on.
+// Compiles src/ to an emptied dist/, so that no output of a renamed file remains.
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run } from './lib.mjs';

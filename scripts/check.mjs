@@ -1,5 +1,5 @@
-// npm run check: everything that judges the sources without running the product. All steps run, so
-// that one look shows all there is to mend.
+// npm run check: static checks of the sources and the package. All steps run, so that one run
+// shows all failures.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';

@@ -1,4 +1,4 @@
-// Helpers of the scripts: where the project is, how to stop, how to run a step.
+// Helpers of the scripts: the project's root, an end with an error, a step.
 import { spawnSync } from 'node:child_process';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';

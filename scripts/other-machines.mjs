@@ -1,4 +1,4 @@
-// Node on machines that this is not: on musl in a root of its own, on arm64 under emulation.
+// Node on other platforms: on musl in a root of its own, on arm64 under emulation.
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -16,7 +16,7 @@ const loader = 'ld-musl-x86_64.so.1';
 
 /**
  * A root with Debian trixie's musl (bookworm's crashes), the Node of PyPI's musllinux wheels, and
- * what the folder holds of consumers. Needs root: it mounts.
+ * copies of the ESM consumer and the package. Needs root, since it mounts.
  * @returns {{ run: (args: string[]) => object, libc: string }}
  */
 export function prepareMusl(folder) {
@@ -99,7 +99,7 @@ function downloadFromTrixie(home, name) {
   return join(home, deb);
 }
 
-/** Where this machine has its own packages from. */
+/** The Debian mirror that this machine uses for its own packages. */
 function debianUri() {
   const format = ['--format', '$(REPO_URI) $(CODENAME) $(COMPONENT)', 'Created-By: Packages'];
   const { stdout } = spawnSync('apt-get', ['indextargets', ...format], { encoding: 'utf8' });

@@ -1,6 +1,6 @@
 // npm run prebuild [-- target …]: builds the addon for every platform that the package carries,
-// with the clang and the libraries in PyPI's "ziglang", into prebuilds/, and looks at what came
-// out.
+// with the clang and the libraries in PyPI's "ziglang", into prebuilds/, and checks the
+// results.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -56,7 +56,7 @@ async function work() {
   }
 }
 
-/** Compiles, links and checks one; undefined, or what is wrong with it. */
+/** Compiles, links and checks one target. Returns an error text, or undefined. */
 async function build(name) {
   const folder = join(root, 'prebuilds', name);
   const file = join(folder, 'sidecall.node');
@@ -71,7 +71,7 @@ async function build(name) {
 
 function compile(name, output) {
   const args = [
-    // The linker strips: it leaves the ad-hoc signature that macOS on arm64 asks for.
+    // The linker strips, since that keeps the ad-hoc signature that macOS on arm64 requires.
     ...[
       '-m',
       'ziglang',
@@ -110,7 +110,7 @@ function compile(name, output) {
   });
 }
 
-/** The check of a file that is shipped: undefined, or what does not hold. */
+/** Checks a file that is shipped. Returns an error text, or undefined. */
 function lookAt(name, file) {
   if (name.startsWith('darwin')) return isSigned(file, name) ? undefined : 'has no signature';
   const { stdout, error } = spawnSync('nm', ['-D', '--undefined-only', file], { encoding: 'utf8' });
@@ -127,8 +127,8 @@ function lookAt(name, file) {
 }
 
 /**
- * Has a Mach-O file an LC_CODE_SIGNATURE? macOS on arm64 loads none without; on x64 it is not asked
- * for.
+ * True: the Mach-O file has an LC_CODE_SIGNATURE, or needs none. macOS on arm64 loads no file
+ * without one; on x64 it is optional.
  */
 function isSigned(file, name) {
   if (name !== 'darwin-arm64') return true;

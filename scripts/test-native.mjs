@@ -1,5 +1,5 @@
-// Builds and runs the native unit tests. `--sanitize` puts ASan and UBSan into them,
-// `--sanitize=thread` TSan.
+// Builds and runs the native unit tests. `--sanitize` builds them with ASan and UBSan,
+// `--sanitize=thread` with TSan.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
@@ -18,7 +18,7 @@ const type = option === '--sanitize' ? 'Debug' : 'RelWithDebInfo';
 const settings = ['-DSIDECALL_TESTS=ON', `-DCMAKE_BUILD_TYPE=${type}`];
 if (sanitizer !== undefined) settings.push(`-DSIDECALL_SANITIZE=${sanitizer.value}`);
 
-/** Quiet unless it fails. */
+/** Runs cmake; its output is shown only where it fails. */
 function step(args) {
   const done = spawnSync('cmake', args, { cwd: root, encoding: 'utf8' });
   if (done.error) fail(`cmake: ${done.error.message}; install it with "apt-get install cmake g++"`);

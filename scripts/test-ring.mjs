@@ -1,5 +1,5 @@
-// The ring under stress, sanitizers, a fuzzer and models; beside them, planted bugs that they have
-// to find. npm run test:ring -- [NAME …] runs some of them; --list names them.
+// The ring under stress, sanitizers, a fuzzer and models; and controls with a planted bug, which
+// have to be found. npm run test:ring -- [NAME …] runs some of them; --list names them.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -25,8 +25,8 @@ const corpus = join(root, 'native', 'test', 'fuzz', 'corpus', 'ring');
 const scratch = join(root, 'build', 'fuzz');
 
 /**
- * name: what is built, what runs, and whether it has to find something wrong. Those of one thread
- * run beside each other, behind the others.
+ * The checks by name: `build`, `run` or `command`, and `finds` where a planted bug has to be found.
+ * Checks with `hasOneThread` run in parallel, after the others.
  */
 const checks = {
   'stress-records': { build: plain, run: ['ring_stress', 'records', '100000000'] },
@@ -118,15 +118,15 @@ function step(args) {
   if (done.status !== 0) fail(`${done.stdout}${done.stderr}`);
 }
 
-/** Runs one. What it said at its end, if somebody should see it. */
+/** Runs one check. `words`: the end of its output; empty for a bug that was found. */
 async function run(name, { build: folder, run: program, command, finds }) {
   mkdirSync(scratch, { recursive: true });
   const [file, ...args] = command ?? [
     join(root, 'build', folder, 'native', program[0]),
     ...program.slice(1),
   ];
-  // Fixed addresses: the sanitizers' shadow does not fit into every layout that the kernel may
-  // choose.
+  // Without address randomization, since the sanitizers' shadow does not fit into every layout of
+  // the kernel.
   const child = spawn('setarch', ['-R', file, ...args], { cwd: root });
   let said = '';
   for (const stream of [child.stdout, child.stderr]) {

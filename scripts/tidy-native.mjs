@@ -1,5 +1,5 @@
 // clang-tidy over the C++ of the addon, by the rules of .clang-tidy. A file without findings is not
-// looked at again until it, a header or a rule has changed: one takes up to half a minute.
+// checked again until it, a header or a rule has changed: one file takes up to half a minute.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ const shared = ['base', ...folders].flatMap((folder) => namesIn(folder, '.h'));
 const clean = join(root, 'build', 'clang-tidy');
 mkdirSync(clean, { recursive: true });
 
-/** The mark of a file without findings: its name says all that the finding depends on. */
+/** The marker of a file without findings; its name is a hash of all inputs of clang-tidy. */
 function markOf(file) {
   const hash = createHash('sha256').update(flags.join(' '));
   for (const path of ['.clang-tidy', ...shared, file]) hash.update(readFileSync(join(root, path)));

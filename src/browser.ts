@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `sidecall` where a bundler builds for a browser (the condition `browser`): contracts and errors,
-// so that a page and a helper import the same contract. Nothing here or below knows Node.
+// so that a page and a helper import the same contract. Neither this module nor its imports need
+// Node.
 import type { Codec } from './rpc/contract/codec.ts';
 import type * as jsonCodec from './rpc/contract/json.ts';
 import type * as lease from './rpc/contract/leases.ts';

@@ -1,4 +1,4 @@
-// The documents that hold a second copy of something, compared with the first.
+// Documents that repeat facts of the code, compared with the code.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-// Style as a test: layers, sizes, unfinished business. The layers are the folders of src/.
+// Style as a test: layers, sizes of files, unfinished code. The layers are the folders of src/.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';

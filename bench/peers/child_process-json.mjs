@@ -12,7 +12,7 @@ export async function open() {
 }
 
 if (servedPath() !== undefined) {
-  // The bytes are decoded and encoded again: whoever serves has to look at them.
+  // The bytes are decoded and encoded again, since a real server has to read them.
   process.on('message', ({ id, payload }) =>
     process.send({ id, payload: Buffer.from(payload, 'base64').toString('base64') }),
   );

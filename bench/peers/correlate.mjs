@@ -1,6 +1,6 @@
-// A number per call, for peers that carry messages and know no calls.
+// A number per call, for peers that carry messages without calls.
 
-/** `send(id, payload)` sends a request; give each answer to `settle(id, payload)`. */
+/** `send(id, payload)` sends a request; `settle(id, payload)` takes its answer. */
 export function correlated(send) {
   const waiting = new Map();
   let last = 0;

@@ -1,5 +1,5 @@
-// A MessagePort to a worker thread: the same process, so no rival but a bound. Bytes are cloned
-// both ways.
+// A MessagePort to a worker thread: in one process, so a bound for IPC and not an alternative.
+// Bytes are cloned both ways.
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 import { correlated } from './correlate.mjs';

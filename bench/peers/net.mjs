@@ -33,7 +33,7 @@ export async function open() {
         waiting.push({ bytes: payload.length, resolve });
         socket.write(payload);
       }),
-    /** One way: what was sent is not answered, but counted by the server as it comes. */
+    /** One way: messages are not answered; the server counts the bytes that arrive. */
     pour: async (payload, seconds) => {
       const sink = createConnection(`${path}-sink`);
       await once(sink, 'connect');
@@ -44,7 +44,7 @@ export async function open() {
         if (!sink.write(payload)) await once(sink, 'drain');
       }
       sink.end();
-      await once(sink, 'data'); // the server has all of it
+      await once(sink, 'data'); // the server has received all bytes
       sink.destroy();
       return messages;
     },

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Starts it, and waits until it says that it is ready. `path`: for a socket, in a directory of its
- * own.
+ * Starts the server process, and waits until it is ready. `path`: for its socket, in a directory
+ * of its own.
  */
 export async function startServer(url, options = {}) {
   const scratch = mkdtempSync(join(tmpdir(), 'bench-peer-'));

@@ -1,4 +1,4 @@
-// sidecall: a helper, default limits unless messages are longer, identity checked as always.
+// sidecall: a helper, default limits unless messages are longer, with the default identity checks.
 import { fileURLToPath } from 'node:url';
 import { protobuf } from '../../dist/adapters/protobuf.js';
 import {
@@ -114,7 +114,7 @@ export async function open({ lane, pollBudgetUs, size = 0, leases, serverPrefix 
   };
 }
 
-/** The server sends first, each message filled with its number, and wants the same back. */
+/** Sends messages filled with their number, the server first, and requires the same back. */
 async function servePingPong(session) {
   for await (const channel of session.channels(bytes, { name: 'pingpong' })) {
     const { metadata } = channel;
@@ -129,7 +129,7 @@ async function servePingPong(session) {
       }
       await channel.end();
     } catch {
-      // its client has gone
+      // the client has closed
     }
   }
 }

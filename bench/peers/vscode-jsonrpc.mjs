@@ -45,7 +45,7 @@ export async function open() {
 if (process.argv[2] === 'serve') {
   const server = createServer((socket) => {
     const connection = connectionOver(socket);
-    // The bytes are decoded and encoded again: whoever serves has to look at them.
+    // The bytes are decoded and encoded again, since a real server has to read them.
     connection.onRequest('echo', (text) => Buffer.from(text, 'base64').toString('base64'));
     connection.listen();
   });

@@ -1,4 +1,4 @@
-// zeromq.js: DEALER and ROUTER over ipc://, no high-water mark in the way, and a number per call.
+// zeromq.js: DEALER and ROUTER over ipc://, without a high-water mark, and a number per call.
 import { Dealer, Router } from 'zeromq';
 import { correlated } from './correlate.mjs';
 import { servedPath, startServer } from './server.mjs';

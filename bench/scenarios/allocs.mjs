@@ -1,6 +1,6 @@
 // The memory that a call takes at the caller: bytes of JavaScript's heap, and blocks of the C
-// library (goal P10). The client runs with a nursery that holds all of it, so that nothing is
-// collected meanwhile.
+// library (goal P10). The client's young generation holds all of it, so that no collection runs
+// meanwhile.
 import { PerformanceObserver } from 'node:perf_hooks';
 import { measured, objectOf, payloadOf } from '../rows.mjs';
 
@@ -35,7 +35,7 @@ export const allocs = {
       protobuf: () => peer.echoProtobuf(value),
     };
     const call = byCodec[cell.codec];
-    await repeat(call, 40_000); // compiled by then
+    await repeat(call, 40_000); // warm-up: the code is compiled after it
     let collections = 0;
     const observer = new PerformanceObserver((list) => {
       collections += list.getEntries().length;

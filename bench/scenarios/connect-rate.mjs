@@ -34,10 +34,10 @@ export const connectRate = {
       })),
     ),
 
-  // Ours is a whole session in Node, so fewer of them, and one client.
+  // sidecall opens a whole session in Node: a 20th of the connections, and one client.
   takes: (peer, { inFlight }) => peer !== 'sidecall' || inFlight === 1,
 
-  /** In the runner itself: the servers are not opened by a client process of ours. */
+  /** Runs in the runner itself, since no client process of ours opens these servers. */
   async runHere(peer, cell) {
     if (peer === 'sidecall') return sessions(cell);
     const client = compiled('connect');
@@ -53,7 +53,7 @@ export const connectRate = {
       return {
         ...cellRow(cell),
         ...row,
-        // Exactly as many as were asked for: none was lost, none was made twice.
+        // The counter is exact: no request was lost or made twice.
         errors: row.errors + (row.counter === wanted ? 0 : 1),
         cpuServerSeconds: cpu() - before,
       };
@@ -78,7 +78,7 @@ function cellRow({ codec, size, inFlight, what }) {
   };
 }
 
-/** Answers INCR with the next number, whatever came with it. */
+/** Answers each request that ends with `foo` with the next number. */
 function speakResp(socket, count) {
   let text = '';
   socket.on('data', (chunk) => {
@@ -173,7 +173,7 @@ async function untilConnected(where) {
   throw new Error('redis-server did not listen within 5 s');
 }
 
-/** Both policies, hello, rings, one call, close. */
+/** Times sessions: both policies, hello, rings, one call, close. */
 async function sessions(cell) {
   const { connect, listen, service, unary } = await import('../../dist/index.js');
   const Counter = service('Counter', { increment: unary() });

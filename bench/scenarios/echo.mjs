@@ -33,8 +33,8 @@ export const echo = {
     ),
 
   /**
-   * Only we have a codec to choose (long JSON texts measure JSON); the C programs have one call in
-   * flight.
+   * Only sidecall has codecs to choose (to 1,024 bytes, since long JSON texts measure JSON); the C
+   * programs have one call in flight.
    */
   takes: (peer, { codec, size, inFlight }) =>
     (codec === 'bytes' || (peer === 'sidecall' && size <= 1024)) &&

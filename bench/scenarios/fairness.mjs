@@ -1,6 +1,6 @@
-// A small call while something large goes the same way (goal P13): 100 bytes, one after the other,
-// beside nothing, beside uploads of 64 MiB in one message each, and beside a stream of 64 kB
-// messages, in fresh memory and in leases.
+// Small calls beside a large transfer in the same direction (goal P13): 100 bytes, one at a time;
+// alone, beside uploads of 64 MiB in one message each, and beside a stream of 64 kB messages, in
+// fresh memory and in leases.
 import { measured, payloadOf } from '../rows.mjs';
 import { load } from './echo.mjs';
 

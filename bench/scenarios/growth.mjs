@@ -1,5 +1,5 @@
-// Does it stay as fast (goal P12): with more calls in flight, with more sessions on one listener,
-// after ten million calls.
+// The rate of calls as load grows (goal P12): more calls in flight, more sessions on one listener,
+// and after ten million calls.
 import { measured, payloadOf } from '../rows.mjs';
 import { load } from './echo.mjs';
 
@@ -14,7 +14,7 @@ export const growth = {
   codecs: ['bytes'],
 
   cells: ({ seconds }) => {
-    // A short run asks whether it works, not how fast.
+    // A short run only checks that the scenario works.
     const isSmoke = seconds < 0.5;
     const depths = isSmoke ? [16] : [1, 4, 16, 64, 256];
     const sessions = isSmoke ? [10] : [10, 1000];
@@ -64,7 +64,7 @@ async function manySessions(peer, cell, payload) {
   return { ...row, what: cell.what };
 }
 
-/** Calls per second of the first half million, and of the last. */
+/** Calls per second of the second window of half a million calls, and of the last one. */
 async function longRun(peer, cell, call, total) {
   const speeds = [];
   const row = await measured(peer, cell, async () => {

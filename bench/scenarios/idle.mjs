@@ -1,5 +1,4 @@
-// Sessions that nobody uses: CPU, wake-ups, and memory beside their rings (goal P11), at the
-// server.
+// Idle sessions: CPU, wake-ups, and memory beside their rings (goal P11), at the server.
 import { readFileSync } from 'node:fs';
 import { pause } from '../rows.mjs';
 
@@ -25,7 +24,7 @@ export const idle = {
 
   async run(peer, { seconds, sessions }) {
     const pid = peer.serverPid;
-    const closeWarm = await peer.openIdle(sessions); // what the first ones load, and the heap's growth
+    const closeWarm = await peer.openIdle(sessions); // loads the code, grows the heap
     await closeWarm();
     await pause(500);
     const before = statusOf(pid);

@@ -1,7 +1,7 @@
-// Messages in memory that is lent (goal P7), one call at a time. `untouched`: space is taken, sent
-// and given back, and nobody writes or reads a byte; `in place`: filled and summed where it lies,
-// at both ends; `copied`: one copy at the receiver, in memory that is used again; `bytes`: the
-// codec `bytes`, fresh memory for each message, beside them.
+// Messages in leased memory (goal P7), one call at a time. `untouched`: blocks are allocated, sent
+// and released, and no byte is written or read; `in place`: blocks are filled and summed in place,
+// at both ends; `copied`: one copy at the receiver, into reused memory; `bytes`: the codec `bytes`
+// for comparison, fresh memory for each message.
 import { measured, payloadOf } from '../rows.mjs';
 import { load } from './echo.mjs';
 

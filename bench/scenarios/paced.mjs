@@ -1,5 +1,5 @@
-// An open loop at a fixed rate: what it costs in CPU, with polling and without (goal P14). A call
-// that starts late counts from when it should have started.
+// An open loop at a fixed rate: its CPU cost, with polling and without (goal P14). The latency of a
+// late call counts from its scheduled start.
 import { measured, pause, payloadOf } from '../rows.mjs';
 
 export const paced = {

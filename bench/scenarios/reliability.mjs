@@ -1,4 +1,4 @@
-// How soon the death of a peer is known, and how soon a helper that was killed answers again (goals
+// The time until the death of a peer is reported, and until a killed helper answers again (goals
 // G10, G11).
 import { measured, payloadOf } from '../rows.mjs';
 

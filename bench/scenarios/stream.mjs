@@ -1,5 +1,5 @@
-// Messages in one direction, as fast as they go: from the caller (`pour`) and to it (`drip`), goal
-// P8. calls are messages.
+// Messages in one direction at full speed: from the caller (`pour`) and to it (`drip`), goal P8.
+// `calls` counts messages.
 import { measured, payloadOf } from '../rows.mjs';
 
 export const stream = {

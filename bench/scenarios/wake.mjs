@@ -1,4 +1,4 @@
-// One call at a time, with a pause before each that is long enough for both sides to fall asleep.
+// One call at a time; the pause before each is long enough for both sides to sleep.
 import { measured, pause, payloadOf } from '../rows.mjs';
 
 const pauseMs = 3;
@@ -16,7 +16,7 @@ export const wake = {
 
   async run(peer, cell) {
     const payload = payloadOf(cell.size);
-    // The code is warm (compiled), the processes are not awake.
+    // A warm-up, so that the code is compiled; the processes still sleep before each call.
     const warmUntil = performance.now() + Math.min(longWarmUpMs, cell.seconds * 1000);
     while (performance.now() < warmUntil) await peer.echo(payload);
     for (let count = 0; count < Math.min(100, cell.seconds * 100); count += 1) {

@@ -1,4 +1,4 @@
-// Sends each line of its input, prints what others say.
+// Sends each line of its input, prints the messages of the other users.
 import { createInterface } from 'node:readline';
 import { connect } from 'sidecall';
 import { Chat } from './contract.mjs';

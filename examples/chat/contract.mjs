@@ -1,4 +1,4 @@
 import { bidi, service } from 'sidecall';
 
-/** Each user sends text; `{ from, text }` comes. */
+/** Requests are texts of one user; responses are `{ from, text }` of the others. */
 export const Chat = service('Chat', { join: bidi() });

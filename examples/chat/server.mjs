@@ -1,12 +1,12 @@
-// A room: what one says, all others hear. Who they are is in the metadata, which user in the
-// kernel's word.
+// A chat room: each message goes to all other users. The metadata of the call has the name of the
+// user, the kernel reports the uid.
 import { listen } from 'sidecall';
 import { Chat } from './contract.mjs';
 
 const [path] = process.argv.slice(2);
 const users = new Map();
 
-/** Messages that wait for one user; the oldest is dropped where one does not read. */
+/** Messages that wait for one user; beyond 100 the oldest is dropped. */
 class Inbox {
   #waiting = [];
   #wake = () => undefined;

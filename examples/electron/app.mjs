@@ -1,5 +1,5 @@
 // The main process: starts the helpers, opens the window, and gives its page a short list of
-// methods. Everything of Electron is a parameter, so that the tests run this very file.
+// methods. Electron's classes are parameters, so that the tests run this file unchanged.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -14,7 +14,7 @@ const livenessEveryMs = 1_000;
 
 /**
  * @param electron { BrowserWindow, MessageChannelMain }
- * @param options what to show, and where the preload script and the C helper are.
+ * @param options The folder and file to show; paths of the preload script and the C helper.
  */
 export async function start({ BrowserWindow, MessageChannelMain }, options) {
   const { folder, file, preload, origins, probe = join(here, 'probe') } = options;
@@ -80,7 +80,7 @@ function shellHandlers(helpers, places) {
   };
 }
 
-/** Main's knowledge of a helper: from its spawn handle and from the kernel, not from the helper. */
+/** The state of a helper, from its spawn handle and the kernel, not from the helper's answers. */
 async function describe(name, helper) {
   const { state, restarts } = helper.state;
   const { loop } = await helper.session.liveness({ waitMs: 100 });

@@ -1,5 +1,5 @@
-// Electron Forge: what a helper runs is unpacked, and so is what ends with .node; the C helper goes
-// beside the archive.
+// Electron Forge: the files of the Node helper and all .node files are unpacked; the C helper is
+// copied beside the archive.
 module.exports = {
   packagerConfig: {
     asar: { unpack: '{**/node_modules/sidecall/**,**/helper.mjs,**/contract.mjs}' },

@@ -1,5 +1,5 @@
-// The Node helper: looks at folders and hashes files, in a process of its own, so that the window
-// never waits.
+// The Node helper: lists a folder and hashes a file, in a process of its own, so that this work
+// does not block the window.
 import { createHash } from 'node:crypto';
 import { createReadStream, statSync, watch } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { parent, RpcError } from 'sidecall';
 import { Library } from './contract.mjs';
 
-// The folder that it may look at comes from main, which started it.
+// The folder and the file are arguments of main, which started this process.
 const [folder, file] = process.argv.slice(2);
 const reportEveryBytes = 4 * 1024 * 1024;
 
@@ -37,13 +37,13 @@ session.serve(Library, {
   async *watch(_request, { signal }) {
     let wake = () => {};
     const watcher = watch(folder, () => wake());
-    watcher.on('error', () => wake()); // the folder has gone: the next look says so
+    watcher.on('error', () => wake()); // the folder was removed: sizesIn() fails next
     const stop = () => wake();
     signal.addEventListener('abort', stop);
     try {
       for (let known = new Map(); !signal.aborted; ) {
         const changed = new Promise((resolve) => {
-          wake = resolve; // before the folder is read: what happens meanwhile is seen in the next round
+          wake = resolve; // set before the read, so that a change meanwhile starts another
         });
         const now = await sizesIn(folder);
         yield* differences(known, now);
@@ -73,7 +73,7 @@ session.serve(Library, {
       done += chunk.length;
       if (done - reported < reportEveryBytes) continue;
       reported = done;
-      yield { done, total }; // waits while the page has not taken the ones before
+      yield { done, total }; // waits until the page has taken earlier ones
     }
     yield { done, total, sha256: hash.digest('hex') };
   },

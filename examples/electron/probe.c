@@ -21,7 +21,7 @@ enum { UNARY = 1, NOTIFICATION = 2, UNIMPLEMENTED = 12, HALF_END = 2 };
 
 static int channel;
 
-/* Whoever started us has gone, or says what we do not understand: there is nothing left to do. */
+/* Ends the process: the parent has ended (0), or has broken the protocol (1). */
 static void leave(int code) { _exit(code); }
 
 static void send_all(const void *bytes, size_t count) {
@@ -46,7 +46,7 @@ static void read_all(void *bytes, size_t count) {
   }
 }
 
-/* The wire is little-endian, whatever this machine is. */
+/* The wire is little-endian, independent of the machine. */
 static void put(uint8_t *at, uint32_t value, int bytes) {
   for (int i = 0; i < bytes; i += 1) at[i] = (uint8_t)(value >> (8 * i));
 }
@@ -71,7 +71,7 @@ static void send_frame(int type, int flags, uint32_t aux, uint32_t slot, uint32_
   send_all(rest, rest_bytes);
 }
 
-/* Section 1: both say hello, and answer it. We offer no memory, so frames stay on the socket. */
+/* Section 1: each side sends a hello and an answer. We offer no memory: frames use the socket. */
 static void say_hello(void) {
   uint8_t hello[64] = {0}, answer[8] = {0}, theirs[72];
   put(hello, MAGIC, 4);
@@ -120,7 +120,8 @@ static void answer_call(const uint8_t *frame, uint32_t bytes, int is_known) {
     memcpy(rest + 8, words, sizeof words - 1);
     send_frame(END, 0, UNIMPLEMENTED, slot, generation, rest, 8 + sizeof words - 1);
   }
-  /* The request was taken: its bytes, and 64 for each, may be used again in their window (section 4): 3 holds notifications. */
+  /* The request was taken: its bytes plus 64 go back as credit to their window (section 4); the
+   * window of notifications is 3. */
   put(rest, bytes + 64, 4);
   send_frame(CREDIT, 0, 0, kind == NOTIFICATION ? 3 : 0, 0, rest, 4);
 }
@@ -147,7 +148,7 @@ static void serve(void) {
       send_frame(PONG, 0, 0, slot, 0, "", 0);
     } else if (frame[0] == GOAWAY && frame[1] == 0) {
       send_frame(GOAWAY, 2, 0, 0, 0, "", 0);
-    } /* clocks, credit for what we send, cancels of what was answered: nothing to do */
+    } /* clocks, credit for answers, cancels of answered calls are ignored */
   }
 }
 
@@ -158,12 +159,12 @@ int main(void) {
     return 2;
   }
   channel = atoi(fd);
-  signal(SIGPIPE, SIG_IGN); /* a write to a peer that has gone fails, and that is all */
+  signal(SIGPIPE, SIG_IGN); /* a write to a closed peer only fails */
 #ifdef __linux__
   const char *const parent = getenv("SIDECALL_PARENT");
   if (parent != NULL && getppid() == atoi(parent)) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != atoi(parent)) return 0; /* it ended in between */
+    if (getppid() != atoi(parent)) return 0; /* the parent ended before prctl() */
   }
   fcntl(channel, F_SETFD, FD_CLOEXEC);
 #endif

@@ -1,4 +1,4 @@
-// The contracts of the host and the processes of its extensions. Both call.
+// The contracts of the host and the processes of its extensions. Both sides make calls.
 import { notification, service, unary } from 'sidecall';
 
 /** Served by runner.mjs: the process that extensions run in. */
@@ -7,11 +7,11 @@ export const Runner = service('Runner', {
    * { name, entry, state } → { commands: string[] }: loads an extension and calls its activate().
    */
   activate: unary(),
-  /** { name, command, args, depth } → what the command returned. */
+  /** { name, command, args, depth } → the result of the command. */
   run: unary(),
 });
 
-/** Served by the host: what extensions may ask of it. Every request says for which extension. */
+/** Served by the host for extensions. `name` of every request is the extension that asks. */
 export const Host = service('Host', {
   /** { name, text } */
   log: notification(),

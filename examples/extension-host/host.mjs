@@ -1,4 +1,5 @@
-// The host: finds extensions, runs them in processes of their own, and is troubled by none of them.
+// The host: finds extensions and runs them in processes of their own, so that no extension can
+// block or crash it.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +10,7 @@ import { HostServices } from './services.mjs';
 
 const runner = join(dirname(fileURLToPath(import.meta.url)), 'runner.mjs');
 
-/** Limits of what one process of extensions may hold of the host. */
+/** Limits of the host's memory and streams for one process of extensions. */
 const limits = { receiveMaxBytes: 1024 * 1024, streamsMax: 64 };
 const standard = {
   restart: { firstMs: 100, maxMs: 2_000, maxRestarts: 3, windowMs: 60_000 },
@@ -22,7 +23,8 @@ const standard = {
 
 /**
  * Extensions of a folder: each has a folder of its own with `extension.json`: { main, commands,
- * process }. Those with the same `process` share one, and its fate; without it each has its own.
+ * process }. Extensions with the same `process` share one, and crash together; the default is the
+ * name of the extension.
  */
 export class ExtensionHost {
   #extensions = new Map();
@@ -42,7 +44,7 @@ export class ExtensionHost {
     }
   }
 
-  /** Everything that can be shown: one row per extension. */
+  /** The rows of the screen, one per extension. */
   get rows() {
     return [...this.#extensions.values()].map((extension) => {
       const { name, state, why, commands, running } = extension;
@@ -67,7 +69,7 @@ export class ExtensionHost {
     );
   }
 
-  /** Runs a command; its extension is activated on demand. Rejects with what went wrong. */
+  /** Runs a command; its extension is activated on demand. Rejects with the error of either. */
   async run(command, args, options = {}) {
     const extension = [...this.#extensions.values()].find(({ commands }) =>
       commands.includes(command),
@@ -85,7 +87,7 @@ export class ExtensionHost {
     }
   }
 
-  /** Enables an extension that was disabled: with the next command it is started again. */
+  /** Enables a disabled extension: the next command starts it again. */
   enable(name) {
     const extension = this.#extensions.get(name);
     if (extension?.state !== 'disabled') return;
@@ -94,7 +96,7 @@ export class ExtensionHost {
   }
 
   /**
-   * Ends the process of an extension, however busy it is. It is started again, as after a crash.
+   * Kills the process of an extension, also a busy one. It is started again, as after a crash.
    */
   kill(name) {
     const extension = this.#extensions.get(name);
@@ -104,13 +106,13 @@ export class ExtensionHost {
 
   async close() {
     this.#closed.abort(new RpcError('unavailable', 'the host is closed'));
-    // Those that are starting are given up by the signal; what did start is stopped.
+    // The signal cancels processes that are starting; those that have started are stopped.
     await Promise.allSettled([...this.#processes.values()].map(({ started }) => started));
     const helpers = [...this.#processes.values()].map(({ helper }) => helper).filter(Boolean);
     await Promise.all(helpers.map((helper) => helper.stop({ deadlineMs: 500, killGraceMs: 200 })));
   }
 
-  /** A command that another extension asked for: it ends with whoever asked, and goes so deep. */
+  /** Runs a command for another extension: the caller's signal ends it, `depth` is bounded. */
   #execute(caller, command, args, { signal, depth }) {
     const target = this.commands.find((each) => each.command === command);
     if (target?.name === caller) throw new RpcError('invalid_argument', 'call your own functions');
@@ -127,7 +129,7 @@ export class ExtensionHost {
     }
     const process = this.#processOf(extension);
     await process.started;
-    // After a restart a process knows nothing of before.
+    // After a restart the extension has to be activated in the new process.
     const session = await runningSession(process.helper);
     if (extension.session !== session) {
       extension.session = session;
@@ -182,7 +184,7 @@ export class ExtensionHost {
     void this.#watch(created);
   }
 
-  /** Shows what the process is at; a crash loop disables its extensions. */
+  /** Applies the states of a process to its extensions; a crash loop disables them. */
   async #follow(created) {
     for await (const { state, error } of created.helper.states()) {
       const tenants = [...this.#extensions.values()].filter(
@@ -203,7 +205,7 @@ export class ExtensionHost {
     this.#processes.delete(created.name);
   }
 
-  /** A busy extension is shown as busy; nothing of it fails because of that. */
+  /** Samples the liveness of a process. A busy process is only shown as busy. */
   async #watch(created) {
     const { signal } = this.#closed;
     while (!signal.aborted && this.#processes.get(created.name) === created) {
@@ -221,7 +223,7 @@ async function runningSession(helper) {
   }
 }
 
-/** One that cannot be read is shown as failed, with why; nobody else suffers. */
+/** Reads one extension. An error is stored as its state `failed`; others are still loaded. */
 function readExtension(folder, name) {
   const idle = {
     state: 'idle',
@@ -238,7 +240,7 @@ function readExtension(folder, name) {
     if (typeof main !== 'string' || typeof process !== 'string' || !isList) {
       throw new TypeError('extension.json needs main, a text, and commands, a list of texts');
     }
-    // No extension takes over what belongs to another.
+    // An extension cannot register commands of another one.
     const foreign = commands.filter((each) => !each.startsWith(`${name}.`));
     if (foreign.length > 0)
       throw new TypeError(`commands of ${name} begin with '${name}.': ${foreign}`);

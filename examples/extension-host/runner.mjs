@@ -7,7 +7,7 @@ import { Host, Runner } from './contract.mjs';
 const session = await parent();
 const host = session.client(Host);
 const extensions = new Map();
-// How many commands of others led to the one that runs.
+// The depth of the running command: how many calls of commands led to it.
 const depths = new AsyncLocalStorage();
 let progressIds = 0;
 
@@ -44,8 +44,8 @@ function load(name, entry) {
 }
 
 /**
- * The API of an extension. Each function waits where the host says so: nothing piles up here or
- * there.
+ * The API of an extension. Each function resolves when the host has answered, so a caller that
+ * awaits it cannot fill the memory of either side.
  */
 function apiFor(name, commands) {
   return Object.freeze({

@@ -1,5 +1,5 @@
-// The services of the host for extensions. Whatever they say is checked, and whatever they may keep
-// here has a bound.
+// The services of the host for extensions. Each request is checked, and each extension's log,
+// progress and storage are bounded.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RpcError } from 'sidecall';
 
@@ -27,19 +27,19 @@ export class HostServices {
     });
   }
 
-  /** For the screen. */
+  /** The part of a screen row that these services know. */
   of(name) {
     const { log, logged, progress, stored } = this.#byName.get(name);
     return { log: [...log], logged, progress: [...progress.values()], stored };
   }
 
-  /** Its process has ended, and with it what it was doing. */
+  /** Drops the progress of an extension whose process has ended. */
   clear(name) {
     this.#byName.get(name).progress.clear();
   }
 
   /**
-   * Handlers for one process. `owns` says which extensions are its own: it may speak for no other.
+   * Handlers for one process. `owns` tells which extensions it runs; others are denied.
    */
   handlers(owns) {
     const find = (request) => {
@@ -51,8 +51,8 @@ export class HostServices {
     };
     const pace = new Pace(logLinesPerSecond);
     return {
-      // A notification holds its place in the window until this has settled: whoever floods waits,
-      // at no cost to others.
+      // A notification holds its place in the window until this has settled: a process that
+      // floods waits, at no cost to others.
       log: async (request) => {
         const known = find(request);
         await pace.next();
@@ -102,7 +102,7 @@ function shortened(text, length) {
   return Buffer.from(String(text).slice(0, length)).toString();
 }
 
-/** So many a second; whoever comes early waits. */
+/** A rate limit: `perSecond` turns a second; an early caller waits. */
 class Pace {
   #intervalMs;
   #next = 0;
@@ -113,7 +113,8 @@ class Pace {
 
   async next() {
     const now = performance.now();
-    this.#next = Math.max(this.#next + this.#intervalMs, now - 1_000); // a second's worth may come at once
+    // A second's worth of turns may come at once.
+    this.#next = Math.max(this.#next + this.#intervalMs, now - 1_000);
     if (this.#next > now) await sleep(this.#next - now);
   }
 }

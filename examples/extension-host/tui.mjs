@@ -22,11 +22,11 @@ export function bar(done, total, width = barWidth) {
 }
 
 function cut(text, width) {
-  const plain = text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '); // nobody else writes to the terminal
+  const plain = text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '); // strips control characters
   return plain.length > width ? `${plain.slice(0, width - 1)}…` : plain.padEnd(width);
 }
 
-/** The whole screen. `message` is the outcome of the last command. */
+/** The lines of the screen. `message` is the outcome of the last command. */
 export function render(rows, { columns = 100, message = '', color = true } = {}) {
   const paint = (name, text) => (color ? styleText(name, text) : text);
   const wide = Math.max(20, columns - 62);

@@ -1,4 +1,4 @@
-// Writes what arrives to the file that the stream's metadata names, and answers with its length and
+// Writes a byte stream to the file that its metadata names, and answers with the length and the
 // SHA-256.
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';

@@ -1,4 +1,4 @@
-// Copies a file through a helper. The disk that is slower sets the pace.
+// Copies a file through a helper. The slower of reading and writing sets the pace.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';

@@ -1,5 +1,5 @@
-"""A helper in plain Python, written from docs/protocol.md: the socket lane, JSON, calls with one answer, notifications, and
-streams of answers. Give `serve()` the functions that answer; a generator answers with a stream."""
+"""A helper in plain Python, written from docs/protocol.md: the socket lane, JSON, unary calls,
+notifications, and server streams. `serve()` takes the functions; a generator is a stream."""
 import collections
 import ctypes
 import inspect
@@ -21,11 +21,11 @@ UNARY, NOTIFICATION, SERVER_STREAM = 1, 2, 3
 REQUESTS, ANSWERS, STREAMS, NOTIFICATIONS = 0, 1, 2, 3
 CANCELLED, DEADLINE = 1, 2
 PIECE = 64 << 10
-OVERHEAD = 64  # that a message counts beside its bytes
+OVERHEAD = 64  # charge of a message beside its bytes
 
 
 class ProtocolError(Exception):
-    """The other side broke a rule of the page."""
+    """The other side has broken a rule of docs/protocol.md."""
 
 
 class Call:
@@ -56,7 +56,7 @@ class Session:
         self.send(CLOCK, 0, 0, 0, 0, struct.pack("<I", int(time.monotonic() * 1000) & 0xFFFFFFFF))
 
     def run(self):
-        """Until the other side closes. Incoming frames go first; streams send while they have credit."""
+        """Runs until the other side closes. Incoming frames go first; streams need credit."""
         while True:
             is_busy = self.send_what_may_go()
             if not select.select([self.sock], [], [], 0 if is_busy else None)[0]:
@@ -96,7 +96,7 @@ class Session:
         elif kind == PING:
             self.send(PONG, 0, 0, slot, 0)
         elif kind == GOAWAY:
-            self.send(GOAWAY, LAST, 0, 0, 0)  # no call of ours is under way, ever
+            self.send(GOAWAY, LAST, 0, 0, 0)  # this side makes no calls
         elif kind != CLOCK:
             self.on_frame(kind, flags, aux, slot, generation, fields, payload)
 
@@ -116,14 +116,14 @@ class Session:
             self.generations[slot] = generation
             self.on_open(key, aux, fields, payload)
         elif kind == MESSAGE and flags & OF_STREAM and not flags & BEYOND:
-            self.give_back(STREAMS, fields[0])  # of a call that was refused: it counts all the same
+            self.give_back(STREAMS, fields[0])  # a refused call's message is charged, too
         elif call is None:
             pass  # late: the call was answered
         elif kind == FRAGMENT:
             call.request += payload
             self.on_piece(key, call)
         elif kind == RESET:
-            if call.answers is None:  # its request was not whole
+            if call.answers is None:  # the request was not complete
                 self.release(key, call)
             self.send(RESET, 0, aux, *key)
             self.finish(key)
@@ -161,7 +161,7 @@ class Session:
             return self.fail(key, 3, "the request is no JSON")
         try:
             result = function(request)
-        except Exception as error:  # words of ours are nobody's business: the type alone
+        except Exception as error:  # only the type is sent: texts are private
             result = error
         self.release(key, call)
         if isinstance(result, Exception):
@@ -175,7 +175,7 @@ class Session:
             call.answers = result
 
     def release(self, key, call):
-        if key[0] < STREAMS_MAX:  # beyond are calls of tools, which count nowhere
+        if key[0] < STREAMS_MAX:  # higher slots are of tools, and not charged
             self.give_back(NOTIFICATIONS if call.kind == NOTIFICATION else REQUESTS, call.length)
 
     def give_back(self, window, length):
@@ -192,7 +192,7 @@ class Session:
             call.answers.close()
 
     def send_what_may_go(self):
-        """One message of each stream. True: there is more that may go."""
+        """Sends answers, then one message per stream. True: a stream may have more."""
         while self.waiting and self.credit[ANSWERS] > 0:
             key, answer = self.waiting.popleft()
             if key not in self.calls:
@@ -234,7 +234,7 @@ def encode(value):
 
 
 def serve(functions):
-    """Serves `{ 'Service.method': function }` to the process that has started this one, until it goes."""
+    """Serves `{ 'Service.method': function }` to the parent process, until it closes."""
     fd, parent = int(os.environ.pop("SIDECALL_FD")), os.environ.pop("SIDECALL_PARENT", None)
     os.set_inheritable(fd, False)
     if parent is not None and hasattr(os, "pidfd_open") and os.getppid() == int(parent):
@@ -246,4 +246,4 @@ def serve(functions):
         session.meet()
         session.run()
     except (EOFError, ConnectionError):
-        pass  # the other side has gone
+        pass  # the other side has closed

@@ -1,4 +1,4 @@
-// The service, from the .proto file beside this one. Load only files that you trust.
+// The service, from the .proto file in this folder. Load only .proto files that you trust.
 import { fileURLToPath } from 'node:url';
 import protobufjs from 'protobufjs';
 import { protobufService } from 'sidecall/protobuf';

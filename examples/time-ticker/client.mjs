@@ -8,6 +8,6 @@ let ticks = 0;
 for await (const chunk of stream) {
   process.stdout.write(chunk);
   ticks += 1;
-  if (ticks === 5) break; // gives the stream up, and the server stops writing
+  if (ticks === 5) break; // destroys the stream, so the server stops writing
 }
 await session.close();

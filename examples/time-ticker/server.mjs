@@ -1,4 +1,4 @@
-// Writes the time to everyone who opens the byte stream `time`, ten times a second.
+// Writes the time ten times a second to every byte stream `time` that a client opens.
 import { listen } from 'sidecall';
 
 const [path] = process.argv.slice(2);
@@ -12,7 +12,7 @@ async function tick(session) {
   for await (const stream of session.duplexes({ name: 'time' })) {
     console.log(`ticking for pid ${session.peer.pid}`);
     const timer = setInterval(() => stream.write(`${new Date().toISOString()}\n`), 100);
-    stream.on('error', () => undefined); // whoever listened has gone: that is no failure here
+    stream.on('error', () => undefined); // the client has closed: no failure here
     stream.on('close', () => clearInterval(timer));
   }
 }

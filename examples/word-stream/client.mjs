@@ -7,7 +7,7 @@ const channel = session.openChannel(json(), { name: 'words' });
 const text = 'the quick brown fox jumps over the lazy dog and runs away';
 const sending = (async () => {
   for (const word of text.split(' ')) await channel.send({ word });
-  await channel.end(); // the server has all of them now
+  await channel.end(); // the server has received all words
 })();
 let last = [];
 for await (const { words } of channel) last = words;

@@ -1,4 +1,4 @@
-// Answers each word with the last ten that came over the same channel.
+// Answers each word with the last ten words of the same channel.
 import { json, listen } from 'sidecall';
 
 const [path] = process.argv.slice(2);

@@ -184,13 +184,13 @@ Napi::Value Queued(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(queued.value()));
 }
 
-Napi::Value Left(const Napi::CallbackInfo& info) {
+Napi::Value PeerClosed(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int fd = arguments.Descriptor(0);
   if (!arguments.ok()) return info.Env().Undefined();
-  const auto has_left = HasLeft(fd);
-  if (!has_left.ok()) return Throw(info.Env(), has_left.error());
-  return Napi::Boolean::New(info.Env(), has_left.value());
+  const auto is_closed = IsPeerClosed(fd);
+  if (!is_closed.ok()) return Throw(info.Env(), is_closed.error());
+  return Napi::Boolean::New(info.Env(), is_closed.value());
 }
 
 Napi::Value Refuse(const Napi::CallbackInfo& info) {
@@ -251,7 +251,7 @@ void ExportSocket(Napi::Env env, Napi::Object exports) {
   exports.Set("receive", Napi::Function::New<Receive>(env));
   exports.Set("markReadable", Napi::Function::New<Mark>(env));
   exports.Set("queuedBytes", Napi::Function::New<Queued>(env));
-  exports.Set("hasLeft", Napi::Function::New<Left>(env));
+  exports.Set("isPeerClosed", Napi::Function::New<PeerClosed>(env));
   exports.Set("refuseDescriptors", Napi::Function::New<Refuse>(env));
   exports.Set("admitDescriptors", Napi::Function::New<Admit>(env));
 }

@@ -30,7 +30,7 @@ class Pending {
   std::optional<T> value_;
 };
 
-// Runs `make` on a thread, and then `tell`. Nothing of what they hold is freed on another one.
+// Runs `make` and then `tell` on a thread; that thread also frees both, with their captures.
 template <typename T, typename Make, typename Tell>
 std::shared_ptr<Pending<T>> MakeOnThread(Workers& workers, Owner owner, Make make, Tell tell) {
   struct Making final : Task {

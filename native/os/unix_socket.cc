@@ -264,7 +264,7 @@ Result<std::size_t> QueuedBytes(int fd) noexcept {
   return static_cast<std::size_t>(queued);
 }
 
-Result<bool> HasLeft(int fd) noexcept {
+Result<bool> IsPeerClosed(int fd) noexcept {
   char first = 0;
   const ssize_t got =
       RetryOnInterrupt([&] { return ::recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT); });

@@ -64,7 +64,7 @@ Result<Done> MarkReadable(std::span<std::int32_t> descriptors);
 Result<std::size_t> QueuedBytes(int fd) noexcept;
 
 // True: the peer has closed its end, and the kernel holds no byte of it for us.
-Result<bool> HasLeft(int fd) noexcept;
+Result<bool> IsPeerClosed(int fd) noexcept;
 
 // RefuseDescriptors(): a peer that sends descriptors gets EPERM from now on.
 // AdmitDescriptors(): no longer. False: the kernel has no such option (before Linux 6.16), and

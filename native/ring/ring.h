@@ -74,8 +74,8 @@ class Ring {
   }
   void Take(std::uint64_t skip, std::span<std::uint8_t> target) noexcept;
 
-  // Memory of ours for a message, to be filled in
-  // place; its offset names it. Nothing: none is free.
+  // A block of our outbox, for a message that is written in place; `offset` identifies it.
+  // AllocateBlock() returns no value where no block is free, or the ring is corrupt.
   struct Block {
     std::byte* data;
     std::uint64_t offset;

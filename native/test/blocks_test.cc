@@ -17,7 +17,7 @@ using Written = Ring::Written;
 constexpr std::uint64_t kSmall = 64 * 1024;
 constexpr std::uint64_t kArea = 64 * kBlockAlign;
 
-// One frame in a block, and what the other side takes of it.
+// Sends one frame in a block; returns the block that the other side took.
 Consumer::TakenBlock Lend(Sides& sides, std::uint64_t bytes, std::uint8_t filling) {
   const auto block = sides.near.AllocateBlock(bytes);
   REQUIRE(block.has_value());
@@ -73,7 +73,7 @@ TEST_CASE("blocks never overlap, and all of them come together again") {
       REQUIRE((piece.id == 0 ? allocator.Free(piece.offset) : allocator.TakeBack(piece.id)));
     }
     CHECK_EQ(allocator.in_use(), 0);
-    // No page was lost: the largest block there ever was is there again.
+    // All pages are free again: the largest possible block can be allocated.
     std::uint64_t largest = kBlockAlign;
     while (largest * 2 <= area) largest *= 2;
     CHECK(allocator.Allocate(largest).has_value());
@@ -121,7 +121,7 @@ TEST_CASE("a message in a block arrives where it was written, and goes back") {
     const auto taken = Lend(sides, bytes, static_cast<std::uint8_t>(round));
     CHECK_EQ(taken.reference.lease_id, round);
     CHECK_EQ(taken.reference.payload_bytes, bytes);
-    // The fixture has one memory for both sides; what the far one reads is its mapping of it.
+    // The fixture's memory is shared: the far side reads the block in place.
     const std::byte* const there = sides.near_box.data() + kSmall + taken.reference.offset;
     const auto lease = sides.far.Lease(round);
     REQUIRE_EQ(lease.size(), bytes);
@@ -170,9 +170,9 @@ TEST_CASE("a release that finds no room is made good when there is some") {
   REQUIRE(sides.far.ReleaseLease(1));
   sides.far.Publish();
   CHECK(sides.far.owes_releases());
-  CHECK(sides.far.PrepareToSleep());  // it waits for space
+  CHECK(sides.far.PrepareToSleep());  // sleeps for space
   CHECK_GT(DrainAll(sides.near).size(), 2);
-  CHECK_EQ(sides.near_bell.rung, 1);  // and is told of it
+  CHECK_EQ(sides.near_bell.rung, 1);  // a doorbell for the space
   REQUIRE(sides.far.OnDoorbell(1));
   sides.far.Publish();
   CHECK_FALSE(sides.far.owes_releases());
@@ -181,7 +181,7 @@ TEST_CASE("a release that finds no room is made good when there is some") {
   CHECK_EQ(sides.near.blocks().lent(), 0);
 }
 
-// The words of a liar: those of a reference, behind a frame header of 12 zero bytes.
+// Stores a block reference as given, valid or not, with a frame header of 12 zero bytes.
 State Offer(Sides& sides, std::uint64_t offset, std::uint64_t bytes, std::uint64_t id,
             std::uint64_t payload_bytes = 36, std::uint64_t kind = 3) {
   const std::uint64_t at = sides.far.consumer().consumed();
@@ -224,7 +224,7 @@ TEST_CASE("references that no correct peer sends") {
     CHECK_EQ(sides.far.leases().held(), 0);
   }
   Sides sides(kSmall, 0, kArea);
-  CHECK_EQ(Offer(sides, 0, kArea, 1), State::kBlock);  // the same shape, and honest
+  CHECK_EQ(Offer(sides, 0, kArea, 1), State::kBlock);  // a valid reference of the same shape
 }
 
 TEST_CASE("the same page twice, an id again, or no agreement at all") {
@@ -238,7 +238,7 @@ TEST_CASE("the same page twice, an id again, or no agreement at all") {
   REQUIRE_EQ(Offer(behind, 0, 2 * kBlockAlign + 1, 1), State::kBlock);
   CHECK_EQ(Offer(behind, 3 * kBlockAlign, 1, 2), State::kBlock);
   REQUIRE(behind.far.ReleaseLease(1));
-  CHECK_EQ(Offer(behind, kBlockAlign, 1, 3), State::kBlock);  // given back: no lie
+  CHECK_EQ(Offer(behind, kBlockAlign, 1, 3), State::kBlock);  // released before: valid
   Sides again(kSmall, 0, kArea);
   REQUIRE_EQ(Offer(again, 0, 1, 1), State::kBlock);
   CHECK_EQ(Offer(again, kBlockAlign, 1, 1), State::kCorrupt);
@@ -249,7 +249,7 @@ TEST_CASE("the same page twice, an id again, or no agreement at all") {
 TEST_CASE("more leases than there may be") {
   Sides sides(kSmall, 0, 2 * kLeasesMax * kBlockAlign);
   for (std::uint64_t id = 1; id <= kLeasesMax; ++id) {
-    // Near the end of the data area a record begins anew.
+    // Near the end of the data area a padding record is stored first.
     if (sides.far.consumer().consumed() % kSmall > kSmall - 64) {
       const std::uint64_t at = sides.far.consumer().consumed();
       const std::uint64_t rest = kSmall - at % kSmall;
@@ -273,7 +273,7 @@ TEST_CASE("more leases than there may be") {
 
 TEST_CASE("a peer that never reads cannot make us remember releases without end") {
   Sides sides(kSmall, 0, kArea);
-  // Our ring to it is full: it hears of nothing.
+  // Our ring is full, so no release can be sent.
   while (Put(sides.far, FrameOf(30'000, 1)) == Written::kWritten) {
   }
   while (Put(sides.far, FrameOf(1, 1)) == Written::kWritten) {
@@ -340,7 +340,7 @@ TEST_CASE("a block that cannot be sent as it is stays where it was") {
            Written::kTooLarge);
   CHECK(sides.near.FreeBlock(block->offset));
   sides.near.Publish();
-  CHECK_EQ(DrainOnce(sides.far).state, State::kEmpty);  // nothing of it was written
+  CHECK_EQ(DrainOnce(sides.far).state, State::kEmpty);  // no record was written
   CHECK_EQ(Put(sides.near, FrameOf(20, 3)), Written::kWritten);
   sides.near.Publish();
   CHECK_EQ(DrainAll(sides.far).size(), 1);

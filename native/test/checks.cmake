@@ -1,16 +1,16 @@
-# Programs that try the ring on the machine at hand, and twins with a planted bug that they have to find.
+# Programs that test the ring on this machine, and controls with a planted bug that has to be found.
 include(${CMAKE_CURRENT_LIST_DIR}/mutants.cmake)
 
-# One store weaker than it has to be: a publication may pass the look at the sleeper. On x86-64; AArch64
-# has the same instructions for both.
+# A store that is too weak: the publication may be reordered after the load of the sleep epoch. On
+# x86-64 only; AArch64 has the same instructions for both orders.
 mutate(weak/producer.cc ring/producer.cc
   "StoreWord(mine_.producer_cursor, published_, std::memory_order_seq_cst);"
   "StoreWord(mine_.producer_cursor, published_, std::memory_order_release)\;")
-# Not even released: what is published may not be visible.
+# A relaxed store: published records may not be visible.
 mutate(relaxed/producer.cc ring/producer.cc
   "StoreWord(mine_.producer_cursor, published_, std::memory_order_seq_cst);"
   "StoreWord(mine_.producer_cursor, published_, std::memory_order_relaxed)\;")
-# A record may be longer than what is there.
+# A missing check: a record may be longer than the published bytes.
 mutate(unchecked/consumer.cc ring/consumer.cc
   "header.zero != 0 || size > until_end || size > available" "header.zero != 0"
   "header.payload_bytes >= 1 && size <= RecordMaxBytes(capacity_)" "header.payload_bytes >= 1")

@@ -63,7 +63,7 @@ struct Forking {
   }
 };
 
-// The thread of a watch closes its descriptors after the watch has gone.
+// The thread of a watch closes its descriptors after the watch was destroyed.
 void AwaitDescriptors(int count) {
   while (test::CountDescriptors() != count) std::this_thread::sleep_for(milliseconds(1));
 }

@@ -69,7 +69,7 @@ TEST_CASE("what is put in the place of an entry that is held is left alone") {
   REQUIRE_EQ(::symlink("private", scratch.file("file").c_str()), 0);
   CHECK(ChangeModeAt(at, "file", entry.value()->get(), 0666).ok());
   CHECK_EQ(test::ModeOf(scratch.file("private")), 0600u);
-  // By its name a link is not followed either.
+  // A change by name does not follow a link either.
   const auto by_name = ChangeModeAt(at, "file", -1, 0666);
   CHECK_EQ(test::ModeOf(scratch.file("private")), 0600u);
   CHECK_FALSE(by_name.ok());

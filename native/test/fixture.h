@@ -22,7 +22,7 @@ inline int CountDescriptors() {
   return count;
 }
 
-// Fails the test in whose scope it stands if it ends with more or fewer descriptors than it began.
+// A scope that fails its test where the number of descriptors differs at its end.
 class DescriptorsUnchanged {
  public:
   DescriptorsUnchanged() : before_(CountDescriptors()) {}

@@ -14,7 +14,7 @@ constexpr Owner kSecond = 102;
 constexpr Owner kThird = 103;
 constexpr Owner kFourth = 104;
 
-// Takes a mebibyte at a time until it is refused.
+// Takes shares of a mebibyte until one is refused.
 std::vector<MemoryShare> TakeAll(Owner owner, std::uint64_t max_bytes) {
   std::vector<MemoryShare> shares;
   for (;;) {

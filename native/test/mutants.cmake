@@ -1,7 +1,7 @@
-# Copies of sources with one thing changed, for controls: a test that finds no planted bug proves nothing,
-# and the product carries no switches for it.
+# Copies of sources with a planted bug, for controls: a test that misses the bug proves nothing. The
+# product has no switches for them.
 
-# mutate(OUTPUT SOURCE FROM TO [FROM TO …]): fails where a text to change is not there.
+# mutate(OUTPUT SOURCE FROM TO [FROM TO …]): fails where SOURCE does not contain a FROM.
 function(mutate output source)
   file(READ ${CMAKE_CURRENT_SOURCE_DIR}/${source} text)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source})

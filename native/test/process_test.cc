@@ -37,7 +37,7 @@ TEST_CASE("a child that blocks for ever dies with its parent") {
       const auto watch = DieWithParent(::getppid());
       const char armed = watch.ok() && watch.value() == ParentWatch::kArmed ? 'y' : 'n';
       if (::write(pipe_ends[1], &armed, 1) != 1) ::_exit(1);
-      for (;;) ::pause();  // holds the write end: EOF below is the proof of its death
+      for (;;) ::pause();  // holds the write end: the EOF below shows its end
     }
     char armed = 0;
     if (::read(pipe_ends[0], &armed, 1) != 1) ::_exit(1);

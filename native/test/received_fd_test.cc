@@ -23,7 +23,7 @@ void AwaitPending(const ReceivedCloser& closer, int count) {
   while (closer.pending() != count) std::this_thread::sleep_for(milliseconds(1));
 }
 
-// A socket whose last close blocks: it lingers on bytes that its peer never reads.
+// A socket whose last close blocks: it lingers for bytes that its peer does not read.
 struct BlockingSocket {
   UniqueFd near;
   UniqueFd far;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A peer that writes what no correct peer writes: one answer, and nothing is read after it.
+// A peer that stores invalid words: the ring is corrupt, and no record is read afterwards.
 #include <doctest/doctest.h>
 
 #include "ring_fixture.h"
@@ -17,7 +17,7 @@ std::uint64_t Header(std::uint32_t payload_bytes, std::uint64_t kind, std::uint6
   return payload_bytes | (kind << 32) | (zero << 48);
 }
 
-// One honest record first, so that the lie is not about an empty ring.
+// A valid record first, so that the invalid word is not at the start of the ring.
 void Prepare(Sides& sides) {
   REQUIRE_EQ(Put(sides.near, FrameOf(100, 1)), Written::kWritten);
   sides.near.Publish();
@@ -101,15 +101,15 @@ TEST_CASE("a lie told to a sleeper wakes it") {
 }
 
 TEST_CASE("records that no correct peer writes") {
-  const std::uint64_t at = 112;  // behind the honest record
+  const std::uint64_t at = 112;  // behind the valid record
   const auto rest = static_cast<std::uint32_t>(kSmall - at);
   const auto half = static_cast<std::uint32_t>(kSmall / 2);
   const std::uint64_t headers[] = {
-      Header(0, 0),   // zeroed memory is no record
-      Header(0, 2),   // a frame of nothing
+      Header(0, 0),   // zeroed memory: no record
+      Header(0, 2),   // an empty frame
       Header(16, 0),  // no kind
       Header(16, 3),
-      Header(16, 4),  // leases that nobody agreed on
+      Header(16, 4),  // a release without block areas
       Header(16, 5),
       Header(16, 0xffff),  // unknown
       Header(16, 2, 1),
@@ -132,7 +132,7 @@ TEST_CASE("records that no correct peer writes") {
     Sides sides(kSmall);
     Prepare(sides);
     sides.near_box.SetHeader(at, header);
-    sides.near_box.SetProducer(at + kSmall);  // all of it is said to be there
+    sides.near_box.SetProducer(at + kSmall);  // announced as complete
     CHECK_EQ(DrainOnce(sides.far).state, State::kCorrupt);
     CHECK(DrainOnce(sides.far).frames.empty());
     CheckPoisoned(sides);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two rings over plain memory in one process, and a hand on every word of it.
+// Two rings over plain memory in one process, whose words tests can overwrite.
 #pragma once
 
 #include <cstring>
@@ -12,8 +12,8 @@
 
 namespace sidecall::test {
 
-// An outbox without an object behind it. Its data area ends where the allocation ends, so that a
-// sanitizer sees each byte beyond it.
+// An outbox in heap memory, without a memfd. Its data area ends with the allocation, so that a
+// sanitizer reports each access beyond it.
 class PlainOutbox {
  public:
   explicit PlainOutbox(std::uint64_t capacity, std::uint64_t block_area = 0)
@@ -33,7 +33,7 @@ class PlainOutbox {
   [[nodiscard]] std::uint64_t capacity() const { return capacity_; }
   [[nodiscard]] std::uint64_t block_area() const { return block_area_; }
 
-  // The writes of a liar.
+  // Stores of arbitrary words, as an incorrect peer makes them.
   void SetProducer(std::uint64_t cursor) {
     StoreWord(control_->producer_cursor, cursor, std::memory_order_seq_cst);
   }
@@ -102,7 +102,7 @@ struct Received {
   std::vector<Frame> frames;
 };
 
-// One drain, the large record behind it taken, too.
+// Drains once; takes the large record behind it, too.
 inline Received DrainOnce(Ring& ring, std::uint32_t records_max = 256,
                           std::size_t slab_bytes = Consumer::kSlabMinBytes) {
   std::vector<std::uint8_t> slab(slab_bytes);

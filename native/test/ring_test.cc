@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Records, space and sleep, by the shape of the ring. Lies are in ring_corrupt_test.cc.
+// Records, space and sleep for rings of several sizes. Invalid peers: ring_corrupt_test.cc.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -94,7 +94,7 @@ TEST_CASE("padded at the end and still no room at the front: nothing was changed
   CHECK(sides.near.HasRoom());
   CHECK_EQ(Put(sides.near, FrameOf(1, 3)), Written::kWritten);
 
-  // Now for good: 32 are left at the end, and at the front the reader has freed too little.
+  // A ring that is full: 32 are left at the end, and too few are free at the front.
   Sides other(kTiny);
   REQUIRE_EQ(Put(other.near, FrameOf(40, 1)), Written::kWritten);  // 0 to 48
   REQUIRE_EQ(Put(other.near, FrameOf(88, 2)), Written::kWritten);  // to 144
@@ -216,7 +216,7 @@ TEST_CASE("a large record is released only when it was taken") {
   REQUIRE_EQ(Put(sides.near, FrameOf(20'000, 1)), Written::kWritten);
   sides.near.Publish();
   std::vector<std::uint8_t> slab(Consumer::kSlabMinBytes);
-  for (int look = 0; look < 2; ++look) {  // asked again it says the same
+  for (int look = 0; look < 2; ++look) {  // a second call has the same result
     const Consumer::Drained drained = sides.far.Drain(slab, 256);
     CHECK_EQ(drained.state, State::kLarge);
     CHECK_EQ(drained.large_payload_bytes, 20'000);
@@ -238,11 +238,11 @@ TEST_CASE("a sleeper is rung for once, by the first publication") {
   CHECK_EQ(sides.near_bell.rung, 1);
   CHECK(sides.far.OnDoorbell(1));
   CHECK_EQ(DrainAll(sides.far).size(), 5);
-  // Awake: nobody rings.
+  // Awake: no doorbell is rung.
   REQUIRE_EQ(Put(sides.near, FrameOf(10, 9)), Written::kWritten);
   sides.near.Publish();
   CHECK_EQ(sides.near_bell.rung, 1);
-  CHECK_FALSE(sides.far.PrepareToSleep());  // there is something
+  CHECK_FALSE(sides.far.PrepareToSleep());  // a record is ready
   CHECK_EQ(DrainAll(sides.far).size(), 1);
   REQUIRE(sides.far.PrepareToSleep());
   REQUIRE_EQ(Put(sides.near, FrameOf(10, 9)), Written::kWritten);
@@ -351,13 +351,13 @@ TEST_CASE("both directions do not disturb each other, whatever their capacities"
 TEST_CASE(
     "lingering ends with its looks, or with a record that comes meanwhile, and takes nothing") {
   Sides sides(64 * 1024);
-  sides.far.Linger(1000);  // nothing comes
+  sides.far.Linger(1000);  // no record arrives
   REQUIRE_EQ(Put(sides.near, FrameOf(10, 1)), Written::kWritten);
   std::thread later([&sides] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     sides.near.Publish();
   });
-  sides.far.Linger(~std::uint32_t{0});  // whoever did not wait would find nothing now
+  sides.far.Linger(~std::uint32_t{0});  // a return without a wait finds no record
   CHECK_EQ(DrainAll(sides.far).size(), 1);
   later.join();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Making outboxes, and every way in which a stranger's may be wrong. The attacks are the kernel's
-// to refuse: they are tried against a real outbox.
+// Making outboxes, and all defects of a peer's outbox. The kernel has to refuse the attacks, so
+// they run against a real outbox.
 #include "os/shared_memory.h"
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ PeerOutbox Accept(int fd, const OutboxShape& shape,
   return AcceptOutbox(fd, shape, MappedPart::kRingAndBlocks, calls);
 }
 
-// Memory as a stranger would make it, with exactly the seals asked for.
+// Makes memory as a peer would, with exactly the given seals.
 UniqueFd Forge(std::uint64_t bytes, int seals, unsigned flags = MFD_ALLOW_SEALING,
                bool is_allocated = true) {
   UniqueFd fd(::memfd_create("forged", MFD_CLOEXEC | flags));
@@ -74,7 +74,7 @@ TEST_CASE("an outbox is allocated, sealed, and accepted with the shape it was ma
   }
 }
 
-// One failing call each; the rest is the system's.
+// System calls of which one fails; the others are the system's.
 int failing_errno = 0;
 int FailCreate(bool) { return errno = failing_errno, -1; }
 int FailSized(int, std::uint64_t) { return errno = failing_errno, -1; }
@@ -112,7 +112,7 @@ TEST_CASE("every call that fails is an error, and leaves nothing") {
     }
   }
   MemoryCalls unsealed = system;
-  unsealed.seals = FewSeals;  // a kernel that took them and does not have them
+  unsealed.seals = FewSeals;  // the kernel accepted the seals, but reports fewer
   CHECK_FALSE(CreateOutbox(ShapeOf(), MemoryShare(), unsealed).ok());
   MemoryCalls old = system;
   old.create = NoModernCreate;
@@ -151,7 +151,7 @@ TEST_CASE("memory of a peer's that cannot be read or held is a want of ours") {
     CHECK_FALSE(declined.ok());
     CHECK_FALSE(declined.refusal.is_violation);
   }
-  failing_errno = EBADF;  // a descriptor that was opened for reading only
+  failing_errno = EBADF;  // a read-only descriptor
   CHECK(Accept(outbox.descriptor.get(), ShapeOf(), calls).refusal.is_violation);
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("a peer that holds the lock of its memory does not make the check wait
   const Outbox outbox = Make();
   const int fd = outbox.descriptor.get();
   MemoryCalls calls = MemoryCalls::System();
-  calls.allocate = FailAllocate;  // all that would take the lock fails
+  calls.allocate = FailAllocate;  // calls that would take the lock fail
   calls.resize = FailSized;
   failing_errno = EDEADLK;
   CHECK(Accept(fd, ShapeOf(), calls).ok());
@@ -276,7 +276,7 @@ TEST_CASE("the wrong size, holes, or another shape than the hello's") {
   CheckViolation(Forge(0, kAllSeals, MFD_ALLOW_SEALING, false).get(), ShapeOf());
   CheckViolation(Forge(bytes, kAllSeals, MFD_ALLOW_SEALING, false).get(), ShapeOf());
   CheckViolation(Forge(bytes, kAllSeals).get(), ShapeOf());  // its header is zeros
-  // As many blocks as it should have, but beyond its end.
+  // The right number of blocks, but beyond its end.
   UniqueFd beyond = Forge(bytes, 0, MFD_ALLOW_SEALING, false);
   const auto size = static_cast<off_t>(bytes);
   REQUIRE_EQ(::fallocate(beyond.get(), FALLOC_FL_KEEP_SIZE, size, size), 0);
@@ -288,7 +288,7 @@ TEST_CASE("the wrong size, holes, or another shape than the hello's") {
   for (const MemoryCalls& calls : {MemoryCalls::System(), old, older}) {
     const PeerOutbox hollow = Accept(beyond.get(), ShapeOf(), calls);
     CHECK_EQ(std::string(hollow.refusal.what), "memory with holes");
-    beyond = Forge(bytes, 0, MFD_ALLOW_SEALING, false);  // what was read has become a block
+    beyond = Forge(bytes, 0, MFD_ALLOW_SEALING, false);  // a read has allocated a block
     REQUIRE_EQ(::fallocate(beyond.get(), FALLOC_FL_KEEP_SIZE, size, size), 0);
     REQUIRE_EQ(::fcntl(beyond.get(), F_ADD_SEALS, kAllSeals), 0);
   }

@@ -19,7 +19,7 @@ using test::Bytes;
 using test::DescriptorsUnchanged;
 using test::ScratchDirectory;
 
-// Sends one byte with as many descriptors as asked for, in as many control messages.
+// Sends one byte with `count` descriptors in each of `messages` control messages.
 void SendDescriptors(int fd, int count, int messages) {
   std::vector<std::byte> control(static_cast<std::size_t>(messages) *
                                  CMSG_SPACE(static_cast<std::size_t>(count) * sizeof(int)));
@@ -130,19 +130,19 @@ TEST_CASE("a full socket refuses, and says so") {
 TEST_CASE("a peer has left once its end is closed and its last byte was read") {
   auto pair = MakeSocketPair();
   const int near = pair.value().near.get();
-  CHECK_EQ(HasLeft(near).value(), false);
+  CHECK_EQ(IsPeerClosed(near).value(), false);
   REQUIRE_EQ(::send(pair.value().far.get(), "x", 1, 0), 1);
   pair.value().far.Reset();
-  CHECK_EQ(HasLeft(near).value(), false);
+  CHECK_EQ(IsPeerClosed(near).value(), false);
   std::array<std::uint8_t, 4> bytes = {};
   CHECK_EQ(ReceiveBytes(near, bytes, false).value()->bytes, 1u);
-  CHECK_EQ(HasLeft(near).value(), true);
-  // A peer that left bytes of ours unread.
+  CHECK_EQ(IsPeerClosed(near).value(), true);
+  // A peer that closes with unread bytes of ours.
   pair = MakeSocketPair();
   REQUIRE_EQ(::send(pair.value().near.get(), "x", 1, 0), 1);
   pair.value().far.Reset();
-  CHECK_EQ(HasLeft(pair.value().near.get()).value(), true);
-  CHECK_EQ(HasLeft(-1).error().number, EBADF);
+  CHECK_EQ(IsPeerClosed(pair.value().near.get()).value(), true);
+  CHECK_EQ(IsPeerClosed(-1).error().number, EBADF);
 }
 
 TEST_CASE("writing to a closed peer is an error, not a signal") {

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Runs until it is let go.
+// A source of tasks that run until Open().
 class Gate {
  public:
   void Open() { open_.set_value(); }
@@ -58,7 +58,7 @@ TEST_CASE("tasks run on other threads, in numbers, and threads end by themselves
   for (int index = 0; index < 1'000; ++index) workers.Submit(index % 7, Counts(done));
   Await(done, 1'000);
   while (workers.pending() != 0) std::this_thread::sleep_for(milliseconds(1));
-  std::this_thread::sleep_for(milliseconds(400));  // all of them have ended meanwhile
+  std::this_thread::sleep_for(milliseconds(400));  // all threads end meanwhile
   workers.Submit(1, Counts(done));
   Await(done, 1'001);
 }
@@ -104,7 +104,7 @@ TEST_CASE("where the system has no thread left, that is known, and work begins w
   std::atomic<int> done = 0;
   Workers workers({.threads = 2, .threads_per_owner = 2}, StartWhereAllowed);
   CHECK_FALSE(workers.HasThread());
-  CHECK(workers.IsFreeFor(1));  // nothing waits
+  CHECK(workers.IsFreeFor(1));  // no task waits
   workers.Submit(1, Counts(done));
   CHECK_FALSE(workers.IsFreeFor(1));
   CHECK_FALSE(workers.IsFreeFor(2));
@@ -120,7 +120,7 @@ TEST_CASE("tasks that wait in vain are known") {
   Gate gate;
   Workers workers({.threads = 2, .threads_per_owner = 1});
   workers.Submit(1, gate.Waiter(hung));
-  workers.Submit(1, Counts(done));  // waits for its own owner: no concern of others
+  workers.Submit(1, Counts(done));  // waits for a thread of its own owner only
   std::this_thread::sleep_for(milliseconds(Workers::kHangsAfterMs + 100));
   CHECK(workers.IsFreeFor(2));
   gate.Open();

@@ -24,7 +24,7 @@ export function introduce(connection: PlainConnection): void {
 }
 
 /** Forgets the peer of a closed connection, whose address grpc-js does not report any more. */
-export function forgetPeer(connection: PlainConnection): void {
+export function removePeer(connection: PlainConnection): void {
   byAddress.delete(addresses.get(connection) as string);
 }
 

@@ -13,12 +13,12 @@ import {
 import type { OnEvent } from '../base/events.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
-import { endGently, PlainListener } from '../rendezvous/plain-listener.ts';
+import { closeInOrder, PlainListener } from '../rendezvous/plain-listener.ts';
 import type { Interceptor } from '../rpc/contract/interceptor.ts';
 import type { Handlers, Methods, Service } from '../rpc/contract/method-types.ts';
 import { Registry } from '../rpc/serving/registry.ts';
 import { type Authenticate, GrpcGate } from './grpc-gate.ts';
-import { forgetPeer, introduce, type PeerCarrier, peerOfCall } from './grpc-peers.ts';
+import { introduce, type PeerCarrier, peerOfCall, removePeer } from './grpc-peers.ts';
 import { definitionOf, implementationOf } from './grpc-service.ts';
 
 export type { Authenticate, GrpcCaller, GrpcIdentity } from './grpc-gate.ts';
@@ -62,8 +62,8 @@ export async function attachListener(server: Server, listener: PlainListener): P
     for await (const connection of listener) {
       if (connection.destroyed) continue;
       introduce(connection);
-      connection.once('close', () => forgetPeer(connection));
-      connection[endGently] = drain;
+      connection.once('close', () => removePeer(connection));
+      connection[closeInOrder] = drain;
       injector.injectConnection(connection);
       connection.resume(); // HTTP/2 reads an injected socket only where it flows
     }

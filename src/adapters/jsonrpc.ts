@@ -21,7 +21,12 @@ import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
 import { wireLimits } from '../base/wire-limits.ts';
 import type { Session } from '../rpc/session/session.ts';
-import { type JsonRpcChannel, Line, type Meet, messages } from './jsonrpc-line.ts';
+import {
+  type JsonRpcChannel,
+  JsonRpcConnection,
+  messages,
+  type OpenChannel,
+} from './jsonrpc-connection.ts';
 
 /**
  * The pair that `createMessageConnection()` of vscode-jsonrpc and `createConnection()` of
@@ -79,7 +84,7 @@ export function jsonrpcTransport(
   checkTransport(session, name, options.opens);
   const opens = options.opens ?? opensFor(session.peer);
   const meet = opens ? opening(session, name, timeoutMs) : accepting(session, name);
-  const line = new Line(session, meet);
+  const line = new JsonRpcConnection(session, meet);
   return { reader: new LineReader(line), writer: new LineWriter(line) };
 }
 
@@ -132,7 +137,7 @@ function opensFor({ origin, capturedAt }: Peer): boolean {
 /**
  * Tries again while the other end does not know the name yet: its program may still be starting.
  */
-function opening(session: Session, name: string, timeoutMs: number): Meet {
+function opening(session: Session, name: string, timeoutMs: number): OpenChannel {
   return async (left) => {
     const until = nowMs() + timeoutMs;
     for (let pauseMs = retryFirstMs; ; pauseMs = Math.min(2 * pauseMs, retryMaxMs)) {
@@ -172,7 +177,7 @@ async function openOnce(
 }
 
 /** @throws {TypeError} where the name is accepted already. */
-function accepting(session: Session, name: string): Meet {
+function accepting(session: Session, name: string): OpenChannel {
   const arrivals = session.channels(messages, { name });
   return async (left) => {
     const stop = (): void => void arrivals.return?.();
@@ -190,11 +195,11 @@ function accepting(session: Session, name: string): Meet {
 }
 
 class LineReader extends AbstractMessageReader {
-  readonly #line: Line;
+  readonly #line: JsonRpcConnection;
   #isListening = false;
   #isDisposed = false;
 
-  constructor(line: Line) {
+  constructor(line: JsonRpcConnection) {
     super();
     this.#line = line;
   }
@@ -243,11 +248,11 @@ class LineReader extends AbstractMessageReader {
 }
 
 class LineWriter extends AbstractMessageWriter implements MessageWriter {
-  readonly #line: Line;
+  readonly #line: JsonRpcConnection;
   #isDisposed = false;
   #failures = 0;
 
-  constructor(line: Line) {
+  constructor(line: JsonRpcConnection) {
     super();
     this.#line = line;
     const onOver = (): void => {

@@ -89,7 +89,7 @@ export interface NativeAddon {
   /** Bytes that the kernel holds for us at this moment. */
   queuedBytes(fd: number): number;
   /** The peer has closed its end, and the kernel holds no byte of it for us. */
-  hasLeft(fd: number): boolean;
+  isPeerClosed(fd: number): boolean;
   /**
    * 0: a descriptor of this owner may be received; 1: descriptors cannot be closed at present; 2:
    * a check of memory hangs.

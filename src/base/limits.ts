@@ -84,7 +84,7 @@ export function checkLimits(limits: Partial<SessionLimits> | undefined): Session
     limits === undefined ? {} : limits;
   checkKeys('limits', given, Object.keys(sessionRanges) as (keyof SessionLimits)[]);
   const checked = { ...givenOrStandard(given) };
-  const least = leastSessionWindow(checked);
+  const least = minSessionWindow(checked);
   if (given.sessionWindowBytes === undefined) {
     checked.sessionWindowBytes = Math.max(checked.sessionWindowBytes, least);
   }
@@ -98,7 +98,7 @@ export function checkLimits(limits: Partial<SessionLimits> | undefined): Session
 /**
  * The least size of a session window, which a sender may assume before it was told.
  */
-export function leastSessionWindow(
+export function minSessionWindow(
   limits: Pick<SessionLimits, 'streamWindowBytes' | 'receiveMaxBytes'>,
 ): number {
   return 2 * (limits.streamWindowBytes + limits.receiveMaxBytes);

@@ -25,7 +25,7 @@ export async function examine(onStep: (step: string) => void): Promise<DoctorRep
   onStep('asking the kernel');
   const features = featuresOf(told);
   onStep('meeting at a path');
-  const { directory, path } = await meetAtPath(told);
+  const { directory, path } = await connectAtPath(told);
   onStep('starting a helper and calling it for a second');
   const { helper, selfTest } = await callHelper();
   const report = {
@@ -87,7 +87,7 @@ const noLane = { lane: undefined, laneReason: undefined, origin: undefined };
 const helperFile = join(dirname(fileURLToPath(import.meta.url)), 'self-test-helper.js');
 
 /** Listens at the default path of `listen()`, and lets a second process connect to it. */
-async function meetAtPath(
+async function connectAtPath(
   told: Capabilities,
 ): Promise<{ directory: DoctorReport['socketDirectory']; path: LaneFinding }> {
   const unknown = { path: undefined, mode: undefined, uid: undefined, pathBytes: undefined };

@@ -105,7 +105,7 @@ export class HelperProcess {
     try {
       const what = `helper ${settings.command}`;
       const session = await withDeadline(what, settings.startTimeoutMs, early.signal, (until) =>
-        meet(addon, pair?.near, child, settings, until),
+        finishHello(addon, pair?.near, child, settings, until),
       );
       return new HelperProcess(child, session, exited);
     } catch (cause) {
@@ -235,7 +235,7 @@ function watchExit(
   });
 }
 
-function meet(
+function finishHello(
   native: NativeAddon | undefined,
   near: number | undefined,
   child: ChildProcess,

@@ -13,7 +13,7 @@ import { pause } from '../base/pause.ts';
 import { tuning } from '../base/tuning.ts';
 import { failingAtCallSite } from '../rpc/calling/call-site.ts';
 import type { CallTarget, MethodCall, StreamCall } from '../rpc/calling/call-target.ts';
-import { LaterCall } from '../rpc/calling/stream-call.ts';
+import { DeferredCall } from '../rpc/calling/stream-call.ts';
 import {
   type CallOptions,
   checkCallOptions,
@@ -133,7 +133,7 @@ export class Supervisor implements CallTarget {
       next.openStream(callable, value, { ...left, signal: given }),
     );
     later.catch(() => undefined);
-    return new LaterCall(later, (reason) => stopped.abort(reason));
+    return new DeferredCall(later, (reason) => stopped.abort(reason));
   }
 
   /** The session that calls can be made on at once. */

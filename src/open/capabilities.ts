@@ -36,7 +36,7 @@ export interface Capabilities {
 /** Tells which features work on this host, and why others do not. */
 export function capabilities(): Capabilities {
   const { addon, file, reason } = nativeState();
-  const ringReason = whyNoRing();
+  const ringReason = noRingReason();
   const isPosix = process.platform === 'linux' || process.platform === 'darwin';
   return {
     platform: `${process.platform}-${process.arch}`,
@@ -54,7 +54,7 @@ export function capabilities(): Capabilities {
 }
 
 /** By making the smallest outbox there is, and giving it back. */
-function whyNoRing(): string | undefined {
+function noRingReason(): string | undefined {
   const { addon, reason } = nativeState();
   if (addon === undefined) return `there is no addon: ${reason}`;
   const memory = new RingMemory(addon, {

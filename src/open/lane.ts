@@ -20,16 +20,16 @@ export function addonReason(): string {
 }
 
 /** Why no ring is offered to the process `owner`; undefined: one is. */
-export function whyNoRing(
+export function noRingReason(
   native: NativeAddon,
   { lane }: LaneSetting,
   owner: number,
 ): string | undefined {
-  return lane === 'socket' ? asked : whyNoMemory(native, owner);
+  return lane === 'socket' ? asked : noMemoryReason(native, owner);
 }
 
 /**
- * The reason of the lane that both hellos led to. `whyNot`: what {@link whyNoRing} said.
+ * The reason of the lane that both hellos led to. `whyNot`: what {@link noRingReason} said.
  * @throws {SidecallError} `ERR_SIDECALL_SHM_UNAVAILABLE`: only the ring will do, and there is none.
  */
 export function laneReasonOf(
@@ -54,7 +54,7 @@ export function plainLaneReason({ lane }: LaneSetting): string {
  * The reason why no shared memory is offered to a peer: closing its descriptors or checking its
  * memory hangs, or all threads for that do. undefined: it may be offered.
  */
-function whyNoMemory(native: NativeAddon, owner: number): string | undefined {
+function noMemoryReason(native: NativeAddon, owner: number): string | undefined {
   const why = native.whyNoMemory(owner);
   if (why === 0) return undefined;
   const what = why === 1 ? 'descriptors that were sent to us cannot be closed' : 'a check hangs';

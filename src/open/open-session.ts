@@ -25,7 +25,7 @@ import { whenPeerExits } from '../uds/peer-exit.ts';
 import { SocketTransport } from '../uds/socket-transport.ts';
 import type { Transport } from '../wire/transport.ts';
 import { pollBudgetOf, ringMemoryMaxBytes } from './configure.ts';
-import { laneReasonOf, plainLaneReason, unavailable, whyNoRing } from './lane.ts';
+import { laneReasonOf, noRingReason, plainLaneReason, unavailable } from './lane.ts';
 import type { SessionSettings } from './session-options.ts';
 
 /** The role in the hello: which side speaks first, and whether the accepting side has room. */
@@ -48,7 +48,7 @@ export async function establishOverDescriptor(
 ): Promise<Session> {
   const owner = ownerOf(peer);
   if (wire instanceof DescriptorWire) wire.owner = owner;
-  const whyNot = whyNoRing(native, settings, owner);
+  const whyNot = noRingReason(native, settings, owner);
   const memory = whyNot === undefined ? memoryFor(native, settings, owner, signal) : undefined;
   try {
     const hello = await sayHello(wire, role, settings, memory);

@@ -25,7 +25,7 @@ import { full, SessionCount } from './session-count.ts';
  * Pending connections above which there is a crowd: a connection then waits for its first byte
  * before its hello begins.
  */
-const crowdMin = 32;
+const crowdThreshold = 32;
 
 /** A connection that is not a session yet. */
 interface PendingConnection {
@@ -55,7 +55,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
   pass(native: NativeAddon, fd: number): Passed<C> | undefined {
     // A connection that the peer has closed already takes no place, which a live
     // one may need, and no time.
-    const isOver = hasLeft(native, fd);
+    const isOver = isPeerClosed(native, fd);
     const ticket = isOver ? undefined : this.#enterByKernel(native, fd);
     if (ticket === undefined) {
       if (isOver) this.#reportLeft(native, fd);
@@ -63,7 +63,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
       return undefined;
     }
     ticket.hasUnread = () => hasUnread(native, fd);
-    const isCrowd = this.#hellos.size > crowdMin;
+    const isCrowd = this.#hellos.size > crowdThreshold;
     if (!isCrowd || !this.#handlers.peersSpeakFirst || ticket.uid !== ownUid()) {
       return this.#begin(native, fd, ticket);
     }
@@ -122,7 +122,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
       // Its hello may lie in the kernel, with a descriptor whose close blocks.
       if (ticket.hasUnread()) native.closeReceived(fd, ticket.owner);
       else native.closeDescriptor(fd);
-      this.#hellos.leave(ticket);
+      this.#hellos.remove(ticket);
       if (known !== undefined && refusal !== undefined) this.#report(refusal, known.peer);
       return undefined;
     }
@@ -154,7 +154,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
       return undefined;
     } finally {
       clearTimeout(timer);
-      this.#hellos.leave(ticket);
+      this.#hellos.remove(ticket);
     }
   }
 
@@ -240,9 +240,9 @@ export class ConnectionGate<C extends AcceptedConnection> {
   }
 }
 
-function hasLeft(native: NativeAddon, fd: number): boolean {
+function isPeerClosed(native: NativeAddon, fd: number): boolean {
   try {
-    return native.hasLeft(fd);
+    return native.isPeerClosed(fd);
   } catch {
     return false; // a later step finds the error
   }

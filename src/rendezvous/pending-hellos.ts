@@ -98,7 +98,7 @@ export class PendingHellos {
     return ticket;
   }
 
-  leave(ticket: PendingHello): void {
+  remove(ticket: PendingHello): void {
     const process = this.#places.get(ticket);
     if (process === undefined) return;
     this.#places.delete(ticket);
@@ -132,12 +132,12 @@ export class PendingHellos {
     const hasMore = process !== undefined && (isOthers || process.open.size > newcomer.open.size);
     const [oldest] = hasMore ? process.open : [];
     const silent = oldestSilent(hasMore ? process : newcomer, now);
-    return this.#drop(silent ?? oldest);
+    return this.#cancel(silent ?? oldest);
   }
 
-  #drop(ticket: PendingHello | undefined): boolean {
+  #cancel(ticket: PendingHello | undefined): boolean {
     if (ticket === undefined) return false;
-    this.leave(ticket);
+    this.remove(ticket);
     ticket.abort(full(this.#max));
     return true;
   }

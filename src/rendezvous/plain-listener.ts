@@ -10,14 +10,14 @@ import { PathAcceptor } from './accept.ts';
 import type { AcceptedConnection, AcceptorSettings } from './accepted-connection.ts';
 
 /** @internal The orderly end of the protocol on a connection; without it, our half is ended. */
-export const endGently: unique symbol = Symbol('sidecall.endGently');
+export const closeInOrder: unique symbol = Symbol('sidecall.endGently');
 
 /** A connection that the policy accepted, of which nothing was read yet. */
 export type PlainConnection = Socket & {
   /** The process at the other end. */
   readonly peer: Peer;
   /** @internal */
-  [endGently]?: ((deadlineMs: number) => void) | undefined;
+  [closeInOrder]?: ((deadlineMs: number) => void) | undefined;
 };
 
 /** Listens at a path, for connections that speak a protocol of their own. Iterate it. */
@@ -121,7 +121,7 @@ class AcceptedPlain implements AcceptedConnection {
   async close({ deadlineMs }: { readonly deadlineMs: number }): Promise<void> {
     const closed = new AbortController();
     void this.closed.then(() => closed.abort());
-    const gently = this.connection[endGently];
+    const gently = this.connection[closeInOrder];
     if (gently === undefined) this.connection.end();
     else gently(deadlineMs);
     if (deadlineMs > 0) await pause(deadlineMs, closed.signal);

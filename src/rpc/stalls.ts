@@ -37,7 +37,7 @@ const waitReasons = [
 export type WaitReason = (typeof waitReasons)[number];
 
 /** A place where things wait, in their order. */
-export interface WaitingPlace {
+export interface WaitQueue {
   /** The number of those that wait, of our own or of the peer's. */
   readonly waiting: number;
   /** The reason why the first of them waits. */
@@ -67,7 +67,7 @@ export class Stalls implements Timed {
   timer: NodeJS.Timeout | undefined;
   readonly #stalledAfterMs: number;
   readonly #onStalled: (stall: Stall) => void;
-  readonly #places = new Map<WaitingPlace, Watch>();
+  readonly #places = new Map<WaitQueue, Watch>();
   #isEnded = false;
 
   constructor(stalledAfterMs: number, onStalled: (stall: Stall) => void) {
@@ -76,14 +76,14 @@ export class Stalls implements Timed {
   }
 
   /** Watches a place at which something waits. A repeated call does nothing. */
-  add(place: WaitingPlace): void {
+  add(place: WaitQueue): void {
     if (this.#isEnded || this.#places.has(place)) return;
     this.#places.set(place, { departed: place.departed, since: nowMs(), isTold: false });
     if (this.timer === undefined) this.#arm();
   }
 
   /** Forgets a place at which nothing will wait again. */
-  remove(place: WaitingPlace): void {
+  remove(place: WaitQueue): void {
     this.#places.delete(place);
   }
 

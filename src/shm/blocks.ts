@@ -28,12 +28,12 @@ class OwnBlockLifetime implements Ticket {
   free(): void {
     if (!this.isOurs) return;
     this.isOurs = false;
-    this.ring.freeBlock(this.offset);
+    this.ring.releaseBlock(this.offset);
   }
 
   onCollected(): void {
     this.free();
-    this.ring.dropObject(true);
+    this.ring.releaseObject(true);
   }
 }
 
@@ -58,7 +58,7 @@ export class RingBlock implements OwnBlock {
     this.#ticket.ring.detach(this.bytes.buffer as ArrayBuffer);
   }
 
-  free(): void {
+  release(): void {
     this.seal();
     this.#ticket.free();
   }
@@ -123,7 +123,7 @@ class LeaseTicket implements Ticket {
 
   onCollected(): void {
     this.release();
-    this.ring.dropObject(false);
+    this.ring.releaseObject(false);
   }
 }
 
@@ -174,7 +174,7 @@ export class ArrivedRingBlock implements ArrivedBlock {
 
   copyInto(target: Uint8Array): void {
     this.#ring.copyLease(this.#id, target);
-    this.drop();
+    this.release();
   }
 
   lend(): LentBytes | undefined {
@@ -185,7 +185,7 @@ export class ArrivedRingBlock implements ArrivedBlock {
     return new RingLease(bytes, new LeaseTicket(this.#ring, this.#returns, this.#id));
   }
 
-  drop(): void {
+  release(): void {
     if (this.#isTaken) return;
     this.#isTaken = true;
     this.#returns.release(this.#id);

@@ -130,7 +130,7 @@ export class RingMemory implements HelloMemory {
     }
   }
 
-  drop(descriptor: number): void {
+  releaseDescriptor(descriptor: number): void {
     this.#native.dropReceived(descriptor, this.#settings.owner);
   }
 

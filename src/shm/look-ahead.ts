@@ -6,7 +6,7 @@ import { tuning } from '../base/tuning.ts';
 import type { FrameDecoder } from '../wire/frame-decoder.ts';
 import { FrameType, headerBytes, readU32 } from '../wire/frame-header.ts';
 import type { FrameReceiver } from '../wire/transport.ts';
-import { Left, type Ring } from './ring.ts';
+import { DrainResult, type Ring } from './ring.ts';
 
 /** Records of one drain: the clock is looked at in between, since handlers may take long. */
 export const batchRecords = 16;
@@ -40,7 +40,7 @@ export class LookAhead {
 
   /**
    * Drains the ring once in the middle of a handler. The slab may be in the middle of being handed
-   * out: it is put back. Returns one of {@link Left}.
+   * out: it is put back. Returns one of {@link DrainResult}.
    */
   drain(): number {
     const { slab } = this.#ring;
@@ -48,7 +48,8 @@ export class LookAhead {
     const left = this.#ring.drain(batchRecords);
     const { filledBytes } = this.#ring;
     // A copy: a handler that is told of a cancel may look ahead, too.
-    const drained = left === Left.corrupt ? undefined : Buffer.from(slab.subarray(0, filledBytes));
+    const drained =
+      left === DrainResult.corrupt ? undefined : Buffer.from(slab.subarray(0, filledBytes));
     if (saved !== undefined) slab.set(saved);
     for (let at = 0; drained !== undefined && at < filledBytes; ) {
       const end = at + 4 + readU32(drained, at);

@@ -9,7 +9,7 @@ import { headerBytes, protocol } from '../wire/frame-header.ts';
 import type { FrameReceiver } from '../wire/transport.ts';
 import { ArrivedRingBlock, type LeaseReturns } from './blocks.ts';
 import { batchRecords, handedOut, LookAhead } from './look-ahead.ts';
-import { blockReferenceBytes, corrupt, Left, type Ring, Written } from './ring.ts';
+import { blockReferenceBytes, corrupt, DrainResult, type Ring, RingResult } from './ring.ts';
 import type { RingActivity } from './ring-sleep.ts';
 
 // Memory for the payload of a large record that has no place of its own. One per thread: it
@@ -52,7 +52,7 @@ export class RingReceiver {
   }
 
   /** The transport has ended: nothing is handed out any more. */
-  stop(): void {
+  end(): void {
     this.#isOver = true;
   }
 
@@ -71,8 +71,8 @@ export class RingReceiver {
       if (this.#isOver) return bytes;
       const left = this.#ring.drain(batchRecords, looks);
       looks = 0;
-      if (left === Left.corrupt) throw corrupt();
-      this.isBehind = left !== Left.nothing;
+      if (left === DrainResult.corrupt) throw corrupt();
+      this.isBehind = left !== DrainResult.nothing;
       const { filledBytes, largeBytes } = this.#ring;
       records += this.#ring.records;
       if (filledBytes > 0) {
@@ -89,13 +89,13 @@ export class RingReceiver {
         if (activity.isMidway) this.#expectLong();
         this.#receiveLarge(filledBytes, largeBytes);
       }
-      if (left === Left.block && !this.#isOver) {
+      if (left === DrainResult.block && !this.#isOver) {
         activity.hasRecords = true;
         records += 1;
         this.#receiveBlock();
       }
       this.#handOutAhead();
-      if (this.#isOver || left === Left.nothing) return bytes;
+      if (this.#isOver || left === DrainResult.nothing) return bytes;
       if (bytes >= tuning.drainBytesMax || records >= tuning.drainRecordsMax) return bytes;
       const now = nowMs();
       if (begun === 0) begun = now;
@@ -145,7 +145,7 @@ export class RingReceiver {
   /** A frame whose message lies in the peer's block area. */
   #receiveBlock(): void {
     const ring = this.#ring;
-    if (ring.takeBlock() !== Written.written) throw corrupt();
+    if (ring.takeBlock() !== RingResult.written) throw corrupt();
     const { slab, filledBytes, leaseId: id, leaseBytes: byteLength } = ring;
     const headerAt = blockReferenceBytes;
     const size = headerBytes(slab[headerAt] as number);
@@ -158,7 +158,7 @@ export class RingReceiver {
       this.#receiver.onFrame(header, slab.subarray(headerAt + size, filledBytes), block);
     } finally {
       handedOut.bytes = 0;
-      block.drop();
+      block.release();
     }
   }
 }

@@ -4,7 +4,7 @@
 import { SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/tuning.ts';
 import { PollBudget } from './poll-budget.ts';
-import { corrupt, type Ring, Written } from './ring.ts';
+import { corrupt, type Ring, RingResult } from './ring.ts';
 
 /** Traffic since the last turn. */
 export interface RingActivity {
@@ -66,8 +66,8 @@ export class RingSleep implements RingActivity {
    */
   tryToSleep(now: number): boolean {
     const result = this.#ring.prepareToSleep();
-    if (result === Written.corrupt) throw corrupt();
-    if (result === Written.written) {
+    if (result === RingResult.corrupt) throw corrupt();
+    if (result === RingResult.written) {
       this.#owesSince = undefined;
       this.#budget.onSleep();
       return true;

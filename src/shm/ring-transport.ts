@@ -13,7 +13,7 @@ import { activate, deactivate, type Polled } from '../wire/poller.ts';
 import type { FrameReceiver, OwnBlock, Transport } from '../wire/transport.ts';
 import { shareLeftMs, spendTurn } from '../wire/turn-share.ts';
 import { LeaseReturns, RingBlock } from './blocks.ts';
-import { corrupt, Left, type Ring, Written } from './ring.ts';
+import { corrupt, DrainResult, type Ring, RingResult } from './ring.ts';
 import { RingReceiver } from './ring-receiver.ts';
 import { RingSleep } from './ring-sleep.ts';
 
@@ -124,7 +124,7 @@ export class RingTransport implements Transport, Polled {
     if (this.#isOver) return true;
     const { offset, byteLength } = block as RingBlock;
     const written = this.#ring.writeBlock(header, prefix, offset, byteLength);
-    if (written === Written.written) (block as RingBlock).onLent();
+    if (written === RingResult.written) (block as RingBlock).onLent();
     return this.#onWritten(written, false);
   }
 
@@ -145,8 +145,8 @@ export class RingTransport implements Transport, Polled {
       const left = ahead.drain();
       // Corrupt: the next turn finds it again. A long frame stays where it is, and hides what
       // follows.
-      if (left === Left.nothing) return true;
-      if (left !== Left.more) return false;
+      if (left === DrainResult.nothing) return true;
+      if (left !== DrainResult.more) return false;
     }
     return false;
   }
@@ -170,7 +170,7 @@ export class RingTransport implements Transport, Polled {
   destroy(): void {
     if (this.#isOver) return;
     this.#moveTo('over');
-    (this.#receiving as RingReceiver | undefined)?.stop(); // undefined: never started
+    (this.#receiving as RingReceiver | undefined)?.end(); // undefined: never started
     deactivate(this);
     this.#returns.close();
     this.#ring.close();
@@ -231,7 +231,7 @@ export class RingTransport implements Transport, Polled {
   }
 
   #onWritten(written: number, isBulk: boolean): boolean {
-    if (written !== Written.written) return this.#refuse(written);
+    if (written !== RingResult.written) return this.#refuse(written);
     this.#sentPosition = this.#ring.writtenPosition;
     this.#sleep.hasWritten = true;
     this.#sleep.isMidway = isBulk;
@@ -255,19 +255,19 @@ export class RingTransport implements Transport, Polled {
 
   #lookForRoom(): void {
     const result = this.#ring.hasRoom();
-    if (result === Written.corrupt) throw corrupt();
-    if (result !== Written.written) return;
+    if (result === RingResult.corrupt) throw corrupt();
+    if (result !== RingResult.written) return;
     this.#isRefusing = false;
     this.#receiver.onRoom();
   }
 
   #refuse(result: number): boolean {
-    if (result === Written.full) {
+    if (result === RingResult.full) {
       this.#isRefusing = true;
       this.#wake();
       return false;
     }
-    if (result !== Written.corrupt) throw new Error(`a write that the ring refused: ${result}`);
+    if (result !== RingResult.corrupt) throw new Error(`a write that the ring refused: ${result}`);
     setImmediate(() => this.#finish(corrupt()));
     return true;
   }

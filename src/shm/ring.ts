@@ -7,10 +7,10 @@ import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/quiet.ts';
 
 /** The result of a call. `refused`: a mistake of ours, such as a call after the ring was closed. */
-export const Written = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
+export const RingResult = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
 
 /** The reason why a drain stopped. */
-export const Left = { nothing: 0, more: 1, large: 2, block: 3, corrupt: -1 } as const;
+export const DrainResult = { nothing: 0, more: 1, large: 2, block: 3, corrupt: -1 } as const;
 
 /** The error for a ring whose state no correct peer leaves. */
 export function corrupt(): SidecallError {
@@ -111,7 +111,7 @@ export class Ring {
     return this.#registers[Register.owesDoorbell] === 1;
   }
 
-  /** One of {@link Written}. */
+  /** One of {@link RingResult}. */
   write(header: Uint8Array, payload: Uint8Array | string = noBytes, bulk = false): number {
     const staged = this.#staged;
     const headerBytes = header.byteLength;
@@ -134,10 +134,10 @@ export class Ring {
    * doorbell or leases that go back and found no room.
    */
   publish(): boolean {
-    return this.#native.ringPublish(this.#handle) === Written.written;
+    return this.#native.ringPublish(this.#handle) === RingResult.written;
   }
 
-  /** One of {@link Left}. */
+  /** One of {@link DrainResult}. */
   drain(recordsMax: number, looks = 0): number {
     return this.#native.ringDrain(this.#handle, recordsMax, looks);
   }
@@ -149,7 +149,7 @@ export class Ring {
 
   /** The large record from byte `skip` on, which leaves exactly the bytes of `target`. */
   take(skip: number, target: Uint8Array): void {
-    if (this.#native.ringTake(this.#handle, skip, target) === Written.written) return;
+    if (this.#native.ringTake(this.#handle, skip, target) === RingResult.written) return;
     throw new Error('a record was taken that is not next'); // our own mistake
   }
 
@@ -161,7 +161,7 @@ export class Ring {
   }
 
   /** Frees a block that is not sent. */
-  freeBlock(offset: number): void {
+  releaseBlock(offset: number): void {
     if (!this.#isClosed) this.#native.ringFreeBlock(this.#handle, offset);
   }
 
@@ -193,7 +193,7 @@ export class Ring {
   }
 
   copyLease(id: number, target: Uint8Array): void {
-    if (this.#native.ringCopyLease(this.#handle, id, target) === Written.written) return;
+    if (this.#native.ringCopyLease(this.#handle, id, target) === RingResult.written) return;
     throw new Error('a lease was copied that is not held'); // our own mistake
   }
 
@@ -215,7 +215,7 @@ export class Ring {
   /**
    * An array buffer over a block was collected. NOTE: also after `close()`: it holds the mapping.
    */
-  dropObject(isOurs: boolean): void {
+  releaseObject(isOurs: boolean): void {
     this.#native.ringDropObject(this.#handle, isOurs ? 1 : 0);
   }
 
@@ -227,7 +227,7 @@ export class Ring {
     return { inUse: inUse as number, held: held as number };
   }
 
-  /** Is there room for what was refused last? One of {@link Written}. */
+  /** Is there room for what was refused last? One of {@link RingResult}. */
   hasRoom(): number {
     return this.#native.ringHasRoom(this.#handle);
   }
@@ -246,12 +246,12 @@ export class Ring {
 
   /** False: more doorbells than sleeps were announced. */
   onDoorbell(bytes: number): boolean {
-    return this.#native.ringOnDoorbell(this.#handle, bytes) === Written.written;
+    return this.#native.ringOnDoorbell(this.#handle, bytes) === RingResult.written;
   }
 
   /** The peer is gone: records that are published later are not read. False: corrupt. */
   freeze(): boolean {
-    return this.#native.ringFreeze(this.#handle) === Written.written;
+    return this.#native.ringFreeze(this.#handle) === RingResult.written;
   }
 
   /**

@@ -23,7 +23,7 @@ const firstDelayMs = 1;
 const lastDelayMs = 32;
 
 /**
- * A connected descriptor, owned by the addon. Nothing was sent or read.
+ * A connected descriptor, owned by the addon. No byte has been sent or read.
  * @throws {SidecallError} `ERR_SIDECALL_PATH_TOO_LONG`, `ERR_SIDECALL_PATH_UNSAFE`,
  * `ERR_SIDECALL_NO_LISTENER`, `ERR_SIDECALL_LIMIT_DESCRIPTORS`, `ERR_SIDECALL_SYSTEM`, or the
  * signal's reason.

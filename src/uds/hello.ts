@@ -35,7 +35,7 @@ export interface HelloMemory {
    */
   accept(descriptor: number, shape: MemoryShape): Promise<boolean>;
   /** Drops a descriptor that was received and is not used. */
-  drop(descriptor: number): void;
+  releaseDescriptor(descriptor: number): void;
 }
 
 /** The result of a hello. */
@@ -76,7 +76,7 @@ export async function helloAsConnecting(
     return { peer: hello, isRing: false, reason: peerHasNone };
   }
   if (memory === undefined) throw violation('it offers memory that was not asked for');
-  if (hello.version === 0 && descriptor !== undefined) memory.drop(descriptor);
+  if (hello.version === 0 && descriptor !== undefined) memory.releaseDescriptor(descriptor);
   checkVersion(hello);
   const isSent =
     descriptor !== undefined && (await exchange(wire, memory, { ...hello, descriptor }));
@@ -100,7 +100,7 @@ export async function helloAsAccepting(
   const refusal = admit();
   const isWelcome = hello.version !== 0 && refusal === undefined;
   if (isWelcome && hello.memory !== undefined && memory !== undefined) {
-    if (await offerMemory(wire, own, memory)) return meetWithMemory(wire, hello, memory);
+    if (await offerMemory(wire, own, memory)) return finishWithMemory(wire, hello, memory);
   }
   const verdict = isWelcome
     ? Verdict.socketLane
@@ -130,7 +130,7 @@ async function offerMemory(
   return why === undefined;
 }
 
-async function meetWithMemory(
+async function finishWithMemory(
   wire: HelloWire,
   hello: PeerHello,
   memory: HelloMemory,
@@ -185,7 +185,7 @@ async function receiveHello(
     checkKept(notes);
     return { hello, descriptor };
   } catch (error) {
-    if (descriptor !== undefined) memory?.drop(descriptor);
+    if (descriptor !== undefined) memory?.releaseDescriptor(descriptor);
     throw error;
   }
 }
@@ -208,7 +208,7 @@ async function receiveAnswerWith(
     checkKept(notes);
     return { verdict, descriptor, isTruncated };
   } catch (error) {
-    if (descriptor !== undefined) memory?.drop(descriptor);
+    if (descriptor !== undefined) memory?.releaseDescriptor(descriptor);
     throw error;
   }
 }

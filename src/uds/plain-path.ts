@@ -94,7 +94,7 @@ async function makeAt(
   try {
     const place = await StartingPlace.take(dirname(path), startMaxMs, () => isAnswered(path));
     try {
-      await clearStale(path);
+      await removeStale(path);
       await listenAt(server, { path: place.socketPath, backlog: options.backlog });
       const made = place.socketFile;
       if (options.gid !== undefined) chownSync(made, ownUid(), options.gid);
@@ -103,7 +103,7 @@ async function makeAt(
       placeAt(made, path);
       return identity;
     } finally {
-      place.leave();
+      place.release();
     }
   } catch (cause) {
     throw SidecallError.from(cause);
@@ -150,7 +150,7 @@ function checkPlainDirectory(path: string, owners: readonly number[]): void {
   );
 }
 
-async function clearStale(path: string): Promise<void> {
+async function removeStale(path: string): Promise<void> {
   const found = statOf(path);
   if (found === undefined) return;
   if (!found.isSocket() || found.uid !== ownUid()) {

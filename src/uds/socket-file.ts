@@ -47,7 +47,7 @@ export class BoundPath {
    */
   listen(): number {
     this.#lock ??= this.#takeLock();
-    this.#clearStale();
+    this.#removeStale();
     return this.#bind();
   }
 
@@ -64,14 +64,14 @@ export class BoundPath {
       }
     } finally {
       this.#identity = undefined;
-      this.#dropLock();
+      this.#releaseLock();
     }
   }
 
   /** Gives up the lock and leaves the socket file where it is. */
-  leave(): void {
+  release(): void {
     this.#identity = undefined;
-    this.#dropLock();
+    this.#releaseLock();
   }
 
   /**
@@ -108,7 +108,7 @@ export class BoundPath {
     }
   }
 
-  #dropLock(): void {
+  #releaseLock(): void {
     if (this.#lock === undefined) return;
     try {
       this.#native.unlinkAt(this.directory.fd, this.#lockName);
@@ -119,7 +119,7 @@ export class BoundPath {
     this.#lock = undefined;
   }
 
-  #clearStale(): void {
+  #removeStale(): void {
     const path = this.directory.socketPath;
     const found = this.directory.stat();
     if (found === undefined) return;

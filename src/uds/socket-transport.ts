@@ -102,7 +102,7 @@ export class SocketTransport implements Transport, Polled {
       this.#isRefusing = true;
       return false;
     }
-    const room = lengthBytes + header.byteLength + mostBytes(payload);
+    const room = lengthBytes + header.byteLength + maxBytesOf(payload);
     const slab = this.#slabWith(room);
     const start = this.#filled;
     const headerAt = start + lengthBytes;
@@ -270,8 +270,8 @@ export class SocketTransport implements Transport, Polled {
   }
 
   /**
-   * The peer sends no more, and has said so, or was cut off. What it had sent is handed out first,
-   * in the usual turns.
+   * The end of the peer's bytes; `isSaid`: by an end of stream, not by a lost connection. Bytes
+   * that have arrived are handed out first, in the usual turns.
    */
   #end(isSaid: boolean): void {
     if (this.#isOver) return;
@@ -312,7 +312,7 @@ function newSlab(bytes: number): Buffer {
  * An upper bound of the bytes: of a short text three for each character, of a
  * long one the exact number.
  */
-function mostBytes(payload: Uint8Array | string | undefined): number {
+function maxBytesOf(payload: Uint8Array | string | undefined): number {
   if (payload === undefined) return 0;
   if (typeof payload !== 'string') return payload.byteLength;
   return payload.length <= 4096 ? payload.length * 3 : Buffer.byteLength(payload);

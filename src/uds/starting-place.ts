@@ -70,7 +70,7 @@ export class StartingPlace {
     for (;;) {
       const place = await StartingPlace.#announce(parent);
       if (await place.#isFirst(until)) return place;
-      place.leave();
+      place.release();
       if (await isTaken()) throw inUse(parent, 'it accepts connections');
       if (nowMs() >= until) {
         throw inUse(parent, `another process has been starting there for ${timeoutMs} ms`);
@@ -96,7 +96,7 @@ export class StartingPlace {
    * Gives up the place. The files that we made are removed, and no others: another user may
    * have swapped the directory.
    */
-  leave(): void {
+  release(): void {
     this.#lock.close();
     removeAll(join(this.#parent, this.#name));
     closeSync(this.#parentFd);
@@ -109,7 +109,7 @@ export class StartingPlace {
       place.#lock.unref();
       return place;
     } catch (error) {
-      place.leave();
+      place.release();
       throw error;
     }
   }

@@ -52,7 +52,7 @@ export class ListeningPath {
     try {
       this.#server = this.#serve(this.#bound.listen());
     } catch (error) {
-      this.#bound.leave();
+      this.#bound.release();
       directory.close();
       throw error;
     }
@@ -84,7 +84,7 @@ export class ListeningPath {
   #release(): void {
     try {
       if (this.#unlinkOnClose) this.#bound.remove();
-      else this.#bound.leave();
+      else this.#bound.release();
     } catch {
       // The directory refuses the removal. The lock is free, so the next listener removes the file.
     }

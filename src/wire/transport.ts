@@ -13,7 +13,7 @@ export interface OwnBlock {
   /** Ends the writing: our views are detached. */
   seal(): void;
   /** Frees a block that is not sent. Does nothing the second time, or once the peer has it. */
-  free(): void;
+  release(): void;
 }
 
 /** Bytes in the peer's memory, until they are released; a second release does nothing. */
@@ -35,7 +35,7 @@ export interface ArrivedBlock {
   /** Its bytes in place; undefined: only `copyInto()` is possible. */
   lend(): LentBytes | undefined;
   /** The message is not wanted: the block goes back to the peer. */
-  drop(): void;
+  release(): void;
 }
 
 /** Moves whole frames, in order, or fails. It keeps nothing of a frame that it refused. */

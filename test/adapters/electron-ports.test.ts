@@ -1,5 +1,5 @@
 // sidecall/electron under a stub of Electron's main process: ports, sessions that are lost, pages
-// that lie.
+// that send invalid messages.
 
 import { describe, expect, it } from 'vitest';
 import { type ExposeOptions, exposeToRenderer } from '../../src/adapters/electron/main.ts';

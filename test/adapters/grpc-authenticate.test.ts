@@ -1,4 +1,4 @@
-// gRPC servers with callers that the kernel vouches for, and contracts of ours on the wire of gRPC.
+// gRPC servers whose callers the kernel identifies, and sidecall contracts on the wire of gRPC.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import * as grpc from '@grpc/grpc-js';

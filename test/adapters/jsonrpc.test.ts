@@ -1,5 +1,5 @@
 // vscode-jsonrpc over a session: its documented features on every lane, and a real language server
-// both ways.
+// in both directions.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';

@@ -1,4 +1,4 @@
-// Which addon is loaded, and what is said where none is.
+// The choice of the addon that is loaded, and the error where there is none.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

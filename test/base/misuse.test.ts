@@ -1,4 +1,4 @@
-// Errors for callers that pass what a function does not take.
+// Errors for arguments that a function does not take.
 
 import { describe, expect, it } from 'vitest';
 import { checkKeys } from '../../src/base/misuse.ts';

@@ -1,5 +1,5 @@
-// sidecall list, call, and doctor PATH: against a live listener, a dead socket, and one that is not
-// ours.
+// sidecall list, call, and doctor PATH: against a live listener, a dead socket, and a socket of
+// another program.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Every example, as its README says to run it.
+// Every example, run by the commands of its README.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// The example of an extension host: killed, blocked, flooded and lied to, by its own extensions.
+// The example of an extension host: its extensions crash, block, flood and send invalid data.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-// Alive, turning, busy, gone: told apart, and no call fails because of the asking.
+// Liveness: turning, busy and ended peers are distinguished, and no probe makes a call fail.
 import { describe, expect, it } from 'vitest';
 import type { HelperState } from '../../src/helper/helper-state.ts';
 import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/spawn-helper.ts';

@@ -1,4 +1,4 @@
-// Several real users: this file drops to them, and fails where it cannot.
+// Several real users: programs run under their uids; without root the tests fail.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { statSync } from 'node:fs';

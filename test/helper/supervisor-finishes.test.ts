@@ -1,4 +1,4 @@
-// Helpers that end, and what follows their restarts.
+// Helpers that end, and their channels and calls after restarts.
 import { describe, expect, it } from 'vitest';
 import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { json } from '../../src/rpc/contract/json.ts';

@@ -1,5 +1,5 @@
-// Answers of handlers are delivered, however much of it there is; which handlers start decides
-// about memory.
+// Answers of handlers are delivered in any amount; memory is bounded by the handlers that may
+// start.
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { clientStream, service, unary } from '../../src/rpc/contract/service.ts';

@@ -1,4 +1,4 @@
-// The error of a call that fails later says which line awaits the call.
+// The stack of a call's later error has the line that awaits the call.
 import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/base/errors.ts';
 import { Demo, demoHandlers } from '../support/contract.ts';

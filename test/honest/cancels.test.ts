@@ -1,4 +1,4 @@
-// Giving calls up, in masses, ends nothing but those calls.
+// Cancels of many calls end those calls only.
 import { describe, expect, it } from 'vitest';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import {

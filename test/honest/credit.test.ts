@@ -1,5 +1,5 @@
-// Messages that the windows allow are taken, in whatever order the lane brings it; and what must
-// get through gets through.
+// Messages within the windows are accepted in any order in which the lane delivers them; health
+// checks always get through.
 import { describe, expect, it } from 'vitest';
 import type { Channel } from '../../src/rpc/channels/channel.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';

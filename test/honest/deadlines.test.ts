@@ -1,4 +1,4 @@
-// A call's time is its caller's: it runs on the way, and ends with the call.
+// A call's deadline is set by its caller: time in transfer counts, and it ends with the call.
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { PeerClock, sentNow } from '../../src/rpc/peer-clock.ts';

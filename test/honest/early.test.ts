@@ -1,4 +1,4 @@
-// Row 20: a client that sends right behind its hello, and goes on while it is read.
+// A client that sends right behind its hello, and continues while its bytes are read.
 import { describe, expect, it } from 'vitest';
 import type { NativeAddon } from '../../src/addon/addon-api.ts';
 import { requireNative } from '../../src/addon/load-addon.ts';

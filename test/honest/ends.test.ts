@@ -1,4 +1,4 @@
-// Everything ends by a stated time.
+// Sessions and waits end by a stated time.
 import { describe, expect, it } from 'vitest';
 import { checkLimits } from '../../src/base/limits.ts';
 import { Session } from '../../src/rpc/session/session.ts';

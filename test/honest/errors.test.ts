@@ -1,4 +1,4 @@
-// Errors say what can be said, to whom it concerns; values arrive as they were, or are refused.
+// Errors tell the caller all that is not private; values arrive unchanged, or are refused.
 import { EventEmitter } from 'node:events';
 import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// Promises of the guides about the order of calls, both halves of a call, and time.
+// Promises of the guides about the order of calls, both halves of a call, and time limits.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { bidi, bytes, service, unary } from '../../src/index.ts';
 import { until } from '../support/contract.ts';

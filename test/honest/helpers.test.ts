@@ -1,5 +1,5 @@
-// Helpers that are slow, that stand still, that serve late, and that are started again: calls are
-// not lost for it.
+// Helpers that are slow, that block, that serve late, or that are restarted: no calls are lost
+// thereby.
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';

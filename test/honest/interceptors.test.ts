@@ -1,4 +1,4 @@
-// Time, signals, cancel() and return() hold while an interceptor works.
+// Deadlines, signals, cancel() and return() take effect while an interceptor runs.
 import { describe, expect, it } from 'vitest';
 import type { Interceptor } from '../../src/rpc/contract/interceptor.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';

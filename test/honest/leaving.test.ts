@@ -1,5 +1,5 @@
-// A peer that says goaway has eleven minutes to close, one more than the longest deadline of
-// close(). Here: a second.
+// A peer that has sent goaway has eleven minutes to close, one more than the longest deadline of
+// close(). These tests set a second.
 
 import { expect, it, vi } from 'vitest';
 import { tuning } from '../../src/base/tuning.ts';

@@ -1,4 +1,4 @@
-// Calls made again: one crash is one failure, however many calls it took.
+// Retries of calls: one crash counts as one failure for all calls that it ended.
 
 import { describe, expect, it } from 'vitest';
 import type { CallTarget, MethodCall } from '../../src/rpc/calling/call-target.ts';

@@ -1,4 +1,4 @@
-// Calls may come before anything is served: they wait.
+// Calls that arrive before a service is served: they wait.
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';

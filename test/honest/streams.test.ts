@@ -1,4 +1,4 @@
-// Streams that nobody reads, that are left, or that are over cost no other stream anything.
+// Streams that are unread, abandoned or ended do not affect other streams.
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { Flow, flowHandlers, turns, until } from '../support/contract.ts';

@@ -1,4 +1,4 @@
-// Test runners that fake timers do so in programs that use this package: sessions must not notice.
+// Faked timers of a test runner in a program with this package: sessions are not affected.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Demo, defer, demoHandlers } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';

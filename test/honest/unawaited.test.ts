@@ -1,4 +1,4 @@
-// No rejection that nobody awaits ends the process: every method that gives a promise, called where
+// Unawaited rejections do not end the process: every method that returns a promise is called where
 // it fails.
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

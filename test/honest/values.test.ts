@@ -1,4 +1,4 @@
-// Values that a codec or a call cannot carry are refused where they are given, in words.
+// Values that a codec or a call cannot carry are refused by the function that takes them.
 import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/base/errors.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';

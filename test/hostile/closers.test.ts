@@ -1,4 +1,4 @@
-// Descriptors whose close hangs: whoever sends them is asked for no more, and others do not notice.
+// Descriptors whose close hangs: their sender is asked for no more, and others are unaffected.
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { canary } from '../support/canary.ts';

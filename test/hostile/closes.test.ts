@@ -1,4 +1,4 @@
-// Every close settles: whatever state a session is in, and whatever its peer does meanwhile.
+// Every close settles, in each state of the session and during each act of its peer.
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';

@@ -1,4 +1,4 @@
-// One process that wants all there is, and what stays for the others.
+// One process that takes all of a resource, and the part that is reserved for others.
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';

@@ -1,4 +1,4 @@
-// A peer that dies and leaves its socket to a child that it forked: its session ends with it.
+// A peer that ends while its forked child holds the socket: the session ends with the peer.
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/contract.ts';
 import { startProgram } from '../support/programs.ts';

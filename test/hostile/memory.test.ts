@@ -1,5 +1,5 @@
-// Memory and descriptors that take their time do not take ours: attackers are processes of their
-// own.
+// Memory and descriptors with slow operations do not delay our process; attackers are processes of
+// their own.
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { canary } from '../support/canary.ts';

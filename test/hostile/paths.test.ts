@@ -1,5 +1,5 @@
-// Paths: what somebody puts in the place of a socket is left alone, and every path that fits works
-// from both sides.
+// Paths: a foreign file in the place of a socket is left alone, and every path that fits works from
+// both sides.
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -54,7 +54,7 @@ describe('a socket that is replaced while it is made', () => {
       try {
         native.closeDescriptor(bound.listen());
       } finally {
-        bound.leave();
+        bound.release();
         directory.close();
       }
       const { mode, gid } = statSync(secret);
@@ -171,8 +171,8 @@ describe('a path whose permissions are all there is', () => {
     const second = StartingPlace.take(scratch.path, 50, async () => false);
     await expect(second).rejects.toMatchObject({ code: 'ERR_SIDECALL_PATH_IN_USE' });
     const third = StartingPlace.take(scratch.path, 60_000, async () => false);
-    place.leave();
-    (await third).leave();
+    place.release();
+    (await third).release();
     expect(readdirSync(scratch.path)).toEqual([]);
   });
 

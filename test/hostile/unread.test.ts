@@ -1,4 +1,4 @@
-// Streams that are filled and not read: what they cost while they wait, and what stays of them.
+// Streams that are filled and not read: their memory while they wait, and after they were read.
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';

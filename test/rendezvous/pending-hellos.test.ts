@@ -1,4 +1,4 @@
-// Places of connections that are in their hello: who goes where there is no room.
+// Places of connections in their hello: the choice of the one that is dropped for a newcomer.
 
 import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/base/errors.ts';

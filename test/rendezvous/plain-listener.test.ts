@@ -1,4 +1,4 @@
-// A listener without a protocol of ours: the policy, and then bytes.
+// A listener with `protocol: 'plain'`: the policy, then plain byte streams.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createConnection } from 'node:net';

@@ -1,4 +1,4 @@
-// How values travel: JSON with bytes in it, schemas, codecs of others.
+// Values on the wire: JSON with bytes in it, schemas, third-party codecs.
 import { deserialize, serialize } from 'node:v8';
 import { isLosslessNumber, LosslessNumber, parse, stringify } from 'lossless-json';
 import * as v from 'valibot';

@@ -1,4 +1,4 @@
-// WebSocket, MQTT and SSH, further into their specifications: over sockets and byte streams
+// WebSocket, MQTT and SSH in more detail, over sockets and over byte streams of a session
 // alike.
 
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// TLS, HTTP/1.1 and HTTP/2, further into their specifications: over sockets and byte streams
+// TLS, HTTP/1.1 and HTTP/2 in more detail, over sockets and over byte streams of a session
 // alike.
 
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// Protocols of other people, unmodified, over sockets and over byte streams of a session alike.
+// Third-party protocols, unmodified, over sockets and over byte streams of a session alike.
 import { once } from 'node:events';
 import { Agent, createServer, request as httpRequest, type RequestOptions } from 'node:http';
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';

@@ -233,15 +233,15 @@ describe('a window', () => {
   it('is given back in batches, and sooner where the peer would run dry', () => {
     const window = new ReceiveCredit(1000, 1000);
     for (let at = 0; at < 10; at += 1) window.take(80);
-    expect(window.giveBack(80)).toBe(0);
-    expect(window.giveBack(80)).toBe(0);
+    expect(window.release(80)).toBe(0);
+    expect(window.release(80)).toBe(0);
     // 200 are left to the peer, 240 are owed: less than a quarter, but it is nearly dry.
-    expect(window.giveBack(80)).toBe(240);
+    expect(window.release(80)).toBe(240);
     const busy = new ReceiveCredit(10_000, 10_000);
     busy.take(100);
-    expect(busy.giveBack(100)).toBe(0);
+    expect(busy.release(100)).toBe(0);
     busy.take(3000);
-    expect(busy.giveBack(3000)).toBe(3100);
+    expect(busy.release(3000)).toBe(3100);
   });
 });
 

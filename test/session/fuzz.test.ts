@@ -1,5 +1,5 @@
-// Valid scripts with one frame corrupted: the session ends in a known code or goes on, and nothing
-// hangs, leaks or crashes. The canary, another session of the process, never notices.
+// Valid scripts with one frame corrupted: the session ends in a known code or goes on, without a
+// hang, leak or crash. The canary, another session of the process, is not disturbed.
 import { describe, expect, it } from 'vitest';
 import { checkLimits } from '../../src/base/limits.ts';
 import type { Peer } from '../../src/base/peer.ts';

@@ -1,5 +1,5 @@
-// Random honest programs on both sides of a session. Whatever they do: everything settles, nothing
-// is refused, lost or cut off, and when nothing is open every counter is back where it began. A run
+// Random honest programs on both sides of a session: all acts settle, no message is refused, lost
+// or cut off, and with all acts settled every counter has its initial value. A run
 // prints its seed; SIDECALL_SEED=… replays it, SIDECALL_HONEST_SECONDS sets how long it lasts.
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';

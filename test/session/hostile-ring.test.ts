@@ -1,4 +1,4 @@
-// A real process with a real ring that lies in it: what becomes of its session, and of the others.
+// A process that stores invalid words in its ring: the end of its session, and no harm to others.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';

@@ -1,4 +1,4 @@
-// Frames that come late, or in the same batch as the frame that they end.
+// Frames that arrive late, or in the same batch as the frame that they end.
 
 import { describe, expect, it } from 'vitest';
 import { FrameFlag, FrameType } from '../../src/wire/frame-header.ts';

@@ -1,4 +1,4 @@
-// Notifications that wait for a place, and priority.
+// Notifications that wait for room, and priority.
 
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';

@@ -1,5 +1,5 @@
-// Random sessions against a model: an array of what was sent is what arrives, whatever else goes
-// on. A run prints its seed; SIDECALL_SEED=… replays it, SIDECALL_RANDOM_SECONDS sets how long it
+// Random sessions against a model: the messages that arrive equal the array of those sent. A run
+// prints its seed; SIDECALL_SEED=… replays it, SIDECALL_RANDOM_SECONDS sets how long it
 // lasts.
 import { describe, expect, it } from 'vitest';
 import type { SidecallError } from '../../src/base/errors.ts';

@@ -1,4 +1,4 @@
-// SIGKILL of either side under load: nothing is left, every promise settles. Times are printed, not
+// SIGKILL of either side under load: no resource leaks, all promises settle. Times are printed, not
 // judged.
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';

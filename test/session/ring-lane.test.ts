@@ -1,4 +1,4 @@
-// Which lane a session gets and why; what its options do; what it leaves when it is idle.
+// The lane of a session and its reason; options of the ring; resources of an idle session.
 import { cpSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -112,7 +112,7 @@ describe('the lane of a session', () => {
       create: () => expect.fail("made although the peer's cannot be had"),
       noteSent: () => undefined,
       accept: () => expect.fail('nothing came'),
-      drop: () => undefined,
+      releaseDescriptor: () => undefined,
     };
     const result = await helloAsConnecting(wire, limits, memory);
     expect(result).toMatchObject({ isRing: false });

@@ -1,4 +1,4 @@
-// The four kinds of call over every lane: the order of what comes.
+// The four kinds of call over every lane: the order of messages and ends.
 
 import { describe, expect, it } from 'vitest';
 import { RpcError } from '../../src/base/errors.ts';

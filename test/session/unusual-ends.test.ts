@@ -1,4 +1,4 @@
-// Unusual ends of calls, streams and channels: everything settles, and nothing else ends.
+// Unusual ends of calls, streams and channels: all of them settle, and no others end.
 
 import { describe, expect, it } from 'vitest';
 import type { Channel } from '../../src/rpc/channels/channel.ts';

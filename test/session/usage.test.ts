@@ -1,4 +1,4 @@
-// Mistakes of users: nothing hangs, nothing is lost, and the words say what to do.
+// Mistakes of users: no call hangs, no message is lost, and the error tells the remedy.
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// Blocks of the sender in shared memory, bytes that go away while they wait, options of leases.
+// Blocks of the sender in shared memory, bytes that are freed while they wait, options of leases.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';

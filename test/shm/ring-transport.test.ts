@@ -1,11 +1,11 @@
-// The transport over a ring that does as it is told: what the native one does only when the kernel
-// is out of memory.
+// The transport over a scripted ring, for results that the native one has only when the kernel is
+// out of memory.
 
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { SidecallError } from '../../src/base/errors.ts';
 import { tuning } from '../../src/base/tuning.ts';
-import { Left, type Ring, Written } from '../../src/shm/ring.ts';
+import { DrainResult, type Ring, RingResult } from '../../src/shm/ring.ts';
 import { RingTransport } from '../../src/shm/ring-transport.ts';
 import { turns, until } from '../support/contract.ts';
 
@@ -27,12 +27,12 @@ function scene(
     writtenPosition: 0,
     seenPosition: 0,
     owesDoorbell: false,
-    write: () => Written.written,
+    write: () => RingResult.written,
     publish: () => true,
-    drain: () => Left.nothing,
+    drain: () => DrainResult.nothing,
     take: () => undefined,
-    hasRoom: () => Written.full,
-    prepareToSleep: () => Written.written,
+    hasRoom: () => RingResult.full,
+    prepareToSleep: () => RingResult.written,
     wake: () => void calls.push('wake'),
     onDoorbell: () => true,
     freeze: () => true,
@@ -74,7 +74,7 @@ describe('a ring transport', () => {
     let isBroken = false;
     const { transport, ends, calls } = scene({
       publish: () => !isBroken,
-      prepareToSleep: () => (isBroken ? Written.full : Written.written),
+      prepareToSleep: () => (isBroken ? RingResult.full : RingResult.written),
       get owesDoorbell() {
         return isBroken;
       },
@@ -98,7 +98,7 @@ describe('a ring transport', () => {
       publish: () => false,
       prepareToSleep: () => {
         attempts += 1;
-        return attempts === 5 ? Written.written : Written.full;
+        return attempts === 5 ? RingResult.written : RingResult.full;
       },
       get owesDoorbell() {
         return attempts < 5;
@@ -114,8 +114,8 @@ describe('a ring transport', () => {
   it('a write that met a full ring keeps it looking for room, and tells of it once', async () => {
     let isFull = true;
     const { transport, calls } = scene({
-      write: () => (isFull ? Written.full : Written.written),
-      hasRoom: () => (isFull ? Written.full : Written.written),
+      write: () => (isFull ? RingResult.full : RingResult.written),
+      hasRoom: () => (isFull ? RingResult.full : RingResult.written),
     });
     await until(() => !transport.isAwake);
     expect(transport.trySend(header, undefined, false)).toBe(false);
@@ -129,8 +129,8 @@ describe('a ring transport', () => {
 
   it('a ring that turns out corrupt in any call ends its session once', async () => {
     for (const broken of [
-      { drain: () => Left.corrupt },
-      { prepareToSleep: () => Written.corrupt },
+      { drain: () => DrainResult.corrupt },
+      { prepareToSleep: () => RingResult.corrupt },
       { freeze: () => false },
     ]) {
       const { transport, ends, calls } = scene(broken);
@@ -147,7 +147,7 @@ describe('a ring transport', () => {
     const looked: (number | undefined)[] = [];
     const drain = (_max: number, looks?: number): number => {
       looked.push(looks);
-      return Left.nothing;
+      return DrainResult.nothing;
     };
     const { transport } = scene({ drain }, 50);
     transport.serve(2, true);

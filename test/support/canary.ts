@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { Demo } from './contract.ts';
 
-/** A session that must not notice anything: calls until told to stop, and counts. */
+/** Calls a session that attacks must not disturb; `stop()` ends and returns the count. */
 export function canary(session: Session): { stop: () => Promise<number> } {
   let isOver = false;
   let calls = 0;

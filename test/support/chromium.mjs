@@ -1,6 +1,6 @@
-// The example for Electron with its page in a real Chromium: main's code and the helpers run here,
-// the page and the preload script there; between them, in place of Electron, the developer protocol
-// carries what ports and IPC carry.
+// The example for Electron with its page in a real Chromium: main's code and the helpers run in
+// this process, the page and the preload script in Chromium. The developer protocol carries the
+// messages of ports and IPC in place of Electron.
 import { execFileSync } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import {
@@ -27,7 +27,7 @@ const types = {
   '.mjs': 'text/javascript',
 };
 
-/** Runs in the page before its own code: what a preload script finds in Electron. */
+/** Runs in the page before its own code: defines the modules of a preload script in Electron. */
 function preloadWorld() {
   const listeners = {};
   const ports = new Map();
@@ -85,7 +85,7 @@ function windowClass(page, origin) {
       const ports = new Map();
       const toPage = (message) => {
         const text = JSON.stringify(message, packed);
-        // One after the other, as they were posted. A page that has gone hears nothing.
+        // In the order in which they were posted. For a closed page they are dropped.
         queue = queue
           .then(() => page.evaluate((each) => window.stubFromMain(each), text))
           .catch(() => undefined);
@@ -164,7 +164,7 @@ export async function startElectronExample({
     undo.push(() => server.close());
     const browser = await chromium.launch({
       executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-      args: ['--no-sandbox'], // root has none; the page is ours
+      args: ['--no-sandbox'], // root has no sandbox; the page is ours
     });
     undo.push(() => browser.close());
     const page = await browser.newPage({ viewport });

@@ -19,7 +19,7 @@ export const Demo = service('Demo', {
   log: notification<string>(),
 });
 
-/** Handlers that do the obvious; `overrides` replaces some. */
+/** Handlers that do as their methods are named; `overrides` replaces some. */
 export function demoHandlers(
   overrides: Partial<Handlers<typeof Demo.methods>> = {},
 ): Handlers<typeof Demo.methods> {
@@ -80,14 +80,14 @@ export function flowHandlers(
   };
 }
 
-/** All that an iteration gives. */
+/** Collects all values of an iteration. */
 export async function collect<T>(messages: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const message of messages) all.push(message);
   return all;
 }
 
-/** A promise with its handles outside. */
+/** A promise with its `resolve` and `reject`. */
 export function defer<T = void>(): {
   promise: Promise<T>;
   resolve: (value: T) => void;
@@ -102,14 +102,14 @@ export function defer<T = void>(): {
   return { promise, resolve, reject };
 }
 
-/** One turn of the event loop, or several. */
+/** Waits for `count` turns of the event loop. */
 export async function turns(count = 1): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-/** Stalls for a state that some event brings about; the test's watchdog bounds it. */
+/** Waits until `condition` holds; the test's timeout bounds it. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 2));
 }

@@ -1,5 +1,5 @@
-// Protocols of other people, further into their specifications: the same for sockets and for byte
-// streams.
+// Conversations in third-party protocols, run identically over sockets and over byte streams of a
+// session.
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { makeCertificate } from './certificate.ts';

@@ -1,4 +1,4 @@
-// Electron's part between main and a page, as far as sidecall/electron uses it.
+// A stub of Electron between main and a page: the part that sidecall/electron uses.
 import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
@@ -32,7 +32,7 @@ export class StubWebContents extends EventEmitter {
   readonly ipc = new EventEmitter();
   mainFrame = new StubFrame('null');
 
-  /** A document is loaded: the one before is gone. */
+  /** Loads a document, which replaces the one before. */
   navigate(origin = 'file://'): StubPage {
     this.mainFrame = new StubFrame(origin);
     this.emit('did-navigate', {}, `${origin}/index.html`);
@@ -77,12 +77,12 @@ export class StubPage {
   }
 
   /**
-   * The source of this window's events. A module that takes `globalThis` for its
-   * window sees that.
+   * The source of this window's events: `globalThis`, which page modules compare as their
+   * window.
    */
   source: unknown = globalThis;
 
-  /** Runs code of the page: `globalThis` is its window meanwhile. */
+  /** Runs code of the page; `globalThis` has the names of its window meanwhile. */
   async run<T>(code: () => Promise<T>): Promise<T> {
     const { crypto: _, ...own } = this.window;
     const before = new Map(Object.keys(own).map((key) => [key, Reflect.get(globalThis, key)]));

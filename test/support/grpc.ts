@@ -46,7 +46,7 @@ export interface Answer {
   readonly status: grpc.StatusObject;
 }
 
-/** One unary call, with everything that comes back. */
+/** Makes one unary call and returns its complete outcome. */
 export function addOne(
   client: IndexerClient,
   request: demo.IQ,

@@ -1,5 +1,5 @@
-// Honest programs, made at random: what two processes that wish each other well may do to one
-// session.
+// Random honest programs: the operations that two correct processes may run over one session, in
+// any order.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SidecallError } from '../../src/base/errors.ts';
 import type { Channel } from '../../src/rpc/channels/channel.ts';
@@ -40,15 +40,15 @@ type ProgramClient = Client<typeof Program.methods>;
 
 const lengths = [0, 1, 100, 1_000, 4_000, 16_000, 16_384, 16_385, 40_000, 65_536, 65_537, 100_000];
 const enough = new Error('the program has enough');
-// Outcomes of what a program itself gives up, or of a session that it closes.
+// Codes of calls that a program itself cancels, and of a session that it closes.
 const expected = /DEADLINE_EXCEEDED|CANCELLED|END_OF_STREAM/;
 const closing = /GOING_AWAY|CLOSED|PEER_GONE|DEADLINE_EXCEEDED|CANCELLED|END_OF_STREAM/;
 
-/** One side of a session, and what it does. */
+/** One side of a session, and its random acts. */
 export class HonestSide {
   /** Notifications whose promise resolved, and those that were handled here. */
   readonly notes = { sent: 0, handled: 0 };
-  /** Failures that should not have been. */
+  /** Failures that are not expected. */
   readonly surprises: string[] = [];
   /** Acts that have not settled. */
   readonly running = new Set<string>();
@@ -70,7 +70,7 @@ export class HonestSide {
     void this.#acceptStreams();
   }
 
-  /** Begins something. */
+  /** Begins a random act. */
   act(): void {
     const name = this.#random.pick(Object.keys(this.#acts));
     const id = `${this.#count} ${name}`;

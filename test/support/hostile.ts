@@ -1,4 +1,4 @@
-// A peer that writes whatever frames it likes, against a real session.
+// A peer that writes arbitrary frames to a real session.
 
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { checkLimits, type SessionLimits } from '../../src/base/limits.ts';
@@ -86,7 +86,7 @@ export function hostilePeer(limits: Partial<SessionLimits> = {}): Hostile {
   };
 }
 
-/** A header of a type with all other bytes as given. */
+/** A header of a type, all other bytes `fill`. */
 export function rawHeader(type: number, fill: number, bytes = headerBytes(type)): Uint8Array {
   const header = new Uint8Array(bytes).fill(fill);
   header[0] = type;

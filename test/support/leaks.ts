@@ -1,4 +1,4 @@
-// Resources that our code opens, as a process holds them.
+// Resources of our code that the process holds: descriptors, handles, mappings, files.
 import { readdirSync, readFileSync, readlinkSync, watch } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -19,12 +19,12 @@ const handleKinds = ['PipeWrap', 'PipeServerWrap', 'ProcessWrap', 'FSEventWrap',
 
 let isWarm = false;
 
-/** Takes stock now; the function returned compares, once everything has had time to end. */
+/** Counts resources; the returned function waits until the counts are the same again. */
 export async function watchLeaks(): Promise<() => Promise<void>> {
   await warmUp();
   const before = takeStock();
   return async () => {
-    // Ends are events: wait for the state, however long it takes (the watchdog bounds it).
+    // Ends are asynchronous, so the counts are polled for up to ten seconds.
     for (let round = 0; round < 400; round += 1) {
       if (same(before, takeStock())) return;
       // Views of a block area keep it mapped until they are collected.
@@ -81,7 +81,7 @@ function same(before: Holdings, after: Holdings): boolean {
   return JSON.stringify(before) === JSON.stringify(after);
 }
 
-/** Things that Node opens once and keeps: the inotify descriptor, the thread pool, the DNS. */
+/** Makes Node open the resources that it keeps: inotify, the thread pool, sockets' handles. */
 async function warmUp(): Promise<void> {
   if (isWarm) return;
   isWarm = true;

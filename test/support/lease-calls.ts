@@ -28,7 +28,7 @@ export const LeaseCalls = service('LeaseCalls', {
   exchange: bidi(both),
 });
 
-/** Of all bytes, weighed by their place. */
+/** The sum of all bytes, weighted by their index. */
 export function sumOf(bytes: ArrayLike<number>): number {
   let sum = 0;
   for (let at = 0; at < bytes.length; at += 1) {
@@ -44,7 +44,7 @@ export function fill(bytes: Uint8Array, seed: number): number {
 
 export type LeaseHandlers = Handlers<typeof LeaseCalls.methods>;
 
-/** Handlers that do the obvious, in blocks where there are any; `overrides` replaces some. */
+/** Handlers of LeaseCalls, in blocks where there are any; `overrides` replaces some. */
 export function leaseHandlers(overrides: Partial<LeaseHandlers> = {}): LeaseHandlers {
   const raised = (lease: Lease, block: Block): Block => {
     for (let at = 0; at < lease.byteLength; at += 1) {

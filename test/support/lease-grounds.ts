@@ -1,4 +1,4 @@
-// Blocks out, leases in: the same over every transport, whatever becomes of the memory underneath.
+// Transports for tests of blocks and leases, with and without shared memory below them.
 import { expect } from 'vitest';
 import type { SessionOptions } from '../../src/open/session-options.ts';
 import { until } from './contract.ts';
@@ -13,7 +13,7 @@ const inPlace: SessionOptions = { ...area, leases: 'in-place-trusted' };
 export interface Ground {
   readonly name: string;
   readonly open: () => Promise<Pair>;
-  /** Are blocks in shared memory, and leases where those lie? */
+  /** Blocks are in shared memory; leases (`isInPlace`) are the blocks themselves. */
   readonly lends: boolean;
   readonly isInPlace: boolean;
 }
@@ -46,8 +46,8 @@ export const grounds: Ground[] = [
 ];
 
 /**
- * The reason that a promise rejects with. An error whose stack nobody has read keeps the objects
- * that it went through, and the test runner keeps what `expect().rejects` has seen.
+ * The reason that a promise rejects with. An error keeps the objects of its frames until its stack
+ * was read, and the test runner keeps the errors of `expect().rejects`.
  */
 export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   try {
@@ -59,7 +59,7 @@ export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   throw new Error('it did not reject');
 }
 
-/** All blocks of both sides came back. */
+/** Waits until all blocks of both sides were released. */
 export async function expectQuiet(pair: Pair): Promise<void> {
   const used = (): number[] =>
     [pair.near, pair.far].flatMap((one) => {

@@ -26,7 +26,7 @@ export interface PairOptions {
 export interface Pair extends AsyncDisposable {
   readonly near: Session;
   readonly far: Session;
-  /** Cuts the line: both ends see that the other is gone. */
+  /** Cuts the connection: each end loses its peer. */
   readonly cut: () => void;
 }
 
@@ -51,7 +51,7 @@ export const lanes: readonly LaneUnderTest[] = [
   { lane: 'ring', openPair: (options) => openSocketPair(options, 'ring') },
 ];
 
-/** Over the loopback, with the transports at hand. */
+/** Opens a pair over the loopback; its transports are returned, too. */
 export function openLoopback(
   options: PairOptions = {},
 ): Pair & { transports: [LoopbackTransport, LoopbackTransport] } {
@@ -84,7 +84,7 @@ export function openLoopback(
   };
 }
 
-/** Over rings, with options of one's own; `native`: an addon that differs, for the near side. */
+/** Opens a pair over rings; `native`: another addon for the near side. */
 export async function openRingPair(
   nearOptions: SessionOptions,
   farOptions: SessionOptions,
@@ -114,7 +114,7 @@ export async function openRingPair(
   };
 }
 
-/** Over a pair of sockets, both ends in this process. */
+/** Opens a pair over two sockets in this process. */
 async function openSocketPair(
   options: PairOptions = {},
   lane: 'ring' | 'socket' = 'socket',

@@ -25,12 +25,12 @@ export const peerProgram = fileURLToPath(
   new URL('../../build/core-tests/native/peer', import.meta.url),
 );
 
-/** The peer that has rings and lies in them. */
+/** The peer that writes invalid words into its rings. */
 export const ringPeerProgram = fileURLToPath(
   new URL('../../build/core-tests/native/ring_peer', import.meta.url),
 );
 
-/** Starts a program that speaks JSON lines. Ended with the scope that holds it. */
+/** Starts a program whose output is JSON lines. The scope that holds it ends it. */
 export function startProgram(
   name: string,
   args: readonly string[] = [],
@@ -89,7 +89,7 @@ export function scratchDirectory(): Disposable & { path: string; file: (name: st
   };
 }
 
-/** Tests that need two users fail, never skip, where they cannot have them. */
+/** Fails a test that needs two users where the process is not root; it is never skipped. */
 export function requireRoot(): void {
   if (process.geteuid?.() === 0) return;
   throw new Error('this test drops to another user and so needs root: run it with sudo');

@@ -1,6 +1,6 @@
-// Numbers that come again: a seed is printed with every run, and SIDECALL_SEED replays it.
+// Reproducible random numbers: each run prints its seed, and SIDECALL_SEED replays it.
 
-/** mulberry32: small, fast, and good enough to choose by. */
+/** The generator mulberry32: small, fast, and sufficient for tests. */
 export class Random {
   readonly seed: number;
   #state: number;

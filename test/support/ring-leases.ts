@@ -1,5 +1,5 @@
-// Leases in shared memory: who holds which block, what a peer can do with it, and when
-// it goes.
+// Support for tests of leases in shared memory: an addon with replaced functions, collections
+// until a condition holds.
 
 import type { NativeAddon } from '../../src/addon/addon-api.ts';
 import { requireNative } from '../../src/addon/load-addon.ts';

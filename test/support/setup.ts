@@ -1,12 +1,12 @@
-// Before and after every test: descriptors, handles and files of ours, in this one place. A test
-// that leaves one more than it found fails.
+// The leak check around every test: a test fails where it leaves more of our descriptors, handles
+// or files than there were before.
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeEach, expect } from 'vitest';
 import { watchLeaks } from './leaks.ts';
 
-// A temporary directory per process: what lies in it is of the tests of this file alone.
+// A temporary directory per process, so that only tests of one file use it.
 const scratch = mkdtempSync(join(tmpdir(), 'test-'));
 process.env.TMPDIR = scratch;
 delete process.env.XDG_RUNTIME_DIR;

@@ -1,5 +1,5 @@
-// The code in documents as programs: blocks that begin with the name of a file are files, all
-// others are one program, in order, around a pair of sessions that are called as in the texts.
+// The code in documents as programs: blocks that begin with a file name are files; all others are
+// one program, in order, with a pair of sessions under the names that the documents use.
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -57,7 +57,7 @@ export function promised(program: readonly string[]): string {
     .join('');
 }
 
-/** A project with this package and everything that it is tested with installed. */
+/** A project in which this package and the packages of its tests are installed. */
 export function project(): Disposable & {
   path: string;
   write: (name: string, code: string) => void;

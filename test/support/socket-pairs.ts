@@ -25,7 +25,7 @@ interface EndOptions {
   readonly allowHalfOpen?: boolean;
 }
 
-/** Two ends, and what is behind them. */
+/** Two ends, and their underlying connection. */
 interface SocketPair extends AsyncDisposable {
   readonly near: End;
   readonly far: End;
@@ -92,7 +92,7 @@ function duplexPair(lane: (typeof lanes)[number]): PairKind {
   return { kind: `openDuplex over the ${lane.lane}`, open };
 }
 
-/** The rules for the first hold for the others. */
+/** The kinds of pairs; the expectations of `net.Socket` hold for the others. */
 export const socketPairs: readonly PairKind[] = [
   { kind: 'net.Socket', open: netPair },
   ...lanes.map(duplexPair),

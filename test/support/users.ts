@@ -6,7 +6,7 @@ import { type ListenOptions, listen } from '../../src/rendezvous/listen.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { startProgram } from './programs.ts';
 
-// Ordinary ids that no user database need know.
+// Ordinary uids; they need no entry in the user database.
 export const alice = 61_001;
 
 export const bob = 61_002;
@@ -15,7 +15,7 @@ export const owner = 0;
 
 export const Whoami = service('Demo', { whoami: unary<void, { peer: unknown }>() });
 
-/** A directory that everybody may enter and only its owner may change. */
+/** A directory that all users may enter and only its owner may change. */
 export function openDirectory(): Disposable & { file: (name: string) => string; path: string } {
   const path = mkdtempSync(join(tmpdir(), 'scratch-'));
   chmodSync(path, 0o755);

@@ -1,4 +1,4 @@
-// When memory of messages is given back to the kernel: in a pause, never between messages.
+// Memory of messages is given back to the kernel in a pause, never between messages.
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { noteArrived } from '../../src/uds/freed-memory.ts';
 import { until } from '../support/contract.ts';

@@ -1,4 +1,4 @@
-// Stalls for bytes of hellos: looked at together, each process in its turn.
+// Waits for bytes of hellos: polled together, each process in its turn.
 import { describe, expect, it } from 'vitest';
 import { setImmediate } from '../../src/base/clock.ts';
 import { newPace, type ReadableWait, ReadableWaits } from '../../src/uds/readable-waits.ts';

@@ -1,4 +1,5 @@
-// Preloaded into a process: counts the blocks that it takes from the C library, in the file that BENCH_BLOCKS names.
+// A preloaded library: counts the blocks that its process takes from the C library, in the file
+// that BENCH_BLOCKS names.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -18,7 +19,7 @@ static _Atomic uint64_t *blocks = &uncounted;
 __attribute__((constructor)) static void begin(void) {
   const char *path = getenv("BENCH_BLOCKS");
   const int fd = path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
-  unsetenv("LD_PRELOAD");  // this process only, not those that it starts
+  unsetenv("LD_PRELOAD");  // not for child processes
   if (fd == -1) return;
   void *place = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (place != MAP_FAILED) blocks = place;

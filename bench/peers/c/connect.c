@@ -1,6 +1,7 @@
-// The cost of connecting: `connect unix|tcp ADDRESS CLIENTS CONNECTIONS [kept]`. Each of CLIENTS processes loops CONNECTIONS
-// times: socket, connect, 23 bytes of RESP (INCR foo), one read, close; with `kept`, one connection for all of its
-// requests. Prints the last counter seen and the times as JSON. ADDRESS of tcp is a port on loopback.
+// The cost of connecting: `connect unix|tcp ADDRESS CLIENTS CONNECTIONS [kept]`. Each of CLIENTS
+// processes loops CONNECTIONS times: socket, connect, 23 bytes of RESP (INCR foo), one read, close;
+// with `kept`, all requests of a process share one connection. Prints the highest counter and the
+// times as JSON. ADDRESS of tcp is a port on loopback.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -48,7 +49,7 @@ static int open_one(void) {
   return -1;
 }
 
-// One request; -1 where the answer is none.
+// Sends one request and returns the counter; -1: the answer is no counter.
 static long long increment(int fd) {
   char answer[255 + 1];
   if (send(fd, kIncrement, sizeof kIncrement - 1, MSG_NOSIGNAL) != sizeof kIncrement - 1) return -1;

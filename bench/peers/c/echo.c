@@ -1,9 +1,9 @@
-// The references without Node: `echo uds|tcp|ring|ring-oneway SIZE SECONDS`. Two processes, one call in flight,
-// every byte copied in and out at both ends and looked at on a sample. Prints one row as JSON.
+// The references without Node: `echo uds|tcp|ring|ring-oneway SIZE SECONDS`. Two processes, one
+// call in flight, all bytes copied in and out at both ends, compared on a sample. Prints a row.
 //   uds:         blocking ping-pong over a socket pair
 //   tcp:         the same over loopback TCP, without Nagle's delay
-//   ring:        both directions a byte ring of 1 MiB in shared memory, spun on: what memory alone allows
-//   ring-oneway: one direction of it, messages as fast as they go; calls are messages
+//   ring:        a byte ring of 1 MiB per direction in shared memory, both ends spin: a bound
+//   ring-oneway: one such ring, messages without answers; `calls` counts messages
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -49,7 +49,7 @@ static double cpu(int who) {
          (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
-// 0: the other side is over.
+// Returns 0 where the other side has ended.
 static int put(struct ring *ring, const uint8_t *bytes, size_t count) {
   for (size_t at = 0; at < count;) {
     const uint64_t produced = atomic_load_explicit(&ring->produced, memory_order_relaxed);
@@ -104,7 +104,7 @@ static int receive_all(int fd, uint8_t *bytes, size_t count) {
   return 1;
 }
 
-// Both ends of a loopback connection.
+// Makes both ends of a loopback connection.
 static int tcp_pair(void) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
   socklen_t length = sizeof address;
@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
   double begun = now(), cpu_before = cpu(RUSAGE_SELF), until = begun + seconds / 2;
   int is_warm = 0;
   for (double then = begun; then < until || !is_warm;) {
-    if (then >= until) {  // what came before was the warm-up
+    if (then >= until) {  // earlier calls are the warm-up
       is_warm = 1;
       calls = 0;
       begun = then;

@@ -1,6 +1,7 @@
-// The ping-pong of the NUMA benchmark, written anew: `pingpong server|client PATH SIZE SECONDS`. Blocking calls on one stream
-// socket; the server sends first, each operation is one message there and one back, filled with its number and
-// compared. The client prints the operations of each second, and quantiles, as JSON.
+// A reimplementation of the NUMA benchmark's ping-pong: `pingpong server|client PATH SIZE SECONDS`.
+// Blocking calls on one stream socket; the server sends first. An operation is one message there
+// and one back, filled with its number and compared. The client prints the operations of each
+// second, and quantiles, as JSON.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdint.h>
@@ -65,7 +66,7 @@ int main(int argc, char **argv) {
   float *latencies = malloc(kSamplesMax * sizeof *latencies);
   uint64_t windows[kSecondsMax] = {0};
   if (latencies == NULL) return die("malloc");
-  // A second that does not count: the first one pays for everybody's first touch.
+  // One second of warm-up, not counted: it has the page faults of both sides.
   double begun = now() + 1;
   struct rusage before = {0};
   uint64_t counted = 0;

@@ -32,7 +32,7 @@ func serveGolib(address string, _ int) error {
 		return proto.Marshal(&pb.BenchmarkResp{Data: in.Data})
 	})
 	go func() {
-		for { // it listens in Start, which does not return; clients refuse the socket until it has its mode
+		for { // Start listens and does not return; clients need the socket's final mode
 			if found, err := os.Stat(address); err == nil && found.Mode().Perm() == golibMode {
 				break
 			}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// The peers in Go: `go-peers KIND SIZE INFLIGHT SECONDS [REQUESTS]`. A server process of its own is started, the
-// calls are made from this one, and one row is printed as JSON. Payloads are compared in length on every
-// call and in content on every hundredth, unless the kind says that it touches none.
+// The peers in Go: `go-peers KIND SIZE INFLIGHT SECONDS [REQUESTS]`. It starts a server process,
+// makes the calls, and prints one row as JSON. Payloads are compared in length on every call and in
+// content on every hundredth, except for kinds that touch no payload.
 //
 //	golib          golib/uds, proto RPC, one connection
 //	grpc-uds       grpc-go over a Unix socket, the handler echoes
@@ -10,7 +10,7 @@
 //	health-uds     grpc-go's health service; SIZE is ignored
 //	health-tcp     the same over loopback TCP
 //	shmipc         shmipc-go, copied in and out at both ends, a stream per caller, tuned to SIZE
-//	shmipc-notouch shmipc-go as its own ping-pong: space is reserved and discarded, no byte is written or read
+//	shmipc-notouch shmipc-go as in its own ping-pong: space is reserved and discarded untouched
 package main
 
 import (
@@ -36,7 +36,7 @@ const (
 	samplesMax  = 2_000_000
 )
 
-// peer is one kind: how it serves, and how it is called.
+// peer is one kind: its server and its client.
 type peer struct {
 	// serve listens at address and never returns.
 	serve func(address string, size int) error
@@ -46,7 +46,7 @@ type peer struct {
 	touches bool
 }
 
-// caller makes one call; it answers with what came back, which is valid until the next call.
+// caller makes one call and returns the answer, which is valid until the next call.
 type caller func(payload []byte) ([]byte, error)
 
 var peers = map[string]peer{
@@ -98,7 +98,7 @@ func run(args []string) error {
 	return measure(args[0], kind, size, inFlight, seconds, requests)
 }
 
-// serve is the server process. It answers each line on its input with what it has allocated so far.
+// serve is the server process. It answers each input line with its allocations so far.
 func serve(name, address, size string) error {
 	bytes, err := strconv.Atoi(size)
 	if err != nil {
@@ -109,7 +109,7 @@ func serve(name, address, size string) error {
 		for lines.Scan() {
 			fmt.Println(mallocs())
 		}
-		os.Exit(0) // its client is gone
+		os.Exit(0) // the client has ended
 	}()
 	return peers[name].serve(address, bytes)
 }
@@ -149,7 +149,7 @@ func start(name, address string, size int) (*server, error) {
 		return nil, err
 	}
 	s := &server{Cmd: command, in: in, out: bufio.NewScanner(out)}
-	for s.out.Scan() { // libraries print to our output, too
+	for s.out.Scan() { // libraries print to the output, too
 		if said, isReady := strings.CutPrefix(s.out.Text(), "ready "); isReady {
 			s.address = said
 			return s, nil
@@ -264,7 +264,7 @@ type outcome struct {
 	latencies     []float64
 }
 
-// load runs all callers until the time is over, or until so many requests were made, if there is a number.
+// load runs all callers until the time is over, or until `requests` calls, where it is positive.
 func load(callers []caller, payload []byte, touches bool, seconds float64, requests int) (outcome, error) {
 	begun := time.Now()
 	until := begun.Add(time.Duration(seconds * float64(time.Second)))
@@ -314,7 +314,7 @@ func load(callers []caller, payload []byte, touches bool, seconds float64, reque
 	return all, failure
 }
 
-// cpuOf is the time that a process has had, from /proc.
+// cpuOf is the CPU time of a process, from /proc.
 func cpuOf(pid int) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/cloudwego/shmipc-go"
 )
 
-// Beyond its last level: it logs to the output, where rows are printed.
+// A level beyond the last: shmipc logs to the output, where rows are printed.
 const silent = 5
 
-// As its authors benchmark it: a memfd, a class of slices that holds a message, a long queue.
+// The settings of shmipc's own benchmark: a memfd, slices that hold a message, a long queue.
 func tuned(config *shmipc.Config, size int) {
 	shmipc.SetLogLevel(silent)
 	config.LogOutput = io.Discard

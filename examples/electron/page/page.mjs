@@ -1,4 +1,4 @@
-// The page: no Node, no Electron, a sandbox. What it may call, main has decided.
+// The page: sandboxed, without Node and Electron. Main decides which methods it may call.
 import { connectMain } from 'sidecall/electron/renderer';
 import { Library, Probe, Shell } from '../contract.mjs';
 
@@ -49,7 +49,7 @@ function killCell(name) {
   return cell;
 }
 
-/** Again and again: a helper that was killed comes back, and the list with it. */
+/** A loop: after a helper was killed and restarted, the list is requested anew. */
 async function showFolder() {
   const names = new Map();
   for (;;) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer over the reader's validation and the writer's: the input
-// is what a peer writes into its outbox, and when, between operations
-// of ours. No report, no loop beyond a budget, no bound exceeded.
+// libFuzzer over the validation of the reader and the writer: the
+// input is a script of a peer's stores and of our operations.
+// Checked: no report of a sanitizer, no endless loop, all bounds.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   Script script(bytes, count);
   const bool is_large = script.Byte() % 4 == 0;
   const std::uint64_t capacity = is_large ? 32 * 1024 : 256;
-  // Made once per capacity: fresh memory for each of ten million runs is most of the time.
+  // Made once per capacity, since fresh memory would take most of the time of a run.
   static PlainOutbox tiny[2] = {PlainOutbox(256), PlainOutbox(256)};
   constexpr std::uint64_t kArea = 16 * kBlockAlign;
   static PlainOutbox large[2] = {PlainOutbox(32 * 1024, kArea), PlainOutbox(32 * 1024, kArea)};
@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
       case 0:
         liar.SetHeader(script.Number(2) % capacity & ~std::uint64_t{7}, script.Number(8));
         break;
-      case 1: {  // a record that may be right, where the reader will look
+      case 1: {  // a possibly valid record at the reader's position
         const std::uint64_t at = cursor % capacity & ~std::uint64_t{7};
         const std::uint64_t payload = script.Number(2) % capacity;
         liar.SetHeader(at, payload | std::uint64_t{1u + script.Byte() % 4} << 32);
@@ -70,7 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
         liar.SetProducer(cursor);
         break;
       }
-      case 2: {  // padding to the end, as it should be
+      case 2: {  // valid padding to the end
         const std::uint64_t rest = capacity - cursor % capacity;
         liar.SetHeader(cursor % capacity & ~std::uint64_t{7}, (rest - 8) | std::uint64_t{1} << 32);
         cursor += rest;
@@ -97,7 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
           if (!taken.has_value()) break;
           const auto lease = ring.Lease(taken->reference.lease_id);
           Require(lease.size() == taken->reference.payload_bytes && lease.size() <= kArea);
-          // Read, so that the sanitizer sees where they lie.
+          // Read, so that the sanitizer checks the addresses.
           sum += std::to_integer<std::uint64_t>(lease.front() ^ lease.back());
           break;
         }
@@ -121,7 +121,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
         (void)ring.OnDoorbell(script.Byte() % 4);
         ring.Wake();
         break;
-      case 11: {  // a reference that may be right, where the reader will look
+      case 11: {  // a possibly valid reference at the reader's position
         const std::uint64_t at = cursor % capacity & ~std::uint64_t{7};
         if (capacity - at < 48) break;
         liar.SetHeader(at, 36 | std::uint64_t{3} << 32);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Two sides that pass tokens to each other over a ring and sleep whenever they hold none: each
-// sleep races with the other side's publication. A token that is lost is a lost wake-up.
+// Two sides that send batches of records in turn over a ring, and sleep where none has arrived:
+// each sleep races with the other side's publication. A side that stays asleep is a lost wake-up.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace sidecall::test {
 
-// A doorbell that is spun on: no system call, which would order memory by itself.
+// A doorbell polled in memory, since a system call would order memory by itself.
 struct MemoryBells {
   alignas(kLine) std::atomic<std::uint32_t> rung[2] = {};
 };
@@ -52,15 +52,15 @@ struct GameResult {
   bool is_wrong = false;   // a record that is not the next one, corrupt, or a doorbell too many
 };
 
-// One side. `heard`: the bell that the other side rings. Ends when both sides have slept
-// `sleeps_max` times (which `is_done` of the other side tells), or something is wrong.
+// One side. `heard`: the bell that the other side rings. Play() ends when both sides have slept
+// `sleeps_max` times (counted in `players_done`), or after an error.
 class Player {
  public:
   Player(Ring& ring, std::atomic<std::uint32_t>& heard, std::uint64_t seed)
       : ring_(ring), heard_(heard), random_(seed) {}
 
-  // `has_ball`: this side begins. Ends when both have
-  // slept `sleeps_max` times, or something is wrong.
+  // `has_ball`: this side sends first. `players_done`:
+  // shared, the number of sides that have slept enough.
   GameResult Play(bool has_ball, std::uint64_t sleeps_max, std::atomic<int>& players_done) {
     bool is_counted = false;
     while (!result_.is_wedged && !result_.is_wrong) {
@@ -80,7 +80,7 @@ class Player {
  private:
   struct Record {
     std::uint64_t number;
-    std::uint64_t left;  // of its batch, behind it
+    std::uint64_t left;  // records of its batch that follow
   };
 
   void SendBatch() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A peer that is not Node, for the tests: a helper as docs/protocol.md asks for, and several with
-// bad manners. Plain POSIX and none of our own code, so that it proves what the document says.
+// A peer that is not Node, for the tests: a helper after docs/protocol.md, and several incorrect
+// peers. Plain POSIX without code of the core, so that it tests the document.
 #include <grp.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -37,7 +37,7 @@ Bytes Hello() {
   Put<std::uint16_t>(bytes, 1);
   Put<std::uint16_t>(bytes, 1);
   bytes.append(24, '\0');  // features, flags, capacity, block area
-  bytes.append(16, 'n');   // a nonce; random in life
+  bytes.append(16, 'n');   // a nonce; random in a real peer
   Put<std::uint32_t>(bytes, 4u << 20);
   Put<std::uint32_t>(bytes, 4096);
   Put<std::uint32_t>(bytes, 8192);
@@ -141,7 +141,7 @@ void Become(unsigned uid, unsigned gid) {
   if (::setgroups(0, nullptr) != 0 || ::setgid(gid) != 0 || ::setuid(uid) != 0) ::_exit(5);
 }
 
-// The helper of docs/protocol.md, section 4: answers every call with what it knows.
+// The helper of docs/protocol.md, section 5: answers calls with their method, request and pids.
 [[noreturn]] void Help(bool with_grandchild) {
   const char* const parent = std::getenv("SIDECALL_PARENT");
   const Bytes told = parent == nullptr ? "null" : "\"" + Bytes(parent) + "\"";
@@ -150,7 +150,7 @@ void Become(unsigned uid, unsigned gid) {
   ::unsetenv("SIDECALL_PARENT");
   Meet(fd);
   pid_t grandchild = 0;
-  if (with_grandchild) {  // it keeps our end of the pair open
+  if (with_grandchild) {  // the grandchild keeps our end of the pair open
     grandchild = ::fork();
     if (grandchild == 0) {
       ::sleep(60);
@@ -206,7 +206,7 @@ void WriteForEver(const char* path) {
   Say("{\"done\":true}\n");
 }
 
-// Asks for 4,096 large answers and reads none of them.
+// Requests up to 4,096 large answers in 3 s and reads none of them.
 void Stall(const char* path) {
   const int fd = Meet(Connect(path));
   SendAll(fd, Frame(1, 0, 0, 0, 0, "Demo.same"));
@@ -246,7 +246,7 @@ void ConnectAndDie(const char* path) {
   }
 }
 
-// Real ids of one user, effective ids of another: as a setuid program has them.
+// Connects with real ids of one user and effective ids of another, like a setuid program.
 void ConnectAsEffective(const char* path, unsigned real, unsigned uid, unsigned gid) {
   if (::setgroups(0, nullptr) != 0 || ::setresgid(real, gid, gid) != 0 ||
       ::setresuid(real, uid, uid) != 0) {
@@ -257,7 +257,7 @@ void ConnectAsEffective(const char* path, unsigned real, unsigned uid, unsigned 
   Exactly(fd, 1);
 }
 
-// Makes a listening socket; another user, its child, accepts.
+// Makes a listening socket; its child accepts, as another user.
 void Supervise(const char* path, unsigned uid) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
   ::fchmod(fd, 0600);
@@ -276,7 +276,7 @@ void Supervise(const char* path, unsigned uid) {
   ::waitpid(child, nullptr, 0);
 }
 
-// Connects and ends; its child, another user by then, makes the call.
+// Connects and ends; its child makes the call afterwards, as another user.
 void HandOn(const char* path, unsigned uid) {
   const int fd = Meet(Connect(path));
   const pid_t first = ::getpid();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // For ASan and UBSan: a reader against a thread that rewrites headers, cursors, epochs and payload
-// of the peer's outbox without pause. ring_flip SECONDS. Every answer is fine but a report.
+// of the peer's outbox without pause. ring_flip SECONDS. Any result but a report is valid.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -21,8 +21,8 @@ class Flipper {
  public:
   explicit Flipper(PlainOutbox& box) : box_(box) {}
 
-  // Mostly a little wrong, where the reader looks next:
-  // what is far off is refused at once and teaches nothing.
+  // Mostly slightly wrong values near the reader, since
+  // the reader refuses distant ones at its first check.
   void Flip() {
     const std::uint64_t drawn = random_.Next();
     const std::uint64_t near = (cursor_ + (drawn >> 8) % 4096) & ~std::uint64_t{7};
@@ -41,7 +41,7 @@ class Flipper {
     }
   }
 
-  // Near the reader again.
+  // Moves the flips and the producer cursor to the reader's position.
   void Follow(std::uint64_t cursor) {
     cursor_ = cursor;
     box_.SetProducer(cursor + 16 * 1024);
@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
       if (drained.records > 256 || drained.filled > slab.size()) std::abort();
       frames += drained.records;
       if (drained.state == Consumer::State::kLarge) {
-        // Exactly as much memory as was announced: a byte more is a report.
+        // Memory of the announced length: a byte more is a report of ASan.
         const std::unique_ptr<std::uint8_t[]> exact(
             new std::uint8_t[drained.large_payload_bytes - 12]);
         ring.Take(12, {exact.get(), drained.large_payload_bytes - 12});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A peer with rings that does as it is told, right or wrong: ring_peer PATH ACT. It connects to a
-// listener whose tests watch what becomes of it. Its own half of the ring is the core's, so that it
-// lies only where it means to.
+// A peer with rings that performs one act, valid or not: ring_peer PATH ACT. It connects to a
+// listener, whose tests observe the outcome. Its half of the ring is the core's code, so that only
+// the intended words are invalid.
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <poll.h>
@@ -62,7 +62,7 @@ void SendAll(int fd, const Bytes& bytes, const std::vector<int>& descriptors) {
   if (::sendmsg(fd, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) Fail("send");
 }
 
-// Exactly `count` bytes, and at most one descriptor.
+// Receives `count` bytes, and at most one descriptor.
 Bytes ReceiveExactly(int fd, std::size_t count, UniqueFd& descriptor) {
   Bytes bytes(count);
   for (std::size_t at = 0; at < count;) {
@@ -139,7 +139,7 @@ UniqueFd Connect(const std::string& path) {
   return std::move(*connected.value());
 }
 
-// Ends the program where the other side does not want what `act` offers.
+// Makes the hello, as `act` requires. Exits where the other side closes during it.
 Connection Meet(const std::string& path, const std::string& act) {
   Connection connection;
   connection.socket = Connect(path);
@@ -171,8 +171,8 @@ Connection Meet(const std::string& path, const std::string& act) {
   } else if (act == "hello-late-descriptor") {
     const Bytes answer = AnswerOf(0);
     SendAll(fd, Bytes(answer.begin(), answer.begin() + 4), {});
-    // Until it was read: the kernel may hand out both
-    // parts as one, and nobody can tell where it rode.
+    // Waits until it was read: otherwise one read may return both
+    // parts, and the descriptor's position would be unknown.
     for (int unread = 1; unread > 0;) {
       if (::ioctl(fd, SIOCOUTQ, &unread) != 0) Fail("ioctl");
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -221,7 +221,7 @@ Bytes NotificationFrame(std::uint32_t slot, const std::string& payload) {
   return frame;
 }
 
-// A call in slot 0, generation 1, of the first method announced, whose request lies elsewhere.
+// A call in slot 0, generation 1, of the first method announced; its request is in a block.
 Bytes CallFrame(std::uint32_t message_bytes) {
   Bytes frame = Frame(2, 36, "");
   frame[1] = 3;
@@ -232,10 +232,10 @@ Bytes CallFrame(std::uint32_t message_bytes) {
   return frame;
 }
 
-// Credit of nothing: valid, and without any effect.
+// Credit of 0 bytes: valid, without any effect.
 Bytes IdleFrame() { return Frame(8, 16, ""); }
 
-// Waits for the other side to end it, and says how many bytes came before.
+// Waits for the end of the connection, and prints the number of bytes before it.
 void WaitForEnd(int fd) {
   long bytes = 0;
   for (;;) {
@@ -258,7 +258,7 @@ bool HasEnded(int fd) {
   }
 }
 
-// Lies in one word, and makes sure that it is looked at.
+// Stores the invalid words of `act`, and wakes the reader so that it reads them.
 void Lie(Connection& connection, const std::string& act) {
   Control& control = connection.mine.control();
   const std::uint64_t capacity = connection.my_shape.capacity_bytes;
@@ -277,7 +277,7 @@ void Lie(Connection& connection, const std::string& act) {
     StoreWord(control.producer_cursor, capacity, std::memory_order_seq_cst);
   }
   if (act.starts_with("block-")) {
-    // References behind each other: offset, bytes, id.
+    // References in consecutive records: offset, bytes, id.
     std::vector<BlockReference> references = {{0, 100, 1}};
     if (act == "block-outside") references = {{kBlockBytes - kBlockAlign, kBlockAlign + 1, 1}};
     if (act == "block-misaligned") references = {{8, 100, 1}};
@@ -314,7 +314,7 @@ void Lie(Connection& connection, const std::string& act) {
     StoreWord(control.consumer_cursor, 1 << 20, std::memory_order_seq_cst);
   for (int look = 0; look < 1000 && !HasEnded(connection.socket.get()); ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    // Rung for once, if it sleeps: an honest doorbell for a lie.
+    // One valid doorbell where the reader sleeps, so that it reads the invalid words.
     if (look == 5 &&
         LoadWord(connection.peer.control().data_sleep_epoch, std::memory_order_seq_cst) % 2 == 1) {
       (void)RingDoorbell(connection.socket.get());
@@ -363,7 +363,7 @@ int main(int argc, char** argv) {
   } else if (act == "second-hello") {
     SendAll(fd, HelloOf(connection.my_shape, 0), {});
   } else if (act == "endless") {
-    // As many valid records as the other side can take, for a second and a half.
+    // Valid records at full speed for a second and a half.
     long written = 0;
     for (const auto end = until(1500); Clock::now() < end && !HasEnded(fd);) {
       while (put(IdleFrame())) written += 1;
@@ -393,9 +393,9 @@ int main(int argc, char** argv) {
     put(MethodFrame("Demo.log"));
     for (std::uint32_t slot = 0; slot < 10; ++slot) put(NotificationFrame(slot, "\"before\""));
     ring.Publish();
-    // Its end is half closed while it goes on: what it writes now is nobody's word.
+    // The half close ends this direction: records that follow are not part of it.
     ::shutdown(fd, SHUT_WR);
-    // Not at once: the other side has to have seen the end. Then all the time, while it drains.
+    // A pause, so that the other side has seen the end; then records without pause while it drains.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::uint32_t slot = 10;
     for (const auto end = until(300); Clock::now() < end && slot < 4000;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// For TSan: two threads over one mapping of each outbox (TSan shadows addresses: two mappings of
-// one memory would hide races and order alike). ring_race SLEEPS RECORDS
+// For TSan: two threads over one mapping of each outbox, since TSan shadows addresses: two mappings
+// of one memory would hide races. ring_race SLEEPS RECORDS
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -49,7 +49,7 @@ bool PlayBall(std::uint64_t sleeps) {
   return !result.is_wedged && !result.is_wrong && !far_result.is_wedged && !far_result.is_wrong;
 }
 
-// One way, records of every size, large ones too, both sides spinning.
+// Sends records of all sizes in one direction; both sides spin.
 bool SendRecords(std::uint64_t records) {
   Table table(64 * 1024);
   std::thread writer([&] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Two processes over real outboxes. ring_stress records N | sleeps N | wedge SECONDS
-//   records: N in all, of random sizes, every byte verified at the other side, both directions at
-//   once sleeps:  N in all, racing with publications, doorbells spun on in memory wedge:   as
-//   sleeps, until a wake-up is lost: exit 0 if that happens. For the build that has to lose one.
+//   records: N records in both directions, of random sizes, all bytes verified at the receiver.
+//   sleeps: N sleeps that race with publications; doorbells are polled in memory.
+//   wedge: as sleeps, exits with 0 after a lost wake-up. For the build with a planted bug.
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -40,7 +40,7 @@ Shared* MakeShared() {
   return new (place) Shared();
 }
 
-// One process's end: its own outbox, made and sealed here, and the other's, received and checked.
+// The end of one process: its own outbox, made and sealed, and the peer's, received and checked.
 struct End {
   End(UniqueFd own_socket, std::uint64_t capacity) : socket(std::move(own_socket)) {
     shape.capacity_bytes = capacity;
@@ -83,7 +83,7 @@ class SocketBell final : public Doorbell {
   int fd_;
 };
 
-// Sizes and bytes of one direction's records: both sides make the same ones.
+// The records of one direction, generated identically on both sides.
 class Tape {
  public:
   explicit Tape(std::uint64_t seed, std::uint64_t record_max_bytes)
@@ -99,7 +99,7 @@ class Tape {
     number_ += 1;
     const std::uint64_t bytes =
         number_ % 1000 == 0 ? 1 + drawn % frame_max_bytes_ : 1 + drawn % 256;
-    // Unaligned on purpose, and another place of the pattern for each record.
+    // A random position in the pattern, so that sources are unaligned and records differ.
     return {pattern_ + (drawn >> 32) % (sizeof pattern_ - frame_max_bytes_),
             static_cast<std::size_t>(bytes)};
   }
@@ -194,7 +194,7 @@ int main(int argc, char** argv) {
   if (who == 1) pair.value().near.Reset();
   End end(who == 0 ? std::move(pair.value().near) : std::move(pair.value().far),
           mode == "records" ? 1 << 20 : kCapacityMin);
-  if (mode == "wedge") ::alarm(static_cast<unsigned>(count));  // nothing was lost in time: SIGALRM
+  if (mode == "wedge") ::alarm(static_cast<unsigned>(count));  // SIGALRM: no lost wake-up in time
   bool is_right = false;
   GameResult result;
   if (mode == "records") {

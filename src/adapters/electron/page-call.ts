@@ -25,11 +25,11 @@ export interface PageCallOptions {
 }
 
 /** The connection that carries the calls of a page. */
-export interface PageLine {
+export interface PageConnection {
   /** The call's number. @throws {SidecallError} where the connection is over. */
   begin(call: PageCall): number;
   post(message: PageMessage): void;
-  forget(id: number): void;
+  remove(id: number): void;
 }
 
 export const ignore = (): void => undefined;
@@ -64,7 +64,7 @@ export class PageCall {
   /** The response of a call that has one. A rejection that is not awaited is dropped. */
   readonly result: Promise<unknown>;
   isOver = false;
-  readonly #line: PageLine;
+  readonly #line: PageConnection;
   #id = -1;
   readonly #method: string;
   readonly #options: PageCallOptions;
@@ -90,7 +90,7 @@ export class PageCall {
   #isLeft = false;
 
   constructor(
-    line: PageLine,
+    line: PageConnection,
     method: string,
     kind: MethodKind,
     value: unknown,
@@ -152,7 +152,7 @@ export class PageCall {
   next(): Promise<IteratorResult<unknown, undefined>> {
     if (this.#responses.length > 0) {
       const value = this.#responses.shift();
-      this.#giveBack();
+      this.#releaseCredit();
       return Promise.resolve({ done: false, value });
     }
     if (this.#isLeft) return Promise.resolve({ done: true, value: undefined });
@@ -162,7 +162,7 @@ export class PageCall {
   }
 
   /** As `break` in a loop: cancels, quietly. */
-  leave(): void {
+  cancelQuietly(): void {
     this.#isLeft = true;
     this.cancel(cancelled());
   }
@@ -181,7 +181,7 @@ export class PageCall {
       return;
     }
     reader({ done: false, value });
-    this.#giveBack();
+    this.#releaseCredit();
   }
 
   onCredit(count: number): void {
@@ -236,7 +236,7 @@ export class PageCall {
   /**
    * Grants credit for half a window at a time: one message per response would double the messages.
    */
-  #giveBack(): void {
+  #releaseCredit(): void {
     this.#taken += 1;
     if (this.#taken < responseWindow / 2 || this.isOver) return;
     this.#line.post({ t: 'credit', id: this.#id, count: this.#taken });
@@ -249,7 +249,7 @@ export class PageCall {
     this.#failure = failure;
     clearTimeout(this.#timer);
     this.#options.signal?.removeEventListener?.('abort', this.#onAbort);
-    this.#line.forget(this.#id);
+    this.#line.remove(this.#id);
     const ended = new SidecallError('ERR_SIDECALL_END_OF_STREAM', `${this.#method}: it is over`);
     for (const { reject } of this.#outbox.splice(0)) reject(failure?.reason ?? ended);
     for (const read of this.#readers.splice(0)) {

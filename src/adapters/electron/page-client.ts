@@ -18,7 +18,7 @@ import {
   ignore,
   PageCall,
   type PageCallOptions,
-  type PageLine,
+  type PageConnection,
   timeRange,
 } from './page-call.ts';
 
@@ -83,7 +83,7 @@ export type PageClient<M extends Methods> = {
 
 /** One function per method. */
 export function clientOver<M extends Methods>(
-  line: PageLine,
+  line: PageConnection,
   service: Service<M>,
   clientOptions: PageClientOptions = {},
 ): PageClient<M> {
@@ -135,14 +135,14 @@ function streamOf(call: PageCall): PageStream<unknown> {
   return {
     next: () => call.next(),
     return: async () => {
-      call.leave();
+      call.cancelQuietly();
       return { done: true, value: undefined };
     },
     cancel: (reason) => call.cancel(reason ?? cancelled()),
     [Symbol.asyncIterator]() {
       return this;
     },
-    [disposal]: async () => call.leave(),
+    [disposal]: async () => call.cancelQuietly(),
   };
 }
 
@@ -154,7 +154,7 @@ function clientStreamOf(call: PageCall): PageClientStream<unknown, unknown> {
       return call.result;
     },
     cancel: (reason) => call.cancel(reason ?? cancelled()),
-    [disposal]: async () => call.leave(),
+    [disposal]: async () => call.cancelQuietly(),
   };
 }
 

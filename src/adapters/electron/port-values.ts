@@ -61,13 +61,13 @@ function refused(what: string): RpcError {
  * A copy whose bytes have memory of their own: the clone of a view would show
  * the page the whole buffer.
  */
-export function tight<T>(value: T, depth = 0): T {
+export function withOwnMemory<T>(value: T, depth = 0): T {
   if (typeof value !== 'object' || value === null) return value;
   if (depth > wireLimits.jsonDepthMax) {
     const text = `an answer is nested deeper than ${wireLimits.jsonDepthMax}`;
     throw new SidecallError('ERR_SIDECALL_ENCODE', text, { delivered: 'yes' });
   }
-  const inner = <Inner>(each: Inner): Inner => tight(each, depth + 1);
+  const inner = <Inner>(each: Inner): Inner => withOwnMemory(each, depth + 1);
   if (value instanceof Uint8Array) return new Uint8Array(value) as T & Uint8Array;
   if (Array.isArray(value)) return value.map(inner) as T;
   if (value instanceof Date) return value;

@@ -12,7 +12,7 @@ import {
   requestWindow,
   responseWindow,
 } from './port.ts';
-import { tight } from './port-values.ts';
+import { withOwnMemory } from './port-values.ts';
 
 /** The first message of a page's call. */
 export type OpenMessage = Extract<PageMessage, { t: 'open' }>;
@@ -69,7 +69,7 @@ export class RelayedCall {
     try {
       const value = await this.#make(call, plain);
       isGivenUp = this.#given.signal.aborted; // in the middle of a stream
-      if (!isGivenUp) this.#post({ t: 'result', id, value: tight(value) });
+      if (!isGivenUp) this.#post({ t: 'result', id, value: withOwnMemory(value) });
     } catch (error) {
       const failure = asSidecall(error, method);
       isGivenUp = this.#given.signal.aborted || failure.code === 'ERR_SIDECALL_DEADLINE_EXCEEDED';
@@ -88,7 +88,7 @@ export class RelayedCall {
     for await (const response of given) {
       await this.responses.take();
       if (this.#given.signal.aborted) break;
-      const value = tight(this.#plainOf(response, plain));
+      const value = withOwnMemory(this.#plainOf(response, plain));
       this.#post({ t: 'message', id: this.#opening.id, value });
     }
     return undefined;
@@ -110,8 +110,9 @@ export class RelayedCall {
       signal: this.#given.signal,
       timeoutMs,
       metadata,
-      onHeaders: (headers) => this.#post({ t: 'headers', id, metadata: tight(headers) }),
-      onTrailers: (trailers) => this.#post({ t: 'trailers', id, metadata: tight(trailers) }),
+      onHeaders: (headers) => this.#post({ t: 'headers', id, metadata: withOwnMemory(headers) }),
+      onTrailers: (trailers) =>
+        this.#post({ t: 'trailers', id, metadata: withOwnMemory(trailers) }),
     };
   }
 
@@ -222,7 +223,12 @@ export function portError(error: SidecallError): PortError {
   const common = { code, status, message, delivered, retryable };
   if (!RpcError.is(error)) return { rpc: false, ...common };
   try {
-    return { rpc: true, ...common, details: tight(error.details), metadata: tight(error.metadata) };
+    return {
+      rpc: true,
+      ...common,
+      details: withOwnMemory(error.details),
+      metadata: withOwnMemory(error.metadata),
+    };
   } catch {
     return { rpc: true, ...common };
   }

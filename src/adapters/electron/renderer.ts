@@ -3,7 +3,7 @@
 // neither Node nor Electron, and of the DOM only the parts that are declared below.
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import type { Methods, Service } from '../../rpc/contract/method-types.ts';
-import type { PageCall, PageLine } from './page-call.ts';
+import type { PageCall, PageConnection } from './page-call.ts';
 import { clientOver, type PageClient, type PageClientOptions } from './page-client.ts';
 import { type MainMessage, type PageMessage, type PortError, portVersion } from './port.ts';
 
@@ -116,7 +116,7 @@ export class MainConnection {
   readonly closed: Promise<SidecallError | undefined>;
   readonly #port: PagePort;
   readonly #calls = new Map<number, PageCall>();
-  readonly #line: PageLine = {
+  readonly #line: PageConnection = {
     begin: (call) => {
       if (this.#failure !== undefined) throw this.#failure;
       const id = this.#nextId;
@@ -127,7 +127,7 @@ export class MainConnection {
     post: (message) => {
       if (!this.#isOver) this.#port.postMessage(message);
     },
-    forget: (id) => void this.#calls.delete(id),
+    remove: (id) => void this.#calls.delete(id),
   };
   #nextId = 0;
   #maxInFlight = 0;

@@ -92,9 +92,9 @@ export class AnswerReceiver {
     const charge = isStreamed
       ? takeStreamed(this.#shared, header.flags, messageBytes)
       : takeMessage(this.#shared, window, messageBytes);
-    if (call === undefined) return this.#shared.giveBack(window, charge);
+    if (call === undefined) return this.#shared.releaseCredit(window, charge);
     if (!call.isOpen) {
-      this.#shared.giveBack(window, charge);
+      this.#shared.releaseCredit(window, charge);
       return call.onLate(header, block?.byteLength ?? payload.byteLength);
     }
     if (isStreamed !== (call.reader !== undefined) || (isStreamed && isLast)) {
@@ -134,13 +134,13 @@ export class AnswerReceiver {
   #onAnswer(call: OutgoingCall, payload: Uint8Array, assembly: MessageAssembly | undefined): void {
     const endsHere = call.hasAnswer;
     call.hasAnswer = true;
-    this.#shared.giveBack(Window.answers, call.answerCharge);
+    this.#shared.releaseCredit(Window.answers, call.answerCharge);
     call.answerCharge = 0;
     try {
       const codec = call.request.response as Codec<unknown>;
       call.answer = assembly === undefined ? decodeWith(codec, payload, false) : assembly.decode();
     } catch (error) {
-      if (!endsHere) return call.giveUp(error, ResetReason.cancelled);
+      if (!endsHere) return call.cancelAs(error, ResetReason.cancelled);
       call.close({ endedByPeer: true });
       if (!call.isSettled) call.reject(error);
       return this.#shared.onProgress();

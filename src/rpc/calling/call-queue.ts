@@ -2,10 +2,10 @@
 // Calls of ours that wait to be sent, in their order.
 import { Fifo } from '../../base/fifo.ts';
 import { chargeOf } from '../sending/credit.ts';
-import type { WaitingPlace, WaitReason } from '../stalls.ts';
+import type { WaitQueue, WaitReason } from '../stalls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
-export class CallQueue implements WaitingPlace {
+export class CallQueue implements WaitQueue {
   readonly #calls = new Fifo<OutgoingCall>();
   readonly #reasonOf: (call: OutgoingCall) => WaitReason | undefined;
   departed = 0;

@@ -46,7 +46,7 @@ export interface StreamCall {
   readonly queuedBytes: number;
   next(): Promise<Step>;
   /** Reads no more, which ends the call quietly. */
-  stop(): void;
+  cancelReading(): void;
   send(value: unknown): Promise<void>;
   /** Ends the requests. Resolves when the peer has all of them. */
   end(): Promise<void>;

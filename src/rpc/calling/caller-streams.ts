@@ -4,13 +4,13 @@
 import { SidecallError } from '../../base/errors.ts';
 import type { Bidi, ClientStream, ServerStream } from '../contract/stream-types.ts';
 import { done, type StreamCall } from './call-target.ts';
-import { LiftedCall } from './stream-call.ts';
+import { InterceptedStream } from './stream-call.ts';
 
 function cancelled(): SidecallError {
   return new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was cancelled by its caller');
 }
 
-export class CalledServerStream<Res> implements ServerStream<Res> {
+export class CallerServerStream<Res> implements ServerStream<Res> {
   protected readonly streamCall: StreamCall;
 
   constructor(call: StreamCall) {
@@ -26,7 +26,7 @@ export class CalledServerStream<Res> implements ServerStream<Res> {
   }
 
   return(): Promise<IteratorResult<Res, undefined>> {
-    this.streamCall.stop();
+    this.streamCall.cancelReading();
     return Promise.resolve(done);
   }
 
@@ -43,7 +43,7 @@ export class CalledServerStream<Res> implements ServerStream<Res> {
   }
 }
 
-export class CalledClientStream<Req, Res> implements ClientStream<Req, Res> {
+export class CallerClientStream<Req, Res> implements ClientStream<Req, Res> {
   readonly #call: StreamCall;
   #answer: Promise<Res> | undefined;
 
@@ -65,7 +65,7 @@ export class CalledClientStream<Req, Res> implements ClientStream<Req, Res> {
       // stream.
       const ended = this.#call.end() as Promise<unknown>;
       this.#answer = (
-        this.#call instanceof LiftedCall ? ended : this.#call.promise
+        this.#call instanceof InterceptedStream ? ended : this.#call.promise
       ) as Promise<Res>;
       ended.catch(() => undefined); // the answer has the error
     }
@@ -81,7 +81,7 @@ export class CalledClientStream<Req, Res> implements ClientStream<Req, Res> {
   }
 }
 
-export class CalledBidi<Req, Res> extends CalledServerStream<Res> implements Bidi<Req, Res> {
+export class CallerBidi<Req, Res> extends CallerServerStream<Res> implements Bidi<Req, Res> {
   send(request: Req): Promise<void> {
     return this.streamCall.send(request);
   }

@@ -6,7 +6,7 @@ import { causedBy } from '../../base/incident.ts';
 import { tuning } from '../../base/tuning.ts';
 import { CallKind, sendsMany } from '../../wire/frame-header.ts';
 import type { CallOptions } from '../contract/call-options.ts';
-import { freeValue } from '../contract/leases.ts';
+import { releaseBlockIn } from '../contract/leases.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import { AnswerReceiver } from './answer-receiver.ts';
 import type { CallTarget, MethodCall } from './call-target.ts';
@@ -64,7 +64,7 @@ export class Caller implements CallTarget {
     try {
       call = prepareCall(this.#calls, callable, value, options);
     } catch (error) {
-      freeValue(value);
+      releaseBlockIn(value);
       call = emptyCall(this.#calls, callable);
       call.refuse(error);
       return call;

@@ -9,7 +9,7 @@ import { checkInterceptors, type Interceptor } from '../contract/interceptor.ts'
 import type { Client, Method, MethodKind, Methods, Service } from '../contract/method-types.ts';
 import { callKindOf, checkService } from '../contract/service.ts';
 import type { CallTarget, MethodCall, StreamCall } from './call-target.ts';
-import { CalledBidi, CalledClientStream, CalledServerStream } from './caller-streams.ts';
+import { CallerBidi, CallerClientStream, CallerServerStream } from './caller-streams.ts';
 import { failed, type Invoke, intercepted } from './intercepted.ts';
 import { checkRetry, Retrying, type RetryOptions } from './retry.ts';
 import { sendAll } from './send-all.ts';
@@ -67,20 +67,20 @@ function invoke(target: CallTarget, callable: MethodCall, kind: MethodKind): Inv
     target.openStream(callable, request, options);
   switch (kind) {
     case 'serverStream':
-      return (request, options) => new CalledServerStream(open(request, options));
+      return (request, options) => new CallerServerStream(open(request, options));
     case 'clientStream':
       return (requests, options) => {
         const call = open(undefined, options);
-        if (requests === undefined) return new CalledClientStream(call);
+        if (requests === undefined) return new CallerClientStream(call);
         void sendAll(call, requests as AsyncIterable<unknown>);
         return call.promise;
       };
     case 'bidi':
       return (requests, options) => {
         const call = open(undefined, options);
-        if (requests === undefined) return new CalledBidi(call);
+        if (requests === undefined) return new CallerBidi(call);
         void sendAll(call, requests as AsyncIterable<unknown>);
-        return new CalledServerStream(call);
+        return new CallerServerStream(call);
       };
     default:
       return (request, options) => target.call(callable, request, options);

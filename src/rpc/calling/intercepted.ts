@@ -12,13 +12,13 @@ import {
   withInheritedDeadline,
 } from '../contract/call-options.ts';
 import { around, type InterceptedCall, type Interceptor } from '../contract/interceptor.ts';
-import { Block, freeValue } from '../contract/leases.ts';
+import { Block, releaseBlockIn } from '../contract/leases.ts';
 import type { MethodKind } from '../contract/method-types.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed, timeLeftMs } from '../deadline.ts';
 import { failingAtCallSite } from './call-site.ts';
 import type { StreamCall } from './call-target.ts';
-import { CalledBidi, CalledClientStream, CalledServerStream } from './caller-streams.ts';
-import { checkLifted, FailedCall, LiftedCall } from './stream-call.ts';
+import { CallerBidi, CallerClientStream, CallerServerStream } from './caller-streams.ts';
+import { checkInterceptedStream, FailedCall, InterceptedStream } from './stream-call.ts';
 
 /** Makes a call of one method; what it gives depends on the kind. */
 export type Invoke = (request: unknown, options: CallOptions | undefined) => unknown;
@@ -46,10 +46,10 @@ export function intercepted(
         ctx: undefined,
       };
       const result = lifted(kind, request, composed(call), bounds);
-      if (request instanceof Block) freeBehind(request, result);
+      if (request instanceof Block) releaseBehind(request, result);
       return result;
     } catch (error) {
-      freeValue(request);
+      releaseBlockIn(request);
       return failed(kind, request, error);
     }
   };
@@ -84,7 +84,7 @@ class Bounds implements Timed {
     this.#running += 1;
     const onSettled = (): void => {
       this.#running -= 1;
-      if (this.#reason !== undefined) this.#stopLater();
+      if (this.#reason !== undefined) this.#cancelLater();
     };
     result.then(onSettled, onSettled);
     return result;
@@ -114,11 +114,11 @@ class Bounds implements Timed {
 
   #onOver(reason: unknown): void {
     this.#reason ??= { reason };
-    if (this.#running === 0) this.#stopLater();
+    if (this.#running === 0) this.#cancelLater();
   }
 
   /** Stops a turn later, since an interceptor may have an answer for a call that has failed. */
-  #stopLater(): void {
+  #cancelLater(): void {
     setImmediate(() => {
       if (this.#running === 0) this.#stop(this.#reason?.reason);
     });
@@ -138,7 +138,7 @@ class Bounds implements Timed {
  * Frees the block once the call has settled: an interceptor may have answered without the call
  * that would have taken it.
  */
-function freeBehind(block: Block, result: unknown): void {
+function releaseBehind(block: Block, result: unknown): void {
   const free = (): void => block.free();
   if (result instanceof Promise) result.then(free, free);
 }
@@ -154,10 +154,10 @@ function lifted(kind: MethodKind, request: unknown, result: unknown, bounds: Bou
     return answerWithin(Promise.resolve(result), bounds);
   }
   if (!isPromised) {
-    checkLifted(result);
+    checkInterceptedStream(result);
     return result;
   }
-  const call = new LiftedCall(result as Promise<unknown>);
+  const call = new InterceptedStream(result as Promise<unknown>);
   bounds.watch(call.promise, (reason) => call.cancel(reason));
   return streamOf(kind, request, call);
 }
@@ -181,9 +181,9 @@ export function failed(kind: MethodKind, request: unknown, error: unknown): unkn
 
 /** The stream that callers of this kind hold; undefined: they hold a promise. */
 function streamOf(kind: MethodKind, request: unknown, call: StreamCall): unknown {
-  if (kind === 'serverStream') return new CalledServerStream(call);
+  if (kind === 'serverStream') return new CallerServerStream(call);
   if (kind === 'bidi')
-    return request === undefined ? new CalledBidi(call) : new CalledServerStream(call);
-  if (kind === 'clientStream' && request === undefined) return new CalledClientStream(call);
+    return request === undefined ? new CallerBidi(call) : new CallerServerStream(call);
+  if (kind === 'clientStream' && request === undefined) return new CallerClientStream(call);
   return undefined;
 }

@@ -14,12 +14,12 @@ import {
 import { type OutgoingState, outgoingMoved } from '../call-states.ts';
 import { timeoutOf } from '../contract/call-options.ts';
 import { bytes, type Codec } from '../contract/codec.ts';
-import { discard } from '../contract/encode-message.ts';
-import { releaseValue } from '../contract/leases.ts';
+import { releaseMessage } from '../contract/encode-message.ts';
+import { releaseLeaseIn } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/send-frame.ts';
-import type { SendingStream, SendLine } from '../sending/send-queue.ts';
+import type { SendFifo, SendingStream } from '../sending/send-queue.ts';
 import { ChannelHalves, type ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
 import { type ReadStream, StreamReader } from '../streams/stream-reader.ts';
@@ -52,7 +52,7 @@ export class OutgoingCall
   isWritten = false;
   readonly beginsAtOnce: boolean;
   sentPosition = 0;
-  line: SendLine | undefined;
+  line: SendFifo | undefined;
   queued = 0;
   readonly isBorrowed: boolean;
   readonly isAnswer = false;
@@ -149,8 +149,8 @@ export class OutgoingCall
     return this.reader?.next() ?? Promise.resolve(done);
   }
 
-  stop(): void {
-    this.reader?.stop(undefined);
+  cancelReading(): void {
+    this.reader?.cancel(undefined);
   }
 
   send(value: unknown): Promise<void> {
@@ -164,7 +164,7 @@ export class OutgoingCall
   }
 
   cancel(reason: unknown): void {
-    this.giveUp(reason, ResetReason.cancelled);
+    this.cancelAs(reason, ResetReason.cancelled);
   }
 
   resolve(value: unknown): void {
@@ -205,8 +205,8 @@ export class OutgoingCall
     // User code runs between this and the settling of a call, and may abort it: the
     // second close does nothing.
     if (!this.isOpen) return;
-    this.#forget('over');
-    if (!this.isWritten) this.#takeBackCharge();
+    this.#release('over');
+    if (!this.isWritten) this.#releaseCharge();
     this.calls.streams.remove(this, { wasSent: this.isWritten, endedByPeer });
   }
 
@@ -214,7 +214,7 @@ export class OutgoingCall
    * Gives up the call for its caller: it rejects, and the peer gets a reset if
    * any of the call was sent.
    */
-  giveUp(reason: unknown, wireReason: number): void {
+  cancelAs(reason: unknown, wireReason: number): void {
     if (this.isSettled) return;
     this.reject(reason);
     if (!this.isOpen) return; // never begun, or the peer has ended it this very moment
@@ -222,7 +222,7 @@ export class OutgoingCall
     if (this.isWritten) {
       this.#sendReset(wireReason);
       if (this.hasAnswer) this.lateBytes = this.assembly?.missingBytes;
-      this.#forget('given-up');
+      this.#release('given-up');
       givenUp.waiting += 1;
       shared.waits.add(givenUp);
     } else {
@@ -250,13 +250,13 @@ export class OutgoingCall
   }
 
   onAborted(reason: unknown): void {
-    this.giveUp(reason, ResetReason.cancelled);
+    this.cancelAs(reason, ResetReason.cancelled);
   }
 
   onDeadline(): void {
     const { deadline, request, isWritten } = this;
     const error = deadline === undefined ? repliesStuck(request) : late(request, isWritten);
-    this.giveUp(error, ResetReason.deadlineExceeded);
+    this.cancelAs(error, ResetReason.deadlineExceeded);
   }
 
   /** Both halves of a channel ended well. */
@@ -269,14 +269,14 @@ export class OutgoingCall
 
   /** Our side gives the channel up. */
   onChannelAborted(error: unknown): void {
-    this.giveUp(error, resetReasonFor(error));
+    this.cancelAs(error, resetReasonFor(error));
   }
 
   /** The reader of its answers wants no more. */
   onReaderStopped(error: SidecallError | undefined): void {
     if (this.channel === undefined || error === undefined || !this.isOpen) {
       const reason = error ?? new SidecallError('ERR_SIDECALL_CANCELLED');
-      return this.giveUp(reason, ResetReason.cancelled);
+      return this.cancelAs(reason, ResetReason.cancelled);
     }
     const { shared } = this.calls;
     this.reject(error);
@@ -297,9 +297,9 @@ export class OutgoingCall
 
   #settleFailed(reason: unknown, now: boolean): void {
     this.#settle();
-    this.#leaveQueue();
-    discard(this.request.message);
-    releaseValue(this.answer); // it waited for trailers
+    this.#removeFromQueue();
+    releaseMessage(this.request.message);
+    releaseLeaseIn(this.answer); // it waited for trailers
     this.answer = undefined;
     this.channel?.fail(reason, { now });
     this.reader?.fail(reason, { now });
@@ -315,18 +315,18 @@ export class OutgoingCall
   }
 
   /** A call that fails before it was sent is over. */
-  #leaveQueue(): void {
+  #removeFromQueue(): void {
     if (this.state !== 'waiting') return;
     this.#moveTo('over');
     this.place?.remove(this);
   }
 
   /** From here on the call sends and takes nothing. */
-  #forget(state: 'given-up' | 'over'): void {
+  #release(state: 'given-up' | 'over'): void {
     const { shared } = this.calls;
     this.#moveTo(state);
-    shared.dropQueued(this);
-    if (this.answerCharge > 0) shared.giveBack(Window.answers, this.answerCharge);
+    shared.removeQueued(this);
+    if (this.answerCharge > 0) shared.releaseCredit(Window.answers, this.answerCharge);
     this.answerCharge = 0;
     this.assembly = undefined;
     this.reader?.release();
@@ -336,7 +336,7 @@ export class OutgoingCall
     this.state = outgoingMoved(this.state, state);
   }
 
-  #takeBackCharge(): void {
+  #releaseCharge(): void {
     if (this.slot >= this.calls.shared.remote.streamsMax) return; // an extra slot: it had none
     this.credit.spend(-chargeOf(this.request.messageBytes));
   }

@@ -13,10 +13,10 @@ import {
   withInheritedDeadline,
 } from '../contract/call-options.ts';
 import {
-  discard,
   encodeMessage,
   type Message,
   messageBytesOf,
+  releaseMessage,
 } from '../contract/encode-message.ts';
 import { builtInPrefix, checkMethodName } from '../contract/service.ts';
 import { isNotifiedBy } from '../deadline.ts';
@@ -75,7 +75,7 @@ function encodeRequest(
   const message = encodeMessage(shared, callable.request, value, mayLend);
   const messageBytes = messageBytesOf(message);
   if (messageBytes <= receiveMaxBytes) return message;
-  discard(message);
+  releaseMessage(message);
   const text = `${callable.name}: message of ${messageBytes} bytes exceeds the peer's receiveMaxBytes ${receiveMaxBytes}; raise limits.receiveMaxBytes there`;
   throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
 }

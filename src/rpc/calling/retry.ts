@@ -107,7 +107,7 @@ export class Retrying implements CallTarget {
     for (let options = given; ; options = plan.options()) {
       try {
         const answer = await this.#target.call(callable, value, options);
-        this.#pay();
+        this.#refill();
         return answer;
       } catch (error) {
         if (!(await plan.mayRepeat(error))) throw error;
@@ -120,7 +120,7 @@ export class Retrying implements CallTarget {
     return new RetryAttempts(callable, given, this.#settings, {
       outlivesSessions: this.outlivesSessions,
       spend: (error) => this.#spend(error),
-      pay: () => this.#pay(),
+      refill: () => this.#refill(),
     });
   }
 
@@ -138,7 +138,7 @@ export class Retrying implements CallTarget {
     return hasBudget;
   }
 
-  #pay(): void {
+  #refill(): void {
     this.#tokens = Math.min(this.#settings.budget, this.#tokens + successPays);
   }
 }
@@ -146,12 +146,12 @@ export class Retrying implements CallTarget {
 interface RetryBudget {
   readonly outlivesSessions: boolean;
   readonly spend: (error: SidecallError) => boolean;
-  readonly pay: () => void;
+  readonly refill: () => void;
 }
 
 /** The attempts of one call. */
 class RetryAttempts {
-  readonly purse: RetryBudget;
+  readonly budget: RetryBudget;
   readonly #callable: MethodCall;
   readonly #given: CallOptions;
   readonly #settings: RetrySettings;
@@ -167,7 +167,7 @@ class RetryAttempts {
     this.#callable = callable;
     this.#given = given;
     this.#settings = settings;
-    this.purse = purse;
+    this.budget = purse;
     const timeoutMs = timeoutOf(given);
     this.#deadline = timeoutMs === undefined ? undefined : deadlineAfter(timeoutMs);
   }
@@ -184,7 +184,7 @@ class RetryAttempts {
     const { signal } = this.#given;
     if (!SidecallError.is(error) || !error.retryable || isAborted(signal)) return false;
     this.#failures += 1;
-    const hasBudget = this.purse.spend(error);
+    const hasBudget = this.budget.spend(error);
     if (!hasBudget || this.#failures >= attempts || !this.#isSafe(error)) return false;
     const pauseMs = backOffMs(this.#failures - 1, this.#settings);
     if (this.#deadline !== undefined && timeLeftMs(this.#deadline) <= pauseMs) return false;
@@ -195,7 +195,7 @@ class RetryAttempts {
   #isSafe(error: SidecallError): boolean {
     const isRefusal =
       error.code.startsWith('ERR_SIDECALL_LIMIT_') || error.code === 'ERR_SIDECALL_GOING_AWAY';
-    if (!this.purse.outlivesSessions && !isRefusal) return false;
+    if (!this.budget.outlivesSessions && !isRefusal) return false;
     const { delivered } = error;
     return delivered === 'no' || (delivered === 'unknown' && this.#callable.isIdempotent);
   }
@@ -249,9 +249,9 @@ class RetryingStream implements StreamCall {
     return this.#beginning;
   }
 
-  stop(): void {
+  cancelReading(): void {
     this.#cancelled = { reason: undefined };
-    this.#call.stop();
+    this.#call.cancelReading();
   }
 
   send(value: unknown): Promise<void> {
@@ -272,7 +272,7 @@ class RetryingStream implements StreamCall {
       try {
         const step = await this.#call.next();
         this.#isBegun = true;
-        this.#plan.purse.pay();
+        this.#plan.budget.refill();
         this.#resolve(this.#call.promise);
         return step;
       } catch (error) {

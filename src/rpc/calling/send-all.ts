@@ -2,7 +2,7 @@
 // Sends what an iteration gives as the requests of a call.
 
 import { iteratorOf } from '../../base/iterable.ts';
-import { freeValue } from '../contract/leases.ts';
+import { releaseBlockIn } from '../contract/leases.ts';
 import type { StreamCall } from './call-target.ts';
 
 const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
@@ -35,7 +35,7 @@ export async function sendAll(
       const step = await Promise.race([next as typeof done | IteratorResult<unknown>, woken]);
       if (isOver) {
         Promise.resolve(next as IteratorResult<unknown>).then(
-          (late) => freeValue(late.value), // a block that comes too late
+          (late) => releaseBlockIn(late.value), // a block that comes too late
           () => undefined,
         );
         return await leave(iterator);
@@ -50,7 +50,7 @@ export async function sendAll(
   }
 }
 
-/** Lets an iteration clean up. What it throws then is dropped: its call is over. */
+/** Calls `return()` of an iterator. Its errors are dropped, since the call is over. */
 async function leave(
   iterator: AsyncIterator<unknown> | Iterator<unknown> | undefined,
 ): Promise<void> {

@@ -7,7 +7,7 @@ import { ignore, quiet, rejected } from '../../base/quiet.ts';
 import { done, type Step, type StreamCall } from './call-target.ts';
 
 /** A call on the next session of a helper, which is not open yet. */
-export class LaterCall implements StreamCall {
+export class DeferredCall implements StreamCall {
   readonly #call: Promise<StreamCall>;
   readonly promise: Promise<unknown>;
   readonly #giveUp: (reason: unknown) => void;
@@ -33,10 +33,10 @@ export class LaterCall implements StreamCall {
     return quiet(this.#call.then((call) => call.next()));
   }
 
-  stop(): void {
+  cancelReading(): void {
     this.#isStopped = true;
     this.#giveUp(new SidecallError('ERR_SIDECALL_CANCELLED'));
-    this.#call.then((call) => call.stop(), ignore);
+    this.#call.then((call) => call.cancelReading(), ignore);
   }
 
   send(value: unknown): Promise<void> {
@@ -54,21 +54,21 @@ export class LaterCall implements StreamCall {
 }
 
 /** A stream that an interceptor gives later. */
-export class LiftedCall implements StreamCall {
+export class InterceptedStream implements StreamCall {
   readonly promise: Promise<unknown>;
   readonly queuedBytes = 0;
   /** The stream, or why it is not waited for any longer. */
-  readonly #lifted: Promise<LiftedStream>;
+  readonly #stream: Promise<AwaitedStream>;
   /** The stream, however late it comes. */
-  readonly #arriving: Promise<LiftedStream>;
+  readonly #arriving: Promise<AwaitedStream>;
   readonly #stopped: Promise<Step>;
   #giveUp: (reason: unknown) => void = ignore;
   #endReading: (step: Step) => void = ignore;
   #isStopped = false;
 
-  constructor(lifted: Promise<unknown>) {
-    this.#arriving = quiet(lifted.then(checkLifted));
-    this.#lifted = quiet(
+  constructor(awaited: Promise<unknown>) {
+    this.#arriving = quiet(awaited.then(checkInterceptedStream));
+    this.#stream = quiet(
       new Promise((resolve, reject) => {
         this.#giveUp = reject;
         this.#arriving.then(resolve, reject);
@@ -77,27 +77,27 @@ export class LiftedCall implements StreamCall {
     this.#stopped = new Promise((resolve) => {
       this.#endReading = resolve;
     });
-    this.promise = this.#lifted;
+    this.promise = this.#stream;
   }
 
   next(): Promise<Step> {
     if (this.#isStopped) return Promise.resolve(done);
-    const taken = this.#lifted.then((stream) => stream.next?.() ?? done);
+    const taken = this.#stream.then((stream) => stream.next?.() ?? done);
     return quiet(Promise.race([taken, this.#stopped]));
   }
 
-  stop(): void {
+  cancelReading(): void {
     this.#isStopped = true;
     this.#endReading(done);
     this.#arriving.then((stream) => stream.return?.(), ignore);
   }
 
   send(value: unknown): Promise<void> {
-    return quiet(this.#lifted.then((stream) => stream.send?.(value)));
+    return quiet(this.#stream.then((stream) => stream.send?.(value)));
   }
 
   end(): Promise<void> {
-    return quiet(this.#lifted.then((stream) => stream.end?.())) as Promise<void>;
+    return quiet(this.#stream.then((stream) => stream.end?.())) as Promise<void>;
   }
 
   cancel(reason: unknown): void {
@@ -110,7 +110,7 @@ export class LiftedCall implements StreamCall {
 }
 
 /** The members of a stream that an interceptor has returned. */
-interface LiftedStream {
+interface AwaitedStream {
   next?(): Promise<Step>;
   return?(): unknown;
   send?(value: unknown): Promise<void>;
@@ -119,11 +119,11 @@ interface LiftedStream {
 }
 
 /** @throws {TypeError} for what no interceptor may give for a stream. */
-export function checkLifted(result: unknown): LiftedStream {
+export function checkInterceptedStream(result: unknown): AwaitedStream {
   if (typeof result === 'object' && result !== null) {
-    if ('next' in result || 'send' in result) return result as LiftedStream;
+    if ('next' in result || 'send' in result) return result as AwaitedStream;
     if (Symbol.asyncIterator in result) {
-      return (result as AsyncIterable<unknown>)[Symbol.asyncIterator]() as LiftedStream;
+      return (result as AsyncIterable<unknown>)[Symbol.asyncIterator]() as AwaitedStream;
     }
   }
   throw new TypeError('an interceptor of a stream must return what next() gave, or a stream');
@@ -142,7 +142,7 @@ export class FailedCall implements StreamCall {
     return this.promise;
   }
 
-  stop(): void {}
+  cancelReading(): void {}
 
   send(): Promise<void> {
     return this.promise;

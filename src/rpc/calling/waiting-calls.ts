@@ -31,7 +31,7 @@ export class WaitingCalls {
   constructor(calls: OpenCalls<OutgoingCall>) {
     this.#calls = calls;
     this.#shared = calls.shared;
-    const queue = (): CallQueue => new CallQueue((call) => whyWaits(calls, call));
+    const queue = (): CallQueue => new CallQueue((call) => waitReasonOf(calls, call));
     this.#builtIn = queue();
     this.#replies = queue();
     this.#notifications = queue();
@@ -53,7 +53,7 @@ export class WaitingCalls {
 
   /** The call cannot be sent now, or calls of its kind wait already. */
   mustWait(call: OutgoingCall): boolean {
-    return this.#queueOf(call).waiting > 0 || whyWaits(this.#calls, call) !== undefined;
+    return this.#queueOf(call).waiting > 0 || waitReasonOf(this.#calls, call) !== undefined;
   }
 
   add(call: OutgoingCall): void {
@@ -107,7 +107,7 @@ function isBulk({ sendQueue }: SessionShared, request: CallRequest): boolean {
 }
 
 /** Why the call cannot be sent now; undefined: it can. */
-function whyWaits(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): WaitReason | undefined {
+function waitReasonOf(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): WaitReason | undefined {
   const { shared, streams } = calls;
   const { request } = call;
   if (streams.hasExtra && takesExtra(calls, request)) return undefined;

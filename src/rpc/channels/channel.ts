@@ -102,7 +102,7 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     checkWait('send()', options);
     if (options.signal?.aborted === true) return rejected(options.signal.reason);
     const sent = writer.send(message);
-    return waitFor(sent, options, (reasonOf) => writer.giveUp(sent, reasonOf));
+    return waitFor(sent, options, (reasonOf) => writer.cancelSend(sent, reasonOf));
   }
 
   /** The next message; `done` once the peer has ended. Giving up the wait loses no message. */
@@ -114,7 +114,7 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     if (options.signal?.aborted === true) return rejected(options.signal.reason);
     const arrived = reader.next();
     return waitFor(arrived, options, (reasonOf) => {
-      if (!reader.forget(arrived)) return false;
+      if (!reader.removeWaiter(arrived)) return false;
       reasonOf('no');
       return true;
     }) as Next;

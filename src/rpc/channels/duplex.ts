@@ -108,7 +108,7 @@ export class SessionDuplex extends SocketLike {
 
   /** @internal */
   override _destroy(error: Error | null, then: (error?: Error | null) => void): void {
-    this.#core.leave();
+    this.#core.close();
     then(error);
   }
 

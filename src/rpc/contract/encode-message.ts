@@ -45,8 +45,8 @@ export function queuedBytesOf(message: Message, messageBytes: number): number {
 }
 
 /** Frees the block that a message is, if it is one. */
-export function discard(message: unknown): void {
-  if (message instanceof Block) message.discard();
+export function releaseMessage(message: unknown): void {
+  if (message instanceof Block) message.release();
 }
 
 /** The bytes of a message have gone since it was encoded. */

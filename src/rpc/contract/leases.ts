@@ -66,7 +66,7 @@ export class Block implements Disposable {
     if (this.#memory === undefined) return;
     if (this.#own !== undefined) mark(this.#memory.buffer);
     this.#memory = undefined;
-    this.#own?.free();
+    this.#own?.release();
   }
 
   [Symbol.dispose](): void {
@@ -117,13 +117,13 @@ export class Block implements Disposable {
   }
 
   /** @internal Frees a block that was taken and is not sent. Does nothing once the peer has it. */
-  discard(): void {
-    this.#own?.free();
+  release(): void {
+    this.#own?.release();
   }
 }
 
 /** Frees a value that was never encoded, if it is a block. */
-export function freeValue(value: unknown): void {
+export function releaseBlockIn(value: unknown): void {
   if (value instanceof Block) value.free();
 }
 
@@ -249,7 +249,7 @@ export function lentLease(lent: LentBytes): Lease {
 }
 
 /** Gives back a value that is not handed out, if it is a lease. */
-export function releaseValue(value: unknown): void {
+export function releaseLeaseIn(value: unknown): void {
   if (value instanceof Lease) value.release();
 }
 

@@ -5,7 +5,7 @@
 // the one before. So a session whose requests wait for busy handlers can still be answered, and one
 // whose streams are not read can still call.
 
-import { leastSessionWindow, type SessionLimits } from '../../base/limits.ts';
+import { minSessionWindow, type SessionLimits } from '../../base/limits.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import { protocol } from '../../wire/frame-header.ts';
 
@@ -55,7 +55,7 @@ export class SendCredit {
 
 /** The windows of the session that we send into, by {@link Window}. */
 export function sendCredits(remote: WindowLimits): readonly SendCredit[] {
-  const least = leastSessionWindow(remote);
+  const least = minSessionWindow(remote);
   const sizes = [least, least, least, remote.streamWindowBytes];
   return sizes.map((bytes) => new SendCredit(bytes));
 }
@@ -117,7 +117,7 @@ export class ReceiveCredit {
   }
 
   /** The application took it. Returns what is to be granted now: 0, or a batch. */
-  giveBack(charge: number): number {
+  release(charge: number): number {
     this.#owed += charge;
     // A quarter of the window, to send few frames; sooner where the peer would run dry before that.
     const left = this.#granted - this.#used;
@@ -136,7 +136,7 @@ export class ReceiveCredit {
 
 /** The windows of the session that we grant, by {@link Window}. */
 export function receiveCredits(own: SessionLimits): readonly ReceiveCredit[] {
-  const least = leastSessionWindow(own);
+  const least = minSessionWindow(own);
   const { streamWindowBytes, receiveMaxBytes } = own;
   const shared = (): ReceiveCredit =>
     new ReceiveCredit(own.sessionWindowBytes, least, receiveMaxBytes);

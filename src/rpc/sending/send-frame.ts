@@ -31,7 +31,7 @@ export function sendEnd(
  */
 export function refuseMessage(shared: SessionShared, stream: SendingStream, flags: number): void {
   const { sendQueue } = shared;
-  shared.dropQueued(stream);
+  shared.removeQueued(stream);
   const text = Buffer.from('a message could not be decoded');
   const { slot, generation } = stream;
   const sizes = { metadataBytes: 0, textBytes: text.byteLength };

@@ -10,7 +10,7 @@ import { FrameFlag, HeaderWriter } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
 import type { Message } from '../contract/encode-message.ts';
 import { Block } from '../contract/leases.ts';
-import type { WaitingPlace } from '../stalls.ts';
+import type { WaitQueue } from '../stalls.ts';
 import { chargeOf } from './credit.ts';
 
 /** The state of a stream that the send queue needs. */
@@ -24,7 +24,7 @@ export interface SendingStream {
   /** The peer opened it. */
   readonly isAnswer: boolean;
   /** Its place in the queue; several streams may share one, and then keep their order. */
-  line: SendLine | undefined;
+  line: SendFifo | undefined;
   /** Messages of it in the line. */
   queued: number;
   /** Something of the stream was handed to the transport. */
@@ -39,7 +39,7 @@ export interface SendingStream {
 }
 
 /** Messages that leave in order. */
-export type SendLine = Fifo<OutgoingMessage>;
+export type SendFifo = Fifo<OutgoingMessage>;
 
 /** One message in the queue. */
 export interface OutgoingMessage {
@@ -68,7 +68,7 @@ interface ControlFrame {
 }
 
 /** Sends what fits at once and keeps the rest, in bounds that its owner watches. */
-export class SendQueue implements WaitingPlace {
+export class SendQueue implements WaitQueue {
   readonly waitReason = 'peer';
   /** Frames that were handed to the transport after they had waited, ever. */
   departed = 0;
@@ -83,8 +83,8 @@ export class SendQueue implements WaitingPlace {
   // Streams whose next message is whole in one frame, and those in the middle of a long one. They
   // take turns, and only the long ones wait for the transport's bulk limit: a small call finds a
   // short queue.
-  readonly #ready = new Fifo<SendLine>();
-  readonly #bulk = new Fifo<SendLine>();
+  readonly #ready = new Fifo<SendFifo>();
+  readonly #bulk = new Fifo<SendFifo>();
   #smallBytes = 0;
   #bulkBytes = 0;
   #answerBytes = 0;
@@ -193,7 +193,7 @@ export class SendQueue implements WaitingPlace {
   ): boolean {
     const block = message instanceof Block ? message : undefined;
     if (this.#isEnded) {
-      block?.discard();
+      block?.release();
       return true;
     }
     const isLong = block === undefined && prefix.byteLength + messageBytes > this.#fragmentBytes;
@@ -233,7 +233,7 @@ export class SendQueue implements WaitingPlace {
    * Forgets what is queued for a stream that ends early. Returns what messages of its flow, which
    * the peer will never see, had taken of the session's window.
    */
-  drop(stream: SendingStream): number {
+  remove(stream: SendingStream): number {
     const { line } = stream;
     const head = stream.queued === 0 ? undefined : line?.peek();
     stream.queued = 0;
@@ -251,7 +251,7 @@ export class SendQueue implements WaitingPlace {
       const isCharged = (flags & (FrameFlag.streamed | FrameFlag.beyond)) === FrameFlag.streamed;
       const { block, totalBytes } = queued;
       if (isCharged && !queued.isBegun) unseen += chargeOf(block?.byteLength ?? totalBytes);
-      block?.discard();
+      block?.release();
     }
     const first = line.peek();
     if (first !== undefined) this.#queueOf(first).push(line);
@@ -263,7 +263,7 @@ export class SendQueue implements WaitingPlace {
    * of it was sent, and nothing will be. `begun`: the rest of it follows, from memory of our own.
    * `gone`: it has left.
    */
-  takeBack(stream: SendingStream, onTaken: () => void): 'unseen' | 'begun' | 'gone' {
+  removeWaiting(stream: SendingStream, onTaken: () => void): 'unseen' | 'begun' | 'gone' {
     const { line } = stream;
     const queued = line?.items().find((each) => each.onTaken === onTaken);
     if (line === undefined || queued === undefined) return 'gone';
@@ -350,7 +350,7 @@ export class SendQueue implements WaitingPlace {
   }
 
   /** The queue whose turn it is: the two take turns while both may send. */
-  #nextQueue(): Fifo<SendLine> | undefined {
+  #nextQueue(): Fifo<SendFifo> | undefined {
     const mayBulk = this.#bulk.length > 0 && !this.#isBulkFull;
     if (this.#ready.length === 0) return mayBulk ? this.#bulk : undefined;
     this.#isBulkNext = mayBulk && !this.#isBulkNext;
@@ -358,8 +358,8 @@ export class SendQueue implements WaitingPlace {
   }
 
   /** One frame of the line at the head of a queue; then the next line has its turn. */
-  #sendNext(queue: Fifo<SendLine>): void {
-    const line = queue.peek() as SendLine;
+  #sendNext(queue: Fifo<SendFifo>): void {
+    const line = queue.peek() as SendFifo;
     const queued = line.peek() as OutgoingMessage;
     const { stream, bytes, sentBytes, isBulk, block } = queued;
     if (bytes.byteLength !== queued.totalBytes) return this.#onDetached(queued);
@@ -397,7 +397,7 @@ export class SendQueue implements WaitingPlace {
   }
 
   /** A message stays in its queue to its last piece. */
-  #queueOf(queued: OutgoingMessage): Fifo<SendLine> {
+  #queueOf(queued: OutgoingMessage): Fifo<SendFifo> {
     return queued.isBulk ? this.#bulk : this.#ready;
   }
 

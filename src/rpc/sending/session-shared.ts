@@ -138,16 +138,16 @@ export class SessionShared {
   }
 
   /** Gives back to a window of the session; batched. */
-  giveBack(window: number, charge: number): void {
-    const batch = (this.receiveCredit[window] as ReceiveCredit).giveBack(charge);
+  releaseCredit(window: number, charge: number): void {
+    const batch = (this.receiveCredit[window] as ReceiveCredit).release(charge);
     if (batch > 0 && this.#state !== 'closed') {
       this.sendQueue.sendControl(this.sendQueue.header.credit(0, window, 0, batch));
     }
   }
 
   /** Forgets what is queued for a stream that is over. */
-  dropQueued(stream: SendingStream): void {
-    const unseen = this.sendQueue.drop(stream);
+  removeQueued(stream: SendingStream): void {
+    const unseen = this.sendQueue.remove(stream);
     if (unseen === 0) return;
     (this.sendCredit[Window.streams] as SendCredit).spend(-unseen);
     this.resumeBlocked();
@@ -201,7 +201,7 @@ export function takeMessage(shared: SessionShared, window: number, messageBytes:
   credit.take(charge);
   // The credit that is owed may be all that the peer could still send: the holder of this message
   // may keep it for ever.
-  if (credit.isDue) shared.giveBack(window, 0);
+  if (credit.isDue) shared.releaseCredit(window, 0);
   return charge;
 }
 

@@ -7,15 +7,15 @@ import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
 import {
   detachedError,
-  discard,
   encodeMessage,
   isDetached,
   type Message,
   messageBytesOf,
+  releaseMessage,
 } from '../contract/encode-message.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { sendEnd } from '../sending/send-frame.ts';
-import type { WaitingPlace } from '../stalls.ts';
+import type { WaitQueue } from '../stalls.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
 import { plainEnd, reportFailure } from './failure-reply.ts';
 import type { IncomingCall } from './incoming-call.ts';
@@ -41,7 +41,7 @@ export function encodeAnswer(call: IncomingCall, codec: Codec<unknown>, value: u
   return { codec, message, messageBytes, trailers };
 }
 
-export class AnswerSender implements WaitingPlace {
+export class AnswerSender implements WaitQueue {
   readonly waitReason = 'answer-window';
   departed = 0;
   readonly #calls: AcceptedCalls<IncomingCall>;
@@ -61,7 +61,7 @@ export class AnswerSender implements WaitingPlace {
     const { shared } = this.#calls;
     const { receiveMaxBytes } = shared.remote;
     if (answer.messageBytes > receiveMaxBytes) {
-      discard(answer.message);
+      releaseMessage(answer.message);
       const text = `the answer of ${answer.messageBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
       return call.answer(plainEnd('resource_exhausted', text));
     }
@@ -94,15 +94,15 @@ export class AnswerSender implements WaitingPlace {
     this.#waiting.set(call, answer);
     this.#calls.waitingAnswers += 1;
     this.#calls.waitingAnswerBytes += answer.messageBytes;
-    call.unpark = () => {
+    call.dequeue = () => {
       this.#remove(call, answer);
-      discard(answer.message);
+      releaseMessage(answer.message);
     };
     this.#calls.shared.waits.add(this);
   }
 
   #remove(call: IncomingCall, answer: Answer): void {
-    call.unpark = undefined; // it holds the answer
+    call.dequeue = undefined; // it holds the answer
     if (!this.#waiting.delete(call)) return;
     this.departed += 1;
     this.#calls.waitingAnswers -= 1;

@@ -66,7 +66,7 @@ export class CallFrames {
     if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength);
     const charge = takeStreamed(this.#calls.shared, header.flags, messageBytes);
     if (call === undefined || call.isOver)
-      return this.#calls.shared.giveBack(Window.streams, charge);
+      return this.#calls.shared.releaseCredit(Window.streams, charge);
     if (call.reader === undefined) {
       throw protocol('message frame for a call with a single request');
     }

@@ -25,7 +25,7 @@ import type { IncomingCall } from './incoming-call.ts';
 import { OpenFrames } from './open-frame.ts';
 import type { Registry, Served } from './registry.ts';
 import { HandlerRunner } from './run-handler.ts';
-import { Unserved, type UnservedRequest } from './unserved.ts';
+import { type UnservedRequest, UnservedRequests } from './unserved.ts';
 
 /** The parts of the half that serves. */
 export interface CalleeParts {
@@ -43,7 +43,7 @@ export class Callee {
   readonly #calls: AcceptedCalls<IncomingCall>;
   readonly #openFrames: OpenFrames;
   readonly #callFrames: CallFrames;
-  readonly #unserved: Unserved;
+  readonly #unserved: UnservedRequests;
   readonly #admission: Admission;
   readonly #answers: AnswerSender;
   readonly #handlers: HandlerRunner;
@@ -54,7 +54,7 @@ export class Callee {
     this.#registry = registry;
     this.#acceptors = acceptors;
     this.#calls = new AcceptedCalls(shared);
-    this.#unserved = new Unserved(this.#calls, registry, isUntaken);
+    this.#unserved = new UnservedRequests(this.#calls, registry, isUntaken);
     this.#openFrames = new OpenFrames(this.#calls, registry, this.#unserved, clock);
     this.#callFrames = new CallFrames(this.#calls);
     this.#admission = new Admission(this.#calls);

@@ -11,7 +11,7 @@ import type { Lease } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, type HandlerScope, type Timed } from '../deadline.ts';
 import { Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendEnd } from '../sending/send-frame.ts';
-import type { SendingStream, SendLine } from '../sending/send-queue.ts';
+import type { SendFifo, SendingStream } from '../sending/send-queue.ts';
 import type { ChannelHalves, ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
 import { type ReadStream, StreamReader } from '../streams/stream-reader.ts';
@@ -45,7 +45,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   isBorrowed = false;
   isBulk = false;
   readonly isAnswer = true;
-  line: SendLine | undefined;
+  line: SendFifo | undefined;
   queued = 0;
   isWritten = false;
   readonly beginsAtOnce = true;
@@ -72,7 +72,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   /** Load of its method, where the handler gives one answer. */
   load: MethodLoad<IncomingCall> | undefined;
   /** Takes it from where it waits: to be started, or for its answer to be sent. */
-  unpark: (() => void) | undefined;
+  dequeue: (() => void) | undefined;
   trailers: Metadata = noMetadata;
   hasHeaders = false;
   /** The reason that its opener is told once the handler has settled. */
@@ -204,7 +204,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   ): void {
     this.#end(state);
     this.#failHalves(error, now);
-    this.calls.shared.dropQueued(this);
+    this.calls.shared.removeQueued(this);
     this.abort(code);
   }
 
@@ -212,9 +212,9 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   refuseRequest(error: unknown): void {
     const { shared, isUnread } = this.calls;
     if (this.reader !== undefined) {
-      // The handler runs. Nothing of the call is sent any more, a half-sent message included.
+      // The handler runs. Unsent parts of the call are dropped, a half-sent message included.
       this.#failHalves(SidecallError.from(error), true);
-      shared.dropQueued(this);
+      shared.removeQueued(this);
     }
     this.answer(refusalOf(shared, this, error, isUnread));
   }
@@ -274,7 +274,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     this.#isWindowReleased = true;
     const { kind, charge } = this.opening;
     const window = kind === CallKind.notification ? Window.notifications : Window.requests;
-    this.calls.shared.giveBack(window, charge);
+    this.calls.shared.releaseCredit(window, charge);
   }
 
   /** Forgets the request, which is whole, or of no use any more. */
@@ -291,7 +291,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     this.calls.open -= 1;
     cancelDeadline(this);
     this.releaseAssembly();
-    this.unpark?.();
+    this.dequeue?.();
     this.reader?.release();
     if (this.isRunning) return;
     this.releaseWindow();
@@ -304,7 +304,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
 
   #sendReset(reason: number): void {
     const { shared, streams } = this.calls;
-    shared.dropQueued(this);
+    shared.removeQueued(this);
     streams.remove(this);
     const { sendQueue } = shared;
     sendQueue.sendControl(sendQueue.header.reset(0, this.slot, this.generation, reason));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Requests of the peer's that wait to be started, and what is known of the answers of their
 // methods.
-import type { WaitingPlace, WaitReason } from '../stalls.ts';
+import type { WaitQueue, WaitReason } from '../stalls.ts';
 import type { Served } from './registry.ts';
 
 /** A call that can wait. */
 interface Waiting {
   /** Takes the call from where it waits; undefined: it does not wait. */
-  unpark: (() => void) | undefined;
+  dequeue: (() => void) | undefined;
 }
 
 /** A request that waits to be started. */
@@ -19,7 +19,7 @@ export interface WaitingRequest<Call> {
 }
 
 /** Requests that wait for one reason, in their order. */
-export class WaitingRequests<Call extends Waiting> implements WaitingPlace {
+export class WaitingRequests<Call extends Waiting> implements WaitQueue {
   readonly waitReason: WaitReason;
   // A Set: a call that is over is taken out of the middle, and nothing of it stays.
   readonly #entries = new Set<WaitingRequest<Call>>();
@@ -36,8 +36,8 @@ export class WaitingRequests<Call extends Waiting> implements WaitingPlace {
   push(request: WaitingRequest<Call>): void {
     const { call } = request;
     this.#entries.add(request);
-    call.unpark = () => {
-      call.unpark = undefined; // it holds the request
+    call.dequeue = () => {
+      call.dequeue = undefined; // it holds the request
       if (this.#entries.delete(request)) this.departed += 1;
     };
   }
@@ -45,7 +45,7 @@ export class WaitingRequests<Call extends Waiting> implements WaitingPlace {
   /** The first one, which does not wait any longer. */
   shift(): WaitingRequest<Call> | undefined {
     for (const first of this.#entries) {
-      first.call.unpark?.();
+      first.call.dequeue?.();
       return first;
     }
     return undefined;

@@ -28,7 +28,7 @@ import { checkBlock, MessageAssembly } from '../streams/message-assembly.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
 import { type CallOpening, IncomingCall } from './incoming-call.ts';
 import type { Registry } from './registry.ts';
-import type { Unserved } from './unserved.ts';
+import type { UnservedRequests } from './unserved.ts';
 
 /** The codec of a request that no handler will see: its memory is used again. */
 const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), keepsBytes: false };
@@ -36,7 +36,7 @@ const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), keepsBytes:
 export class OpenFrames {
   readonly #calls: AcceptedCalls<IncomingCall>;
   readonly #registry: Registry;
-  readonly #unserved: Unserved;
+  readonly #unserved: UnservedRequests;
   readonly #names = new LearntNames();
   readonly #clock: PeerClock;
   /** Pieces of requests that have arrived, ever. */
@@ -47,7 +47,7 @@ export class OpenFrames {
   constructor(
     calls: AcceptedCalls<IncomingCall>,
     registry: Registry,
-    unserved: Unserved,
+    unserved: UnservedRequests,
     clock: PeerClock,
   ) {
     this.#calls = calls;
@@ -202,7 +202,7 @@ export class OpenFrames {
     const { shared } = this.#calls;
     const { sendQueue } = shared;
     sendQueue.sendControl(sendQueue.header.reset(0, slot, generation, reason));
-    shared.giveBack(window, charge);
+    shared.releaseCredit(window, charge);
   }
 }
 

@@ -5,7 +5,7 @@ import { isIterable } from '../../base/iterable.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { Codec } from '../contract/codec.ts';
-import { freeValue } from '../contract/leases.ts';
+import { releaseBlockIn } from '../contract/leases.ts';
 import { inScope } from '../deadline.ts';
 import type { Admission } from './admission.ts';
 import { type Answer, type AnswerSender, encodeAnswer } from './answer-sender.ts';
@@ -51,9 +51,9 @@ export class HandlerRunner {
 
   #onReturned(call: IncomingCall, served: Served, value: unknown): void {
     this.#admission.noteSettled(call);
-    if (!call.settle()) return freeValue(value);
+    if (!call.settle()) return releaseBlockIn(value);
     if (served.response === undefined) {
-      freeValue(value);
+      releaseBlockIn(value);
       return call.answer(plainEnd('ok', ''));
     }
     let answer: Answer;
@@ -64,7 +64,7 @@ export class HandlerRunner {
       }
       answer = encodeAnswer(call, served.response, value);
     } catch (error) {
-      freeValue(value);
+      releaseBlockIn(value);
       // The answer cannot be encoded: the caller gets `internal`, and `onEvent` the error.
       reportFailure(call.calls.shared, call, error);
       return call.answer(plainEnd('internal', ''));

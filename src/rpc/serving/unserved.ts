@@ -3,7 +3,7 @@
 // and their deadlines.
 import { setImmediate } from '../../base/clock.ts';
 import { builtInPrefix } from '../contract/service.ts';
-import type { WaitingPlace } from '../stalls.ts';
+import type { WaitQueue } from '../stalls.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import type { Registry } from './registry.ts';
@@ -15,7 +15,7 @@ export interface UnservedRequest {
   readonly bytes: Uint8Array | undefined;
 }
 
-export class Unserved implements WaitingPlace {
+export class UnservedRequests implements WaitQueue {
   readonly waitReason = 'serve';
   departed = 0;
   readonly #calls: AcceptedCalls<IncomingCall>;
@@ -64,19 +64,19 @@ export class Unserved implements WaitingPlace {
 
   push(request: UnservedRequest): void {
     this.#entries.add(request);
-    request.call.unpark = () => {
-      request.call.unpark = undefined; // it holds the request
+    request.call.dequeue = () => {
+      request.call.dequeue = undefined; // it holds the request
       if (this.#entries.delete(request)) this.departed += 1;
     };
     this.#calls.shared.waits.add(this);
   }
 
-  /** Some are to be looked at again, by {@link Unserved.next}. */
+  /** Some are to be looked at again, by {@link UnservedRequests.next}. */
   get hasDue(): boolean {
     return this.#due.length > 0;
   }
 
-  /** All that wait are to be looked at again, by {@link Unserved.next}. */
+  /** All that wait are to be looked at again, by {@link UnservedRequests.next}. */
   release(): void {
     this.#due = [...this.#entries];
   }
@@ -85,7 +85,7 @@ export class Unserved implements WaitingPlace {
   next(): UnservedRequest | undefined {
     for (let request = this.#due.shift(); request; request = this.#due.shift()) {
       if (!this.#entries.has(request)) continue; // its call ended meanwhile
-      request.call.unpark?.();
+      request.call.dequeue?.();
       return request;
     }
     return undefined;

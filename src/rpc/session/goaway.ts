@@ -58,8 +58,8 @@ interface Endable {
   fail(error: SidecallError): void;
 }
 
-/** Ends a session whose peer has said goaway, whatever is under way. */
-export class LatestEnd implements Timed {
+/** A timer that fails a session after the peer's goaway, even with calls under way. */
+export class GoawayTimeout implements Timed {
   timer: NodeJS.Timeout | undefined;
   readonly #session: Endable;
   readonly #timeoutMs: number;

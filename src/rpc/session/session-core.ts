@@ -25,7 +25,7 @@ import { type SessionHost, SessionShared, type SessionState } from '../sending/s
 import { ChannelAcceptors } from '../serving/accept-channels.ts';
 import { Callee } from '../serving/callee.ts';
 import { Registry } from '../serving/registry.ts';
-import { Goaway, LatestEnd } from './goaway.ts';
+import { Goaway, GoawayTimeout } from './goaway.ts';
 import { PingAllowance } from './ping-allowance.ts';
 import { Pings } from './pings.ts';
 import type { SessionParts } from './session-parts.ts';
@@ -295,7 +295,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     // The peer closes once no call is under way. If it does not, the idle
     // time-out closes the session.
     new IdleTimeout(this, tuning.idleCloseMs);
-    new LatestEnd(this, tuning.leavingMaxMs);
+    new GoawayTimeout(this, tuning.leavingMaxMs);
     this.#drain();
     this.callee.endWatches();
     this.caller.refuseUnsent(drained);

@@ -79,11 +79,11 @@ export class ChannelHalves implements Watched {
    * then our end; waiting ones are not sent, and arriving ones are dropped. The peer gets a
    * reset once it has our end.
    */
-  leave(): void {
+  close(): void {
     if (this.#failure !== undefined) return;
     const left = new SidecallError('ERR_SIDECALL_CANCELLED', `${this.#parts.name}: it was left`);
-    this.reader.discard();
-    this.writer.dropWaiting(left);
+    this.reader.close();
+    this.writer.failWaiting(left);
     const abort = (): void => {
       if (!this.#isPeerEnded) this.abort(left);
     };

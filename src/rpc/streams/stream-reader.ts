@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The receiving half of a stream: messages wait here as bytes, bounded by the stream's window,
-// until the application takes them. What it takes is given back to the sender.
+// until the application takes them. The credit of a taken message returns to the sender.
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { ignore, rejected } from '../../base/quiet.ts';
@@ -121,7 +121,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     if (isBeyond && this.#hasBeyond) throw protocol('second message beyond the window');
     if (this.#isStopped) {
       this.#skipping = block === undefined ? messageBytes - payload.byteLength : 0;
-      return this.#shared.giveBack(Window.streams, session);
+      return this.#shared.releaseCredit(Window.streams, session);
     }
     if (isBeyond) this.#hasBeyond = true;
     this.#held += session;
@@ -170,9 +170,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     const isNews = !this.#isStopped && this.#failure === undefined;
     if (!isNews || (this.#isEnded && !how.now)) return;
     this.#isEnded = true;
-    this.#dropPieces();
+    this.#releasePieces();
     this.#failure = { error };
-    if (how.now) this.#dropArrived();
+    if (how.now) this.#releaseArrived();
     for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
       waiter.promise.catch(ignore); // a failure that is not awaited is not the end of the process
       waiter.reject(error);
@@ -187,7 +187,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#isReleased = true;
     const held = this.#held;
     this.#held = 0;
-    if (held > 0) this.#shared.giveBack(Window.streams, held);
+    if (held > 0) this.#shared.releaseCredit(Window.streams, held);
   }
 
   next(): Promise<IteratorResult<unknown, undefined>> {
@@ -207,35 +207,35 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   }
 
   /** Forgets a `next()` that is not waited for any more. True: it had not been answered. */
-  forget(promise: Promise<unknown>): boolean {
+  removeWaiter(promise: Promise<unknown>): boolean {
     return this.#waiters.removeWhere((waiter) => waiter.promise === promise);
   }
 
   /** The application stops reading: `break` in a loop ends here. */
   return(): Promise<IteratorResult<unknown, undefined>> {
-    this.stop(undefined);
+    this.cancel(undefined);
     return Promise.resolve(done);
   }
 
   /**
    * Stops reading without a frame: messages that have arrived are dropped, and so are later ones.
    */
-  discard(): void {
+  close(): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.#skipping = this.#assembly?.missingBytes ?? 0;
-    this.#dropPieces();
-    this.#dropArrived();
+    this.#releasePieces();
+    this.#releaseArrived();
     for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
       waiter.resolve(done);
     }
   }
 
-  /** Ends reading, and tells the stream. What waits is dropped. */
-  stop(error: SidecallError | undefined): void {
+  /** Ends reading, and tells the stream. Messages that were not taken are dropped. */
+  cancel(error: SidecallError | undefined): void {
     const wasOver = this.#isEnded || this.#isStopped;
     if (this.#isStopped && error === undefined) return;
-    this.discard();
+    this.close();
     if (!wasOver || error !== undefined) this.#stream.onReaderStopped(error);
   }
 
@@ -286,21 +286,21 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     isBeyond: boolean,
     isOwned: boolean,
   ): unknown {
-    this.#giveBackSession(charge, isBeyond);
+    this.#releaseSessionCredit(charge, isBeyond);
     const lent = assembly?.lent;
-    lent?.whenReleased(() => this.#giveBack(charge, isBeyond));
+    lent?.whenReleased(() => this.#releaseCredit(charge, isBeyond));
     // A message that came before its method was served lies in memory of its own.
     const isPlain = assembly === undefined || assembly.codec !== this.codec;
     const value = isPlain
       ? decodeWith(this.codec, bytes, isOwned || assembly !== undefined)
       : assembly.decode();
     this.taken += 1;
-    if (lent === undefined) this.#giveBack(charge, isBeyond);
+    if (lent === undefined) this.#releaseCredit(charge, isBeyond);
     return value;
   }
 
   #stopAfter(error: unknown): void {
-    this.stop(SidecallError.from(error));
+    this.cancel(SidecallError.from(error));
     this.#failure ??= { error };
   }
 
@@ -308,9 +308,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
    * The application has done with a message. Where the peer's half is over it needs no stream
    * credit.
    */
-  #giveBack(charge: number, isBeyond: boolean): void {
+  #releaseCredit(charge: number, isBeyond: boolean): void {
     const stream = this.#stream;
-    let batch = this.#credit.giveBack(charge);
+    let batch = this.#credit.release(charge);
     // The sender of a message beyond the window of all streams waits for this one to be taken.
     if (isBeyond) {
       this.#hasBeyond = false;
@@ -323,17 +323,17 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     }
   }
 
-  #dropPieces(): void {
+  #releasePieces(): void {
     this.#placed = undefined;
-    this.#giveBackSession(this.#charge, this.#isChargedBeyond);
+    this.#releaseSessionCredit(this.#charge, this.#isChargedBeyond);
     this.#charge = 0;
     this.#assembly = undefined;
   }
 
-  #dropArrived(): void {
+  #releaseArrived(): void {
     for (let arrived = this.#arrived.shift(); arrived; arrived = this.#arrived.shift()) {
       arrived.assembly?.release();
-      this.#giveBackSession(arrived.charge, arrived.isBeyond);
+      this.#releaseSessionCredit(arrived.charge, arrived.isBeyond);
     }
     this.#arrivedBytes = 0;
   }
@@ -342,9 +342,9 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
    * The window of all streams has its part of a message back, unless the end of the stream gave it
    * back before.
    */
-  #giveBackSession(charge: number, isBeyond: boolean): void {
+  #releaseSessionCredit(charge: number, isBeyond: boolean): void {
     if (isBeyond || charge === 0 || this.#isReleased) return;
     this.#held -= charge;
-    this.#shared.giveBack(Window.streams, charge);
+    this.#shared.releaseCredit(Window.streams, charge);
   }
 }

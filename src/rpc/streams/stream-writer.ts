@@ -12,17 +12,17 @@ import { FrameFlag } from '../../wire/frame-header.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
 import {
   detachedError,
-  discard,
   encodeMessage,
   isDetached,
   type Message,
   messageBytesOf,
   queuedBytesOf,
+  releaseMessage,
 } from '../contract/encode-message.ts';
-import { Block, freeValue } from '../contract/leases.ts';
+import { Block, releaseBlockIn } from '../contract/leases.ts';
 import type { SendingStream } from '../sending/send-queue.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
-import type { WaitingPlace, WaitReason } from '../stalls.ts';
+import type { WaitQueue, WaitReason } from '../stalls.ts';
 import { WaitingMessage } from './waiting-message.ts';
 import { WriterWindow } from './writer-window.ts';
 
@@ -48,7 +48,7 @@ const admitted = Promise.resolve();
 /** The windows in which a message counts: none yet, both, or only that of its stream. */
 type Admittance = WaitReason | 'both' | 'stream-only';
 
-export class StreamWriter implements WaitingPlace {
+export class StreamWriter implements WaitQueue {
   readonly #shared: SessionShared;
   readonly #stream: WriterParts['stream'];
   readonly #codec: Codec<unknown>;
@@ -130,8 +130,8 @@ export class StreamWriter implements WaitingPlace {
       if (admittance === 'stream-only') return this.#admit(message, messageBytes, true);
       return this.#wait(message, messageBytes);
     } catch (error) {
-      freeValue(value);
-      discard(message);
+      releaseBlockIn(value);
+      releaseMessage(message);
       return rejected(error);
     }
   }
@@ -141,7 +141,7 @@ export class StreamWriter implements WaitingPlace {
    * 'no' nothing of it is sent; with 'unknown' a part of it was, and the rest follows. False: it
    * has left.
    */
-  giveUp(promise: Promise<void>, reasonOf: (delivered: Delivered) => unknown): boolean {
+  cancelSend(promise: Promise<void>, reasonOf: (delivered: Delivered) => unknown): boolean {
     const waiting = this.#waiting.items().find((each) => each.promise === promise);
     if (waiting !== undefined) {
       this.#waiting.remove(waiting);
@@ -152,17 +152,17 @@ export class StreamWriter implements WaitingPlace {
       return true;
     }
     for (const leaving of this.#leaving) {
-      if (leaving.promise === promise) return this.#giveUpLeaving(leaving, reasonOf);
+      if (leaving.promise === promise) return this.#cancelLeaving(leaving, reasonOf);
     }
     return false;
   }
 
-  #giveUpLeaving(leaving: WaitingMessage, reasonOf: (delivered: Delivered) => unknown): boolean {
+  #cancelLeaving(leaving: WaitingMessage, reasonOf: (delivered: Delivered) => unknown): boolean {
     const { sendQueue } = this.#shared;
-    const state = sendQueue.takeBack(this.#stream, leaving.onTaken as () => void);
+    const state = sendQueue.removeWaiting(this.#stream, leaving.onTaken as () => void);
     if (state === 'gone') return false;
     this.#leaving.delete(leaving);
-    if (state === 'unseen') this.#window.takeBack(leaving.messageBytes, leaving.isBeyond);
+    if (state === 'unseen') this.#window.release(leaving.messageBytes, leaving.isBeyond);
     leaving.refuse(reasonOf(state === 'unseen' ? 'no' : 'unknown'));
     this.resume();
     this.#shared.resumeBlocked();
@@ -170,7 +170,7 @@ export class StreamWriter implements WaitingPlace {
   }
 
   /** Drops the messages that were not admitted yet. */
-  dropWaiting(reason: unknown): void {
+  failWaiting(reason: unknown): void {
     for (let waiting = this.#waiting.shift(); waiting; waiting = this.#waiting.shift()) {
       this.departed += 1;
       waiting.refuse(reason);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A message of a stream that waits to be admitted, or to leave.
 import { ignore } from '../../base/quiet.ts';
-import { discard, type Message } from '../contract/encode-message.ts';
+import { type Message, releaseMessage } from '../contract/encode-message.ts';
 
 /** A message whose promise has not settled. */
 export class WaitingMessage {
@@ -27,7 +27,7 @@ export class WaitingMessage {
   }
   /** Rejects the promise, and gives back what the message holds. */
   refuse(error: unknown): void {
-    discard(this.message);
+    releaseMessage(this.message);
     this.promise.catch(ignore);
     this.reject(error);
   }

@@ -48,7 +48,7 @@ export class WriterWindow {
   }
 
   /** A message was taken back before a byte of it was sent. */
-  takeBack(messageBytes: number, isBeyond: boolean): void {
+  release(messageBytes: number, isBeyond: boolean): void {
     const charge = chargeOf(messageBytes);
     this.#own.spend(-charge);
     this.#spent -= charge;

@@ -1,4 +1,4 @@
-// A helper that can be kept busy: its event loop stands still for as long as it is told.
+// A helper whose event loop blocks for a requested time.
 import { notification, parent, service, unary } from '../../../dist/index.js';
 
 const Busy = service('Busy', { block: notification(), ping: unary(), exit: notification() });

@@ -1,4 +1,4 @@
-// Connects to a path, perhaps as another user, calls once, and says what came of it.
+// Connects to a path, as another user where a uid is given, calls once, and prints the outcome.
 import { connect, ownCredentials } from '../../../dist/index.js';
 import { Demo, say } from './demo.mjs';
 

@@ -1,5 +1,5 @@
-// The other end of a close, as a process: a helper, or (with a path) a client of a listener. It
-// comes into the state that it is told, and the test then stops it, kills it, or lets it be.
+// The peer of a session that closes, as a process: a helper, or (with a path) a client of a
+// listener. It enters the requested state; the test then stops it, kills it, or lets it run.
 import {
   connect,
   json,
@@ -41,7 +41,7 @@ const states = {
         .catch(() => undefined);
   },
   flooding: flood,
-  // Records that lie in memory, unread, when this process ends.
+  // Records that are in shared memory, unread, when this process ends.
   burst: () => {
     const { note } = session.client(Victim);
     for (let at = 0; at < 3000; at += 1) note('x'.repeat(200)).catch(() => undefined);

@@ -1,4 +1,4 @@
-// A helper that gives up its privilege once its code is loaded, then meets its parent.
+// A helper that drops its privileges after its code is loaded, then calls parent().
 import { ownCredentials, parent } from '../../../dist/index.js';
 import { Demo, handlers } from './demo.mjs';
 

@@ -1,4 +1,4 @@
-// Connects over and over by the socket lane, and sends 2 MiB as soon as the session is there.
+// Connects repeatedly over the socket lane, and sends 2 MiB as soon as the session is open.
 import { connect } from '../../../dist/index.js';
 import { Demo, say } from './demo.mjs';
 

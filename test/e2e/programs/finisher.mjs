@@ -1,4 +1,4 @@
-// A helper that ends as it is told, and opens a channel of its own in each of its processes.
+// A helper that exits on request; each process of it opens a channel to the parent.
 import { json, notification, parent, service, unary } from '../../../dist/index.js';
 
 const Finisher = service('Finisher', { exit: notification(), add: unary() });

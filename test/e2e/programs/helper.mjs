@@ -1,4 +1,4 @@
-// A helper: serves the demo to its parent, and calls back where asked.
+// A helper: serves the demo to its parent, and calls back on request.
 import { parent } from '../../../dist/index.js';
 import { Demo, handlers } from './demo.mjs';
 

@@ -1,4 +1,4 @@
-// A real language server with its transport swapped: nothing of the server is changed.
+// An unmodified language server over a transport of ours.
 import { createRequire } from 'node:module';
 import { jsonrpcTransport } from '../../../dist/adapters/jsonrpc.js';
 import { parent } from '../../../dist/index.js';

@@ -1,5 +1,5 @@
-// A helper that serves late: its database is slow to open. With `services` it says so from the
-// start.
+// A helper that serves after 300 ms, as with a slow database. With `services`, parent() gets the
+// service at once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { implement, json, notification, parent, service, unary } from '../../../dist/index.js';
 

@@ -1,4 +1,4 @@
-// Stores into a lease that lies in the peer's memory, through a view that nothing forbids.
+// Stores into a lease in the peer's memory, through its writable view.
 import { connect, leased, listen, service, unary } from '../../../dist/index.js';
 
 const LeaseCalls = service('LeaseCalls', { take: unary({ request: leased, response: leased }) });

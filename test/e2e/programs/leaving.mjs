@@ -1,4 +1,4 @@
-// A helper that says goaway and never closes, since one of its handlers never ends.
+// A helper that sends goaway and never closes, since one of its handlers never ends.
 import { parent, service, unary } from '../../../dist/index.js';
 
 const Leaving = service('Leaving', { hang: unary(), leave: unary(), pid: unary() });

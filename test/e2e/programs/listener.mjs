@@ -1,4 +1,4 @@
-// Listens at a path, serves the demo, and says what happens.
+// Listens at a path, serves the demo, and prints its events.
 import { listen, SidecallError } from '../../../dist/index.js';
 import { Demo, handlers, say } from './demo.mjs';
 

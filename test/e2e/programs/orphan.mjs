@@ -1,4 +1,4 @@
-// Calls parent() without being a helper, or with a descriptor that is not one.
+// Calls parent() in a process that is no helper, or with an invalid descriptor.
 import { parent } from '../../../dist/index.js';
 import { say } from './demo.mjs';
 

@@ -1,4 +1,4 @@
-// Listens by the permissions of a path, as soon as it is told: says whether it does.
+// Listens with identity `path-permissions` on the first input, and prints the outcome.
 import { listen } from '../../../dist/index.js';
 import { say } from './demo.mjs';
 

@@ -1,4 +1,4 @@
-// A plain relay: what the language server behind it says goes to the parent, and the reverse.
+// A relay: forwards messages of a JSON-RPC server to the parent, and the reverse.
 import { spawn } from 'node:child_process';
 import { jsonrpcTransport, stdioTransport } from '../../../dist/adapters/jsonrpc.js';
 import { parent } from '../../../dist/index.js';

@@ -1,4 +1,4 @@
-// A helper whose handlers take their time, and do not look at their signals.
+// A helper whose handlers are slow and ignore their signals.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { notification, parent, service, unary } from '../../../dist/index.js';
 

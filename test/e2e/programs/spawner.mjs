@@ -1,4 +1,4 @@
-// Spawns a helper, says its pid, and does what the first argument says.
+// Spawns a helper, prints its pid, and performs the act of the first argument.
 import { spawnHelper } from '../../../dist/index.js';
 import { say } from './demo.mjs';
 

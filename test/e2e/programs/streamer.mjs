@@ -1,4 +1,4 @@
-// A helper with streams: what it serves is in flow.mjs.
+// A helper with streams; its contract is in flow.mjs.
 import { parent } from '../../../dist/index.js';
 import { Flow } from './flow.mjs';
 

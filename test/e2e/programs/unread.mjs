@@ -1,4 +1,4 @@
-// Serves streams that are read when it is told so. Lines on its input: `read`, `report`, `exit`.
+// Serves streams, and reads them on request. Lines on its input: `read`, `report`, `exit`.
 import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -1,4 +1,4 @@
-// A listener that is attacked, and says what that costs it. Lines on its input: `report`, `exit`.
+// A listener under attack, which reports its resources. Lines on its input: `report`, `exit`.
 import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { listen } from '../../../dist/index.js';

@@ -1,4 +1,4 @@
-"""A helper in Python over examples/python-helper."""
+"""A helper in Python, built on examples/python-helper."""
 import sys
 import time
 

@@ -1,5 +1,5 @@
-"""No attack: computes beside the victim, so that what the machine costs is told from what an attack does.
-busy.py PATH SECONDS PROCESSES."""
+"""A control without an attack: computes beside the victim, to separate load on the processors from
+an attack. busy.py PATH SECONDS PROCESSES."""
 import os
 import sys
 import time

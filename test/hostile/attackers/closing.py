@@ -1,5 +1,5 @@
-"""Files whose close waits for their daemon, which does not answer: closing.py PATH SENDERS. Each sender is a process
-of its own. Says what became of them, then waits for its input to end; with the daemon, all closes end."""
+"""FUSE files whose close hangs, since their daemon does not answer: closing.py PATH SENDERS. Each
+sender is a process. Prints the outcomes, then waits for its input to end, which ends all closes."""
 import ctypes
 import json
 import os
@@ -41,7 +41,7 @@ def serve(device):
             return
         _, opcode, unique, node = struct.unpack_from("<IIQQ", request)
         if opcode == FLUSH:
-            continue  # whoever closes waits
+            continue  # without an answer the close hangs
         body = answers(opcode, node)
         error = 0 if body is not None else -38
         body = body or b""
@@ -67,14 +67,14 @@ def send(name, report):
                 outcome = "refused"
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
         sock.close()
-        # So long that a close which hangs is known to hang.
+        # Longer than the victim needs to find that a close hangs.
         threading.Event().wait(0.7)
     os.write(report, (json.dumps(outcomes) + "\n").encode())
-    os._exit(0)  # waits, too: its own descriptor is closed
+    os._exit(0)  # hangs, too: it closes this process's descriptor
 
 
 CLONE_NEWNS, MS_PRIVATE, MS_REC = 0x20000, 1 << 18, 1 << 14
-# A mount of this process's own: it goes with it, however it ends.
+# A mount namespace of this process, so that its mount ends with it.
 if libc.unshare(CLONE_NEWNS) != 0 or libc.mount(None, b"/", None, MS_PRIVATE | MS_REC, None) != 0:
     raise OSError(ctypes.get_errno(), "unshare")
 device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
@@ -92,7 +92,7 @@ for _ in range(senders):
         send(f"{place}/file", write_end)
 os.close(write_end)
 lines = os.fdopen(read_end)
-reports = [json.loads(lines.readline()) for _ in range(senders)]  # a sender ends with the daemon
+reports = [json.loads(lines.readline()) for _ in range(senders)]  # sent before the senders hang
 total = {}
 for outcomes in reports:
     for outcome, count in outcomes.items():

@@ -1,5 +1,5 @@
-"""One process that wants all there is: crowd.py PATH ACT. Prints how much it has got as JSON, keeps it until its input
-ends, and, with `drip`, goes on meanwhile."""
+"""One process that takes all of a resource: crowd.py PATH ACT. Prints the amount as JSON, keeps it
+until its input ends; `drip` also continues meanwhile."""
 import json
 import resource
 import select
@@ -23,7 +23,7 @@ def say(**figures):
 
 
 def drip():
-    """Hellos that come a byte at a time, never silent for long, and begun again where they were refused."""
+    """Sends hellos one byte at a time, every 20 ms, and begins anew where one was refused."""
     bytes_of_hello = wire.hello()
     dripping = []
     is_said = False
@@ -65,14 +65,14 @@ def take_session():
 
 
 def sessions():
-    """Sessions over the socket, until there are no more."""
+    """Takes sessions over the socket, until one is refused."""
     while (sock := take_session()) is not None:
         kept.append(sock)
     say(sessions=len(kept))
 
 
 def rings():
-    """Sessions over rings, with as much of the other side's memory as it gives, until it gives no more."""
+    """Takes sessions over rings, each with memory of the other side, until it declines a ring."""
     fd, _ = wire.memory(0)
     while True:
         sock, outcome = wire.offer(path, fd, 0)

@@ -1,5 +1,5 @@
-"""A session over the socket that opens and resets calls by the thousand in one write: flood.py PATH SECONDS SESSIONS. Reads
-what comes back, so that nothing but the work counts. Prints how many were sent as JSON."""
+"""Sessions over the socket that open and reset calls in very large writes: flood.py PATH SECONDS
+SESSIONS. Reads all answers, so that only the work counts. Prints the number of frames as JSON."""
 import json
 import select
 import struct

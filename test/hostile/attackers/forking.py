@@ -1,5 +1,5 @@
-"""Connects, and leaves its socket to a child: forking.py PATH LANE. The child lives for a minute, whatever becomes of its
-parent."""
+"""Connects, and forks a child that inherits its socket: forking.py PATH LANE. The child lives for a
+minute, also after its parent has ended."""
 import json
 import os
 import sys

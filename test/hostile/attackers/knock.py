@@ -1,4 +1,5 @@
-"""Another user that connects as fast as it can: knock.py PATH SECONDS. Says how often it got in."""
+"""Another user that connects at full speed: knock.py PATH SECONDS. Prints the numbers of
+connections that succeeded and that were denied."""
 import json
 import socket
 import sys

@@ -1,5 +1,5 @@
-"""Memory that takes its time: memory.py PATH ACT SECONDS. Prints what became of each offer as JSON, and how many
-milliseconds the attacker itself needs for what it wants the other side to do."""
+"""Memory and descriptors with slow operations: memory.py PATH ACT SECONDS. Prints the outcomes of
+its offers as JSON, and the longest time in ms that the attacker needs for such an operation."""
 import json
 import os
 import socket
@@ -31,7 +31,7 @@ def count(outcome):
 
 
 def hold_the_lock():
-    """Sixteen threads hold the lock of the object that is offered, again and again."""
+    """Sixteen threads allocate in the offered object without pause, to hold its lock."""
     area = 256 * 1024 * 1024
     fd, total = wire.memory(area)
 
@@ -46,7 +46,7 @@ def hold_the_lock():
     while time.monotonic() < end:
         try:
             sock, outcome = wire.offer(path, fd, area)
-        except OSError:  # nobody listens any more: the lock is held all the same
+        except OSError:  # no listener any more; the lock is still held
             time.sleep(0.01)
             continue
         count(outcome)
@@ -54,7 +54,7 @@ def hold_the_lock():
 
 
 def offer_again():
-    """The same large memory, over and over."""
+    """Offers the same gibibyte of memory repeatedly."""
     area = 1024 * 1024 * 1024
     fd, total = wire.memory(area)
     measured(lambda: [wire.libc.fallocate(fd, 0, at, 262144) for at in range(0, total, 262144)])
@@ -65,7 +65,7 @@ def offer_again():
 
 
 def blocks_beyond():
-    """A gibibyte of blocks behind the end."""
+    """Offers memory with a gibibyte of blocks beyond its end."""
     fd, _ = wire.memory(0, beyond=1024 * 1024 * 1024)
     while time.monotonic() < end:
         sock, outcome = wire.offer(path, fd, 0)
@@ -74,7 +74,7 @@ def blocks_beyond():
 
 
 def beyond_and_gone():
-    """The same, and nobody else holds it: whoever closes it last frees it."""
+    """As blocks_beyond(), with new memory each time, so that the other side's close frees it."""
     beyond = 2 * 1024 * 1024 * 1024
     fd, _ = wire.memory(0, beyond=beyond)
     measured(lambda: os.close(fd))
@@ -90,7 +90,7 @@ def beyond_and_gone():
 
 
 def hello_alone():
-    """Sixty-four bytes that make the other side take memory for us."""
+    """Sends only a hello of 64 bytes, for which the other side allocates memory."""
     fd, _ = measured(lambda: wire.memory(256 * 1024 * 1024))
     os.close(fd)
     while time.monotonic() < end:
@@ -101,7 +101,7 @@ def hello_alone():
 
 
 def lingering():
-    """TCP sockets whose close waits for a peer that reads nothing."""
+    """Sends TCP sockets whose close lingers, since their peer does not read."""
     server = socket.create_server(("127.0.0.1", 0), backlog=64)
     kept = []
 

@@ -1,4 +1,4 @@
-"""What every attacker needs of docs/protocol.md: the hello, and sending descriptors."""
+"""The part of docs/protocol.md that all attackers use: the hello, and sending descriptors."""
 import ctypes
 import fcntl
 import mmap
@@ -40,7 +40,7 @@ def send_with(sock, data, descriptors):
 
 
 def receive(sock, count):
-    """Exactly so many bytes; fewer where the other side has ended. Descriptors are closed."""
+    """Returns `count` bytes, or fewer where the other side has ended. Closes descriptors."""
     got = b""
     while len(got) < count:
         part, control, _, _ = sock.recvmsg(count - len(got), socket.CMSG_SPACE(4 * 4))
@@ -54,7 +54,7 @@ def receive(sock, count):
 
 
 def memory(area, nonce=b"n" * 16, beyond=0):
-    """An outbox as it should be, all of it allocated; `beyond`: blocks behind its end."""
+    """Makes a valid outbox, fully allocated; `beyond`: bytes of blocks beyond its end."""
     total = PAGE + RING + area
     fd = os.memfd_create("outbox", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, total)
@@ -69,13 +69,13 @@ def memory(area, nonce=b"n" * 16, beyond=0):
 
 
 def offer(path, fd, area):
-    """Meets a listener and sends it memory. The socket, and what it answers to the memory."""
+    """Offers memory to a listener. Returns the socket and the answer to the memory."""
     sock = connect(path)
     sock.sendall(hello(FOLLOWS, RING, area))
     theirs = receive(sock, 64)
     if len(theirs) < 64:
         return sock, "closed"
-    if struct.unpack_from("<I", theirs, 12)[0] == 0:  # it offers none: its answer follows
+    if struct.unpack_from("<I", theirs, 12)[0] == 0:  # it offers no memory: its answer follows
         receive(sock, 8)
         sock.sendall(answer(1))
         return sock, "socket lane"

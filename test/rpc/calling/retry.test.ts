@@ -1,4 +1,4 @@
-// Calls that are made again: which, how often, and never twice where a handler may have run.
+// Retries of calls: the calls that are retried, how often, and never after a handler may have run.
 
 import { describe, expect, it } from 'vitest';
 import { RpcError, SidecallError } from '../../../src/base/errors.ts';

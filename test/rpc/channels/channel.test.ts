@@ -1,4 +1,4 @@
-// Channels of messages and byte streams over every lane.
+// Channels of messages over every lane.
 
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';

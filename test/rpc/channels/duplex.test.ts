@@ -1,4 +1,4 @@
-// Channels of messages and byte streams over every lane.
+// Byte streams over every lane.
 
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';

@@ -116,7 +116,7 @@ describe('the send queue', () => {
     const { sendQueue, send } = scene();
     const stream = send(1, 100);
     sendQueue.clear();
-    expect(sendQueue.drop(stream)).toBe(0);
+    expect(sendQueue.remove(stream)).toBe(0);
     expect(sendQueue.isEmpty).toBe(true);
   });
 
@@ -136,7 +136,7 @@ describe('the send queue', () => {
     transport.room = 2;
     transport.bulkRoom = 1;
     sendQueue.onRoom(); // the first whole, one piece of the second
-    expect(sendQueue.drop(stream)).toBe(164);
+    expect(sendQueue.remove(stream)).toBe(164);
   });
 
   it('sends control first, whatever waits', () => {
@@ -169,8 +169,8 @@ describe('the send queue', () => {
     const { transport, sendQueue, send } = scene();
     const long = send(1, 200_000);
     const small = send(2, 100);
-    sendQueue.drop(long);
-    sendQueue.drop(small);
+    sendQueue.remove(long);
+    sendQueue.remove(small);
     expect(sendQueue.queuedBytes).toBe(0);
     transport.room = 100;
     transport.bulkRoom = 100;

@@ -1,5 +1,5 @@
-// Each kind of call × each point of its life × what may end it there: it settles once, in the right
-// way, its handler is told, and nothing of it is left.
+// Each kind of call × each state × each cause of an end: the call settles once, as expected, its
+// handler is told, and no resource of it is left.
 import { describe, expect, it } from 'vitest';
 import type { CallContext } from '../../../src/rpc/contract/call-context.ts';
 import type { CallOptions } from '../../../src/rpc/contract/call-options.ts';

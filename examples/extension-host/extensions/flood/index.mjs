@@ -1,4 +1,4 @@
-// Says as much as it can, to everything that listens.
+// Sends log lines, progress and storage requests as fast as it can.
 export function activate({ commands, log, storage, withProgress }) {
   commands.register('flood.start', () => {
     const ignore = () => undefined;

@@ -1,4 +1,4 @@
-// Never answers: once while it listens for a cancel, once while it does not.
+// Commands that never answer: one ends on a cancel, one ignores it.
 export function activate({ commands }) {
   commands.register(
     'hang.wait',

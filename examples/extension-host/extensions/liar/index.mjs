@@ -1,4 +1,4 @@
-// Writes garbage to every socket that it holds, and asks for what belongs to others.
+// Writes garbage to the sockets of its process, and makes requests that break the host's rules.
 import { fstatSync, writeSync } from 'node:fs';
 
 export function activate({ commands, storage, log }) {
@@ -7,7 +7,7 @@ export function activate({ commands, storage, log }) {
       try {
         if (fstatSync(fd).isSocket()) writeSync(fd, Buffer.alloc(4_096, 0xff));
       } catch {
-        // not open, or not for us
+        // not open, or not writable
       }
     }
     return 'done';

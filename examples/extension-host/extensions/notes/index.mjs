@@ -1,4 +1,4 @@
-// Keeps something in the host's storage, and calls a command of another extension.
+// Stores a value at the host, and calls a command of another extension.
 export function activate({ commands, storage, log }) {
   commands.register('notes.add', async () => {
     const count = ((await storage.get('count')) ?? 0) + 1;

@@ -23,7 +23,7 @@ export const messages: Codec<Message, string | Message> = {
 };
 
 /** Opens or accepts the channel; `left` is aborted when it is not needed any more. */
-export type Meet = (left: AbortSignal) => Promise<JsonRpcChannel>;
+export type OpenChannel = (left: AbortSignal) => Promise<JsonRpcChannel>;
 
 // Milliseconds that the other end has to end its half, once it has all of ours.
 const leaveMs = 1_000;
@@ -35,15 +35,15 @@ const heldMax = 65_536;
 const internalError = -32_603;
 
 /** Lines by session, which are left when it drains: one wait for all of them. */
-const linesOf = new WeakMap<Session, Set<Line>>();
+const linesOf = new WeakMap<Session, Set<JsonRpcConnection>>();
 
-function linesOn(session: Session): Set<Line> {
+function linesOn(session: Session): Set<JsonRpcConnection> {
   const known = linesOf.get(session);
   if (known !== undefined) return known;
-  const lines = new Set<Line>();
+  const lines = new Set<JsonRpcConnection>();
   linesOf.set(session, lines);
   void session.draining.then(() => {
-    for (const line of lines) line.leave();
+    for (const line of lines) line.close();
   });
   return lines;
 }
@@ -57,7 +57,7 @@ interface Outgoing {
 }
 
 /** A channel that is open or being opened, with its two users, the reader and the writer. */
-export class Line {
+export class JsonRpcConnection {
   /** The channel, once messages may be sent on it. */
   readonly channel: Promise<JsonRpcChannel>;
   readonly #left = new AbortController();
@@ -81,7 +81,7 @@ export class Line {
   #users = 2;
   #isRead = false;
 
-  constructor(session: Session, meet: Meet) {
+  constructor(session: Session, meet: OpenChannel) {
     this.channel = meet(this.#left.signal);
     const lines = linesOn(session);
     lines.add(this);
@@ -203,11 +203,11 @@ export class Line {
   /** The reader and the writer each call it once; the second call leaves the channel. */
   dispose(): void {
     this.#users -= 1;
-    if (this.#users === 0) this.leave();
+    if (this.#users === 0) this.close();
   }
 
   /** Ends it in order: behind what was sent before. */
-  leave(): void {
+  close(): void {
     if (this.#isLeaving) return;
     this.#isLeaving = true;
     if (!this.#isSending) this.#left.abort(); // nothing waits for a channel that is not there yet
