@@ -107,7 +107,7 @@ function credit() {
   const receive = new ReceiveCredit(window, window);
   add('credit: take and give back', () => {
     receive.take(1088);
-    receive.giveBack(1088);
+    receive.release(1088);
   });
   const send = new SendCredit(window);
   add('credit: spend and grant', () => {
