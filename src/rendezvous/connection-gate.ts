@@ -55,7 +55,8 @@ export class ConnectionGate<C extends AcceptedConnection> {
   pass(native: NativeAddon, fd: number): Passed<C> | undefined {
     // A connection that the peer has closed already takes no place, which a live
     // one may need, and no time.
-    const isOver = isPeerClosed(native, fd);
+    // Where our side speaks first, a peer may end its half at once and still read.
+    const isOver = this.#handlers.peersSpeakFirst && isPeerClosed(native, fd);
     const ticket = isOver ? undefined : this.#enterByKernel(native, fd);
     if (ticket === undefined) {
       if (isOver) this.#reportLeft(native, fd);
@@ -218,8 +219,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
 
   /** A connection that was over before its turn: the rest of its identity is not looked up. */
   #reportLeft(native: NativeAddon, fd: number): void {
-    const { pid, uid } = native.peerIds(fd);
-    const text = `process ${pid} of uid ${uid} connected and left without a byte`;
+    const text = `${processText(native, fd)} connected and left without a byte`;
     this.#report(
       withoutStack(() => new SidecallError('ERR_SIDECALL_PEER_GONE', text)),
       undefined,
@@ -237,6 +237,16 @@ export class ConnectionGate<C extends AcceptedConnection> {
     const { onEvent } = this.#settings;
     const type = error.code === 'ERR_SIDECALL_LIMIT_CONNECTIONS' ? 'limit' : 'refused';
     emitEvent(onEvent, { type, error, peer });
+  }
+}
+
+/** The process of a connection, as text. */
+function processText(native: NativeAddon, fd: number): string {
+  try {
+    const { pid, uid } = native.peerIds(fd);
+    return `process ${pid} of uid ${uid}`;
+  } catch {
+    return 'a process that the kernel does not name';
   }
 }
 

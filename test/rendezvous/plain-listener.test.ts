@@ -1,6 +1,7 @@
 // A listener with `protocol: 'plain'`: the policy, then plain byte streams.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
@@ -8,6 +9,7 @@ import type { SidecallEvent } from '../../src/base/events.ts';
 import { listen, type PlainListenOptions } from '../../src/rendezvous/listen.ts';
 import type { PlainListener } from '../../src/rendezvous/plain-listener.ts';
 import { until } from '../support/contract.ts';
+import { scratchDirectory } from '../support/programs.ts';
 
 /** Echoes what each connection sends, and ends when it does. */
 async function echoing(
@@ -44,6 +46,34 @@ describe('a plain listener', () => {
     }
     expect(await text(socket.setEncoding('utf8'))).toBe('welcome');
     await until(() => listener.connectionCount === 0);
+  });
+
+  it('serves a peer that ended its half before it was accepted', async () => {
+    await using listener = await listen({ protocol: 'plain' });
+    using scratch = scratchDirectory();
+    const file = scratch.file('received');
+    const script = `
+import os, socket, sys
+ready, done = os.pipe()
+if os.fork() == 0:
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.shutdown(socket.SHUT_WR)
+    os.write(done, b"x")
+    open(sys.argv[2], "wb").write(s.recv(100))
+else:
+    os.read(ready, 1)
+`;
+    // The loop stands still until the half has ended; a child of the program stays and reads.
+    const { status } = spawnSync('python3', ['-c', script, listener.path, file], {
+      stdio: 'ignore',
+    });
+    expect(status).toBe(0);
+    for await (const connection of listener) {
+      connection.end('welcome');
+      break;
+    }
+    await until(() => existsSync(file) && readFileSync(file, 'utf8') === 'welcome');
   });
 
   it('serves a program in another language', async () => {
