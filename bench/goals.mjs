@@ -40,7 +40,7 @@ export const goalRuns = [
   { scenario: 'paced', peers: ['sidecall', 'sidecall-nopoll'] },
 ];
 
-/** One line per goal: its text, the measured value, whether it was reached. */
+/** Each goal as a line: its text, the measured value, whether it was reached. */
 export function goalsOf(rows) {
   const row = (wanted) =>
     rows.find((each) => Object.entries(wanted).every(([name, value]) => each[name] === value));

@@ -33,7 +33,7 @@ export async function open() {
         waiting.push({ bytes: payload.length, resolve });
         socket.write(payload);
       }),
-    /** One way: messages are not answered; the server counts the bytes that arrive. */
+    /** The server answers no message of this row; it counts the bytes that arrive. */
     pour: async (payload, seconds) => {
       const sink = createConnection(`${path}-sink`);
       await once(sink, 'connect');

@@ -1,4 +1,4 @@
-// One call at a time; the pause before each is long enough for both sides to sleep.
+// Calls are made one at a time; the pause before each is long enough for both sides to sleep.
 import { measured, pause, payloadOf } from '../rows.mjs';
 
 const pauseMs = 3;

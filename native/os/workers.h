@@ -9,7 +9,7 @@
 
 namespace sidecall {
 
-// One piece of work. It runs once, on a thread, unless the process ends first.
+// A task is work that runs once, on a thread, unless the process ends first.
 struct Task {
   Task() = default;
   Task(const Task&) = delete;

@@ -14,8 +14,8 @@ export interface Watched {
 }
 
 /**
- * One timer, which checks at its expiry whether anything has moved: the object ends after once to
- * twice the time without progress. The timer keeps no process alive.
+ * The timer checks at its expiry whether anything has moved, so the object ends after once to twice
+ * the time without progress. The timer keeps no process alive.
  */
 export class IdleTimeout implements Timed {
   timer: NodeJS.Timeout | undefined;

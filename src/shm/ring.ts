@@ -111,7 +111,7 @@ export class Ring {
     return this.#registers[Register.owesDoorbell] === 1;
   }
 
-  /** One of {@link RingResult}. */
+  /** The result is a number of {@link RingResult}. */
   write(header: Uint8Array, payload: Uint8Array | string = noBytes, bulk = false): number {
     const staged = this.#staged;
     const headerBytes = header.byteLength;
@@ -137,7 +137,7 @@ export class Ring {
     return this.#native.ringPublish(this.#handle) === RingResult.written;
   }
 
-  /** One of {@link DrainResult}. */
+  /** The result is a number of {@link DrainResult}. */
   drain(recordsMax: number, looks = 0): number {
     return this.#native.ringDrain(this.#handle, recordsMax, looks);
   }

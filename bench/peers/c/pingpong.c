@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
   float *latencies = malloc(kSamplesMax * sizeof *latencies);
   uint64_t windows[kSecondsMax] = {0};
   if (latencies == NULL) return die("malloc");
-  // One second of warm-up, not counted: it has the page faults of both sides.
+  // The first second is not counted, because it has the page faults of both sides.
   double begun = now() + 1;
   struct rusage before = {0};
   uint64_t counted = 0;

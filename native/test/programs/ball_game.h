@@ -52,8 +52,8 @@ struct GameResult {
   bool is_wrong = false;   // a record that is not the next one, corrupt, or a doorbell too many
 };
 
-// One side. `heard`: the bell that the other side rings. Play() ends when both sides have slept
-// `sleeps_max` times (counted in `players_done`), or after an error.
+// A player is one side of the game; `heard` is the bell that the other side rings. Play() ends when
+// both sides have slept `sleeps_max` times (counted in `players_done`), or after an error.
 class Player {
  public:
   Player(Ring& ring, std::atomic<std::uint32_t>& heard, std::uint64_t seed)

@@ -314,7 +314,7 @@ void Lie(Connection& connection, const std::string& act) {
     StoreWord(control.consumer_cursor, 1 << 20, std::memory_order_seq_cst);
   for (int look = 0; look < 1000 && !HasEnded(connection.socket.get()); ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    // One valid doorbell where the reader sleeps, so that it reads the invalid words.
+    // A valid doorbell is sent where the reader sleeps, so that it reads the invalid words.
     if (look == 5 &&
         LoadWord(connection.peer.control().data_sleep_epoch, std::memory_order_seq_cst) % 2 == 1) {
       (void)RingDoorbell(connection.socket.get());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One call of a page, from its options to its end: its queue of requests, its queue of
-// responses, and the credit of both.
+// The page's half of a call, from its options to its end: the queues of requests and responses, and
+// the credit of both.
 import { SidecallError } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { checkInteger, checkKeys, checkSignal, nodeError } from '../../base/misuse.ts';

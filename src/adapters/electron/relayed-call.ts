@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One call of a page, made again on a session: its requests as they come, its responses as the page
-// takes them.
+// The main process's half of a page's call: the call is made again on a session, which gets each
+// request as it comes and gives each response when the page takes it.
 
 import { errorText } from '../../base/error-text.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
@@ -32,7 +32,7 @@ export interface CallPort {
   onCallEnded(id: number, isGivenUp: boolean): void;
 }
 
-/** One call of a page. */
+/** The main process's half of a page's call. */
 export class RelayedCall {
   readonly requests: RequestQueue;
   readonly responses = new ResponseCredit();
