@@ -12,6 +12,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Many tests wait: three of them use two processors better than two do.
     maxWorkers: 3,
-    execArgv: ['--expose-gc'],
+    execArgv: ['--expose-gc', '--disable-warning=SIDECALL_HANDLER_FAILED'],
   },
 });

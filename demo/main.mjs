@@ -32,7 +32,7 @@ try {
 }
 
 async function demo() {
-  const helper = await spawnHelper(process.execPath, [join(here, 'indexer.mjs')]);
+  const helper = await spawnHelper(new URL('indexer.mjs', import.meta.url));
   const { pid, uid, origin } = helper.peer;
   const { lane, laneReason } = helper.session;
   console.log(`helper: pid ${pid}, uid ${uid}, known by: ${origin}; lane ${lane} (${laneReason})`);

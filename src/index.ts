@@ -3,12 +3,18 @@
 
 // Two processes that meet: at a path, or because one started the other.
 
-export type { HelperExit } from './helper/helper-process.ts';
+export type { HelperExit } from './helper/helper-errors.ts';
 export type { HelperState } from './helper/helper-state.ts';
 export { type ParentOptions, parent } from './helper/parent.ts';
-export { type Helper, type SpawnOptions, spawnHelper } from './helper/spawn-helper.ts';
+export { type Helper, spawnHelper } from './helper/spawn-helper.ts';
+export type { SpawnOptions } from './helper/spawn-options.ts';
 export type { RestartOptions } from './helper/supervisor.ts';
-export { type ConnectOptions, connect } from './rendezvous/connect.ts';
+export {
+  type ConnectBaseOptions,
+  type ConnectOptions,
+  connect,
+  type PlainConnectOptions,
+} from './rendezvous/connect.ts';
 export {
   type ListenBaseOptions,
   type ListenOptions,
@@ -17,6 +23,7 @@ export {
 } from './rendezvous/listen.ts';
 export type { Listener } from './rendezvous/listener.ts';
 export type { PlainConnection, PlainListener } from './rendezvous/plain-listener.ts';
+export { socketPath } from './uds/private-directory.ts';
 
 // The identity of the other process, and the policy that accepts it.
 
@@ -28,7 +35,7 @@ export type { PeerPolicy, PeerRules } from './uds/peer-policy.ts';
 // Contracts: the methods that may be called, and how values become bytes.
 
 export { bytes, type Codec } from './rpc/contract/codec.ts';
-export { json } from './rpc/contract/json.ts';
+export { type JsonOptions, json } from './rpc/contract/json.ts';
 export type { IfJson, NotCarriedByJson } from './rpc/contract/jsonable.ts';
 export { type Block, type Lease, leased, type ReadonlyBytes } from './rpc/contract/leases.ts';
 export type {
@@ -89,7 +96,12 @@ export {
   ReflectionService,
   type ServiceDescription,
 } from './rpc/serving/reflection.ts';
-export { type Implementation, implement, type ServeOptions } from './rpc/serving/registry.ts';
+export {
+  type HandlersFor,
+  type Implementation,
+  implement,
+  type ServeOptions,
+} from './rpc/serving/registry.ts';
 
 // Messages and bytes without calls.
 
@@ -131,7 +143,13 @@ export type { Lane } from './wire/transport.ts';
 
 // Errors, and events outside a call.
 
-export type { Delivered, FailureStatus, SidecallErrorCode, Status } from './base/error-codes.ts';
+export {
+  type Delivered,
+  type FailureStatus,
+  type SidecallErrorCode,
+  type Status,
+  statuses,
+} from './base/error-codes.ts';
 export {
   RpcError,
   type RpcErrorOptions,

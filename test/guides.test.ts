@@ -1,6 +1,15 @@
 // Programs in the guides and the README run, and print what their comments say.
-import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { moduleOf, project, promised, type Snippets, snippetsOf } from './support/snippets.ts';
@@ -14,7 +23,9 @@ function run(snippets: Snippets): { stdout: string; stderr: string; status: numb
   using folder = project();
   for (const [name, code] of snippets.files) folder.write(name, code);
   folder.write('page.mjs', moduleOf(snippets.program));
-  return spawnSync(process.execPath, ['page.mjs'], { cwd: folder.path, encoding: 'utf8' });
+  // A page that shows a fault prints it, too.
+  const args = ['--disable-warning=SIDECALL_HANDLER_FAILED', 'page.mjs'];
+  return spawnSync(process.execPath, args, { cwd: folder.path, encoding: 'utf8' });
 }
 
 describe('guides', () => {
@@ -51,62 +62,81 @@ describe('guides', () => {
 });
 
 describe('docs/electron.md', () => {
-  it('the four files of the first five minutes make a call, under a stub of Electron', () => {
-    using folder = project();
-    const text = readFileSync(join(root, 'docs', 'electron.md'), 'utf8');
+  const text = readFileSync(join(root, 'docs', 'electron.md'), 'utf8');
+
+  function electronProject(): ReturnType<typeof project> {
+    const folder = project();
+    const stub = join(root, 'test', 'support', 'electron-app');
+    rmSync(join(folder.path, 'node_modules', 'electron'), { recursive: true, force: true });
+    symlinkSync(stub, join(folder.path, 'node_modules', 'electron'));
+    return folder;
+  }
+
+  function electron(cwd: string, ...args: string[]): { stdout: string; stderr: string } {
+    // As `electron .` does, with the stub: the entry is evaluated before `app` is ready.
+    const run = join(cwd, 'node_modules', 'electron', 'run.mjs');
+    const options = { cwd, encoding: 'utf8', timeout: 60_000 } as const;
+    const { stdout, stderr } = spawnSync(process.execPath, [run, ...args], options);
+    return { stdout, stderr };
+  }
+
+  it('an app from an empty folder, by the commands of the page, makes its calls', () => {
+    using folder = electronProject();
+    rmSync(join(folder.path, 'package.json'));
+    const commands = [...text.matchAll(/```sh\n([\s\S]*?)```/g)]
+      .flatMap(([, lines]) => (lines as string).trim().split('\n'))
+      // The folder, the packages and the binary are what the test brings with it.
+      .filter((line) => !/^mkdir |^npm install |^npx electron /.test(line));
+    expect(commands.map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
+      'npm init',
+      'npm pkg',
+      'npx esbuild',
+    ]);
     for (const [name, code] of snippetsOf(text).files) folder.write(name, code);
-    const ports = join(root, 'test', 'support', 'electron-ports.mjs');
-    mkdirSync(join(folder.path, 'node_modules', 'electron'));
-    folder.write('node_modules/electron/package.json', '{"type":"module","exports":"./index.js"}');
-    // A window whose page is loaded into this very process: its preload script and its module find
-    // a window in globalThis.
-    folder.write(
-      'node_modules/electron/index.js',
-      `import { EventEmitter } from 'node:events';
-      import { readFileSync } from 'node:fs';
-      export { MessageChannelMain } from ${JSON.stringify(ports)};
-      const quitting = new EventEmitter();
-      export const app = {
-        whenReady: async () => undefined,
-        on: (event, listener) => quitting.on(event, listener),
-        quit: () => process.exit(),
-      };
-      export class BrowserWindow {
-        constructor({ webPreferences }) {
-          this.preload = webPreferences.preload;
-          this.webContents = Object.assign(new EventEmitter(), { ipc: new EventEmitter() });
-        }
-        async loadFile() {
-          const { webContents } = this;
-          const page = new EventEmitter();
-          const ipc = new EventEmitter();
-          const frame = { origin: 'file://', parent: null, processId: 1, routingId: 1 };
-          frame.postMessage = (channel, message, ports) => setImmediate(() => ipc.emit(channel, { ports }, message));
-          webContents.mainFrame = frame;
-          const electron = {
-            ipcRenderer: { on: (...all) => ipc.on(...all), send: (channel, ...args) => webContents.ipc.emit(channel, { senderFrame: frame }, ...args) },
-            contextBridge: { exposeInMainWorld: (name, value) => { globalThis[name] = value; } },
-          };
-          const postMessage = (data, target, ports) => page.emit('message', { source: globalThis, data, ports });
-          Object.assign(globalThis, { addEventListener: page.on.bind(page), removeEventListener: page.off.bind(page) });
-          new Function('require', 'window', readFileSync(this.preload, 'utf8'))(() => electron, { postMessage });
-          await import(${JSON.stringify(join(folder.path, 'page.mjs'))});
-          setImmediate(() => quitting.emit('window-all-closed'));
-        }
-      }`,
-    );
-    const { stdout, stderr, status } = spawnSync(process.execPath, ['main.mjs'], {
-      cwd: folder.path,
-      encoding: 'utf8',
+    folder.write('index.html', /```html\n<!-- index.html -->\n([\s\S]*?)```/.exec(text)?.[1] ?? '');
+    for (const line of commands) execSync(line, { cwd: folder.path, stdio: 'pipe' });
+    expect(electron(folder.path)).toEqual({
+      stdout: '{ hits: 4 }\nline 1\nline 2\nline 3\n',
+      stderr: '',
     });
-    expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
-    expect(stdout).toBe('{ hits: 4 }\nline 1\nline 2\nline 3\n');
+  });
+
+  it('starts a utility process when app is ready, not before', async () => {
+    using folder = electronProject();
+    for (const [name, code] of snippetsOf(text).files) folder.write(name, code);
+    folder.write('package.json', '{ "type": "module", "main": "utility.mjs" }');
+    const run = join(folder.path, 'node_modules', 'electron', 'run.mjs');
+    // The listener's directory goes with the project, since the program is killed.
+    const env = { ...process.env, XDG_RUNTIME_DIR: folder.path };
+    const main = spawn(process.execPath, [run], { cwd: folder.path, env });
+    const ended = once(main, 'close');
+    try {
+      let printed = '';
+      main.stdout.setEncoding('utf8');
+      for await (const piece of main.stdout) {
+        printed += piece;
+        if (/^ring$/m.test(printed) && /^\d+$/m.test(printed)) break;
+      }
+      expect(printed.trim().split('\n')).toHaveLength(2); // the lane, and the pid
+    } finally {
+      main.kill('SIGKILL');
+      await ended;
+    }
+  });
+
+  it('and the example open their windows when app is ready, not before', () => {
+    using folder = electronProject();
+    const example = join(folder.path, 'example');
+    cpSync(join(root, 'examples', 'electron'), example, { recursive: true });
+    symlinkSync(join(folder.path, 'node_modules'), join(example, 'node_modules'));
+    expect(electron(example, '--no-pages')).toEqual({
+      stdout: `opened ${join(example, 'page', 'index.html')}\n`,
+      stderr: '',
+    });
   });
 
   it('shows the preload script that the package has', () => {
-    const own = snippetsOf(readFileSync(join(root, 'docs', 'electron.md'), 'utf8')).files.get(
-      'preload.cjs',
-    );
+    const own = snippetsOf(text).files.get('preload.cjs');
     const shipped = readFileSync(join(root, 'src/adapters/electron/preload.cjs'), 'utf8');
     const bare = (code: string): string =>
       code
@@ -117,7 +147,6 @@ describe('docs/electron.md', () => {
   });
 
   it('and the example have the same configurations of the packagers', () => {
-    const text = readFileSync(join(root, 'docs', 'electron.md'), 'utf8');
     const forge = readFileSync(join(root, 'examples/electron/forge.config.cjs'), 'utf8');
     expect(forge).toContain(
       snippetsOf(text).files.get('forge.config.cjs')?.split('\n').slice(1).join('\n').trim(),

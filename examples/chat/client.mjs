@@ -1,9 +1,9 @@
 // Sends each line of its input, prints the messages of the other users.
 import { createInterface } from 'node:readline';
-import { connect } from 'sidecall';
+import { connect, socketPath } from 'sidecall';
 import { Chat } from './contract.mjs';
 
-const [path, name] = process.argv.slice(2);
+const [name = 'anonymous', path = socketPath('chat')] = process.argv.slice(2);
 const session = await connect({ path });
 const room = session.client(Chat).join({ metadata: { name } });
 const hearing = (async () => {

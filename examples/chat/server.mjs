@@ -1,9 +1,9 @@
 // A chat room: each message goes to all other users. The metadata of the call has the name of the
 // user, the kernel reports the uid.
-import { listen } from 'sidecall';
+import { listen, socketPath } from 'sidecall';
 import { Chat } from './contract.mjs';
 
-const [path] = process.argv.slice(2);
+const [path = socketPath('chat')] = process.argv.slice(2);
 const users = new Map();
 
 /** Messages that wait for one user; beyond 100 the oldest is dropped. */

@@ -19,11 +19,9 @@ const livenessEveryMs = 1_000;
 export async function start({ BrowserWindow, MessageChannelMain }, options) {
   const { folder, file, preload, origins, probe = join(here, 'probe') } = options;
   const restart = { firstMs: 50, maxMs: 1_000 };
-  // In Electron process.execPath is the app; spawnHelper() has it run as Node.
+  // The module runs on process.execPath: in Electron that is the app, run as Node.
   const helpers = {
-    library: await spawnHelper(process.execPath, [join(here, 'helper.mjs'), folder, file], {
-      restart,
-    }),
+    library: await spawnHelper(new URL('helper.mjs', import.meta.url), [folder, file], { restart }),
   };
   if (existsSync(probe)) helpers.probe = await spawnHelper(probe, [], { restart });
 

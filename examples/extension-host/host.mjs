@@ -1,14 +1,13 @@
 // The host: finds extensions and runs them in processes of their own, so that no extension can
 // block or crash it.
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { RpcError, spawnHelper } from 'sidecall';
 import { Host, Runner } from './contract.mjs';
 import { HostServices } from './services.mjs';
 
-const runner = join(dirname(fileURLToPath(import.meta.url)), 'runner.mjs');
+const runner = new URL('runner.mjs', import.meta.url);
 
 /** Limits of the host's memory and streams for one process of extensions. */
 const limits = { receiveMaxBytes: 1024 * 1024, streamsMax: 64 };
@@ -170,8 +169,8 @@ export class ExtensionHost {
 
   async #start(created) {
     const { restart, heapMegabytes } = this.#options;
-    const args = [`--max-old-space-size=${heapMegabytes}`, runner];
-    created.helper = await spawnHelper(process.execPath, args, {
+    created.helper = await spawnHelper(runner, [], {
+      execArgv: [`--max-old-space-size=${heapMegabytes}`],
       ...{ restart, limits, stdout: 'ignore', stderr: 'ignore' },
       signal: this.#closed.signal,
     });

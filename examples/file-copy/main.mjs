@@ -4,7 +4,6 @@ import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
-import { fileURLToPath } from 'node:url';
 import { spawnHelper } from 'sidecall';
 
 const [from, to] = process.argv.slice(2);
@@ -12,8 +11,7 @@ if (to === undefined) {
   console.error('usage: node main.mjs FROM TO');
   process.exit(2);
 }
-const program = fileURLToPath(new URL('helper.mjs', import.meta.url));
-const helper = await spawnHelper(process.execPath, [program]);
+const helper = await spawnHelper(new URL('helper.mjs', import.meta.url));
 const stream = helper.session.openDuplex({ name: 'copy', metadata: { to: resolve(to) } });
 const hash = createHash('sha256');
 const source = createReadStream(from).on('data', (chunk) => hash.update(chunk));

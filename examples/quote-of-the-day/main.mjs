@@ -1,9 +1,7 @@
-import { fileURLToPath } from 'node:url';
 import { spawnHelper } from 'sidecall';
 import { QuoteOfTheDay } from './contract.mjs';
 
-const program = fileURLToPath(new URL('helper.mjs', import.meta.url));
-const helper = await spawnHelper(process.execPath, [program]);
+const helper = await spawnHelper(new URL('helper.mjs', import.meta.url));
 const quotes = helper.client(QuoteOfTheDay, { timeoutMs: 5000 });
 for (const name of ['Saturday', 'Sunday', 'Doomsday']) {
   try {

@@ -1,7 +1,7 @@
 // Prints five ticks of the server.
-import { connect } from 'sidecall';
+import { connect, socketPath } from 'sidecall';
 
-const [path] = process.argv.slice(2);
+const [path = socketPath('time-ticker')] = process.argv.slice(2);
 const session = await connect({ path });
 const stream = session.openDuplex({ name: 'time' });
 let ticks = 0;

@@ -1,7 +1,7 @@
 // Writes the time ten times a second to every byte stream `time` that a client opens.
-import { listen } from 'sidecall';
+import { listen, socketPath } from 'sidecall';
 
-const [path] = process.argv.slice(2);
+const [path = socketPath('time-ticker')] = process.argv.slice(2);
 const listener = await listen({ path });
 console.log(`listening at ${listener.path}`);
 

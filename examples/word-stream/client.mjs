@@ -1,7 +1,7 @@
 // Sends twelve words and prints the last answer.
-import { connect, json } from 'sidecall';
+import { connect, json, socketPath } from 'sidecall';
 
-const [path] = process.argv.slice(2);
+const [path = socketPath('word-stream')] = process.argv.slice(2);
 const session = await connect({ path });
 const channel = session.openChannel(json(), { name: 'words' });
 const text = 'the quick brown fox jumps over the lazy dog and runs away';

@@ -1,7 +1,7 @@
 // Answers each word with the last ten words of the same channel.
-import { json, listen } from 'sidecall';
+import { json, listen, socketPath } from 'sidecall';
 
-const [path] = process.argv.slice(2);
+const [path = socketPath('word-stream')] = process.argv.slice(2);
 const listener = await listen({ path });
 console.log(`listening at ${listener.path}`);
 

@@ -8,10 +8,10 @@
 
 #include "base/unique_fd.h"
 #include "binding/convert.h"
-#include "binding/news.h"
 #include "binding/ring_table.h"
+#include "binding/thread_notifications.h"
 #include "os/descriptor.h"
-#include "os/end_watch.h"
+#include "os/peer_exit_watch.h"
 #include "os/received_fd.h"
 #include "os/workers.h"
 
@@ -45,7 +45,7 @@ struct Environment {
   std::shared_ptr<Listeners> listeners = std::make_shared<Listeners>();
   std::shared_ptr<Listeners> ends = std::make_shared<Listeners>();
   std::uint32_t last_watch = 0;
-  EndWatch end_watch{[told = ends](std::uint32_t number) { told->Tell(number); }};
+  PeerExitWatch end_watch{[told = ends](std::uint32_t number) { told->Tell(number); }};
 
   [[nodiscard]] int Own(UniqueFd fd) { return Keep(owned, std::move(fd)); }
   [[nodiscard]] int Receive(UniqueFd fd) { return Keep(received, std::move(fd)); }

@@ -137,7 +137,7 @@ Napi::Value TakeMade(const Napi::CallbackInfo& info) {
 
 // (ring, descriptor received, capacity, block area, nonce, wants blocks, owner) => true: its check
 // has begun, on a thread; false: the system has no thread left.
-Napi::Value Accept(const Napi::CallbackInfo& info) {
+Napi::Value AcceptOutbox(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
   RingEntry* const entry = Entry(info, arguments);
@@ -275,9 +275,9 @@ void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("closeRing", Napi::Function::New<Close>(env));
   exports.Set("createOutbox", Napi::Function::New<Create>(env));
   exports.Set("takeOutbox", Napi::Function::New<TakeMade>(env));
-  exports.Set("acceptOutbox", Napi::Function::New<Accept>(env));
+  exports.Set("acceptOutbox", Napi::Function::New<AcceptOutbox>(env));
   exports.Set("takeAccepted", Napi::Function::New<TakeAccepted>(env));
-  ExportListen(env, exports, "listenForNews", State(env).listeners);
+  ExportListen(env, exports, "listenForNotifications", State(env).listeners);
   exports.Set("whyNoMemory", Napi::Function::New<WhyNoMemory>(env));
   exports.Set("joinRing", Napi::Function::New<Join>(env));
   exports.Set("keepFreedBlocks", Napi::Function::New<KeepFreed>(env));

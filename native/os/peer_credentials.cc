@@ -25,7 +25,6 @@ int HasEnded(int pidfd) {
 
 // Missing from older headers; the values are the kernel's ABI.
 constexpr int kPeerGroups = 59;  // SO_PEERGROUPS, Linux 4.13
-constexpr int kPeerPidfd = 77;   // SO_PEERPIDFD, Linux 6.5
 
 Result<std::optional<std::vector<std::uint32_t>>> ReadGroups(int fd, const CredentialCalls& calls) {
   std::vector<gid_t> groups(32);

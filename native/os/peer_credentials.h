@@ -12,6 +12,11 @@
 
 namespace sidecall {
 
+#if defined(__linux__)
+// SO_PEERPIDFD, Linux 6.5; missing from older headers.
+inline constexpr int kPeerPidfd = 77;
+#endif
+
 struct PeerCredentials {
   std::int64_t pid = 0;      // 0: the kernel shows none (another pid namespace)
   bool pid_is_hint = false;  // macOS: the last process that used the socket, perhaps not the peer

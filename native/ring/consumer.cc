@@ -107,7 +107,7 @@ bool Consumer::Freeze() noexcept {
   return is_fine;
 }
 
-bool Consumer::HasNews() const noexcept {
+bool Consumer::HasUnseenRecords() const noexcept {
   // PAIR 3: publish/sleep (producer.cc Publish()). Loaded after our epoch was stored.
   return LoadWord(peer_.producer_cursor, std::memory_order_seq_cst) != consumed_;
 }

@@ -71,7 +71,7 @@ class Consumer {
   [[nodiscard]] bool Freeze() noexcept;
 
   // True: there are records beyond those consumed. The last check before sleep.
-  [[nodiscard]] bool HasNews() const noexcept;
+  [[nodiscard]] bool HasUnseenRecords() const noexcept;
 
   [[nodiscard]] std::uint64_t consumed() const noexcept { return consumed_; }
 

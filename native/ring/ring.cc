@@ -161,7 +161,7 @@ bool Ring::PrepareToSleep() noexcept {
     StoreWord(mine_.space_sleep_epoch, ++space_epoch_, std::memory_order_seq_cst);
     sleeps_announced_ += 1;
   }
-  bool is_needed = consumer_.HasNews();
+  bool is_needed = consumer_.HasUnseenRecords();
   if (!is_needed && wanted != 0) {
     is_corrupt_ = !producer_.LookForSpace(std::memory_order_seq_cst);
     is_needed = is_corrupt_ || wanted <= producer_.free();

@@ -4,8 +4,8 @@
 import type { Message } from 'vscode-jsonrpc/node';
 import { SidecallError } from '../base/errors.ts';
 import { Fifo } from '../base/fifo.ts';
+import { quiet } from '../base/ignore-errors.ts';
 import { pause } from '../base/pause.ts';
-import { quiet } from '../base/quiet.ts';
 import { tuning } from '../base/tuning.ts';
 import type { Channel } from '../rpc/channels/channel.ts';
 import type { Codec } from '../rpc/contract/codec.ts';

@@ -5,16 +5,11 @@
 import protobufjs from 'protobufjs/minimal.js';
 import { nodeError } from '../base/misuse.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
-import type {
-  BidiMethod,
-  ClientStreamMethod,
-  Method,
-  ServerStreamMethod,
-  Service,
-  UnaryMethod,
-  UntypedMethod,
-} from '../rpc/contract/method-types.ts';
+import type { Method, Service, UntypedMethod } from '../rpc/contract/method-types.ts';
 import { bidi, clientStream, serverStream, unary } from '../rpc/contract/service.ts';
+import type { StaticMethod, StaticMethods, StaticService } from './protobuf-types.ts';
+
+export type { StaticMethods, StaticService } from './protobuf-types.ts';
 
 /** A message type of protobufjs: of a static module, or of reflection. */
 export interface MessageType<T, Input = T> {
@@ -27,12 +22,6 @@ export interface MessageType<T, Input = T> {
    * `--no-verify`.
    */
   verify?(message: never): string | null;
-}
-
-/** A service of a static module (`pbjs -t static-module`): its class. */
-export interface StaticService {
-  // biome-ignore lint/suspicious/noExplicitAny: any service, whatever its messages are
-  readonly prototype: any;
 }
 
 /** A service of reflection: `root.lookupService('demo.Indexer')`. */
@@ -57,51 +46,6 @@ type Untyped = any;
 
 /** A service that reflection describes: methods of any kind, and untyped values. */
 export type UntypedMethods = { readonly [name: string]: UntypedMethod };
-
-type Named<Space, Name extends string> = Name extends keyof Space
-  ? Space[Name]
-  : Name extends `${infer First}.${infer Rest}`
-    ? First extends keyof Space
-      ? Named<Space[First], Rest>
-      : never
-    : never;
-type Decoded<Type> = Type extends { decode(...args: never[]): infer T } ? T : never;
-type Encoded<Type> = Type extends { encode(message: infer T, ...rest: never[]): unknown }
-  ? T
-  : never;
-
-interface StaticMethod {
-  readonly path: string;
-  readonly requestType: string;
-  readonly responseType: string;
-  readonly requestStream: true | undefined;
-  readonly responseStream: true | undefined;
-}
-
-type MethodOf<M extends StaticMethod, Req, Res> = M['requestStream'] extends true
-  ? M['responseStream'] extends true
-    ? BidiMethod<Decoded<Req>, Decoded<Res>, Encoded<Req>, Encoded<Res>>
-    : ClientStreamMethod<Decoded<Req>, Decoded<Res>, Encoded<Req>, Encoded<Res>>
-  : M['responseStream'] extends true
-    ? ServerStreamMethod<Decoded<Req>, Decoded<Res>, Encoded<Req>, Encoded<Res>>
-    : UnaryMethod<Decoded<Req>, Decoded<Res>, Encoded<Req>, Encoded<Res>>;
-
-type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
-  ? `${Uncapitalize<Head>}${Capitalize<CamelCase<Tail>>}`
-  : Uncapitalize<Name>;
-
-/** Methods of a static service, typed by its messages. */
-export type StaticMethods<S extends StaticService, Space> = {
-  readonly [Name in keyof S['prototype'] as S['prototype'][Name] extends StaticMethod
-    ? CamelCase<Name & string>
-    : never]: S['prototype'][Name] extends StaticMethod
-    ? MethodOf<
-        S['prototype'][Name],
-        Named<Space, S['prototype'][Name]['requestType']>,
-        Named<Space, S['prototype'][Name]['responseType']>
-      >
-    : never;
-};
 
 /**
  * The reader of protobufjs, with a copy for each `bytes` field, since the memory of a message is
@@ -210,20 +154,21 @@ function encode<Input>(type: MessageType<unknown, Input>, message: Input): Uint8
  * are named as in gRPC: `demo.Indexer/AddOne`.
  * @param service a class of a static module, or a service of reflection. Load `.proto` files at run
  * time only where you trust who wrote them.
- * @param namespace of a static service: the one that its message types are named in (`demo`).
+ * @param space of a static service: the whole module (`import * as proto from './proto.js'`), or
+ * the namespace of its package (`demo`), if all of its messages are in that.
  * @throws {TypeError} where a message type cannot be found, or for what is no service.
  */
 export function protobufService(service: ReflectedService): Service<UntypedMethods>;
 export function protobufService<S extends StaticService, Space>(
   service: S,
-  namespace: Space,
+  space: Space,
 ): Service<StaticMethods<S, Space>>;
 export function protobufService(
   service: ReflectedService | StaticService,
-  namespace?: unknown,
+  space?: unknown,
   // biome-ignore lint/suspicious/noExplicitAny: the overloads say of what
 ): Service<any> {
-  if (typeof service === 'function') return fromStatic(service, namespace);
+  if (typeof service === 'function') return fromStatic(service, space);
   if (Array.isArray((service as Partial<ReflectedService> | undefined)?.methodsArray)) {
     return fromReflection(service as ReflectedService);
   }
@@ -253,7 +198,7 @@ function fromReflection(service: ReflectedService): Service<UntypedMethods> {
   return contract(name, found, () => service.root.toJSON());
 }
 
-function fromStatic(service: StaticService, namespace: unknown): Service<UntypedMethods> {
+function fromStatic(service: StaticService, space: unknown): Service<UntypedMethods> {
   const found: Found[] = [];
   let name = '';
   for (const member of Object.getOwnPropertyNames(service.prototype)) {
@@ -261,8 +206,8 @@ function fromStatic(service: StaticService, namespace: unknown): Service<Untyped
     if (!isStaticMethod(method)) continue;
     const wireName = method.path.slice(1);
     name = wireName.slice(0, wireName.lastIndexOf('/'));
-    const request = lookUp(namespace, method.requestType, wireName);
-    const response = lookUp(namespace, method.responseType, wireName);
+    const request = lookUp(space, method.requestType, wireName);
+    const response = lookUp(space, method.responseType, wireName);
     found.push({
       member: camelCase(member),
       wireName,
@@ -307,17 +252,35 @@ function isStaticMethod(value: unknown): value is StaticMethod {
   return typeof value === 'function' && typeof (value as Partial<StaticMethod>).path === 'string';
 }
 
-/** A message type by its name, as it stands in the service's own namespace. */
-function lookUp(namespace: unknown, name: string, wireName: string): MessageType<Untyped> {
-  let found: unknown = namespace;
-  for (const part of name.split('.')) {
+/**
+ * A message type by its name as the `.proto` file has it, looked up from the service's package
+ * outwards, as protobuf does. `space`: the whole module, or the namespace of that package.
+ */
+function lookUp(space: unknown, name: string, wireName: string): MessageType<Untyped> {
+  const scope = wireName.slice(0, wireName.lastIndexOf('/')).split('.').slice(0, -1);
+  const parts = name.replace(/^\./, '').split('.');
+  const isAbsolute = name.startsWith('.');
+  for (let length = isAbsolute ? 0 : scope.length; length >= 0; length -= 1) {
+    const path = [...scope.slice(0, length), ...parts];
+    const isOfPackage = scope.every((part, at) => path[at] === part);
+    const found = member(space, path) ?? (isOfPackage && member(space, path.slice(scope.length)));
+    if (isMessageType(found)) return found;
+  }
+  const remedy = "give the whole module: import * as proto from './proto.js'";
+  throw wrong(`${wireName}: there is no message type '${name}' in what was given; ${remedy}`);
+}
+
+function member(space: unknown, path: readonly string[]): unknown {
+  let found: unknown = space;
+  for (const part of path) {
     const isSpace = (typeof found === 'object' || typeof found === 'function') && found !== null;
     found = isSpace ? (found as Record<string, unknown>)[part] : undefined;
   }
-  if (typeof (found as Partial<MessageType<unknown>> | undefined)?.encode === 'function') {
-    return found as MessageType<Untyped>;
-  }
-  throw wrong(`${wireName}: there is no message type '${name}' in the namespace that was given`);
+  return found;
+}
+
+function isMessageType(found: unknown): found is MessageType<Untyped> {
+  return typeof (found as Partial<MessageType<unknown>> | undefined)?.encode === 'function';
 }
 
 /** As protobufjs names members: `AddOne` and `add_one` are `addOne`. */

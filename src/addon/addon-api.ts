@@ -115,10 +115,10 @@ export interface NativeAddon {
     owner: number,
   ): number;
   /**
-   * `onNews` is called whenever a thread has made or checked the memory of a ring; for the life of
+   * `onNotification` is called whenever a thread has made or checked the memory of a ring; for the life of
    * the environment.
    */
-  listenForNews(onNews: (ring: number) => void): void;
+  listenForNotifications(onNotification: (ring: number) => void): void;
   /** As `createOutbox`, of the memory that is being made. */
   takeOutbox(ring: number): number;
   /**

@@ -13,7 +13,10 @@ export type Status = (typeof statuses)[number];
 /** A status that is not success. */
 export type FailureStatus = Exclude<Status, 'ok'>;
 
-/** By number: `statuses[5]` is `not_found`. */
+/**
+ * The statuses of a call, in the order of gRPC's numbers: `statuses[5]` is `not_found`. `RpcError`
+ * takes one, and `error.status` is one.
+ */
 export const statuses = [
   'ok',
   'cancelled',

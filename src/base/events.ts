@@ -21,6 +21,17 @@ export type SidecallEvent =
   | { readonly type: 'path-lost'; readonly error: SidecallError; readonly peer: undefined }
   /** A session got the socket lane because this side could not make, send or take shared memory. */
   | { readonly type: 'lane'; readonly error: SidecallError; readonly peer: Peer }
+  /**
+   * A helper was started 3 seconds ago and has not called `parent()`; `command` is its command
+   * line. Without `onEvent` this is a warning of the process.
+   */
+  | {
+      readonly type: 'helper-silent';
+      readonly error: SidecallError;
+      readonly peer: undefined;
+      readonly command: string;
+      readonly waitedMs: number;
+    }
   /** The helper's process ended without `stop()`. */
   | {
       readonly type: 'helper-exited';

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Checks of what a caller passed: misuse throws at once, with Node's codes, naming the option.
 
+import { didYouMean } from './closest.ts';
+
 /** Misuse has Node's own codes: it is a bug of the caller, not an outcome. */
 export function nodeError<E extends Error>(
   Kind: new (message: string) => E,
@@ -24,9 +26,16 @@ export function checkKeys<T extends object>(
   }
   for (const key of Object.keys(options)) {
     if ((known as readonly string[]).includes(key)) continue;
-    const text = `${what}: unknown option '${key}'; known are ${known.join(', ')}`;
+    const meant = didYouMean(key, known);
+    const text = `${what}: unknown option '${key}'${meant === '' ? '; ' : `${meant} `}known are ${known.join(', ')}`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
+}
+
+/** The error of `connect('/path')` and `listen('/path')`, which net.connect() would take. */
+export function pathAlone(name: string, path: string): TypeError {
+  const text = `${name}() takes an object: ${name}({ path: '${path}' })`;
+  return nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
 }
 
 /** An integer in [min, max], or the default where it is undefined. */

@@ -28,3 +28,15 @@ export interface Peer {
   /** The name that `authenticate` of `serveGrpc()` gave it; undefined for all others. */
   readonly name?: string | undefined;
 }
+
+/**
+ * True: the process is one of our own, so that the error of a handler may be told to it in words.
+ * It is the process that started us, one that we started under our own user, this process itself,
+ * or one of our own user that the default policy let in. A policy of the application's own may
+ * accept processes that are trusted less, such as sandboxed ones.
+ */
+export function isOwnProcess({ origin, uid }: Peer, isDefaultPolicy: boolean): boolean {
+  if (origin === 'parent') return true;
+  if (uid === undefined || uid !== process.geteuid?.()) return false;
+  return origin === 'spawned' || origin === 'loopback' || (origin === 'kernel' && isDefaultPolicy);
+}

@@ -2,30 +2,36 @@
 // SPDX-License-Identifier: MIT
 // The command `sidecall`.
 import { parseArgs } from 'node:util';
+import { didYouMean } from '../base/closest.ts';
 import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { checkInteger } from '../base/misuse.ts';
 import { version } from '../base/version.ts';
 import { examine } from './doctor.ts';
-import { parseJson, printJson } from './json.ts';
+import { printJson } from './json.ts';
+import { Misuse } from './misuse.ts';
 import { printPath, printReport, printServices } from './print.ts';
-import { call, examinePath, list } from './remote.ts';
+import { call, examinePath, list, type Place } from './remote.ts';
+import { requestsOf } from './requests.ts';
 
 const usage = `sidecall ${version}: calls between two processes on one machine
 
-Usage: sidecall doctor [PATH] [--json]
-       sidecall list PATH [--json]
-       sidecall call PATH METHOD [JSON] [--timeout MS]
+Usage: sidecall doctor [PATH] [options]
+       sidecall list PATH [options]
+       sidecall call PATH METHOD [JSON… | - | @FILE] [options]
 
   doctor      What works on this machine, and why what does not: the addon, the kernel, limits, paths, the lane
               that two processes get, and a self-test of one second with a second process.
   doctor PATH What is at a path: a live listener and who it is, a dead socket, somebody else's.
-  list        What a listener of yours serves: services, methods, their kinds and codecs.
-  call        Calls a method of one, with JSON, and prints what it answers, a line for each response. Bytes are written
-              as {"$bytes":"base64"}, in both directions.
+  list        What a listener serves: services, methods, their kinds and codecs.
+  call        Calls a method of one, and prints what it answers as JSON, a line for each response. The request is JSON
+              in the arguments, from standard input (-) or in a file (@FILE); a stream of requests is one for each
+              argument, or one for each line. Bytes are written as {"$bytes":"base64"}, in both directions.
 
-  --json      The whole report as JSON.
+  --uid UID   The user that must listen at PATH. Default: your own.
+  --mode MODE The permissions that the socket file must have, such as 0660. Default: no other user may write it.
   --timeout   Milliseconds until the call fails. Default: 30000.
+  --json      The whole report, or what failed, as JSON; failures on standard error.
   --no-color  Plain text. So do NO_COLOR in the environment, and an output that is no terminal.
   --version   The version of the package.
   --help      This text.
@@ -41,7 +47,9 @@ async function main(): Promise<number> {
   const [command, ...operands] = positionals;
   const known = command === undefined ? undefined : commands.get(command);
   if (command === undefined) return misuse('which command?');
-  if (known === undefined) return misuse(`there is no command '${command}'`);
+  if (known === undefined) {
+    return misuse(`there is no command '${command}'${didYouMean(command, commands.keys())}`);
+  }
   const [least, most] = known.operands;
   if (operands.length < least) return misuse(`${command} needs ${known.needs}`);
   if (operands.length > most) return misuse(`${command} takes no '${operands[most]}'`);
@@ -49,15 +57,28 @@ async function main(): Promise<number> {
     return await known.run(operands, values);
   } catch (error) {
     if (error instanceof Misuse) return misuse(error.message);
-    const code = SidecallError.is(error)
-      ? `${RpcError.is(error) ? error.status : error.code}: `
-      : '';
-    console.error(`sidecall ${command}: ${code}${errorText(error)}`);
+    console.error(values.json === true ? jsonOf(error) : `sidecall ${command}: ${textOf(error)}`);
     return 1;
   }
 }
 
+function textOf(error: unknown): string {
+  if (!SidecallError.is(error)) return errorText(error);
+  const text = `${error.status}: ${errorText(error)}`;
+  return RpcError.is(error) ? text : `${text} (${error.code})`;
+}
+
+/** All that the error says, for `--json`. */
+function jsonOf(error: unknown): string {
+  if (!SidecallError.is(error)) return printJson({ error: { message: errorText(error) } });
+  const { code, status, message, delivered, retryable } = error;
+  const { details } = error as { details?: unknown };
+  return printJson({ error: { code, status, message, delivered, retryable, details } });
+}
+
 interface Values {
+  readonly uid?: string;
+  readonly mode?: string;
   readonly json?: boolean;
   readonly help?: boolean;
   readonly version?: boolean;
@@ -72,18 +93,19 @@ interface Command {
   readonly run: (operands: string[], values: Values) => Promise<number>;
 }
 
-class Misuse extends Error {}
-
 const commands = new Map<string, Command>([
   ['doctor', { operands: [0, 1], needs: '', run: doctor }],
   ['list', { operands: [1, 1], needs: 'the PATH of a listener', run: listServices }],
-  ['call', { operands: [2, 3], needs: 'the PATH of a listener and a METHOD', run: callMethod }],
+  [
+    'call',
+    { operands: [2, Infinity], needs: 'the PATH of a listener and a METHOD', run: callMethod },
+  ],
 ]);
 
 async function doctor([path]: string[], values: Values): Promise<number> {
   const isJson = values.json === true;
   if (path !== undefined) {
-    const report = await examinePath(path);
+    const report = await examinePath(placeOf(path, values));
     console.log(isJson ? JSON.stringify(report, undefined, 2) : printPath(path, report));
     return report.verdict === 'live' ? 0 : 1;
   }
@@ -98,36 +120,42 @@ async function doctor([path]: string[], values: Values): Promise<number> {
 }
 
 async function listServices([path]: string[], values: Values): Promise<number> {
-  const services = await list(path as string);
+  const services = await list(placeOf(path as string, values));
   if (values.json === true) console.log(JSON.stringify(services, undefined, 2));
   else console.log(printServices(services));
   return 0;
 }
 
-async function callMethod([path, method, text]: string[], values: Values): Promise<number> {
+async function callMethod([path, method, ...rest]: string[], values: Values): Promise<number> {
   const timeoutMs = timeoutOf(values.timeout);
-  let request: unknown;
-  try {
-    checkInteger('--timeout', timeoutMs, timeoutRange);
-  } catch (error) {
-    throw new Misuse(errorText(error));
-  }
-  try {
-    request = text === undefined ? undefined : parseJson(text);
-  } catch (error) {
-    throw new Misuse(`the request '${text}' is no JSON: ${errorText(error)}`);
-  }
+  const requests = requestsOf(rest);
   const options = { timeoutMs: timeoutMs ?? timeoutRange.standard };
-  await call(path as string, method as string, request, options, (value) => {
+  const place = placeOf(path as string, values);
+  await call(place, method as string, requests, options, (value) => {
     console.log(printJson(value));
   });
   return 0;
 }
 
-/** @throws {Misuse} for what is no whole number: an empty text is not 0. */
+/** @throws {Misuse} for an option that is no uid, or no mode. */
+function placeOf(path: string, { uid, mode }: Values): Place {
+  if (uid !== undefined && !(/^\d{1,10}$/.test(uid) && Number(uid) < 0xffff_ffff)) {
+    throw new Misuse(`--uid must be the number of a user, got '${uid}'`);
+  }
+  if (mode !== undefined && !/^[0-7]{3,4}$/.test(mode)) {
+    throw new Misuse(`--mode must be octal permissions such as 0660, got '${mode}'`);
+  }
+  return { path, uid: uid === undefined ? undefined : Number(uid), mode };
+}
+
+/** @throws {Misuse} for what is no number of milliseconds: an empty text is not 0. */
 function timeoutOf(given: string | undefined): number | undefined {
-  if (given === undefined || /^\d+$/.test(given))
-    return given === undefined ? given : Number(given);
+  if (given === undefined) return undefined;
+  try {
+    if (/^\d+$/.test(given)) return checkInteger('--timeout', Number(given), timeoutRange);
+  } catch (error) {
+    throw new Misuse(errorText(error));
+  }
   throw new Misuse(`--timeout must be a number of milliseconds, got '${given}'`);
 }
 
@@ -141,6 +169,8 @@ function parse(): { values: Values; positionals: string[] } {
         version: { type: 'boolean', short: 'v' },
         'no-color': { type: 'boolean' },
         timeout: { type: 'string' },
+        uid: { type: 'string' },
+        mode: { type: 'string' },
       },
     });
   } catch (error) {

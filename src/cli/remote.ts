@@ -2,25 +2,28 @@
 // Questions to a program that listens at a path: its identity, its services, and its
 // answers.
 import { lstatSync } from 'node:fs';
+import { didYouMean } from '../base/closest.ts';
 import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
-import type { SidecallEvent } from '../base/events.ts';
+import type { OnEvent } from '../base/events.ts';
 import type { Peer } from '../base/peer.ts';
 import { connect } from '../rendezvous/connect.ts';
 import { json } from '../rpc/contract/json.ts';
-import type { Method, Methods, Service } from '../rpc/contract/method-types.ts';
-import { notification, serverStream, unary } from '../rpc/contract/service.ts';
+import type { Method, MethodKind, Methods, Service } from '../rpc/contract/method-types.ts';
+import { bidi, clientStream, notification, serverStream, unary } from '../rpc/contract/service.ts';
 import { ReflectionService, type ServiceDescription } from '../rpc/serving/reflection.ts';
 import type { Session } from '../rpc/session/session.ts';
+import type { Requests } from './requests.ts';
 
 /** The report of `sidecall doctor PATH --json`. */
 export interface PathReport {
   /**
-   * `live`: a listener of our own user answers. `dead`: a socket without a listener. `absent`:
-   * there is no file. `foreign`: the listener runs under another user, or the path is not safe.
-   * `failed`: another failure, see `reason`.
+   * `live`: a listener that the rules accept answers. `dead`: a socket without a listener.
+   * `absent`: there is no file. `forbidden`: a directory on the way does not let this user look.
+   * `foreign`: the listener runs under another user, or the path is not safe. `failed`: another
+   * failure, see `reason`.
    */
-  readonly verdict: 'live' | 'dead' | 'absent' | 'foreign' | 'failed';
+  readonly verdict: 'live' | 'dead' | 'absent' | 'forbidden' | 'foreign' | 'failed';
   readonly reason: string | undefined;
   readonly file: { readonly type: string; readonly mode: string; readonly uid: number } | undefined;
   readonly listener: Pick<Peer, 'origin' | 'pid' | 'uid' | 'gid'> | undefined;
@@ -32,14 +35,27 @@ export interface PathReport {
 const timeoutMs = 3_000;
 const unknown = { listener: undefined, lane: undefined, laneReason: undefined, pingMs: undefined };
 
+/** A listener, and what is demanded of it. */
+export interface Place {
+  readonly path: string;
+  /** Default: our own effective uid. */
+  readonly uid?: number | undefined;
+  /** The permission bits that the socket file must have, exactly. Default: any safe ones. */
+  readonly mode?: string | undefined;
+}
+
+function connectTo({ path, uid, mode }: Place, onEvent?: OnEvent): Promise<Session> {
+  const expect = { uid, modes: mode === undefined ? undefined : [mode] };
+  return connect({ path, expect, timeoutMs, onEvent });
+}
+
 /** Never throws: what fails is part of the report. */
-export async function examinePath(path: string): Promise<PathReport> {
-  const file = fileAt(path);
-  if (file === undefined) {
-    return { verdict: 'absent', reason: 'nothing is there', file, ...unknown };
-  }
+export async function examinePath(place: Place): Promise<PathReport> {
+  const found = fileAt(place.path);
+  if ('verdict' in found) return { ...found, file: undefined, ...unknown };
+  const { file } = found;
   try {
-    await using session = await connect({ path, timeoutMs });
+    await using session = await connectTo(place);
     const { origin, pid, uid, gid } = session.peer;
     const { lane, laneReason } = session;
     const pingMs = await session.ping({ timeoutMs }).catch(() => undefined);
@@ -50,13 +66,26 @@ export async function examinePath(path: string): Promise<PathReport> {
   }
 }
 
-function fileAt(path: string): PathReport['file'] {
+type Found =
+  | { readonly file: PathReport['file'] }
+  | { readonly verdict: 'absent' | 'forbidden' | 'failed'; readonly reason: string };
+
+function fileAt(path: string): Found {
   try {
     const status = lstatSync(path);
     const type = status.isSocket() ? 'socket' : status.isSymbolicLink() ? 'link' : 'other';
-    return { type, mode: (status.mode & 0o7777).toString(8).padStart(4, '0'), uid: status.uid };
-  } catch {
-    return undefined;
+    const mode = (status.mode & 0o7777).toString(8).padStart(4, '0');
+    return { file: { type, mode, uid: status.uid } };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') {
+      return { verdict: 'absent', reason: `there is no file (${code})` };
+    }
+    if (code === 'EACCES' || code === 'EPERM') {
+      const reason = `a directory on the way does not let uid ${process.geteuid?.()} look (${code})`;
+      return { verdict: 'forbidden', reason };
+    }
+    return { verdict: 'failed', reason: errorText(error) };
   }
 }
 
@@ -68,8 +97,8 @@ function verdictOn(error: unknown): PathReport['verdict'] {
 }
 
 /** The services of a program. @throws what `connect()` and the call throw. */
-export async function list(path: string): Promise<readonly ServiceDescription[]> {
-  await using session = await connect({ path, timeoutMs });
+export async function list(place: Place): Promise<readonly ServiceDescription[]> {
+  await using session = await connectTo(place);
   const { services } = await session.client(ReflectionService).list(undefined, { timeoutMs });
   return services;
 }
@@ -79,40 +108,38 @@ export async function list(path: string): Promise<readonly ServiceDescription[]>
  * call throws.
  */
 export async function call(
-  path: string,
+  place: Place,
   wireName: string,
-  request: unknown,
+  requests: Requests,
   options: { readonly timeoutMs: number | undefined },
   onResponse: (value: unknown) => void,
 ): Promise<void> {
   let failure: SidecallError | undefined;
-  const onEvent = (event: SidecallEvent): void => {
+  await using session = await connectTo(place, (event) => {
     if (event.type === 'notification-failed') failure = event.error;
-  };
-  await using session = await connect({ path, timeoutMs, onEvent });
+  });
   const { services } = await session.client(ReflectionService).list(undefined, { timeoutMs });
   const described = services.find(({ methods }) => methods.some(({ name }) => name === wireName));
   const method = described?.methods.find(({ name }) => name === wireName);
   if (described === undefined || method === undefined) {
-    throw new RpcError(
-      'unimplemented',
-      `${wireName} is not served there; 'sidecall list' shows what is`,
-    );
+    const names = services.flatMap(({ methods }) => methods.map(({ name }) => name));
+    const meant = didYouMean(wireName, names);
+    const text = `${wireName} is not served there${meant === '' ? ';' : meant} 'sidecall list' shows what is`;
+    throw new RpcError('unimplemented', text);
   }
   const { kind } = method;
-  if (kind === 'clientStream' || kind === 'bidi') {
-    throw new RpcError('invalid_argument', `${wireName} takes a stream: that needs a program`);
-  }
+  const isUpload = kind === 'clientStream' || kind === 'bidi';
+  const request = isUpload ? requests.each() : await requests.one();
   const invoke =
     method.request === 'protobuf'
       ? await protobufFunction(session, described, wireName)
       : jsonFunction(session, wireName, kind, [method.request, method.response]);
   const answer = invoke(request, options);
-  if (kind === 'serverStream')
+  if (kind === 'serverStream' || kind === 'bidi')
     for await (const each of answer as AsyncIterable<unknown>) onResponse(each);
   else {
     const value = await (answer as Promise<unknown>);
-    if (kind === 'unary') onResponse(value);
+    if (kind !== 'notification') onResponse(value);
   }
   if (kind !== 'notification') return;
   await session.close(); // once it was handled
@@ -124,7 +151,7 @@ type Invoke = (request: unknown, options: object) => unknown;
 function jsonFunction(
   session: Session,
   wireName: string,
-  kind: 'unary' | 'serverStream' | 'notification',
+  kind: MethodKind,
   codecs: readonly (string | undefined)[],
 ): Invoke {
   const strange = codecs.find((codec) => codec !== undefined && codec !== 'json');
@@ -133,7 +160,7 @@ function jsonFunction(
     throw new RpcError('invalid_argument', text);
   }
   const codec = json<unknown>();
-  const kinds = { unary, serverStream, notification } as const;
+  const kinds = { unary, serverStream, clientStream, bidi, notification } as const;
   const make = kinds[kind] as (options: object) => Method;
   const methods = { call: make({ request: codec }) };
   const service: Service<Methods> = { name: wireName, methods, wireName: () => wireName };

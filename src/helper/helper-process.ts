@@ -8,14 +8,25 @@ import type { Readable } from 'node:stream';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { setImmediate } from '../base/clock.ts';
-import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
+import { ignore } from '../base/ignore-errors.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
 import type { SessionSettings } from '../open/session-options.ts';
 import { withDeadline } from '../open/time-limit.ts';
 import type { Session } from '../rpc/session/session.ts';
+import {
+  EarlyExit,
+  exitText,
+  type HelperExit,
+  isElectronItself,
+  type StartedCommand,
+  startError,
+  tailOf,
+  tellWhenSilent,
+} from './helper-errors.ts';
+import { waitsForDebugger } from './node-command.ts';
 
 /** Number of the inherited descriptor in the helper. */
 const helperFd = 3;
@@ -26,30 +37,22 @@ const helperFd = 3;
 export const fdVariable = 'SIDECALL_FD';
 export const parentVariable = 'SIDECALL_PARENT';
 
-/** The end of a helper. */
-export interface HelperExit {
-  /** Exit code, or null where a signal ended it. */
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-}
-
 /** Checked options of `spawnHelper()` that concern one process. */
-export interface StartSettings {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly cwd: string | undefined;
-  readonly env: NodeJS.ProcessEnv;
+export interface StartSettings extends StartedCommand {
   readonly uid: number | undefined;
   readonly gid: number | undefined;
   readonly stdout: 'inherit' | 'pipe' | 'ignore';
   readonly stderr: 'inherit' | 'pipe' | 'ignore';
   readonly startTimeoutMs: number;
+  readonly ownProcessGroup: boolean;
   readonly session: SessionSettings;
 }
 
 const asNodeVariable = 'ELECTRON_RUN_AS_NODE';
 
 const accepting = { side: 'accepting' } as const;
+/** The longest time that a timer takes: no limit. */
+const noLimitMs = 2_147_483_647;
 const exitPauseMs = 500;
 const reapPauseMs = 2_000;
 
@@ -93,18 +96,22 @@ export class HelperProcess {
       child = spawnChild(settings, pair?.far ?? 'pipe');
     } catch (cause) {
       if (pair !== undefined) addon?.closeDescriptor(pair.near);
-      throw failed(settings, cause);
+      throw startError(settings, cause);
     } finally {
       if (pair !== undefined) addon?.closeDescriptor(pair.far); // the child has its own
     }
     const early = new AbortController();
-    const exited = watchExit(child, settings, early);
+    const exited = watchExit(child, early);
     const onAbort = (): void => early.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort);
     if (signal?.aborted) onAbort();
+    // Node would throw away what nobody reads at the exit of the child.
+    child.stderr?.on('readable', ignore);
+    const silent = tellWhenSilent(settings, settings.session.onEvent);
     try {
-      const what = `helper ${settings.command}`;
-      const session = await withDeadline(what, settings.startTimeoutMs, early.signal, (until) =>
+      const isHeld = waitsForDebugger(settings.args, settings.env);
+      const limitMs = isHeld ? noLimitMs : settings.startTimeoutMs;
+      const session = await withDeadline('its hello', limitMs, early.signal, (until) =>
         finishHello(addon, pair?.near, child, settings, until),
       );
       return new HelperProcess(child, session, exited);
@@ -113,8 +120,11 @@ export class HelperProcess {
       if (isGone(cause)) await pause(exitPauseMs, early.signal);
       const reason = early.signal.aborted ? early.signal.reason : cause;
       child.kill('SIGKILL');
-      throw signal?.aborted ? signal.reason : failed(settings, reason);
+      if (signal?.aborted) throw signal.reason;
+      throw startError(settings, reason, await tailOf(child.stderr));
     } finally {
+      silent.stop();
+      child.stderr?.off('readable', ignore);
       signal?.removeEventListener('abort', onAbort);
     }
   }
@@ -172,12 +182,6 @@ export class HelperProcess {
   }
 }
 
-/** The text of its end. */
-export function exitText(pid: number | undefined, { code, signal }: HelperExit): string {
-  const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-  return `helper ${pid} ended with ${how}`;
-}
-
 function makePair(native: NativeAddon): { near: number; far: number } {
   try {
     const pair = native.socketPair();
@@ -198,38 +202,20 @@ function spawnChild(settings: StartSettings, channel: number | 'pipe'): ChildPro
   // PR_SET_PDEATHSIG follows the thread that spawned: a helper of a worker dies with that worker.
   env[parentVariable] = String(process.pid);
   const stdio: StdioOptions = ['ignore', stdout, stderr, channel];
-  return spawn(command, args, { cwd, env, uid, gid, stdio, windowsHide: true });
+  const detached = settings.ownProcessGroup;
+  return spawn(command, args, { cwd, env, uid, gid, stdio, detached, windowsHide: true });
 }
 
-function isElectronItself(command: string): boolean {
-  return process.versions.electron !== undefined && command === process.execPath;
-}
-
-/**
- * The hint for a helper of an Electron app: a second copy of the app never
- * says hello, or ends at once.
- */
-function fuseHint(command: string): string {
-  if (!isElectronItself(command)) return '';
-  return ' (where the runAsNode fuse of the app is off, use a utilityProcess: docs/electron.md)';
-}
-
-function watchExit(
-  child: ChildProcess,
-  settings: StartSettings,
-  early: AbortController,
-): Promise<HelperExit> {
+function watchExit(child: ChildProcess, early: AbortController): Promise<HelperExit> {
   return new Promise((resolve) => {
     // The listener stays, since a signal that could not be delivered is an 'error', too.
     child.on('error', (cause) => {
       if (child.pid !== undefined) return;
-      early.abort(failed(settings, cause)); // it never started
+      early.abort(cause); // it never started
       resolve({ code: null, signal: null });
     });
     child.once('exit', (code, signal) => {
-      const { command } = settings;
-      const text = `${command}: ${exitText(child.pid, { code, signal })} before its hello${fuseHint(command)}`;
-      early.abort(new SidecallError('ERR_SIDECALL_HELPER_FAILED', text));
+      early.abort(new EarlyExit(child.pid, { code, signal }));
       resolve({ code, signal });
     });
   });
@@ -281,14 +267,4 @@ function groupsOf(pid: number | undefined): number[] | undefined {
 
 function isGone(error: unknown): boolean {
   return SidecallError.is(error) && error.code === 'ERR_SIDECALL_PEER_GONE';
-}
-
-function failed({ command, cwd }: StartSettings, cause: unknown): SidecallError {
-  if (SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_HELPER_FAILED') return cause;
-  const where = cwd === undefined ? '' : ` in ${cwd}`;
-  const text = `helper ${command} did not start${where}: ${errorText(cause)}${fuseHint(command)}`;
-  // A failed spawn is not retryable: a missing program stays missing.
-  const { syscall } = (cause ?? {}) as { syscall?: unknown };
-  const retryable = !(typeof syscall === 'string' && syscall.startsWith('spawn'));
-  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { cause, retryable });
 }

@@ -2,7 +2,7 @@
 // The states of a helper, to be iterated.
 import type { SidecallError } from '../base/errors.ts';
 import type { Session } from '../rpc/session/session.ts';
-import type { HelperExit } from './helper-process.ts';
+import type { HelperExit } from './helper-errors.ts';
 
 /** The state of a helper. `restarts` counts the starts after the first, ever. */
 export type HelperState =

@@ -33,6 +33,8 @@ export interface ParentOptions extends SessionOptions {
 }
 
 const connecting = { side: 'connecting' } as const;
+/** The place of the first call, for the error of a second one. */
+let firstCall: Error | undefined;
 
 /**
  * The session with the process that started us by `spawnHelper()`. Once per process. On Linux, with
@@ -60,6 +62,8 @@ export async function parent(options: ParentOptions = {}): Promise<Session> {
   const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
   const settings = checkSessionOptions(options, undefined);
   const variable = process.env[fdVariable];
+  if (variable === undefined && firstCall !== undefined) throw calledTwice(firstCall);
+  firstCall ??= new Error('the first call of parent()');
   const parentPid = Number(process.env[parentVariable]);
   // The variables are deleted before anything else, so that no program that we start
   // takes itself for the helper.
@@ -159,7 +163,7 @@ function inheritedPeer(): Peer {
 
 function checkVariable(variable: string | undefined): number {
   if (variable === undefined) {
-    throw noHelper(`${fdVariable} is not set (it is taken by the first call of parent())`);
+    throw noHelper(`${fdVariable} is not set`);
   }
   const fd = Number(variable);
   if (/^\d{1,9}$/.test(variable) && fd > 2) return fd;
@@ -173,6 +177,12 @@ function asHelperFailure(error: unknown): unknown {
   if (!isHello && code !== 'ERR_SIDECALL_PEER_GONE') return error;
   const text = `parent(): the hello with the process that started us failed: ${error.message}`;
   return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { cause: error, retryable: false });
+}
+
+function calledTwice(first: Error): SidecallError {
+  const place = first.stack?.split('\n')[2]?.trim() ?? 'at an unknown place';
+  const text = `parent() was called before, ${place}: it gives the session once, so keep that one`;
+  return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { cause: first, retryable: false });
 }
 
 function noHelper(why: string, cause?: unknown): SidecallError {

@@ -2,16 +2,11 @@
 // spawnHelper(): a child process with a session, stopped in order, started again where that is
 // wanted.
 import type { Readable } from 'node:stream';
+import { quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits.ts';
-import { checkInteger, checkKeys, checkSignal, checkText, nodeError } from '../base/misuse.ts';
+import { checkInteger, checkKeys } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
-import { quiet } from '../base/quiet.ts';
-import {
-  checkSessionOptions,
-  type SessionOptions,
-  sessionOptionNames,
-} from '../open/session-options.ts';
 import { type ClientOptions, makeClient } from '../rpc/calling/client.ts';
 import type {
   AcceptDuplexOptions,
@@ -22,61 +17,27 @@ import type {
 } from '../rpc/channels/channel.ts';
 import type { SessionDuplex } from '../rpc/channels/duplex.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
-import type { Client, Handlers, Methods, Service } from '../rpc/contract/method-types.ts';
+import type { Client, Methods, Service } from '../rpc/contract/method-types.ts';
 import type { Health } from '../rpc/serving/health.ts';
-import { Registry, type ServeOptions } from '../rpc/serving/registry.ts';
+import { type HandlersFor, Registry, type ServeOptions } from '../rpc/serving/registry.ts';
 import type { Accepted, Session } from '../rpc/session/session.ts';
-import { AcceptedOfHelper } from './accepted.ts';
-import { type HelperExit, HelperProcess, type StartSettings } from './helper-process.ts';
+import { AcceptedOfHelper } from './accepted-streams.ts';
+import type { HelperExit } from './helper-errors.ts';
+import { HelperProcess } from './helper-process.ts';
 import type { HelperState } from './helper-state.ts';
-import { checkRestart, type RestartOptions, Supervisor } from './supervisor.ts';
-
-/** Options of {@link spawnHelper}. */
-export interface SpawnOptions extends SessionOptions {
-  /** Working directory of the helper. Default: ours. */
-  readonly cwd?: string | undefined;
-  /** Environment of the helper. Default: ours. `SIDECALL_FD` is added; the helper deletes it. */
-  readonly env?: NodeJS.ProcessEnv | undefined;
-  /** User id to run the helper under; needs the privilege. Default: ours. */
-  readonly uid?: number | undefined;
-  /** Group id to run the helper under; needs the privilege. Default: ours. */
-  readonly gid?: number | undefined;
-  /** The destination of its output. Default `inherit`; with `pipe` read {@link Helper.stdout}. */
-  readonly stdout?: 'inherit' | 'pipe' | 'ignore' | undefined;
-  /** As `stdout`. */
-  readonly stderr?: 'inherit' | 'pipe' | 'ignore' | undefined;
-  /**
-   * Milliseconds from spawn to open session; then the helper is killed.
-   * Default 30,000; 100 to 600,000.
-   */
-  readonly startTimeoutMs?: number | undefined;
-  /**
-   * Start it again when it dies: `true` for the defaults of {@link RestartOptions}. Default: no.
-   */
-  readonly restart?: boolean | RestartOptions | undefined;
-  /** Gives up starting; `spawnHelper` rejects with its reason. */
-  readonly signal?: AbortSignal | undefined;
-}
-
-const names = [
-  ...sessionOptionNames,
-  'cwd',
-  'env',
-  'uid',
-  'gid',
-  'stdout',
-  'stderr',
-  'startTimeoutMs',
-  'restart',
-  'signal',
-] as const satisfies readonly (keyof SpawnOptions)[];
-const outputs = ['inherit', 'pipe', 'ignore'] as const;
+import { checkSpawn, type SpawnOptions } from './spawn-options.ts';
+import { checkRestart, Supervisor } from './supervisor.ts';
 
 /**
  * Starts a helper over an inherited socket pair: there is no path on disk that another process
  * could take, and the spawn handle identifies the helper. A Node helper calls `parent()`;
  * docs/protocol.md says what any other must do. Its standard input is closed. In Electron
- * `process.execPath` is run as Node (`ELECTRON_RUN_AS_NODE`).
+ * `process.execPath` is run as Node (`ELECTRON_RUN_AS_NODE`). A helper that has not called
+ * `parent()` after 3 seconds is told to `onEvent` (`helper-silent`), or else as a warning of the
+ * process.
+ * @param program a module, as `new URL('helper.mjs', import.meta.url)`, which runs on our own Node;
+ * or the path of an executable.
+ * @param args its arguments. Default: none.
  * @throws (as rejection) {SidecallError} `ERR_SIDECALL_HELPER_FAILED` saying why,
  * `ERR_SIDECALL_SHM_UNAVAILABLE`; `signal.reason`; `TypeError`/`RangeError` for misuse.
  * @example
@@ -85,38 +46,18 @@ const outputs = ['inherit', 'pipe', 'ignore'] as const;
  *
  * const Hasher = service('Hasher', { hash: unary<string, string>() });
  *
- * await using helper = await spawnHelper('./hasher.mjs', [], { restart: {} });
+ * const helperFile = new URL('hasher.mjs', import.meta.url);
+ * await using helper = await spawnHelper(helperFile, [], { restart: true });
  * console.log(await helper.client(Hasher).hash('text'));
  * ```
  */
 export async function spawnHelper(
-  command: string,
+  program: string | URL,
   args: readonly string[] = [],
   options: SpawnOptions = {},
 ): Promise<Helper> {
-  checkKeys('spawnHelper()', options, names);
-  checkText('command', command);
-  checkSignal(options.signal);
-  if (!Array.isArray(args) || args.some((arg) => typeof arg !== 'string')) {
-    throw nodeError(
-      TypeError,
-      'ERR_INVALID_ARG_TYPE',
-      'spawnHelper(): args must be a list of strings',
-    );
-  }
   const registry = new Registry();
-  const settings: StartSettings = {
-    command,
-    args,
-    cwd: options.cwd,
-    env: options.env ?? process.env,
-    uid: checkId('uid', options.uid),
-    gid: checkId('gid', options.gid),
-    stdout: checkOutput('stdout', options.stdout),
-    stderr: checkOutput('stderr', options.stderr),
-    startTimeoutMs: checkInteger('startTimeoutMs', options.startTimeoutMs, ranges.startTimeoutMs),
-    session: checkSessionOptions(options, registry),
-  };
+  const settings = checkSpawn(program, args, options, registry);
   const restart = checkRestart(options.restart);
   options.signal?.throwIfAborted();
   const first = await HelperProcess.start(settings, options.signal);
@@ -195,10 +136,10 @@ export class Helper implements AsyncDisposable {
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is
    * served.
    */
-  serve<M extends Methods>(
+  serve<M extends Methods, O extends ServeOptions = ServeOptions>(
     service: Service<M>,
-    handlers: Handlers<M>,
-    options?: ServeOptions,
+    handlers: HandlersFor<M, O>,
+    options?: O,
   ): void {
     this.#registry.add(service, handlers, options);
   }
@@ -311,19 +252,4 @@ export class Helper implements AsyncDisposable {
     if (last.exit === undefined && !gone.signal.aborted) last.kill('SIGKILL');
     await last.exited;
   }
-}
-
-function checkId(name: string, id: number | undefined): number | undefined {
-  if (id === undefined || (Number.isInteger(id) && id >= 0 && id < 0xffff_ffff)) return id;
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', `${name} must be an id, got ${String(id)}`);
-}
-
-function checkOutput(
-  name: string,
-  value: 'inherit' | 'pipe' | 'ignore' | undefined,
-): 'inherit' | 'pipe' | 'ignore' {
-  if (value === undefined) return 'inherit';
-  if (outputs.includes(value)) return value;
-  const text = `${name} must be ${outputs.join(', ')}, got '${String(value)}'`;
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }

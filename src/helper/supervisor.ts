@@ -20,7 +20,8 @@ import {
   timeoutOf,
   withInheritedDeadline,
 } from '../rpc/contract/call-options.ts';
-import { exitText, type HelperExit, HelperProcess, type StartSettings } from './helper-process.ts';
+import { exitText, type HelperExit } from './helper-errors.ts';
+import { HelperProcess, type StartSettings } from './helper-process.ts';
 import { type HelperState, HelperStates } from './helper-state.ts';
 
 /** When and how often a helper that died is started again. */

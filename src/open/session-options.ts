@@ -105,6 +105,8 @@ export interface SessionSettings extends LaneSetting {
   readonly services: readonly Implementation[] | undefined;
   /** Sessions wait to be taken from their listener. */
   readonly isUntaken?: boolean;
+  /** No policy was given: only processes of our own user are accepted. */
+  readonly isDefaultPolicy?: boolean;
 }
 
 /**

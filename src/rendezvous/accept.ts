@@ -8,13 +8,14 @@ import { AsyncQueue } from '../base/async-queue.ts';
 import { nowMs } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
+import { quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
-import { quiet } from '../base/quiet.ts';
 import { atExit } from '../uds/exit-cleanup.ts';
 import { ownUid } from '../uds/peer-credentials.ts';
 import { listenAtPlainPath, type PlainServer } from '../uds/plain-path.ts';
-import { removePrivateDirectory, SocketDirectory } from '../uds/socket-directory.ts';
+import { removePrivateDirectory } from '../uds/private-directory.ts';
+import { SocketDirectory } from '../uds/socket-directory.ts';
 import { ListeningPath } from '../uds/watched-path.ts';
 import type {
   AcceptedConnection,

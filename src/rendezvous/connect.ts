@@ -5,7 +5,14 @@ import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits.ts';
-import { checkInteger, checkKeys, checkSignal, checkText, nodeError } from '../base/misuse.ts';
+import {
+  checkInteger,
+  checkKeys,
+  checkSignal,
+  checkText,
+  nodeError,
+  pathAlone,
+} from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { addonReason } from '../open/lane.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
@@ -18,13 +25,15 @@ import {
 import { withDeadline } from '../open/time-limit.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { checkModes, connectToPath, type ServerRules } from '../uds/connect-path.ts';
+import { plainSocket } from '../uds/net-socket.ts';
 import { kernelPeer } from '../uds/peer-credentials.ts';
 import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import { checkPlainSocket } from '../uds/plain-path.ts';
 import { checkPathLength } from '../uds/socket-directory.ts';
+import type { PlainConnection } from './plain-listener.ts';
 
-/** Options of {@link connect}. */
-export interface ConnectOptions extends SessionOptions {
+/** Options of every {@link connect}, of each protocol. */
+export interface ConnectBaseOptions {
   /** Path of the listener's socket; 107 bytes at most on Linux, 103 on macOS. */
   readonly path: string;
   /**
@@ -46,18 +55,31 @@ export interface ConnectOptions extends SessionOptions {
   readonly identity?: Identity | undefined;
 }
 
+/** Options of {@link connect}. */
+export interface ConnectOptions extends SessionOptions, ConnectBaseOptions {
+  readonly protocol?: 'sidecall' | undefined;
+}
+
+/** Options of {@link connect} to a program that speaks something else. */
+export interface PlainConnectOptions extends ConnectBaseOptions {
+  /** No hello, no frames: once the policy accepts who listens, a `net.Socket` with a `peer`. */
+  readonly protocol: 'plain';
+}
+
 const names = [
-  ...sessionOptionNames,
   'path',
   'expect',
   'timeoutMs',
   'signal',
   'unsafeDirectory',
   'identity',
-] as const satisfies readonly (keyof ConnectOptions)[];
+  'protocol',
+] as const satisfies readonly (keyof ConnectBaseOptions | 'protocol')[];
 
 /**
  * Connects to a {@link listen | listener} of another process. It does not connect again by itself.
+ * With `protocol: 'plain'` who listens is checked in the same way, and the connection speaks a
+ * protocol of its own: the result is a `net.Socket` with a `peer`, of which nothing was read.
  * @throws (as rejection) {SidecallError} `ERR_SIDECALL_NO_LISTENER`, `ERR_SIDECALL_PEER_DENIED`,
  * `ERR_SIDECALL_PATH_UNSAFE`, `ERR_SIDECALL_PATH_TOO_LONG`, `ERR_SIDECALL_HELLO_TIMEOUT`,
  * `ERR_SIDECALL_PEER_GONE` (often: its policy refused us), `ERR_SIDECALL_LIMIT_CONNECTIONS`,
@@ -75,15 +97,48 @@ const names = [
  * console.log(await session.client(Clock).now());
  * ```
  */
-export async function connect(options: ConnectOptions): Promise<Session> {
-  checkKeys('connect()', options, names);
+export function connect(options: PlainConnectOptions): Promise<PlainConnection>;
+export function connect(options: ConnectOptions): Promise<Session>;
+export async function connect(
+  options: ConnectOptions | PlainConnectOptions,
+): Promise<Session | PlainConnection> {
+  if (typeof options === 'string') throw pathAlone('connect', options);
+  if (options?.protocol === 'plain') {
+    checkKeys("connect() with protocol 'plain'", options, names);
+    return reach(options, {
+      overDescriptor: async (native, fd, peer) => Object.assign(plainSocket(native, fd), { peer }),
+      overStream: async (socket, peer) => Object.assign(socket, { peer }),
+    });
+  }
+  checkKeys('connect()', options, [...sessionOptionNames, ...names]);
+  checkProtocol(options.protocol);
+  const isDefaultPolicy = options.expect === undefined;
+  const settings = { ...checkSessionOptions(options, undefined), isDefaultPolicy };
+  return reach<Session>(options, {
+    overDescriptor: (native, fd, peer, signal) =>
+      establishOverDescriptor(native, fd, peer, connecting, settings, signal),
+    overStream: (socket, peer, signal) =>
+      establishOverStream(socket, peer, connecting, settings, signal),
+  });
+}
+
+const connecting = { side: 'connecting' } as const;
+
+/** The next step for a connection whose listener the policy has accepted. */
+interface Reached<C> {
+  /** Owns the descriptor from here on, also where it throws. */
+  overDescriptor(native: NativeAddon, fd: number, peer: Peer, signal: AbortSignal): Promise<C>;
+  /** The same without the addon. */
+  overStream(socket: Socket, peer: Peer, signal: AbortSignal): Promise<C>;
+}
+
+async function reach<C>(options: ConnectBaseOptions, reached: Reached<C>): Promise<C> {
   const path = checkText('path', options.path);
   if (path === undefined) {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'connect() needs a path');
   }
-  const settings = checkSessionOptions(options, undefined);
   const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
-  const { expect } = options;
+  const { expect, unsafeDirectory = false } = options;
   const identity = checkIdentity(options.identity);
   checkPolicy('expect', expect, ['modes']);
   if (typeof expect === 'object') checkModes((expect as ServerRules).modes);
@@ -94,17 +149,21 @@ export async function connect(options: ConnectOptions): Promise<Session> {
   return withDeadline(`connect("${path}")`, timeoutMs, options.signal, async (signal) => {
     if (addon === undefined || identity === 'path-permissions') {
       const peer = pathPeer('connect()', identity, expect, addonReason());
-      checkPlainSocket(path, options.unsafeDirectory ?? false);
+      checkPlainSocket(path, unsafeDirectory);
       const socket = await openStream(path, signal);
       await authorizeStream(socket, expect, peer, signal);
-      return establishOverStream(socket, peer, { side: 'connecting' }, settings, signal);
+      return reached.overStream(socket, peer, signal);
     }
-    const unsafeDirectory = options.unsafeDirectory ?? false;
     const fd = await connectToPath(addon, path, expect, { unsafeDirectory, signal });
     const peer = await authorizeDescriptor(addon, fd, expect, signal);
-    const role = { side: 'connecting' } as const;
-    return establishOverDescriptor(addon, fd, peer, role, settings, signal);
+    return reached.overDescriptor(addon, fd, peer, signal);
   });
+}
+
+function checkProtocol(protocol: unknown): void {
+  if (protocol === undefined || protocol === 'sidecall') return;
+  const text = `protocol must be sidecall or plain, got '${String(protocol)}'`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }
 
 /** Closes the descriptor where it throws. */

@@ -5,7 +5,14 @@ import { join } from 'node:path';
 import { nativeState } from '../addon/load-addon.ts';
 import type { OnEvent } from '../base/events.ts';
 import { ranges } from '../base/limits.ts';
-import { checkInteger, checkKeys, checkMode, checkText, nodeError } from '../base/misuse.ts';
+import {
+  checkInteger,
+  checkKeys,
+  checkMode,
+  checkText,
+  nodeError,
+  pathAlone,
+} from '../base/misuse.ts';
 import { addonReason } from '../open/lane.ts';
 import { checkIdentity, type Identity, pathPeer } from '../open/path-identity.ts';
 import {
@@ -15,11 +22,8 @@ import {
 } from '../open/session-options.ts';
 import { Registry } from '../rpc/serving/registry.ts';
 import { checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
-import {
-  checkPathLength,
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '../uds/socket-directory.ts';
+import { makePrivateDirectory, removePrivateDirectory } from '../uds/private-directory.ts';
+import { checkPathLength } from '../uds/socket-directory.ts';
 import { standardMode } from '../uds/socket-file.ts';
 import type { AcceptorSettings } from './accepted-connection.ts';
 import { Listener } from './listener.ts';
@@ -121,6 +125,7 @@ export function listen(options?: ListenOptions): Promise<Listener>;
 export async function listen(
   options: ListenOptions | PlainListenOptions = {},
 ): Promise<Listener | PlainListener> {
+  if (typeof options === 'string') throw pathAlone('listen', options);
   if (options.protocol === 'plain') {
     checkKeys("listen() with protocol 'plain'", options, names);
     return atPath(options, (settings) => PlainListener.open(settings));
@@ -132,7 +137,9 @@ export async function listen(
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   const registry = new Registry();
-  const session = { ...checkSessionOptions(options, registry), isUntaken: true };
+  const isDefaultPolicy = options.authorize === undefined;
+  const common = checkSessionOptions(options, registry);
+  const session = { ...common, isUntaken: true, isDefaultPolicy };
   return atPath(options, (settings) => Listener.open({ ...settings, session, registry }));
 }
 

@@ -4,9 +4,9 @@
 import type { SidecallError } from '../base/errors.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
 import type { SessionSettings } from '../open/session-options.ts';
-import type { Handlers, Methods, Service } from '../rpc/contract/method-types.ts';
+import type { Methods, Service } from '../rpc/contract/method-types.ts';
 import type { Health } from '../rpc/serving/health.ts';
-import type { Registry, ServeOptions } from '../rpc/serving/registry.ts';
+import type { HandlersFor, Registry, ServeOptions } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { PathAcceptor } from './accept.ts';
 import type { AcceptorSettings } from './accepted-connection.ts';
@@ -59,10 +59,10 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is
    * served.
    */
-  serve<M extends Methods>(
+  serve<M extends Methods, O extends ServeOptions = ServeOptions>(
     service: Service<M>,
-    handlers: Handlers<M>,
-    options?: ServeOptions,
+    handlers: HandlersFor<M, O>,
+    options?: O,
   ): void {
     this.#registry.add(service, handlers, options);
     this.#acceptor.serve();

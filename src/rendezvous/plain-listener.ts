@@ -2,10 +2,10 @@
 // A listener without a protocol of ours: the same acceptor and the same policy, and then a
 // net.Socket whose first byte belongs to the application. For programs that speak something else,
 // in any language.
-import { Socket } from 'node:net';
-import type { NativeAddon } from '../addon/addon-api.ts';
+import type { Socket } from 'node:net';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
+import { plainSocket } from '../uds/net-socket.ts';
 import { PathAcceptor } from './accept.ts';
 import type { AcceptedConnection, AcceptorSettings } from './accepted-connection.ts';
 
@@ -39,7 +39,7 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
     const acceptor = await PathAcceptor.open<AcceptedPlain>(settings, {
       receive: async ({ native, fd, peer, admit }) => {
         const full = admit();
-        if (full === undefined) return new AcceptedPlain(socketOver(native, fd), peer);
+        if (full === undefined) return new AcceptedPlain(plainSocket(native, fd), peer);
         native.closeDescriptor(fd);
         throw full;
       },
@@ -127,18 +127,5 @@ class AcceptedPlain implements AcceptedConnection {
     if (deadlineMs > 0) await pause(deadlineMs, closed.signal);
     this.connection.destroy();
     await this.closed;
-  }
-}
-
-/** Takes a descriptor over from the addon. */
-function socketOver(native: NativeAddon, fd: number): Socket {
-  try {
-    native.refuseDescriptors(fd);
-    const socket = new Socket({ fd, readable: true, writable: true });
-    native.disownDescriptor(fd);
-    return socket;
-  } catch (error) {
-    native.closeDescriptor(fd);
-    throw error;
   }
 }

@@ -59,7 +59,7 @@ export class RingMemory implements HelloMemory {
     this.shape = { capacity, blockArea, nonce: randomBytes(16) };
     this.features = settings.takesBlocks ? HelloFeature.takesBlocks : 0;
     this.#handle = native.openRing();
-    if (!isListening) native.listenForNews(onNews);
+    if (!isListening) native.listenForNotifications(onNotification);
     isListening = true;
   }
 
@@ -89,7 +89,7 @@ export class RingMemory implements HelloMemory {
         made = make();
       }
       while (made === underWay) {
-        await news(handle, signal);
+        await nextNotification(handle, signal);
         if (!this.#isOpen) return undefined; // the number may be another connection's by now
         made = native.takeOutbox(handle);
       }
@@ -119,7 +119,7 @@ export class RingMemory implements HelloMemory {
       return false;
     }
     for (;;) {
-      await news(handle, signal);
+      await nextNotification(handle, signal);
       if (!this.#isOpen) return false;
       const taken = native.takeAccepted(handle);
       if (taken === true) return true;
@@ -166,7 +166,7 @@ export class RingMemory implements HelloMemory {
 const waiting = new Map<number, Set<() => void>>();
 let isListening = false;
 
-function onNews(ring: number): void {
+function onNotification(ring: number): void {
   for (const wake of [...(waiting.get(ring) ?? [])]) wake();
 }
 
@@ -175,7 +175,7 @@ function onNews(ring: number): void {
  * ring, ours and the peer's.
  * @throws the reason of the signal.
  */
-async function news(ring: number, signal: AbortSignal): Promise<void> {
+async function nextNotification(ring: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   await new Promise<void>((resolve) => {
     const wakes = waiting.get(ring) ?? new Set();

@@ -8,7 +8,7 @@ import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { headerBytes, protocol } from '../wire/frame-header.ts';
 import type { FrameReceiver } from '../wire/transport.ts';
 import { ArrivedRingBlock, type LeaseReturns } from './blocks.ts';
-import { batchRecords, handedOut, LookAhead } from './look-ahead.ts';
+import { batchRecords, handedOut, LookAhead } from './early-cancels.ts';
 import { blockReferenceBytes, corrupt, DrainResult, type Ring, RingResult } from './ring.ts';
 import type { RingActivity } from './ring-sleep.ts';
 

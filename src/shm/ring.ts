@@ -4,7 +4,7 @@
 
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
-import { noBytes } from '../base/quiet.ts';
+import { noBytes } from '../base/ignore-errors.ts';
 
 /** The result of a call. `refused`: a mistake of ours, such as a call after the ring was closed. */
 export const RingResult = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;

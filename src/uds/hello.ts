@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The fixed-size messages before anything else: version, limits, features, outbox offered, verdict.
 import { SidecallError } from '../base/errors.ts';
-import { quiet } from '../base/quiet.ts';
+import { quiet } from '../base/ignore-errors.ts';
 import {
   answerBytes,
   decodeAnswer,

@@ -82,6 +82,22 @@ export function descriptorOpener(
   };
 }
 
+/**
+ * A socket without a protocol of ours, over a connected descriptor of the addon, which is closed
+ * where this throws. Nothing of it has been read.
+ */
+export function plainSocket(native: NativeAddon, fd: number): Socket {
+  try {
+    native.refuseDescriptors(fd);
+    const socket = new Socket({ fd, readable: true, writable: true });
+    native.disownDescriptor(fd);
+    return socket;
+  } catch (error) {
+    native.closeDescriptor(fd);
+    throw error;
+  }
+}
+
 /** A stream that Node made. NOTE: what it has already buffered is handed out first. */
 export function streamOpener(socket: Socket): SocketOpener {
   return (onBytes) => {

@@ -14,11 +14,11 @@ import {
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { SidecallError } from '../base/errors.ts';
+import { BindLock } from './bind-lock.ts';
 import { atExit } from './exit-cleanup.ts';
 import { ownUid } from './peer-credentials.ts';
 import { isAnswered, listenAt } from './plain-socket.ts';
 import { unsafe } from './socket-directory.ts';
-import { StartingPlace } from './starting-place.ts';
 
 /** The receiver of the events of a path. */
 export interface PlainOwner {
@@ -92,7 +92,7 @@ async function makeAt(
   options: { readonly mode: number; readonly gid: number | undefined; readonly backlog: number },
 ): Promise<Identity> {
   try {
-    const place = await StartingPlace.take(dirname(path), startMaxMs, () => isAnswered(path));
+    const place = await BindLock.take(dirname(path), startMaxMs, () => isAnswered(path));
     try {
       await removeStale(path);
       await listenAt(server, { path: place.socketPath, backlog: options.backlog });

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The directory of a socket: opened without following a link, checked, and used by its descriptor.
-import { chmodSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { NativeAddon, NativeFileStatus } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
-import { ownUid } from './peer-credentials.ts';
 
 const groupOrOthersWrite = 0o022;
 
@@ -98,50 +95,6 @@ export class SocketDirectory {
   }
 }
 
-/**
- * A new directory that only we can enter: under `$XDG_RUNTIME_DIR` where that is ours and closed to
- * others, else under the temporary directory. Its socket path always fits.
- */
-export function makePrivateDirectory(socketName: string): string {
-  const candidates = [privateRuntimeDirectory(), tmpdir(), '/tmp'];
-  const fits = (base: string | undefined): base is string =>
-    base !== undefined &&
-    Buffer.byteLength(join(base, 'sidecall-XXXXXX', socketName)) <= socketPathMaxBytes;
-  const base = candidates.find(fits) ?? '/tmp';
-  try {
-    const directory = mkdtempSync(join(base, 'sidecall-'));
-    chmodSync(directory, 0o700); // with the bits that the umask took away
-    return directory;
-  } catch (cause) {
-    throw new SidecallError('ERR_SIDECALL_SYSTEM', `no directory could be made in ${base}`, {
-      cause,
-    });
-  }
-}
-
-/**
- * Removes the directory of {@link makePrivateDirectory}. Does nothing where it
- * is not empty, or has gone.
- */
-export function removePrivateDirectory(directory: string): void {
-  try {
-    rmdirSync(directory);
-  } catch {
-    // a file of another process there is left alone
-  }
-}
-
-function privateRuntimeDirectory(): string | undefined {
-  const directory = process.env.XDG_RUNTIME_DIR;
-  if (directory === undefined || !directory.startsWith('/')) return undefined;
-  try {
-    const { uid, mode } = statSync(directory);
-    return uid === ownUid() && (mode & 0o077) === 0 ? directory : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 function checkDirectory(
   path: string,
   { uid, mode }: NativeFileStatus,
@@ -153,7 +106,7 @@ function checkDirectory(
   }
   if ((mode & groupOrOthersWrite) !== 0) {
     throw unsafe(
-      `${path} has mode ${octal}, so others could replace the socket in it; use a directory of mode 0700 or 0755, or say unsafeDirectory: true`,
+      `${path} has mode ${octal}, so others could replace the socket in it; use a directory of mode 0700 or 0755 (socketPath(name) has one), or say unsafeDirectory: true`,
     );
   }
 }

@@ -9,11 +9,11 @@ import { type Moves, moved } from '../base/states.ts';
 import { tuning } from '../base/tuning.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { frameMaxBytes, writeU32 } from '../wire/frame-header.ts';
+import { shareLeftMs, spendTurn } from '../wire/loop-budget.ts';
 import { activate, deactivate, type Polled } from '../wire/poller.ts';
 import type { FrameReceiver, Transport } from '../wire/transport.ts';
-import { shareLeftMs, spendTurn } from '../wire/turn-share.ts';
-import { noteArrived } from './freed-memory.ts';
 import type { OpenSocket, SocketOpener } from './net-socket.ts';
+import { noteArrived } from './trim-heap.ts';
 
 const lengthBytes = 4;
 const slabBytes = 128 * 1024;

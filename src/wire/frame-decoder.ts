@@ -2,7 +2,7 @@
 // Frames out of a byte stream.
 
 import { SidecallError } from '../base/errors.ts';
-import { noBytes } from '../base/quiet.ts';
+import { noBytes } from '../base/ignore-errors.ts';
 import { wireLimits } from '../base/wire-limits.ts';
 import { frameMaxBytes, headerBytes, protocol, readU32 } from './frame-header.ts';
 /** The receiver of a {@link FrameDecoder}'s frames. */

@@ -3,9 +3,9 @@
 
 import { isUtf8 } from 'node:buffer';
 import { SidecallError } from '../base/errors.ts';
+import { noBytes } from '../base/ignore-errors.ts';
 import type { Metadata } from '../base/metadata.ts';
 import { nodeError } from '../base/misuse.ts';
-import { noBytes } from '../base/quiet.ts';
 import { wireLimits } from '../base/wire-limits.ts';
 
 const keyPattern = /^[a-z0-9_.-]{1,256}$/;

@@ -101,7 +101,7 @@ describe('sidecall doctor', () => {
 describe('sidecall', () => {
   it('helps, and says its version', () => {
     expect(sidecall(['--help'])).toMatchObject({ status: 0, stderr: '' });
-    expect(sidecall(['--help']).stdout).toContain('Usage: sidecall doctor [PATH] [--json]');
+    expect(sidecall(['--help']).stdout).toContain('Usage: sidecall doctor [PATH] [options]');
     expect(sidecall(['-v']).stdout).toBe(`${version}\n`);
   });
 

@@ -2,9 +2,10 @@
 // another program.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
 import { protobufService } from '../../src/adapters/protobuf.ts';
@@ -13,13 +14,16 @@ import { listen } from '../../src/rendezvous/listen.ts';
 import type { Listener } from '../../src/rendezvous/listener.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import {
+  bidi,
   clientStream,
   notification,
   serverStream,
   service,
   unary,
 } from '../../src/rpc/contract/service.ts';
+import { collect } from '../support/contract.ts';
 import { scratchDirectory } from '../support/programs.ts';
+import { alice, openDirectory } from '../support/users.ts';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
 
@@ -30,10 +34,16 @@ interface Outcome {
 }
 
 function sidecall(...args: string[]): Promise<Outcome> {
+  return sidecallWith('', ...args);
+}
+
+/** The command with `input` as its standard input. */
+function sidecallWith(input: string, ...args: string[]): Promise<Outcome> {
   return new Promise((done) => {
-    execFile(process.execPath, [main, ...args], (error, stdout, stderr) => {
+    const child = execFile(process.execPath, [main, ...args], (error, stdout, stderr) => {
       done({ stdout, stderr, status: error === null ? 0 : Number(error.code) });
     });
+    child.stdin?.on('error', () => undefined).end(input);
   });
 }
 
@@ -41,7 +51,8 @@ const Demo = service('Demo', {
   add: unary<{ a: number; b: number }, { sum: number }>(),
   count: serverStream<{ to: number }, number>(),
   log: notification<string>(),
-  put: clientStream<string, void>(),
+  put: clientStream<string, { lines: number }>(),
+  chat: bidi<string, string>(),
   raw: unary<Uint8Array, Uint8Array>({ request: bytes, response: bytes }),
   fail: unary<void, void>(),
   drop: notification<string>(),
@@ -62,14 +73,17 @@ async function demo(options: object = {}): Promise<Listener & { logged: string[]
       for (let at = 1; at <= to; at += 1) yield at;
     },
     log: (text) => void logged.push(text),
-    put: () => undefined,
+    put: async (lines) => ({ lines: (await collect(lines)).length }),
+    async *chat(texts) {
+      for await (const text of texts) yield text.toUpperCase();
+    },
     raw: (payload) => payload,
     drop: () => {
       throw new RpcError('not_found', 'no such log');
     },
     turn: ({ body }) => ({ body: body.slice().reverse() }),
     fail: () => {
-      throw new RpcError('not_found', 'no such page');
+      throw new RpcError('not_found', 'no such page', { details: { page: 7 } });
     },
     hang: (_, { signal }) => new Promise((over) => signal.addEventListener('abort', () => over())),
   });
@@ -120,14 +134,118 @@ describe('sidecall call', () => {
   it.each([
     [['Demo.fail'], 'not_found: Demo.fail: no such page'],
     [['Demo.nothing'], 'unimplemented: Demo.nothing is not served there'],
-    [['Demo.put'], 'takes a stream'],
+    [['Demo.ad', '{}'], "did you mean 'Demo.add'?"],
     [['Demo.raw', '"x"'], "codec 'bytes'"],
-    [['Demo.hang', '--timeout', '50'], 'ERR_SIDECALL_DEADLINE_EXCEEDED'],
+    [['Demo.hang', '--timeout', '50'], 'sidecall call: deadline_exceeded: '],
+    [['Demo.hang', '--timeout', '50'], '(ERR_SIDECALL_DEADLINE_EXCEEDED)'],
   ])('%j fails with words and status 1', async (args, words) => {
     await using listener = await demo();
     const { stdout, stderr, status } = await sidecall('call', listener.path, ...args);
     expect({ stdout, status }).toEqual({ stdout: '', status: 1 });
     expect(stderr).toContain(words);
+  });
+});
+
+describe('sidecall call, with requests from elsewhere', () => {
+  it('reads one from standard input, or from a file', async () => {
+    await using listener = await demo();
+    using scratch = scratchDirectory();
+    writeFileSync(scratch.file('request.json'), '{\n  "a": 20,\n  "b": 3\n}\n');
+    const file = `@${scratch.file('request.json')}`;
+    const ok = (stdout: string): Outcome => ({ stdout, stderr: '', status: 0 });
+    expect(await sidecall('call', listener.path, 'Demo.add', file)).toEqual(ok('{"sum":23}\n'));
+    expect(await sidecallWith('{"a":1,\n"b":2}', 'call', listener.path, 'Demo.add', '-')).toEqual(
+      ok('{"sum":3}\n'),
+    );
+  });
+
+  it('sends a stream of them: arguments, the lines of a file, or of standard input', async () => {
+    await using listener = await demo();
+    using scratch = scratchDirectory();
+    writeFileSync(scratch.file('lines'), '"a"\r\n\n"b"\n"c"');
+    const ok = (stdout: string): Outcome => ({ stdout, stderr: '', status: 0 });
+    const call = (...args: string[]): Promise<Outcome> => sidecall('call', listener.path, ...args);
+    expect(await call('Demo.put', '"a"', '"b"')).toEqual(ok('{"lines":2}\n'));
+    expect(await call('Demo.put')).toEqual(ok('{"lines":0}\n'));
+    expect(await call('Demo.put', `@${scratch.file('lines')}`)).toEqual(ok('{"lines":3}\n'));
+    expect(await sidecallWith('"x"\n"y"\n', 'call', listener.path, 'Demo.chat', '-')).toEqual(
+      ok('"X"\n"Y"\n'),
+    );
+  });
+
+  it('answers each line before the next one has come', async () => {
+    await using listener = await demo();
+    const args = [main, 'call', listener.path, 'Demo.chat', '-'];
+    const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    const exited = once(child, 'exit');
+    for (const word of ['one', 'two', 'three']) {
+      child.stdin.write(`"${word}"\n`);
+      expect(String((await once(child.stdout, 'data'))[0])).toBe(`"${word.toUpperCase()}"\n`);
+    }
+    child.stdin.end();
+    expect(await exited).toEqual([0, null]);
+  });
+
+  it.each([
+    [['Demo.put', '-'], '"a"\nb\n', 'line 2 of standard input is no JSON'],
+    [['Demo.add', '-'], '{', 'standard input is no JSON'],
+    [['Demo.add', '{}', '{}'], '', 'the method takes one request'],
+    [['Demo.add', '-', '{}'], '', "'-' stands alone"],
+    [['Demo.add', '@/absent'], '', '/absent cannot be read'],
+    [['Demo.put', '@/absent'], '', '/absent cannot be read'],
+    [['Demo.add', '{}', '--uid', 'root'], '', "--uid must be the number of a user, got 'root'"],
+    [['Demo.add', '{}', '--mode', '8'], '', '--mode must be octal permissions'],
+  ])('%j is wrong usage', async (args, input, words) => {
+    await using listener = await demo();
+    const { stdout, stderr, status } = await sidecallWith(input, 'call', listener.path, ...args);
+    expect({ stdout, status }).toEqual({ stdout: '', status: 2 });
+    expect(stderr).toContain(words);
+  });
+
+  it('keeps the details of an error as JSON', async () => {
+    await using listener = await demo();
+    const { stderr, status } = await sidecall('call', listener.path, 'Demo.fail', '--json');
+    expect(status).toBe(1);
+    expect(JSON.parse(stderr)).toEqual({
+      error: {
+        code: 'ERR_SIDECALL_RPC',
+        status: 'not_found',
+        message: expect.stringContaining('no such page') as string,
+        delivered: 'yes',
+        retryable: false,
+        details: { page: 7 },
+      },
+    });
+  });
+});
+
+describe('a listener of another user', () => {
+  it('is listed and called where --uid and --mode say so, and not otherwise', async () => {
+    using folder = openDirectory();
+    chownSync(folder.path, alice, alice);
+    const script = `
+      import { listen, service, unary } from ${JSON.stringify(join(main, '../../index.js'))};
+      const uid = [0, ${alice}];
+      const listener = await listen({ path: '${folder.file('s')}', authorize: { uid }, introspection: true });
+      listener.serve(service('Demo', { whoami: unary() }), { whoami: (_, { peer }) => peer.uid });
+      console.log('listening');`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      ...{ uid: alice, gid: alice, stdio: ['ignore', 'pipe', 'inherit'], cwd: '/' },
+    });
+    try {
+      await once(child.stdout, 'data');
+      const path = folder.file('s');
+      const rules = ['--uid', String(alice), '--mode', '600'];
+      expect((await sidecall('list', path, ...rules)).stdout).toContain('Demo.whoami');
+      expect((await sidecall('call', path, 'Demo.whoami', ...rules)).stdout).toBe('0\n');
+      expect((await sidecall('doctor', path, ...rules)).stdout).toContain(`uid ${alice}`);
+      expect((await sidecall('list', path)).stderr).toContain('ERR_SIDECALL_PATH_UNSAFE');
+      const wrongMode = await sidecall('list', path, '--uid', String(alice), '--mode', '660');
+      expect(wrongMode.stderr).toContain('has mode 0600; expect.modes is 0660');
+    } finally {
+      child.kill('SIGKILL');
+      await once(child, 'close');
+    }
   });
 });
 
@@ -199,10 +317,25 @@ describe('sidecall doctor PATH', () => {
     await new Promise((over) => execFile(process.execPath, ['-e', script], over));
     expect((await sidecall('doctor', dead)).stdout).toContain(`${dead}: dead`);
     const { stdout, status } = await sidecall('doctor', scratch.file('absent'));
-    expect(stdout).toContain('absent: nothing is there');
+    expect(stdout).toContain('absent: there is no file');
     expect(status).toBe(1);
     writeFileSync(scratch.file('file'), '');
     expect((await sidecall('doctor', scratch.file('file'))).stdout).toContain('file      other');
+  });
+
+  it('tells a place that we may not look at from an empty one', async () => {
+    using folder = openDirectory();
+    chmodSync(folder.path, 0o700);
+    await using _ = await listen({ path: folder.file('s') });
+    for (const name of ['s', 'absent']) {
+      const child = spawn(process.execPath, [main, 'doctor', folder.file(name), '--json'], {
+        ...{ uid: alice, gid: alice, stdio: ['ignore', 'pipe', 'inherit'], cwd: '/' },
+      });
+      expect(JSON.parse(await text(child.stdout))).toMatchObject({
+        verdict: 'forbidden',
+        reason: `a directory on the way does not let uid ${alice} look (EACCES)`,
+      });
+    }
   });
 
   it('tells one that is squatted by another program', async () => {

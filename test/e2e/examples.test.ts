@@ -4,10 +4,19 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const examples = resolve(import.meta.dirname, '..', '..', 'examples');
+
+/** The commands of an example, as the table of `examples/README.md` has them. */
+function commandsOf(example: string): string[] {
+  const readme = readFileSync(join(examples, 'README.md'), 'utf8');
+  const row = readme.split('\n').find((line) => line.startsWith(`| [${example}](`));
+  return [...(row?.split('|').at(-2) ?? '').matchAll(/`(node [^`]+)`/g)].map(
+    ([, line]) => `${line}`,
+  );
+}
 
 interface Started extends AsyncDisposable {
   readonly child: ChildProcess;
@@ -17,9 +26,18 @@ interface Started extends AsyncDisposable {
   readonly ended: () => Promise<string>;
 }
 
-function start(folder: string, program: string, ...args: string[]): Started {
-  const child = spawn(process.execPath, [program, ...args], {
+/** Types a command of the README in the folder of its example; `words` stand for its capitals. */
+function type(
+  folder: string,
+  command: string | undefined,
+  runtime: string,
+  words: Record<string, string> = {},
+): Started {
+  const line = (command ?? 'exit 99').replaceAll(/\b[A-Z]+\b/g, (word) => `'${words[word]}'`);
+  const path = `${dirname(process.execPath)}:${process.env.PATH}`;
+  const child = spawn('sh', ['-c', `exec ${line}`], {
     cwd: join(examples, folder),
+    env: { ...process.env, PATH: path, XDG_RUNTIME_DIR: runtime },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   let output = '';
@@ -58,28 +76,30 @@ function scratch(): { path: (name: string) => string } & Disposable {
   };
 }
 
-describe('examples', () => {
-  it('time-ticker', async () => {
+describe('examples, by the commands of their README', () => {
+  it.each([true, false])('time-ticker (in a runtime directory: %s)', async (hasRuntime) => {
     using folder = scratch();
-    await using server = start('time-ticker', 'server.mjs', folder.path('s'));
-    await server.shows('listening');
-    const ticks = (await start('time-ticker', 'client.mjs', folder.path('s')).ended())
-      .trim()
-      .split('\n');
+    const runtime = hasRuntime ? folder.path('.') : '';
+    const [server, client] = commandsOf('time-ticker');
+    await using serving = type('time-ticker', server, runtime);
+    await serving.shows('listening');
+    const ticks = (await type('time-ticker', client, runtime).ended()).trim().split('\n');
     expect(ticks.length).toBeGreaterThanOrEqual(5);
     for (const tick of ticks) expect(Number.isNaN(Date.parse(tick))).toBe(false);
   });
 
   it('word-stream', async () => {
     using folder = scratch();
-    await using server = start('word-stream', 'server.mjs', folder.path('s'));
-    await server.shows('listening');
-    const words = await start('word-stream', 'client.mjs', folder.path('s')).ended();
+    const [server, client] = commandsOf('word-stream');
+    await using serving = type('word-stream', server, folder.path('.'));
+    await serving.shows('listening');
+    const words = await type('word-stream', client, folder.path('.')).ended();
     expect(words).toBe('brown fox jumps over the lazy dog and runs away\n');
   });
 
   it('quote-of-the-day', async () => {
-    const lines = (await start('quote-of-the-day', 'main.mjs').ended()).split('\n');
+    const [main] = commandsOf('quote-of-the-day');
+    const lines = (await type('quote-of-the-day', main, '').ended()).split('\n');
     expect(lines[0]).toContain('Dijkstra');
     expect(lines[1]).toContain('Knuth');
     expect(lines[2]).toBe('Doomsday: not_found');
@@ -89,28 +109,27 @@ describe('examples', () => {
     using folder = scratch();
     const bytes = randomBytes(5_000_000);
     writeFileSync(folder.path('from'), bytes);
-    const said = await start(
-      'file-copy',
-      'main.mjs',
-      folder.path('from'),
-      folder.path('to'),
-    ).ended();
-    expect(said).toBe('5000000 bytes, the same\n');
+    const [main] = commandsOf('file-copy');
+    const places = { FROM: folder.path('from'), TO: folder.path('to') };
+    expect(await type('file-copy', main, '', places).ended()).toBe('5000000 bytes, the same\n');
     expect(readFileSync(folder.path('to')).equals(bytes)).toBe(true);
   });
 
   it('python-helper', async () => {
-    const said = await start('python-helper', 'main.mjs', 'two words').ended();
+    const [main] = commandsOf('python-helper');
+    const said = await type('python-helper', main, '', { TEXT: 'two words' }).ended();
     expect(said).toBe('2 words, over the socket lane\ntwo: 3\nwords: 5\n');
   });
 
   it('chat', async () => {
     using folder = scratch();
-    await using server = start('chat', 'server.mjs', folder.path('s'));
-    await server.shows('listening');
-    await using ada = start('chat', 'client.mjs', folder.path('s'), 'ada');
+    const runtime = folder.path('.');
+    const [server, client] = commandsOf('chat');
+    await using serving = type('chat', server, runtime);
+    await serving.shows('listening');
+    await using ada = type('chat', client, runtime, { NAME: 'ada' });
     await ada.shows('joined');
-    await using bob = start('chat', 'client.mjs', folder.path('s'), 'bob');
+    await using bob = type('chat', client, runtime, { NAME: 'bob' });
     await ada.shows('bob: joined as uid');
     ada.child.stdin?.write('hello bob\n');
     await bob.shows('ada: hello bob');

@@ -1,7 +1,8 @@
 // Liveness: turning, busy and ended peers are distinguished, and no probe makes a call fail.
 import { describe, expect, it } from 'vitest';
 import type { HelperState } from '../../src/helper/helper-state.ts';
-import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { type Helper, spawnHelper } from '../../src/helper/spawn-helper.ts';
+import type { SpawnOptions } from '../../src/helper/spawn-options.ts';
 import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { until } from '../support/contract.ts';

@@ -1,9 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { createConnection, createServer, type Socket } from 'node:net';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { programPath, startProgram } from '../support/programs.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
+import { programPath, scratchDirectory, startProgram } from '../support/programs.ts';
 
 describe('parent()', () => {
   it('rejects outside a helper', async () => {
@@ -48,4 +51,65 @@ describe('parent()', () => {
     closeSync(file);
     await once(server, 'close');
   });
+});
+
+const built = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href);
+
+it('a second call of parent() is told where the first one was', async () => {
+  using scratch = scratchDirectory();
+  writeFileSync(
+    scratch.file('helper.mjs'),
+    `import { parent, service, unary } from ${built};
+    const session = await parent();
+    const second = await parent().catch((error) => [error.code, error.message]);
+    session.serve(service('Told', { second: unary() }), { second: () => second });`,
+  );
+  await using helper = await spawnHelper(pathToFileURL(scratch.file('helper.mjs')));
+  const Told = service('Told', { second: unary<void, string[]>() });
+  const [code, message] = await helper.client(Told).second();
+  expect(code).toBe('ERR_SIDECALL_HELPER_FAILED');
+  expect(message).toMatch(/parent\(\) was called before, at .*helper\.mjs:2:\d+/);
+});
+
+it.each([
+  ['own', 'answered'],
+  ['shared', 'ERR_SIDECALL_PEER_GONE'],
+])('Ctrl-C, with a process group that is %s: the call is %s', async (group, outcome) => {
+  using scratch = scratchDirectory();
+  writeFileSync(
+    scratch.file('helper.mjs'),
+    `import { parent, service, unary } from ${built};
+    const session = await parent();
+    session.serve(service('Slow', { wait: unary() }), {
+      wait: (ms) => new Promise((done) => setTimeout(done, ms)),
+    });`,
+  );
+  writeFileSync(
+    scratch.file('main.mjs'),
+    `import { service, spawnHelper, unary } from ${built};
+    const helper = await spawnHelper(new URL('helper.mjs', import.meta.url), [], {
+      ownProcessGroup: ${group === 'own'},
+    });
+    process.on('SIGINT', () => console.log('interrupted'));
+    const { wait } = helper.client(service('Slow', { wait: unary() }));
+    await wait(0);
+    const call = wait(500).then(() => 'answered', (error) => error.code);
+    console.log('calling');
+    console.log(await call);
+    await helper.stop();`,
+  );
+  // A group of its own, as a shell gives to a job; Ctrl-C signals all of it.
+  const job = spawn(process.execPath, [scratch.file('main.mjs')], {
+    ...{ detached: true, stdio: ['ignore', 'pipe', 'inherit'] },
+  });
+  const ended = once(job, 'close');
+  let printed = '';
+  job.stdout.setEncoding('utf8').on('data', (text: string) => {
+    if (!printed.includes('calling') && (printed + text).includes('calling')) {
+      process.kill(-(job.pid as number), 'SIGINT');
+    }
+    printed += text;
+  });
+  expect(await ended).toEqual([0, null]);
+  expect(printed).toBe(`calling\ninterrupted\n${outcome}\n`);
 });

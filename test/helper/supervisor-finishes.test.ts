@@ -1,6 +1,7 @@
 // Helpers that end, and their channels and calls after restarts.
 import { describe, expect, it } from 'vitest';
-import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { type Helper, spawnHelper } from '../../src/helper/spawn-helper.ts';
+import type { SpawnOptions } from '../../src/helper/spawn-options.ts';
 import { json } from '../../src/rpc/contract/json.ts';
 import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';

@@ -34,6 +34,14 @@ const refused: [string, unknown, RegExp][] = [
   ['a promise', { rows: Promise.resolve([1]) }, /await it/],
   ['a bigint', { n: 1n }, /BigInt/],
   ['a bigint beside bytes', { n: 1n, data: new Uint8Array(1) }, /bigint/],
+  ['a function in an object', { onDone: () => undefined }, /a function: leave 'onDone' out/],
+  ['a function in a list', { steps: [() => 1] }, /a function: leave '0' out/],
+  ['a function beside bytes', { data: new Uint8Array(1), done() {} }, /leave 'done' out/],
+  ['a symbol', { kind: Symbol('x') }, /a symbol: leave 'kind' out/],
+  ['an Error', { cause: new TypeError('no') }, /an Error: give its message/],
+  ['an Error beside bytes', { data: new Uint8Array(1), cause: new Error('no') }, /an Error/],
+  ['a RegExp', { pattern: /a+/ }, /give its source/],
+  ['a WeakMap', [new WeakMap()], /a WeakMap/],
   ['options', { signal: new AbortController().signal }, /options are the second argument/],
 ];
 

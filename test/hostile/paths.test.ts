@@ -20,11 +20,11 @@ import type { NativeAddon } from '../../src/addon/addon-api.ts';
 import { requireNative } from '../../src/addon/load-addon.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
+import { BindLock } from '../../src/uds/bind-lock.ts';
 import { ownUid } from '../../src/uds/peer-credentials.ts';
 import { isAnswered } from '../../src/uds/plain-socket.ts';
 import { SocketDirectory } from '../../src/uds/socket-directory.ts';
 import { BoundPath } from '../../src/uds/socket-file.ts';
-import { StartingPlace } from '../../src/uds/starting-place.ts';
 import { Demo, demoHandlers } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
@@ -167,10 +167,10 @@ describe('a path whose permissions are all there is', () => {
 
   it('is waited for while another starter is at it, and not for ever', async () => {
     using scratch = scratchDirectory();
-    const place = await StartingPlace.take(scratch.path, 1_000, async () => false);
-    const second = StartingPlace.take(scratch.path, 50, async () => false);
+    const place = await BindLock.take(scratch.path, 1_000, async () => false);
+    const second = BindLock.take(scratch.path, 50, async () => false);
     await expect(second).rejects.toMatchObject({ code: 'ERR_SIDECALL_PATH_IN_USE' });
-    const third = StartingPlace.take(scratch.path, 60_000, async () => false);
+    const third = BindLock.take(scratch.path, 60_000, async () => false);
     place.release();
     (await third).release();
     expect(readdirSync(scratch.path)).toEqual([]);

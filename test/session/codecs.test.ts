@@ -8,6 +8,7 @@ import { json } from '../../src/rpc/contract/json.ts';
 import { joinParts } from '../../src/rpc/contract/json-bytes.ts';
 import { validated } from '../../src/rpc/contract/schema.ts';
 import { serverStream, service, unary } from '../../src/rpc/contract/service.ts';
+import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { writeU32 } from '../../src/wire/frame-header.ts';
 import { collect } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
@@ -224,4 +225,37 @@ it('validated() refuses what is no schema, and one that answers later', () => {
     ) as never,
   );
   expect(() => encodeWith(later as Codec<unknown>, 'x')).toThrow('answers later');
+});
+
+describe('the depth of JSON', () => {
+  const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)]);
+  const Deep = service('Deep', {
+    same: unary({ request: json<unknown>({ depthMax: 500 }), response: json<unknown>() }),
+    give: unary({ request: json<number>(), response: json<unknown>({ depthMax: 500 }) }),
+  });
+
+  it('is what its codec says, with bytes and without, in each direction', async () => {
+    await using pair = createSessionPair();
+    pair.far.serve(Deep, { same: (value) => JSON.stringify(value).length, give: nested });
+    const { same, give } = pair.near.client(Deep);
+    expect(await same(nested(500))).toBe(1_001);
+    expect(await give(500)).toEqual(nested(500));
+    const bytesInside = [new Uint8Array(3), nested(498)];
+    const codec = json<unknown>({ depthMax: 500 });
+    const encodedDeep = encodeWith(codec, bytesInside) as Uint8Array;
+    expect(decodeWith(codec, encodedDeep, false)).toEqual(bytesInside);
+    await expect(same(nested(501))).rejects.toMatchObject({ code: 'ERR_SIDECALL_ENCODE' });
+    await expect(give(501)).rejects.toMatchObject({ status: 'internal' });
+  });
+
+  it('is refused by a receiver that takes less', () => {
+    const deep = encodeWith(json<unknown>({ depthMax: 500 }), nested(65)) as string;
+    expect(() => decodeWith(json<unknown>(), Buffer.from(deep), false)).toThrow(
+      expect.objectContaining({ code: 'ERR_SIDECALL_DECODE' }) as Error,
+    );
+  });
+
+  it.each([0, 1_001, 1.5, '64', null])('is no %j', (depthMax) => {
+    expect(() => json({ depthMax: depthMax as number })).toThrow(/depthMax must be/);
+  });
 });

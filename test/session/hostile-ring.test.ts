@@ -152,6 +152,7 @@ describe('a ring that lies', () => {
     await using attacker = scene.attack('publish-after-end');
     expect(await attacker.next()).toEqual({ verdict: 0 });
     expect(await attacker.next()).toEqual({ stopped: true });
+    await until(() => scene.events.length > 0);
     expect(scene.events).toMatchObject([{ error: { code: 'ERR_SIDECALL_PEER_GONE' } }]);
     expect(scene.logged).toEqual(Array.from({ length: 10 }, () => 'before'));
   });
@@ -160,6 +161,7 @@ describe('a ring that lies', () => {
     await using scene = await open();
     await using attacker = scene.attack('half-written');
     expect(await attacker.next()).toEqual({ verdict: 0 });
+    await until(() => scene.events.length > 0);
     await until(() => scene.events.length > 0);
     expect(scene.events).toMatchObject([{ error: { code: 'ERR_SIDECALL_PEER_GONE' } }]);
     expect(scene.logged).toEqual(Array.from({ length: 10 }, () => 'before'));

@@ -179,7 +179,7 @@ describe.each(lanes)("streams over the '$lane'", ({ openPair }) => {
     await shout.send('x');
     expect((await shout.next()).value).toBe('x');
     const words = await shout.next().catch((error: Error) => error.message);
-    expect(words).toBe('Flow.shout: internal');
+    expect(words).toBe('Flow.shout: TypeError: a bug with a path /etc');
     expect(await collect(flow.count({ to: 0 })).catch(() => 'failed')).toBe('failed');
   });
 

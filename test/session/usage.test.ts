@@ -272,7 +272,9 @@ describe('JSON', () => {
     pair.far.serve(Demo, demoHandlers());
     const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)]);
     expect(await pair.near.client(Demo).same(nested(64))).toEqual(nested(64));
-    await expect(pair.near.client(Demo).same(nested(65))).rejects.toThrow('at most 64 deep');
+    await expect(pair.near.client(Demo).same(nested(65))).rejects.toThrow(
+      'nested deeper than 64: json({ depthMax })',
+    );
   });
 
   it('a graph of circles is refused at once', async () => {

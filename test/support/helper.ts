@@ -1,4 +1,5 @@
-import { type Helper, type SpawnOptions, spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { type Helper, spawnHelper } from '../../src/helper/spawn-helper.ts';
+import type { SpawnOptions } from '../../src/helper/spawn-options.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { programPath } from './programs.ts';

@@ -239,3 +239,13 @@ export const lettersOut: Handlers<typeof Flow.methods> = {
   // @ts-expect-error as above
   chat: () => 'abc',
 };
+
+export function partial(session: Session): void {
+  session.serve(Indexer, { ping: () => undefined }, { partial: true });
+  // @ts-expect-error handlers are missing
+  session.serve(Indexer, { ping: () => undefined });
+  // @ts-expect-error handlers are missing, and it says that none may be
+  session.serve(Indexer, { ping: () => undefined }, { partial: false });
+  // @ts-expect-error a handler of the wrong type
+  session.serve(Indexer, { add: () => 'words' }, { partial: true });
+}

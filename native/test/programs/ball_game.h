@@ -126,7 +126,7 @@ class Player {
       if (players_done.load(std::memory_order_relaxed) >= 2) return ring_.Wake();
       if (spin % 4096 != 0) continue;
       if (std::chrono::steady_clock::now() - begun < std::chrono::milliseconds(100)) continue;
-      if (ring_.consumer().HasNews() && heard_.load() == taken_) {
+      if (ring_.consumer().HasUnseenRecords() && heard_.load() == taken_) {
         result_.is_wedged = true;
         return;
       }

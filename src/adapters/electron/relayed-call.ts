@@ -3,7 +3,7 @@
 // request as it comes and gives each response when the page takes it.
 
 import { errorText } from '../../base/error-text.ts';
-import { RpcError, SidecallError } from '../../base/errors.ts';
+import { isFromPeer, RpcError, SidecallError } from '../../base/errors.ts';
 import type { CallOptions } from '../../rpc/contract/call-options.ts';
 import {
   type MainMessage,
@@ -219,8 +219,8 @@ function asSidecall(error: unknown, method: string): SidecallError {
 
 /** A failure for the page. Never throws. */
 export function portError(error: SidecallError): PortError {
-  const { code, status, message, delivered, retryable } = error;
-  const common = { code, status, message, delivered, retryable };
+  const { code, status, delivered, retryable } = error;
+  const common = { code, status, message: textForPage(error), delivered, retryable };
   if (!RpcError.is(error)) return { rpc: false, ...common };
   try {
     return {
@@ -232,6 +232,13 @@ export function portError(error: SidecallError): PortError {
   } catch {
     return { rpc: true, ...common };
   }
+}
+
+/** The text of a fault of the helper is told to us, and not to the page. */
+function textForPage(error: SidecallError): string {
+  const { message, status } = error;
+  if (!RpcError.is(error) || !isFromPeer(error) || status !== 'internal') return message;
+  return `${message.slice(0, message.indexOf(': '))}: internal`;
 }
 
 /** The page broke the rules. */

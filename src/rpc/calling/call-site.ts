@@ -4,7 +4,7 @@
 
 import { setImmediate } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
-import { ignore } from '../../base/quiet.ts';
+import { ignore } from '../../base/ignore-errors.ts';
 
 /** The functions that settle a promise. */
 export interface Settlers {

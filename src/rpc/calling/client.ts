@@ -10,7 +10,7 @@ import type { Client, Method, MethodKind, Methods, Service } from '../contract/m
 import { callKindOf, checkService } from '../contract/service.ts';
 import type { CallTarget, MethodCall, StreamCall } from './call-target.ts';
 import { CallerBidi, CallerClientStream, CallerServerStream } from './caller-streams.ts';
-import { failed, type Invoke, intercepted } from './intercepted.ts';
+import { failed, type Invoke, intercepted } from './intercepted-call.ts';
 import { checkRetry, Retrying, type RetryOptions } from './retry.ts';
 import { sendAll } from './send-all.ts';
 

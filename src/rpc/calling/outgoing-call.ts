@@ -2,7 +2,7 @@
 // One call of ours, from the moment it was accepted to the moment it settles, exactly once.
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
-import { quiet } from '../../base/quiet.ts';
+import { quiet } from '../../base/ignore-errors.ts';
 import {
   CallKind,
   FrameFlag,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A call before it is sent: its options are checked, its message is encoded.
 import { SidecallError } from '../../base/errors.ts';
+import { noBytes } from '../../base/ignore-errors.ts';
 import { causedBy } from '../../base/incident.ts';
-import { noBytes } from '../../base/quiet.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import { CallKind, sendsMany } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';

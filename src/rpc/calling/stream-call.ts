@@ -3,7 +3,7 @@
 // an interceptor, or failed before they began.
 
 import { SidecallError } from '../../base/errors.ts';
-import { ignore, quiet, rejected } from '../../base/quiet.ts';
+import { ignore, quiet, rejected } from '../../base/ignore-errors.ts';
 import { done, type Step, type StreamCall } from './call-target.ts';
 
 /** A call on the next session of a helper, which is not open yet. */

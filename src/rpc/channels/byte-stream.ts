@@ -3,8 +3,8 @@
 
 import type { Readable, Writable } from 'node:stream';
 import { SidecallError } from '../../base/errors.ts';
+import { quiet, rejected } from '../../base/ignore-errors.ts';
 import { nodeError } from '../../base/misuse.ts';
-import { quiet, rejected } from '../../base/quiet.ts';
 
 /** Reads a byte stream by count. Each method waits for as many bytes as it was asked for. */
 export interface ByteReader {

@@ -2,10 +2,10 @@
 // Messages both ways without calls.
 
 import { SidecallError } from '../../base/errors.ts';
+import { rejected } from '../../base/ignore-errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
-import { rejected } from '../../base/quiet.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import { IdleTimeout } from '../idle-timeout.ts';
 import type { ArrivedChannel } from '../serving/accept-channels.ts';

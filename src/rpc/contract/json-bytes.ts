@@ -20,15 +20,22 @@ export interface Detached {
   readonly attachments: readonly Uint8Array[];
 }
 
-/** @throws {RangeError} above 64 attachments. @throws {TypeError} for a circle. */
-export function detach(value: unknown): Detached {
+/** The remedy of a value that is nested too deep. */
+export const deeper = 'json({ depthMax }) at both ends takes more';
+
+/**
+ * A value without its bytes, if it nests at most `depthMax` levels.
+ * @throws {RangeError} above 64 attachments. @throws {TypeError} for a circle, and for what JSON
+ * does not carry.
+ */
+export function detach(value: unknown, depthMax: number): Detached {
   // A first pass over the members. Nearly always there are no bytes, and then nothing is copied.
   const isObject = typeof value === 'object' && value !== null;
-  if (!isObject || isFlat(value) || !hasBytes(value, [])) {
+  if (!isObject || isFlat(value) || !hasBytes(value, [], depthMax)) {
     return { value, attachments: noAttachments };
   }
   const attachments: Uint8Array[] = [];
-  const without = replace(value, '', attachments, []);
+  const without = replace(value, '', { attachments, ancestors: [], depthMax });
   if (attachments.length <= wireLimits.attachmentsMax) return { value: without, attachments };
   const text = `a message carries ${wireLimits.attachmentsMax} attachments at most, this has ${attachments.length}`;
   throw new RangeError(text);
@@ -90,8 +97,7 @@ function isFlat(value: object): boolean {
   if (Object.getPrototypeOf(value) !== Object.prototype) return false;
   for (const name in value) {
     const member = (value as Record<string, unknown>)[name];
-    if ((typeof member === 'object' && member !== null) || typeof member === 'function')
-      return false;
+    if ((typeof member === 'object' && member !== null) || isDropped(member)) return false;
   }
   return true;
 }
@@ -99,17 +105,12 @@ function isFlat(value: object): boolean {
 /**
  * True: the value is or holds bytes, or an object with `toJSON()`, which may return some.
  * @throws {TypeError} for a circle, for a value that is too deep for the receiver, and
- * for other binary values.
+ * for what JSON does not carry.
  */
-function hasBytes(value: object, ancestors: object[]): boolean {
+function hasBytes(value: object, ancestors: object[], depthMax: number): boolean {
   if (value instanceof Uint8Array) return true;
   refuseBinary(value);
-  if (ancestors.length >= wireLimits.jsonDepthMax) {
-    throw new TypeError(
-      `JSON is nested at most ${wireLimits.jsonDepthMax} deep, and not in a circle`,
-    );
-  }
-  enter(value, ancestors);
+  enter(value, ancestors, depthMax);
   const members = value as Record<string, unknown>;
   if (typeof members.toJSON === 'function') {
     ancestors.pop();
@@ -118,7 +119,9 @@ function hasBytes(value: object, ancestors: object[]): boolean {
   refuseEmptied(value);
   for (const name in members) {
     const member = members[name];
-    if (typeof member === 'object' && member !== null && hasBytes(member, ancestors)) return true;
+    if (typeof member === 'object') {
+      if (member !== null && hasBytes(member, ancestors, depthMax)) return true;
+    } else if (isDropped(member) && Object.hasOwn(value, name)) refuseDropped(member, name);
   }
   ancestors.pop();
   return false;
@@ -130,75 +133,91 @@ function refuseBinary(value: object): void {
   }
 }
 
-/**
- * Objects that `JSON.stringify` turns into `{}` are refused: their content would be lost. @throws
- * {TypeError}
- */
+/** True: `JSON.stringify` leaves such a member out, or writes null in its place in an array. */
+function isDropped(member: unknown): boolean {
+  return typeof member === 'function' || typeof member === 'symbol';
+}
+
+/** @throws {TypeError} */
+function refuseDropped(member: unknown, name: string): never {
+  throw new TypeError(`JSON cannot carry a ${typeof member}: leave '${name}' out`);
+}
+
+/** Classes whose instances `JSON.stringify` turns into `{}`, and what to give instead. */
+const emptied = [
+  [Map, 'give an object, or an array of its entries'],
+  [Set, 'give an object, or an array of its entries'],
+  [Error, 'give its message, or throw it'],
+  [RegExp, 'give its source'],
+  [Promise, 'await it'],
+  [AbortSignal, 'options are the second argument of a call'],
+  [WeakMap, 'it cannot be read'],
+  [WeakSet, 'it cannot be read'],
+  [WeakRef, 'give what it refers to'],
+] as const;
+
+/** @throws {TypeError} for an object that JSON would empty, since its content would be lost. */
 function refuseEmptied(value: object): void {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || Array.isArray(value)) return;
-  if (value instanceof Map || value instanceof Set) {
-    const name = value.constructor.name;
-    throw new TypeError(`JSON cannot carry a ${name}: give an object, or an array of its entries`);
-  }
-  if (value instanceof Promise) throw new TypeError('JSON cannot carry a Promise: await it');
-  if (value instanceof AbortSignal) {
-    throw new TypeError(
-      'JSON cannot carry an AbortSignal: options are the second argument of a call',
-    );
+  for (const [Class, instead] of emptied) {
+    if (!(value instanceof Class)) continue;
+    const { name } = Class;
+    throw new TypeError(`JSON cannot carry ${/^[AE]/.test(name) ? 'an' : 'a'} ${name}: ${instead}`);
   }
 }
 
 /**
- * Notes an object whose members are walked next. @throws {TypeError} for a circle: the number of
- * paths through it has no bound.
+ * Notes an object whose members are walked next. @throws {TypeError} for one that is too deep, and
+ * for a circle: the number of paths through it has no bound.
  */
-function enter(value: object, ancestors: object[]): void {
+function enter(value: object, ancestors: object[], depthMax: number): void {
   if (ancestors.includes(value)) throw new TypeError('JSON cannot carry a circle');
+  if (ancestors.length >= depthMax) {
+    throw new TypeError(`JSON nested deeper than ${depthMax}: ${deeper}`);
+  }
   ancestors.push(value);
 }
 
-/** The value that `JSON.stringify` takes for the member `name`, with placeholders for bytes. */
-function replace(
-  given: unknown,
-  name: string,
-  attachments: Uint8Array[],
-  ancestors: object[],
-): unknown {
-  if (typeof given === 'bigint') throw new TypeError('JSON cannot carry a bigint');
-  if (typeof given !== 'object' || given === null) return given;
-  if (given instanceof Uint8Array) return { [key]: attachments.push(given) - 1 };
-  if (ancestors.length >= wireLimits.jsonDepthMax) throw new TypeError('too deep');
-  const { toJSON } = given as { toJSON?: unknown };
-  if (typeof toJSON !== 'function') return replaceMembers(given, attachments, ancestors);
-  const value: unknown = toJSON.call(given, name);
-  if (typeof value !== 'object' || value === null)
-    return replace(value, name, attachments, ancestors);
-  if (value instanceof Uint8Array) return { [key]: attachments.push(value) - 1 };
-  return replaceMembers(value, attachments, ancestors);
+/** The attachments found so far, and the objects around the present one. */
+interface Walk {
+  readonly attachments: Uint8Array[];
+  readonly ancestors: object[];
+  readonly depthMax: number;
 }
 
-function replaceMembers(value: object, attachments: Uint8Array[], ancestors: object[]): unknown {
+/** The value that `JSON.stringify` takes for the member `name`, with placeholders for bytes. */
+function replace(given: unknown, name: string, walk: Walk): unknown {
+  if (typeof given === 'bigint') throw new TypeError('JSON cannot carry a bigint');
+  // A result of toJSON() may be the object itself.
+  if (isDropped(given) && name !== 'toJSON') refuseDropped(given, name);
+  if (typeof given !== 'object' || given === null) return given;
+  if (given instanceof Uint8Array) return { [key]: walk.attachments.push(given) - 1 };
+  const { toJSON } = given as { toJSON?: unknown };
+  if (typeof toJSON !== 'function') return replaceMembers(given, walk);
+  const value: unknown = toJSON.call(given, name);
+  if (typeof value !== 'object' || value === null) return replace(value, name, walk);
+  if (value instanceof Uint8Array) return { [key]: walk.attachments.push(value) - 1 };
+  return replaceMembers(value, walk);
+}
+
+function replaceMembers(value: object, walk: Walk): unknown {
   refuseBinary(value);
   refuseEmptied(value);
   const isBoxed = value instanceof Number || value instanceof String || value instanceof Boolean;
   if (isBoxed) return value.valueOf();
-  enter(value, ancestors);
+  enter(value, walk.ancestors, walk.depthMax);
   const replaced = Array.isArray(value)
-    ? value.map((member, at) => replace(member, String(at), attachments, ancestors))
-    : replaceFields(value as Record<string, unknown>, attachments, ancestors);
-  ancestors.pop();
+    ? value.map((member, at) => replace(member, String(at), walk))
+    : replaceFields(value as Record<string, unknown>, walk);
+  walk.ancestors.pop();
   return replaced;
 }
 
-function replaceFields(
-  value: Record<string, unknown>,
-  attachments: Uint8Array[],
-  ancestors: object[],
-): unknown {
+function replaceFields(value: Record<string, unknown>, walk: Walk): unknown {
   const copy = Object.create(null) as Record<string, unknown>;
   for (const name of Object.keys(value)) {
-    const member = replace(value[name], name, attachments, ancestors);
+    const member = replace(value[name], name, walk);
     copy[keyPattern.test(name) ? `$${name}` : name] = member;
   }
   return copy;

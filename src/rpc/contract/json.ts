@@ -2,38 +2,57 @@
 // JSON, with bytes beside it.
 
 import { isUtf8 } from 'node:buffer';
-import { noBytes } from '../../base/quiet.ts';
+import { noBytes } from '../../base/ignore-errors.ts';
+import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import type { Codec } from './codec.ts';
-import { attach, attachmentsMark, detach, joinParts, splitParts } from './json-bytes.ts';
+import { attach, attachmentsMark, deeper, detach, joinParts, splitParts } from './json-bytes.ts';
 import type { IfJson } from './jsonable.ts';
 
+const depthRange = { standard: wireLimits.jsonDepthMax, min: 1, max: 1_000 };
+
 // biome-ignore lint/suspicious/noExplicitAny: JSON of any type; contracts narrow it
-const jsonCodec: Codec<any> = {
-  name: 'json',
-  encode(value: unknown) {
-    // An undefined value is a message without bytes, so that methods may take and return none.
-    if (value === undefined) return noBytes;
-    const detached = detach(value);
-    const text = JSON.stringify(detached.value) as string | undefined;
-    if (text === undefined) throw new TypeError(`JSON cannot carry a ${typeof value}`);
-    return detached.attachments.length === 0 ? text : joinParts(text, detached.attachments);
-  },
-  decode(view): unknown {
-    if (view.byteLength === 0) return undefined;
-    if (view[0] !== attachmentsMark) return parse(view);
-    const { text, attachments } = splitParts(view);
-    return attach(parse(text), attachments);
-  },
-};
+function jsonCodec(depthMax: number): Codec<any> {
+  return {
+    name: 'json',
+    encode(value: unknown) {
+      // An undefined value is a message without bytes, so that methods may take and return none.
+      if (value === undefined) return noBytes;
+      const detached = detach(value, depthMax);
+      const text = JSON.stringify(detached.value) as string | undefined;
+      if (text === undefined) throw new TypeError(`JSON cannot carry a ${typeof value}`);
+      return detached.attachments.length === 0 ? text : joinParts(text, detached.attachments);
+    },
+    decode(view): unknown {
+      if (view.byteLength === 0) return undefined;
+      if (view[0] !== attachmentsMark) return parse(view, depthMax);
+      const { text, attachments } = splitParts(view);
+      return attach(parse(text, depthMax), attachments);
+    },
+  };
+}
+
+const standardCodec = jsonCodec(depthRange.standard);
+
+/** Options of {@link json}. */
+export interface JsonOptions {
+  /**
+   * Levels of arrays and objects in each other, for both directions: a message with more fails its
+   * call with `ERR_SIDECALL_ENCODE` or `ERR_SIDECALL_DECODE`. Default 64; 1 to 1,000.
+   */
+  readonly depthMax?: number | undefined;
+}
 
 /**
  * JSON. `Uint8Array`s anywhere in a value (and so `Buffer`s) travel as bytes, at most 64 in a
  * message, and arrive as `Uint8Array`s. `undefined` alone is a message of no bytes. Numbers,
  * duplicate keys and lone surrogates are as `JSON.parse` has them; `__proto__` becomes an own key
  * like any other. A `Date` arrives as a string, as `JSON.stringify` has it, so a type that promises
- * one is refused by the compiler; a `bigint`, a `Map`, a `Set`, a `Promise` and an `AbortSignal`
- * fail the call with `ERR_SIDECALL_ENCODE`.
+ * one is refused by the compiler. What `JSON.stringify` would drop or empty without a word fails the
+ * call with `ERR_SIDECALL_ENCODE`: a function, a symbol, a `Map`, a `Set`, a `RegExp`, an `Error`, a
+ * `Promise`, an `AbortSignal` and the weak collections, unless the value has a `toJSON()`; so does
+ * a `bigint`. An instance of another class travels as its own fields.
+ * @throws {TypeError | RangeError} for misuse of the options.
  * @example
  * ```ts
  * import { json, type Session } from 'sidecall';
@@ -43,16 +62,19 @@ const jsonCodec: Codec<any> = {
  * }
  * ```
  */
-export function json<T>(): IfJson<T, Codec<T>> {
-  return jsonCodec as IfJson<T, Codec<T>>;
+export function json<T>(options: JsonOptions = {}): IfJson<T, Codec<T>> {
+  checkKeys('json()', options, ['depthMax']);
+  const depthMax = checkInteger('depthMax', options.depthMax, depthRange);
+  const isStandard = depthMax === depthRange.standard;
+  return (isStandard ? standardCodec : jsonCodec(depthMax)) as IfJson<T, Codec<T>>;
 }
 
 /** @throws {Error} for what is no JSON, or is nested too deep to be walked. */
-function parse(view: Uint8Array): unknown {
+function parse(view: Uint8Array, depthMax: number): unknown {
   if (!isUtf8(view)) throw new TypeError('the bytes are not UTF-8');
   const buffer = Buffer.from(view.buffer, view.byteOffset, view.byteLength);
-  if (isDeeperThan(buffer, wireLimits.jsonDepthMax)) {
-    throw new TypeError(`JSON nested deeper than ${wireLimits.jsonDepthMax}`);
+  if (isDeeperThan(buffer, depthMax)) {
+    throw new TypeError(`JSON nested deeper than ${depthMax}: ${deeper}`);
   }
   return JSON.parse(buffer.toString('utf8'));
 }

@@ -6,7 +6,7 @@ import { SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
 import { ranges, type SessionLimits } from '../../base/limits.ts';
 import { checkInteger } from '../../base/misuse.ts';
-import type { Peer } from '../../base/peer.ts';
+import { isOwnProcess, type Peer } from '../../base/peer.ts';
 import { type Moves, moved } from '../../base/states.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import { FrameFlag, protocol } from '../../wire/frame-header.ts';
@@ -51,6 +51,8 @@ export interface SharedParts {
   readonly onEvent?: OnEvent | undefined;
   /** Time without progress after which a wait is told to `onEvent`. Default: 10,000. */
   readonly stalledAfterMs?: number | undefined;
+  /** The peer was accepted by the default policy. Default: it was not. */
+  readonly isDefaultPolicy?: boolean | undefined;
 }
 
 /** The session around both halves. */
@@ -80,6 +82,8 @@ export class SessionShared {
   readonly waits: Stalls;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
+  /** The peer sees the texts of errors that our handlers did not throw for it. */
+  readonly tellsFaults: boolean;
   #state: SessionState = 'open';
   /** Blocks, ever, that were ordinary memory. */
   ordinaryBlocks = 0;
@@ -92,6 +96,7 @@ export class SessionShared {
     this.remote = parts.remote;
     this.peer = parts.peer;
     this.onEvent = parts.onEvent;
+    this.tellsFaults = isOwnProcess(parts.peer, parts.isDefaultPolicy ?? false);
     this.waits = new Stalls(parts.stalledAfterMs ?? ranges.stalledAfterMs.standard, (stall) =>
       this.#onStalled(stall),
     );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Answers of our handlers on their way: each is sent as soon as the peer's window allows, and ends
 // its call. Their memory is bounded where handlers are started (admission.ts).
-import { noBytes } from '../../base/quiet.ts';
+import { noBytes } from '../../base/ignore-errors.ts';
 import { FrameFlag } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
@@ -17,7 +17,7 @@ import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { sendEnd } from '../sending/send-frame.ts';
 import type { WaitQueue } from '../stalls.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
-import { plainEnd, reportFailure } from './failure-reply.ts';
+import { faultEnd, plainEnd, reportFailure } from './failure-reply.ts';
 import type { IncomingCall } from './incoming-call.ts';
 
 /** An encoded answer. */
@@ -113,8 +113,9 @@ export class AnswerSender implements WaitQueue {
     const { shared } = this.#calls;
     const { message, messageBytes, trailers } = answer;
     if (isDetached(message, messageBytes)) {
-      reportFailure(shared, call, detachedError(call.opening.method));
-      return call.answer(plainEnd('internal', ''));
+      const error = detachedError(call.opening.method);
+      reportFailure(shared, call, error);
+      return call.answer(faultEnd(shared, error));
     }
     credit.spend(chargeOf(messageBytes));
     const { sendQueue } = shared;

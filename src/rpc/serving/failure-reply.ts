@@ -5,8 +5,8 @@ import { type FailureStatus, statuses } from '../../base/error-codes.ts';
 import { errorText } from '../../base/error-text.ts';
 import { isFromPeer, RpcError, SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
+import { noBytes } from '../../base/ignore-errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
-import { noBytes } from '../../base/quiet.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { encodeWith, refusalDetails } from '../contract/codec.ts';
 import { json } from '../contract/json.ts';
@@ -51,8 +51,9 @@ export function endOf(
   if (isBrief) return plainEnd(error.status, '');
   if (isFromPeer(error)) {
     // The text may be passed on. Details and metadata that another process gave
-    // us are not for our caller.
-    return plainEnd(error.status, error.message.slice(0, textMaxLength));
+    // us are not for our caller; nor is the text of a fault, which that process told to us alone.
+    const isFault = error.status === 'internal' && !shared.tellsFaults;
+    return plainEnd(error.status, isFault ? '' : error.message.slice(0, textMaxLength));
   }
   try {
     return wholeEnd(shared, call, error);
@@ -75,7 +76,16 @@ export function refusalOf(
   return endOf(shared, call, new RpcError('invalid_argument', text, { details }), false);
 }
 
-/** Reports to `onEvent` an error of a handler that its caller must not see. */
+/**
+ * The `end` of a fault: an error that a handler did not throw for its caller. Only a process of our
+ * own gets its text, which may hold paths and values; `isBrief`: nobody does.
+ */
+export function faultEnd(shared: SessionShared, cause: unknown, isBrief = false): End {
+  if (isBrief || !shared.tellsFaults) return plainEnd('internal', '');
+  return plainEnd('internal', faultText(cause).slice(0, textMaxLength));
+}
+
+/** Reports a fault to `onEvent`, or as a warning of the process. */
 export function reportFailure(
   { onEvent, peer }: SessionShared,
   call: FailedCall,
@@ -84,7 +94,37 @@ export function reportFailure(
   const { method } = call.opening;
   const text = `${method}: the handler failed: ${errorText(cause)}`;
   const error = new SidecallError('ERR_SIDECALL_RPC', text, { cause });
+  if (onEvent === undefined) warnOnce(method, cause);
   emitEvent(onEvent, { type: 'handler-failed', error, peer, method });
+}
+
+// Faults that were printed. A peer can cause them at will, and their texts may hold its values.
+const warned = new Set<string>();
+const warnedMax = 100;
+
+/** Prints a fault once, as Node prints an uncaught error: with its stack. */
+function warnOnce(method: string, cause: unknown): void {
+  const text = `the handler of ${method} failed: ${faultText(cause)}`;
+  if (warned.has(text) || warned.size >= warnedMax) return;
+  warned.add(text);
+  const detail = textOf(cause, 'stack');
+  process.emitWarning(text.slice(0, textMaxLength), { code: 'SIDECALL_HANDLER_FAILED', detail });
+}
+
+/** `TypeError: x is not a function`. */
+function faultText(cause: unknown): string {
+  const name = textOf(cause, 'name');
+  return name === '' || name === 'Error' ? errorText(cause) : `${name}: ${errorText(cause)}`;
+}
+
+/** A member of an error, or an empty text. Never throws: a member may be a getter that does. */
+function textOf(cause: unknown, member: 'name' | 'stack'): string {
+  try {
+    const text = cause instanceof Error ? cause[member] : '';
+    return typeof text === 'string' ? text : '';
+  } catch {
+    return '';
+  }
 }
 
 /** @throws {SidecallError | TypeError} for details or metadata that cannot travel. */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The context of a call: its public face, which is all that its handler holds.
+
+import { noBytes } from '../../base/ignore-errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
-import { noBytes } from '../../base/quiet.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { CallContext } from '../contract/call-context.ts';

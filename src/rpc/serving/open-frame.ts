@@ -2,7 +2,7 @@
 // The arrival of the peer's calls: names, the frame that opens one, the pieces of its request, and
 // what all of that may take.
 
-import { noBytes } from '../../base/quiet.ts';
+import { noBytes } from '../../base/ignore-errors.ts';
 import { wireLimits } from '../../base/wire-limits.ts';
 import {
   CallKind,

@@ -33,17 +33,21 @@ export const ReflectionService = service('sidecall.Reflection', {
   list: unary<void, { readonly services: readonly ServiceDescription[] }>(),
 });
 
-/** Handlers for what `services` gives at the time of the call. */
+/**
+ * Handlers for what `services` gives at the time of the call: the methods of which `isServed` is
+ * true, by their wire names.
+ */
 export function reflectionHandlers(
   services: () => readonly Service[],
+  isServed: (wireName: string) => boolean,
 ): Handlers<typeof ReflectionService.methods> {
-  return { list: () => ({ services: services().map(describe) }) };
+  return { list: () => ({ services: services().map((each) => describe(each, isServed)) }) };
 }
 
-function describe(described: Service): ServiceDescription {
-  const methods = Object.entries(described.methods).map(([method, description]) =>
-    describeMethod(described.wireName(method), description),
-  );
+function describe(described: Service, isServed: (wireName: string) => boolean): ServiceDescription {
+  const methods = Object.entries(described.methods)
+    .map(([method, description]) => describeMethod(described.wireName(method), description))
+    .filter(({ name }) => isServed(name));
   const { descriptor } = described;
   return { name: described.name, methods, ...(descriptor && { descriptor: descriptor() }) };
 }

@@ -18,7 +18,19 @@ import { ReflectionService, reflectionHandlers } from './reflection.ts';
 export interface ServeOptions {
   /** Functions around every call of the service; the first is the outermost. Default: none. */
   readonly interceptors?: readonly Interceptor[] | undefined;
+  /**
+   * Serves the methods that have a handler, at least one; calls of the others end with
+   * `unimplemented`. Default: each method needs a handler.
+   */
+  readonly partial?: boolean | undefined;
 }
+
+/** The handlers that `serve()` needs with the options `O`. */
+export type HandlersFor<M extends Methods, O extends ServeOptions> = O extends {
+  readonly partial: true;
+}
+  ? Partial<Handlers<M>>
+  : Handlers<M>;
 
 /** A service with the functions that answer it, for the option `services`. */
 export interface Implementation {
@@ -41,10 +53,10 @@ export interface Implementation {
  * await connect({ path: '/run/user/1000/app/socket', services });
  * ```
  */
-export function implement<M extends Methods>(
+export function implement<M extends Methods, O extends ServeOptions = ServeOptions>(
   service: Service<M>,
-  handlers: Handlers<M>,
-  options?: ServeOptions,
+  handlers: HandlersFor<M, O>,
+  options?: O,
 ): Implementation {
   checkService('implement()', service);
   return Object.freeze({ service: service as unknown as Service, handlers, options });
@@ -154,16 +166,21 @@ export class Registry {
    */
   add<M extends Methods>(
     service: Service<M>,
-    handlers: Handlers<M>,
+    handlers: Partial<Handlers<M>>,
     options: ServeOptions = {},
   ): void {
     checkService('serve()', service);
-    checkKeys('serve()', options, ['interceptors']);
+    checkKeys('serve()', options, ['interceptors', 'partial']);
+    const { partial } = options;
+    if (partial !== undefined && typeof partial !== 'boolean') {
+      throw misuse(`serve(${service.name}): partial must be true or false`);
+    }
     const interceptors = checkInterceptors(`serve(${service.name})`, options.interceptors);
     if (typeof handlers !== 'object' || handlers === null) {
       throw misuse(`serve(${service.name}): handlers are missing`);
     }
-    const added = served(service, handlers, interceptors);
+    const added = served(service, handlers, interceptors, { isPartial: partial === true });
+    if (added.size === 0) throw misuse(`serve(${service.name}): there is no handler`);
     for (const name of added.keys()) {
       if (this.find(name) === undefined) continue;
       throw misuse(`serve(${service.name}): '${name}' is served already`);
@@ -208,27 +225,32 @@ export class Registry {
   }
 
   #makeBuiltIns(): Map<string, Served> {
-    const builtIns = served(HealthService, this.health.handlers, [], true);
+    const builtIns = served(HealthService, this.health.handlers, [], { isBuiltIn: true });
     if (!this.isIntrospective) return builtIns;
-    const reflection = reflectionHandlers(() => this.services);
-    return new Map([...builtIns, ...served(ReflectionService, reflection, [], true)]);
+    const reflection = reflectionHandlers(
+      () => this.services,
+      (name) => this.find(name) !== undefined,
+    );
+    const introspection = served(ReflectionService, reflection, [], { isBuiltIn: true });
+    return new Map([...builtIns, ...introspection]);
   }
 }
 
 /** The methods of a service with their handlers. @throws {TypeError} where one is missing. */
 function served<M extends Methods>(
   service: Service<M>,
-  handlers: Handlers<M>,
+  handlers: Partial<Handlers<M>>,
   interceptors: readonly Interceptor[],
-  isBuiltIn = false,
+  { isBuiltIn = false, isPartial = false }: { isBuiltIn?: boolean; isPartial?: boolean },
 ): Map<string, Served> {
   const methods = new Map<string, Served>();
   const inContext = withoutInheritance(() => AsyncLocalStorage.snapshot());
   for (const [method, description] of Object.entries<Method>(service.methods)) {
     const name = service.wireName(method);
     const handler: unknown = (handlers as Record<string, unknown>)[method];
+    if (handler === undefined && isPartial) continue;
     if (typeof handler !== 'function') {
-      throw misuse(`serve(${service.name}): no handler '${method}'`);
+      throw misuse(`serve(${service.name}): no handler '${method}'; { partial: true } needs none`);
     }
     const { kind } = description;
     const plain: Handler = (request, ctx) => handler.call(handlers, request, ctx);

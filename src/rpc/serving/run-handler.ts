@@ -9,7 +9,7 @@ import { releaseBlockIn } from '../contract/leases.ts';
 import { inScope } from '../deadline.ts';
 import type { Admission } from './admission.ts';
 import { type Answer, type AnswerSender, encodeAnswer } from './answer-sender.ts';
-import { endOf, plainEnd, reportFailure } from './failure-reply.ts';
+import { endOf, faultEnd, plainEnd, reportFailure } from './failure-reply.ts';
 import { HandlerContext } from './handler-context.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import type { Served } from './registry.ts';
@@ -65,9 +65,10 @@ export class HandlerRunner {
       answer = encodeAnswer(call, served.response, value);
     } catch (error) {
       releaseBlockIn(value);
-      // The answer cannot be encoded: the caller gets `internal`, and `onEvent` the error.
-      reportFailure(call.calls.shared, call, error);
-      return call.answer(plainEnd('internal', ''));
+      // The answer cannot be encoded: a fault like any other.
+      const { shared, isUnread } = call.calls;
+      reportFailure(shared, call, error);
+      return call.answer(faultEnd(shared, error, isUnread));
     }
     this.#admission.noteAnswer(call, answer.messageBytes);
     this.#answers.add(call, answer);
@@ -84,7 +85,7 @@ export class HandlerRunner {
     if (isTooLong && served.isStreaming) {
       return call.answer(plainEnd('resource_exhausted', error.message));
     }
-    call.answer(plainEnd('internal', ''));
+    call.answer(faultEnd(shared, error, isUnread));
   }
 }
 

@@ -2,10 +2,10 @@
 // The public face of a session: its peer, its calls, its services, its end.
 
 import type { SidecallError } from '../../base/errors.ts';
+import { quiet } from '../../base/ignore-errors.ts';
 import { ranges } from '../../base/limits.ts';
 import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
-import { quiet } from '../../base/quiet.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import type { Lane } from '../../wire/transport.ts';
 import type { CallTarget, MethodCall } from '../calling/call-target.ts';
@@ -23,11 +23,11 @@ import type { CallOptions } from '../contract/call-options.ts';
 import { bytes, type Codec } from '../contract/codec.ts';
 import { json } from '../contract/json.ts';
 import type { Block } from '../contract/leases.ts';
-import type { Client, Handlers, Methods, Service } from '../contract/method-types.ts';
+import type { Client, Methods, Service } from '../contract/method-types.ts';
 import { checkCodec } from '../contract/service.ts';
 import type { SessionState } from '../sending/session-shared.ts';
 import type { Health } from '../serving/health.ts';
-import type { ServeOptions } from '../serving/registry.ts';
+import type { HandlersFor, ServeOptions } from '../serving/registry.ts';
 import type { Liveness } from './pings.ts';
 import { SessionCore } from './session-core.ts';
 import type { SessionParts } from './session-parts.ts';
@@ -117,10 +117,10 @@ export class Session implements AsyncDisposable {
    * }
    * ```
    */
-  serve<M extends Methods>(
+  serve<M extends Methods, O extends ServeOptions = ServeOptions>(
     service: Service<M>,
-    handlers: Handlers<M>,
-    options?: ServeOptions,
+    handlers: HandlersFor<M, O>,
+    options?: O,
   ): void {
     this.#core.registry.add(service, handlers, options);
   }

@@ -3,7 +3,7 @@
 // answers. It is over when both were answered.
 
 import { SidecallError } from '../../base/errors.ts';
-import { ignore, rejected } from '../../base/quiet.ts';
+import { ignore, rejected } from '../../base/ignore-errors.ts';
 import { protocol } from '../../wire/frame-header.ts';
 import type { Watched } from '../idle-timeout.ts';
 import { answerEnd, sendHalfEnd } from '../sending/send-frame.ts';

@@ -3,7 +3,7 @@
 // until the application takes them. The credit of a taken message returns to the sender.
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
-import { ignore, rejected } from '../../base/quiet.ts';
+import { ignore, rejected } from '../../base/ignore-errors.ts';
 import { protocol } from '../../wire/frame-header.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
 import { type Codec, decodeWith } from '../contract/codec.ts';
@@ -167,8 +167,8 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
    * As {@link StreamReader.end}, and behind what has arrived comes `error`; `now`: instead of it.
    */
   fail(error: unknown, how: { readonly now: boolean }): void {
-    const isNews = !this.#isStopped && this.#failure === undefined;
-    if (!isNews || (this.#isEnded && !how.now)) return;
+    const isFirst = !this.#isStopped && this.#failure === undefined;
+    if (!isFirst || (this.#isEnded && !how.now)) return;
     this.#isEnded = true;
     this.#releasePieces();
     this.#failure = { error };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A message of a stream that waits to be admitted, or to leave.
-import { ignore } from '../../base/quiet.ts';
+import { ignore } from '../../base/ignore-errors.ts';
 import { type Message, releaseMessage } from '../contract/encode-message.ts';
 
 /** A message whose promise has not settled. */

@@ -8,8 +8,8 @@ import { tuning } from '../../src/base/tuning.ts';
 import { streamOpener } from '../../src/uds/net-socket.ts';
 import { SocketTransport } from '../../src/uds/socket-transport.ts';
 import { HeaderWriter } from '../../src/wire/frame-header.ts';
+import { shareLeftMs } from '../../src/wire/loop-budget.ts';
 import type { FrameReceiver } from '../../src/wire/transport.ts';
-import { shareLeftMs } from '../../src/wire/turn-share.ts';
 import { scratchDirectory } from '../support/programs.ts';
 
 /** Frames as a peer sends them: pings, four bytes of length and their header. */

@@ -13,16 +13,16 @@
 
 namespace sidecall {
 
-class EndWatch {
+class PeerExitWatch {
  public:
   // Called on a thread, with the number of the watch.
   using Tell = std::function<void(std::uint32_t)>;
 
-  explicit EndWatch(Tell tell, Workers::Starter start = Workers::Start);
-  EndWatch(const EndWatch&) = delete;
-  EndWatch& operator=(const EndWatch&) = delete;
+  explicit PeerExitWatch(Tell tell, Workers::Starter start = Workers::Start);
+  PeerExitWatch(const PeerExitWatch&) = delete;
+  PeerExitWatch& operator=(const PeerExitWatch&) = delete;
   // `tell` is not called afterwards; a call that has begun goes on.
-  ~EndWatch();
+  ~PeerExitWatch();
 
   // False: this system cannot tell (before Linux 6.5, and macOS), or the process has ended already.
   Result<bool> Add(int socket, std::uint32_t number);

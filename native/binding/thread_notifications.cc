@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "binding/news.h"
+#include "binding/thread_notifications.h"
 
 namespace sidecall {
 namespace {

@@ -1,6 +1,6 @@
 // Memory of messages is given back to the kernel in a pause, never between messages.
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { noteArrived } from '../../src/uds/freed-memory.ts';
+import { noteArrived } from '../../src/uds/trim-heap.ts';
 import { until } from '../support/contract.ts';
 
 const returns: number[] = [];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "os/end_watch.h"
+#include "os/peer_exit_watch.h"
 
 #if defined(__linux__)
 #include <sys/epoll.h>
@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "os/peer_credentials.h"
 #include "os/retry.h"
 
 namespace sidecall {
@@ -21,7 +22,6 @@ namespace sidecall {
 #if defined(__linux__)
 namespace {
 
-constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD, Linux 6.5; missing from older headers
 constexpr std::uint64_t kWake = ~std::uint64_t{0};
 // A thread that has nothing to watch waits a little: connections come one after the other.
 constexpr int kIdleMaxMs = 200;
@@ -36,7 +36,7 @@ bool AddTo(int epoll, int fd, std::uint64_t data) noexcept {
 }  // namespace
 
 // Shared with the thread, which may outlive the environment.
-struct EndWatch::State {
+struct PeerExitWatch::State {
   Tell tell;
   std::mutex mutex;
   UniqueFd epoll;
@@ -96,19 +96,19 @@ struct EndWatch::State {
   }
 };
 
-EndWatch::EndWatch(Tell tell, Workers::Starter start)
+PeerExitWatch::PeerExitWatch(Tell tell, Workers::Starter start)
     : state_(std::make_shared<State>()), start_(start) {
   state_->tell = std::move(tell);
 }
 
-EndWatch::~EndWatch() {
+PeerExitWatch::~PeerExitWatch() {
   const std::lock_guard lock(state_->mutex);
   state_->pidfds.clear();
   state_->is_ending = true;
   state_->Wake();
 }
 
-Result<bool> EndWatch::Add(int socket, std::uint32_t number) {
+Result<bool> PeerExitWatch::Add(int socket, std::uint32_t number) {
   int fd = -1;
   socklen_t size = sizeof fd;
   if (::getsockopt(socket, SOL_SOCKET, kPeerPidfd, &fd, &size) == -1) {
@@ -133,18 +133,18 @@ Result<bool> EndWatch::Add(int socket, std::uint32_t number) {
   return true;
 }
 
-void EndWatch::Remove(std::uint32_t number) {
+void PeerExitWatch::Remove(std::uint32_t number) {
   const std::lock_guard lock(state_->mutex);
   if (state_->pidfds.erase(number) > 0 && state_->pidfds.empty()) state_->Wake();
 }
 
 #else
 
-struct EndWatch::State {};
-EndWatch::EndWatch(Tell, Workers::Starter start) : start_(start) {}
-EndWatch::~EndWatch() = default;
-Result<bool> EndWatch::Add(int, std::uint32_t) { return false; }
-void EndWatch::Remove(std::uint32_t) {}
+struct PeerExitWatch::State {};
+PeerExitWatch::PeerExitWatch(Tell, Workers::Starter start) : start_(start) {}
+PeerExitWatch::~PeerExitWatch() = default;
+Result<bool> PeerExitWatch::Add(int, std::uint32_t) { return false; }
+void PeerExitWatch::Remove(std::uint32_t) {}
 
 #endif
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Channels and byte streams that the processes of a helper open, as one iteration.
-import { rejected } from '../base/quiet.ts';
+import { rejected } from '../base/ignore-errors.ts';
 import type { Accepted, Session } from '../rpc/session/session.ts';
 import type { HelperState, HelperStates } from './helper-state.ts';
 

@@ -35,7 +35,7 @@ const waitMs = 3;
 const never = new AbortController().signal;
 
 /** A directory of ours beside a path, while we are the only starter there. */
-export class StartingPlace {
+export class BindLock {
   readonly #parent: string;
   readonly #parentFd: number;
   readonly #name: string;
@@ -65,10 +65,10 @@ export class StartingPlace {
     parent: string,
     timeoutMs: number,
     isTaken: () => Promise<boolean>,
-  ): Promise<StartingPlace> {
+  ): Promise<BindLock> {
     const until = nowMs() + timeoutMs;
     for (;;) {
-      const place = await StartingPlace.#announce(parent);
+      const place = await BindLock.#announce(parent);
       if (await place.#isFirst(until)) return place;
       place.release();
       if (await isTaken()) throw inUse(parent, 'it accepts connections');
@@ -102,8 +102,8 @@ export class StartingPlace {
     closeSync(this.#parentFd);
   }
 
-  static async #announce(parent: string): Promise<StartingPlace> {
-    const place = new StartingPlace(parent);
+  static async #announce(parent: string): Promise<BindLock> {
+    const place = new BindLock(parent);
     try {
       await listenAt(place.#lock, { path: place.#reach(place.#name, lockName) });
       place.#lock.unref();

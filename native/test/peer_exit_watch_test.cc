@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "os/end_watch.h"
+#include "os/peer_exit_watch.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -76,7 +76,7 @@ TEST_CASE("the end of a peer is told, though another process still holds its soc
   const test::ScratchDirectory scratch;
   told = 0;
   {
-    EndWatch watch([](std::uint32_t number) { told += static_cast<int>(number); });
+    PeerExitWatch watch([](std::uint32_t number) { told += static_cast<int>(number); });
     Forking first(scratch);
     const auto added = watch.Add(first.accepted.get(), 7);
     REQUIRE(added.ok());
@@ -97,12 +97,12 @@ TEST_CASE("a watch that was removed tells nothing, and no thread is an error") {
   const test::ScratchDirectory scratch;
   told = 0;
   {
-    EndWatch watch([](std::uint32_t) { told += 1; });
+    PeerExitWatch watch([](std::uint32_t) { told += 1; });
     Forking first(scratch);
     if (!watch.Add(first.accepted.get(), 1).value()) return;
     watch.Remove(1);
     watch.Remove(1);
-    EndWatch none([](std::uint32_t) {}, StartNone);
+    PeerExitWatch none([](std::uint32_t) {}, StartNone);
     CHECK_EQ(none.Add(first.accepted.get(), 1).error().number, EAGAIN);
     CHECK_FALSE(watch.Add(-1, 2).ok());
     first.Kill();

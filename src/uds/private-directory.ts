@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// Directories for sockets that only this user can enter: a new one for each listener without a
+// path, and one for all names of the user.
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SidecallError } from '../base/errors.ts';
+import { checkText, nodeError } from '../base/misuse.ts';
+import { ownUid } from './peer-credentials.ts';
+import { checkPathLength, socketPathMaxBytes, unsafe } from './socket-directory.ts';
+
+const nameForm = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/;
+
+/**
+ * The path of a socket by its name: the same for each process of this user, in a directory that no
+ * other user can enter. `listen()` and `connect()` take it as `path`. The directory is
+ * `$XDG_RUNTIME_DIR/sidecall` where that variable names a directory of this user with mode 0700,
+ * else `/tmp/sidecall-UID` (macOS: in the temporary directory of the user). It is made where it
+ * is missing, and stays. Processes that see different values of `XDG_RUNTIME_DIR`, such as one of
+ * cron, get different paths.
+ * @param name 1 to 64 letters, digits, `_`, `-` and `.`; it does not begin with `-` or `.`.
+ * @throws {TypeError} for another name. {SidecallError} `ERR_SIDECALL_PATH_UNSAFE` where the
+ * directory belongs to another user or lets others in; `ERR_SIDECALL_PATH_TOO_LONG`;
+ * `ERR_SIDECALL_SYSTEM` where it cannot be made.
+ * @example
+ * ```ts
+ * import { connect, listen, socketPath } from 'sidecall';
+ *
+ * const listener = await listen({ path: socketPath('clock') });
+ * const session = await connect({ path: socketPath('clock') });
+ * await session.close();
+ * await listener.close();
+ * ```
+ */
+export function socketPath(name: string): string {
+  const checked = checkText('name', name) ?? '';
+  if (!nameForm.test(checked)) {
+    const text = `name must be 1 to 64 letters, digits, '_', '-' and '.', and begin with none of '-' and '.', got '${name}'`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  }
+  const directory = userDirectory();
+  const path = join(directory, `${checked}.sock`);
+  checkPathLength(path);
+  makeUserDirectory(directory);
+  return path;
+}
+
+function userDirectory(): string {
+  const runtime = privateRuntimeDirectory();
+  if (runtime !== undefined) return join(runtime, 'sidecall');
+  // Not by TMPDIR, which two processes of one user may see differently, except where the system
+  // gives each user a directory in it.
+  const base = process.platform === 'darwin' ? tmpdir() : '/tmp';
+  return join(base, `sidecall-${ownUid()}`);
+}
+
+function makeUserDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { mode: 0o700 });
+    chmodSync(directory, 0o700); // with the bits that the umask took away
+    return;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') {
+      const text = `no directory could be made at ${directory}`;
+      throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
+    }
+  }
+  const status = lstatSync(directory);
+  if (!status.isDirectory()) throw unsafe(`${directory} is a link or no directory`);
+  if (status.uid !== ownUid()) {
+    throw unsafe(`${directory} belongs to uid ${status.uid}, not to ${ownUid()}; give a path`);
+  }
+  if ((status.mode & 0o077) !== 0) {
+    const octal = (status.mode & 0o7777).toString(8).padStart(4, '0');
+    throw unsafe(`${directory} has mode ${octal}, so others can enter it; "chmod 700" mends that`);
+  }
+}
+
+/**
+ * A new directory that only we can enter: under `$XDG_RUNTIME_DIR` where that is ours and closed to
+ * others, else under the temporary directory. Its socket path always fits.
+ */
+export function makePrivateDirectory(socketName: string): string {
+  const candidates = [privateRuntimeDirectory(), tmpdir(), '/tmp'];
+  const fits = (base: string | undefined): base is string =>
+    base !== undefined &&
+    Buffer.byteLength(join(base, 'sidecall-XXXXXX', socketName)) <= socketPathMaxBytes;
+  const base = candidates.find(fits) ?? '/tmp';
+  try {
+    const directory = mkdtempSync(join(base, 'sidecall-'));
+    chmodSync(directory, 0o700); // with the bits that the umask took away
+    return directory;
+  } catch (cause) {
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', `no directory could be made in ${base}`, {
+      cause,
+    });
+  }
+}
+
+/**
+ * Removes the directory of {@link makePrivateDirectory}. Does nothing where it
+ * is not empty, or has gone.
+ */
+export function removePrivateDirectory(directory: string): void {
+  try {
+    rmdirSync(directory);
+  } catch {
+    // a file of another process there is left alone
+  }
+}
+
+function privateRuntimeDirectory(): string | undefined {
+  const directory = process.env.XDG_RUNTIME_DIR;
+  if (directory === undefined || !directory.startsWith('/')) return undefined;
+  try {
+    const { uid, mode } = statSync(directory);
+    return uid === ownUid() && (mode & 0o077) === 0 ? directory : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,150 @@
+// Reports of helpers that do not start, or start slowly.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { startError, tailOf } from '../../src/helper/helper-errors.ts';
+import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { scratchDirectory } from '../support/programs.ts';
+
+const built = new URL('../../dist/index.js', import.meta.url).href;
+
+/** A module in a folder of its own. */
+function moduleOf(code: string): Disposable & { url: URL } {
+  const scratch = scratchDirectory();
+  writeFileSync(scratch.file('helper.mjs'), code);
+  return {
+    url: pathToFileURL(scratch.file('helper.mjs')),
+    [Symbol.dispose]: () => scratch[Symbol.dispose](),
+  };
+}
+
+describe('a helper that ends before its hello', () => {
+  const noisy = `
+    for (let line = 1; line <= 500; line += 1) console.error('line ' + line);
+    console.error('Error: no such database');
+    process.exitCode = 7;`;
+
+  it('is named by its command line, with its end and the end of its standard error', async () => {
+    using module = moduleOf(noisy);
+    const error = await spawnHelper(module.url, ['--db', 'a b'], { stderr: 'pipe' }).catch(
+      (reason: Error) => reason,
+    );
+    expect(error).toMatchObject({ code: 'ERR_SIDECALL_HELPER_FAILED', retryable: true });
+    const { message } = error as Error;
+    expect(message).toContain(`${process.execPath} `);
+    expect(message).toMatch(/helper\.mjs --db "a b": process \d+ ended with exit code 7 before/);
+    expect(message).toMatch(/standard error ends with:\n[\s\S]*line 500\nError: no such database$/);
+    expect(message).not.toContain('line 1\n');
+    expect(message.length).toBeLessThan(3_000);
+  });
+
+  it('is named without it where standard error goes elsewhere', async () => {
+    using module = moduleOf('process.exit(3)');
+    await expect(spawnHelper(module.url, [], { stderr: 'ignore' })).rejects.toThrow(
+      /helper\.mjs: process \d+ ended with exit code 3 before its hello$/,
+    );
+  });
+
+  it('and whose child holds its standard error is told all the same', async () => {
+    using module = moduleOf(`
+      import { spawn } from 'node:child_process';
+      console.error('the last words');
+      spawn('sleep', ['5'], { stdio: ['ignore', 'ignore', 'inherit'], detached: true }).unref();
+      process.exit(1);`);
+    await expect(spawnHelper(module.url, [], { stderr: 'pipe' })).rejects.toThrow('the last words');
+  });
+});
+
+describe('a helper that says nothing', () => {
+  const silent = 'setInterval(() => undefined, 1_000);';
+
+  it('is told after 3 seconds, and at the end by name', async () => {
+    using module = moduleOf(silent);
+    const events: SidecallEvent[] = [];
+    const options = {
+      startTimeoutMs: 3_500,
+      onEvent: (event: SidecallEvent) => events.push(event),
+    };
+    await expect(spawnHelper(module.url, [], options)).rejects.toThrow(
+      /helper\.mjs: it did not call parent\(\): .*not finished within 3500 ms/,
+    );
+    expect(events).toMatchObject([
+      {
+        type: 'helper-silent',
+        waitedMs: 3_000,
+        command: expect.stringContaining('helper.mjs') as string,
+        error: { code: 'ERR_SIDECALL_HELPER_FAILED' },
+      },
+    ]);
+  });
+
+  it('is a warning of the process where nobody takes events', async () => {
+    using module = moduleOf(silent);
+    const warned = once(process, 'warning');
+    const stop = new AbortController();
+    const starting = spawnHelper(module.url, [], { signal: stop.signal });
+    const [warning] = (await warned) as [Error & { code: string }];
+    expect(warning.code).toBe('SIDECALL_HELPER_SILENT');
+    expect(warning.message).toContain('has not called parent() for 3 s');
+    stop.abort(new Error('enough'));
+    await expect(starting).rejects.toThrow('enough');
+  });
+
+  it('and is honest, with much to load, starts as ever', async () => {
+    using module = moduleOf(`
+      import { parent } from ${JSON.stringify(built)};
+      await new Promise((done) => setTimeout(done, 3_300));
+      await parent();`);
+    const types: string[] = [];
+    await using helper = await spawnHelper(module.url, [], {
+      onEvent: ({ type }) => types.push(type),
+    });
+    expect(helper.session.state).toBe('open');
+    expect(types).toEqual(['helper-silent']);
+  });
+
+  it.each([{ execArgv: ['--inspect-brk=0'] }, { env: { NODE_OPTIONS: '--inspect-brk=0' } }])(
+    'has no time limit while it waits for a debugger (%j)',
+    async ({ execArgv, env }) => {
+      using module = moduleOf('');
+      const stop = new AbortController();
+      const starting = spawnHelper(module.url, [], {
+        ...{ execArgv, env: { ...process.env, ...env }, signal: stop.signal },
+        ...{ startTimeoutMs: 100, stderr: 'ignore' },
+      });
+      const outcome = Promise.race([
+        starting.catch((error: Error) => error.message),
+        new Promise((done) => setTimeout(done, 1_000, 'still waiting')),
+      ]);
+      expect(await outcome).toBe('still waiting');
+      stop.abort(new Error('enough'));
+      await expect(starting).rejects.toThrow('enough');
+    },
+  );
+});
+
+it('a program that is not there stays so, and is named', () => {
+  const cause = Object.assign(new Error('spawn /absent ENOENT'), { syscall: 'spawn /absent' });
+  const started = { command: '/absent', args: ['x'.repeat(1_000)], cwd: '/tmp', env: {} };
+  const { message, retryable } = startError(started, cause);
+  expect(message).toMatch(
+    /^helper \/absent x+… \(in \/tmp\): it did not start: spawn \/absent ENOENT$/,
+  );
+  expect(message.length).toBeLessThan(500);
+  expect(retryable).toBe(false);
+});
+
+it('nothing is taken from a pipe that is being read', async () => {
+  const child = spawn('echo', ['words'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  let read = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    read += chunk;
+  });
+  expect(await tailOf(child.stdout)).toBe('');
+  await once(child, 'close');
+  expect(read).toBe('words\n');
+  expect(await tailOf(null)).toBe('');
+});
