@@ -5,6 +5,16 @@ import { fileURLToPath } from 'node:url';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
+/** The platforms whose addon the package carries: the folders of prebuilds/. */
+export const platforms = [
+  'darwin-arm64',
+  'darwin-x64',
+  'linux-arm64',
+  'linux-arm64-musl',
+  'linux-x64',
+  'linux-x64-musl',
+];
+
 /** Prints `words` and ends the process with 1. */
 export function fail(words) {
   console.error(words);

@@ -2,12 +2,20 @@
 // with the clang and the libraries in PyPI's "ziglang", into prebuilds/, and checks the
 // results.
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { fail, root } from './lib.mjs';
+import { fail, platforms, root } from './lib.mjs';
 
-const targets = {
+const triples = {
   'linux-x64': 'x86_64-linux-gnu.2.28',
   'linux-arm64': 'aarch64-linux-gnu.2.28',
   'linux-x64-musl': 'x86_64-linux-musl',
@@ -15,9 +23,11 @@ const targets = {
   'darwin-x64': 'x86_64-macos.11.0',
   'darwin-arm64': 'aarch64-macos.11.0',
 };
+const targets = Object.fromEntries(platforms.map((name) => [name, triples[name]]));
 const usage = `npm run prebuild [-- TARGET …]: builds prebuilds/TARGET/sidecall.node. Without one: all.
 Targets: ${Object.keys(targets).join(', ')}
-Needs Python 3 with ziglang ("python3 -m pip install ziglang"; in a folder of its own: PYTHONPATH names it).`;
+Needs patchelf, readelf and nm, and Python 3 with ziglang ("python3 -m pip install ziglang"; in a folder of its own:
+PYTHONPATH names it).`;
 
 const wanted = process.argv.slice(2);
 if (wanted.includes('--help')) {
@@ -35,6 +45,13 @@ const sources = ['os', 'ring', 'binding'].flatMap((folder) =>
     .filter((name) => name.endsWith('.cc'))
     .map((name) => join(root, 'native', folder, name)),
 );
+// One source file of nearly all: each target reads the headers of Node-API twice, not once for each
+// file. The blocks need other settings of these headers.
+const alone = sources.filter((file) => file.endsWith('ring_blocks.cc'));
+const together = join(root, 'build', 'prebuild.cc');
+mkdirSync(join(root, 'build'), { recursive: true });
+const included = sources.filter((file) => !alone.includes(file));
+writeFileSync(together, included.map((file) => `#include "${file}"\n`).join(''));
 const names = wanted.length > 0 ? wanted : Object.keys(targets);
 const waiting = [...names];
 const failed = [];
@@ -63,6 +80,7 @@ async function build(name) {
   const fresh = `${file}.new`;
   mkdirSync(folder, { recursive: true });
   const { status, words } = await compile(name, fresh);
+  if (status === 0 && name.endsWith('musl')) removeLibc(fresh);
   const problem = status === 0 ? lookAt(name, fresh) : `FAILED\n${words}`;
   if (problem === undefined) renameSync(fresh, file);
   else rmSync(fresh, { force: true });
@@ -97,7 +115,8 @@ function compile(name, output) {
     ...['-isystem', join(root, 'node_modules', 'node-api-headers', 'include')],
     ...['-isystem', join(root, 'node_modules', 'node-addon-api')],
     ...(name.startsWith('darwin') ? ['-Wl,-undefined,dynamic_lookup'] : ['-Wl,--gc-sections']),
-    ...sources,
+    together,
+    ...alone,
     ...['-o', output],
   ];
   return new Promise((resolve) => {
@@ -110,6 +129,17 @@ function compile(name, output) {
   });
 }
 
+/**
+ * Takes musl's C library out of the libraries that the addon names: Node has loaded it already, and
+ * a package of a distribution with glibc that carries the addon would require it.
+ */
+function removeLibc(file) {
+  const { status, stderr, error } = spawnSync('patchelf', ['--remove-needed', 'libc.so', file], {
+    encoding: 'utf8',
+  });
+  if (status !== 0) fail(`prebuild: patchelf: ${error?.message ?? stderr}`);
+}
+
 /** Checks a file that is shipped. Returns an error text, or undefined. */
 function lookAt(name, file) {
   if (name.startsWith('darwin')) return isSigned(file, name) ? undefined : 'has no signature';
@@ -117,6 +147,11 @@ function lookAt(name, file) {
   if (error !== undefined) return `cannot be looked at: nm: ${error.message}`;
   const symbols = stdout.split('\n').map((line) => line.trim().split(' ').at(-1) ?? '');
   // Bun has stubs of libuv's names that abort, and Node promises nothing about them.
+  // Packagers of distributions turn each into a requirement of the package that carries the file.
+  const isOfGlibc = (library) =>
+    /^(libc|libm|libpthread|libdl|librt)\.so\.\d|^ld-linux/.test(library);
+  const needed = neededBy(file).filter((library) => name.endsWith('musl') || !isOfGlibc(library));
+  if (needed.length > 0) return `needs ${needed.join(', ')}`;
   const strange = symbols.filter((symbol) => /^_?uv_|^_ZN2v8|^_ZN4node/.test(symbol));
   if (strange.length > 0) return `uses ${strange.join(', ')}`;
   const newest = symbols
@@ -124,6 +159,15 @@ function lookAt(name, file) {
     .reduce((most, minor) => Math.max(most, Number(minor ?? 0)), 0);
   if (name.endsWith('musl') ? newest > 0 : newest > 28) return `needs glibc 2.${newest}`;
   return symbols.some((symbol) => symbol.startsWith('napi_')) ? undefined : 'is no addon';
+}
+
+/** The libraries that an ELF file names (DT_NEEDED). */
+function neededBy(file) {
+  const { stdout, error } = spawnSync('readelf', ['--dynamic', '--wide', file], {
+    encoding: 'utf8',
+  });
+  if (error !== undefined) fail(`prebuild: readelf: ${error.message}`);
+  return [...stdout.matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(([, library]) => library);
 }
 
 /**

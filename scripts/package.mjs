@@ -1,0 +1,78 @@
+// npm run package: the package as users get it, in build/package, and packed beside it. It is made
+// of the built files and a package.json without what only a checkout needs, so that nothing runs at
+// its installation.
+//
+//   npm run package                 needs all prebuilds
+//   npm run package -- --release    needs a dated section of the changelog, too
+//   npm run package -- --check      checks, and makes nothing
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { fail, platforms, root } from './lib.mjs';
+
+const { values } = parseArgs({
+  options: {
+    check: { type: 'boolean' },
+    release: { type: 'boolean' },
+    // For prepack and prepublishOnly, which run where somebody packs the checkout itself.
+    refuse: { type: 'boolean' },
+  },
+});
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const { name, version } = manifest;
+
+const problems = [...missingPrebuilds(), ...missingBuild()];
+if (values.release === true) problems.push(...undatedChangelog());
+if (values.refuse === true) {
+  problems.push(
+    'a checkout is not packed itself: "npm run package" makes the package in build/package',
+  );
+}
+if (problems.length > 0) fail(`package: ${problems.join('\npackage: ')}`);
+if (values.check !== true) make();
+
+function missingPrebuilds() {
+  const missing = platforms.filter((each) => !existsSync(addonOf(each)));
+  if (missing.length > 0) return [`no addon for ${missing.join(', ')}: "npm run prebuild"`];
+  const others = platforms.filter((each) => !readFileSync(addonOf(each)).includes(version));
+  return others.length === 0
+    ? []
+    : [`the addon for ${others.join(', ')} is not of version ${version}: "npm run prebuild"`];
+}
+
+function addonOf(platform) {
+  return join(root, 'prebuilds', platform, 'sidecall.node');
+}
+
+function missingBuild() {
+  const built = join(root, 'dist', 'base', 'version.js');
+  const isBuilt = existsSync(built) && readFileSync(built, 'utf8').includes(`'${version}'`);
+  return isBuilt ? [] : [`dist is not of version ${version}: "npm run build:ts"`];
+}
+
+function undatedChangelog() {
+  const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8');
+  const heading = `## ${version} (`;
+  const line = changelog.split('\n').find((each) => each.startsWith(heading));
+  if (line !== undefined && /\(\d{4}-\d{2}-\d{2}\)$/.test(line)) return [];
+  return [`CHANGELOG.md has no section "${heading}YYYY-MM-DD)": "npm run release ${version}"`];
+}
+
+function make() {
+  const target = join(root, 'build', 'package');
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(target, { recursive: true });
+  for (const path of [...manifest.files, 'README.md', 'LICENSE']) {
+    cpSync(join(root, path), join(target, path), { recursive: true });
+  }
+  const { scripts: _, devDependencies: __, knip: ___, overrides: ____, ...shipped } = manifest;
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify(shipped, undefined, 2)}\n`);
+  const packing = ['pack', '--json', '--pack-destination', join(root, 'build')];
+  const packed = spawnSync('npm', packing, { cwd: target, encoding: 'utf8' });
+  if (packed.status !== 0) fail(`package: npm ${packing.join(' ')}: ${packed.stderr}`);
+  const said = JSON.parse(packed.stdout);
+  const { filename, size, files } = Array.isArray(said) ? said[0] : Object.values(said)[0];
+  console.log(`package: ${name} ${version}, ${files.length} files, ${size} bytes`);
+  console.log(`package: ${join('build', filename)}`);
+}
