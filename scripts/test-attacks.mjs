@@ -53,8 +53,8 @@ const lowestPriority = 19;
 const Demo = service('Demo', { add: unary() });
 const roundMs = 6_000;
 const quietMs = 10_000;
-// "Stolen" is processors' time that the host of a virtual machine gave to others. Latencies are kept
-// by windows of half a second; windows in which the host took more than a hundredth, and those
+// "Stolen" is processors' time that the host of a virtual machine gave to others. Latencies are
+// kept by windows of half a second; windows in which the host took more than a hundredth, and those
 // behind them, are left out of the percentiles and counted.
 const windowMs = 500;
 const stolenMax = 0.01;

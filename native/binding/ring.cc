@@ -137,7 +137,7 @@ Napi::Value TakeMade(const Napi::CallbackInfo& info) {
 
 // (ring, descriptor received, capacity, block area, nonce, wants blocks, owner) => true: its check
 // has begun, on a thread; false: the system has no thread left.
-Napi::Value AcceptOutbox(const Napi::CallbackInfo& info) {
+Napi::Value AcceptMemory(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
   RingEntry* const entry = Entry(info, arguments);
@@ -275,7 +275,7 @@ void ExportRing(Napi::Env env, Napi::Object exports) {
   exports.Set("closeRing", Napi::Function::New<Close>(env));
   exports.Set("createOutbox", Napi::Function::New<Create>(env));
   exports.Set("takeOutbox", Napi::Function::New<TakeMade>(env));
-  exports.Set("acceptOutbox", Napi::Function::New<AcceptOutbox>(env));
+  exports.Set("acceptOutbox", Napi::Function::New<AcceptMemory>(env));
   exports.Set("takeAccepted", Napi::Function::New<TakeAccepted>(env));
   ExportListen(env, exports, "listenForNotifications", State(env).listeners);
   exports.Set("whyNoMemory", Napi::Function::New<WhyNoMemory>(env));

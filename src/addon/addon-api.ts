@@ -115,8 +115,8 @@ export interface NativeAddon {
     owner: number,
   ): number;
   /**
-   * `onNotification` is called whenever a thread has made or checked the memory of a ring; for the life of
-   * the environment.
+   * `onNotification` is called whenever a thread has made or checked the memory of a ring; for the
+   * life of the environment.
    */
   listenForNotifications(onNotification: (ring: number) => void): void;
   /** As `createOutbox`, of the memory that is being made. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Errors of helpers that do not start, or have ended: the command line, how it ended, and the end of
-// what it printed.
+// Errors of helpers that do not start, or have ended: the command line, the end, and the last lines
+// that were printed.
 import type { Readable } from 'node:stream';
 import { clearTimeout, setTimeout } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';

@@ -34,8 +34,8 @@ export interface SpawnOptions extends SessionOptions {
   /** As `stdout`. */
   readonly stderr?: 'inherit' | 'pipe' | 'ignore' | undefined;
   /**
-   * The helper gets a process group of its own, so that Ctrl-C in a terminal, which reaches all of a
-   * group, leaves it to the parent to let calls finish and then to `stop()` it. Default: no, as
+   * The helper gets a process group of its own, so that Ctrl-C in a terminal, which reaches all of
+   * a group, leaves it to the parent to let calls finish and then to `stop()` it. Default: no, as
    * `child_process.spawn()`: then SIGINT ends a helper that does not handle it, and its calls.
    */
   readonly ownProcessGroup?: boolean | undefined;

@@ -29,10 +29,7 @@ export const FrameFlag = {
   end: 2,
   /** A message of a stream: it counts in the stream's window and in that of all streams. */
   streamed: 4,
-  /**
-   * A message of a stream that counts in the stream's window only: the window of all streams is
-   * used up.
-   */
+  /** A message of a stream that counts in its own window only: that of all is used up. */
   beyond: 8,
 } as const;
 
@@ -104,6 +101,19 @@ export function writeU32(bytes: Uint8Array, at: number, value: number): void {
   bytes[at + 3] = value >>> 24;
 }
 
+/** The fields of an `open` frame. */
+export interface OpenFields {
+  kind: number;
+  slot: number;
+  generation: number;
+  method: number;
+  timeoutMs: number;
+  metadataBytes: number;
+  messageBytes: number;
+  windowBytes: number;
+  sentAt: number;
+}
+
 /**
  * Writes headers into one buffer that it keeps: a transport copies them before `trySend` returns.
  */
@@ -115,17 +125,7 @@ export class HeaderWriter {
     return this.#base(FrameType.method, 0, 0, number, 0);
   }
 
-  open(open: {
-    kind: number;
-    slot: number;
-    generation: number;
-    method: number;
-    timeoutMs: number;
-    metadataBytes: number;
-    messageBytes: number;
-    windowBytes: number;
-    sentAt: number;
-  }): Uint8Array {
+  open(open: OpenFields): Uint8Array {
     const flags = sendsMany(open.kind)
       ? FrameFlag.fromOpener
       : FrameFlag.fromOpener | FrameFlag.end;

@@ -75,7 +75,8 @@ describe.each(lanes)('busy sessions over the $lane', ({ openPair }) => {
         lightAnswers += 1;
       }
       expect((await computing).every((rounds) => rounds > 0)).toBe(true);
-      // 168 handlers, each of more than a turn's share: the light session has its turn between them.
+      // 168 handlers, each of more than a turn's share: the light session has its turn between
+      // them.
       expect(lightAnswers).toBeGreaterThan(0);
     } finally {
       for (const pair of pairs) await pair[Symbol.asyncDispose]();

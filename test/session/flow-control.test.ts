@@ -255,7 +255,7 @@ describe('stream ids', () => {
     for (let round = 0; round < 1_000_000; round += 1) {
       streams.add(stream);
       expect(stream.slot === 0).toBe(true);
-      streams.remove(stream, { wasSent: true, endedByPeer: true });
+      streams.remove(stream, true, 'peer');
     }
     expect(stream.generation).toBe(1_000_000);
     streams.add(stream);
@@ -269,7 +269,7 @@ describe('stream ids', () => {
     const streams = new OpenedStreams<{ slot: number; generation: number }>(1);
     const stream = { slot: -1, generation: 0 };
     streams.add(stream);
-    streams.remove(stream, { wasSent: false, endedByPeer: false });
+    streams.remove(stream, false, 'us');
     streams.add(stream);
     expect(stream.generation).toBe(1);
   });

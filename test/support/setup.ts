@@ -28,8 +28,8 @@ afterEach(async () => {
 });
 
 process.on('warning', (warning) => {
-  // MaxListenersExceeded and deprecations are defects here; experimental notices of Node are not, nor
-  // are faults of handlers, which tests cause on purpose.
+  // MaxListenersExceeded and deprecations are defects here; experimental notices of Node are not,
+  // nor are faults of handlers, which tests cause on purpose.
   const { code = '' } = warning as { code?: string };
   if (warning.name !== 'ExperimentalWarning' && !code.startsWith('SIDECALL_')) throw warning;
 });

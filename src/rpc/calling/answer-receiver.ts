@@ -141,12 +141,12 @@ export class AnswerReceiver {
       call.answer = assembly === undefined ? decodeWith(codec, payload, false) : assembly.decode();
     } catch (error) {
       if (!endsHere) return call.cancelAs(error, ResetReason.cancelled);
-      call.close({ endedByPeer: true });
+      call.close('peer');
       if (!call.isSettled) call.reject(error);
       return this.#shared.onProgress();
     }
     if (!endsHere) return;
-    call.close({ endedByPeer: true });
+    call.close('peer');
     if (!call.isSettled) call.resolve(call.answer);
     this.#shared.onProgress();
   }
@@ -174,7 +174,7 @@ export class AnswerReceiver {
         throw protocol('success without an answer');
       }
     }
-    call.close({ endedByPeer: true });
+    call.close('peer');
     if (end.trailers !== undefined) tell(call.request.options.onTrailers, end.trailers);
     if (end.error !== undefined) call.fail(end.error);
     else if (!call.isSettled) call.resolve(call.answer);
@@ -213,7 +213,7 @@ export class AnswerReceiver {
     const isOfChannel = call.channel !== undefined && reason === ResetReason.cancelled;
     const code = isOfChannel ? 'ERR_SIDECALL_CANCELLED' : resetCodes[reason];
     if (code === undefined) throw protocol('reset without a known reason');
-    call.close({ endedByPeer: true });
+    call.close('peer');
     const text = `${call.request.method}: ${resetText[code]}`;
     call.fail(new SidecallError(code, text));
     this.#shared.onProgress();

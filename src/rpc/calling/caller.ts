@@ -100,7 +100,7 @@ export class Caller implements CallTarget {
     for (const call of this.#calls.streams.open()) {
       const { kind, method } = call.request;
       if (call.isWritten || !call.isOpen || kind === CallKind.notification) continue;
-      call.close({ endedByPeer: false });
+      call.close('us');
       const text = `${method}: ${error.message}`;
       call.reject(new SidecallError(error.code, text, { delivered: 'no' }));
     }
@@ -118,7 +118,7 @@ export class Caller implements CallTarget {
       if (!call.isOpen) continue; // given up before
       const wasTaken = consumedPosition === undefined || call.sentPosition <= consumedPosition;
       const delivered = call.isWritten && wasTaken ? 'unknown' : 'no';
-      call.close({ endedByPeer: false });
+      call.close('us');
       if (call.isSettled) continue;
       const { cause } = error;
       const failure = new SidecallError(error.code, error.message, { cause, delivered });

@@ -3,6 +3,7 @@
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
 import { quiet } from '../../base/ignore-errors.ts';
+import { keep, type Settle, takeReject, takeResolve } from '../../base/settlers.ts';
 import {
   CallKind,
   FrameFlag,
@@ -37,8 +38,8 @@ export class OutgoingCall
   readonly request: CallRequest;
   readonly calls: OpenCalls<OutgoingCall>;
   readonly promise: Promise<unknown>;
-  #resolve!: (value: unknown) => void;
-  #reject!: (reason: unknown) => void;
+  readonly #resolve: Settle;
+  readonly #reject: Settle;
   readonly deadline: number | undefined;
   timer: NodeJS.Timeout | undefined;
 
@@ -84,10 +85,9 @@ export class OutgoingCall
     this.beginsAtOnce = sendsMany(kind);
     // Memory of these may be reused once the message was admitted, before the call has settled.
     this.isBorrowed = isTransient || kind === CallKind.notification || sendsMany(kind);
-    this.promise = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
+    this.promise = new Promise(keep);
+    this.#resolve = takeResolve();
+    this.#reject = takeReject();
     const timeoutMs = timeoutOf(options);
     if (timeoutMs !== undefined) {
       this.deadline = deadlineAfter(timeoutMs);
@@ -183,10 +183,7 @@ export class OutgoingCall
     this.#reject(reason);
   }
 
-  /**
-   * `now`: answers of a stream that were not taken yet are dropped; else the failure comes behind
-   * them.
-   */
+  /** `now`: answers of a stream that were not taken are dropped; else the failure comes behind. */
   reject(reason: unknown, now = true): void {
     this.#settleFailed(reason, now);
     const settlers = { resolve: this.#resolve, reject: this.#reject };
@@ -200,14 +197,14 @@ export class OutgoingCall
     emitEvent(onEvent, { type: 'notification-failed', error, peer, method: this.request.method });
   }
 
-  /** Frees the slot. The function that calls this one settles the call. */
-  close({ endedByPeer }: { endedByPeer: boolean }): void {
+  /** Frees the slot; `by` sent the last frame. The function that calls this one settles it. */
+  close(by: 'peer' | 'us'): void {
     // User code runs between this and the settling of a call, and may abort it: the
     // second close does nothing.
     if (!this.isOpen) return;
     this.#release('over');
     if (!this.isWritten) this.#releaseCharge();
-    this.calls.streams.remove(this, { wasSent: this.isWritten, endedByPeer });
+    this.calls.streams.remove(this, this.isWritten, by);
   }
 
   /**
@@ -226,7 +223,7 @@ export class OutgoingCall
       givenUp.waiting += 1;
       shared.waits.add(givenUp);
     } else {
-      this.close({ endedByPeer: false });
+      this.close('us');
     }
     shared.onProgress();
   }
@@ -239,7 +236,7 @@ export class OutgoingCall
     givenUp.departed += 1;
     this.#moveTo('over');
     // Both ends of a channel may give it up at once, so one more frame of it is allowed.
-    streams.remove(this, { wasSent: true, endedByPeer: this.channel === undefined });
+    streams.remove(this, true, this.channel === undefined ? 'peer' : 'us');
     shared.onProgress();
   }
 
@@ -262,7 +259,7 @@ export class OutgoingCall
   /** Both halves of a channel ended well. */
   onChannelOver(): void {
     // The peer may not know yet that its end was answered, and give the channel up.
-    this.close({ endedByPeer: false });
+    this.close('us');
     if (!this.isSettled) this.resolve(undefined);
     this.calls.shared.onProgress();
   }
@@ -281,7 +278,7 @@ export class OutgoingCall
     const { shared } = this.calls;
     this.reject(error);
     refuseMessage(shared, this, FrameFlag.fromOpener);
-    this.close({ endedByPeer: false });
+    this.close('us');
     shared.onProgress();
   }
 

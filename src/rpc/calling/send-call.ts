@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The sending of a call: its slot, and the frame that opens it.
 import { SidecallError } from '../../base/errors.ts';
-import { CallKind, inlineName, noTimeout } from '../../wire/frame-header.ts';
+import { CallKind, inlineName, noTimeout, type OpenFields } from '../../wire/frame-header.ts';
 import { detachedError, isDetached } from '../contract/encode-message.ts';
 import { timeLeftMs } from '../deadline.ts';
 import { notSaid, sentNow } from '../peer-clock.ts';
@@ -10,6 +10,13 @@ import type { CallRequest } from './call-request.ts';
 import type { OpenCalls } from './open-calls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 import { takesExtra } from './waiting-calls.ts';
+
+// The fields of the frame that opens a call, in one object for all calls, which takes less memory
+// for each: they are written to the header at once.
+const fields: OpenFields = {
+  ...{ kind: 0, slot: 0, generation: 0, method: 0, timeoutMs: 0 },
+  ...{ metadataBytes: 0, messageBytes: 0, windowBytes: 0, sentAt: 0 },
+};
 
 /** Gives the call a slot and sends it. NOTE: only where `WaitingCalls.mustWait()` says no. */
 export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): void {
@@ -32,17 +39,16 @@ export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): vo
     call.credit.spend(chargeOf(request.messageBytes));
   }
   call.onSlot();
-  const header = sendQueue.header.open({
-    kind: request.kind,
-    slot: call.slot,
-    generation: call.generation,
-    method: number ?? inlineName + prefix.byteLength - metadata.byteLength,
-    timeoutMs: call.deadline === undefined ? noTimeout : timeLeftMs(call.deadline),
-    metadataBytes: metadata.byteLength,
-    messageBytes: request.messageBytes,
-    windowBytes: request.options.windowBytes ?? 0,
-    sentAt: call.deadline === undefined ? notSaid : sentNow(),
-  });
+  fields.kind = request.kind;
+  fields.slot = call.slot;
+  fields.generation = call.generation;
+  fields.method = number ?? inlineName + prefix.byteLength - metadata.byteLength;
+  fields.timeoutMs = call.deadline === undefined ? noTimeout : timeLeftMs(call.deadline);
+  fields.metadataBytes = metadata.byteLength;
+  fields.messageBytes = request.messageBytes;
+  fields.windowBytes = request.options.windowBytes ?? 0;
+  fields.sentAt = call.deadline === undefined ? notSaid : sentNow();
+  const header = sendQueue.header.open(fields);
   sendQueue.send(call, header, prefix, request.message, request.messageBytes);
   if (request.kind !== CallKind.notification) call.writer?.start();
   else if (!call.isSettled) call.resolve(undefined);

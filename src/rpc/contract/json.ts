@@ -48,10 +48,10 @@ export interface JsonOptions {
  * message, and arrive as `Uint8Array`s. `undefined` alone is a message of no bytes. Numbers,
  * duplicate keys and lone surrogates are as `JSON.parse` has them; `__proto__` becomes an own key
  * like any other. A `Date` arrives as a string, as `JSON.stringify` has it, so a type that promises
- * one is refused by the compiler. What `JSON.stringify` would drop or empty without a word fails the
- * call with `ERR_SIDECALL_ENCODE`: a function, a symbol, a `Map`, a `Set`, a `RegExp`, an `Error`, a
- * `Promise`, an `AbortSignal` and the weak collections, unless the value has a `toJSON()`; so does
- * a `bigint`. An instance of another class travels as its own fields.
+ * one is refused by the compiler. What `JSON.stringify` would drop or empty without a word fails
+ * the call with `ERR_SIDECALL_ENCODE`: a function, a symbol, a `Map`, a `Set`, a `RegExp`, an
+ * `Error`, a `Promise`, an `AbortSignal` and the weak collections, unless the value has a
+ * `toJSON()`; so does a `bigint`. An instance of another class travels as its own fields.
  * @throws {TypeError | RangeError} for misuse of the options.
  * @example
  * ```ts

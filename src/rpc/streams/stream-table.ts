@@ -75,13 +75,14 @@ export class OpenedStreams<T extends Slotted> {
 
   /**
    * Frees the slot. `wasSent` false: the peer never heard of this generation, so it comes again.
+   * `endedBy`: the side that sent the last frame; nothing may follow the peer's.
    */
-  remove(stream: T, how: { wasSent: boolean; endedByPeer: boolean }): void {
+  remove(stream: T, wasSent: boolean, endedBy: 'peer' | 'us'): void {
     const { slot } = stream;
     const at = indexOf(slot, this.#slotsMax);
     this.#streams[at] = undefined;
-    this.#endedByPeer[at] = how.endedByPeer;
-    if (!how.wasSent) this.#generations[at] = stream.generation - 1;
+    this.#endedByPeer[at] = endedBy === 'peer';
+    if (!wasSent) this.#generations[at] = stream.generation - 1;
     this.#size -= 1;
     if (slot < this.#slotsMax) this.#free.push(slot);
     else this.#freeExtra.push(slot);
