@@ -45,8 +45,8 @@ const sources = ['os', 'ring', 'binding'].flatMap((folder) =>
     .filter((name) => name.endsWith('.cc'))
     .map((name) => join(root, 'native', folder, name)),
 );
-// One source file of nearly all: each target reads the headers of Node-API twice, not once for each
-// file. The blocks need other settings of these headers.
+// A target is compiled from two files: ring_blocks.cc, which needs other settings of the headers of
+// Node-API, and one that includes all others, so that these headers are read twice for each target.
 const alone = sources.filter((file) => file.endsWith('ring_blocks.cc'));
 const together = join(root, 'build', 'prebuild.cc');
 mkdirSync(join(root, 'build'), { recursive: true });

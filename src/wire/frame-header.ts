@@ -102,17 +102,10 @@ export function writeU32(bytes: Uint8Array, at: number, value: number): void {
 }
 
 /** The fields of an `open` frame. */
-export interface OpenFields {
-  kind: number;
-  slot: number;
-  generation: number;
-  method: number;
-  timeoutMs: number;
-  metadataBytes: number;
-  messageBytes: number;
-  windowBytes: number;
-  sentAt: number;
-}
+type OpenFields = Omit<
+  Readonly<Header>,
+  'type' | 'flags' | 'status' | 'reason' | 'textBytes' | 'grantBytes'
+>;
 
 /**
  * Writes headers into one buffer that it keeps: a transport copies them before `trySend` returns.

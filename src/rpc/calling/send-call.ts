@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The sending of a call: its slot, and the frame that opens it.
 import { SidecallError } from '../../base/errors.ts';
-import { CallKind, inlineName, noTimeout, type OpenFields } from '../../wire/frame-header.ts';
+import { CallKind, emptyHeader, inlineName, noTimeout } from '../../wire/frame-header.ts';
 import { detachedError, isDetached } from '../contract/encode-message.ts';
 import { timeLeftMs } from '../deadline.ts';
 import { notSaid, sentNow } from '../peer-clock.ts';
@@ -13,10 +13,7 @@ import { takesExtra } from './waiting-calls.ts';
 
 // The fields of the frame that opens a call, in one object for all calls, which takes less memory
 // for each: they are written to the header at once.
-const fields: OpenFields = {
-  ...{ kind: 0, slot: 0, generation: 0, method: 0, timeoutMs: 0 },
-  ...{ metadataBytes: 0, messageBytes: 0, windowBytes: 0, sentAt: 0 },
-};
+const fields = emptyHeader();
 
 /** Gives the call a slot and sends it. NOTE: only where `WaitingCalls.mustWait()` says no. */
 export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): void {

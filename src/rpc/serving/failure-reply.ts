@@ -104,11 +104,11 @@ const warnedMax = 100;
 
 /** Prints a fault once, as Node prints an uncaught error: with its stack. */
 function warnOnce(method: string, cause: unknown): void {
-  const text = `the handler of ${method} failed: ${faultText(cause)}`;
+  const text = `the handler of ${method} failed: ${faultText(cause)}`.slice(0, textMaxLength);
   if (warned.has(text) || warned.size >= warnedMax) return;
   warned.add(text);
-  const detail = textOf(cause, 'stack');
-  process.emitWarning(text.slice(0, textMaxLength), { code: 'SIDECALL_HANDLER_FAILED', detail });
+  const detail = textOf(cause, 'stack').slice(0, textMaxLength);
+  process.emitWarning(text, { code: 'SIDECALL_HANDLER_FAILED', detail });
 }
 
 /** `TypeError: x is not a function`. */

@@ -123,9 +123,17 @@ describe('a fault without onEvent', () => {
     await using pair = createSessionPair({ far: stranger });
     pair.far.serve(Shop, failing);
     const { buy } = pair.near.client(Shop);
-    await Promise.all(Array.from({ length: 300 }, (_, at) => messageOf(buy(`fault ${at}`))));
+    const long = 'x'.repeat(200_000);
+    await messageOf(buy(`${long} short in print`));
+    await Promise.all(
+      Array.from({ length: 300 }, (_, at) => messageOf(buy(`fault ${at} ${long}`))),
+    );
     await turns(2);
+    expect(warnings.length).toBeGreaterThan(1);
     expect(warnings.length).toBeLessThanOrEqual(100);
+    for (const { message, detail = '' } of warnings) {
+      expect(Math.max(message.length, detail.length)).toBeLessThanOrEqual(4_096);
+    }
   });
 
   it('of any kind of value is told', async () => {
