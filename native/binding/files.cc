@@ -54,6 +54,17 @@ Napi::Value Duplicate(const Napi::CallbackInfo& info) {
   return FromOwned(info.Env(), DuplicateDescriptor(fd));
 }
 
+// (fd) => a duplicate that is owned here; `fd` is closed. It was inherited, so nothing
+// else of this process closes it.
+Napi::Value MoveDescriptor(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return info.Env().Undefined();
+  auto duplicate = DuplicateDescriptor(fd);
+  if (duplicate.ok()) UniqueFd(fd).Reset();
+  return FromOwned(info.Env(), std::move(duplicate));
+}
+
 Napi::Value CloseOnExec(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int fd = arguments.Descriptor(0);
@@ -167,6 +178,7 @@ void ExportFiles(Napi::Env env, Napi::Object exports) {
   exports.Set("closeDescriptor", Napi::Function::New<CloseDescriptor>(env));
   exports.Set("disownDescriptor", Napi::Function::New<DisownDescriptor>(env));
   exports.Set("duplicate", Napi::Function::New<Duplicate>(env));
+  exports.Set("moveDescriptor", Napi::Function::New<MoveDescriptor>(env));
   exports.Set("setCloseOnExec", Napi::Function::New<CloseOnExec>(env));
   exports.Set("describe", Napi::Function::New<Describe>(env));
   exports.Set("openDirectory", Napi::Function::New<OpenDirectoryAt>(env));

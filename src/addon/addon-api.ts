@@ -29,6 +29,8 @@ export interface NativeAddon {
   closeDescriptor(fd: number): boolean;
   disownDescriptor(fd: number): boolean;
   duplicate(fd: number): number;
+  /** A duplicate that the addon owns; `fd`, which this process inherited, is closed. */
+  moveDescriptor(fd: number): number;
   setCloseOnExec(fd: number): void;
   describe(fd: number): { type: string; isListening: boolean };
   openDirectory(path: string): number;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // parent(): the helper's end of the pair that it inherited.
-import { closeSync, fstatSync } from 'node:fs';
-import { Socket } from 'node:net';
+import { fstatSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -17,6 +17,7 @@ import {
 } from '../open/session-options.ts';
 import { withDeadline } from '../open/time-limit.ts';
 import type { Session } from '../rpc/session/session.ts';
+import { socketOver } from '../uds/net-socket.ts';
 import { kernelPeer } from '../uds/peer-credentials.ts';
 import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import { fdVariable, parentVariable } from './helper-process.ts';
@@ -112,9 +113,8 @@ function takeOver(native: NativeAddon, inherited: number): number {
       throw noHelper(`descriptor ${inherited} is a ${type}`);
     native.setCloseOnExec(inherited); // first: a grandchild that held it would hide our death
     native.refuseDescriptors(inherited);
-    const fd = native.duplicate(inherited);
-    closeSync(inherited);
-    return fd;
+    // Not closeSync(): Deno refuses a number that it did not open.
+    return native.moveDescriptor(inherited);
   } catch (cause) {
     if (SidecallError.is(cause)) throw cause;
     throw noHelper(`descriptor ${inherited} cannot be used`, cause);
@@ -141,7 +141,7 @@ async function meetOverStream(
   let socket: Socket;
   try {
     if (!fstatSync(fd).isSocket()) throw new TypeError('it is no socket');
-    socket = new Socket({ fd });
+    socket = socketOver(fd);
   } catch (cause) {
     throw noHelper(`descriptor ${fd} cannot be used`, cause);
   }

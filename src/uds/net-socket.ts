@@ -16,6 +16,7 @@ export interface OpenSocket {
 /** Gives every read's bytes to `onBytes`, as a view that is dead when it returns. */
 export type SocketOpener = (onBytes: (bytes: Uint8Array) => void) => OpenSocket;
 
+const isBun = process.versions.bun !== undefined;
 const readBytes = 256 * 1024;
 // More than a socket's queue holds by default: what the peer had sent before its end.
 const drainMaxBytes = 1024 * 1024;
@@ -61,10 +62,15 @@ export function descriptorOpener(
       onBytes(buffer.subarray(0, bytes));
       return true;
     };
-    // `onread` is documented for connect() and accepted by the constructor on every Node we
-    // support.
-    const options = { fd, readable: true, writable: true, onread: { buffer, callback } };
-    const socket = new Socket(options as ConstructorParameters<typeof Socket>[0]);
+    let socket: Socket;
+    if (isBun) {
+      socket = socketOver(fd).on('data', onBytes);
+    } else {
+      // `onread` is documented for connect() and accepted by the constructor on every Node we
+      // support.
+      const options = { fd, readable: true, writable: true, onread: { buffer, callback } };
+      socket = new Socket(options as ConstructorParameters<typeof Socket>[0]);
+    }
     native.disownDescriptor(fd);
     for (const bytes of early) nextTick(onBytes, bytes);
     const drain = (): void => {
@@ -89,13 +95,22 @@ export function descriptorOpener(
 export function plainSocket(native: NativeAddon, fd: number): Socket {
   try {
     native.refuseDescriptors(fd);
-    const socket = new Socket({ fd, readable: true, writable: true });
+    const socket = socketOver(fd);
     native.disownDescriptor(fd);
     return socket;
   } catch (error) {
     native.closeDescriptor(fd);
     throw error;
   }
+}
+
+/**
+ * A socket over a connected descriptor, which it closes at its end. Bun's constructor ignores `fd`
+ * and `onread`; its connect() takes a descriptor.
+ */
+export function socketOver(fd: number): Socket {
+  if (isBun) return new Socket().connect({ fd } as unknown as { path: string });
+  return new Socket({ fd, readable: true, writable: true });
 }
 
 /** A stream that Node made. NOTE: what it has already buffered is handed out first. */
