@@ -9,10 +9,5 @@ run(process.execPath, [
   '-p',
   'tsconfig.build.json',
 ]);
-for (const name of [
-  'addon/requires.cjs',
-  'addon/requires.d.cts',
-  'adapters/electron/preload.cjs',
-]) {
-  copyFileSync(join(root, 'src', name), join(root, 'dist', name));
-}
+const preload = join('adapters', 'electron', 'preload.cjs');
+copyFileSync(join(root, 'src', preload), join(root, 'dist', preload));

@@ -6,15 +6,24 @@ import { resolve } from 'node:path';
 import { SidecallError } from '../base/errors.ts';
 import { version } from '../base/version.ts';
 import type { NativeAddon } from './addon-api.ts';
-import * as load from './requires.cjs';
+import {
+  carriedFile,
+  carriedPlatforms,
+  checkoutFile,
+  fileBesideBundle,
+  installedFile,
+  isBundled,
+  openAddon,
+} from './addon-files.ts';
 
 /** One file that was tried. */
 export interface NativeAttempt {
   /**
-   * The source that named it: the variable, a build in a checkout of this project, or the file that
-   * the package carries.
+   * The source that named it: the variable, a build in a checkout of this project, the file that
+   * the package carries, a folder `prebuilds` beside a bundle, or the package that is installed for
+   * a bundle.
    */
-  readonly source: 'SIDECALL_NATIVE' | 'checkout' | 'package';
+  readonly source: 'SIDECALL_NATIVE' | 'checkout' | 'package' | 'beside-bundle' | 'installed';
   readonly file: string;
   /** Why it is not used; undefined: it is. */
   readonly failure: string | undefined;
@@ -56,15 +65,17 @@ export function requireNative(wanted: string): NativeAddon {
 interface Candidate {
   readonly source: NativeAttempt['source'];
   readonly file: string;
-  readonly open: () => unknown;
 }
+
+/** The reason where the program wants no addon. */
+export const switchedOff = 'SIDECALL_NATIVE=off switches it off';
 
 /** The oldest Node that the package runs on. Electron does not look at `engines` of a package. */
 const nodeMin = [20, 19] as const;
 
 function loadFirst(): NativeState {
   const override = process.env.SIDECALL_NATIVE || undefined;
-  if (override === 'off') return missing('SIDECALL_NATIVE=off switches it off', []);
+  if (override === 'off') return missing(switchedOff, []);
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   if (major < nodeMin[0] || (major === nodeMin[0] && minor < nodeMin[1])) {
     return missing(
@@ -72,52 +83,44 @@ function loadFirst(): NativeState {
       [],
     );
   }
-  const attempts: NativeAttempt[] = [];
-  for (const { source, file, open } of candidates(override)) {
-    const { addon, failure } = tryOpen(open);
-    const used = (addon === undefined ? undefined : load.fileOf(addon)) ?? file;
-    attempts.push({ source, file: used, failure });
-    if (addon !== undefined) return { addon, file: used, reason: undefined, attempts };
-  }
-  return missing(attempts.map(({ file, failure }) => `${file}: ${failure}`).join('; '), attempts);
-}
-
-function candidates(override: string | undefined): readonly Candidate[] {
-  if (override !== undefined) {
-    const file = resolve(override);
-    return [{ source: 'SIDECALL_NATIVE', file, open: () => load.fromFile(file) }];
-  }
   const platform = platformName();
-  const file = `prebuilds/${platform}/sidecall.node`;
-  const prebuilt: Candidate = { source: 'package', file, open: () => openPrebuilt(platform) };
-  const built = checkoutFile();
-  if (built === undefined) return [prebuilt];
-  return [{ source: 'checkout', file: built, open: () => load.fromFile(built) }, prebuilt];
-}
-
-function openPrebuilt(platform: string): unknown {
-  const open = load.prebuilt[platform];
-  if (open !== undefined) return open();
-  const carried = Object.keys(load.prebuilt).join(', ');
-  throw new Error(`the package carries none for ${platform}, only for ${carried}`);
-}
-
-/** undefined: there is none, as in a package that was installed, or in a bundle. */
-function checkoutFile(): string | undefined {
-  try {
-    const file = load.checkoutFile();
-    return existsSync(file) ? file : undefined;
-  } catch {
-    return undefined;
+  if (override === undefined && !carriedPlatforms.includes(platform)) {
+    const text = `the package carries none for ${platform}, only for ${carriedPlatforms.join(', ')}`;
+    if (checkoutFile() === undefined) return missing(text, []);
   }
+  const attempts: NativeAttempt[] = [];
+  for (const { source, file } of candidates(override, platform)) {
+    const { addon, failure } = tryOpen(file);
+    attempts.push({ source, file, failure });
+    if (addon !== undefined) return { addon, file, reason: undefined, attempts };
+  }
+  const reasons = attempts.map(({ file, failure }) => `${file}: ${failure}`);
+  if (override === undefined && isBundled()) reasons.push(bundleHint);
+  return missing(reasons.join('; '), attempts);
 }
 
-function tryOpen(open: () => unknown): {
+const bundleHint =
+  'in a bundle, copy "prebuilds" of the package beside it, or leave sidecall out of it (docs/guide/bundlers.md)';
+
+/** The files to try, in this order, each once. */
+function candidates(override: string | undefined, platform: string): readonly Candidate[] {
+  if (override !== undefined) return [{ source: 'SIDECALL_NATIVE', file: resolve(override) }];
+  const places = [
+    ['checkout', checkoutFile()],
+    ['package', carriedFile(platform)],
+    ['beside-bundle', isBundled() ? fileBesideBundle(platform) : undefined],
+    ['installed', isBundled() ? installedFile(platform) : undefined],
+  ] as const;
+  return places.flatMap(([source, file]) => (file === undefined ? [] : [{ source, file }]));
+}
+
+function tryOpen(file: string): {
   addon: NativeAddon | undefined;
   failure: string | undefined;
 } {
+  if (!existsSync(file)) return { addon: undefined, failure: 'there is no such file' };
   try {
-    const addon = open() as NativeAddon;
+    const addon = openAddon(file) as NativeAddon;
     if (typeof addon?.peerCredentials !== 'function' || typeof addon.openRing !== 'function') {
       return { addon: undefined, failure: 'it is no addon of sidecall' };
     }
@@ -139,7 +142,6 @@ function whyNot(error: unknown): string {
   const { code, message } = error as { code?: string; message: string };
   if (code === 'ERR_DLOPEN_DISABLED')
     return 'Node was told to load no addons: by --no-addons, or by --permission without --allow-addons';
-  if (code === 'MODULE_NOT_FOUND') return 'there is no such file';
   return message.split('\n')[0] as string;
 }
 

@@ -19,7 +19,11 @@ export type SidecallEvent =
    * why not.
    */
   | { readonly type: 'path-lost'; readonly error: SidecallError; readonly peer: undefined }
-  /** A session got the socket lane because this side could not make, send or take shared memory. */
+  /**
+   * A session got the socket lane because this side could not make, send or take shared memory, or
+   * has no addon (`ERR_SIDECALL_ADDON_UNAVAILABLE`; without `onEvent` that is a warning of the
+   * process, once).
+   */
   | { readonly type: 'lane'; readonly error: SidecallError; readonly peer: Peer }
   /**
    * A helper was started 3 seconds ago and has not called `parent()`; `command` is its command

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Decides the lane of a session; the reason is for `session.laneReason`.
+// Whether a ring is offered, and the reason of the lane, for `session.laneReason`. The two hellos
+// (uds/hello.ts) decide together.
 
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';

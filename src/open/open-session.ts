@@ -26,6 +26,7 @@ import { SocketTransport } from '../uds/socket-transport.ts';
 import type { Transport } from '../wire/transport.ts';
 import { pollBudgetOf, ringMemoryMaxBytes } from './configure.ts';
 import { laneReasonOf, noRingReason, plainLaneReason, unavailable } from './lane.ts';
+import { tellMissingAddon } from './missing-addon.ts';
 import type { SessionSettings } from './session-options.ts';
 
 /** The role in the hello: which side speaks first, and whether the accepting side has room. */
@@ -98,6 +99,7 @@ export async function establishOverStream(
     const hello = await sayHello(new StreamWire(socket, signal), role, settings, undefined);
     signal.throwIfAborted();
     const reason = plainLaneReason(settings);
+    if (settings.lane !== 'socket') tellMissingAddon(settings.onEvent, peer);
     const transport = new SocketTransport(streamOpener(socket), ownerOf(peer));
     return makeSession(transport, peer, hello, reason, settings);
   } catch (error) {
