@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/grpc`: gRPC servers of @grpc/grpc-js (1.14 or later, which the application brings)
+// `sidecall/grpc`: gRPC servers of @grpc/grpc-js (1.11 or later, which the application brings)
 // whose callers the kernel identifies; and contracts of this package, served by gRPC to
 // callers on other machines.
 import {
@@ -22,6 +22,12 @@ import { introduce, type PeerCarrier, peerOfCall, removePeer } from './grpc-peer
 import { definitionOf, implementationOf } from './grpc-service.ts';
 
 export type { Authenticate, GrpcCaller, GrpcIdentity } from './grpc-gate.ts';
+
+if (typeof Server.prototype.createConnectionInjector !== 'function') {
+  const text =
+    'sidecall/grpc needs @grpc/grpc-js 1.11 or later: the installed one cannot be given connections';
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+}
 
 /** A call as a handler of grpc-js is given it. */
 export type GrpcCall =
@@ -47,7 +53,7 @@ export async function attachListener(server: Server, listener: PlainListener): P
     typeof server?.createConnectionInjector !== 'function'
   ) {
     const text =
-      "attachListener(server, listener) needs a grpc.Server of @grpc/grpc-js 1.14 and a listener of listen({ protocol: 'plain' })";
+      "attachListener(server, listener) needs a grpc.Server of @grpc/grpc-js and a listener of listen({ protocol: 'plain' })";
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   // Insecure credentials: the policy of the listener has authenticated the peers already.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // JSON-RPC over a channel: the queue of messages to send, and the decision when to read more.
 
-import type { Message } from 'vscode-jsonrpc/node';
+import type { Message } from 'vscode-jsonrpc';
 import { SidecallError } from '../base/errors.ts';
 import { Fifo } from '../base/fifo.ts';
 import { quiet } from '../base/ignore-errors.ts';

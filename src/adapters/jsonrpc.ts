@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/jsonrpc`: transports for vscode-jsonrpc (9 or later, which the application brings).
+// `sidecall/jsonrpc`: transports for vscode-jsonrpc (8 or later, which the application brings).
 
-import type { Readable, Writable } from 'node:stream';
 import {
   AbstractMessageReader,
   AbstractMessageWriter,
   type DataCallback,
   type Disposable,
   type Message,
-  type MessageReader,
   type MessageWriter,
-  StreamMessageReader,
-  StreamMessageWriter,
-} from 'vscode-jsonrpc/node';
+} from 'vscode-jsonrpc';
 import { nowMs, setImmediate } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits.ts';
@@ -27,15 +23,9 @@ import {
   messages,
   type OpenChannel,
 } from './jsonrpc-connection.ts';
+import type { JsonRpcTransport } from './stdio-transport.ts';
 
-/**
- * The pair that `createMessageConnection()` of vscode-jsonrpc and `createConnection()` of
- * vscode-languageserver take.
- */
-export interface JsonRpcTransport {
-  readonly reader: MessageReader;
-  readonly writer: MessageWriter;
-}
+export { type JsonRpcTransport, type StdioChild, stdioTransport } from './stdio-transport.ts';
 
 /** Options of {@link jsonrpcTransport}. */
 export interface JsonRpcTransportOptions {
@@ -86,33 +76,6 @@ export function jsonrpcTransport(
   const meet = opens ? opening(session, name, timeoutMs) : accepting(session, name);
   const line = new JsonRpcConnection(session, meet);
   return { reader: new LineReader(line), writer: new LineWriter(line) };
-}
-
-/** A child with pipes for its standard input and output. */
-export interface StdioChild {
-  readonly stdin: Writable | null;
-  readonly stdout: Readable | null;
-}
-
-/**
- * Reader and writer of a JSON-RPC connection with a plain server, over its standard input and
- * output, in the framing of the Language Server Protocol: what a client needs to have both kinds of
- * servers behind one interface. A child that dies closes the connection; nothing is thrown from its
- * pipes.
- * @throws {TypeError} where the child was not spawned with `stdio: ['pipe', 'pipe', …]`.
- */
-export function stdioTransport(child: StdioChild): JsonRpcTransport {
-  const { stdin, stdout } = child ?? {};
-  if (!stdin || !stdout) {
-    throw wrong(
-      "stdioTransport() needs a child with pipes: spawn(…, { stdio: ['pipe', 'pipe', 'inherit'] })",
-    );
-  }
-  // A pipe of a dead child emits 'error', which would end the process without a listener. The
-  // writer reports the error when it is written to.
-  stdin.on('error', () => undefined);
-  stdout.on('error', () => undefined);
-  return { reader: new StreamMessageReader(stdout), writer: new StreamMessageWriter(stdin) };
 }
 
 function checkTransport(session: Session, name: unknown, opens: unknown): void {

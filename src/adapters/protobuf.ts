@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `sidecall/protobuf`: messages and services of protobufjs (8.6.6 or later, which the application
-// brings).
+// `sidecall/protobuf`: messages and services of protobufjs (7 or later, which the application
+// brings; static modules need 8.6.6).
 
 import protobufjs from 'protobufjs/minimal.js';
 import { nodeError } from '../base/misuse.ts';

@@ -1,6 +1,5 @@
-import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { jsonrpcTransport, stdioTransport } from '../../src/adapters/jsonrpc.ts';
+import { jsonrpcTransport } from '../../src/adapters/jsonrpc.ts';
 import { json } from '../../src/rpc/contract/json.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { until } from '../support/contract.ts';
@@ -329,23 +328,9 @@ describe('jsonrpcTransport()', () => {
     expect(() => jsonrpcTransport(near, { opens: 'yes' as never })).toThrow('true or false');
     expect(() => jsonrpcTransport(near, { open: true } as never)).toThrow(TypeError);
     expect(() => jsonrpcTransport(near, { opens: true, timeoutMs: 1 })).toThrow(RangeError);
-    expect(() => stdioTransport({ stdin: null, stdout: null })).toThrow("stdio: ['pipe', 'pipe'");
     const { reader } = jsonrpcTransport(near, { opens: true });
     reader.listen(() => undefined);
     expect(() => reader.listen(() => undefined)).toThrow(TypeError);
     await close();
-  });
-});
-
-describe('stdioTransport()', () => {
-  it('outlives a pipe that breaks', async () => {
-    const stdin = new PassThrough();
-    const stdout = new PassThrough();
-    const { reader } = stdioTransport({ stdin, stdout });
-    const closed = new Promise<void>((resolve) => reader.onClose(resolve));
-    reader.listen(() => undefined);
-    stdin.destroy(new Error('EPIPE'));
-    stdout.destroy(new Error('gone'));
-    await closed;
   });
 });
