@@ -1,6 +1,6 @@
 // The package as users get it: packs it with all its prebuilds, checks it, installs the tarball,
 // and runs a program of each kind of user: ESM, CommonJS, TypeScript, bundles, Electron's
-// packagers; each supported Node; musl; arm64.
+// packagers; each supported Node; Bun, Deno, Jest; musl; arm64.
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -14,6 +14,14 @@ import {
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { testBundles } from './consumer-bundles.mjs';
+import {
+  testJest,
+  testOldPackages,
+  testProtobuf,
+  testRuntimes,
+  testTypeStripping,
+} from './consumer-newcomers.mjs';
 import { fail, platforms, root, run } from './lib.mjs';
 import { prepareArm64, prepareMusl } from './other-machines.mjs';
 
@@ -36,7 +44,13 @@ try {
   check('npx sidecall doctor', 'npx', ['sidecall', 'doctor']);
   firstDay();
   typescript();
-  for (const [major, node] of binaries.filter(([each]) => each !== 22)) bundles(major, node);
+  const context = { folder, tarball, check, npm };
+  testBundles(context, binaries);
+  testRuntimes(context);
+  testTypeStripping(context, binaries);
+  testProtobuf(context);
+  testOldPackages(context);
+  testJest(context);
   await electron();
   musl();
   arm64();
@@ -148,57 +162,6 @@ function typescript() {
       cwd: root,
     });
   }
-}
-
-/** Bundles with the addon in them: ESM needs a `require`, CommonJS has one. */
-function bundles(major, node) {
-  const out = join(folder, 'out', String(major));
-  const common = [
-    'esbuild/app.mjs',
-    '--bundle',
-    '--platform=node',
-    '--loader:.node=copy',
-    '--log-level=warning',
-  ];
-  const banner =
-    "--banner:js=import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);";
-  check(`bundle ESM for Node ${major}`, bin('esbuild'), [
-    ...common,
-    '--format=esm',
-    banner,
-    `--outfile=${out}/esm/app.mjs`,
-  ]);
-  check(`bundle CommonJS for Node ${major}`, bin('esbuild'), [
-    ...common,
-    '--format=cjs',
-    `--outfile=${out}/cjs/app.cjs`,
-  ]);
-  for (const [kind, file] of [
-    ['esm', 'app.mjs'],
-    ['cjs', 'app.cjs'],
-  ]) {
-    // Outside of node_modules, so that only the bundle is loaded.
-    const alone = mkdtempSync(join(tmpdir(), 'bundle-'));
-    cpSync(join(out, kind), alone, { recursive: true });
-    check(`bundle ${kind} on Node ${major}`, node, [join(alone, file)], {
-      cwd: alone,
-      says: alone,
-    });
-    rmSync(alone, { recursive: true });
-  }
-  const page = [
-    'esbuild/page.mjs',
-    '--bundle',
-    '--platform=browser',
-    '--format=esm',
-    `--outfile=${out}/page.js`,
-  ];
-  check(`bundle for a browser (${major})`, bin('esbuild'), page);
-  const text = readFileSync(join(out, 'page.js'), 'utf8');
-  const foreign = /\b(process|Buffer|require)\b\s*[.(]/.exec(
-    text.replaceAll(/\/\/.*|\/\*[\s\S]*?\*\//g, ''),
-  );
-  if (foreign !== null) fail(`consumers: the page's bundle uses ${foreign[0]}`);
 }
 
 /**

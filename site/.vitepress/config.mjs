@@ -52,6 +52,7 @@ export default defineConfig({
           { text: 'Extension hosts', link: '/guide/extension-host' },
           { text: 'JSON-RPC, language servers', link: '/guide/jsonrpc' },
           { text: 'gRPC', link: '/guide/grpc' },
+          { text: 'Bundlers, Bun, Deno, Jest', link: '/guide/bundlers' },
         ],
       },
       {

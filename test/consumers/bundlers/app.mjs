@@ -10,6 +10,11 @@ async function main() {
     session.serve(Sum, { add: ({ a, b }) => a + b });
     return;
   }
+  if (process.argv[2] === 'lost') {
+    const helper = await spawnHelper(process.execPath, [process.argv[1]]);
+    assert.equal(await helper.client(Sum).add({ a: 1, b: 1 }), 2);
+    return helper.stop();
+  }
   const { addon, addonFile, addonReason } = capabilities();
   assert.ok(addon, `no addon: ${addonReason}`);
   const helper = await spawnHelper(process.execPath, [process.argv[1]]);

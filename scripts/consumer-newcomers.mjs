@@ -1,0 +1,81 @@
+// Newcomers, each in an empty folder with the tarball: other runtimes, TypeScript without a build,
+// protobuf with imports, projects with old versions of what the adapters use.
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './lib.mjs';
+
+/** A folder with the package and others in it, and the files of a kind of consumer. */
+function home({ folder, npm, tarball }, name, packages, files = name) {
+  const made = join(folder, 'newcomers', name);
+  mkdirSync(made, { recursive: true });
+  writeFileSync(join(made, 'package.json'), '{"type":"module","private":true}\n');
+  cpSync(join(root, 'test', 'consumers', files), made, { recursive: true });
+  npm(['install', '--ignore-scripts', tarball, ...packages], made);
+  return made;
+}
+
+/** Bun and Deno, from their npm packages. */
+export function testRuntimes(context) {
+  const { check } = context;
+  const cwd = home(context, 'runtimes', ['bun@1', 'deno@2']);
+  const libc =
+    process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
+  const bun = join(cwd, `node_modules/@oven/bun-linux-${process.arch}/bin/bun`);
+  const deno = join(cwd, `node_modules/@deno/linux-${process.arch}-${libc}/deno`);
+  const runs = { Bun: [bun], Deno: [deno, 'run', '-A'], Node: [process.execPath] };
+  for (const [name, [command, ...args]] of Object.entries(runs)) {
+    check(`calls in ${name}`, command, [...args, 'calls.mjs'], { cwd, says: 'over both lanes' });
+    const own = { cwd, says: `a helper in ${name}` };
+    check(`${name} starts a helper`, command, [...args, 'parent.mjs'], own);
+    if (name === 'Node') continue;
+    const toNode = [...args, 'parent.mjs', process.execPath];
+    check(`${name} starts a helper in Node`, command, toNode, { cwd, says: 'a helper in Node' });
+    const started = ['parent.mjs', command, ...args];
+    check(`Node starts a helper in ${name}`, process.execPath, started, own);
+  }
+}
+
+/** TypeScript that is run as it is: by tsx, and by Node itself. */
+export function testTypeStripping(context, nodes) {
+  const { check } = context;
+  const cwd = home(context, 'type-stripping', ['tsx@4']);
+  check('TypeScript by tsx', process.execPath, ['node_modules/.bin/tsx', 'main.ts'], {
+    cwd,
+    says: 'a typed helper: 3',
+  });
+  for (const [major, node] of nodes.filter(([each]) => each >= 22)) {
+    check(`TypeScript by Node ${major}`, node, ['main.ts'], { cwd, says: 'a typed helper: 3' });
+  }
+}
+
+/** The commands of the protobuf guide, over two files of which one imports the other. */
+export function testProtobuf(context) {
+  const { check } = context;
+  const cwd = home(context, 'protobuf', []);
+  const guide = readFileSync(join(root, 'docs', 'guide', 'protobuf.md'), 'utf8');
+  const [, block] = /```sh\n([^`]+)```/.exec(guide);
+  const commands = block.replaceAll('demo.', 'desk.').trim().split('\n');
+  for (const command of commands) {
+    check(`the guide's "${command}"`, 'sh', ['-c', command.replace(/ sidecall /, ' ')], { cwd });
+  }
+  check('protobuf with imports', process.execPath, ['main.mjs'], { cwd, says: 'hello, Ada' });
+}
+
+/** The adapters beside old versions: the installation succeeds, what is too old is refused. */
+export function testOldPackages(context) {
+  const { check, npm } = context;
+  const old = ['@grpc/grpc-js@1.11.0', 'protobufjs@7.0.0', 'vscode-jsonrpc@8.0.0'];
+  const cwd = home(context, 'adapters', old);
+  check('adapters beside old versions', process.execPath, ['old.mjs'], { cwd, says: 'work' });
+  npm(['install', '--ignore-scripts', '@grpc/grpc-js@1.10.0'], cwd);
+  check('an adapter beside one too old', process.execPath, ['too-old.mjs'], { cwd, says: 'words' });
+}
+
+/** Jest as `npm init` leaves it: CommonJS, and the flag that the guide names. */
+export function testJest(context) {
+  const { check } = context;
+  const cwd = home(context, 'jest', ['jest@30']);
+  writeFileSync(join(cwd, 'package.json'), '{"private":true}\n');
+  const jest = ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js', '--ci'];
+  check('Jest', process.execPath, jest, { cwd });
+}

@@ -1,0 +1,1 @@
+export default { format: ['cjs', 'esm'], noExternal: [/.*/], outDir: 'out/tsup', silent: true };

@@ -1,0 +1,3 @@
+import { service, unary } from 'sidecall';
+
+export const Runtime = service('Runtime', { name: unary() });
