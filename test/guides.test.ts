@@ -17,7 +17,8 @@ import { moduleOf, project, promised, type Snippets, snippetsOf } from './suppor
 const root = resolve(import.meta.dirname, '..');
 const guides = readdirSync(join(root, 'docs', 'guide'))
   .filter((name) => name !== 'README.md')
-  .map((name) => join('docs', 'guide', name));
+  .map((name) => join('docs', 'guide', name))
+  .concat(join('docs', 'index.md'));
 
 function run(snippets: Snippets): { stdout: string; stderr: string; status: number | null } {
   using folder = project();

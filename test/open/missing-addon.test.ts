@@ -6,7 +6,7 @@ import { programPath } from '../support/programs.ts';
 const index = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href);
 const helper = JSON.stringify(programPath('helper.mjs'));
 
-/** What a program says that starts two helpers, each with these options. */
+/** The output of a program that starts two helpers, each with these options. */
 function startTwo(native: string, options = ''): { stdout: string; stderr: string } {
   const code = `
     const { spawnHelper } = await import(${index});
