@@ -19,7 +19,7 @@ import { releaseMessage } from '../contract/encode-message.ts';
 import { releaseLeaseIn } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
-import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/send-frame.ts';
+import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/end-frames.ts';
 import type { SendFifo, SendingStream } from '../sending/send-queue.ts';
 import { ChannelHalves, type ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';

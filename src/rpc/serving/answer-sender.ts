@@ -14,7 +14,7 @@ import {
   releaseMessage,
 } from '../contract/encode-message.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
-import { sendEnd } from '../sending/send-frame.ts';
+import { sendEnd } from '../sending/end-frames.ts';
 import type { WaitQueue } from '../stalls.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
 import { faultEnd, plainEnd, reportFailure } from './failure-reply.ts';

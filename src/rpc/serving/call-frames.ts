@@ -13,7 +13,7 @@ import {
 } from '../../wire/frame-header.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
 import { Window } from '../sending/credit.ts';
-import { answerEnd } from '../sending/send-frame.ts';
+import { answerEnd } from '../sending/end-frames.ts';
 import { takeStreamed } from '../sending/session-shared.ts';
 import { checkBlock } from '../streams/message-assembly.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';

@@ -10,7 +10,7 @@ import type { Codec } from '../contract/codec.ts';
 import type { Lease } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, type HandlerScope, type Timed } from '../deadline.ts';
 import { Window } from '../sending/credit.ts';
-import { refuseMessage, resetReasonFor, sendEnd } from '../sending/send-frame.ts';
+import { refuseMessage, resetReasonFor, sendEnd } from '../sending/end-frames.ts';
 import type { SendFifo, SendingStream } from '../sending/send-queue.ts';
 import type { ChannelHalves, ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';

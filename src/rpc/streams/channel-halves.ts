@@ -6,7 +6,7 @@ import { SidecallError } from '../../base/errors.ts';
 import { ignore, rejected } from '../../base/ignore-errors.ts';
 import { protocol } from '../../wire/frame-header.ts';
 import type { Watched } from '../idle-timeout.ts';
-import { answerEnd, sendHalfEnd } from '../sending/send-frame.ts';
+import { answerEnd, sendHalfEnd } from '../sending/end-frames.ts';
 import type { SendingStream } from '../sending/send-queue.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { StreamReader } from './stream-reader.ts';
