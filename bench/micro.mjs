@@ -5,13 +5,13 @@ import { parseArgs } from 'node:util';
 import { Bench } from 'tinybench';
 import { protobuf } from '../dist/adapters/protobuf.js';
 import { requireNative } from '../dist/addon/load-addon.js';
+import { activate, deactivate } from '../dist/loop/poller.js';
 import { bytes } from '../dist/rpc/contract/codec.js';
 import { json } from '../dist/rpc/contract/json.js';
 import { ReceiveCredit, SendCredit } from '../dist/rpc/sending/credit.js';
 import { PollBudget } from '../dist/shm/poll-budget.js';
 import { FrameDecoder } from '../dist/wire/frame-decoder.js';
 import { emptyHeader, HeaderWriter, readHeader } from '../dist/wire/frame-header.js';
-import { activate, deactivate } from '../dist/wire/poller.js';
 import { RingPair } from './micro-ring.mjs';
 import { messageType, objectOf, payloadOf } from './rows.mjs';
 

@@ -14,6 +14,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
  */
 const layers = [
   'base',
+  'loop',
   'wire',
   'addon',
   'rpc',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { tuning } from '../../src/base/tuning.ts';
-import { activate, deactivate, type Polled } from '../../src/wire/poller.ts';
+import { activate, deactivate, type Polled } from '../../src/loop/poller.ts';
 import { turns } from '../support/contract.ts';
 
 /** Rests after so many turns; `serve` may be given something to do. */

@@ -6,7 +6,7 @@
 
 import { nowMs, setImmediate } from '../base/clock.ts';
 import { tuning } from '../base/tuning.ts';
-import { shareLeftMs } from './loop-budget.ts';
+import { shareLeftMs } from './turn-budget.ts';
 
 /** A transport that the poller serves. */
 export interface Polled {

@@ -5,10 +5,10 @@ import { once } from 'node:events';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { tuning } from '../../src/base/tuning.ts';
+import { shareLeftMs } from '../../src/loop/turn-budget.ts';
 import { streamOpener } from '../../src/uds/net-socket.ts';
 import { SocketTransport } from '../../src/uds/socket-transport.ts';
 import { HeaderWriter } from '../../src/wire/frame-header.ts';
-import { shareLeftMs } from '../../src/wire/loop-budget.ts';
 import type { FrameReceiver } from '../../src/wire/transport.ts';
 import { scratchDirectory } from '../support/programs.ts';
 
