@@ -11,6 +11,7 @@ import {
   type MessageReader,
   type MessageWriter,
 } from 'vscode-jsonrpc';
+import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { nodeError } from '../base/misuse.ts';
 import { BodyDecoder, framed } from './stdio-framing.ts';
@@ -71,18 +72,22 @@ class StdioReader extends AbstractMessageReader {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
     super.dispose();
-    this.#stdout.resume(); // what it still prints must not block it
+    this.#stdout.resume();
   }
 
   async #read(callback: DataCallback): Promise<void> {
     try {
       for await (const chunk of this.#stdout.iterator({ destroyOnReturn: false })) {
-        if (this.#isDisposed) return;
+        if (this.#isDisposed) break;
         for (const body of this.#decoder.push(chunk as Buffer)) await this.#deliver(body, callback);
+      }
+      if (!this.#isDisposed && this.#decoder.isMidway) {
+        this.fireError(new SidecallError('ERR_SIDECALL_PROTOCOL', 'the last message was cut off'));
       }
     } catch (error) {
       if (!this.#isDisposed) this.fireError(error);
     }
+    this.#stdout.resume(); // what it still prints must not block it
     if (!this.#isDisposed) this.fireClose();
   }
 

@@ -87,4 +87,25 @@ describe('stdioTransport()', () => {
     });
     await closed;
   });
+
+  it('says that the last message was cut off', async () => {
+    const { stdout, reader } = opened();
+    const { promise, resolve } = withResolvers<Error>();
+    reader.onError(resolve);
+    reader.listen(() => undefined);
+    stdout.end(helloBytes.subarray(0, -1));
+    expect((await promise).message).toBe('the last message was cut off');
+  });
+
+  it('lets a program print on once it is disposed of', async () => {
+    const { stdout, reader } = opened();
+    let count = 0;
+    reader.listen(() => void (count += 1));
+    stdout.write(helloBytes);
+    await until(() => count === 1);
+    reader.dispose();
+    stdout.end(Buffer.alloc(1_000_000));
+    await until(() => stdout.readableEnded);
+    expect(count).toBe(1);
+  });
 });
