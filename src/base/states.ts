@@ -10,6 +10,11 @@ export type Moves<State extends string> = { readonly [From in State]: readonly S
  * @throws {Error} where `moves` has no such move: a mistake of ours, and of no peer.
  */
 export function moved<State extends string>(moves: Moves<State>, from: State, to: State): State {
-  if (!moves[from].includes(to)) throw new Error(`no move leads from '${from}' to '${to}'`);
+  checkMove(moves[from].includes(to), from, to);
   return to;
+}
+
+/** @throws {Error} where a state machine has no such move: a mistake of ours, and of no peer. */
+export function checkMove(isMove: boolean, from: string, to: string): void {
+  if (!isMove) throw new Error(`no move leads from '${from}' to '${to}'`);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The states of a call at either end, and the moves between them.
 
-import { type Moves, moved } from '../base/states.ts';
+import { checkMove } from '../base/states.ts';
 
 /**
  * `waiting`: it was not sent. `open`: it has a slot, and its frames go both ways. `given-up`: it
@@ -9,16 +9,12 @@ import { type Moves, moved } from '../base/states.ts';
  */
 export type OutgoingState = 'waiting' | 'open' | 'given-up' | 'over';
 
-const outgoingMoves: Moves<OutgoingState> = {
-  waiting: ['open', 'over'],
-  open: ['given-up', 'over'],
-  'given-up': ['over'],
-  over: [],
-};
-
-/** The state of a call of ours after a move. */
+/** The state of a call of ours after a move. Comparisons cost less than a table for each call. */
 export function outgoingMoved(from: OutgoingState, to: OutgoingState): OutgoingState {
-  return moved(outgoingMoves, from, to);
+  if (from === 'waiting') checkMove(to === 'open' || to === 'over', from, to);
+  else if (from === 'open') checkMove(to === 'given-up' || to === 'over', from, to);
+  else checkMove(from === 'given-up' && to === 'over', from, to);
+  return to;
 }
 
 /**
@@ -27,15 +23,9 @@ export function outgoingMoved(from: OutgoingState, to: OutgoingState): OutgoingS
  */
 export type IncomingState = 'waiting' | 'open' | 'answered' | 'cancelled' | 'failed';
 
-const incomingMoves: Moves<IncomingState> = {
-  waiting: ['open', 'answered', 'cancelled', 'failed'],
-  open: ['answered', 'cancelled', 'failed'],
-  answered: [],
-  cancelled: [],
-  failed: [],
-};
-
 /** The state of a call of the peer's after a move. */
 export function incomingMoved(from: IncomingState, to: IncomingState): IncomingState {
-  return moved(incomingMoves, from, to);
+  if (from === 'waiting') checkMove(to !== 'waiting', from, to);
+  else checkMove(from === 'open' && to !== 'open' && to !== 'waiting', from, to);
+  return to;
 }
