@@ -131,7 +131,7 @@ export {
 
 // The session that carries both.
 
-export type { SessionLimits } from './base/limits.ts';
+export type { SessionLimits } from './base/limits/option-limits.ts';
 export type { SessionOptions } from './open/session-options.ts';
 export type { SessionState } from './rpc/sending/session-shared.ts';
 export type { Liveness } from './rpc/session/pings.ts';

@@ -19,7 +19,7 @@ import { statuses } from '../base/error-codes.ts';
 import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
-import { checkLimits, ranges, sessionRanges } from '../base/limits.ts';
+import { checkLimits, ranges, sessionRanges } from '../base/limits/option-limits.ts';
 import type { Metadata as OwnMetadata } from '../base/metadata.ts';
 import type { Peer } from '../base/peer.ts';
 import type { CallOptions } from '../rpc/contract/call-options.ts';

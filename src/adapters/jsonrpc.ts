@@ -11,11 +11,11 @@ import {
 } from 'vscode-jsonrpc';
 import { nowMs, setImmediate } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
-import { ranges } from '../base/limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
+import { wireLimits } from '../base/limits/wire-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
-import { wireLimits } from '../base/wire-limits.ts';
 import type { Session } from '../rpc/session/session.ts';
 import {
   type JsonRpcChannel,

@@ -2,7 +2,7 @@
 // Memory for messages on their way in. Where a codec copies what it keeps, the memory is used
 // again: fresh pages for each long message cost more than its bytes do.
 
-import { tuning } from './tuning.ts';
+import { tuning } from './limits/internal-limits.ts';
 
 const smallestBytes = 16 * 1024;
 const spares = new Map<number, Buffer[]>();

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { SidecallError } from '../base/errors.ts';
-import { ranges } from '../base/limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';

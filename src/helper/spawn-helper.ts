@@ -3,7 +3,7 @@
 // wanted.
 import type { Readable } from 'node:stream';
 import { quiet } from '../base/ignore-errors.ts';
-import { ranges } from '../base/limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The options of spawnHelper(), and their checks.
-import { ranges } from '../base/limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, checkSignal, checkText, nodeError } from '../base/misuse.ts';
 import {
   checkSessionOptions,

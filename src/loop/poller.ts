@@ -5,7 +5,7 @@
 // thousand busy sessions of one do not hold up the single one of another.
 
 import { nowMs, setImmediate } from '../base/clock.ts';
-import { tuning } from '../base/tuning.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
 import { shareLeftMs } from './turn-budget.ts';
 
 /** A transport that the poller serves. */

@@ -4,7 +4,7 @@
 // turns.
 
 import { setImmediate } from '../base/clock.ts';
-import { tuning } from '../base/tuning.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
 
 // A turn with less than this in each callback needs no count: one call, or a few.
 const unnoticedMs = 0.05;

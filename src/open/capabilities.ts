@@ -2,7 +2,7 @@
 // The capabilities of this host, and our own credentials as a peer sees them.
 
 import { nativeState, requireNative } from '../addon/load-addon.ts';
-import { ranges } from '../base/limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import { RingMemory } from '../shm/hello-memory.ts';
 import { socketPathMaxBytes } from '../uds/socket-directory.ts';
 import { ringMemoryMaxBytes } from './configure.ts';

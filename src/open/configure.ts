@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Defaults of all sessions of this thread.
 import { availableParallelism } from 'node:os';
-import { ranges } from '../base/limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 
 /** Options of {@link configure}. */

@@ -2,9 +2,9 @@
 // The options that every way to a session has, and their checks.
 import { nativeState } from '../addon/load-addon.ts';
 import type { OnEvent } from '../base/events.ts';
-import { checkLimits, ranges, type SessionLimits } from '../base/limits.ts';
+import { checkLimits, ranges, type SessionLimits } from '../base/limits/option-limits.ts';
+import { wireLimits } from '../base/limits/wire-limits.ts';
 import { checkInteger, nodeError } from '../base/misuse.ts';
-import { wireLimits } from '../base/wire-limits.ts';
 import { type Implementation, Registry } from '../rpc/serving/registry.ts';
 import { addonReason, type LaneSetting, unavailable } from './lane.ts';
 

@@ -9,7 +9,7 @@ import { nowMs } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
 import { quiet } from '../base/ignore-errors.ts';
-import { ranges } from '../base/limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import { atExit } from '../uds/exit-cleanup.ts';
 import { ownUid } from '../uds/peer-credentials.ts';

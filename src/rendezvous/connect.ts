@@ -4,7 +4,7 @@ import { createConnection, type Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { SidecallError } from '../base/errors.ts';
-import { ranges } from '../base/limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import {
   checkInteger,
   checkKeys,

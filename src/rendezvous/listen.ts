@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import { nativeState } from '../addon/load-addon.ts';
 import type { OnEvent } from '../base/events.ts';
-import { ranges } from '../base/limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import {
   checkInteger,
   checkKeys,

@@ -4,8 +4,8 @@
 
 import { nowMs } from '../base/clock.ts';
 import { SidecallError, withoutStack } from '../base/errors.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
 import type { Peer } from '../base/peer.ts';
-import { tuning } from '../base/tuning.ts';
 import { ownerOf } from '../uds/peer-credentials.ts';
 
 /** One connection on its way. */

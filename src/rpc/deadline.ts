@@ -3,7 +3,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { clearTimeout, nowMs, setTimeout } from '../base/clock.ts';
-import { ranges } from '../base/limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 
 /**
  * Something that a deadline can end. It keeps its timer, so that {@link cancelDeadline} finds it.

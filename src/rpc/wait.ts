@@ -5,7 +5,7 @@ import { onAbort } from '../base/abort-listeners.ts';
 import type { Delivered } from '../base/error-codes.ts';
 import { SidecallError } from '../base/errors.ts';
 import { quiet } from '../base/ignore-errors.ts';
-import { ranges } from '../base/limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, checkSignal } from '../base/misuse.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 

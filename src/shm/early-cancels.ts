@@ -2,7 +2,7 @@
 // Frames that are copied out of a ring in the middle of a handler, to find the cancel of its call.
 
 import { Fifo } from '../base/fifo.ts';
-import { tuning } from '../base/tuning.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
 import type { FrameDecoder } from '../wire/frame-decoder.ts';
 import { FrameType, headerBytes, readU32 } from '../wire/frame-header.ts';
 import type { FrameReceiver } from '../wire/transport.ts';

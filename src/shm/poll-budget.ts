@@ -2,7 +2,7 @@
 // The time that a ring is polled after its last record before it sleeps. Polling pays for peers
 // that answer soon: where it finds no records repeatedly it stops, and is tried again now and then.
 
-import { tuning } from '../base/tuning.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
 
 const midwayBudgets = 4;
 // Polls with records, without a sleep between, after which traffic counts as dense and is

@@ -2,8 +2,8 @@
 // The receiving half of a ring: records become frames, and are handed out.
 
 import { nowMs } from '../base/clock.ts';
-import { tuning } from '../base/tuning.ts';
-import { wireLimits } from '../base/wire-limits.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
+import { wireLimits } from '../base/limits/wire-limits.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { headerBytes, protocol } from '../wire/frame-header.ts';
 import type { FrameReceiver } from '../wire/transport.ts';

@@ -2,7 +2,7 @@
 // Traffic of a ring since the last turn of the poller, and whether the ring may sleep.
 
 import { SidecallError } from '../base/errors.ts';
-import { tuning } from '../base/tuning.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
 import { PollBudget } from './poll-budget.ts';
 import { corrupt, type Ring, RingResult } from './ring.ts';
 

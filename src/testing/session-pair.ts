@@ -2,7 +2,7 @@
 // `sidecall/testing`: two sessions in one process, so that handlers and callers are tested without
 // others.
 import type { OnEvent } from '../base/events.ts';
-import { checkLimits, type SessionLimits } from '../base/limits.ts';
+import { checkLimits, type SessionLimits } from '../base/limits/option-limits.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { Session } from '../rpc/session/session.ts';

@@ -2,7 +2,7 @@
 // The bytes of the hello and of its answer. docs/protocol.md draws them.
 import { randomBytes } from 'node:crypto';
 import { SidecallError } from '../base/errors.ts';
-import { ranges, type SessionLimits, sessionRanges } from '../base/limits.ts';
+import { ranges, type SessionLimits, sessionRanges } from '../base/limits/option-limits.ts';
 
 export const helloBytes = 64;
 

@@ -5,8 +5,8 @@
 import type { Socket } from 'node:net';
 import { nextTick, nowMs } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
 import { type Moves, moved } from '../base/states.ts';
-import { tuning } from '../base/tuning.ts';
 import { activate, deactivate, type Polled } from '../loop/poller.ts';
 import { shareLeftMs, spendTurn } from '../loop/turn-budget.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';

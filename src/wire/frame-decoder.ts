@@ -3,7 +3,7 @@
 
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
-import { wireLimits } from '../base/wire-limits.ts';
+import { wireLimits } from '../base/limits/wire-limits.ts';
 import { frameMaxBytes, headerBytes, protocol, readU32 } from './frame-header.ts';
 /** The receiver of a {@link FrameDecoder}'s frames. */
 export interface FrameSink {

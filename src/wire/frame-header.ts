@@ -3,7 +3,7 @@
 // draws them.
 
 import { SidecallError } from '../base/errors.ts';
-import { wireLimits } from '../base/wire-limits.ts';
+import { wireLimits } from '../base/limits/wire-limits.ts';
 
 /** First byte of a frame. */
 export const FrameType = {

@@ -4,7 +4,7 @@
 import { setImmediate } from '../base/clock.ts';
 import { Fifo } from '../base/fifo.ts';
 import { noBytes } from '../base/ignore-errors.ts';
-import { tuning } from '../base/tuning.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
 import { FrameType, frameMaxBytes } from './frame-header.ts';
 import type { FrameReceiver, Transport } from './transport.ts';
 

@@ -4,9 +4,9 @@
 import { isUtf8 } from 'node:buffer';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
+import { wireLimits } from '../base/limits/wire-limits.ts';
 import type { Metadata } from '../base/metadata.ts';
 import { nodeError } from '../base/misuse.ts';
-import { wireLimits } from '../base/wire-limits.ts';
 
 const keyPattern = /^[a-z0-9_.-]{1,256}$/;
 const noEntries: Metadata = Object.freeze(Object.create(null) as Metadata);

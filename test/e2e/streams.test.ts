@@ -2,8 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { sessionRanges } from '../../src/base/limits.ts';
-import { wireLimits } from '../../src/base/wire-limits.ts';
+import { sessionRanges } from '../../src/base/limits/option-limits.ts';
+import { wireLimits } from '../../src/base/limits/wire-limits.ts';
 import { type Helper, spawnHelper } from '../../src/helper/spawn-helper.ts';
 import type { SpawnOptions } from '../../src/helper/spawn-options.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';

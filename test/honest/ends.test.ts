@@ -1,6 +1,6 @@
 // Sessions and waits end by a stated time.
 import { describe, expect, it } from 'vitest';
-import { checkLimits } from '../../src/base/limits.ts';
+import { checkLimits } from '../../src/base/limits/option-limits.ts';
 import { Session } from '../../src/rpc/session/session.ts';
 import { FrameType } from '../../src/wire/frame-header.ts';
 import { loopbackPair } from '../../src/wire/loopback-transport.ts';

@@ -2,14 +2,15 @@
 // close(). These tests set a second.
 
 import { expect, it, vi } from 'vitest';
-import { tuning } from '../../src/base/tuning.ts';
+import { tuning } from '../../src/base/limits/internal-limits.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 
-vi.mock('../../src/base/tuning.ts', async (original) => {
-  const { tuning: usual } = await original<typeof import('../../src/base/tuning.ts')>();
+vi.mock('../../src/base/limits/internal-limits.ts', async (original) => {
+  const { tuning: usual } =
+    await original<typeof import('../../src/base/limits/internal-limits.ts')>();
   return { tuning: { ...usual, leavingMaxMs: 1_000 } };
 });
 

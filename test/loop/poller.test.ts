@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { tuning } from '../../src/base/tuning.ts';
+import { tuning } from '../../src/base/limits/internal-limits.ts';
 import { activate, deactivate, type Polled } from '../../src/loop/poller.ts';
 import { turns } from '../support/contract.ts';
 

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { tuning } from '../../src/base/tuning.ts';
+import { tuning } from '../../src/base/limits/internal-limits.ts';
 import { shareLeftMs } from '../../src/loop/turn-budget.ts';
 import { streamOpener } from '../../src/uds/net-socket.ts';
 import { SocketTransport } from '../../src/uds/socket-transport.ts';

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/base/errors.ts';
-import { tuning } from '../../src/base/tuning.ts';
+import { tuning } from '../../src/base/limits/internal-limits.ts';
 import { PendingHellos } from '../../src/rendezvous/pending-hellos.ts';
 
 const one = { pid: 1001, uid: 7 };

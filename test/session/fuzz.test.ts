@@ -1,7 +1,7 @@
 // Valid scripts with one frame corrupted: the session ends in a known code or goes on, without a
 // hang, leak or crash. The canary, another session of the process, is not disturbed.
 import { describe, expect, it } from 'vitest';
-import { checkLimits } from '../../src/base/limits.ts';
+import { checkLimits } from '../../src/base/limits/option-limits.ts';
 import type { Peer } from '../../src/base/peer.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { Session } from '../../src/rpc/session/session.ts';

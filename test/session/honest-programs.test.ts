@@ -3,7 +3,7 @@
 // prints its seed; SIDECALL_SEED=… replays it, SIDECALL_HONEST_SECONDS sets how long it lasts.
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
-import { checkLimits, type SessionLimits } from '../../src/base/limits.ts';
+import { checkLimits, type SessionLimits } from '../../src/base/limits/option-limits.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { turns, until } from '../support/contract.ts';
 import { HonestSide } from '../support/honest.ts';

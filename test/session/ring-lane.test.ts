@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { requireNative } from '../../src/addon/load-addon.ts';
 import { RpcError } from '../../src/base/errors.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
-import { checkLimits, ranges } from '../../src/base/limits.ts';
+import { checkLimits, ranges } from '../../src/base/limits/option-limits.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { capabilities } from '../../src/open/capabilities.ts';
 import { configure, pollBudgetOf } from '../../src/open/configure.ts';

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { RpcError } from '../../src/base/errors.ts';
-import { wireLimits } from '../../src/base/wire-limits.ts';
+import { wireLimits } from '../../src/base/limits/wire-limits.ts';
 import { collect, defer, Flow, flowHandlers, turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { tuning } from '../../src/base/tuning.ts';
+import { tuning } from '../../src/base/limits/internal-limits.ts';
 import { PollBudget } from '../../src/shm/poll-budget.ts';
 
 /** Wakes by a doorbell, finds nothing more, sleeps: as often as asked. */

@@ -4,7 +4,7 @@
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { SidecallError } from '../../src/base/errors.ts';
-import { tuning } from '../../src/base/tuning.ts';
+import { tuning } from '../../src/base/limits/internal-limits.ts';
 import { DrainResult, type Ring, RingResult } from '../../src/shm/ring.ts';
 import { RingTransport } from '../../src/shm/ring-transport.ts';
 import { turns, until } from '../support/contract.ts';

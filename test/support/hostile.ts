@@ -1,7 +1,7 @@
 // A peer that writes arbitrary frames to a real session.
 
 import type { SidecallEvent } from '../../src/base/events.ts';
-import { checkLimits, type SessionLimits } from '../../src/base/limits.ts';
+import { checkLimits, type SessionLimits } from '../../src/base/limits/option-limits.ts';
 import { Session } from '../../src/rpc/session/session.ts';
 import { HeaderWriter, headerBytes, readU32 } from '../../src/wire/frame-header.ts';
 import { type LoopbackTransport, loopbackPair } from '../../src/wire/loopback-transport.ts';

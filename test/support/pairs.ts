@@ -3,7 +3,7 @@
 import { requireNative } from '../../src/addon/load-addon.ts';
 import { SidecallError } from '../../src/base/errors.ts';
 import type { OnEvent } from '../../src/base/events.ts';
-import { checkLimits, type SessionLimits } from '../../src/base/limits.ts';
+import { checkLimits, type SessionLimits } from '../../src/base/limits/option-limits.ts';
 import type { Peer } from '../../src/base/peer.ts';
 import { establishOverDescriptor } from '../../src/open/open-session.ts';
 import {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { requireNative } from '../../src/addon/load-addon.ts';
 import { SidecallError } from '../../src/base/errors.ts';
-import { checkLimits } from '../../src/base/limits.ts';
+import { checkLimits } from '../../src/base/limits/option-limits.ts';
 import { pause } from '../../src/base/pause.ts';
 import { helloAsAccepting, helloAsConnecting } from '../../src/uds/hello.ts';
 import {

@@ -5,9 +5,9 @@
 import { nowMs } from '../../base/clock.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
-import { ranges } from '../../base/limits.ts';
+import { ranges } from '../../base/limits/option-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { pause } from '../../base/pause.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
 import type { Method, MethodKind, Service } from '../../rpc/contract/method-types.ts';
 import {
   bidi,

@@ -4,7 +4,7 @@
 // of its own, so that the page sees no other bytes.
 
 import { RpcError, SidecallError } from '../../base/errors.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 
 // Most bytes of a page's value, counted as JSON would write it: a shared object counts each time,
 // and so does each hole of an array.

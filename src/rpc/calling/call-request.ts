@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The parts of a call of ours, and the errors that say that its time has passed.
 import { SidecallError } from '../../base/errors.ts';
-import { tuning } from '../../base/tuning.ts';
+import { tuning } from '../../base/limits/internal-limits.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import type { Codec } from '../contract/codec.ts';
 import type { Message } from '../contract/encode-message.ts';

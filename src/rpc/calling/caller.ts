@@ -3,7 +3,7 @@
 
 import { SidecallError } from '../../base/errors.ts';
 import { causedBy } from '../../base/incident.ts';
-import { tuning } from '../../base/tuning.ts';
+import { tuning } from '../../base/limits/internal-limits.ts';
 import { CallKind, sendsMany } from '../../wire/frame-header.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import { releaseBlockIn } from '../contract/leases.ts';

@@ -2,7 +2,7 @@
 // Methods of a contract as functions.
 
 import { isIterable } from '../../base/iterable.ts';
-import { ranges } from '../../base/limits.ts';
+import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import { checkInterceptors, type Interceptor } from '../contract/interceptor.ts';

@@ -3,7 +3,7 @@
 import { SidecallError } from '../../base/errors.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
 import { causedBy } from '../../base/incident.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { CallKind, sendsMany } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import {

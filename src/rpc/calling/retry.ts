@@ -5,7 +5,7 @@
 import { backOffMs } from '../../base/back-off.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { incidentOf } from '../../base/incident.ts';
-import { ranges } from '../../base/limits.ts';
+import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import { pause } from '../../base/pause.ts';
 import { sendsMany } from '../../wire/frame-header.ts';

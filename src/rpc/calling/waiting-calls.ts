@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The queues of calls that wait for a slot, for credit or for the send queue.
-import { tuning } from '../../base/tuning.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
+import { tuning } from '../../base/limits/internal-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { queuedBytesOf } from '../contract/encode-message.ts';
 import { armDeadline, deadlineAfter } from '../deadline.ts';

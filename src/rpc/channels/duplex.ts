@@ -3,9 +3,9 @@
 
 import { nextTick } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import type { Peer } from '../../base/peer.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
 import { IdleTimeout } from '../idle-timeout.ts';
 import type { ArrivedChannel } from '../serving/accept-channels.ts';
 import type { ChannelHalves } from '../streams/channel-halves.ts';

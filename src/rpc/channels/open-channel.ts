@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Opening channels, and what both ends may say of them.
 
-import { ranges } from '../../base/limits.ts';
+import { ranges } from '../../base/limits/option-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
 import type { Caller } from '../calling/caller.ts';
 import { checkCallOptions } from '../contract/call-options.ts';
 import type { Codec } from '../contract/codec.ts';

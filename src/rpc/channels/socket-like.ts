@@ -3,7 +3,7 @@
 // that have no effect here.
 import { Duplex, type DuplexOptions } from 'node:stream';
 import { nowMs } from '../../base/clock.ts';
-import { ranges } from '../../base/limits.ts';
+import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger } from '../../base/misuse.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
 

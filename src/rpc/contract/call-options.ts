@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The options of one call, and their checks.
 import { AsyncResource } from 'node:async_hooks';
-import { ranges } from '../../base/limits.ts';
+import { ranges } from '../../base/limits/option-limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { checkInteger, checkKeys, checkSignal, nodeError } from '../../base/misuse.ts';
 import { inheritedDeadline, timeLeftMs } from '../deadline.ts';

@@ -3,7 +3,7 @@
 // back. In the text a placeholder `{"$bytes": n}` stands for the n-th; an object that has such a
 // key of its own gets one more `$` in front of it, which the other side takes away.
 
-import { wireLimits } from '../../base/wire-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { readU32, writeU32 } from '../../wire/frame-header.ts';
 
 /** First byte of a message with attachments. No JSON text begins so. */

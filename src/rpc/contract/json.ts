@@ -3,8 +3,8 @@
 
 import { isUtf8 } from 'node:buffer';
 import { noBytes } from '../../base/ignore-errors.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { checkInteger, checkKeys } from '../../base/misuse.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
 import type { Codec } from './codec.ts';
 import { attach, attachmentsMark, deeper, detach, joinParts, splitParts } from './json-bytes.ts';
 import type { IfJson } from './jsonable.ts';

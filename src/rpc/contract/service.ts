@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A contract that both processes import: names, kinds and codecs of methods, and their types.
+
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { checkKeys, nodeError } from '../../base/misuse.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import type { Codec } from './codec.ts';
 import { json } from './json.ts';

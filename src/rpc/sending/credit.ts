@@ -5,8 +5,8 @@
 // the one before. So a session whose requests wait for busy handlers can still be answered, and one
 // whose streams are not read can still call.
 
-import { minSessionWindow, type SessionLimits } from '../../base/limits.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
+import { minSessionWindow, type SessionLimits } from '../../base/limits/option-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { protocol } from '../../wire/frame-header.ts';
 
 /** The windows of a session; the number is also the `slot` of a credit frame. */

@@ -2,7 +2,7 @@
 // Method names travel once per session and are numbers after that.
 
 import { isUtf8 } from 'node:buffer';
-import { wireLimits } from '../../base/wire-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { protocol } from '../../wire/frame-header.ts';
 
 /** Names that we have announced. */

@@ -5,7 +5,7 @@
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { FrameFlag, HeaderWriter } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
 import type { Message } from '../contract/encode-message.ts';

@@ -4,11 +4,11 @@
 import { setImmediate } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
-import { ranges, type SessionLimits } from '../../base/limits.ts';
+import { ranges, type SessionLimits } from '../../base/limits/option-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { checkInteger } from '../../base/misuse.ts';
 import { isOwnProcess, type Peer } from '../../base/peer.ts';
 import { type Moves, moved } from '../../base/states.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
 import { FrameFlag, protocol } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
 import { Block } from '../contract/leases.ts';

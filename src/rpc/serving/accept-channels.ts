@@ -2,10 +2,10 @@
 // Names of channels that are accepted, and channels that wait to be taken.
 
 import { Fifo } from '../../base/fifo.ts';
+import { tuning } from '../../base/limits/internal-limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
-import { tuning } from '../../base/tuning.ts';
 import type { Codec } from '../contract/codec.ts';
 import type { ChannelHalves } from '../streams/channel-halves.ts';
 

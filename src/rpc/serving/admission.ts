@@ -3,8 +3,8 @@
 // left, handlers have answered, or a handler's place is free. The memory of answers is bounded here
 // and nowhere else: what a handler returned is always sent.
 import { setImmediate } from '../../base/clock.ts';
-import { tuning } from '../../base/tuning.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
+import { tuning } from '../../base/limits/internal-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';

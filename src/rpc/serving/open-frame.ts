@@ -3,7 +3,7 @@
 // what all of that may take.
 
 import { noBytes } from '../../base/ignore-errors.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import {
   CallKind,
   FrameFlag,

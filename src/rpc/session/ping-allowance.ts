@@ -3,7 +3,7 @@
 
 import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 
 /**
  * The allowance of pings: one a second, with a tolerance of a tenth. Two in a row may come too

@@ -4,9 +4,9 @@
 
 import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { pause } from '../../base/pause.ts';
 import type { Peer } from '../../base/peer.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
 
 /** The result of `session.liveness()`. */
 export interface Liveness {

@@ -4,8 +4,8 @@
 import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
+import { tuning } from '../../base/limits/internal-limits.ts';
 import { pause } from '../../base/pause.ts';
-import { tuning } from '../../base/tuning.ts';
 import {
   checkPayload,
   emptyHeader,

@@ -3,7 +3,7 @@
 
 import type { SidecallError } from '../../base/errors.ts';
 import { quiet } from '../../base/ignore-errors.ts';
-import { ranges } from '../../base/limits.ts';
+import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import { CallKind } from '../../wire/frame-header.ts';

@@ -6,8 +6,8 @@ import type { Delivered } from '../../base/error-codes.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { noBytes, rejected } from '../../base/ignore-errors.ts';
-import { tuning } from '../../base/tuning.ts';
-import { wireLimits } from '../../base/wire-limits.ts';
+import { tuning } from '../../base/limits/internal-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { FrameFlag } from '../../wire/frame-header.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
 import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The windows that a message of a stream counts in: that of its stream, and that of all streams.
-import { wireLimits } from '../../base/wire-limits.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { chargeOf, SendCredit, Window } from '../sending/credit.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 

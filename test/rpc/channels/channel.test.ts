@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../../src/base/errors.ts';
-import { wireLimits } from '../../../src/base/wire-limits.ts';
+import { wireLimits } from '../../../src/base/limits/wire-limits.ts';
 import type { Channel } from '../../../src/rpc/channels/channel.ts';
 import { bytes } from '../../../src/rpc/contract/codec.ts';
 import { json } from '../../../src/rpc/contract/json.ts';

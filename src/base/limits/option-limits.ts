@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every number that users set: its unit, default and range. docs/security.md lists them too, and a
 // test compares the two.
-import { checkInteger, checkKeys, nodeError } from './misuse.ts';
+import { checkInteger, checkKeys, nodeError } from '../misuse.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
