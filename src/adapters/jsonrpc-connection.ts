@@ -10,6 +10,8 @@ import { pause } from '../base/pause.ts';
 import type { Channel } from '../rpc/channels/channel.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
 import type { Session } from '../rpc/session/session.ts';
+import type { Meet } from './jsonrpc-meeting.ts';
+import { isRequest, isResponse, partsOf, responseId, tooLongResponse } from './jsonrpc-message.ts';
 
 /** The channel delivers messages; it takes messages, or text that was encoded before. */
 export type JsonRpcChannel = Channel<Message, string | Message>;
@@ -22,17 +24,12 @@ export const messages: Codec<Message, string | Message> = {
     JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()),
 };
 
-/** Opens or accepts the channel; `left` is aborted when it is not needed any more. */
-export type OpenChannel = (left: AbortSignal) => Promise<JsonRpcChannel>;
-
 // Milliseconds that the other end has to end its half, once it has all of ours.
 const leaveMs = 1_000;
 // A cancel is not held back: it concerns a request that was given out before.
 const cancelMethod = '$/cancelRequest';
 // Messages behind a request that waits for room.
 const heldMax = 65_536;
-// InternalError of JSON-RPC.
-const internalError = -32_603;
 
 /** Lines by session, which are left when it drains: one wait for all of them. */
 const linesOf = new WeakMap<Session, Set<JsonRpcConnection>>();
@@ -81,7 +78,7 @@ export class JsonRpcConnection {
   #users = 2;
   #isRead = false;
 
-  constructor(session: Session, meet: OpenChannel) {
+  constructor(session: Session, meet: Meet<Message, string | Message>) {
     this.channel = meet(this.#left.signal);
     const lines = linesOn(session);
     lines.add(this);
@@ -241,8 +238,7 @@ export class JsonRpcConnection {
     } catch (error) {
       if (answers === undefined || !SidecallError.is(error)) throw error;
       if (error.code !== 'ERR_SIDECALL_MESSAGE_TOO_LARGE') throw error;
-      const failure = { code: internalError, message: error.message };
-      await channel.send(JSON.stringify({ jsonrpc: '2.0', id: answers, error: failure }));
+      await channel.send(tooLongResponse(answers, error));
       throw error;
     }
   }
@@ -273,29 +269,4 @@ export class JsonRpcConnection {
     await pause(leaveMs, over.signal);
     channel.cancel();
   }
-}
-
-interface Parts {
-  readonly id?: unknown;
-  readonly method?: unknown;
-}
-
-/** The parts of a message, or of any other value that a peer has sent in its place. */
-function partsOf(message: unknown): Parts {
-  return typeof message === 'object' && message !== null ? message : {};
-}
-
-function isRequest(message: Message): boolean {
-  const { id, method } = partsOf(message);
-  return id !== undefined && method !== undefined;
-}
-
-function isResponse(message: Message): boolean {
-  return responseId(message) !== undefined;
-}
-
-/** The request that a message answers; undefined: it is no response. */
-function responseId(message: Message): unknown {
-  const { id, method } = partsOf(message);
-  return method === undefined ? id : undefined;
 }

@@ -1,30 +1,114 @@
 // SPDX-License-Identifier: MIT
-// The framing of the Language Server Protocol: a header with the length of the body, then the body.
+// How JSON-RPC messages follow each other on a pipe: with a header that says the length, as in the
+// Language Server Protocol, or a line for each, as in the Model Context Protocol.
 
 import { SidecallError } from '../base/errors.ts';
+import { nodeError } from '../base/misuse.ts';
 
 const headerMaxBytes = 16 * 1024;
 // As the largest limits.receiveMaxBytes.
 const bodyMaxBytes = 1024 ** 3;
 const headerEnd = '\r\n\r\n';
 
-/** A body with its header. */
-export function framed(text: string): Buffer {
-  const length = Buffer.byteLength(text);
-  return Buffer.from(`Content-Length: ${length}${headerEnd}${text}`);
+/**
+ * `content-length`: a header with the length stands before each message (language servers).
+ * `newline`: each message is a line (servers of the Model Context Protocol).
+ */
+export type FramingName = 'content-length' | 'newline';
+
+/** One way to put messages on a pipe. */
+export interface Framing {
+  /** The bytes of one message on the pipe. */
+  frame(body: Uint8Array): Uint8Array;
+  /** Cuts the bytes of one pipe into messages. */
+  decoder(): BodyDecoder;
 }
 
 /** Cuts bytes into bodies, whatever the pieces in which they come. */
-export class BodyDecoder {
+export interface BodyDecoder {
+  /**
+   * The bodies that are whole with these bytes.
+   * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for bytes that are no message.
+   */
+  push(bytes: Buffer): readonly Buffer[];
+  /** Is a message begun and not whole? */
+  readonly isMidway: boolean;
+}
+
+/** @throws {TypeError} for a name that is none. */
+export function framingOf(name: FramingName = 'content-length'): Framing {
+  const framing = Object.hasOwn(framings, name) ? framings[name] : undefined;
+  if (framing !== undefined) return framing;
+  const text = `framing must be 'content-length' or 'newline', got '${String(name)}'`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+}
+
+const framings: Record<FramingName, Framing> = {
+  'content-length': {
+    frame: (body) =>
+      Buffer.concat([Buffer.from(`Content-Length: ${body.byteLength}${headerEnd}`), body]),
+    decoder: () => new ContentLengthDecoder(),
+  },
+  newline: { frame: lineOf, decoder: () => new LineDecoder() },
+};
+
+const newline = 0x0a;
+const carriageReturn = 0x0d;
+
+/** A body as one line: a newline in JSON is white space, so a space takes its place. */
+function lineOf(body: Uint8Array): Buffer {
+  const line = Buffer.allocUnsafe(body.byteLength + 1);
+  line.set(body);
+  for (let at = line.indexOf(newline); at !== -1 && at < body.byteLength; ) {
+    line[at] = 0x20;
+    at = line.indexOf(newline, at + 1);
+  }
+  line[body.byteLength] = newline;
+  return line;
+}
+
+class LineDecoder implements BodyDecoder {
+  #chunks: Buffer[] = [];
+  #buffered = 0;
+
+  push(bytes: Buffer): readonly Buffer[] {
+    const lines: Buffer[] = [];
+    let begin = 0;
+    for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, begin)) {
+      this.#keep(bytes.subarray(begin, end));
+      const line = this.#take();
+      if (line.byteLength > 0) lines.push(line);
+      begin = end + 1;
+    }
+    this.#keep(bytes.subarray(begin));
+    return lines;
+  }
+
+  get isMidway(): boolean {
+    return this.#buffered > 0;
+  }
+
+  #keep(piece: Buffer): void {
+    this.#chunks.push(piece);
+    this.#buffered += piece.byteLength;
+    if (this.#buffered > bodyMaxBytes) throw broken(`a line of more than ${bodyMaxBytes} bytes`);
+  }
+
+  #take(): Buffer {
+    const line =
+      this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks);
+    this.#chunks = [];
+    this.#buffered = 0;
+    return line.at(-1) === carriageReturn ? line.subarray(0, -1) : line;
+  }
+}
+
+class ContentLengthDecoder implements BodyDecoder {
   #chunks: Buffer[] = [];
   #buffered = 0;
   /** Bytes of the next body; undefined: its header has not come yet. */
   #bodyBytes: number | undefined;
 
-  /**
-   * The bodies that are whole with these bytes.
-   * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a header without a length, or too long.
-   */
   push(bytes: Buffer): readonly Buffer[] {
     this.#chunks.push(bytes);
     this.#buffered += bytes.byteLength;
@@ -37,7 +121,6 @@ export class BodyDecoder {
     }
   }
 
-  /** Is a message begun and not whole? */
   get isMidway(): boolean {
     return this.#buffered > 0 || this.#bodyBytes !== undefined;
   }
@@ -47,14 +130,14 @@ export class BodyDecoder {
     const all = this.#joined();
     const end = all.indexOf(headerEnd);
     if (end > headerMaxBytes || (end === -1 && all.byteLength > headerMaxBytes)) {
-      throw broken(`a header of more than ${headerMaxBytes} bytes`);
+      throw broken(`a header of more than ${headerMaxBytes} bytes${expected}`);
     }
     if (end === -1) return undefined;
     const header = all.toString('latin1', 0, end);
     const length = /^content-length:[ \t]*(\d{1,10})[ \t]*$/im.exec(header)?.[1];
     const bodyBytes = Number(length);
     if (length === undefined || bodyBytes > bodyMaxBytes) {
-      throw broken(`the header "${header.slice(0, 100)}"`);
+      throw broken(`the header "${header.slice(0, 100)}"${expected}`);
     }
     this.#take(end + headerEnd.length);
     return bodyBytes;
@@ -73,9 +156,9 @@ export class BodyDecoder {
   }
 }
 
+const expected = ' where "Content-Length: <bytes>" is expected';
+
 function broken(what: string): SidecallError {
-  return new SidecallError(
-    'ERR_SIDECALL_PROTOCOL',
-    `${what} where "Content-Length: <bytes>" is expected: the program prints something else to its standard output`,
-  );
+  const text = `${what}: the program prints something else to its standard output`;
+  return new SidecallError('ERR_SIDECALL_PROTOCOL', text);
 }

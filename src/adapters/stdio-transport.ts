@@ -13,8 +13,8 @@ import {
 } from 'vscode-jsonrpc';
 import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
-import { nodeError } from '../base/misuse.ts';
-import { BodyDecoder, framed } from './stdio-framing.ts';
+import { checkKeys, nodeError } from '../base/misuse.ts';
+import { type BodyDecoder, type Framing, type FramingName, framingOf } from './stdio-framing.ts';
 
 /**
  * The pair that `createMessageConnection()` of vscode-jsonrpc and `createConnection()` of
@@ -31,15 +31,27 @@ export interface StdioChild {
   readonly stdout: Readable | null;
 }
 
+/** Options of {@link stdioTransport}. */
+export interface StdioTransportOptions {
+  /** How messages follow each other on the pipes. Default `content-length`. */
+  readonly framing?: FramingName | undefined;
+}
+
 /**
  * Reader and writer of a JSON-RPC connection with a plain server, over its standard input and
- * output, in the framing of the Language Server Protocol: what a client needs to have both kinds of
+ * output: what a client needs to have both kinds of
  * servers behind one interface. Where the callback of `reader.listen()` returns a promise, the
  * server is not read meanwhile. A child that dies closes the connection; nothing is thrown from its
  * pipes.
- * @throws {TypeError} where the child was not spawned with `stdio: ['pipe', 'pipe', …]`.
+ * @throws {TypeError} where the child was not spawned with `stdio: ['pipe', 'pipe', …]`, and for a
+ * framing that is none.
  */
-export function stdioTransport(child: StdioChild): JsonRpcTransport {
+export function stdioTransport(
+  child: StdioChild,
+  options: StdioTransportOptions = {},
+): JsonRpcTransport {
+  checkKeys('stdioTransport()', options, ['framing']);
+  const framing = framingOf(options.framing);
   const { stdin, stdout } = child ?? {};
   if (!stdin || !stdout) {
     const text =
@@ -50,17 +62,18 @@ export function stdioTransport(child: StdioChild): JsonRpcTransport {
   // writer reports the error when it is written to.
   stdin.on('error', ignore);
   stdout.on('error', ignore);
-  return { reader: new StdioReader(stdout), writer: new StdioWriter(stdin) };
+  return { reader: new StdioReader(stdout, framing), writer: new StdioWriter(stdin, framing) };
 }
 
 class StdioReader extends AbstractMessageReader {
   readonly #stdout: Readable;
-  readonly #decoder = new BodyDecoder();
+  readonly #decoder: BodyDecoder;
   #isDisposed = false;
 
-  constructor(stdout: Readable) {
+  constructor(stdout: Readable, framing: Framing) {
     super();
     this.#stdout = stdout;
+    this.#decoder = framing.decoder();
   }
 
   listen(callback: DataCallback): Disposable {
@@ -104,16 +117,18 @@ class StdioReader extends AbstractMessageReader {
 
 class StdioWriter extends AbstractMessageWriter implements MessageWriter {
   readonly #stdin: Writable;
+  readonly #framing: Framing;
   #failures = 0;
 
-  constructor(stdin: Writable) {
+  constructor(stdin: Writable, framing: Framing) {
     super();
     this.#stdin = stdin;
+    this.#framing = framing;
     stdin.on('close', () => this.fireClose());
   }
 
   async write(message: Message): Promise<void> {
-    const bytes = framed(JSON.stringify(message));
+    const bytes = this.#framing.frame(Buffer.from(JSON.stringify(message)));
     try {
       await new Promise<void>((resolve, reject) => {
         this.#stdin.write(bytes, (error) => (error ? reject(error) : resolve()));

@@ -11,6 +11,7 @@ import { examine } from './doctor.ts';
 import { printJson } from './json.ts';
 import { Misuse } from './misuse.ts';
 import { printPath, printReport, printServices } from './print.ts';
+import { relay } from './relay.ts';
 import { call, examinePath, list, type Place } from './remote.ts';
 import { requestsOf } from './requests.ts';
 
@@ -19,6 +20,7 @@ const usage = `sidecall ${version}: calls between two processes on one machine
 Usage: sidecall doctor [PATH] [options]
        sidecall list PATH [options]
        sidecall call PATH METHOD [JSON… | - | @FILE] [options]
+       sidecall relay [--listen PATH] [--framing NAME] -- COMMAND [ARGUMENT…]
 
   doctor      What works on this machine, and why what does not: the addon, the kernel, limits, paths, the lane
               that two processes get, and a self-test of one second with a second process.
@@ -27,16 +29,23 @@ Usage: sidecall doctor [PATH] [options]
   call        Calls a method of one, and prints what it answers as JSON, a line for each response. The request is JSON
               in the arguments, from standard input (-) or in a file (@FILE); a stream of requests is one for each
               argument, or one for each line. Bytes are written as {"$bytes":"base64"}, in both directions.
+  relay       Runs a program that speaks JSON-RPC over its standard input and output (a language server, an MCP
+              server), and passes its messages to the process that started the relay by spawnHelper(), or, with
+              --listen, to each process that connects to PATH: a program for each. Ends as the program ends.
 
   --uid UID   The user that must listen at PATH. Default: your own.
   --mode MODE The permissions that the socket file must have, such as 0660. Default: no other user may write it.
+  --listen PATH    Where the relay listens. Programs of your own user may connect; 64 at a time.
+  --framing NAME   How the messages of the program follow each other: content-length (the default: language servers)
+                   or newline (MCP servers).
   --timeout   Milliseconds until the call fails. Default: 30000.
   --json      The whole report, or what failed, as JSON; failures on standard error.
   --no-color  Plain text. So do NO_COLOR in the environment, and an output that is no terminal.
   --version   The version of the package.
   --help      This text.
 
-Exit status: 0 where all is well, 1 where something does not work or the call failed, 2 for wrong usage.`;
+Exit status: 0 where all is well, 1 where something does not work or the call failed, 2 for wrong usage; of relay that
+of the program, 127 where there is no such program.`;
 
 const timeoutRange = { standard: 30_000, min: 0, max: 2_147_483_647 };
 
@@ -79,6 +88,8 @@ function jsonOf(error: unknown): string {
 interface Values {
   readonly uid?: string;
   readonly mode?: string;
+  readonly listen?: string;
+  readonly framing?: string;
   readonly json?: boolean;
   readonly help?: boolean;
   readonly version?: boolean;
@@ -99,6 +110,14 @@ const commands = new Map<string, Command>([
   [
     'call',
     { operands: [2, Infinity], needs: 'the PATH of a listener and a METHOD', run: callMethod },
+  ],
+  [
+    'relay',
+    {
+      operands: [1, Infinity],
+      needs: 'a COMMAND behind --: sidecall relay -- COMMAND',
+      run: relayProgram,
+    },
   ],
 ]);
 
@@ -137,6 +156,14 @@ async function callMethod([path, method, ...rest]: string[], values: Values): Pr
   return 0;
 }
 
+function relayProgram([command, ...args]: string[], values: Values): Promise<number> {
+  const { framing = 'content-length', listen: path } = values;
+  if (framing !== 'content-length' && framing !== 'newline') {
+    throw new Misuse(`--framing must be content-length or newline, got '${framing}'`);
+  }
+  return relay({ command: command as string, args, framing, path });
+}
+
 /** @throws {Misuse} for an option that is no uid, or no mode. */
 function placeOf(path: string, { uid, mode }: Values): Place {
   if (uid !== undefined && !(/^\d{1,10}$/.test(uid) && Number(uid) < 0xffff_ffff)) {
@@ -171,6 +198,8 @@ function parse(): { values: Values; positionals: string[] } {
         timeout: { type: 'string' },
         uid: { type: 'string' },
         mode: { type: 'string' },
+        listen: { type: 'string' },
+        framing: { type: 'string' },
       },
     });
   } catch (error) {
