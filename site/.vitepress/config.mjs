@@ -87,6 +87,8 @@ export default defineConfig({
             { text: 'Electron', link: '/electron' },
             { text: 'Extension hosts', link: '/guide/extension-host' },
             { text: 'JSON-RPC, language servers', link: '/guide/jsonrpc' },
+            { text: 'Model Context Protocol', link: '/guide/mcp' },
+            { text: "Cap'n Web", link: '/guide/capnweb' },
             { text: 'gRPC', link: '/guide/grpc' },
             { text: 'Bundlers, Bun, Deno, Jest', link: '/guide/bundlers' },
           ],

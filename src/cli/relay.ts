@@ -13,7 +13,7 @@ import { listen } from '../rendezvous/listen.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { Misuse } from './misuse.ts';
 
-/** What is relayed, and how. */
+/** The program to relay, and the other end. */
 export interface RelaySettings {
   readonly command: string;
   readonly args: readonly string[];
