@@ -34,11 +34,11 @@ if (values.check !== true) make();
 
 function missingPrebuilds() {
   const missing = platforms.filter((each) => !existsSync(addonOf(each)));
-  if (missing.length > 0) return [`no addon for ${missing.join(', ')}: "npm run prebuild"`];
+  if (missing.length > 0) return [`no addon for ${missing.join(', ')}: "npm run prebuilds"`];
   const others = platforms.filter((each) => !readFileSync(addonOf(each)).includes(version));
   return others.length === 0
     ? []
-    : [`the addon for ${others.join(', ')} is not of version ${version}: "npm run prebuild"`];
+    : [`the addon for ${others.join(', ')} is not of version ${version}: "npm run prebuilds"`];
 }
 
 function addonOf(platform) {

@@ -1,4 +1,4 @@
-// npm run prebuild [-- target …]: builds the addon for every platform that the package carries,
+// npm run prebuilds [-- target …]: builds the addon for every platform that the package carries,
 // with the clang and the libraries in PyPI's "ziglang", into prebuilds/, and checks the
 // results.
 import { spawn, spawnSync } from 'node:child_process';
@@ -24,7 +24,7 @@ const triples = {
   'darwin-arm64': 'aarch64-macos.11.0',
 };
 const targets = Object.fromEntries(platforms.map((name) => [name, triples[name]]));
-const usage = `npm run prebuild [-- TARGET …]: builds prebuilds/TARGET/sidecall.node. Without one: all.
+const usage = `npm run prebuilds [-- TARGET …]: builds prebuilds/TARGET/sidecall.node. Without one: all.
 Targets: ${Object.keys(targets).join(', ')}
 Needs patchelf, readelf and nm, and Python 3 with ziglang ("python3 -m pip install ziglang"; in a folder of its own:
 PYTHONPATH names it).`;
