@@ -16,7 +16,7 @@ const headerEnd = '\r\n\r\n';
  */
 export type FramingName = 'content-length' | 'newline';
 
-/** One way to put messages on a pipe. */
+/** Turns messages into the bytes of a pipe, and back. */
 export interface Framing {
   /** The bytes of one message on the pipe. */
   frame(body: Uint8Array): Uint8Array;

@@ -53,7 +53,8 @@ const raw: Codec<Uint8Array, Uint8Array | string> = {
   keepsBytes: true,
 };
 
-// Milliseconds that the other end has to end its half, once the program has ended.
+// Milliseconds for what may not end by itself once the program has ended: the half of the other
+// end, and a pipe that another process holds open.
 const leaveMs = 1_000;
 
 /**
@@ -209,7 +210,8 @@ class StdioRelay {
     return new Promise((resolve) => {
       let timer: NodeJS.Timeout | undefined;
       const limit = (): void => {
-        timer = setTimeout(() => resolve(undefined), this.#graceMs);
+        // The pipe closes, which ends the wait.
+        timer = setTimeout(() => this.#program.stdout.destroy(), leaveMs);
       };
       const { signal } = this.#ended;
       const forget = signal.aborted ? limit() : onAbort(signal, limit);

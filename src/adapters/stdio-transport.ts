@@ -43,8 +43,8 @@ export interface StdioTransportOptions {
  * servers behind one interface. Where the callback of `reader.listen()` returns a promise, the
  * server is not read meanwhile. A child that dies closes the connection; nothing is thrown from its
  * pipes.
- * @throws {TypeError} where the child was not spawned with `stdio: ['pipe', 'pipe', …]`, and for a
- * framing that is none.
+ * @throws {TypeError} for a framing that is none, and where the child was not spawned with
+ * `stdio: ['pipe', 'pipe', …]`.
  */
 export function stdioTransport(
   child: StdioChild,

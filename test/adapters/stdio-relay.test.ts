@@ -74,7 +74,7 @@ describe.each(lanes)('a relay over $lane', ({ openPair }) => {
   it('holds back an end that writes faster than the program reads', async () => {
     await using pair = await openPair();
     const child = program('setInterval(() => undefined, 1000)');
-    const end = relayTo(pair.far, child, { killGraceMs: 0 });
+    const end = relayTo(pair.far, child, { killGraceMs: 1_000 });
     const { writer } = near(pair.near);
     let written = 0;
     const long = { jsonrpc: '2.0', method: 'x'.repeat(60_000) };
@@ -99,10 +99,10 @@ describe.each(lanes)('a relay over $lane', ({ openPair }) => {
     const count = 300;
     const source = `const body = 'x'.repeat(30000); for (let id = 0; id < ${count}; id += 1) process.stdout.write(JSON.stringify({ id, body }) + '\\n')`;
     const child = program(source);
-    const end = relayTo(pair.far, child, { killGraceMs: 0 });
+    const end = relayTo(pair.far, child);
     const { got, closed, take } = near(pair.near);
-    // The program has ended at its side of a pipe that is full.
     await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(child.exitCode).toBe(null); // it waits at a pipe that is full
     take();
     await closed;
     expect(got.map((each) => (each as { id?: number }).id)).toEqual([...Array(count).keys()]);
@@ -134,7 +134,7 @@ describe('a relay', () => {
   it('ends a program whose output cannot be cut into messages', async () => {
     await using pair = await openPair();
     const child = program(prints('hello\r\n\r\n', 'setInterval(() => undefined, 1000)'));
-    const end = relayTo(pair.far, child, { framing: 'content-length', killGraceMs: 20 });
+    const end = relayTo(pair.far, child, { framing: 'content-length', killGraceMs: 1_000 });
     const { closed, take } = near(pair.near);
     take();
     await expect(end).rejects.toMatchObject({ code: 'ERR_SIDECALL_PROTOCOL' });
@@ -181,11 +181,13 @@ describe('a relay', () => {
     const source = `const { spawn } = require('node:child_process');
       const { pid } = spawn('sleep', ['60'], { stdio: ['ignore', 'inherit', 'inherit'], detached: true });
       process.stdout.write(JSON.stringify({ pid }) + '\\n', () => process.exit(3));`;
-    const end = relayTo(pair.far, program(source), { killGraceMs: 50 });
+    const child = program(source);
+    const end = relayTo(pair.far, child);
     const { got, closed, take } = near(pair.near);
     take();
     await closed;
     expect(await end).toEqual({ code: 3, signal: null });
+    expect(child.stdout?.destroyed).toBe(true);
     process.kill((got[0] as unknown as { pid: number }).pid);
   });
 
