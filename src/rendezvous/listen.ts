@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // listen(): sessions, or plain connections, with processes that connect to a path and pass the
 // policy.
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { nativeState } from '../addon/load-addon.ts';
 import type { OnEvent } from '../base/events.ts';
 import { ranges } from '../base/limits/option-limits.ts';
@@ -21,8 +21,13 @@ import {
   sessionOptionNames,
 } from '../open/session-options.ts';
 import { Registry } from '../rpc/serving/registry.ts';
+import { removeLeftBehindOnce } from '../uds/left-behind.ts';
 import { checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
-import { makePrivateDirectory, removePrivateDirectory } from '../uds/private-directory.ts';
+import {
+  makePrivateDirectory,
+  privateSocketName,
+  removePrivateDirectory,
+} from '../uds/private-directory.ts';
 import { checkPathLength } from '../uds/socket-directory.ts';
 import { standardMode } from '../uds/socket-file.ts';
 import type { AcceptorSettings } from './accepted-connection.ts';
@@ -151,8 +156,11 @@ async function atPath<T>(
   const settings = checkDoor(options);
   const given = checkText('path', options.path);
   if (given !== undefined) checkPathLength(given);
-  const privateDirectory = given === undefined ? makePrivateDirectory('socket') : undefined;
-  const path = given ?? join(privateDirectory as string, 'socket');
+  const privateDirectory = given === undefined ? makePrivateDirectory() : undefined;
+  const path = given ?? join(privateDirectory as string, privateSocketName);
+  if (privateDirectory !== undefined && settings.native !== undefined) {
+    removeLeftBehindOnce(settings.native, dirname(privateDirectory));
+  }
   try {
     return await open({ ...settings, path, privateDirectory });
   } catch (error) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Files that must not be left on disk when the process exits in the middle of anything. A killed
 // process (or a terminated worker) leaves its socket file, whose lock is free: the next listener at
-// that path replaces it. A private directory it leaves as it is, in the temporary directory.
+// that path replaces it. A private directory is removed by the next process: left-behind.ts.
 
 const cleanups = new Set<() => void>();
 

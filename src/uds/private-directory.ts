@@ -9,6 +9,11 @@ import { checkText, nodeError } from '../base/misuse.ts';
 import { ownUid } from './peer-credentials.ts';
 import { checkPathLength, socketPathMaxBytes, unsafe } from './socket-directory.ts';
 
+/** The socket in a private directory. */
+export const privateSocketName = 'socket';
+const privatePrefix = 'sidecall-';
+/** Names that {@link makePrivateDirectory} gives. */
+export const privateDirectoryName = /^sidecall-[A-Za-z0-9]{6}$/;
 const nameForm = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/;
 
 /**
@@ -80,14 +85,15 @@ function makeUserDirectory(directory: string): void {
  * A new directory that only we can enter: under `$XDG_RUNTIME_DIR` where that is ours and closed to
  * others, else under the temporary directory. Its socket path always fits.
  */
-export function makePrivateDirectory(socketName: string): string {
+export function makePrivateDirectory(): string {
   const candidates = [privateRuntimeDirectory(), tmpdir(), '/tmp'];
   const fits = (base: string | undefined): base is string =>
     base !== undefined &&
-    Buffer.byteLength(join(base, 'sidecall-XXXXXX', socketName)) <= socketPathMaxBytes;
+    Buffer.byteLength(join(base, `${privatePrefix}XXXXXX`, privateSocketName)) <=
+      socketPathMaxBytes;
   const base = candidates.find(fits) ?? '/tmp';
   try {
-    const directory = mkdtempSync(join(base, 'sidecall-'));
+    const directory = mkdtempSync(join(base, privatePrefix));
     chmodSync(directory, 0o700); // with the bits that the umask took away
     return directory;
   } catch (cause) {

@@ -51,6 +51,19 @@ export class BoundPath {
     return this.#bind();
   }
 
+  /**
+   * Removes the socket and the lock of a listener that was killed.
+   * @throws {SidecallError} `ERR_SIDECALL_PATH_IN_USE`, `ERR_SIDECALL_PATH_UNSAFE`.
+   */
+  clear(): void {
+    this.#lock ??= this.#takeLock();
+    try {
+      this.#removeStale();
+    } finally {
+      this.#releaseLock();
+    }
+  }
+
   /** Is the file at the path still the socket that we made? */
   get isOurs(): boolean {
     return this.#identity !== undefined && this.directory.stat()?.identity === this.#identity;
