@@ -54,6 +54,11 @@ const accepting = { side: 'accepting' } as const;
 /** The longest time that a timer takes: no limit. */
 const noLimitMs = 2_147_483_647;
 const exitPauseMs = 500;
+/**
+ * How long calls wait for the exit of a process whose socket has ended: it follows within a few
+ * milliseconds, unless the helper has closed the socket alone.
+ */
+const exitKnownMs = 200;
 const reapPauseMs = 2_000;
 
 /** A helper that runs, with its open session. */
@@ -229,11 +234,12 @@ function finishHello(
   signal: AbortSignal,
 ): Promise<Session> {
   const peer = spawnedPeer(child, settings);
+  const session = { ...settings.session, exitKnownMs };
   if (native !== undefined && near !== undefined) {
-    return establishOverDescriptor(native, near, peer, accepting, settings.session, signal);
+    return establishOverDescriptor(native, near, peer, accepting, session, signal);
   }
   const socket = child.stdio[helperFd] as Socket;
-  return establishOverStream(socket, peer, accepting, settings.session, signal);
+  return establishOverStream(socket, peer, accepting, session, signal);
 }
 
 /**

@@ -103,6 +103,8 @@ export interface SessionSettings extends LaneSetting {
   readonly registry: Registry | undefined;
   /** Of the session alone. */
   readonly services: readonly Implementation[] | undefined;
+  /** As in {@link SessionParts}. */
+  readonly exitKnownMs?: number;
   /** Sessions wait to be taken from their listener. */
   readonly isUntaken?: boolean;
   /** No policy was given: only processes of our own user are accepted. */

@@ -11,6 +11,8 @@ import { scratchDirectory } from '../support/programs.ts';
 
 const built = new URL('../../dist/index.js', import.meta.url).href;
 
+const identity = (error: unknown): unknown => error;
+
 /** A module in a folder of its own. */
 function moduleOf(code: string): Disposable & { url: URL } {
   const scratch = scratchDirectory();
@@ -20,6 +22,63 @@ function moduleOf(code: string): Disposable & { url: URL } {
     [Symbol.dispose]: () => scratch[Symbol.dispose](),
   };
 }
+
+const lanes = ['ring', 'socket'] as const;
+
+describe.each(lanes)('calls of a helper that ends, over the %s lane', (lane) => {
+  const hanging = `
+    import { notification, parent, service, unary } from '${built}';
+    const session = await parent();
+    session.serve(service('Store', {
+      save: unary(),
+      exit: notification(),
+      close: notification(),
+    }), {
+      save: () => new Promise(() => undefined),
+      exit: (code) => process.exit(code),
+      close: () => {
+        setInterval(() => undefined, 1_000);
+        session.terminate();
+      },
+    });`;
+
+  it.each([
+    ['its exit code', 'exit', 7, 'ended with exit code 7'],
+    ['its signal', 'kill', 'SIGKILL', 'ended with signal SIGKILL'],
+  ] as const)('name the method, the process and %s', async (_, how, what, end) => {
+    using module = moduleOf(hanging);
+    await using helper = await spawnHelper(module.url, [], { lane });
+    const { pid } = helper;
+    const failures = Promise.all(
+      Array.from({ length: 200 }, () => helper.session.call('Store.save').catch(identity)),
+    );
+    await helper.session.ping();
+    if (how === 'exit') await helper.session.notify('Store.exit', what);
+    else process.kill(pid, what);
+    const texts = (await failures).map((error) => (error as Error).message);
+    expect([...new Set(texts)]).toEqual([`Store.save: helper ${pid} ${end}`]);
+    const late = (await helper.session.call('Store.save').catch(identity)) as Error;
+    expect(late).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE', delivered: 'no' });
+    expect(late.message).toContain(end);
+  });
+
+  it('that are made between the end of its socket and its exit were not delivered', async () => {
+    using module = moduleOf(hanging);
+    await using helper = await spawnHelper(module.url, [], { lane });
+    const { session } = helper;
+    const pending = session.call('Store.save').catch(identity);
+    await session.ping();
+    await session.notify('Store.close');
+    await session.draining;
+    expect(session.state).toBe('draining'); // its exit is waited for
+    const late = session.call('Store.save').catch(identity);
+    expect(await pending).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE', delivered: 'unknown' });
+    expect(await late).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE', delivered: 'no' });
+    // The process runs on: only its socket has ended.
+    const { message } = (await late) as Error;
+    expect(message).toBe(`Store.save: the peer's end closed (pid ${helper.pid})`);
+  });
+});
 
 describe('a helper that ends before its hello', () => {
   const noisy = `

@@ -35,7 +35,7 @@ export interface LaneUnderTest {
   readonly openPair: (options?: PairOptions) => Promise<Pair>;
 }
 
-const loopbackPeer: Peer = {
+export const loopbackPeer: Peer = {
   origin: 'loopback',
   capturedAt: 'connect',
   pid: process.pid,

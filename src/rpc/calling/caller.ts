@@ -82,11 +82,21 @@ export class Caller implements CallTarget {
     }
   }
 
+  /** {@link Caller.hold} was called. */
+  get isHeld(): boolean {
+    return this.#calls.isHeld;
+  }
+
+  /** From now on every new call waits: the transport takes nothing more, and the end follows. */
+  hold(): void {
+    this.#calls.isHeld = true;
+  }
+
   /** From now on every new call fails with this; those that wait fail at once, those open go on. */
   refuse(error: SidecallError): void {
     this.#calls.refusal ??= error;
     for (const call of this.#waiting.takeUnsettled()) {
-      const refusal = new SidecallError(error.code, error.message, { delivered: 'no' });
+      const refusal = new SidecallError(error.code, textOf(call, error), { delivered: 'no' });
       call.reject(causedBy(error, refusal));
     }
   }
@@ -98,11 +108,10 @@ export class Caller implements CallTarget {
   refuseUnsent(error: SidecallError): void {
     this.refuse(error);
     for (const call of this.#calls.streams.open()) {
-      const { kind, method } = call.request;
-      if (call.isWritten || !call.isOpen || kind === CallKind.notification) continue;
+      const isNotification = call.request.kind === CallKind.notification;
+      if (call.isWritten || !call.isOpen || isNotification) continue;
       call.close('us');
-      const text = `${method}: ${error.message}`;
-      call.reject(new SidecallError(error.code, text, { delivered: 'no' }));
+      call.reject(new SidecallError(error.code, textOf(call, error), { delivered: 'no' }));
     }
   }
 
@@ -121,10 +130,15 @@ export class Caller implements CallTarget {
       call.close('us');
       if (call.isSettled) continue;
       const { cause } = error;
-      const failure = new SidecallError(error.code, error.message, { cause, delivered });
+      const failure = new SidecallError(error.code, textOf(call, error), { cause, delivered });
       call.reject(causedBy(error, failure), false);
     }
   }
+}
+
+/** The text of a call that fails with its session: it names the method. */
+function textOf(call: OutgoingCall, error: SidecallError): string {
+  return `${call.request.method}: ${error.message}`;
 }
 
 const waitingText = `${tuning.waitingCallsMax} calls already wait on this session; the peer does not keep up`;

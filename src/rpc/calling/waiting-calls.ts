@@ -110,6 +110,7 @@ function isBulk({ sendQueue }: SessionShared, request: CallRequest): boolean {
 function waitReasonOf(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): WaitReason | undefined {
   const { shared, streams } = calls;
   const { request } = call;
+  if (calls.isHeld) return 'send-queue';
   if (streams.hasExtra && takesExtra(calls, request)) return undefined;
   if (!streams.hasRoom) return 'slot';
   if (!call.credit.hasCredit) {

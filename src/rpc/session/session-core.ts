@@ -25,6 +25,7 @@ import { type SessionHost, SessionShared, type SessionState } from '../sending/s
 import { ChannelAcceptors } from '../serving/accept-channels.ts';
 import { Callee } from '../serving/callee.ts';
 import { Registry } from '../serving/registry.ts';
+import { drained, peerGone, unread } from './end-errors.ts';
 import { Goaway, GoawayTimeout } from './goaway.ts';
 import { PingAllowance } from './ping-allowance.ts';
 import { Pings } from './pings.ts';
@@ -33,8 +34,6 @@ import { type SessionStats, statsOf } from './session-stats.ts';
 
 /** Frames in the send queue up to which their cause is not checked. */
 const leastQueueMax = 4096;
-
-const drained = new SidecallError('ERR_SIDECALL_GOING_AWAY');
 
 /** The inside of a session: its two halves, and the receiver of its transport. */
 export class SessionCore implements SessionHost, FrameReceiver, Watched {
@@ -59,13 +58,15 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   #resolveClosed!: (error: SidecallError | undefined) => void;
   #closing: Promise<void> | undefined;
   #closeUntil = 0;
+  readonly #exitKnownMs: number;
   #resolveDraining!: () => void;
 
   constructor(parts: SessionParts) {
     const shared = new SessionShared(parts, this);
-    const { sendQueue, transport } = shared;
     this.shared = shared;
+    const { sendQueue, transport } = shared;
     this.#sendQueue = sendQueue;
+    this.#exitKnownMs = parts.exitKnownMs ?? 0;
     this.#goaway = new Goaway(sendQueue);
     this.pings = new Pings(parts.peer, (token) =>
       sendQueue.sendControl(sendQueue.header.ping(token)),
@@ -131,7 +132,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
 
   placeFor(headerBytes: Uint8Array, bytes: number): Uint8Array | undefined {
     const type = headerBytes[0] as number;
-    // Pieces of messages; first pieces only where another copy would cost more than finding out.
+    // First pieces of messages only where another copy would cost more than finding out.
     const isPiece = type === FrameType.fragment;
     const isFirst =
       bytes >= tuning.placedMinBytes && (type === FrameType.open || type === FrameType.message);
@@ -163,10 +164,22 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   onEnd(error: SidecallError | undefined): void {
     if (this.state === 'closed') return;
     const isOrderly = this.#goaway.isPeerLeaving || this.#closing !== undefined;
-    const isClean = error === undefined && isOrderly && this.caller.pending === 0;
-    const reason = isClean ? undefined : (error ?? new SidecallError('ERR_SIDECALL_PEER_GONE'));
-    this.#settle(reason);
-    this.#resolveClosed(reason);
+    if (error === undefined && isOrderly && this.caller.pending === 0) {
+      this.#settle(undefined);
+      return this.#resolveClosed(undefined);
+    }
+    const gone = peerGone(this.shared.peer);
+    if (error !== undefined || this.#exitKnownMs === 0) return this.fail(error ?? gone);
+    this.#drain();
+    this.caller.hold();
+    void pause(this.#exitKnownMs, this.#done.signal).then(() => this.fail(gone));
+  }
+
+  /** Ends the session once all frames that have arrived are delivered. */
+  terminate(error: SidecallError): void {
+    const { transport } = this.shared;
+    if (transport.drainLast === undefined || this.caller.isHeld) this.fail(error);
+    else transport.drainLast(error);
   }
 
   fail(error: SidecallError): void {
@@ -235,10 +248,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#resolveClosed(reason);
   }
 
-  /**
-   * The most that a correct peer can make us queue: by our own limits and our own calls, not by
-   * what it announced.
-   */
+  /** The most that a correct peer can make us queue: by our limits and calls, not by its own. */
   get #queueMax(): number {
     return (
       2 * this.shared.own.streamsMax + (this.caller.pending - this.caller.waiting) + leastQueueMax
@@ -292,13 +302,12 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   #onGoaway(isAnswer: boolean): void {
     this.#goaway.onFrame(isAnswer);
     if (isAnswer) return this.#checkDone();
-    // The peer closes once no call is under way. If it does not, the idle
-    // time-out closes the session.
+    // The peer closes once no call is under way. If it does not, the idle time-out closes.
     new IdleTimeout(this, tuning.idleCloseMs);
     new GoawayTimeout(this, tuning.leavingMaxMs);
     this.#drain();
     this.callee.endWatches();
-    this.caller.refuseUnsent(drained);
+    this.caller.refuseUnsent(drained());
     this.#answerGoaway();
   }
 
@@ -306,9 +315,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     if (this.#goaway.owesAnswer && !this.caller.isSending) this.#goaway.answer();
   }
 
-  /**
-   * The session is idle in both directions, and the peer has said that it sends no more.
-   */
+  /** The session is idle in both directions, and the peer has said that it sends no more. */
   get #isDone(): boolean {
     const isIdle = this.caller.pending === 0 && this.callee.pending === 0;
     return isIdle && this.#goaway.isAnswered && this.#sendQueue.isEmpty;
@@ -322,9 +329,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     if (this.#closing !== undefined && this.#isDone) this.#done.abort();
   }
 
-  /**
-   * Ends the session: nothing is delivered or sent any more, all calls reject, handlers are told.
-   */
+  /** Ends the session: nothing is delivered or sent, all calls reject, handlers are told. */
   #settle(error: SidecallError | undefined): void {
     this.shared.moveTo('closed');
     const reason = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
@@ -342,9 +347,4 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     const { onEvent, peer } = this.shared;
     emitEvent(onEvent, { type: 'session-failed', error: reason, peer });
   }
-}
-
-function unread(): SidecallError {
-  const text = 'the peer makes us answer and does not read the answers';
-  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', text, { delivered: 'unknown' });
 }

@@ -15,6 +15,11 @@ export interface SessionParts extends SharedParts {
   readonly introspection?: boolean | undefined;
   /** Milliseconds without a call after which the session is closed; undefined: never. */
   readonly idleTimeoutMs?: number | undefined;
+  /**
+   * Milliseconds after the end of the connection in which the owner of the session can end it with
+   * the exit of the peer's process. Default: 0, the end of the connection is the reason.
+   */
+  readonly exitKnownMs?: number | undefined;
   /** It waits to be taken from its listener. */
   readonly isUntaken?: boolean | undefined;
 }

@@ -314,9 +314,7 @@ export class Session implements AsyncDisposable {
    * @internal Ends the session at once: the process that started the peer knows that it is gone.
    */
   terminate(error: SidecallError): void {
-    const { transport } = this.#core.shared;
-    if (transport.drainLast === undefined) this.#core.fail(error);
-    else transport.drainLast(error);
+    this.#core.terminate(error);
   }
 
   /** @internal The session was taken from its listener. */
