@@ -69,7 +69,7 @@ export async function authorize(
   { peer, isAlive }: KnownPeer,
   signal: AbortSignal,
 ): Promise<void> {
-  if (peer.uid === unmappedUid) throw denied(peer, 'its uid is unmapped in our user namespace');
+  if (peer.uid === unmappedUid) throw denied(peer, unmappedText);
   if (typeof policy === 'function') {
     if (await accepts(policy, peer, signal)) return;
     throw denied(peer, 'the policy function did not accept it');
@@ -77,6 +77,11 @@ export async function authorize(
   const refusal = refusalOf(policy ?? {}, peer, isAlive);
   if (refusal !== undefined) throw denied(peer, refusal);
 }
+
+const unmappedText =
+  'its uid is unmapped: it runs in another user namespace (a container), whose users are unknown here';
+const invisiblePidText =
+  'its pid is unknown: it runs in another pid namespace (a container); a policy function, such as (peer) => peer.uid === 1000, can accept it';
 
 /** The ids in words, for events and messages. */
 function describePeer(peer: Peer): string {
@@ -91,7 +96,7 @@ export function listOf<T>(value: T | readonly T[] | undefined): readonly T[] | u
 
 function refusalOf(rules: PeerRules, peer: Peer, isAlive: boolean | undefined): string | undefined {
   const { uid, gid, pid } = peer;
-  if (uid === undefined || gid === undefined) return 'nobody vouched for its ids';
+  if (uid === undefined || gid === undefined) return 'its ids are unknown';
   const isNamed = rules.uid !== undefined || rules.gid !== undefined || rules.groups !== undefined;
   const uids = listOf(rules.uid) ?? (isNamed ? undefined : [ownUid()]);
   if (uids !== undefined && !uids.includes(uid)) return `uid ${uid} is not ${uids.join(' or ')}`;
@@ -102,7 +107,7 @@ function refusalOf(rules: PeerRules, peer: Peer, isAlive: boolean | undefined): 
   if (groups !== undefined && !groups.some((group) => itsGroups.includes(group))) {
     return `it is in none of the groups ${groups.join(', ')}`;
   }
-  if (pid === 0) return 'its pid is not visible here; accept that in a policy function';
+  if (pid === 0) return invisiblePidText;
   const pids = listOf(rules.pid);
   if (pids === undefined) return undefined;
   if (pid === undefined || !pids.includes(pid)) return `pid ${pid} is not ${pids.join(' or ')}`;

@@ -11,7 +11,7 @@ import { serverStream, service, unary } from '../../src/rpc/contract/service.ts'
 import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { writeU32 } from '../../src/wire/frame-header.ts';
 import { collect } from '../support/contract.ts';
-import { lanes } from '../support/pairs.ts';
+import { lanes, openLoopback } from '../support/pairs.ts';
 
 function encoded(value: unknown): Uint8Array {
   const body = encodeWith(json<unknown>(), value);
@@ -77,6 +77,27 @@ describe('bytes in JSON', () => {
     expect(() => encoded([...value, new Uint8Array(1)])).toThrow('64 attachments at most');
     const many = joinParts('[]', [...value, new Uint8Array(1)]);
     expect(() => decodeWith(json<unknown>(), many, false)).toThrow('refused a message');
+  });
+
+  it('two contracts that differ: the error names the method and the codec that refused', async () => {
+    await using pair = await openLoopback();
+    const theirs = service('Store', { put: unary(), get: unary({ response: bytes }) });
+    pair.far.serve(theirs, { put: () => null, get: () => Buffer.from('x') });
+    const ours = service('Store', { put: unary({ request: bytes }), get: unary() });
+    const store = pair.near.client(ours);
+    const failureOf = (call: Promise<unknown>) =>
+      call.then(
+        () => undefined,
+        (error: Error & { code: string }) => [error.code, error.message],
+      );
+    expect(await failureOf(store.put(Buffer.from([255])))).toEqual([
+      'ERR_SIDECALL_RPC',
+      expect.stringMatching(/^Store\.put: the request could not be decoded: codec 'json'/),
+    ]);
+    expect(await failureOf(store.get())).toEqual([
+      'ERR_SIDECALL_DECODE',
+      expect.stringMatching(/^Store\.get: the answer could not be decoded: codec 'json'/),
+    ]);
   });
 
   it('a circle, and what JSON cannot carry, are ENCODE errors', () => {

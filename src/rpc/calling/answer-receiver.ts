@@ -139,7 +139,8 @@ export class AnswerReceiver {
     try {
       const codec = call.request.response as Codec<unknown>;
       call.answer = assembly === undefined ? decodeWith(codec, payload, false) : assembly.decode();
-    } catch (error) {
+    } catch (thrown) {
+      const error = undecodable(call, thrown);
       if (!endsHere) return call.cancelAs(error, ResetReason.cancelled);
       call.close('peer');
       if (!call.isSettled) call.reject(error);
@@ -224,6 +225,13 @@ export class AnswerReceiver {
       throw protocol('metadata over the limit');
     return decodeMetadata(bytes);
   }
+}
+
+/** The error of an answer that its codec refused, with the name of the method. */
+function undecodable({ request }: OutgoingCall, error: unknown): unknown {
+  if (!SidecallError.is(error) || error.code !== 'ERR_SIDECALL_DECODE') return error;
+  const text = `${request.method}: the answer could not be decoded: ${error.message}`;
+  return new SidecallError(error.code, text);
 }
 
 /**

@@ -84,7 +84,8 @@ export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolea
   } catch (cause) {
     // No cause: JSON.parse quotes the text it refused, and errors end up in logs.
     const kind = cause instanceof Error ? cause.name : typeof cause;
-    const text = `codec '${codec.name}' refused a message of ${view.byteLength} bytes (${kind})`;
+    const what = `codec '${codec.name}' refused a message of ${view.byteLength} bytes (${kind})`;
+    const text = `${what}; both sides must use the same contract`;
     const error = new SidecallError('ERR_SIDECALL_DECODE', text);
     if (cause instanceof RefusedValue) refusals.set(error, cause.details);
     throw error;

@@ -70,10 +70,16 @@ export function refusalOf(
   error: unknown,
   isBrief: boolean,
 ): End {
-  const text = 'the request could not be decoded';
-  const details = isBrief ? undefined : refusalDetails(error);
-  if (details === undefined) return plainEnd('invalid_argument', text);
-  return endOf(shared, call, new RpcError('invalid_argument', text, { details }), false);
+  const refused = 'the request could not be decoded';
+  if (isBrief) return plainEnd('invalid_argument', refused);
+  const details = refusalDetails(error);
+  if (details !== undefined) {
+    const text = 'the request does not match the schema of the method (error.details)';
+    return endOf(shared, call, new RpcError('invalid_argument', text, { details }), false);
+  }
+  // The text of the error holds codec, length and kind of error, and no values.
+  const why = SidecallError.is(error) ? `: ${error.message}` : '';
+  return plainEnd('invalid_argument', `${refused}${why}`);
 }
 
 /**
