@@ -1,15 +1,18 @@
 // Newcomers, each in an empty folder with the tarball: other runtimes, TypeScript without a build,
-// protobuf with imports, projects with old versions of what the adapters use.
+// protobuf with imports, projects with old versions of what the adapters use, an author of an
+// extension.
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './lib.mjs';
 
 /** A folder with the package and others in it, and the files of a kind of consumer. */
-function home({ folder, npm, tarball }, name, packages, files = name) {
+function home({ folder, npm, tarball }, name, packages, { hasFiles = true } = {}) {
   const made = join(folder, 'newcomers', name);
   mkdirSync(made, { recursive: true });
   writeFileSync(join(made, 'package.json'), '{"type":"module","private":true}\n');
-  cpSync(join(root, 'test', 'consumers', files), made, { recursive: true });
+  if (hasFiles) {
+    cpSync(join(root, 'test', 'consumers', name), made, { recursive: true });
+  }
   npm(['install', '--ignore-scripts', tarball, ...packages], made);
   return made;
 }
@@ -69,6 +72,26 @@ export function testOldPackages(context) {
   check('adapters beside old versions', process.execPath, ['old.mjs'], { cwd, says: 'work' });
   npm(['install', '--ignore-scripts', '@grpc/grpc-js@1.10.0'], cwd);
   check('an adapter beside one too old', process.execPath, ['too-old.mjs'], { cwd, says: 'words' });
+}
+
+/** The author of an extension: the files and commands of the guide, in an empty folder. */
+export function testExtensionAuthor(context) {
+  const { check } = context;
+  const cwd = home(context, 'extension-author', ['log-update'], { hasFiles: false });
+  const guide = readFileSync(join(root, 'docs', 'guide', 'write-an-extension.md'), 'utf8');
+  const [, install, run] = /```sh\n([^`]+)```[\s\S]*?```sh\n([^`]+)```/.exec(guide);
+  const [, ...make] = install.trim().split('\n'); // the first installs, as above
+  for (const command of make) check(`the guide's "${command}"`, 'sh', ['-c', command], { cwd });
+  const [, manifest] = /```json\n([^`]+)```/.exec(guide);
+  const [, module] = /```js\n\/\/ index\.mjs\n([^`]+)```/.exec(guide);
+  writeFileSync(join(cwd, 'extensions/words/extension.json'), manifest);
+  writeFileSync(join(cwd, 'extensions/words/index.mjs'), module);
+  const expected = ['Extension host', '"result": 20'];
+  for (const [at, command] of run.trim().split('\n').entries()) {
+    check(`an extension: ${command.split(' --').at(-1)}`, 'sh', ['-c', command], {
+      ...{ cwd, says: expected[at] },
+    });
+  }
 }
 
 /** Jest as `npm init` leaves it: CommonJS, and the flag that the guide names. */

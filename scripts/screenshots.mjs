@@ -75,7 +75,7 @@ async function extensionHost() {
   });
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
   await pause(1_200);
-  for (let crash = 0; crash < 20 && !said.includes('disabled          '); crash += 1) {
+  for (let crash = 0; crash < 20 && !said.includes('disabled     '); crash += 1) {
     terminal.stdin.write('j'); // loop.start: a crash loop
     await pause(300);
   }

@@ -1,6 +1,6 @@
 // The package as users get it: packs it with all its prebuilds, checks it, installs the tarball,
 // and runs a program of each kind of user: ESM, CommonJS, TypeScript, bundles, Electron's
-// packagers; each supported Node; Bun, Deno, Jest; musl; arm64.
+// packagers; each supported Node; Bun, Deno, Jest; authors of extensions; operators; musl; arm64.
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -16,12 +16,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { testBundles } from './consumer-bundles.mjs';
 import {
+  testExtensionAuthor,
   testJest,
   testOldPackages,
   testProtobuf,
   testRuntimes,
   testTypeStripping,
 } from './consumer-newcomers.mjs';
+import { testOperators } from './consumer-operators.mjs';
 import { fail, platforms, root, run } from './lib.mjs';
 import { prepareArm64, prepareMusl } from './other-machines.mjs';
 
@@ -51,6 +53,8 @@ try {
   testProtobuf(context);
   testOldPackages(context);
   testJest(context);
+  testExtensionAuthor(context);
+  await testOperators(context);
   await electron();
   musl();
   arm64();
@@ -268,12 +272,17 @@ function nodeBinary(major) {
   return join(home, 'node_modules', name, 'bin', 'node');
 }
 
-function check(what, command, args, { cwd = folder, env = {}, says = '' } = {}) {
+/** Runs a program, which must end with `status` and print `says`. */
+function check(what, command, args, options = {}) {
+  const { cwd = folder, env = {}, says = '', status: expected = 0 } = options;
   const { status, stdout, stderr, error } = spawnSync(command, args, {
     ...{ cwd, encoding: 'utf8', timeout: 180_000 },
     env: { ...process.env, ...env },
   });
-  report(what, status, stdout, `${stderr}${error?.message ?? ''}`, says);
+  const errors = `${stderr}${error?.message ?? ''}`;
+  // What a program that fails says is on its standard error.
+  const said = expected === 0 ? stdout : errors;
+  report(what, status === expected ? 0 : status, said, errors, says);
 }
 
 function report(what, status, stdout, stderr, says) {

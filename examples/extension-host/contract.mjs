@@ -9,6 +9,8 @@ export const Runner = service('Runner', {
   activate: unary(),
   /** { name, command, args, depth } → the result of the command. */
   run: unary(),
+  /** Calls deactivate() of all extensions in the process. */
+  deactivate: unary(),
 });
 
 /** Served by the host for extensions. `name` of every request is the extension that asks. */

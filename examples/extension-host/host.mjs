@@ -4,8 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RpcError, spawnHelper } from 'sidecall';
+import { readLines } from './console.mjs';
 import { Host, Runner } from './contract.mjs';
-import { HostServices } from './services.mjs';
+import { HostServices, Pace } from './services.mjs';
 
 const runner = new URL('runner.mjs', import.meta.url);
 
@@ -15,6 +16,7 @@ const standard = {
   restart: { firstMs: 100, maxMs: 2_000, maxRestarts: 3, windowMs: 60_000 },
   activateTimeoutMs: 5_000,
   commandTimeoutMs: 10_000,
+  deactivateTimeoutMs: 1_000,
   livenessEveryMs: 500,
   heapMegabytes: 256,
   executeDepthMax: 4,
@@ -77,13 +79,23 @@ export class ExtensionHost {
     this.#closed.signal.throwIfAborted();
     const process = await this.#activate(extension);
     extension.running += 1;
+    const cancelled = new AbortController();
+    extension.cancels.add(cancelled);
     try {
-      const { timeoutMs = this.#options.commandTimeoutMs, signal, depth = 0 } = options;
+      const { timeoutMs = this.#options.commandTimeoutMs, depth = 0 } = options;
+      const signals = [options.signal, cancelled.signal].filter(Boolean);
       const request = { name: extension.name, command, args, depth };
-      return await process.runner.run(request, { timeoutMs, signal });
+      return await process.runner.run(request, { timeoutMs, signal: AbortSignal.any(signals) });
     } finally {
       extension.running -= 1;
+      extension.cancels.delete(cancelled);
     }
+  }
+
+  /** Cancels the running commands of an extension: their signal is aborted, and they reject. */
+  cancel(name) {
+    const reason = new RpcError('cancelled', 'the user cancelled the command');
+    for (const cancelled of this.#extensions.get(name)?.cancels ?? []) cancelled.abort(reason);
   }
 
   /** Enables a disabled extension: the next command starts it again. */
@@ -107,8 +119,17 @@ export class ExtensionHost {
     this.#closed.abort(new RpcError('unavailable', 'the host is closed'));
     // The signal cancels processes that are starting; those that have started are stopped.
     await Promise.allSettled([...this.#processes.values()].map(({ started }) => started));
-    const helpers = [...this.#processes.values()].map(({ helper }) => helper).filter(Boolean);
-    await Promise.all(helpers.map((helper) => helper.stop({ deadlineMs: 500, killGraceMs: 200 })));
+    const processes = [...this.#processes.values()].filter(({ helper }) => helper !== undefined);
+    await Promise.all(processes.map((process) => this.#stop(process)));
+  }
+
+  /** Lets the extensions of a process finish by their deactivate(), then ends it. */
+  async #stop({ helper, runner }) {
+    if (helper.state.state === 'running') {
+      const timeoutMs = this.#options.deactivateTimeoutMs;
+      await runner.deactivate(undefined, { timeoutMs }).catch(() => undefined);
+    }
+    await helper.stop({ deadlineMs: 500, killGraceMs: 200 });
   }
 
   /** Runs a command for another extension: the caller's signal ends it, `depth` is bounded. */
@@ -171,7 +192,7 @@ export class ExtensionHost {
     const { restart, heapMegabytes } = this.#options;
     created.helper = await spawnHelper(runner, [], {
       execArgv: [`--max-old-space-size=${heapMegabytes}`],
-      ...{ restart, limits, stdout: 'ignore', stderr: 'ignore' },
+      ...{ restart, limits, stdout: 'pipe', stderr: 'pipe' },
       signal: this.#closed.signal,
     });
     created.helper.serve(
@@ -189,6 +210,7 @@ export class ExtensionHost {
       const tenants = [...this.#extensions.values()].filter(
         (each) => each.process === created.name,
       );
+      if (state === 'running') this.#readOutput(created.helper, tenants);
       for (const extension of tenants) {
         if (state === 'restarting' || state === 'ending') {
           extension.state = 'crashed';
@@ -202,6 +224,16 @@ export class ExtensionHost {
       }
     }
     this.#processes.delete(created.name);
+  }
+
+  /** Adds what a process prints past `console`, such as the error that ends it, to the logs. */
+  #readOutput({ stdout, stderr }, tenants) {
+    const pace = new Pace();
+    const print = (label) => async (line) => {
+      for (const { name } of tenants) await this.#services.printed(name, pace, label + line);
+    };
+    void readLines(stdout, print('stdout: '));
+    void readLines(stderr, print('stderr: '));
   }
 
   /** Samples the liveness of a process. A busy process is only shown as busy. */
@@ -230,6 +262,7 @@ function readExtension(folder, name) {
     running: 0,
     session: undefined,
     activation: undefined,
+    cancels: new Set(),
   };
   const extension = { ...idle, name, process: name, commands: [], entry: undefined };
   try {

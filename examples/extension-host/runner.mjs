@@ -2,14 +2,21 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { pathToFileURL } from 'node:url';
 import { parent, RpcError } from 'sidecall';
+import { forwardConsole } from './console.mjs';
 import { Host, Runner } from './contract.mjs';
 
 const session = await parent();
 const host = session.client(Host);
 const extensions = new Map();
-// The depth of the running command: how many calls of commands led to it.
-const depths = new AsyncLocalStorage();
+// What runs: { name, depth, signal }: the extension, how many calls of commands led to the command,
+// and the signal that cancels it.
+const running = new AsyncLocalStorage();
 let progressIds = 0;
+
+forwardConsole(async (text) => {
+  const name = running.getStore()?.name ?? extensions.keys().next().value;
+  if (name !== undefined) await host.log({ name, text });
+});
 
 session.serve(Runner, {
   async activate({ name, entry }) {
@@ -27,19 +34,33 @@ session.serve(Runner, {
     const run = extensions.get(name)?.commands.get(command);
     if (run === undefined) throw new RpcError('not_found', `${name} has no command ${command}`);
     try {
-      return await depths.run(depth, () => run(args, ctx));
+      return await running.run({ name, depth, signal: ctx.signal }, () => run(args, ctx));
     } catch (error) {
       if (RpcError.is(error)) throw error;
       throw new RpcError('unknown', `${command}: ${error.message}`);
     }
   },
+  async deactivate() {
+    const ends = [...extensions].map(([name, { activated }]) =>
+      running.run({ name, depth: 0 }, async () => {
+        try {
+          await (await activated).deactivate?.();
+        } catch (error) {
+          await host.log({ name, text: `error: deactivate(): ${error.message}` });
+        }
+      }),
+    );
+    await Promise.all(ends);
+  },
 });
 
 function load(name, entry) {
   const commands = new Map();
-  const activated = import(pathToFileURL(entry).href).then(({ activate }) =>
-    activate(apiFor(name, commands)),
-  );
+  const activated = running.run({ name, depth: 0 }, async () => {
+    const module = await import(pathToFileURL(entry).href);
+    await module.activate(apiFor(name, commands));
+    return module;
+  });
   return { commands, activated };
 }
 
@@ -51,9 +72,15 @@ function apiFor(name, commands) {
   return Object.freeze({
     commands: {
       register: (command, run) => void commands.set(command, run),
-      execute: (command, args) => host.execute({ name, command, args, depth: depths.getStore() }),
+      execute: (command, args) => {
+        const { depth, signal } = running.getStore();
+        return host.execute({ name, command, args, depth }, { signal });
+      },
     },
-    /** Runs work(report), where report(done, total) moves a progress bar. */
+    /**
+     * Runs work(report, signal): report(done, total) moves a progress bar, and signal is aborted
+     * where the user cancels the command.
+     */
     async withProgress(title, work) {
       progressIds += 1;
       const id = progressIds;
@@ -63,7 +90,7 @@ function apiFor(name, commands) {
         return host.progress({ name, id, title, done, total });
       };
       try {
-        return await work(report);
+        return await work(report, running.getStore()?.signal);
       } finally {
         await host.progress({ name, id, title, done: all, total: all });
       }

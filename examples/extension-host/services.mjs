@@ -33,6 +33,14 @@ export class HostServices {
     return { log: [...log], logged, progress: [...progress.values()], stored };
   }
 
+  /** A line that the process of an extension has printed. Settles when more may be read. */
+  async printed(name, pace, text) {
+    const known = this.#byName.get(name);
+    await pace.next();
+    known.logged += 1;
+    keep(known.log, text);
+  }
+
   /** Drops the progress of an extension whose process has ended. */
   clear(name) {
     this.#byName.get(name).progress.clear();
@@ -49,7 +57,7 @@ export class HostServices {
       }
       return known;
     };
-    const pace = new Pace(logLinesPerSecond);
+    const pace = new Pace();
     return {
       // A notification holds its place in the window until this has settled: a process that
       // floods waits, at no cost to others.
@@ -57,8 +65,7 @@ export class HostServices {
         const known = find(request);
         await pace.next();
         known.logged += 1;
-        known.log.push(shortened(request.text, logTextMax));
-        if (known.log.length > logLinesMax) known.log.shift();
+        keep(known.log, request.text);
       },
       progress: (request) => {
         const { progress } = find(request);
@@ -97,24 +104,24 @@ export class HostServices {
   }
 }
 
+function keep(log, text) {
+  log.push(shortened(text, logTextMax));
+  if (log.length > logLinesMax) log.shift();
+}
+
 /** A copy: a part of a long text would keep all of it in memory. */
 function shortened(text, length) {
   return Buffer.from(String(text).slice(0, length)).toString();
 }
 
-/** A rate limit: `perSecond` turns a second; an early caller waits. */
-class Pace {
-  #intervalMs;
+/** A rate limit of log lines: 200 a second; an early caller waits. */
+export class Pace {
   #next = 0;
-
-  constructor(perSecond) {
-    this.#intervalMs = 1_000 / perSecond;
-  }
 
   async next() {
     const now = performance.now();
-    // A second's worth of turns may come at once.
-    this.#next = Math.max(this.#next + this.#intervalMs, now - 1_000);
+    // A second's worth of lines may come at once.
+    this.#next = Math.max(this.#next + 1_000 / logLinesPerSecond, now - 1_000);
     if (this.#next > now) await sleep(this.#next - now);
   }
 }

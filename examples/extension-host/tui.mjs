@@ -26,17 +26,24 @@ function cut(text, width) {
   return plain.length > width ? `${plain.slice(0, width - 1)}…` : plain.padEnd(width);
 }
 
+/** Title and bar of a progress, at most `width` letters with the key that cancels it. */
+function progressOf({ title, done, total }, width) {
+  const left = width - ' 100 % [C]'.length;
+  const shown = title.slice(0, Math.max(8, left - barWidth - 1));
+  return `${shown} ${bar(done, total, Math.max(4, Math.min(barWidth, left - shown.length - 1)))}`;
+}
+
 /** The lines of the screen. `message` is the outcome of the last command. */
 export function render(rows, { columns = 100, message = '', color = true } = {}) {
   const paint = (name, text) => (color ? styleText(name, text) : text);
-  const wide = Math.max(20, columns - 62);
+  const wide = Math.max(20, columns - 57);
   const lines = [
     paint('bold', 'Extension host') +
-      paint('gray', '  a–z run · K kill busy · E enable disabled · Q quit'),
+      paint('gray', '  a–z run · C cancel · K kill busy · E enable disabled · Q quit'),
     '',
     paint(
       'gray',
-      `${cut('extension', 11)} ${cut('process', 13)} ${cut('state', 18)} ${cut('restarts', 8)} ${cut('lane', 6)} doing`,
+      `${cut('extension', 11)} ${cut('process', 13)} ${cut('state', 13)} ${cut('restarts', 8)} ${cut('lane', 6)} doing`,
     ),
   ];
   for (const row of rows) {
@@ -45,13 +52,13 @@ export function render(rows, { columns = 100, message = '', color = true } = {})
     const [progress] = row.progress;
     const doing =
       progress !== undefined
-        ? `${progress.title} ${bar(progress.done, progress.total)}`
+        ? `${progressOf(progress, wide)} [C]`
         : (row.why ?? row.log.at(-1) ?? '');
     const process = row.pid === undefined ? '–' : `${row.process} ${row.pid}`;
     const cells = [cut(row.name, 11), cut(process, 13)];
     const rest = [cut(String(row.restarts), 8), cut(row.lane ?? '–', 6), cut(doing, wide)];
     lines.push(
-      [...cells, paint(colors[state] ?? 'white', cut(state + since, 18)), ...rest]
+      [...cells, paint(colors[state] ?? 'white', cut(state + since, 13)), ...rest]
         .join(' ')
         .trimEnd(),
     );

@@ -86,6 +86,7 @@ export default defineConfig({
           items: [
             { text: 'Electron', link: '/electron' },
             { text: 'Extension hosts', link: '/guide/extension-host' },
+            { text: 'Write an extension', link: '/guide/write-an-extension' },
             { text: 'JSON-RPC, language servers', link: '/guide/jsonrpc' },
             { text: 'Model Context Protocol', link: '/guide/mcp' },
             { text: "Cap'n Web", link: '/guide/capnweb' },

@@ -19,6 +19,7 @@ export interface ServerRules extends PeerRules {
   readonly modes?: readonly (number | string)[] | undefined;
 }
 
+const advice = '; the rules of expect can name the user that listens there (uid, or --uid)';
 const firstDelayMs = 1;
 const lastDelayMs = 32;
 
@@ -36,7 +37,7 @@ export async function connectToPath(
 ): Promise<number> {
   const rules = typeof expect === 'function' ? undefined : (expect ?? {});
   const uids = listOf(rules?.uid) ?? [ownUid()];
-  const trust = { owners: [...new Set([ownUid(), 0, ...uids])], unsafeDirectory };
+  const trust = { owners: [...new Set([ownUid(), 0, ...uids])], unsafeDirectory, advice };
   const directory = openDirectory(native, path, trust);
   try {
     return await connectWithRetry(directory, rules, signal);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The identity of the process at the other end, as the kernel says.
+import { readFileSync } from 'node:fs';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
 import type { Peer } from '../base/peer.ts';
@@ -46,4 +47,15 @@ export function ownerOf({ pid = 0, uid = 0 }: Pick<Peer, 'pid' | 'uid'>): number
 /** Our own effective uid, the default of every policy. */
 export function ownUid(): number {
   return process.geteuid?.() ?? -1;
+}
+
+/** The uid that the kernel shows for an id without a name in our user namespace. */
+export const unmappedUid = readUnmappedUid();
+
+function readUnmappedUid(): number {
+  try {
+    return Number(readFileSync('/proc/sys/kernel/overflowuid', 'latin1'));
+  } catch {
+    return 65534; // not Linux, or no /proc: the value that every kernel starts with
+  }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The policy that decides whether to talk to a peer.
-import { readFileSync } from 'node:fs';
 import { SidecallError } from '../base/errors.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
-import { type KnownPeer, ownUid } from './peer-credentials.ts';
+import { type KnownPeer, ownUid, unmappedUid } from './peer-credentials.ts';
 
 /**
  * Which peers are accepted: every field given must match. Where none of `uid`, `gid` and `groups`
@@ -28,9 +27,6 @@ export type PeerPolicy = PeerRules | ((peer: Peer) => boolean | Promise<boolean>
 const ruleNames = ['uid', 'gid', 'groups', 'pid'] as const;
 
 const idMax = 0xffff_fffe;
-
-/** The uid that the kernel shows for an id without a name in our user namespace. */
-const unmappedUid = readUnmappedUid();
 
 /**
  * @throws {TypeError} for anything that is not a policy. `others`: further options beside the
@@ -145,12 +141,4 @@ async function decide(
 
 function denied(peer: Peer, why: string): SidecallError {
   return new SidecallError('ERR_SIDECALL_PEER_DENIED', `refused ${describePeer(peer)}: ${why}`);
-}
-
-function readUnmappedUid(): number {
-  try {
-    return Number(readFileSync('/proc/sys/kernel/overflowuid', 'latin1'));
-  } catch {
-    return 65534; // not Linux, or no /proc: the value that every kernel starts with
-  }
 }

@@ -3,6 +3,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import type { NativeAddon, NativeFileStatus } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
+import { unmappedUid } from './peer-credentials.ts';
 
 const groupOrOthersWrite = 0o022;
 
@@ -29,6 +30,15 @@ export interface SocketEntry {
   readonly path: string;
 }
 
+/** The users whose directories are used. */
+export interface Trust {
+  readonly owners: readonly number[];
+  /** True: the directory is not checked. */
+  readonly unsafeDirectory: boolean;
+  /** The way to trust another user, for the text of the error. */
+  readonly advice?: string;
+}
+
 /** A directory held open: names in it are looked up relative to it, so it cannot be swapped. */
 export class SocketDirectory {
   readonly native: NativeAddon;
@@ -42,11 +52,7 @@ export class SocketDirectory {
    * @throws {SidecallError} `ERR_SIDECALL_PATH_TOO_LONG`, `ERR_SIDECALL_PATH_UNSAFE`, or
    * `ERR_SIDECALL_SYSTEM` where there is none.
    */
-  constructor(
-    native: NativeAddon,
-    socketPath: string,
-    trust: { readonly owners: readonly number[]; readonly unsafeDirectory: boolean },
-  ) {
+  constructor(native: NativeAddon, socketPath: string, trust: Trust) {
     const absolute = resolve(socketPath);
     checkPathLength(absolute);
     this.native = native;
@@ -98,11 +104,15 @@ export class SocketDirectory {
 function checkDirectory(
   path: string,
   { uid, mode }: NativeFileStatus,
-  { owners }: { readonly owners: readonly number[] },
+  { owners, advice = '' }: Trust,
 ): void {
   const octal = mode.toString(8).padStart(4, '0');
   if (!owners.includes(uid)) {
-    throw unsafe(`${path} belongs to uid ${uid}, not to ${owners.join(' or ')}`);
+    const why =
+      uid === unmappedUid
+        ? 'a user of another user namespace (a container), unknown here'
+        : `not to ${owners.join(' or ')}${advice}`;
+    throw unsafe(`${path} belongs to uid ${uid}, ${why}`);
   }
   if ((mode & groupOrOthersWrite) !== 0) {
     throw unsafe(

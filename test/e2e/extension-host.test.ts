@@ -1,65 +1,23 @@
 // The example of an extension host: its extensions crash, block, flood and send invalid data.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/contract.ts';
+import {
+  bar,
+  ExtensionHost,
+  failureOf,
+  folder,
+  type Host,
+  home,
+  hosting,
+  type Row,
+  render,
+  restart,
+  stateOf,
+} from '../support/extension-host.ts';
 import { scratchDirectory } from '../support/programs.ts';
-
-const home = resolve(import.meta.dirname, '../../examples/extension-host');
-const folder = join(home, 'extensions');
-
-interface Row {
-  readonly name: string;
-  readonly state: string;
-  readonly why: string | undefined;
-  readonly pid: number | undefined;
-  readonly loop: string | undefined;
-  readonly busyForMs: number;
-  readonly restarts: number;
-  readonly log: string[];
-  readonly logged: number;
-  readonly stored: number;
-  readonly progress: { title: string; done: number; total: number }[];
-}
-
-interface Host {
-  readonly rows: Row[];
-  run(command: string, args?: unknown, options?: object): Promise<unknown>;
-  enable(name: string): void;
-  kill(name: string): void;
-  close(): Promise<void>;
-}
-
-const { ExtensionHost } = (await import(join(home, 'host.mjs'))) as {
-  ExtensionHost: new (folder: string, options?: object) => Host;
-};
-const { render, stateOf, bar } = await import(join(home, 'tui.mjs'));
-
-const restart = { firstMs: 5, maxMs: 20, maxRestarts: 2, windowMs: 60_000 };
-
-async function hosting(
-  run: (host: Host, row: (name: string) => Row) => Promise<void>,
-  options: object = {},
-  from = folder,
-): Promise<void> {
-  const host = new ExtensionHost(from, { restart, livenessEveryMs: 50, ...options });
-  const row = (name: string): Row => host.rows.find((each) => each.name === name) as Row;
-  try {
-    await run(host, row);
-  } finally {
-    await host.close();
-  }
-}
-
-async function failureOf(promise: Promise<unknown>): Promise<Error & { code?: string }> {
-  try {
-    await promise;
-  } catch (error) {
-    return error as Error;
-  }
-  throw new Error('it did not fail');
-}
 
 describe('extensions', () => {
   it('are activated on demand, in a process of their own or in one that they share', () =>
@@ -270,10 +228,7 @@ describe('the host', () => {
       }`;
       writeFileSync(scratch.file(`${name}/index.mjs`), code);
     }
-    const run = async (
-      host: Host,
-      row: (name: string) => Row & { running?: number },
-    ): Promise<void> => {
+    const run = async (host: Host, row: (name: string) => Row): Promise<void> => {
       expect((await failureOf(host.run('ping.go'))).message).toContain('4 deep');
       const aborter = new AbortController();
       const asked = failureOf(host.run('ping.ask', undefined, { signal: aborter.signal }));
@@ -314,7 +269,12 @@ describe('the host', () => {
     const run = (...args: string[]): string =>
       execFileSync(process.execPath, [join(home, 'main.mjs'), ...args], { encoding: 'utf8' });
     expect(run('--help')).toContain('--seconds N');
-    const rows: Row[] = JSON.parse(run('--json', '--seconds', '2', '--run', 'hello.greet'));
+    const said = JSON.parse(run('--json', '--run', 'hello.greet,notes.add'));
+    expect(said.results).toEqual([
+      { command: 'hello.greet', state: 'done', result: 'hello, world' },
+      { command: 'notes.add', state: 'done', result: 1 },
+    ]);
+    const rows: Row[] = said.extensions;
     expect(rows.find(({ name }) => name === 'hello')).toMatchObject({ state: 'active' });
     const screen = run('--seconds', '2', '--run', 'notes.add');
     expect(screen).toContain('Extension host');

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const files = 200;
 
 export function activate({ commands, withProgress }) {
-  commands.register('indexer.build', (_args, { signal }) =>
-    withProgress('indexing', async (report) => {
+  commands.register('indexer.build', () =>
+    withProgress('indexing', async (report, signal) => {
       for (let done = 0; done <= files; done += 1) {
         signal.throwIfAborted();
         await report(done, files);
