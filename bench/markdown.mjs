@@ -1,11 +1,13 @@
-// Writes the rows of a result into docs/performance.md, and draws its charts: figures are
-// generated, never typed. npm run bench:report -- bench/results/NAME.json [bench/results/OTHER.json
-// …]; the goals are judged by the first alone.
+// Writes the rows of results into docs/performance.md and its pages, and draws their charts:
+// figures are generated, never typed. npm run bench:report -- bench/results/NAME.json
+// [bench/results/OTHER.json …]; the goals are judged by the first alone.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chartOf } from './charts.mjs';
 import { goalsOf } from './goals.mjs';
+import { overviewLines } from './overview.mjs';
+import { altOf } from './plots.mjs';
 import { cpuPerCall, more } from './report.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
@@ -17,11 +19,11 @@ if (results.length === 0) {
   console.error('usage: npm run bench:report -- bench/results/NAME.json …');
   process.exit(2);
 }
-const document = join(dirname(fileURLToPath(import.meta.url)), '..', 'docs', 'performance.md');
+const docs = join(dirname(fileURLToPath(import.meta.url)), '..', 'docs');
 const begin = '<!-- begin of generated -->';
 const end = '<!-- end of generated -->';
 
-const charts = join(dirname(document), 'charts');
+const charts = join(docs, 'charts');
 mkdirSync(charts, { recursive: true });
 
 const number = (value) => Math.round(value).toLocaleString('en');
@@ -77,7 +79,7 @@ function pictureOf(result, name, rows) {
   const isFirst = results.find((each) => each.rows.some((row) => row.scenario === name)) === result;
   const picture = isFirst ? `${name}.svg` : `${name}-${results.indexOf(result) + 1}.svg`;
   writeFileSync(join(charts, picture), `${svg}\n`);
-  return [`![${name}](charts/${picture})`, ''];
+  return [`![${altOf(name, rows)}](../charts/${picture})`, ''];
 }
 
 function versions(result) {
@@ -97,23 +99,25 @@ function goals() {
 function headingOf(result) {
   const name = basename(result.file);
   const changes = result.dirty ? ' (with changes)' : '';
-  return `From [results/${name}](../bench/results/${name}) (\`npm run bench -- ${result.args.join(' ')}\`): commit ${result.commit.slice(0, 12)}${changes}, ${result.cpu}, ${result.cores} cores, Linux ${result.kernel}, Node ${result.node}, ${result.date.slice(0, 10)}.${versions(result)}`;
+  return `From [results/${name}](../../bench/results/${name}) (\`npm run bench -- ${result.args.join(' ')}\`): commit ${result.commit.slice(0, 12)}${changes}, ${result.cpu}, ${result.cores} cores, Linux ${result.kernel}, Node ${result.node}, ${result.date.slice(0, 10)}.${versions(result)}`;
 }
 
-const generated = [
-  begin,
-  '',
-  headingOf(results[0]),
-  '',
-  ...goals(),
-  ...results.flatMap((result, at) => [
-    ...(at === 0 ? [] : [headingOf(result), '']),
+/** Puts lines between the marks of a page, and leaves the rest of it as it is. */
+function fill(page, lines) {
+  const file = join(docs, page);
+  const text = readFileSync(file, 'utf8');
+  const before = text.slice(0, text.indexOf(begin));
+  const after = text.slice(text.indexOf(end) + end.length);
+  writeFileSync(file, [`${before}${begin}`, '', ...lines, `${end}${after}`].join('\n'));
+}
+
+fill('performance/goals.md', [headingOf(results[0]), '', ...goals()]);
+fill(
+  'performance/tables.md',
+  results.flatMap((result) => [
+    headingOf(result),
+    '',
     ...Object.keys(scenarios).flatMap((name) => tableOf(result, name)),
   ]),
-  end,
-].join('\n');
-
-const text = readFileSync(document, 'utf8');
-const before = text.slice(0, text.indexOf(begin));
-const after = text.slice(text.indexOf(end) + end.length);
-writeFileSync(document, before + generated + after);
+);
+fill('performance.md', overviewLines(results, charts));

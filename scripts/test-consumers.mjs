@@ -280,7 +280,7 @@ function check(what, command, args, options = {}) {
     env: { ...process.env, ...env },
   });
   const errors = `${stderr}${error?.message ?? ''}`;
-  // What a program that fails says is on its standard error.
+  // The words of a program that fails are on its standard error.
   const said = expected === 0 ? stdout : errors;
   report(what, status === expected ? 0 : status, said, errors, says);
 }

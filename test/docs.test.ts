@@ -217,8 +217,63 @@ describe('documents', () => {
     for (const rule of rules) expect(tests.join('\n'), rule).toMatch(new RegExp(`['"]${rule} `));
   });
 
-  it('a figure in docs/performance.md comes from a result that is in the project', () => {
-    const text = read('docs/performance.md');
+  it('each picture has a text that says what it shows', () => {
+    for (const document of documents) {
+      const text = read(document);
+      const pictures = [
+        ...text.matchAll(/!\[([^\]]*)\]\(([^)]+)\)/g),
+        ...[...text.matchAll(/<img [^>]*>/g)].map(([tag]) => [
+          tag,
+          / alt="([^"]*)"/.exec(tag)?.[1],
+          / src="([^"]*)"/.exec(tag)?.[1],
+        ]),
+      ];
+      for (const [, alt = '', path] of pictures) {
+        expect(alt.split(' ').length, `${document}: ${path}`).toBeGreaterThan(4);
+        // The text of a chart holds its result.
+        if (path?.endsWith('.svg')) expect(alt, `${document}: ${path}`).toMatch(/\d/);
+      }
+    }
+  });
+
+  it('figures in prose are those of the published run', () => {
+    const [, file] = /results\/([\w.-]+\.json)/.exec(read('docs/performance.md')) ?? [];
+    const { rows } = JSON.parse(read(join('bench', 'results', file as string))) as {
+      rows: {
+        scenario: string;
+        peer: string;
+        size: number;
+        inFlight: number;
+        callsPerSecond: number;
+      }[];
+    };
+    const best = (name: string): number =>
+      Math.max(
+        ...rows
+          .filter(
+            ({ scenario, size, inFlight }) =>
+              scenario === 'echo' && size === 1024 && inFlight === 16,
+          )
+          .filter(({ peer }) => peer.startsWith(name))
+          .map(({ callsPerSecond }) => callsPerSecond),
+      );
+    const cells = /^\| Calls per second +\|(.*)\|$/m.exec(read('docs/why.md'))?.[1]?.split('|');
+    const peers = ['sidecall', 'child_process', undefined, 'vscode-jsonrpc', 'grpc-js', 'zeromq'];
+    for (const [at, peer] of peers.entries()) {
+      if (peer === undefined) continue;
+      expect(cells?.[at]?.trim(), peer).toBe(Math.round(best(peer)).toLocaleString('en'));
+    }
+    const ratio = (peer: string): string => {
+      const times = best('sidecall') / best(peer);
+      return `**${times < 10 ? times.toFixed(1) : Math.round(times)} times**`;
+    };
+    for (const peer of ['grpc-js', 'zeromq', 'child_process']) {
+      expect(read('docs/index.md')).toContain(ratio(peer));
+    }
+  });
+
+  it('a figure in the tables of performance comes from a result that is in the project', () => {
+    const text = read('docs/performance/tables.md');
     const results = [...text.matchAll(/results\/([\w.-]+\.json)/g)].map(
       ([, name]) => name as string,
     );

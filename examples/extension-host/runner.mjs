@@ -8,8 +8,8 @@ import { Host, Runner } from './contract.mjs';
 const session = await parent();
 const host = session.client(Host);
 const extensions = new Map();
-// What runs: { name, depth, signal }: the extension, how many calls of commands led to the command,
-// and the signal that cancels it.
+// The context of running code: { name, depth, signal }: its extension, how many calls of commands
+// led to it, and the signal that cancels it.
 const running = new AsyncLocalStorage();
 let progressIds = 0;
 

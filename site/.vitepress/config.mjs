@@ -100,7 +100,16 @@ export default defineConfig({
             { text: 'API', link: '/api/' },
             { text: 'Errors', link: '/errors' },
             { text: 'Security and limits', link: '/security' },
-            { text: 'Performance', link: '/performance' },
+            {
+              text: 'Performance',
+              link: '/performance',
+              collapsed: true,
+              items: [
+                { text: 'Goals', link: '/performance/goals' },
+                { text: 'Tables', link: '/performance/tables' },
+                { text: 'The figures explained', link: '/performance/explained' },
+              ],
+            },
             { text: 'Protocol', link: '/protocol' },
             { text: 'Design', link: '/design' },
             { text: 'Requirements', link: '/requirements' },
