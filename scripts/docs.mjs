@@ -13,6 +13,7 @@ if (!existsSync(vitepress)) {
 }
 rmSync(join(site, 'pages'), { recursive: true, force: true });
 cpSync(join(root, 'docs'), join(site, 'pages'), { recursive: true });
+cpSync(join(site, 'public'), join(site, 'pages', 'public'), { recursive: true });
 // The reference of the public names, from their types and doc comments.
 run(
   process.execPath,

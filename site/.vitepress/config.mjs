@@ -8,11 +8,22 @@ const docs = new URL('../pages/', import.meta.url);
 const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
 const reference = JSON.parse(readFileSync(new URL('api/typedoc-sidebar.json', docs), 'utf8'));
 const repository = manifest.repository.url.replace(/^git\+|\.git$/g, '');
+const description = 'Typed, authenticated calls between two processes on one machine, from Node.js';
 const decisions = readdirSync(new URL('adr/', docs)).sort();
 
 function titleOf(file) {
   const [number, ...words] = file.replace('.md', '').split('-');
   return `${number} ${words.join(' ')}`;
+}
+
+/** A paragraph that is a chart can be moved sideways on a phone, by the keyboard, too. */
+function markCharts({ tokens }) {
+  for (const [at, { type, children }] of tokens.entries()) {
+    const isChart = children?.length === 1 && /\.svg$/.test(children[0].attrGet('src') ?? '');
+    if (type !== 'inline' || !isChart) continue;
+    tokens[at - 1].attrSet('class', 'chart');
+    tokens[at - 1].attrSet('tabindex', '0');
+  }
 }
 
 /** Links to files of the project that are no pages lead to the repository. */
@@ -34,22 +45,55 @@ function linkOutside({ tokens, env }) {
   }
 }
 
+/**
+ * Sections whose title is the term come first: the reference has one for each option, and guides
+ * only mention it. Runs in the page.
+ */
+function boostDocument(_id, term, { title }) {
+  const name = String(title).replace(/[^\w].*$/, '');
+  return name.toLowerCase() === term.toLowerCase() ? 20 : 1;
+}
+
+/** SITE_URL, such as https://docs.example/, makes the address of the card absolute. */
+function headOf() {
+  const card = `${process.env.SITE_URL ?? '/'}social-card.png`;
+  return [
+    ['link', { rel: 'icon', type: 'image/svg+xml', href: '/favicon.svg' }],
+    ['meta', { property: 'og:type', content: 'website' }],
+    ['meta', { property: 'og:title', content: 'sidecall' }],
+    ['meta', { property: 'og:description', content: description }],
+    ['meta', { property: 'og:image', content: card }],
+    ['meta', { name: 'twitter:card', content: 'summary_large_image' }],
+  ];
+}
+
 export default defineConfig({
   title: 'sidecall',
-  description: 'Typed, authenticated calls between two processes on one machine, from Node.js',
+  description,
   srcDir: 'pages',
   outDir: 'dist',
   cacheDir: 'cache',
   rewrites: { 'guide/README.md': 'guide/index.md' },
+  head: headOf(),
   markdown: {
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     languages: [{ name: 'hex', scopeName: 'source.hex', patterns: [], repository: {} }],
-    config: (markdown) => markdown.core.ruler.push('outside', linkOutside),
+    config: (markdown) => {
+      markdown.core.ruler.push('outside', linkOutside);
+      markdown.core.ruler.push('charts', markCharts);
+    },
   },
   themeConfig: {
-    search: { provider: 'local' },
+    search: {
+      provider: 'local',
+      options: {
+        miniSearch: { searchOptions: { boostDocument } },
+      },
+    },
     socialLinks: [{ icon: 'github', link: repository }],
     editLink: { pattern: `${repository}/edit/main/docs/:path`, text: 'Edit this page' },
     outline: [2, 3],
+    notFound: { linkLabel: 'Take me home' },
     nav: [
       { text: 'Getting started', link: '/getting-started' },
       { text: 'Guides', link: '/guide/' },
