@@ -127,7 +127,7 @@ function firstDay() {
   }
   check('the example of the README', process.execPath, ['main.mjs'], {
     cwd: home,
-    says: 'words: 4',
+    says: 'words: 3',
   });
   const host = 'node_modules/sidecall/examples/extension-host/main.mjs';
   const args = [host, '--json', '--seconds', '3', '--run', 'hello.greet'];

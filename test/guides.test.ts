@@ -38,8 +38,8 @@ describe('guides', () => {
     expect(stdout.length).toBeGreaterThan(0);
   });
 
-  it('the README shows each kind of call in at most ten lines', () => {
-    const text = readFileSync(join(root, 'README.md'), 'utf8');
+  it('the overview shows each kind of call in at most ten lines', () => {
+    const text = readFileSync(join(root, 'docs/guide/overview.md'), 'utf8');
     const section = /## Each kind of call\n([\s\S]*?)\n## /.exec(text)?.[1] ?? '';
     const snippets = snippetsOf(section);
     expect(snippets.program).toHaveLength(6);

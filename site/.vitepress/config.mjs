@@ -116,6 +116,7 @@ export default defineConfig({
         {
           text: 'Guides',
           items: [
+            { text: 'Each kind of call', link: '/guide/overview' },
             { text: 'Calls', link: '/guide/calls' },
             { text: 'Streams', link: '/guide/streams' },
             { text: 'Helpers', link: '/guide/helpers' },

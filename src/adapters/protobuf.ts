@@ -150,15 +150,20 @@ function encode<Input>(type: MessageType<unknown, Input>, message: Input): Uint8
 }
 
 /**
- * The contract of a protobuf service. Its members are the methods in camelCase; on the wire they
- * are named as in gRPC: `demo.Indexer/AddOne`.
- * @param service a class of a static module, or a service of reflection. Load `.proto` files at run
- * time only where you trust who wrote them.
- * @param space of a static service: the whole module (`import * as proto from './proto.js'`), or
- * the namespace of its package (`demo`), if all of its messages are in that.
+ * The contract of a protobuf service of reflection. Its members are the methods in camelCase; on
+ * the wire they are named as in gRPC: `demo.Indexer/AddOne`.
+ * @param service a service of protobufjs. Load `.proto` files at run time only where you trust
+ * their authors.
  * @throws {TypeError} where a message type cannot be found, or for what is no service.
  */
 export function protobufService(service: ReflectedService): Service<UntypedMethods>;
+/**
+ * The contract of a service of a static module, as `pbjs` writes it.
+ * @param service the class of the service.
+ * @param space the whole module (`import * as proto from './proto.js'`), or the namespace of the
+ * service's package (`demo`), if all of its messages are in that.
+ * @throws {TypeError} where a message type cannot be found, or for what is no service.
+ */
 export function protobufService<S extends StaticService, Space>(
   service: S,
   space: Space,

@@ -128,6 +128,43 @@ describe('sidecall relay', () => {
     expect(await once(listener, 'exit')).toEqual([0, null]);
   });
 
+  it('serves 64 sessions at a path at a time, refuses more, and takes the next when one ends', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('echo');
+    const args = ['relay', '--listen', path, '--framing', 'newline', '--', 'cat'];
+    const listener = execFile(process.execPath, [command.pathname, ...args]);
+    const lines = createInterface({ input: listener.stderr as NodeJS.ReadableStream });
+    await once(lines, 'line');
+    const open = async () => {
+      const session = await connect({ path, limits });
+      const { reader, writer } = jsonrpcTransport(session);
+      const echo = async (id: number) => {
+        const got = new Promise<Message>((done) => reader.listen((message) => done(message)));
+        await writer.write({ jsonrpc: '2.0', id } as Message);
+        expect(await got).toEqual({ jsonrpc: '2.0', id });
+      };
+      return { session, echo };
+    };
+    // An editor with 64 servers: each answers, while the others are open.
+    const opened = await Promise.all(Array.from({ length: 64 }, open));
+    await Promise.all(opened.map(({ echo }, id) => echo(id)));
+    // A process that wants one more is told; the others lose nothing.
+    await expect(connect({ path, limits })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_LIMIT_CONNECTIONS',
+      delivered: 'no',
+    });
+    expect(opened.every(({ session }) => session.state === 'open')).toBe(true);
+    await opened[0]?.session.close();
+    await until(async () => {
+      const next = await connect({ path, limits }).catch(() => undefined);
+      await next?.close();
+      return next !== undefined;
+    });
+    await Promise.all(opened.map(({ session }) => session.close()));
+    listener.kill('SIGTERM');
+    expect(await once(listener, 'exit')).toEqual([0, null]);
+  });
+
   it.each([
     [['relay'], 'relay needs a COMMAND behind --'],
     [['relay', '--', 'true'], 'relay needs --listen PATH, or a process that starts it'],
