@@ -1,6 +1,6 @@
 // npm run check:site: opens each page of site/dist in Chromium, on a desk and on a phone. Fails
-// where axe-core finds a serious fault, where a page is wider than the screen, where an error is
-// thrown, or where the search does not find the name of an option first.
+// where axe-core finds a serious fault, where a page is wider than the screen or code is cut off on a
+// desk, where an error is thrown, or where the search does not find the name of an option first.
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
@@ -151,6 +151,17 @@ async function checkPage(tab, path, screen) {
     () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
   );
   if (extra > 0) tab.complain(`wider than the screen by ${extra} px`);
+  if (screen.startsWith('desk') && !path.startsWith('api/')) {
+    const cut = await page.$$eval('.vp-doc pre', (blocks) =>
+      blocks
+        .filter((block) => block.scrollWidth > block.clientWidth)
+        .map(
+          (block) =>
+            `${block.scrollWidth} of ${block.clientWidth}: ${block.textContent.trim().split('\n')[0]}`,
+        ),
+    );
+    for (const line of cut) tab.complain(`a code block is cut off: ${line}`);
+  }
   await page.evaluate(axe);
   const { violations } = await page.evaluate(
     (context) => globalThis.axe.run(context, { resultTypes: ['violations'] }),

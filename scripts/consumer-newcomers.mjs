@@ -86,7 +86,7 @@ export function testExtensionAuthor(context) {
   const [, module] = /```js\n\/\/ index\.mjs\n([^`]+)```/.exec(guide);
   writeFileSync(join(cwd, 'extensions/words/extension.json'), manifest);
   writeFileSync(join(cwd, 'extensions/words/index.mjs'), module);
-  const expected = ['Extension host', '"result": 20'];
+  const expected = ['', 'Extension host', '"result": 20'];
   for (const [at, command] of run.trim().split('\n').entries()) {
     check(`an extension: ${command.split(' --').at(-1)}`, 'sh', ['-c', command], {
       ...{ cwd, says: expected[at] },

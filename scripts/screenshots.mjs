@@ -1,6 +1,7 @@
-// npm run screenshots: renders the images in docs/images/ anew, from the running examples.
+// npm run screenshots: renders the images in docs/images/ anew, from the running examples, and the
+// card of the site.
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
@@ -13,6 +14,7 @@ mkdirSync(images, { recursive: true });
 try {
   await electronPage();
   await extensionHost();
+  await socialCard();
 } finally {
   rmSync(folder, { recursive: true });
 }
@@ -57,6 +59,28 @@ async function electronPage() {
   await page.screenshot({ path: join(images, 'electron-page.png') });
   if (errors.length > 0) throw new Error(errors.join('\n'));
   await stop();
+}
+
+/** The picture that other sites show beside a link: the name, the promise and three figures. */
+async function socialCard() {
+  const [, beside] = /ring lane: (.*), in the same run/.exec(
+    readFileSync(join(root, 'docs', 'performance.md'), 'utf8'),
+  );
+  const icon = readFileSync(join(root, 'site', 'public', 'favicon.svg'), 'utf8');
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox'],
+  });
+  const page = await browser.newPage({ viewport: { width: 1200, height: 630 } });
+  await page.setContent(`<style>
+    body { margin: 0; padding: 80px; box-sizing: border-box; height: 630px; background: #0d1b2a; color: #fff;
+      font: 40px/1.4 sans-serif; display: flex; flex-direction: column; justify-content: space-between; }
+    h1 { margin: 0; font-size: 84px; display: flex; gap: 32px; align-items: center; }
+    svg { width: 120px; height: 120px; } p { margin: 0; } small { color: #a5d0ff; font-size: 30px; }
+  </style><h1>${icon}sidecall</h1><p>Two processes on one machine call each other, from Node.js. The kernel says who is at the other end.</p>
+  <small>Calls a second: ${beside}.</small>`);
+  await page.screenshot({ path: join(root, 'site', 'public', 'social-card.png') });
+  await browser.close();
 }
 
 /** The extension host in a pseudo-terminal, rendered by xterm in Chromium. */
