@@ -1,6 +1,6 @@
 // npm run check:site: opens each page of site/dist in Chromium, on a desk and on a phone. Fails
-// where axe-core finds a serious fault, where a page is wider than the screen or code is cut off on a
-// desk, where an error is thrown, or where the search does not find the name of an option first.
+// where axe-core finds a serious fault, where a page is wider than the screen, where code is cut
+// off on a desk, where an error is thrown, or where the search does not find an option first.
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
