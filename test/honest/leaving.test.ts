@@ -33,7 +33,7 @@ it('F3 a helper that says goaway and never closes is ended, and calls go to its 
   const next = leaving.pid();
   expect(await hanging).toMatchObject({
     code: 'ERR_SIDECALL_PEER_UNRESPONSIVE',
-    message: 'the peer said goaway and did not close within 1000 ms',
+    message: 'Leaving.hang: the peer said goaway and did not close within 1000 ms',
     delivered: 'unknown',
   });
   expect(await next).not.toBe(first);
