@@ -106,8 +106,8 @@ function labelled(svg, text) {
 }
 
 /**
- * One bar for each row of the same work, ours first, then the peers from fast to slow. `width` is
- * that of the screen it is for: letters have 12 px there.
+ * The chart of rows of the same work: a bar for each, in their order. `width` is that of the screen
+ * that it is for: letters have 12 px there.
  */
 export function overviewOf(rows, { width, label, alt }) {
   const left = width < 500 ? 128 : 190;

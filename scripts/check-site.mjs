@@ -180,8 +180,11 @@ async function checkSearch() {
   for (const name of searched) {
     await page.keyboard.press('/');
     await page.fill('#localsearch-input', name);
-    await page.waitForSelector('#localsearch-list li .title');
-    await page.waitForTimeout(300); // the list follows the input after a pause
+    // The list follows the input after a pause, and marks what was asked for.
+    await page.waitForFunction(
+      (asked) => document.querySelector('#localsearch-list')?.textContent.includes(asked),
+      name,
+    );
     const [first = ''] = await page.$$eval('#localsearch-list li', (items) =>
       items.map((item) => item.textContent.trim()),
     );

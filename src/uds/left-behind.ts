@@ -15,6 +15,7 @@ const leftBehindAfterMs = 60_000;
 const entriesMax = 10_000;
 const removedMax = 64;
 
+const lockName = `${privateSocketName}.lock`;
 const searched = new Set<string>();
 
 /** As {@link removeLeftBehind}, the first time in this process. Never throws. */
@@ -56,8 +57,9 @@ function removeIfLeft(native: NativeAddon, directory: string): boolean {
     const isOurs = status.isDirectory() && uid === ownUid() && (mode & 0o077) === 0;
     if (!isOurs || Date.now() - mtimeMs < leftBehindAfterMs) return false;
     const files = readdirSync(directory);
+    if (files.some((file) => file !== privateSocketName && file !== lockName)) return false;
     // Without its lock a socket belongs to a listener that has no addon.
-    if (files.includes(`${privateSocketName}.lock`)) clear(native, directory);
+    if (files.includes(lockName)) clear(native, directory);
     rmdirSync(directory);
     return true;
   } catch {

@@ -6,14 +6,10 @@ import { describe, expect, it } from 'vitest';
 import { scratchDirectory } from '../support/programs.ts';
 
 const root = new URL('../../', import.meta.url);
-const platforms = [
-  'darwin-arm64',
-  'darwin-x64',
-  'linux-arm64',
-  'linux-arm64-musl',
-  'linux-x64',
-  'linux-x64-musl',
-];
+// By its address, since scripts have no types.
+const { platforms } = (await import(new URL('scripts/lib.mjs', root).href)) as {
+  platforms: readonly string[];
+};
 const manifestOf = (text: string) => JSON.parse(text) as Record<string, unknown>;
 const { version } = manifestOf(readFileSync(new URL('package.json', root), 'utf8')) as {
   version: string;

@@ -77,6 +77,7 @@ it('leaves everything alone that is not a directory of a killed listener', () =>
   age(base.path);
   expect(removeLeftBehind(addon, base.path)).toBe(0);
   expect(readdirSync(base.path)).toEqual(before);
+  expect(readdirSync(base.file('sidecall-bbbbbb'))).toEqual(['notes.txt', 'socket.lock']);
   expect(readdirSync(base.file('sidecall-cccccc'))).toContain('socket');
 });
 
