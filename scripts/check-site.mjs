@@ -178,7 +178,7 @@ async function checkSearch() {
   const page = await browser.newPage({ viewport: desk });
   await page.goto(`${address}/`);
   for (const name of searched) {
-    await page.keyboard.press('/');
+    await openSearch(page);
     await page.fill('#localsearch-input', name);
     // The list follows the input after a pause, and marks what was asked for.
     await page.waitForFunction(
@@ -191,5 +191,17 @@ async function checkSearch() {
     if (!first.includes(name))
       faults.push(`the search for ${name} finds first: ${first.slice(0, 120)}`);
     await page.keyboard.press('Escape');
+    await page.waitForSelector('#localsearch-input', { state: 'detached' });
   }
+}
+
+/** Asks again until the box stands: the page hears no key before its scripts have run. */
+async function openSearch(page) {
+  for (let asked = 0; asked < 100; asked += 1) {
+    await page.keyboard.press('/');
+    const timeout = 100;
+    const box = await page.waitForSelector('#localsearch-input', { timeout }).catch(() => null);
+    if (box !== null) return;
+  }
+  throw new Error('the box of the search does not open by the key /');
 }

@@ -45,15 +45,6 @@ function linkOutside({ tokens, env }) {
   }
 }
 
-/**
- * Sections whose title is the term come first: the reference has one for each option, and guides
- * only mention it. Runs in the page.
- */
-function boostDocument(_id, term, { title }) {
-  const name = String(title).replace(/[^\w].*$/, '');
-  return name.toLowerCase() === term.toLowerCase() ? 20 : 1;
-}
-
 /** SITE_URL, such as https://docs.example/, makes the address of the card absolute. */
 function headOf() {
   const card = `${process.env.SITE_URL ?? '/'}social-card.png`;
@@ -84,12 +75,7 @@ export default defineConfig({
     },
   },
   themeConfig: {
-    search: {
-      provider: 'local',
-      options: {
-        miniSearch: { searchOptions: { boostDocument } },
-      },
-    },
+    search: { provider: 'local' },
     socialLinks: [{ icon: 'github', link: repository }],
     editLink: { pattern: `${repository}/edit/main/docs/:path`, text: 'Edit this page' },
     outline: [2, 3],
