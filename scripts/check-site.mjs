@@ -177,8 +177,10 @@ async function checkPage(tab, path, screen) {
 async function checkSearch() {
   const page = await browser.newPage({ viewport: desk });
   await page.goto(`${address}/`);
+  // The page hears no key before its application is mounted.
+  await page.waitForFunction(() => document.querySelector('#app').__vue_app__ !== undefined);
   for (const name of searched) {
-    await openSearch(page);
+    await page.keyboard.press('/');
     await page.fill('#localsearch-input', name);
     // The list follows the input after a pause, and marks what was asked for.
     await page.waitForFunction(
@@ -193,15 +195,4 @@ async function checkSearch() {
     await page.keyboard.press('Escape');
     await page.waitForSelector('#localsearch-input', { state: 'detached' });
   }
-}
-
-/** Asks again until the box stands: the page hears no key before its scripts have run. */
-async function openSearch(page) {
-  for (let asked = 0; asked < 100; asked += 1) {
-    await page.keyboard.press('/');
-    const timeout = 100;
-    const box = await page.waitForSelector('#localsearch-input', { timeout }).catch(() => null);
-    if (box !== null) return;
-  }
-  throw new Error('the box of the search does not open by the key /');
 }
