@@ -1,4 +1,6 @@
 // JSON-RPC with a program over its pipes.
+
+import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -104,7 +106,9 @@ describe('stdioTransport()', () => {
     stdout.write(helloBytes);
     await until(() => count === 1);
     reader.dispose();
-    stdout.end(Buffer.alloc(1_000_000));
+    for (let i = 0; i < 10; i++)
+      if (!stdout.write(Buffer.alloc(100_000))) await once(stdout, 'drain');
+    stdout.end();
     await until(() => stdout.readableEnded);
     expect(count).toBe(1);
   });
