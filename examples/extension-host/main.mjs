@@ -74,13 +74,18 @@ const screen = values.json
       logUpdate(render(host.rows, { columns: process.stdout.columns || 100, message }));
     }, 100);
 
+let isQuitting = false;
+
 async function quit() {
+  if (isQuitting) return;
+  isQuitting = true;
   clearInterval(screen);
-  const rows = host.rows.map((row) => ({ ...row, state: stateOf(row) }));
+  const extensions = host.rows.map((row) => ({ ...row, state: stateOf(row) }));
+  const report = { results: [...results], extensions }; // before close() ends what still runs
   await host.close();
-  if (values.json) console.log(JSON.stringify({ results, extensions: rows }, undefined, 2));
+  if (values.json) console.log(JSON.stringify(report, undefined, 2));
   else logUpdate.done();
-  process.exit(values.json && results.some(({ state }) => state === 'failed') ? 1 : 0);
+  process.exit(values.json && report.results.some(({ state }) => state === 'failed') ? 1 : 0);
 }
 
 process.on('SIGINT', () => void quit());

@@ -73,7 +73,7 @@ function apiFor(name, commands) {
     commands: {
       register: (command, run) => void commands.set(command, run),
       execute: (command, args) => {
-        const { depth, signal } = running.getStore();
+        const { depth, signal } = running.getStore() ?? { depth: 0 };
         return host.execute({ name, command, args, depth }, { signal });
       },
     },

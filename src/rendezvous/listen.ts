@@ -158,11 +158,12 @@ async function atPath<T>(
   if (given !== undefined) checkPathLength(given);
   const privateDirectory = given === undefined ? makePrivateDirectory() : undefined;
   const path = given ?? join(privateDirectory as string, privateSocketName);
-  if (privateDirectory !== undefined && settings.native !== undefined) {
-    removeLeftBehindOnce(settings.native, dirname(privateDirectory));
-  }
   try {
-    return await open({ ...settings, path, privateDirectory });
+    const opened = await open({ ...settings, path, privateDirectory });
+    if (privateDirectory !== undefined && settings.native !== undefined) {
+      void removeLeftBehindOnce(settings.native, dirname(privateDirectory));
+    }
+    return opened;
   } catch (error) {
     if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
     throw error;

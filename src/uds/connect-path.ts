@@ -37,7 +37,8 @@ export async function connectToPath(
 ): Promise<number> {
   const rules = typeof expect === 'function' ? undefined : (expect ?? {});
   const uids = listOf(rules?.uid) ?? [ownUid()];
-  const trust = { owners: [...new Set([ownUid(), 0, ...uids])], unsafeDirectory, advice };
+  const owners = [...new Set([ownUid(), 0, ...uids])];
+  const trust = { owners, unsafeDirectory, advice: rules === undefined ? '' : advice };
   const directory = openDirectory(native, path, trust);
   try {
     return await connectWithRetry(directory, rules, signal);

@@ -75,7 +75,7 @@ export async function authorize(
 }
 
 const unmappedText =
-  'its uid is unmapped: it runs in another user namespace (a container), whose users are unknown here';
+  'its uid is unmapped: 65534 stands for all users of other user namespaces (containers)';
 const invisiblePidText =
   'its pid is unknown: it runs in another pid namespace (a container); a policy function, such as (peer) => peer.uid === 1000, can accept it';
 

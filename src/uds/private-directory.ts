@@ -11,9 +11,9 @@ import { checkPathLength, socketPathMaxBytes, unsafe } from './socket-directory.
 
 /** The socket in a private directory. */
 export const privateSocketName = 'socket';
-const privatePrefix = 'sidecall-';
+const privatePrefix = 'sidecall-listener-';
 /** Names that {@link makePrivateDirectory} gives. */
-export const privateDirectoryName = /^sidecall-[A-Za-z0-9]{6}$/;
+export const privateDirectoryName = /^sidecall-listener-[A-Za-z0-9]{6}$/;
 const nameForm = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/;
 
 /**

@@ -110,7 +110,7 @@ function checkDirectory(
   if (!owners.includes(uid)) {
     const why =
       uid === unmappedUid
-        ? 'a user of another user namespace (a container), unknown here'
+        ? 'which stands for all users of other user namespaces (containers)'
         : `not to ${owners.join(' or ')}${advice}`;
     throw unsafe(`${path} belongs to uid ${uid}, ${why}`);
   }

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { startError, tailOf } from '../../src/helper/helper-errors.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
+import { notification, service } from '../../src/rpc/contract/service.ts';
 import { scratchDirectory } from '../support/programs.ts';
 
 const built = new URL('../../dist/index.js', import.meta.url).href;
@@ -21,6 +22,10 @@ function moduleOf(code: string): Disposable & { url: URL } {
     url: pathToFileURL(scratch.file('helper.mjs')),
     [Symbol.dispose]: () => scratch[Symbol.dispose](),
   };
+}
+
+function blockFor(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
 const lanes = ['ring', 'socket'] as const;
@@ -60,6 +65,33 @@ describe.each(lanes)('calls of a helper that ends, over the %s lane', (lane) => 
     const late = (await helper.session.call('Store.save').catch(identity)) as Error;
     expect(late).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE', delivered: 'no' });
     expect(late.message).toContain(end);
+  });
+
+  it('name its signal also where much that it had sent is still to be read', async () => {
+    using module = moduleOf(`
+      import { parent, service, notification, unary } from '${built}';
+      const session = await parent();
+      const Parent = service('Parent', { note: notification() });
+      const Store = service('Store', { save: unary(), flood: unary() });
+      session.serve(Store, {
+        save: () => new Promise(() => undefined),
+        flood: () => {
+          const parent = session.client(Parent);
+          for (let n = 0; n < 20_000; n += 1) parent.note(n).catch(() => undefined);
+          setTimeout(() => process.kill(process.pid, 'SIGKILL'), 50);
+        },
+      });`);
+    await using helper = await spawnHelper(module.url, [], { lane });
+    let notes = 0;
+    helper.session.serve(service('Parent', { note: notification() }), {
+      note: () => void (notes += 1),
+    });
+    const pending = helper.session.call('Store.save').catch(identity);
+    await helper.session.call('Store.flood').catch(identity);
+    blockFor(600); // it is dead, and its frames wait
+    const text = `Store.save: helper ${helper.pid} ended with signal SIGKILL`;
+    expect(await pending).toMatchObject({ message: text });
+    expect(notes).toBeGreaterThan(0);
   });
 
   it('that are made between the end of its socket and its exit were not delivered', async () => {

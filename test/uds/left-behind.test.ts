@@ -12,6 +12,7 @@ import { expect, it } from 'vitest';
 import { requireNative } from '../../src/addon/load-addon.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { removeLeftBehind } from '../../src/uds/left-behind.ts';
+import { until } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 import { alice } from '../support/users.ts';
 
@@ -38,11 +39,11 @@ it.each(['SIGTERM', 'SIGKILL'] as const)(
     process.kill(killed.pid, signal);
     await killed.exited;
     expect(readdirSync(base.path)).toHaveLength(1);
-    expect(removeLeftBehind(addon, base.path)).toBe(0); // it may just be starting
+    expect(await removeLeftBehind(addon, base.path)).toBe(0); // it may just be starting
     age(base.path);
     await using next = startListener(base.path);
     await next.next();
-    expect(readdirSync(base.path)).toHaveLength(1); // its own
+    await until(() => readdirSync(base.path).length === 1); // its own
   },
 );
 
@@ -51,42 +52,44 @@ it.each(['kernel', 'path-permissions'])('leaves a live listener alone (%s)', asy
   await using running = startListener(base.path, identity);
   const { path } = (await running.next()) as { path: string };
   age(base.path);
-  expect(removeLeftBehind(addon, base.path)).toBe(0);
+  expect(await removeLeftBehind(addon, base.path)).toBe(0);
   const options = identity === 'kernel' ? {} : { identity: 'path-permissions' as const };
   await using session = await connect({ path, ...options });
   await session.ping();
 });
 
-it('leaves everything alone that is not a directory of a killed listener', () => {
+it('leaves everything alone that is not a directory of a killed listener', async () => {
   using base = scratchDirectory();
   const make = (name: string, ...files: string[]) => {
     mkdirSync(base.file(name), { mode: 0o700 });
     for (const file of files) writeFileSync(join(base.file(name), file), '');
   };
-  make('sidecall-aaaaaa', 'notes.txt');
-  make('sidecall-bbbbbb', 'socket.lock', 'notes.txt');
-  make('sidecall-cccccc', 'socket', 'socket.lock'); // a file, not a socket
-  make('sidecall-dddddd');
-  chmodSync(base.file('sidecall-dddddd'), 0o755);
-  make('sidecall-eeeeee');
-  chownSync(base.file('sidecall-eeeeee'), alice, alice);
+  make('sidecall-listener-aaaaaa', 'notes.txt');
+  make('sidecall-listener-bbbbbb', 'socket.lock', 'notes.txt');
+  make('sidecall-listener-cccccc', 'socket', 'socket.lock'); // a file, not a socket
+  make('sidecall-listener-dddddd');
+  chmodSync(base.file('sidecall-listener-dddddd'), 0o755);
+  make('sidecall-listener-eeeeee');
+  chownSync(base.file('sidecall-listener-eeeeee'), alice, alice);
   make('sidecall-0');
+  make('sidecall-200001'); // the directory of socketPath() of a user with this uid
+  make('sidecall-backup');
   make('elsewhere');
-  symlinkSync(base.file('elsewhere'), base.file('sidecall-ffffff'));
+  symlinkSync(base.file('elsewhere'), base.file('sidecall-listener-ffffff'));
   const before = readdirSync(base.path);
   age(base.path);
-  expect(removeLeftBehind(addon, base.path)).toBe(0);
+  expect(await removeLeftBehind(addon, base.path)).toBe(0);
   expect(readdirSync(base.path)).toEqual(before);
-  expect(readdirSync(base.file('sidecall-bbbbbb'))).toEqual(['notes.txt', 'socket.lock']);
-  expect(readdirSync(base.file('sidecall-cccccc'))).toContain('socket');
+  expect(readdirSync(base.file('sidecall-listener-bbbbbb'))).toEqual(['notes.txt', 'socket.lock']);
+  expect(readdirSync(base.file('sidecall-listener-cccccc'))).toContain('socket');
 });
 
-it('removes directories in which nothing was made, a bounded number at a time', () => {
+it('removes directories in which nothing was made, and looks at a bounded number', async () => {
   using base = scratchDirectory();
-  for (let n = 0; n < 70; n += 1) {
-    mkdirSync(base.file(`sidecall-${String(n).padStart(6, '0')}`), { mode: 0o700 });
+  for (let n = 0; n < 10_005; n += 1) {
+    mkdirSync(base.file(`sidecall-listener-${String(n).padStart(6, '0')}`), { mode: 0o700 });
   }
   age(base.path);
-  expect(removeLeftBehind(addon, base.path)).toBe(64);
-  expect(removeLeftBehind(addon, base.path)).toBe(6);
+  expect(await removeLeftBehind(addon, base.path)).toBe(10_000);
+  expect(await removeLeftBehind(addon, base.path)).toBe(5);
 });

@@ -82,16 +82,6 @@ export class Caller implements CallTarget {
     }
   }
 
-  /** {@link Caller.hold} was called. */
-  get isHeld(): boolean {
-    return this.#calls.isHeld;
-  }
-
-  /** From now on every new call waits: the transport takes nothing more, and the end follows. */
-  hold(): void {
-    this.#calls.isHeld = true;
-  }
-
   /** From now on every new call fails with this; those that wait fail at once, those open go on. */
   refuse(error: SidecallError): void {
     this.#calls.refusal ??= error;
@@ -111,7 +101,8 @@ export class Caller implements CallTarget {
       const isNotification = call.request.kind === CallKind.notification;
       if (call.isWritten || !call.isOpen || isNotification) continue;
       call.close('us');
-      call.reject(new SidecallError(error.code, textOf(call, error), { delivered: 'no' }));
+      const refusal = new SidecallError(error.code, textOf(call, error), { delivered: 'no' });
+      call.reject(causedBy(error, refusal));
     }
   }
 

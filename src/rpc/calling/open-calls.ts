@@ -23,8 +23,6 @@ export class OpenCalls<Call extends Slotted & Abortable> {
   readonly givenUp = { waiting: 0, waitReason: 'given-up', departed: 0 } satisfies WaitQueue;
   /** The error of every new call; undefined: calls are made. */
   refusal: SidecallError | undefined;
-  /** True: no call is sent any more. */
-  isHeld = false;
   /** Calls that were sent, ever. */
   begun = 0;
 

@@ -109,14 +109,14 @@ function isBulk({ sendQueue }: SessionShared, request: CallRequest): boolean {
 /** Why the call cannot be sent now; undefined: it can. */
 function waitReasonOf(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): WaitReason | undefined {
   const { shared, streams } = calls;
+  const { sendQueue, own } = shared;
   const { request } = call;
-  if (calls.isHeld) return 'send-queue';
+  if (sendQueue.isHeld) return 'send-queue';
   if (streams.hasExtra && takesExtra(calls, request)) return undefined;
   if (!streams.hasRoom) return 'slot';
   if (!call.credit.hasCredit) {
     return request.kind === CallKind.notification ? 'notification-window' : 'request-window';
   }
-  const { sendQueue, own } = shared;
   const hasRoom = sendQueue.hasRoom(isBulk(shared, request), own.sendQueueMaxBytes);
   return hasRoom ? undefined : 'send-queue';
 }

@@ -85,9 +85,10 @@ export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolea
     // No cause: JSON.parse quotes the text it refused, and errors end up in logs.
     const kind = cause instanceof Error ? cause.name : typeof cause;
     const what = `codec '${codec.name}' refused a message of ${view.byteLength} bytes (${kind})`;
-    const text = `${what}; both sides must use the same contract`;
+    const isRefused = cause instanceof RefusedValue; // by a schema: both sides have the contract
+    const text = isRefused ? what : `${what}; both sides must use the same contract`;
     const error = new SidecallError('ERR_SIDECALL_DECODE', text);
-    if (cause instanceof RefusedValue) refusals.set(error, cause.details);
+    if (isRefused) refusals.set(error, cause.details);
     throw error;
   }
 }

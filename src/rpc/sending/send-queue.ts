@@ -92,6 +92,7 @@ export class SendQueue implements WaitQueue {
   #isFull = false;
   #isEnded = false;
   #isBulkFull = false;
+  #isHeld = false;
 
   /**
    * `onDrained`: called after room came back and something was sent; `onBroken`: the memory of a
@@ -130,7 +131,7 @@ export class SendQueue implements WaitQueue {
 
   /** May one more message be queued? Long ones do not stand in the way of small ones. */
   hasRoom(isBulk: boolean, maxBytes: number): boolean {
-    return (isBulk ? this.#bulkBytes : this.#smallBytes) < maxBytes;
+    return !this.#isHeld && (isBulk ? this.#bulkBytes : this.#smallBytes) < maxBytes;
   }
 
   /** Largest payload that goes in one frame, in bytes. */
@@ -288,6 +289,17 @@ export class SendQueue implements WaitQueue {
     this.#isBulkFull = false;
     this.#pump();
     this.#onDrained();
+  }
+
+  /** {@link SendQueue.hold} was called. */
+  get isHeld(): boolean {
+    return this.#isHeld;
+  }
+
+  /** From now on everything waits: the connection has ended, and the end of the session follows. */
+  hold(): void {
+    this.#isHeld = true;
+    this.#isFull = true;
   }
 
   /** The session ended: nothing here will ever be sent. */

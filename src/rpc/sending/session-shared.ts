@@ -180,6 +180,11 @@ export class SessionShared {
     this.#host.onProgress();
   }
 
+  /** Tells `onEvent` that the session ends for another reason than an orderly close. */
+  emitFailed(error: SidecallError): void {
+    emitEvent(this.onEvent, { type: 'session-failed', error, peer: this.peer });
+  }
+
   get #hasQueueRoom(): boolean {
     const { sendQueue, own } = this;
     const max = own.sendQueueMaxBytes;

@@ -11,9 +11,35 @@ export function drained(): SidecallError {
   return new SidecallError('ERR_SIDECALL_GOING_AWAY');
 }
 
+/** The error of calls that did not settle within the deadline of `close()`. */
+export function cutOff(deadlineMs: number): SidecallError {
+  const text = `the session was closed; this call did not settle within its deadline of ${deadlineMs} ms`;
+  return new SidecallError('ERR_SIDECALL_CLOSED', text, { delivered: 'unknown' });
+}
+
+/**
+ * Why a session ends with its connection. Final, unless the exit of the peer's process may still
+ * be told.
+ */
+export function endOf(
+  error: SidecallError | undefined,
+  exit: SidecallError | undefined,
+  peer: Peer,
+): { readonly reason: SidecallError; readonly isFinal: boolean } {
+  const isGone = error === undefined || error.code === 'ERR_SIDECALL_PEER_GONE';
+  if (!isGone) return { reason: error, isFinal: true };
+  return { reason: exit ?? error ?? peerGone(peer), isFinal: exit !== undefined };
+}
+
 /** The end of the connection without goaway; the process is named where it is known. */
-export function peerGone({ pid, pidIsHint }: Peer): SidecallError {
-  const named = pid === undefined || pidIsHint ? '' : ` (pid ${pid})`;
+function peerGone({ pid, pidIsHint, capturedAt }: Peer): SidecallError {
+  const isKnown = pid !== undefined && pid !== 0 && !pidIsHint; // 0: another pid namespace
+  // The process that called listen() need not be the one that has accepted.
+  const named = !isKnown
+    ? ''
+    : capturedAt === 'listen'
+      ? ` (listener of pid ${pid})`
+      : ` (pid ${pid})`;
   return new SidecallError('ERR_SIDECALL_PEER_GONE', `the peer's end closed${named}`);
 }
 

@@ -3,7 +3,6 @@
 
 import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
-import { emitEvent } from '../../base/events.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
 import { pause } from '../../base/pause.ts';
 import {
@@ -25,7 +24,7 @@ import { type SessionHost, SessionShared, type SessionState } from '../sending/s
 import { ChannelAcceptors } from '../serving/accept-channels.ts';
 import { Callee } from '../serving/callee.ts';
 import { Registry } from '../serving/registry.ts';
-import { drained, peerGone, unread } from './end-errors.ts';
+import { cutOff, drained, endOf, unread } from './end-errors.ts';
 import { Goaway, GoawayTimeout } from './goaway.ts';
 import { PingAllowance } from './ping-allowance.ts';
 import { Pings } from './pings.ts';
@@ -59,6 +58,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   #closing: Promise<void> | undefined;
   #closeUntil = 0;
   readonly #exitKnownMs: number;
+  #exit: SidecallError | undefined;
   #resolveDraining!: () => void;
 
   constructor(parts: SessionParts) {
@@ -168,18 +168,21 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
       this.#settle(undefined);
       return this.#resolveClosed(undefined);
     }
-    const gone = peerGone(this.shared.peer);
-    if (error !== undefined || this.#exitKnownMs === 0) return this.fail(error ?? gone);
+    const { reason, isFinal } = endOf(error, this.#exit, this.shared.peer);
+    if (isFinal || this.#exitKnownMs === 0) return this.fail(reason);
+    // The peer's calls end now; our own wait for the exit of its process, which their errors name.
     this.#drain();
-    this.caller.hold();
-    void pause(this.#exitKnownMs, this.#done.signal).then(() => this.fail(gone));
+    this.#sendQueue.hold();
+    this.callee.end(reason.code, reason);
+    void pause(this.#exitKnownMs, this.#done.signal).then(() => this.fail(reason));
   }
 
-  /** Ends the session once all frames that have arrived are delivered. */
-  terminate(error: SidecallError): void {
+  /** The peer's process has ended: so does the session, once what has arrived is delivered. */
+  terminate(exit: SidecallError): void {
+    this.#exit = exit;
     const { transport } = this.shared;
-    if (transport.drainLast === undefined || this.caller.isHeld) this.fail(error);
-    else transport.drainLast(error);
+    if (transport.drainLast === undefined || this.#sendQueue.isHeld) this.fail(exit);
+    else transport.drainLast(exit);
   }
 
   fail(error: SidecallError): void {
@@ -234,11 +237,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.caller.refuse(new SidecallError('ERR_SIDECALL_CLOSED'));
     if (!this.#isDone) await pause(deadlineMs, this.#done.signal);
     if (this.#isOver) return; // the peer ended the session meanwhile
-    const isCut = this.caller.pending > 0;
-    const text = `the session was closed; this call did not settle within its deadline of ${deadlineMs} ms`;
-    const reason = isCut
-      ? new SidecallError('ERR_SIDECALL_CLOSED', text, { delivered: 'unknown' })
-      : undefined;
+    const reason = this.caller.pending > 0 ? cutOff(deadlineMs) : undefined;
     this.#settle(reason);
     const closed = new AbortController();
     const handedOver = this.shared.transport.close().finally(() => closed.abort());
@@ -343,8 +342,6 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.callee.end(isTheirs ? 'ERR_SIDECALL_CANCELLED' : reason.code, reason);
     this.acceptors.end();
     this.#done.abort();
-    if (reason.code === 'ERR_SIDECALL_CLOSED') return;
-    const { onEvent, peer } = this.shared;
-    emitEvent(onEvent, { type: 'session-failed', error: reason, peer });
+    if (reason.code !== 'ERR_SIDECALL_CLOSED') this.shared.emitFailed(reason);
   }
 }

@@ -1,16 +1,30 @@
 import { describe, expect, it } from 'vitest';
-import type { SidecallError } from '../../../src/base/errors.ts';
+import { SidecallError } from '../../../src/base/errors.ts';
 import { incidentOf } from '../../../src/base/incident.ts';
-import { peerGone } from '../../../src/rpc/session/end-errors.ts';
+import type { Peer } from '../../../src/base/peer.ts';
+import { endOf } from '../../../src/rpc/session/end-errors.ts';
 import { Demo } from '../../support/contract.ts';
 import { loopbackPeer, openLoopback } from '../../support/pairs.ts';
 
 describe('the error of a connection that ended', () => {
   it('names the process, unless its pid is only a hint', () => {
-    const peer = { ...loopbackPeer, pid: 4711 };
-    expect(peerGone({ ...peer, pidIsHint: false }).message).toContain('4711');
-    expect(peerGone({ ...peer, pidIsHint: true }).message).not.toContain('4711');
-    expect(peerGone({ ...peer, pid: undefined }).message).toMatch(/closed$/);
+    const textOf = (peer: Partial<Peer>): string =>
+      endOf(undefined, undefined, { ...loopbackPeer, pid: 4711, ...peer }).reason.message;
+    expect(textOf({})).toBe("the peer's end closed (pid 4711)");
+    expect(textOf({ capturedAt: 'listen' })).toMatch('(listener of pid 4711)');
+    expect(textOf({ pidIsHint: true })).toMatch(/closed$/);
+    expect(textOf({ pid: undefined })).toMatch(/closed$/);
+    expect(textOf({ pid: 0 })).toMatch(/closed$/); // of another pid namespace
+  });
+
+  it('is the exit of the process where that is known, unless the peer broke a rule', () => {
+    const gone = new SidecallError('ERR_SIDECALL_PEER_GONE');
+    const exit = new SidecallError('ERR_SIDECALL_PEER_GONE', 'exit code 7');
+    const broken = new SidecallError('ERR_SIDECALL_PROTOCOL');
+    expect(endOf(undefined, exit, loopbackPeer)).toEqual({ reason: exit, isFinal: true });
+    expect(endOf(gone, exit, loopbackPeer)).toEqual({ reason: exit, isFinal: true });
+    expect(endOf(gone, undefined, loopbackPeer)).toEqual({ reason: gone, isFinal: false });
+    expect(endOf(broken, exit, loopbackPeer)).toEqual({ reason: broken, isFinal: true });
   });
 });
 
@@ -30,5 +44,25 @@ describe('goaways of two sessions', () => {
     expect(first).toBeDefined();
     expect(second).toBeDefined();
     expect(first).not.toBe(second);
+  });
+
+  it('are one for all calls of a session, also for those that had a slot', async () => {
+    await using pair = await openLoopback();
+    const [, far] = pair.transports;
+    far.isHeld = true; // nothing is read: the lane fills up
+    const client = pair.near.client(Demo);
+    const calls = Array.from({ length: 200 }, () =>
+      client.echo(Buffer.alloc(60_000)).catch((reason: unknown) => reason),
+    );
+    await pair.near.ping({ timeoutMs: 10 }).catch(() => undefined);
+    void pair.far.close();
+    await pair.near.draining;
+    const refused = (await Promise.all(calls.slice(100))) as SidecallError[];
+    expect(new Set(refused.map((error) => `${error.code} ${error.delivered}`))).toEqual(
+      new Set(['ERR_SIDECALL_GOING_AWAY no']),
+    );
+    expect(new Set(refused.map(incidentOf)).size).toBe(1);
+    expect(incidentOf(refused[0] as SidecallError)).toBeDefined();
+    far.release();
   });
 });
