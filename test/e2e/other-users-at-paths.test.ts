@@ -47,8 +47,15 @@ describe('another user at the path', () => {
       code: 'ERR_SIDECALL_PATH_UNSAFE',
       message: expect.stringContaining(String(alice)),
     });
+    const words = 'the rules of expect can name the user';
     await expect(connect({ path: directory.file('s') })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_PATH_UNSAFE',
+      message: expect.stringContaining(words),
+    });
+    // A function is no rules: they would take its place.
+    await expect(connect({ path: directory.file('s'), expect: () => true })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_PATH_UNSAFE',
+      message: expect.not.stringContaining(words),
     });
     await expect(
       connect({ path: directory.file('s'), expect: { uid: alice } }),

@@ -13,7 +13,7 @@ import { loopbackPeer } from '../../support/pairs.ts';
 const Work = service('Work', { wait: unary() });
 const exit = new SidecallError('ERR_SIDECALL_PEER_GONE', 'helper 7 ended with exit code 3');
 const cut = new SidecallError('ERR_SIDECALL_PEER_GONE', 'the peer ended in the middle of a frame');
-const limits = checkLimits(undefined);
+const limits = checkLimits({ streamsMax: 8 });
 const settled = (error: unknown): unknown => error;
 
 /** A pair whose near end waits for an exit; `end` ends its connection as a lane does. */
