@@ -10,8 +10,8 @@ export default defineConfig({
     retry: 0,
     testTimeout: 120_000,
     hookTimeout: 60_000,
-    // Many tests wait: three of them use two processors better than two do.
-    maxWorkers: 3,
+    // Many tests wait: four of them use two processors better than two do.
+    maxWorkers: 4,
     execArgv: ['--expose-gc', '--disable-warning=SIDECALL_HANDLER_FAILED'],
   },
 });
