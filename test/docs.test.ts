@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { requireNative } from '../src/addon/load-addon.ts';
+import { systemClock } from '../src/base/clock.ts';
 import { errorTable } from '../src/base/error-codes.ts';
 import { tuning } from '../src/base/limits/internal-limits.ts';
 import { ranges, sessionRanges } from '../src/base/limits/option-limits.ts';
@@ -133,7 +134,7 @@ describe('docs/protocol.md', () => {
       const heard = Buffer.alloc(bytes.byteLength);
       for (let at = 0; at < heard.byteLength; ) {
         const got = native.receive(far, heard, at, false, false, 0);
-        if (got === undefined) await pause(1, signal);
+        if (got === undefined) await pause(systemClock, 1, signal);
         else at += got.bytes;
       }
       const isHello = heard.byteLength === 72;

@@ -14,7 +14,7 @@ import {
   type sendUnaryData,
   status as statusNumbers,
 } from '@grpc/grpc-js';
-import { setImmediate } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { statuses } from '../base/error-codes.ts';
 import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
@@ -253,7 +253,7 @@ const turnsToClose = 4;
 
 function afterTurns(turns: number, then: () => void): void {
   if (turns === 0) then();
-  else setImmediate(afterTurns, turns - 1, then);
+  else systemClock.setImmediate(afterTurns, turns - 1, then);
 }
 
 type RequestCall =

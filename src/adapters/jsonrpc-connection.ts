@@ -2,6 +2,7 @@
 // JSON-RPC over a channel: the queue of messages to send, and the decision when to read more.
 
 import type { Message } from 'vscode-jsonrpc';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { Fifo } from '../base/fifo.ts';
 import { quiet } from '../base/ignore-errors.ts';
@@ -180,7 +181,7 @@ export class JsonRpcConnection {
       before();
       woken.abort();
     };
-    await pause(tuning.startPauseMs, woken.signal);
+    await pause(systemClock, tuning.startPauseMs, woken.signal);
     if (woken.signal.aborted || this.#responses > tuning.answersMaxBytes) return undefined;
     this.#extra += this.#expected === undefined ? tuning.startsAtOnceMax : 1;
     return undefined;
@@ -266,7 +267,7 @@ export class JsonRpcConnection {
     // The wait has no limit here, so that written messages are not lost while the other end is
     // busy. The session bounds it.
     await this.#end().catch(stop);
-    await pause(leaveMs, over.signal);
+    await pause(systemClock, leaveMs, over.signal);
     channel.cancel();
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The beginning of a JSON-RPC connection: one end opens a channel, the other accepts it.
 
-import { nowMs } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
@@ -90,16 +90,16 @@ function opening<T, Input>(
   timeoutMs: number,
 ): Meet<T, Input> {
   return async (left) => {
-    const until = nowMs() + timeoutMs;
+    const until = systemClock.nowMs() + timeoutMs;
     for (let pauseMs = retryFirstMs; ; pauseMs = Math.min(2 * pauseMs, retryMaxMs)) {
       try {
-        const leftMs = Math.max(1, Math.ceil(until - nowMs()));
+        const leftMs = Math.max(1, Math.ceil(until - systemClock.nowMs()));
         return await openOnce(session.openChannel(codec, { name }), name, leftMs, left);
       } catch (error) {
         const isEarly = RpcError.is(error) && error.status === 'unimplemented';
-        if (!isEarly || left.aborted || nowMs() + pauseMs > until) throw error;
+        if (!isEarly || left.aborted || systemClock.nowMs() + pauseMs > until) throw error;
       }
-      await pause(pauseMs, left);
+      await pause(systemClock, pauseMs, left);
     }
   };
 }

@@ -9,7 +9,7 @@ import {
   type Message,
   type MessageWriter,
 } from 'vscode-jsonrpc';
-import { setImmediate } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { JsonRpcConnection, messages } from './jsonrpc-connection.ts';
@@ -82,7 +82,7 @@ class LineReader extends AbstractMessageReader {
         await this.#deliver(message, callback);
         // The connection takes one message per turn of the event loop: more would pile up in its
         // queue.
-        await new Promise((resolve) => setImmediate(resolve));
+        await new Promise<void>((resolve) => systemClock.setImmediate(resolve));
       }
       this.#line.end(); // as a socket: when the peer has ended, so do we
     } catch (error) {

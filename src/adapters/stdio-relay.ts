@@ -5,7 +5,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { onAbort } from '../base/abort-listeners.ts';
-import { clearTimeout, setTimeout } from '../base/clock.ts';
+import { systemClock, type Timer } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
@@ -139,7 +139,7 @@ class StdioRelay {
     // Both directions end, or the other end was given the time for it.
     const left = new AbortController();
     void Promise.all([over, toProgram]).then(() => left.abort());
-    await pause(leaveMs, left.signal);
+    await pause(systemClock, leaveMs, left.signal);
     channel.cancel();
     return end;
   }
@@ -151,7 +151,7 @@ class StdioRelay {
   ): Promise<RawChannel> {
     const left = new AbortController();
     const met = new AbortController();
-    void this.#end.then(() => pause(timeoutMs, met.signal)).then(() => left.abort());
+    void this.#end.then(() => pause(systemClock, timeoutMs, met.signal)).then(() => left.abort());
     try {
       return await meet(left.signal);
     } catch (error) {
@@ -208,16 +208,16 @@ class StdioRelay {
    */
   #next(chunks: AsyncIterator<unknown>): Promise<IteratorResult<unknown> | undefined> {
     return new Promise((resolve) => {
-      let timer: NodeJS.Timeout | undefined;
+      let timer: Timer | undefined;
       const limit = (): void => {
         // The pipe closes, which ends the wait.
-        timer = setTimeout(() => this.#program.stdout.destroy(), leaveMs);
+        timer = systemClock.setTimeout(() => this.#program.stdout.destroy(), leaveMs);
       };
       const { signal } = this.#ended;
       const forget = signal.aborted ? limit() : onAbort(signal, limit);
       const settle = (step?: IteratorResult<unknown>): void => {
         forget?.();
-        clearTimeout(timer);
+        systemClock.clearTimeout(timer);
         resolve(step);
       };
       chunks.next().then(settle, () => settle());
@@ -262,7 +262,7 @@ class StdioRelay {
     program.stdin.end();
     program.stdout.resume();
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      await pause(this.#graceMs, this.#ended.signal);
+      await pause(systemClock, this.#graceMs, this.#ended.signal);
       if (this.#ended.signal.aborted) return;
       program.kill(signal);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The pause before the next try: longer each time, and different for each of many that try.
+import type { Random } from './random.ts';
 
 /** The first pause and the longest one. */
 export interface BackOff {
@@ -11,7 +12,7 @@ const growth = 1.6;
 const jitter = 0.2;
 
 /** Pause before the n-th repetition (from 0), in milliseconds. */
-export function backOffMs(repetition: number, { firstMs, maxMs }: BackOff): number {
+export function backOffMs(repetition: number, { firstMs, maxMs }: BackOff, random: Random): number {
   const ms = Math.min(maxMs, firstMs * growth ** repetition);
-  return ms * (1 + jitter * (2 * Math.random() - 1));
+  return ms * (1 + jitter * (2 * random() - 1));
 }

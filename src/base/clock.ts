@@ -1,27 +1,57 @@
 // SPDX-License-Identifier: MIT
-// Time and turns of the event loop, taken from Node once, when this module is loaded. Test runners
-// that fake timers replace the globals: a session that used those would stop with the fake clock,
-// and not recover after it.
+// Time and turns of the event loop: the interface that sessions and transports are given, and
+// Node's own, taken once, when this module is loaded. Test runners that fake timers replace the
+// globals: a session that used those would stop with the fake clock, and not recover after it.
 import { performance } from 'node:perf_hooks';
 import * as timers from 'node:timers';
 
-export const { clearTimeout, setImmediate, setTimeout } = timers;
+/** A timer that was set. */
+export interface Timer {
+  /** The timer keeps no process alive. */
+  unref(): unknown;
+}
 
-/** Milliseconds since the process began: steps of the wall clock do not move it. */
-export const nowMs: () => number = performance.now.bind(performance);
+/** Time and turns of one event loop. All durations and instants are milliseconds. */
+export interface Clock {
+  /** Milliseconds since an instant of its own: steps of the wall clock do not move it. */
+  nowMs(): number;
+  /**
+   * Milliseconds on the machine's monotonic clock, the same for each of its processes: whole, the
+   * low 32 bits.
+   */
+  machineMs(): number;
+  /** Calls back once, at the earliest after `ms`. */
+  setTimeout<A extends unknown[]>(then: (...args: A) => void, ms: number, ...args: A): Timer;
+  /** Does nothing for a timer that has fired, or for none. */
+  clearTimeout(timer: Timer | undefined): void;
+  /** Calls back in the next turn of the event loop. */
+  setImmediate<A extends unknown[]>(then: (...args: A) => void, ...args: A): void;
+  /** Calls back before the event loop goes on. */
+  nextTick<A extends unknown[]>(then: (...args: A) => void, ...args: A): void;
+}
+
+const { clearTimeout, setImmediate, setTimeout } = timers;
+const { nextTick } = process;
+const nowMs = performance.now.bind(performance);
 
 // `process.hrtime()` counts from an instant that all processes of the machine share
 // (CLOCK_MONOTONIC on Linux).
 const [seconds, nanoseconds] = process.hrtime();
 const machineOffsetMs = seconds * 1e3 + nanoseconds / 1e6 - nowMs();
 
-/**
- * Milliseconds on the machine's monotonic clock, the same for each of its processes: whole, the low
- * 32 bits.
- */
-export function machineMs(): number {
-  return Math.floor(nowMs() + machineOffsetMs) >>> 0;
-}
+/** The clock and the event loop of this thread. */
+export const systemClock: Clock = {
+  nowMs,
+  machineMs: () => Math.floor(nowMs() + machineOffsetMs) >>> 0,
+  setTimeout: setTimeout as Clock['setTimeout'],
+  clearTimeout: clearTimeout as Clock['clearTimeout'],
+  setImmediate: setImmediate as Clock['setImmediate'],
+  nextTick: nextTick as Clock['nextTick'],
+};
 
-/** Calls back before the event loop goes on. */
-export const nextTick: typeof process.nextTick = process.nextTick;
+/** Throws an error of the program's own code in a task of its own, where it is uncaught. */
+export function throwLater(error: unknown): void {
+  setImmediate(() => {
+    throw error;
+  });
+}

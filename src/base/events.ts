@@ -2,7 +2,7 @@
 // Events outside a call: given to `onEvent`, and to the diagnostics channel `sidecall`.
 
 import { channel } from 'node:diagnostics_channel';
-import { setImmediate } from './clock.ts';
+import { throwLater } from './clock.ts';
 import type { SidecallError } from './errors.ts';
 import type { Peer } from './peer.ts';
 
@@ -95,8 +95,6 @@ export function emitEvent(onEvent: OnEvent | undefined, event: SidecallEvent): v
   try {
     onEvent(event);
   } catch (error) {
-    setImmediate(() => {
-      throw error;
-    });
+    throwLater(error);
   }
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 // A wait that a signal can end early.
 import { onAbort } from './abort-listeners.ts';
-import { clearTimeout, setTimeout } from './clock.ts';
+import type { Clock } from './clock.ts';
 
 /**
  * Resolves after `ms`, or as soon as `signal` is aborted. Never rejects, leaves no timer or
  * listener.
  */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
     const done = (): void => {
-      clearTimeout(timer);
+      clock.clearTimeout(timer);
       forget();
       resolve();
     };
-    const timer = setTimeout(done, Math.min(ms, 2_147_483_647));
+    const timer = clock.setTimeout(done, Math.min(ms, 2_147_483_647));
     const forget = onAbort(signal, done);
   });
 }

@@ -2,7 +2,7 @@
 // Errors of helpers that do not start, or have ended: the command line, the end, and the last lines
 // that were printed.
 import type { Readable } from 'node:stream';
-import { clearTimeout, setTimeout } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
@@ -98,7 +98,7 @@ export function tellWhenSilent(
   started: StartedCommand,
   onEvent: OnEvent | undefined,
 ): { readonly stop: () => void } {
-  const timer = setTimeout(() => {
+  const timer = systemClock.setTimeout(() => {
     const command = lineOf(started);
     const why = waitsForDebugger(started.args, started.env)
       ? 'it waits for a debugger'
@@ -109,7 +109,7 @@ export function tellWhenSilent(
     const waitedMs = silentAfterMs;
     emitEvent(onEvent, { type: 'helper-silent', error, peer: undefined, command, waitedMs });
   }, silentAfterMs);
-  return { stop: () => clearTimeout(timer) };
+  return { stop: () => systemClock.clearTimeout(timer) };
 }
 
 /** The end of a pipe that no other code has read, and whose writer is being ended. */
@@ -117,7 +117,7 @@ export async function tailOf(output: Readable | null): Promise<string> {
   if (output === null || output.readableFlowing === true) return '';
   const over = new AbortController();
   // A process that the helper started may hold the pipe open.
-  void pause(tailMaxMs, over.signal).then(() => output.destroy());
+  void pause(systemClock, tailMaxMs, over.signal).then(() => output.destroy());
   let tail = Buffer.alloc(0);
   try {
     for await (const chunk of output) {

@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
-import { setImmediate } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { pause } from '../base/pause.ts';
@@ -122,7 +122,7 @@ export class HelperProcess {
       return new HelperProcess(child, session, exited);
     } catch (cause) {
       // The end of its socket is seen before the end of its process: give the exit code its chance.
-      if (isGone(cause)) await pause(exitPauseMs, early.signal);
+      if (isGone(cause)) await pause(systemClock, exitPauseMs, early.signal);
       const reason = early.signal.aborted ? early.signal.reason : cause;
       child.kill('SIGKILL');
       if (signal?.aborted) throw signal.reason;
@@ -163,7 +163,7 @@ export class HelperProcess {
     const gone = new AbortController();
     void this.exited.then(() => gone.abort());
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      await pause(reapPauseMs, gone.signal);
+      await pause(systemClock, reapPauseMs, gone.signal);
       if (gone.signal.aborted) return;
       this.kill(signal);
     }
@@ -177,8 +177,8 @@ export class HelperProcess {
     this.exit = exit;
     // Frames that the helper had sent are in the socket: two turns of the loop read all that it can
     // hold.
-    setImmediate(() =>
-      setImmediate(() => {
+    systemClock.setImmediate(() =>
+      systemClock.setImmediate(() => {
         this.session.terminate(
           new SidecallError('ERR_SIDECALL_PEER_GONE', exitText(this.pid, exit)),
         );

@@ -2,6 +2,7 @@
 // spawnHelper(): a child process with a session, stopped in order, started again where that is
 // wanted.
 import type { Readable } from 'node:stream';
+import { systemClock } from '../base/clock.ts';
 import { quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
@@ -242,13 +243,13 @@ export class Helper implements AsyncDisposable {
   async #stop(deadlineMs: number, graceMs: number): Promise<void> {
     const last = await this.#supervisor.retire();
     if (last === undefined) return;
-    await this.#registry.shutDown();
+    await this.#registry.shutDown(systemClock);
     await last.session.close({ deadlineMs });
     if (last.exit !== undefined) return;
     last.kill('SIGTERM');
     const gone = new AbortController();
     void last.exited.then(() => gone.abort());
-    await pause(graceMs, gone.signal);
+    await pause(systemClock, graceMs, gone.signal);
     if (last.exit === undefined && !gone.signal.aborted) last.kill('SIGKILL');
     await last.exited;
   }

@@ -3,7 +3,7 @@
 
 import { onAbort } from '../base/abort-listeners.ts';
 import { backOffMs } from '../base/back-off.ts';
-import { nowMs } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
 import { Fifo } from '../base/fifo.ts';
@@ -11,6 +11,7 @@ import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
+import { systemRandom } from '../base/random.ts';
 import { failingAtCallSite } from '../rpc/calling/call-site.ts';
 import type { CallTarget, MethodCall, StreamCall } from '../rpc/calling/call-target.ts';
 import { DeferredCall } from '../rpc/calling/stream-call.ts';
@@ -86,6 +87,8 @@ interface Waiter {
 /** Keeps a helper running, and calls waiting while it is not. */
 export class Supervisor implements CallTarget {
   readonly outlivesSessions = true;
+  readonly clock = systemClock;
+  readonly random = systemRandom;
   current: HelperProcess;
   readonly exited: Promise<HelperExit>;
   readonly states: HelperStates;
@@ -202,7 +205,7 @@ export class Supervisor implements CallTarget {
   ): Promise<void> {
     let why = cause;
     for (;;) {
-      const now = nowMs();
+      const now = systemClock.nowMs();
       while ((this.#restartedAt[0] ?? now) < now - restart.windowMs) this.#restartedAt.shift();
       const count = this.#restartedAt.length;
       if (count >= restart.maxRestarts) {
@@ -214,9 +217,9 @@ export class Supervisor implements CallTarget {
         return this.#end(last);
       }
       this.#restartedAt.push(now);
-      const pauseMs = backOffMs(count, restart);
+      const pauseMs = backOffMs(count, restart, systemRandom);
       this.states.set({ state: 'restarting', error: why, pauseMs, restarts: this.#restarts });
-      await pause(pauseMs, this.#retired.signal);
+      await pause(systemClock, pauseMs, this.#retired.signal);
       if (this.#retired.signal.aborted) return this.#end(last);
       const failure = await this.#tryStart();
       if (failure === undefined) return;
@@ -269,10 +272,10 @@ export class Supervisor implements CallTarget {
     options.signal?.throwIfAborted();
     const { signal } = options;
     const timeoutMs = timeoutOf(options);
-    const since = nowMs();
+    const since = systemClock.nowMs();
     const helper = await this.#nextProcess(method, timeoutMs, signal);
     if (timeoutMs === undefined) return begin(helper.session.target, options);
-    const leftMs = Math.max(0, Math.ceil(timeoutMs - (nowMs() - since)));
+    const leftMs = Math.max(0, Math.ceil(timeoutMs - (systemClock.nowMs() - since)));
     return begin(helper.session.target, { ...options, timeoutMs: leftMs });
   }
 
@@ -297,7 +300,7 @@ export class Supervisor implements CallTarget {
     const forget = signal && onAbort(signal, () => wake.abort());
     this.#waiters.push(waiter);
     try {
-      await pause(timeoutMs ?? ranges.timeoutMs.max, wake.signal);
+      await pause(systemClock, timeoutMs ?? ranges.timeoutMs.max, wake.signal);
     } finally {
       forget?.();
       this.#waiters.remove(waiter);

@@ -2,6 +2,7 @@
 // The capabilities of this host, and our own credentials as a peer sees them.
 
 import { nativeState, requireNative } from '../addon/load-addon.ts';
+import { systemClock } from '../base/clock.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { RingMemory } from '../shm/hello-memory.ts';
 import { socketPathMaxBytes } from '../uds/socket-directory.ts';
@@ -65,6 +66,7 @@ function noRingReason(): string | undefined {
     waits: false,
     owner: 0,
     signal: new AbortController().signal,
+    clock: systemClock,
   });
   void memory.create(); // memory as small as this is made at once
   memory.close();

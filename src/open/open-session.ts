@@ -4,6 +4,7 @@
 
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
 import { ignore } from '../base/ignore-errors.ts';
@@ -142,7 +143,7 @@ function memoryFor(
   const shareMaxBytes = ringMemoryMaxBytes();
   const takesBlocks = leases !== 'off';
   const sizes = { ringBytes, blockAreaBytes, takesBlocks, shareMaxBytes };
-  return new RingMemory(native, { ...sizes, waits: true, owner, signal });
+  return new RingMemory(native, { ...sizes, waits: true, owner, signal, clock: systemClock });
 }
 
 function sayHello(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // An attempt with a time limit.
-import { clearTimeout, setTimeout } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 
 /**
@@ -14,7 +14,10 @@ export async function withDeadline<T>(
   attempt: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(notInTime(what, timeoutMs)), timeoutMs);
+  const timer = systemClock.setTimeout(
+    () => controller.abort(notInTime(what, timeoutMs)),
+    timeoutMs,
+  );
   const onAbort = (): void => controller.abort(signal?.reason);
   signal?.addEventListener('abort', onAbort);
   // The attempt owns what it was given, so it runs (and cleans up) even where it is over already.
@@ -22,7 +25,7 @@ export async function withDeadline<T>(
   try {
     return await attempt(controller.signal);
   } finally {
-    clearTimeout(timer);
+    systemClock.clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);
   }
 }

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { resolve } from 'node:path';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { AsyncQueue } from '../base/async-queue.ts';
-import { nowMs } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
 import { quiet } from '../base/ignore-errors.ts';
@@ -125,7 +125,7 @@ export class PathAcceptor<C extends AcceptedConnection> {
 
   /** @internal */
   onDescriptorsExhausted(cause: unknown): void {
-    const now = nowMs();
+    const now = systemClock.nowMs();
     if (now - this.#exhaustedAt < exhaustedPauseMs) return;
     this.#exhaustedAt = now;
     const text = `${this.path}: no file descriptor is left to accept connections`;

@@ -4,7 +4,7 @@
 
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
-import { clearTimeout, nowMs, setTimeout } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError, withoutStack } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
 import type { Peer } from '../base/peer.ts';
@@ -145,8 +145,11 @@ export class ConnectionGate<C extends AcceptedConnection> {
   ): Passed<C> {
     const pending: PendingConnection = { isAdmitted: false };
     const { helloTimeoutMs } = this.#settings;
-    const leftMs = Math.max(0, ticket.enteredAt + helloTimeoutMs - nowMs());
-    const timer = setTimeout(() => ticket.abort(notInTime(this.#what, helloTimeoutMs)), leftMs);
+    const leftMs = Math.max(0, ticket.enteredAt + helloTimeoutMs - systemClock.nowMs());
+    const timer = systemClock.setTimeout(
+      () => ticket.abort(notInTime(this.#what, helloTimeoutMs)),
+      leftMs,
+    );
     try {
       return await attempt(pending, ticket.signal);
     } catch (error) {
@@ -154,7 +157,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
       this.#report(SidecallError.from(error), peer);
       return undefined;
     } finally {
-      clearTimeout(timer);
+      systemClock.clearTimeout(timer);
       this.#hellos.remove(ticket);
     }
   }
@@ -165,7 +168,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
     // A program that is told of a refusal may close the listener in the middle of `enter()`.
     if (this.#isClosing) return new SidecallError('ERR_SIDECALL_CLOSED');
     const { helloTimeoutMs } = this.#settings;
-    if (nowMs() - ticket.enteredAt < helloTimeoutMs) return undefined;
+    if (systemClock.nowMs() - ticket.enteredAt < helloTimeoutMs) return undefined;
     return notInTime(this.#what, helloTimeoutMs);
   }
 

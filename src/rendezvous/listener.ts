@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A listener whose connections become sessions, and the services that all of them have.
 
+import { systemClock } from '../base/clock.ts';
 import type { SidecallError } from '../base/errors.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
 import type { SessionSettings } from '../open/session-options.ts';
@@ -43,7 +44,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
       receiveStream: ({ socket, peer, admit, signal }) =>
         establishOverStream(socket, peer, roleOf(admit), session, signal),
       peersSpeakFirst: true,
-      onClosing: async () => registry.shutDown(),
+      onClosing: async () => registry.shutDown(systemClock),
     });
     return new Listener(acceptor, registry);
   }

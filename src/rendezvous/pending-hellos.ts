@@ -2,7 +2,7 @@
 // Connections that are not sessions yet, up to a bound. Where it is reached, users and their
 // processes get equal shares, and silent connections are dropped first (max-min fairness).
 
-import { nowMs } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError, withoutStack } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import type { Peer } from '../base/peer.ts';
@@ -13,7 +13,7 @@ export class PendingHello {
   readonly uid: number | undefined;
   /** The process at the other end, by `ownerOf()`. */
   readonly owner: number;
-  readonly enteredAt = nowMs();
+  readonly enteredAt = systemClock.nowMs();
   /** Instant since which the peer, which has to send, has sent nothing. */
   silentSince: () => number = () => this.enteredAt;
   /** Do bytes of its peer lie in the kernel, which we have not received yet? */
@@ -86,7 +86,7 @@ export class PendingHellos {
    * @throws {SidecallError} `ERR_SIDECALL_LIMIT_CONNECTIONS`.
    */
   enter(peer: Pick<Peer, 'pid' | 'uid'>): PendingHello {
-    const now = nowMs();
+    const now = systemClock.nowMs();
     const process = this.#processOf(peer);
     if (this.size >= this.#max && !this.#makeRoom(process, now)) throw full(this.#max);
     const ticket = new PendingHello(peer.uid, process.owner);

@@ -3,6 +3,7 @@
 // net.Socket whose first byte belongs to the application. For programs that speak something else,
 // in any language.
 import type { Socket } from 'node:net';
+import { systemClock } from '../base/clock.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
 import { plainSocket } from '../uds/net-socket.ts';
@@ -124,7 +125,7 @@ class AcceptedPlain implements AcceptedConnection {
     const gently = this.connection[closeInOrder];
     if (gently === undefined) this.connection.end();
     else gently(deadlineMs);
-    if (deadlineMs > 0) await pause(deadlineMs, closed.signal);
+    if (deadlineMs > 0) await pause(systemClock, deadlineMs, closed.signal);
     this.connection.destroy();
     await this.closed;
   }

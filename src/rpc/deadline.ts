@@ -2,44 +2,44 @@
 // Duration, instant, time left. The only file in rpc/ that sets timers.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { clearTimeout, nowMs, setTimeout } from '../base/clock.ts';
+import type { Clock, Timer } from '../base/clock.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 
 /**
  * Something that a deadline can end. It keeps its timer, so that {@link cancelDeadline} finds it.
  */
 export interface Timed {
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
   onDeadline(): void;
 }
 
-/** Instants are on the clock of `performance.now()`: no step of the wall clock moves them. */
-export function deadlineAfter(timeoutMs: number): number {
-  return nowMs() + timeoutMs;
+/** The instant in `timeoutMs`, on the clock of its session. */
+export function deadlineAfter(clock: Clock, timeoutMs: number): number {
+  return clock.nowMs() + timeoutMs;
 }
 
 /** Whole milliseconds left, for the wire; 0 once it has passed. */
-export function timeLeftMs(deadline: number): number {
-  return Math.max(0, Math.ceil(deadline - nowMs()));
+export function timeLeftMs(clock: Clock, deadline: number): number {
+  return Math.max(0, Math.ceil(deadline - clock.nowMs()));
 }
 
 /** Calls `of.onDeadline()` once the instant has come, never before. */
-export function armDeadline(of: Timed, deadline: number): void {
+export function armDeadline(clock: Clock, of: Timed, deadline: number): void {
   // Past 2^31-1 ms Node fires at once; no program waits 24 days for the difference.
-  const delayMs = Math.min(timeLeftMs(deadline), ranges.timeoutMs.max);
-  of.timer = setTimeout(fire, delayMs, of, deadline);
+  const delayMs = Math.min(timeLeftMs(clock, deadline), ranges.timeoutMs.max);
+  of.timer = clock.setTimeout(fire, delayMs, clock, of, deadline);
 }
 
-export function cancelDeadline(of: Timed): void {
+export function cancelDeadline(clock: Clock, of: Timed): void {
   if (of.timer === undefined) return;
-  clearTimeout(of.timer);
+  clock.clearTimeout(of.timer);
   of.timer = undefined;
 }
 
-function fire(of: Timed, deadline: number): void {
+function fire(clock: Clock, of: Timed, deadline: number): void {
   of.timer = undefined;
   // Node counts from the beginning of the loop's turn, so a timer set late in one comes early.
-  if (deadline > nowMs()) armDeadline(of, deadline);
+  if (deadline > clock.nowMs()) armDeadline(clock, of, deadline);
   else of.onDeadline();
 }
 
@@ -47,6 +47,8 @@ function fire(of: Timed, deadline: number): void {
 export interface HandlerScope {
   /** True until the handler has settled: calls that are made later inherit nothing. */
   readonly isRunning: boolean;
+  /** The clock of its session. */
+  readonly clock: Clock;
   readonly deadline: number | undefined;
   /** It was called by a notification of this session; undefined: by a call that is answered. */
   readonly notifiedBy: object | undefined;
@@ -64,10 +66,11 @@ export function withoutInheritance<T>(run: () => T): T {
   return scopes.getStore() === undefined ? run() : scopes.run(undefined, run);
 }
 
-/** The deadline of the handler that runs here, or undefined. */
-export function inheritedDeadline(): number | undefined {
+/** Milliseconds that the handler which runs here has left, or undefined. */
+export function inheritedTimeMs(): number | undefined {
   const scope = scopes.getStore();
-  return scope?.isRunning === true ? scope.deadline : undefined;
+  if (scope?.isRunning !== true || scope.deadline === undefined) return undefined;
+  return timeLeftMs(scope.clock, scope.deadline);
 }
 
 /** Does a handler run here that a notification of this session has called? */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Ends channels and sessions that are not used.
+import type { Clock, Timer } from '../base/clock.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 
 /** An object that ends after a time without progress. */
@@ -18,17 +19,19 @@ export interface Watched {
  * the time without progress. The timer keeps no process alive.
  */
 export class IdleTimeout implements Timed {
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
+  readonly #clock: Clock;
   readonly #watched: Watched;
   readonly #timeoutMs: number;
   #seen: number;
 
-  constructor(watched: Watched, timeoutMs: number) {
+  constructor(clock: Clock, watched: Watched, timeoutMs: number) {
+    this.#clock = clock;
     this.#watched = watched;
     this.#timeoutMs = timeoutMs;
     this.#seen = watched.moved;
     this.#arm();
-    const stop = (): void => cancelDeadline(this);
+    const stop = (): void => cancelDeadline(clock, this);
     watched.closed.then(stop, stop);
   }
 
@@ -40,7 +43,7 @@ export class IdleTimeout implements Timed {
   }
 
   #arm(): void {
-    armDeadline(this, deadlineAfter(this.#timeoutMs));
+    armDeadline(this.#clock, this, deadlineAfter(this.#clock, this.#timeoutMs));
     this.timer?.unref();
   }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The time that a frame was under way, by the monotonic clock that all processes of a machine
 // share.
-import { machineMs } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 
 /** The `sent_at` of a frame without a send time. */
 export const notSaid = 0;
 
 /** Our own instant, for a frame that is about to leave. */
-export function sentNow(): number {
-  return machineMs() || 1;
+export function sentNow(clock: Clock): number {
+  return clock.machineMs() || 1;
 }
 
 /**
@@ -17,23 +17,28 @@ export function sentNow(): number {
  * such a peer loses no time.
  */
 export class PeerClock {
+  readonly #clock: Clock;
   #leastMs: number | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** Notes the clock of the peer, which sends it in its first frame. */
   onClock(peerMs: number): void {
-    this.#leastMs = differenceMs(peerMs);
+    this.#leastMs = this.#differenceMs(peerMs);
   }
 
   /** Milliseconds that a frame has been under way; 0 where the peer has not said when it left. */
   underWayMs(sentAt: number): number {
     if (sentAt === notSaid || this.#leastMs === undefined) return 0;
-    const difference = differenceMs(sentAt);
+    const difference = this.#differenceMs(sentAt);
     this.#leastMs = Math.min(this.#leastMs, difference);
     return difference - this.#leastMs;
   }
-}
 
-/** Of low 32 bits, which come round every 49 days. */
-function differenceMs(sentAt: number): number {
-  return (machineMs() - sentAt) | 0;
+  /** Of low 32 bits, which come round every 49 days. */
+  #differenceMs(sentAt: number): number {
+    return (this.#clock.machineMs() - sentAt) | 0;
+  }
 }

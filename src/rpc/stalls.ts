@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Everything in a session that waits, by its reason, and the report of what waits for long.
-import { nowMs } from '../base/clock.ts';
+import type { Clock, Timer } from '../base/clock.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
 
 /** Why something waits. */
@@ -64,13 +64,15 @@ const looks = 4;
 const lookAtLeastMs = 2_500;
 
 export class Stalls implements Timed {
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
+  readonly #clock: Clock;
   readonly #stalledAfterMs: number;
   readonly #onStalled: (stall: Stall) => void;
   readonly #places = new Map<WaitQueue, Watch>();
   #isEnded = false;
 
-  constructor(stalledAfterMs: number, onStalled: (stall: Stall) => void) {
+  constructor(clock: Clock, stalledAfterMs: number, onStalled: (stall: Stall) => void) {
+    this.#clock = clock;
     this.#stalledAfterMs = stalledAfterMs;
     this.#onStalled = onStalled;
   }
@@ -78,7 +80,11 @@ export class Stalls implements Timed {
   /** Watches a place at which something waits. A repeated call does nothing. */
   add(place: WaitQueue): void {
     if (this.#isEnded || this.#places.has(place)) return;
-    this.#places.set(place, { departed: place.departed, since: nowMs(), isTold: false });
+    this.#places.set(place, {
+      departed: place.departed,
+      since: this.#clock.nowMs(),
+      isTold: false,
+    });
     if (this.timer === undefined) this.#arm();
   }
 
@@ -98,7 +104,7 @@ export class Stalls implements Timed {
   }
 
   onDeadline(): void {
-    const now = nowMs();
+    const now = this.#clock.nowMs();
     const stalls = new Map<WaitReason, Stall>();
     for (const [place, watch] of this.#places) {
       const { waiting, departed, waitReason: reason } = place;
@@ -121,13 +127,13 @@ export class Stalls implements Timed {
   /** The session is over. */
   end(): void {
     this.#isEnded = true;
-    cancelDeadline(this);
+    cancelDeadline(this.#clock, this);
     this.#places.clear();
   }
 
   #arm(): void {
     const lookMs = Math.min(this.#stalledAfterMs / looks, lookAtLeastMs);
-    armDeadline(this, deadlineAfter(lookMs));
+    armDeadline(this.#clock, this, deadlineAfter(this.#clock, lookMs));
     this.timer?.unref();
   }
 }

@@ -2,6 +2,7 @@
 // Waiting that can be given up: by a signal, or by time.
 
 import { onAbort } from '../base/abort-listeners.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Delivered } from '../base/error-codes.ts';
 import { SidecallError } from '../base/errors.ts';
 import { quiet } from '../base/ignore-errors.ts';
@@ -36,14 +37,16 @@ export function checkWait(what: string, options: WaitOptions): void {
  * that is not awaited is dropped.
  */
 export function waitFor<T>(
+  clock: Clock,
   promise: Promise<T>,
   options: WaitOptions,
   giveUp: (reasonOf: (delivered: Delivered) => unknown) => boolean,
 ): Promise<T> {
-  return quiet(wait(promise, options, giveUp));
+  return quiet(wait(clock, promise, options, giveUp));
 }
 
 async function wait<T>(
+  clock: Clock,
   promise: Promise<T>,
   { timeoutMs, signal }: WaitOptions,
   giveUp: (reasonOf: (delivered: Delivered) => unknown) => boolean,
@@ -71,11 +74,11 @@ async function wait<T>(
   const abort = (): void => stop(() => signal?.reason);
   if (signal?.aborted === true) abort();
   const forget = signal && onAbort(signal, abort);
-  if (timeoutMs !== undefined) armDeadline(timed, deadlineAfter(timeoutMs));
+  if (timeoutMs !== undefined) armDeadline(clock, timed, deadlineAfter(clock, timeoutMs));
   try {
     return await Promise.race([promise, stopped]);
   } finally {
     forget?.();
-    cancelDeadline(timed);
+    cancelDeadline(clock, timed);
   }
 }

@@ -3,7 +3,7 @@
 // checked.
 import { randomBytes } from 'node:crypto';
 import type { NativeAddon } from '../addon/addon-api.ts';
-import { nowMs } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
@@ -30,6 +30,7 @@ export interface MemorySettings {
   readonly owner: number;
   /** The signal of the hello, which ends each wait. */
   readonly signal: AbortSignal;
+  readonly clock: Clock;
 }
 
 // Pause between two attempts; longest wait for memory of a ring whose session is about to close;
@@ -71,7 +72,7 @@ export class RingMemory implements HelloMemory {
 
   async create(): Promise<number | undefined> {
     const { capacity, blockArea, nonce } = this.shape;
-    const { shareMaxBytes, waits, owner, signal } = this.#settings;
+    const { shareMaxBytes, waits, owner, signal, clock } = this.#settings;
     const native = this.#native;
     const fits = capacity + blockArea < shareMaxBytes;
     const handle = this.#handle;
@@ -79,11 +80,11 @@ export class RingMemory implements HelloMemory {
       const make = (): number =>
         native.createOutbox(handle, capacity, blockArea, nonce, shareMaxBytes, owner);
       let made = make();
-      const begun = nowMs();
+      const begun = clock.nowMs();
       while (made === usedUp && waits && fits) {
-        const waited = nowMs() - begun;
+        const waited = clock.nowMs() - begun;
         if (waited >= (native.isReclaiming() ? waitMaxMs : graceMs)) break;
-        await pause(waitMs, signal);
+        await pause(clock, waitMs, signal);
         signal.throwIfAborted();
         if (!this.#isOpen) return undefined;
         made = make();

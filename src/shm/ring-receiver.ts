@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The receiving half of a ring: records become frames, and are handed out.
 
-import { nowMs } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';
@@ -27,6 +27,7 @@ export interface ReceivingParts {
   readonly activity: RingActivity;
   /** Messages in the peer's block area may be read there: it is trusted not to change them. */
   readonly lendsInPlace: boolean;
+  readonly clock: Clock;
 }
 
 export class RingReceiver {
@@ -40,6 +41,7 @@ export class RingReceiver {
   readonly #returns: LeaseReturns;
   readonly #activity: RingActivity;
   readonly #lendsInPlace: boolean;
+  readonly #clock: Clock;
 
   constructor(parts: ReceivingParts) {
     this.#ring = parts.ring;
@@ -47,6 +49,7 @@ export class RingReceiver {
     this.#returns = parts.returns;
     this.#activity = parts.activity;
     this.#lendsInPlace = parts.lendsInPlace;
+    this.#clock = parts.clock;
     this.#decoder = new FrameDecoder(parts.receiver, () => this.#isOver);
     this.ahead = new LookAhead(parts.ring, this.#decoder, parts.receiver);
   }
@@ -97,7 +100,7 @@ export class RingReceiver {
       this.#handOutAhead();
       if (this.#isOver || left === DrainResult.nothing) return bytes;
       if (bytes >= tuning.drainBytesMax || records >= tuning.drainRecordsMax) return bytes;
-      const now = nowMs();
+      const now = this.#clock.nowMs();
       if (begun === 0) begun = now;
       else if (now - begun >= maxMs) return bytes;
     }

@@ -3,11 +3,10 @@
 // shows the end of the peer.
 
 import type { Socket } from 'node:net';
-import { nextTick, nowMs, setImmediate } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { type Moves, moved } from '../base/states.ts';
-import { activate, deactivate, type Polled } from '../loop/poller.ts';
-import { shareLeftMs, spendTurn } from '../loop/turn-budget.ts';
+import { type EventLoop, systemLoop } from '../loop/event-loop.ts';
+import type { Polled } from '../loop/poller.ts';
 import type { SocketOpener } from '../uds/net-socket.ts';
 import { noteArrived } from '../uds/trim-heap.ts';
 import { protocol } from '../wire/frame-header.ts';
@@ -40,6 +39,8 @@ export interface RingParts {
   readonly lendsInPlace: boolean;
   readonly open: SocketOpener;
   readonly pollBudgetUs: number;
+  /** Default: the event loop of this thread. */
+  readonly loop?: EventLoop | undefined;
 }
 
 export class RingTransport implements Transport, Polled {
@@ -47,6 +48,7 @@ export class RingTransport implements Transport, Polled {
   readonly owner: number;
   readonly frameMaxBytes: number;
   isAwake = false;
+  readonly #loop: EventLoop;
   readonly #ring: Ring;
   readonly #open: SocketOpener;
   readonly #sleep: RingSleep;
@@ -69,6 +71,7 @@ export class RingTransport implements Transport, Polled {
   #endError: SidecallError | undefined;
 
   constructor(parts: RingParts) {
+    this.#loop = parts.loop ?? systemLoop;
     this.#ring = parts.ring;
     this.owner = parts.owner;
     this.frameMaxBytes = parts.frameMaxBytes;
@@ -98,8 +101,9 @@ export class RingTransport implements Transport, Polled {
       returns: this.#returns,
       activity: this.#sleep,
       lendsInPlace: this.#lendsInPlace,
+      clock: this.#loop.clock,
     });
-    activate(this); // a session starts awake: the peer may have published already, without ringing
+    this.#loop.poller.activate(this); // a session starts awake: the peer may have published already, without ringing
     const { socket } = this.#open((bytes) => this.#onDoorbells(bytes));
     this.#socket = socket;
     // The socket is never paused: a paused one delivers neither doorbells nor the end.
@@ -171,7 +175,7 @@ export class RingTransport implements Transport, Polled {
     if (this.#isOver) return;
     this.#moveTo('over');
     (this.#receiving as RingReceiver | undefined)?.end(); // undefined: never started
-    deactivate(this);
+    this.#loop.poller.deactivate(this);
     this.#returns.close();
     this.#ring.close();
     this.#socket?.destroy();
@@ -250,7 +254,7 @@ export class RingTransport implements Transport, Polled {
   #queuePublish(): void {
     if (this.#isPublishQueued || this.#isServing) return;
     this.#isPublishQueued = true;
-    nextTick(publishLater, this);
+    this.#loop.clock.nextTick(publishLater, this);
   }
 
   #lookForRoom(): void {
@@ -268,13 +272,13 @@ export class RingTransport implements Transport, Polled {
       return false;
     }
     if (result !== RingResult.corrupt) throw new Error(`a write that the ring refused: ${result}`);
-    setImmediate(() => this.#finish(corrupt()));
+    this.#loop.clock.setImmediate(() => this.#finish(corrupt()));
     return true;
   }
 
   #wake(): void {
     if (!this.isAwake) this.#ring.wake();
-    activate(this);
+    this.#loop.poller.activate(this);
   }
 
   #onDoorbells(bytes: Uint8Array): void {
@@ -288,12 +292,12 @@ export class RingTransport implements Transport, Polled {
       return this.#finish(protocol('doorbell while this side was awake'));
     }
     // Where others have used up this turn, the poller serves it in its own.
-    const begun = nowMs();
-    const maxMs = shareLeftMs();
+    const begun = this.#loop.clock.nowMs();
+    const maxMs = this.#loop.budget.shareLeftMs();
     if (maxMs > 0) this.serve(maxMs);
-    if (!this.#isOver) activate(this);
-    const now = nowMs();
-    if (!this.#isOver && this.#sleep.onDoorbell(now)) spendTurn(now - begun);
+    if (!this.#isOver) this.#loop.poller.activate(this);
+    const now = this.#loop.clock.nowMs();
+    if (!this.#isOver && this.#sleep.onDoorbell(now)) this.#loop.budget.spend(now - begun);
   }
 
   #onPeerGone(): void {
@@ -311,7 +315,7 @@ export class RingTransport implements Transport, Polled {
     this.#endError = error;
     if (!this.#ring.freeze()) return this.#finish(corrupt());
     this.#seenPosition = this.#ring.seenPosition; // at once: the register is every ring's
-    activate(this);
+    this.#loop.poller.activate(this);
   }
 
   #moveTo(state: RingState): void {

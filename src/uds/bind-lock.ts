@@ -17,9 +17,10 @@ import {
 } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { nowMs } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
+import { systemRandom } from '../base/random.ts';
 import { ownUid } from './peer-credentials.ts';
 import { isAnswered, listenAt } from './plain-socket.ts';
 import { checkPathLength, socketPathMaxBytes } from './socket-directory.ts';
@@ -66,16 +67,16 @@ export class BindLock {
     timeoutMs: number,
     isTaken: () => Promise<boolean>,
   ): Promise<BindLock> {
-    const until = nowMs() + timeoutMs;
+    const until = systemClock.nowMs() + timeoutMs;
     for (;;) {
       const place = await BindLock.#announce(parent);
       if (await place.#isFirst(until)) return place;
       place.release();
       if (await isTaken()) throw inUse(parent, 'it accepts connections');
-      if (nowMs() >= until) {
+      if (systemClock.nowMs() >= until) {
         throw inUse(parent, `another process has been starting there for ${timeoutMs} ms`);
       }
-      await pause(waitMs * (1 + 4 * Math.random()), never);
+      await pause(systemClock, waitMs * (1 + 4 * systemRandom()), never);
     }
   }
 
@@ -119,8 +120,8 @@ export class BindLock {
     for (;;) {
       const others = await this.#others();
       if (others.length === 0) return true;
-      if (others.some((name) => name < this.#name) || nowMs() >= until) return false;
-      await pause(waitMs, never);
+      if (others.some((name) => name < this.#name) || systemClock.nowMs() >= until) return false;
+      await pause(systemClock, waitMs, never);
     }
   }
 

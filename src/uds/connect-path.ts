@@ -3,6 +3,7 @@
 // backlog.
 
 import type { NativeAddon, NativeFileStatus } from '../addon/addon-api.ts';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { checkMode, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
@@ -110,7 +111,7 @@ async function connectWithRetry(
     const fd = tryConnect(directory, rules);
     if (fd >= 0) return fd;
     // The backlog is full: the listener lives and is busy.
-    await pause(delayMs, signal);
+    await pause(systemClock, delayMs, signal);
     delayMs = Math.min(lastDelayMs, 2 * delayMs);
   }
 }

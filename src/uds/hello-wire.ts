@@ -4,7 +4,7 @@
 
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
-import { nowMs, setImmediate } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
 import { protocol } from '../wire/frame-header.ts';
@@ -65,7 +65,7 @@ export class DescriptorWire implements HelloWire {
    * present, while we have to send.
    */
   get silentSince(): number {
-    return this.#waitsSince ?? nowMs();
+    return this.#waitsSince ?? systemClock.nowMs();
   }
 
   async send(bytes: Uint8Array): Promise<void> {
@@ -110,7 +110,7 @@ export class DescriptorWire implements HelloWire {
 
   async receive(into: Uint8Array, keep: boolean): Promise<ReceivedNotes> {
     const notes = noNotes();
-    this.#waitsSince = nowMs();
+    this.#waitsSince = systemClock.nowMs();
     try {
       await this.#receive(into, keep, notes);
     } catch (error) {
@@ -144,7 +144,7 @@ export class DescriptorWire implements HelloWire {
       notes.isTruncated ||= got.isTruncated;
       notes.hasOtherControl ||= got.hasOtherControl;
       at += got.bytes;
-      this.#waitsSince = nowMs();
+      this.#waitsSince = systemClock.nowMs();
     }
   }
 
@@ -225,7 +225,7 @@ export class StreamWire implements HelloWire {
 /** Sends wait rarely: turns of the loop for 2 ms, then timers of 1, 2, 4 … 32 ms. */
 class SendWaiter {
   readonly #signal: AbortSignal;
-  readonly #since = nowMs();
+  readonly #since = systemClock.nowMs();
   #delayMs = firstDelayMs;
 
   constructor(signal: AbortSignal) {
@@ -233,12 +233,12 @@ class SendWaiter {
   }
 
   next(): Promise<void> {
-    if (nowMs() - this.#since < immediateMs) {
-      return new Promise((resolve) => setImmediate(resolve));
+    if (systemClock.nowMs() - this.#since < immediateMs) {
+      return new Promise((resolve) => systemClock.setImmediate(resolve));
     }
     const delayMs = this.#delayMs;
     this.#delayMs = Math.min(lastDelayMs, 2 * delayMs);
-    return pause(delayMs, this.#signal);
+    return pause(systemClock, delayMs, this.#signal);
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
-import { nextTick } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { protocol } from '../wire/frame-header.ts';
 
 /** A socket that hands out what it reads, and can be emptied when writing to it has failed. */
@@ -72,7 +72,7 @@ export function descriptorOpener(
       socket = new Socket(options as ConstructorParameters<typeof Socket>[0]);
     }
     native.disownDescriptor(fd);
-    for (const bytes of early) nextTick(onBytes, bytes);
+    for (const bytes of early) systemClock.nextTick(onBytes, bytes);
     const drain = (): void => {
       // After a failed read the number is closed already, and may be another connection's.
       if (socket.destroyed) return;

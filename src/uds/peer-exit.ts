@@ -2,7 +2,7 @@
 // The exit of a peer's process, where another one (a forked child) still holds its socket.
 
 import type { NativeAddon } from '../addon/addon-api.ts';
-import { setTimeout } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 
 // Pause before the call: the end of an ordinary peer shows on the socket
 // first, and is handled there.
@@ -14,7 +14,7 @@ let isListening = false;
 function onEnd(watch: number): void {
   const then = watches.get(watch);
   watches.delete(watch);
-  if (then !== undefined) setTimeout(then, graceMs).unref();
+  if (then !== undefined) systemClock.setTimeout(then, graceMs).unref();
 }
 
 /**

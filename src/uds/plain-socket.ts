@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Listening and asking at a path by means of Node alone.
 import { createConnection, type ListenOptions, type Server, type Socket } from 'node:net';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
 
@@ -38,7 +39,7 @@ export async function isAnswered(
     if (code === 'ENOENT' || code === 'ENOTDIR') return false;
     if (code !== 'ECONNREFUSED') return true;
     if (attempt === attemptsOf(platform)) return false;
-    await pause(attemptPauseMs, never);
+    await pause(systemClock, attemptPauseMs, never);
   }
 }
 

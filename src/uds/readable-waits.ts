@@ -4,7 +4,7 @@
 // do not delay the single one of another.
 
 import type { NativeAddon } from '../addon/addon-api.ts';
-import { clearTimeout, nowMs, setImmediate, setTimeout } from '../base/clock.ts';
+import { systemClock, type Timer } from '../base/clock.ts';
 import { Fifo } from '../base/fifo.ts';
 
 // A hello is looked at in each turn of the loop for 2 ms, then after 1, 2, 4 … 32 ms.
@@ -28,7 +28,7 @@ export interface Pace {
 }
 
 export function newPace(): Pace {
-  return { since: nowMs(), delayMs: firstDelayMs };
+  return { since: systemClock.nowMs(), delayMs: firstDelayMs };
 }
 
 /** A connection whose bytes are waited for, and what happens then. */
@@ -70,7 +70,7 @@ export class ReadableWaits {
   /** By process; the first is served next, and goes behind the others then. */
   readonly #readable = new Map<number, Turns>();
   #descriptors = new Int32Array(64);
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #timer: Timer | undefined;
   /** Instant of the next check; -Infinity where it is in the next turn of the loop. */
   #nextLook = Number.POSITIVE_INFINITY;
   #lastLook = 0;
@@ -80,7 +80,7 @@ export class ReadableWaits {
   }
 
   wait(options: ReadableOptions): ReadableWait {
-    const now = nowMs();
+    const now = systemClock.nowMs();
     const wait = new ReadableWait(options, now);
     this.#waiting.add(wait);
     this.#lookAt(now, now);
@@ -94,7 +94,7 @@ export class ReadableWaits {
     this.#waiting.delete(wait);
     const isIdle = this.#waiting.size === 0 && this.#readable.size === 0;
     if (isIdle && this.#nextLook !== Number.NEGATIVE_INFINITY) {
-      clearTimeout(this.#timer);
+      systemClock.clearTimeout(this.#timer);
       this.#nextLook = Number.POSITIVE_INFINITY;
     }
     wait.options.onEnd();
@@ -103,18 +103,18 @@ export class ReadableWaits {
   /** Has the next look happen at the instant `at` or before. */
   #lookAt(at: number, now: number): void {
     if (at >= this.#nextLook) return;
-    clearTimeout(this.#timer);
+    systemClock.clearTimeout(this.#timer);
     if (at <= now) {
       this.#nextLook = Number.NEGATIVE_INFINITY;
-      setImmediate(this.#look);
+      systemClock.setImmediate(this.#look);
     } else {
       this.#nextLook = at;
-      this.#timer = setTimeout(this.#look, at - now);
+      this.#timer = systemClock.setTimeout(this.#look, at - now);
     }
   }
 
   readonly #look = (): void => {
-    const now = nowMs();
+    const now = systemClock.nowMs();
     const isNextTurn = this.#nextLook === Number.NEGATIVE_INFINITY;
     const sinceMs = isNextTurn ? now - this.#lastLook : 0;
     this.#nextLook = Number.POSITIVE_INFINITY;

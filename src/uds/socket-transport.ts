@@ -3,12 +3,11 @@
 // reads. Bytes beyond the share of one turn wait, and reading pauses.
 
 import type { Socket } from 'node:net';
-import { nextTick, nowMs } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { type Moves, moved } from '../base/states.ts';
-import { activate, deactivate, type Polled } from '../loop/poller.ts';
-import { shareLeftMs, spendTurn } from '../loop/turn-budget.ts';
+import { type EventLoop, systemLoop } from '../loop/event-loop.ts';
+import type { Polled } from '../loop/poller.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { frameMaxBytes, writeU32 } from '../wire/frame-header.ts';
 import type { FrameReceiver, Transport } from '../wire/transport.ts';
@@ -48,6 +47,7 @@ export class SocketTransport implements Transport, Polled {
   readonly consumedPosition = undefined;
   sentPosition = 0;
   readonly owner: number;
+  readonly #loop: EventLoop;
   readonly #open: SocketOpener;
   #socket: Socket | undefined;
   #drain: (() => void) | undefined;
@@ -72,7 +72,8 @@ export class SocketTransport implements Transport, Polled {
   #turnFrames = 0;
 
   /** `owner`: the process at the other end, by `ownerOf()`. */
-  constructor(open: SocketOpener, owner: number) {
+  constructor(open: SocketOpener, owner: number, loop = systemLoop) {
+    this.#loop = loop;
     this.#open = open;
     this.owner = owner;
   }
@@ -145,7 +146,7 @@ export class SocketTransport implements Transport, Polled {
     if (this.#isOver) return;
     this.#moveTo('over');
     this.#backlog = [];
-    deactivate(this);
+    this.#loop.poller.deactivate(this);
     this.#socket?.destroy();
     this.#recycle(this.#slab);
     this.#slab = undefined;
@@ -162,7 +163,7 @@ export class SocketTransport implements Transport, Polled {
   /** @internal Goes on with what waits. */
   serve(maxMs: number): void {
     this.#turnMaxMs = maxMs;
-    this.#turnBegan = nowMs();
+    this.#turnBegan = this.#loop.clock.nowMs();
     this.#turnFrames = 0;
     let bytes = 0;
     while (bytes < tuning.drainBytesMax && !this.#isOver) {
@@ -190,18 +191,18 @@ export class SocketTransport implements Transport, Polled {
     if (this.#isOver) return;
     noteArrived(bytes.byteLength);
     let taken = 0;
-    this.#turnMaxMs = this.#backlog.length === 0 ? shareLeftMs() : 0;
+    this.#turnMaxMs = this.#backlog.length === 0 ? this.#loop.budget.shareLeftMs() : 0;
     if (this.#turnMaxMs > 0) {
-      this.#turnBegan = nowMs();
+      this.#turnBegan = this.#loop.clock.nowMs();
       this.#turnFrames = 0;
       taken = this.#decode(bytes);
-      spendTurn(nowMs() - this.#turnBegan);
+      this.#loop.budget.spend(this.#loop.clock.nowMs() - this.#turnBegan);
     }
     if (taken === bytes.byteLength || this.#isOver) return;
     // A copy: the bytes are another session's once this returns.
     this.#backlog.push(Buffer.from(bytes.subarray(taken)));
     this.#socket?.pause();
-    activate(this);
+    this.#loop.poller.activate(this);
   }
 
   /** Hands out frames until the share of this turn is used up. Returns the bytes taken. */
@@ -218,14 +219,14 @@ export class SocketTransport implements Transport, Polled {
     this.#turnFrames += 1;
     if (this.#turnFrames > tuning.drainRecordsMax) return true;
     const isLook = this.#turnFrames % batchFrames === 0;
-    return isLook && nowMs() - this.#turnBegan >= this.#turnMaxMs;
+    return isLook && this.#loop.clock.nowMs() - this.#turnBegan >= this.#turnMaxMs;
   }
 
   /** The slab of this turn, with room for `bytes` more. Its first frame arranges for the flush. */
   #slabWith(bytes: number): Buffer {
     if (this.#slab !== undefined && this.#filled + bytes <= this.#slab.byteLength)
       return this.#slab;
-    if (this.#slab === undefined) nextTick(flushLater, this);
+    if (this.#slab === undefined) this.#loop.clock.nextTick(flushLater, this);
     else this.#flush();
     this.#slab = bytes <= slabBytes ? (spareSlabs.pop() ?? newSlab(slabBytes)) : newSlab(bytes);
     this.#filled = 0;

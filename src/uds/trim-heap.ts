@@ -3,7 +3,7 @@
 // library keeps it where something that was allocated later lies above it.
 
 import { nativeState } from '../addon/load-addon.ts';
-import { setTimeout } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 
 // As much as a busy process keeps by itself: docs/adr/0008-memory-of-long-messages.md.
 const keptMaxBytes = 64 * 1024 * 1024;
@@ -29,7 +29,7 @@ export function noteArrived(bytes: number): void {
 }
 
 function lookAfter(pauseMs: number): void {
-  setTimeout(look, pauseMs, pauseMs).unref();
+  systemClock.setTimeout(look, pauseMs, pauseMs).unref();
 }
 
 function look(pauseMs: number): void {

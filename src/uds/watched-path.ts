@@ -4,7 +4,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
-import { clearTimeout, nowMs, setTimeout } from '../base/clock.ts';
+import { systemClock, type Timer } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { atExit } from './exit-cleanup.ts';
 import { descriptorOf } from './net-socket.ts';
@@ -33,7 +33,7 @@ export class ListeningPath {
   readonly #forget: () => void;
   #server: Server;
   #watcher: FSWatcher | undefined;
-  #rebindTimer: NodeJS.Timeout | undefined;
+  #rebindTimer: Timer | undefined;
   #isClosed = false;
   #isReferenced = true;
 
@@ -63,7 +63,7 @@ export class ListeningPath {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    clearTimeout(this.#rebindTimer);
+    systemClock.clearTimeout(this.#rebindTimer);
     this.#watcher?.close();
     this.#forget();
     this.#server.close();
@@ -127,9 +127,13 @@ export class ListeningPath {
    * many turns.
    */
   #acceptMore(listening: number): void {
-    const begun = nowMs();
+    const begun = systemClock.nowMs();
     try {
-      for (let count = 1; count < acceptsMax && nowMs() - begun < acceptsMaxMs; count += 1) {
+      for (
+        let count = 1;
+        count < acceptsMax && systemClock.nowMs() - begun < acceptsMaxMs;
+        count += 1
+      ) {
         const fd = this.#isClosed ? -1 : this.#native.acceptSocket(listening);
         if (fd === -1) return;
         this.#owner.onConnection(fd);
@@ -163,8 +167,8 @@ export class ListeningPath {
   #onChanged(): void {
     if (this.#isClosed || this.#rebindTimer !== undefined || this.#isOurs) return;
     // A pause bounds our work where a process deletes the file in a loop.
-    this.#rebindTimer = setTimeout(() => this.#rebind(), rebindPauseMs);
-    if (!this.#isReferenced) this.#rebindTimer.unref();
+    this.#rebindTimer = systemClock.setTimeout(() => this.#rebind(), rebindPauseMs);
+    if (!this.#isReferenced) this.#rebindTimer?.unref();
   }
 
   #rebind(): void {

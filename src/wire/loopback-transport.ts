@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A transport within one process: the RPC layer is tested over it, and so can programs be.
 
-import { setImmediate } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { Fifo } from '../base/fifo.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
@@ -14,9 +14,9 @@ interface Frame {
 }
 
 /** Two ends that are each other's peer. Frames arrive in a later turn, never inside `trySend`. */
-export function loopbackPair(): [LoopbackTransport, LoopbackTransport] {
-  const near = new LoopbackTransport();
-  const far = new LoopbackTransport();
+export function loopbackPair(clock = systemClock): [LoopbackTransport, LoopbackTransport] {
+  const near = new LoopbackTransport(clock);
+  const far = new LoopbackTransport(clock);
   near.join(far);
   far.join(near);
   return [near, far];
@@ -26,6 +26,7 @@ export function loopbackPair(): [LoopbackTransport, LoopbackTransport] {
 export class LoopbackTransport implements Transport {
   readonly lane = 'loopback';
   readonly frameMaxBytes = frameMaxBytes;
+  readonly #clock: Clock;
   sentPosition = 0;
   #consumed = 0;
   #peer!: LoopbackTransport;
@@ -38,6 +39,10 @@ export class LoopbackTransport implements Transport {
   #isClosing = false;
   /** Frames stay where they are while this is set, as with a peer whose process was stopped. */
   isHeld = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** @internal */
   join(peer: LoopbackTransport): void {
@@ -87,7 +92,7 @@ export class LoopbackTransport implements Transport {
     this.#isClosing = true;
     this.#peer.#schedule();
     if (this.#peer.#isEnded) this.#end();
-    while (!this.#isEnded) await new Promise((resolve) => setImmediate(resolve));
+    while (!this.#isEnded) await new Promise<void>((resolve) => this.#clock.setImmediate(resolve));
   }
 
   destroy(): void {
@@ -109,7 +114,7 @@ export class LoopbackTransport implements Transport {
   #schedule(): void {
     if (this.#isScheduled || this.isHeld || this.#receiver === undefined) return;
     this.#isScheduled = true;
-    setImmediate(() => this.#deliver());
+    this.#clock.setImmediate(() => this.#deliver());
   }
 
   #deliver(): void {

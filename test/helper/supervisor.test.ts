@@ -157,7 +157,7 @@ describe('a helper that is started again', () => {
     for (let restart = 0; restart < 20; restart += 1) {
       const middle = Math.min(1000, 10 * 1.6 ** restart);
       for (let round = 0; round < 50; round += 1) {
-        const ms = backOffMs(restart, settings);
+        const ms = backOffMs(restart, settings, Math.random);
         expect(ms).toBeGreaterThanOrEqual(middle * 0.8);
         expect(ms).toBeLessThanOrEqual(middle * 1.2);
       }

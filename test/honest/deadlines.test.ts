@@ -1,5 +1,6 @@
 // A call's deadline is set by its caller: time in transfer counts, and it ends with the call.
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { PeerClock, sentNow } from '../../src/rpc/peer-clock.ts';
 import { Demo, defer, demoHandlers, turns, until } from '../support/contract.ts';
@@ -102,14 +103,14 @@ describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
 
 describe("the peer's clock", () => {
   it('counts the time under way, and takes no harm from another time namespace', () => {
-    const clock = new PeerClock();
-    expect(clock.underWayMs(sentNow())).toBe(0); // nothing is known yet
-    const ahead = (ms: number): number => (sentNow() + ms) >>> 0;
+    const clock = new PeerClock(systemClock);
+    expect(clock.underWayMs(sentNow(systemClock))).toBe(0); // nothing is known yet
+    const ahead = (ms: number): number => (sentNow(systemClock) + ms) >>> 0;
     clock.onClock(ahead(1_000_000));
     expect(clock.underWayMs(ahead(1_000_000))).toBeLessThan(50);
     expect(clock.underWayMs(ahead(1_000_000 - 700))).toBeGreaterThanOrEqual(700);
     // The first frame itself was late: the least difference counts.
-    const late = new PeerClock();
+    const late = new PeerClock(systemClock);
     late.onClock(ahead(-5_000));
     expect(late.underWayMs(ahead(-4_000))).toBe(0);
     expect(late.underWayMs(ahead(0))).toBe(0);

@@ -1,6 +1,8 @@
 // Retries of calls: one crash counts as one failure for all calls that it ended.
 
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
+import { systemRandom } from '../../src/base/random.ts';
 import type { CallTarget, MethodCall } from '../../src/rpc/calling/call-target.ts';
 import { makeClient } from '../../src/rpc/calling/client.ts';
 import type { CallOptions } from '../../src/rpc/contract/call-options.ts';
@@ -13,6 +15,8 @@ const Work = service('Work', { do: unary<number, number>({ idempotent: true }) }
 /** A target whose sessions come and go, as that of a supervised helper. */
 class Sessions implements CallTarget {
   readonly outlivesSessions = true;
+  readonly clock = systemClock;
+  readonly random = systemRandom;
   pair: SessionPair = createSessionPair();
 
   call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { tuning } from '../../src/base/limits/internal-limits.ts';
-import { activate, deactivate, type Polled } from '../../src/loop/poller.ts';
+import { systemLoop } from '../../src/loop/event-loop.ts';
+import type { Polled } from '../../src/loop/poller.ts';
 import { turns } from '../support/contract.ts';
 
 /** Rests after so many turns; `serve` may be given something to do. */
@@ -38,8 +39,8 @@ function busy(ms: number): void {
 describe('the poller', () => {
   it('serves a ring once a turn until it rests, and then schedules nothing', async () => {
     const ring = new FakeRing(3);
-    activate(ring);
-    activate(ring); // twice is once
+    systemLoop.poller.activate(ring);
+    systemLoop.poller.activate(ring); // twice is once
     expect(ring.served).toBe(0);
     await turns(10);
     expect(ring.served).toBe(3);
@@ -50,7 +51,7 @@ describe('the poller', () => {
   it('says who is alone: only that one may take its time', async () => {
     const long = new FakeRing(4);
     const short = new FakeRing(2);
-    [long, short].forEach(activate);
+    [long, short].forEach((ring) => systemLoop.poller.activate(ring));
     await turns(10);
     expect(short.wasAlone).toEqual([false, false]);
     expect(long.wasAlone).toEqual([false, false, true, true]);
@@ -70,7 +71,7 @@ describe('the poller', () => {
     const short = new FakeRing(1, () => {
       wasSameTurn = isSameTurn;
     });
-    [long, short].forEach(activate);
+    [long, short].forEach((ring) => systemLoop.poller.activate(ring));
     await turns(10);
     expect(long.maxMs).toEqual([tuning.drainMaxMs]);
     // In a turn of its own, if the machine held up the first one beyond the end of the turn.
@@ -81,7 +82,7 @@ describe('the poller', () => {
 
   it('serves all that are awake, each as often', async () => {
     const rings = Array.from({ length: 7 }, () => new FakeRing(20));
-    rings.forEach(activate);
+    rings.forEach((ring) => systemLoop.poller.activate(ring));
     await turns(30);
     expect(rings.map(({ served }) => served)).toEqual(rings.map(() => 20));
   });
@@ -90,10 +91,10 @@ describe('the poller', () => {
     const late = new FakeRing(2);
     const victim = new FakeRing(100);
     const killer = new FakeRing(2, () => {
-      deactivate(victim);
-      activate(late);
+      systemLoop.poller.deactivate(victim);
+      systemLoop.poller.activate(late);
     });
-    [killer, victim].forEach(activate);
+    [killer, victim].forEach((ring) => systemLoop.poller.activate(ring));
     await turns(20);
     expect(victim.served).toBeLessThan(2);
     expect([killer.served, late.served]).toEqual([2, 2]);
@@ -111,7 +112,7 @@ describe('the poller', () => {
           busy(slowMs);
         }),
     );
-    rings.forEach(activate);
+    rings.forEach((ring) => systemLoop.poller.activate(ring));
     let loopTurns = 0;
     const count = setInterval(() => {
       loopTurns += 1;
@@ -129,14 +130,14 @@ describe('the poller', () => {
     const theirs = Array.from({ length: 50 }, () => new FakeRing(2, () => busy(slowMs)));
     const single = new FakeRing(1_000);
     single.owner = 2;
-    [...theirs, single].forEach(activate);
+    [...theirs, single].forEach((ring) => systemLoop.poller.activate(ring));
     const shares: number[] = [];
     for (let before = 0; theirs.some(({ isAwake }) => isAwake); before = single.served) {
       await turns();
       shares.push(single.served - before);
     }
-    deactivate(single);
-    deactivate(single);
+    systemLoop.poller.deactivate(single);
+    systemLoop.poller.deactivate(single);
     expect(shares.length).toBeGreaterThan(30);
     // Where one of theirs takes all of a turn, the next turn begins with the single one. The first
     // turn does not know yet that there is no time for all.

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { tuning } from '../../src/base/limits/internal-limits.ts';
-import { shareLeftMs } from '../../src/loop/turn-budget.ts';
+import { systemLoop } from '../../src/loop/event-loop.ts';
 import { streamOpener } from '../../src/uds/net-socket.ts';
 import { SocketTransport } from '../../src/uds/socket-transport.ts';
 import { HeaderWriter } from '../../src/wire/frame-header.ts';
@@ -161,8 +161,8 @@ describe('one turn of the loop on the socket lane', () => {
 
 it('a session gets what is left of a turn, a little at least, and nothing behind its end', () => {
   const { pollTurnMaxMs, drainMaxMs, drainLeastMs } = tuning;
-  expect(shareLeftMs(0)).toBe(Math.min(pollTurnMaxMs, drainMaxMs));
-  expect(shareLeftMs(pollTurnMaxMs / 2)).toBe(pollTurnMaxMs / 2);
-  expect(shareLeftMs(pollTurnMaxMs - drainLeastMs / 2)).toBe(drainLeastMs);
-  expect(shareLeftMs(pollTurnMaxMs)).toBe(0);
+  expect(systemLoop.budget.shareLeftMs(0)).toBe(Math.min(pollTurnMaxMs, drainMaxMs));
+  expect(systemLoop.budget.shareLeftMs(pollTurnMaxMs / 2)).toBe(pollTurnMaxMs / 2);
+  expect(systemLoop.budget.shareLeftMs(pollTurnMaxMs - drainLeastMs / 2)).toBe(drainLeastMs);
+  expect(systemLoop.budget.shareLeftMs(pollTurnMaxMs)).toBe(0);
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { requireNative } from '../../src/addon/load-addon.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { SidecallError } from '../../src/base/errors.ts';
 import { checkLimits } from '../../src/base/limits/option-limits.ts';
 import { pause } from '../../src/base/pause.ts';
@@ -130,13 +131,13 @@ describe('a hello', () => {
     const late = meet('accepting');
     const bytes = encodeHello(limits);
     native.send(late.far, bytes.subarray(0, 10), 0, -1);
-    await pause(5, new AbortController().signal);
+    await pause(systemClock, 5, new AbortController().signal);
     native.send(late.far, bytes.subarray(10), 0, 0);
     await expect(late.hello).rejects.toMatchObject({ code: 'ERR_SIDECALL_PROTOCOL' });
     late.close();
     const answered = meet('accepting');
     native.send(answered.far, encodeHello(limits), 0, -1);
-    await pause(5, new AbortController().signal);
+    await pause(systemClock, 5, new AbortController().signal);
     native.send(answered.far, encodeAnswer(Verdict.socketLane, 1), 0, 0);
     await expect(answered.hello).rejects.toMatchObject({ code: 'ERR_SIDECALL_PROTOCOL' });
     answered.close();

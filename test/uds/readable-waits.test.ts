@@ -1,6 +1,7 @@
 // Waits for bytes of hellos: polled together, each process in its turn.
+
+import { setImmediate } from 'node:timers';
 import { describe, expect, it } from 'vitest';
-import { setImmediate } from '../../src/base/clock.ts';
 import { newPace, type ReadableWait, ReadableWaits } from '../../src/uds/readable-waits.ts';
 
 /** Stalls over descriptors that a set says are readable; notes how many each look asked for. */

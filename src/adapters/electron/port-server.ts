@@ -2,7 +2,7 @@
 // The calls of a page, made again on a session. The page may run any code by now: everything it
 // says is checked, and everything it may hold here has a bound.
 
-import { nowMs } from '../../base/clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
@@ -82,7 +82,7 @@ export class PortServer implements CallPort {
   #heldBytes = 0;
   #cooling = 0;
   #tokens = givenUpAtOnce;
-  #filledAt = nowMs();
+  #filledAt = systemClock.nowMs();
 
   constructor(port: MainPort, session: CallSource, settings: PortSettings) {
     this.#port = port;
@@ -134,7 +134,7 @@ export class PortServer implements CallPort {
 
   /** Calls that take a place: those under way, and those given up too quickly. */
   get #inFlight(): number {
-    const now = nowMs();
+    const now = systemClock.nowMs();
     const refilled = ((now - this.#filledAt) / 1_000) * givenUpPerSecond;
     this.#tokens = Math.min(givenUpAtOnce, this.#tokens + refilled);
     this.#filledAt = now;
@@ -193,7 +193,7 @@ export class PortServer implements CallPort {
 
   async #startLater(): Promise<void> {
     this.#isPausing = true;
-    await pause(1_000 / givenUpPerSecond, this.#closed.signal);
+    await pause(systemClock, 1_000 / givenUpPerSecond, this.#closed.signal);
     this.#isPausing = false;
     if (!this.#isClosed) this.#startWaiting();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The frames that answer calls of ours: answers, whole or in streams, headers, trailers, the end.
 
-import { setImmediate } from '../../base/clock.ts';
+import { throwLater } from '../../base/clock.ts';
 import { statuses } from '../../base/error-codes.ts';
 import { fromPeer, RpcError, SidecallError } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
@@ -262,8 +262,6 @@ function tell(listener: ((metadata: Metadata) => void) | undefined, metadata: Me
   try {
     listener(metadata);
   } catch (error) {
-    setImmediate(() => {
-      throw error;
-    });
+    throwLater(error);
   }
 }

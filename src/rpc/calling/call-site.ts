@@ -2,7 +2,7 @@
 // Adds the line that awaits a call to the stack of its error. The error is made when a frame
 // arrives or a timer fires, where the stack holds no frame of the caller.
 
-import { setImmediate } from '../../base/clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { ignore } from '../../base/ignore-errors.ts';
 
@@ -75,9 +75,9 @@ export function failingAtCallSite<T>(result: Promise<T>): Promise<T> {
 
 function mayTrace(): boolean {
   if (doneInTurn === 0) {
-    setImmediate(() => {
+    systemClock.setImmediate(() => {
       doneInTurn = 0;
-    }).unref();
+    });
   }
   doneInTurn += 1;
   return doneInTurn <= perTurnMax;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The target of calls (a session, or a helper that outlives its sessions) and the method that is
 // called.
+import type { Clock } from '../../base/clock.ts';
+import type { Random } from '../../base/random.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import type { Codec } from '../contract/codec.ts';
 
@@ -20,6 +22,8 @@ export interface MethodCall {
 
 /** The target of calls: a session, or a helper that outlives its sessions. */
 export interface CallTarget {
+  readonly clock: Clock;
+  readonly random: Random;
   /** A call that was lost with its session can be made again on the next one. */
   readonly outlivesSessions: boolean;
   call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown>;

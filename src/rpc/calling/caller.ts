@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The half of a session that calls: a call is prepared, sent or put in a queue, and answered.
 
+import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { causedBy } from '../../base/incident.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
+import type { Random } from '../../base/random.ts';
 import { CallKind, sendsMany } from '../../wire/frame-header.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import { releaseBlockIn } from '../contract/leases.ts';
@@ -18,12 +20,16 @@ import { WaitingCalls } from './waiting-calls.ts';
 
 export class Caller implements CallTarget {
   readonly outlivesSessions = false;
+  readonly clock: Clock;
+  readonly random: Random;
   readonly #calls: OpenCalls<OutgoingCall>;
   readonly #waiting: WaitingCalls;
   /** The receiver of frames of streams that we opened. */
   readonly answers: AnswerReceiver;
 
   constructor(shared: SessionShared) {
+    this.clock = shared.clock;
+    this.random = shared.random;
     this.#calls = new OpenCalls(shared);
     this.#waiting = new WaitingCalls(this.#calls);
     this.answers = new AnswerReceiver(this.#calls);

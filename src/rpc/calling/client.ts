@@ -44,7 +44,7 @@ export function makeClient<M extends Methods>(
   for (const [method, description] of Object.entries(service.methods)) {
     const callable = callableOf(service.wireName(method), description);
     const plain = invoke(caller, callable, description.kind);
-    const called = intercepted(callable.name, description.kind, plain, interceptors);
+    const called = intercepted(target.clock, callable.name, description.kind, plain, interceptors);
     client[method] = withArguments(callable.name, description.kind, called, timeoutMs);
   }
   return Object.freeze(client) as Client<M>;

@@ -3,7 +3,7 @@
 // hold while an interceptor works, too.
 
 import { onAbort } from '../../base/abort-listeners.ts';
-import { setImmediate } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import {
   type CallOptions,
@@ -25,6 +25,7 @@ export type Invoke = (request: unknown, options: CallOptions | undefined) => unk
 
 /** The call `plain` with interceptors around it. */
 export function intercepted(
+  clock: Clock,
   method: string,
   kind: MethodKind,
   plain: Invoke,
@@ -33,7 +34,7 @@ export function intercepted(
   if (interceptors.length === 0) return plain;
   return (request, options) => {
     try {
-      const bounds = new Bounds(method, withInheritedDeadline(checkCallOptions(options)));
+      const bounds = new Bounds(clock, method, withInheritedDeadline(checkCallOptions(options)));
       const composed = around(interceptors, (inner) =>
         bounds.begin(plain, inner.request, inner.options),
       );
@@ -57,7 +58,8 @@ export function intercepted(
 
 /** The deadline and the signal of a call, which end it also while an interceptor runs. */
 class Bounds implements Timed {
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
+  readonly #clock: Clock;
   readonly #method: string;
   readonly #given: CallOptions;
   readonly #deadline: number | undefined;
@@ -69,11 +71,12 @@ class Bounds implements Timed {
   #stop: (reason: unknown) => void = () => undefined;
   #reason: { readonly reason: unknown } | undefined;
 
-  constructor(method: string, given: CallOptions) {
+  constructor(clock: Clock, method: string, given: CallOptions) {
+    this.#clock = clock;
     this.#method = method;
     this.#given = given;
     const timeoutMs = timeoutOf(given);
-    if (timeoutMs !== undefined) this.#deadline = deadlineAfter(timeoutMs);
+    if (timeoutMs !== undefined) this.#deadline = deadlineAfter(clock, timeoutMs);
   }
 
   /** The call itself, with the time that is left. */
@@ -98,11 +101,11 @@ class Bounds implements Timed {
     const abort = (): void => this.#onOver(signal?.reason);
     const forget = signal && onAbort(signal, abort);
     const onSettled = (): void => {
-      cancelDeadline(this);
+      cancelDeadline(this.#clock, this);
       forget?.();
     };
     result.then(onSettled, onSettled);
-    if (this.#deadline !== undefined) armDeadline(this, this.#deadline);
+    if (this.#deadline !== undefined) armDeadline(this.#clock, this, this.#deadline);
     if (signal?.aborted === true) abort();
   }
 
@@ -119,14 +122,14 @@ class Bounds implements Timed {
 
   /** Stops a turn later, since an interceptor may have an answer for a call that has failed. */
   #cancelLater(): void {
-    setImmediate(() => {
+    this.#clock.setImmediate(() => {
       if (this.#running === 0) this.#stop(this.#reason?.reason);
     });
   }
 
   #leftOf(options: CallOptions | undefined): CallOptions | undefined {
     if (this.#deadline === undefined) return options;
-    const leftMs = timeLeftMs(this.#deadline);
+    const leftMs = timeLeftMs(this.#clock, this.#deadline);
     const given = options?.timeoutMs;
     return typeof given === 'number' && given < leftMs
       ? options

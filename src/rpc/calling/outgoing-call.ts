@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One call of ours, from the moment it was accepted to the moment it settles, exactly once.
+import type { Timer } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
 import { quiet } from '../../base/ignore-errors.ts';
@@ -41,7 +42,7 @@ export class OutgoingCall
   readonly #resolve: Settle;
   readonly #reject: Settle;
   readonly deadline: number | undefined;
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
 
   slot = -1;
   generation = 0;
@@ -90,8 +91,9 @@ export class OutgoingCall
     this.#reject = takeReject();
     const timeoutMs = timeoutOf(options);
     if (timeoutMs !== undefined) {
-      this.deadline = deadlineAfter(timeoutMs);
-      armDeadline(this, this.deadline);
+      const { clock } = calls.shared;
+      this.deadline = deadlineAfter(clock, timeoutMs);
+      armDeadline(clock, this, this.deadline);
     }
     if (options.signal !== undefined) calls.aborts.add(options.signal, this);
   }
@@ -306,7 +308,7 @@ export class OutgoingCall
 
   #settle(): void {
     this.isSettled = true;
-    cancelDeadline(this);
+    cancelDeadline(this.calls.shared.clock, this);
     const { signal } = this.request.options;
     if (signal !== undefined) this.calls.aborts.remove(signal, this);
   }

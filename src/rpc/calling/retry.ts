@@ -3,11 +3,13 @@
 // successful calls refill. The budget is gRPC's retry throttling (proposal A6).
 
 import { backOffMs } from '../../base/back-off.ts';
+import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { incidentOf } from '../../base/incident.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import { pause } from '../../base/pause.ts';
+import type { Random } from '../../base/random.ts';
 import { sendsMany } from '../../wire/frame-header.ts';
 import {
   type CallOptions,
@@ -68,6 +70,8 @@ export function checkRetry(retry: boolean | RetryOptions | undefined): RetrySett
 /** A target of calls that repeats those that failed. */
 export class Retrying implements CallTarget {
   readonly outlivesSessions: boolean;
+  readonly clock: Clock;
+  readonly random: Random;
   readonly #target: CallTarget;
   readonly #settings: RetrySettings;
   #tokens: number;
@@ -77,6 +81,8 @@ export class Retrying implements CallTarget {
   constructor(target: CallTarget, settings: RetrySettings) {
     this.#target = target;
     this.outlivesSessions = target.outlivesSessions;
+    this.clock = target.clock;
+    this.random = target.random;
     this.#settings = settings;
     this.#tokens = settings.budget;
   }
@@ -119,6 +125,8 @@ export class Retrying implements CallTarget {
     const given = withInheritedDeadline(checkCallOptions(options));
     return new RetryAttempts(callable, given, this.#settings, {
       outlivesSessions: this.outlivesSessions,
+      clock: this.clock,
+      random: this.random,
       spend: (error) => this.#spend(error),
       refill: () => this.#refill(),
     });
@@ -144,6 +152,8 @@ export class Retrying implements CallTarget {
 }
 
 interface RetryBudget {
+  readonly clock: Clock;
+  readonly random: Random;
   readonly outlivesSessions: boolean;
   readonly spend: (error: SidecallError) => boolean;
   readonly refill: () => void;
@@ -169,13 +179,13 @@ class RetryAttempts {
     this.#settings = settings;
     this.budget = purse;
     const timeoutMs = timeoutOf(given);
-    this.#deadline = timeoutMs === undefined ? undefined : deadlineAfter(timeoutMs);
+    this.#deadline = timeoutMs === undefined ? undefined : deadlineAfter(purse.clock, timeoutMs);
   }
 
   /** Options of the next attempt: the time that is left. */
   options(): CallOptions {
     if (this.#deadline === undefined) return this.#given;
-    return { ...this.#given, timeoutMs: timeLeftMs(this.#deadline) };
+    return { ...this.#given, timeoutMs: timeLeftMs(this.budget.clock, this.#deadline) };
   }
 
   /** False at once, or true when it is time to try again. */
@@ -186,9 +196,10 @@ class RetryAttempts {
     this.#failures += 1;
     const hasBudget = this.budget.spend(error);
     if (!hasBudget || this.#failures >= attempts || !this.#isSafe(error)) return false;
-    const pauseMs = backOffMs(this.#failures - 1, this.#settings);
-    if (this.#deadline !== undefined && timeLeftMs(this.#deadline) <= pauseMs) return false;
-    await pause(pauseMs, signal ?? never);
+    const pauseMs = backOffMs(this.#failures - 1, this.#settings, this.budget.random);
+    if (this.#deadline !== undefined && timeLeftMs(this.budget.clock, this.#deadline) <= pauseMs)
+      return false;
+    await pause(this.budget.clock, pauseMs, signal ?? never);
     return !isAborted(signal);
   }
 

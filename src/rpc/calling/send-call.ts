@@ -40,11 +40,12 @@ export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): vo
   fields.slot = call.slot;
   fields.generation = call.generation;
   fields.method = number ?? inlineName + prefix.byteLength - metadata.byteLength;
-  fields.timeoutMs = call.deadline === undefined ? noTimeout : timeLeftMs(call.deadline);
+  fields.timeoutMs =
+    call.deadline === undefined ? noTimeout : timeLeftMs(shared.clock, call.deadline);
   fields.metadataBytes = metadata.byteLength;
   fields.messageBytes = request.messageBytes;
   fields.windowBytes = request.options.windowBytes ?? 0;
-  fields.sentAt = call.deadline === undefined ? notSaid : sentNow();
+  fields.sentAt = call.deadline === undefined ? notSaid : sentNow(shared.clock);
   const header = sendQueue.header.open(fields);
   sendQueue.send(call, header, prefix, request.message, request.messageBytes);
   if (request.kind !== CallKind.notification) call.writer?.start();

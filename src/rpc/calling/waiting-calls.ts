@@ -70,7 +70,10 @@ export class WaitingCalls {
     // of both sides can settle.
     if (isFirst) return call.resolve(undefined);
     // Further replies get a deadline, since both sides may be waiting for each other.
-    if (call.deadline === undefined) armDeadline(call, deadlineAfter(tuning.replyWaitMaxMs));
+    const { clock } = this.#shared;
+    if (call.deadline === undefined) {
+      armDeadline(clock, call, deadlineAfter(clock, tuning.replyWaitMaxMs));
+    }
   }
 
   /** Takes out the next call that can be sent. */

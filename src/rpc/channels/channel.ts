@@ -81,7 +81,7 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     this.metadata = metadata;
     this.peer = peer;
     this.closed = core.closed;
-    if (idleTimeoutMs !== undefined) new IdleTimeout(core, idleTimeoutMs);
+    if (idleTimeoutMs !== undefined) new IdleTimeout(core.clock, core, idleTimeoutMs);
   }
 
   /** Bytes that wait on this side: messages to be taken, and messages to be admitted. */
@@ -102,7 +102,9 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     checkWait('send()', options);
     if (options.signal?.aborted === true) return rejected(options.signal.reason);
     const sent = writer.send(message);
-    return waitFor(sent, options, (reasonOf) => writer.cancelSend(sent, reasonOf));
+    return waitFor(this.#core.clock, sent, options, (reasonOf) =>
+      writer.cancelSend(sent, reasonOf),
+    );
   }
 
   /** The next message; `done` once the peer has ended. Giving up the wait loses no message. */
@@ -113,7 +115,7 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     checkWait('next()', options);
     if (options.signal?.aborted === true) return rejected(options.signal.reason);
     const arrived = reader.next();
-    return waitFor(arrived, options, (reasonOf) => {
+    return waitFor(this.#core.clock, arrived, options, (reasonOf) => {
       if (!reader.removeWaiter(arrived)) return false;
       reasonOf('no');
       return true;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Raw bytes both ways, as a stream of Node that behaves as a net.Socket does.
 
-import { nextTick } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
@@ -39,12 +38,12 @@ export class SessionDuplex extends SocketLike {
   /** @internal */
   constructor({ core, name, metadata, peer }: ArrivedChannel, settings: DuplexSettings) {
     const { idleTimeoutMs, allowHalfOpen = false } = settings;
-    super({ allowHalfOpen: true, highWaterMark: wireLimits.fragmentBytes });
+    super(core.clock, { allowHalfOpen: true, highWaterMark: wireLimits.fragmentBytes });
     this.#core = core;
     this.name = name;
     this.metadata = metadata;
     this.peer = peer;
-    if (idleTimeoutMs !== undefined) new IdleTimeout(core, idleTimeoutMs);
+    if (idleTimeoutMs !== undefined) new IdleTimeout(core.clock, core, idleTimeoutMs);
     core.closed.catch((error) => this.#onLost(error));
     if (!allowHalfOpen) this.once('end', () => this.#endWithPeer());
     this.read(0); // as a socket: the first bytes are here before the first read
@@ -81,7 +80,7 @@ export class SessionDuplex extends SocketLike {
     const then: unknown = rest.at(-1);
     const text = `${this.name}: the other end has ended the stream`;
     if (typeof then === 'function') {
-      nextTick(
+      this.#core.clock.nextTick(
         then as (error: Error) => void,
         new SidecallError('ERR_SIDECALL_END_OF_STREAM', text),
       );

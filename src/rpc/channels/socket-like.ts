@@ -2,7 +2,7 @@
 // The members of a net.Socket that protocols use beside the stream: time-outs, and members
 // that have no effect here.
 import { Duplex, type DuplexOptions } from 'node:stream';
-import { nowMs } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger } from '../../base/misuse.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
@@ -23,12 +23,14 @@ export abstract class SocketLike extends Duplex {
   readonly remotePort = undefined;
   readonly localAddress = undefined;
   readonly localPort = undefined;
+  readonly #clock: Clock;
   readonly #watch: Timed = { timer: undefined, onDeadline: () => this.#onTimer() };
   #movedAt = 0;
 
-  protected constructor(options: DuplexOptions) {
+  protected constructor(clock: Clock, options: DuplexOptions) {
     super(options);
-    this.once('close', () => cancelDeadline(this.#watch));
+    this.#clock = clock;
+    this.once('close', () => cancelDeadline(this.#clock, this.#watch));
   }
 
   /** As of a net.Socket. */
@@ -45,7 +47,7 @@ export abstract class SocketLike extends Duplex {
    */
   setTimeout(ms: number, onTimeout?: () => void): this {
     checkInteger('ms', ms, { ...ranges.timeoutMs, min: 0 });
-    cancelDeadline(this.#watch);
+    cancelDeadline(this.#clock, this.#watch);
     this.timeout = ms === 0 ? undefined : ms;
     if (onTimeout !== undefined) {
       if (ms === 0) this.removeListener('timeout', onTimeout);
@@ -90,17 +92,17 @@ export abstract class SocketLike extends Duplex {
 
   /** Something was read or written. */
   protected noteMoved(): void {
-    if (this.timeout !== undefined) this.#movedAt = nowMs();
+    if (this.timeout !== undefined) this.#movedAt = this.#clock.nowMs();
   }
 
   #arm(ms: number): void {
-    armDeadline(this.#watch, deadlineAfter(ms));
+    armDeadline(this.#clock, this.#watch, deadlineAfter(this.#clock, ms));
     this.#watch.timer?.unref();
   }
 
   #onTimer(): void {
     if (this.timeout === undefined || this.destroyed) return;
-    const leftMs = this.#movedAt + this.timeout - nowMs();
+    const leftMs = this.#movedAt + this.timeout - this.#clock.nowMs();
     if (leftMs > 0) return this.#arm(Math.ceil(leftMs));
     this.emit('timeout');
   }

@@ -4,7 +4,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { ranges } from '../../base/limits/option-limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { checkInteger, checkKeys, checkSignal, nodeError } from '../../base/misuse.ts';
-import { inheritedDeadline, timeLeftMs } from '../deadline.ts';
+import { inheritedTimeMs } from '../deadline.ts';
 
 /** Options of one call. */
 export interface CallOptions {
@@ -79,9 +79,8 @@ export function timeoutOf({ timeoutMs }: CallOptions): number | undefined {
 /** A call that a running handler makes has no more time than the handler's own call. */
 export function withInheritedDeadline(options: CallOptions): CallOptions {
   if (options.timeoutMs === 'none') return options;
-  const deadline = inheritedDeadline();
-  if (deadline === undefined) return options;
-  const leftMs = timeLeftMs(deadline);
+  const leftMs = inheritedTimeMs();
+  if (leftMs === undefined) return options;
   const isEarlier = options.timeoutMs === undefined || leftMs < options.timeoutMs;
   return isEarlier ? { ...options, timeoutMs: leftMs } : options;
 }

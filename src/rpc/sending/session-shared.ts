@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The parts that both halves of a session share: transport, limits, windows, the way to report.
 
-import { setImmediate } from '../../base/clock.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
 import { ranges, type SessionLimits } from '../../base/limits/option-limits.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { checkInteger } from '../../base/misuse.ts';
 import { isOwnProcess, type Peer } from '../../base/peer.ts';
+import { type Random, systemRandom } from '../../base/random.ts';
 import { type Moves, moved } from '../../base/states.ts';
 import { FrameFlag, protocol } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
@@ -49,6 +50,10 @@ export interface SharedParts {
   readonly own: SessionLimits;
   readonly remote: RemoteLimits;
   readonly onEvent?: OnEvent | undefined;
+  /** Time and turns. Default: those of this thread. */
+  readonly clock?: Clock | undefined;
+  /** Chance. Default: that of the system. */
+  readonly random?: Random | undefined;
   /** Time without progress after which a wait is told to `onEvent`. Default: 10,000. */
   readonly stalledAfterMs?: number | undefined;
   /** The peer was accepted by the default policy. Default: it was not. */
@@ -82,6 +87,8 @@ export class SessionShared {
   readonly waits: Stalls;
   readonly peer: Peer;
   readonly onEvent: OnEvent | undefined;
+  readonly clock: Clock;
+  readonly random: Random;
   /** The peer sees the texts of errors that our handlers did not throw for it. */
   readonly tellsFaults: boolean;
   #state: SessionState = 'open';
@@ -96,14 +103,18 @@ export class SessionShared {
     this.remote = parts.remote;
     this.peer = parts.peer;
     this.onEvent = parts.onEvent;
+    this.clock = parts.clock ?? systemClock;
+    this.random = parts.random ?? systemRandom;
     this.tellsFaults = isOwnProcess(parts.peer, parts.isDefaultPolicy ?? false);
-    this.waits = new Stalls(parts.stalledAfterMs ?? ranges.stalledAfterMs.standard, (stall) =>
-      this.#onStalled(stall),
+    this.waits = new Stalls(
+      this.clock,
+      parts.stalledAfterMs ?? ranges.stalledAfterMs.standard,
+      (stall) => this.#onStalled(stall),
     );
     this.sendQueue = new SendQueue(
       parts.transport,
       () => host.onDrained(),
-      (error) => setImmediate(() => this.fail(error)), // in the middle of a send
+      (error) => this.clock.setImmediate(() => this.fail(error)), // in the middle of a send
       () => this.waits.add(this.sendQueue),
     );
     this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.sendQueue.fragmentBytes);

@@ -2,7 +2,7 @@
 // Admission decides when a request of the peer's is started: at once, or when our answers have
 // left, handlers have answered, or a handler's place is free. The memory of answers is bounded here
 // and nowhere else: what a handler returned is always sent.
-import { setImmediate } from '../../base/clock.ts';
+import type { Timer } from '../../base/clock.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { CallKind } from '../../wire/frame-header.ts';
@@ -15,7 +15,7 @@ import type { Served } from './registry.ts';
 type Waiting = WaitingRequest<IncomingCall>;
 
 export class Admission implements Timed {
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
   readonly #calls: AcceptedCalls<IncomingCall>;
   readonly #unread = new WaitingRequests<IncomingCall>('answers-unread');
   readonly #notifications = new WaitingRequests<IncomingCall>('handlers');
@@ -108,7 +108,7 @@ export class Admission implements Timed {
   }
 
   clear(): void {
-    cancelDeadline(this);
+    cancelDeadline(this.#calls.shared.clock, this);
     for (const { parked } of this.#delayed) parked.clear();
     this.#delayed.clear();
     for (const place of [this.#unread, this.#notifications, this.#crowded]) place.clear();
@@ -181,7 +181,7 @@ export class Admission implements Timed {
     if (!this.isFull) return true;
     this.#wait(this.#crowded, { call, served, value });
     if (this.#crowded.waiting === 1) {
-      setImmediate(() => {
+      this.#calls.shared.clock.setImmediate(() => {
         this.#isCrowdedDue = true;
         this.#calls.shared.onProgress();
       });
@@ -197,8 +197,9 @@ export class Admission implements Timed {
 
   #arm(): void {
     if (this.#delayed.size === 0 || this.timer !== undefined) return;
-    armDeadline(this, deadlineAfter(tuning.startPauseMs));
-    (this.timer as NodeJS.Timeout | undefined)?.unref();
+    const { clock } = this.#calls.shared;
+    armDeadline(clock, this, deadlineAfter(clock, tuning.startPauseMs));
+    (this.timer as Timer | undefined)?.unref();
   }
 
   #loadOf(served: Served): MethodLoad<IncomingCall> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A call of the peer's, from its first frame to its end.
-import { nowMs } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
 import type { SidecallErrorCode } from '../../base/error-codes.ts';
 import { SidecallError, withoutStack } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
@@ -50,7 +50,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   isWritten = false;
   readonly beginsAtOnce = true;
   sentPosition = 0;
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
 
   state: IncomingState = 'waiting';
   /** Its handler was started and has not settled; true also after the call has ended. */
@@ -87,7 +87,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     this.slot = opening.slot;
     this.generation = opening.generation;
     if (opening.kind >= CallKind.channel) this.isBorrowed = true;
-    if (opening.deadline !== undefined) armDeadline(this, opening.deadline);
+    if (opening.deadline !== undefined) armDeadline(this.clock, this, opening.deadline);
     calls.add(this);
   }
 
@@ -102,6 +102,10 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
 
   get deadline(): number | undefined {
     return this.opening.deadline;
+  }
+
+  get clock(): Clock {
+    return this.calls.shared.clock;
   }
 
   get notifiedBy(): object | undefined {
@@ -127,7 +131,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   get isCancelledNow(): boolean | undefined {
     const { deadline } = this.opening;
     if (this.isOver) return true;
-    if (deadline !== undefined && deadline <= nowMs()) return true;
+    if (deadline !== undefined && deadline <= this.clock.nowMs()) return true;
     const isKnown = this.calls.shared.transport.lookAhead?.() ?? false;
     if (this.isOver) return true;
     return isKnown ? false : undefined;
@@ -289,7 +293,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     if (this.isOver) return;
     this.#moveTo(state);
     this.calls.open -= 1;
-    cancelDeadline(this);
+    cancelDeadline(this.clock, this);
     this.releaseAssembly();
     this.dequeue?.();
     this.reader?.release();

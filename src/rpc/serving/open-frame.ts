@@ -124,7 +124,7 @@ export class OpenFrames {
       kind,
       method,
       metadata: decodeMetadata(payload.subarray(nameBytes, bodyAt)),
-      deadline: timeoutMs === noTimeout ? undefined : deadlineAfter(timeoutMs),
+      deadline: timeoutMs === noTimeout ? undefined : deadlineAfter(shared.clock, timeoutMs),
       charge,
       windowBytes: header.windowBytes === 0 ? remote.streamWindowBytes : header.windowBytes,
     };

@@ -3,7 +3,7 @@
 // other.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setImmediate } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { checkKeys, nodeError } from '../../base/misuse.ts';
 import type { CallContext } from '../contract/call-context.ts';
 import type { Codec } from '../contract/codec.ts';
@@ -151,12 +151,12 @@ export class Registry {
    * Tells the watchers of our health that we serve no more. A listener or helper tells
    * those of its sessions itself.
    */
-  shutDown(): Promise<void> | undefined {
+  shutDown(clock: Clock): Promise<void> | undefined {
     if (this.#parent !== undefined || this.#health === undefined) return undefined;
     this.#health.shutdown();
     // A watcher hears of it before the session drains.
     if (!this.#health.isWatched) return undefined;
-    return new Promise((resolve) => setImmediate(resolve));
+    return new Promise((resolve) => clock.setImmediate(resolve));
   }
 
   /**

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Requests for methods that are not served yet. They wait for `serve()`, bounded by their window
 // and their deadlines.
-import { setImmediate } from '../../base/clock.ts';
 import { builtInPrefix } from '../contract/service.ts';
 import type { WaitQueue } from '../stalls.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
@@ -102,7 +101,7 @@ export class UnservedRequests implements WaitQueue {
   #onServed(): void {
     if (this.#isSettled || this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => {
+    this.#calls.shared.clock.setImmediate(() => {
       this.#isScheduled = false;
       this.#isSettled = this.#registry.hasServed && !this.#isUntaken;
       this.release();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The goaway of both sides: each sends it once, and answers the peer's after the
 // last frame of its last call.
+import type { Clock, Timer } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { FrameFlag, protocol } from '../../wire/frame-header.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
@@ -60,16 +61,16 @@ interface Endable {
 
 /** A timer that fails a session after the peer's goaway, even with calls under way. */
 export class GoawayTimeout implements Timed {
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
   readonly #session: Endable;
   readonly #timeoutMs: number;
 
-  constructor(session: Endable, timeoutMs: number) {
+  constructor(clock: Clock, session: Endable, timeoutMs: number) {
     this.#session = session;
     this.#timeoutMs = timeoutMs;
-    armDeadline(this, deadlineAfter(timeoutMs));
-    (this.timer as NodeJS.Timeout | undefined)?.unref();
-    void session.closed.then(() => cancelDeadline(this));
+    armDeadline(clock, this, deadlineAfter(clock, timeoutMs));
+    (this.timer as Timer | undefined)?.unref();
+    void session.closed.then(() => cancelDeadline(clock, this));
   }
 
   onDeadline(): void {

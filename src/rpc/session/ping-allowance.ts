@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The limit on pings of the peer, each of which we answer.
 
-import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 
@@ -14,7 +13,7 @@ export class PingAllowance {
   #strikes = 0;
 
   /** @throws {SidecallError} `ERR_SIDECALL_LIMIT_RATE` at the third ping that came too early. */
-  take(now = nowMs()): void {
+  take(now: number): void {
     const isEarly = now - this.#lastAt < 0.9 * wireLimits.pingIntervalMs;
     this.#lastAt = now;
     this.#strikes = isEarly ? this.#strikes + 1 : 0;

@@ -2,7 +2,7 @@
 // The liveness of the peer's event loop, by the ping of the protocol. A ping is sent on request
 // only, never by a timer, and a missing answer fails nothing.
 
-import { nowMs } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { pause } from '../../base/pause.ts';
@@ -38,6 +38,7 @@ function isRunning(pid: number): boolean {
 
 /** Pings of one session: one at a time, and no more than the protocol allows. */
 export class Pings {
+  readonly #clock: Clock;
   readonly #peer: Peer;
   readonly #send: (token: number) => void;
   // Wake-ups of the callers that wait for the ping that is under way.
@@ -50,7 +51,8 @@ export class Pings {
   #endedAt = 0;
   #reason: SidecallError | undefined;
 
-  constructor(peer: Peer, send: (token: number) => void) {
+  constructor(clock: Clock, peer: Peer, send: (token: number) => void) {
+    this.#clock = clock;
     this.#peer = peer;
     this.#send = send;
   }
@@ -60,11 +62,11 @@ export class Pings {
    * the session is over.
    */
   async ping(timeoutMs: number | undefined): Promise<number> {
-    const since = nowMs();
+    const since = this.#clock.nowMs();
     await this.#ask(timeoutMs);
     if (this.#reason !== undefined) throw this.#reason;
     if (!this.#isOut) return this.#roundTripMs;
-    const waited = Math.round(nowMs() - since);
+    const waited = Math.round(this.#clock.nowMs() - since);
     const text = `no answer to a ping within ${waited} ms (timeoutMs ${timeoutMs}): the peer's event loop is busy; the session goes on`;
     throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text, { delivered: 'no' });
   }
@@ -76,14 +78,14 @@ export class Pings {
       return { process, loop: 'turning', busyForMs: 0 };
     }
     const since = this.#reason === undefined ? this.#sentAt : this.#endedAt;
-    return { process, loop: 'busy', busyForMs: nowMs() - since };
+    return { process, loop: 'busy', busyForMs: this.#clock.nowMs() - since };
   }
 
   /** False: no ping of ours has this token. */
   onPong(token: number): boolean {
     if (!this.#isOut || token !== this.#token) return false;
     this.#isOut = false;
-    this.#answeredAt = nowMs();
+    this.#answeredAt = this.#clock.nowMs();
     this.#roundTripMs = this.#answeredAt - this.#sentAt;
     this.#wake();
     return true;
@@ -91,7 +93,7 @@ export class Pings {
 
   /** The session is over. */
   end(reason: SidecallError): void {
-    this.#endedAt = nowMs();
+    this.#endedAt = this.#clock.nowMs();
     this.#reason = reason;
     this.#wake();
   }
@@ -114,7 +116,7 @@ export class Pings {
    * neither, since the peer allows one ping a second.
    */
   async #ask(timeoutMs: number | undefined): Promise<void> {
-    const isFresh = nowMs() - this.#answeredAt < wireLimits.pingIntervalMs;
+    const isFresh = this.#clock.nowMs() - this.#answeredAt < wireLimits.pingIntervalMs;
     if (this.#reason !== undefined || (!this.#isOut && isFresh)) return;
     if (timeoutMs === undefined) {
       const answered = new Promise<void>((resolve) => this.#waiting.add(resolve));
@@ -125,7 +127,7 @@ export class Pings {
     const wake = (): void => answered.abort();
     this.#waiting.add(wake);
     this.#sendOne();
-    await pause(timeoutMs, answered.signal);
+    await pause(this.#clock, timeoutMs, answered.signal);
     this.#waiting.delete(wake);
   }
 
@@ -133,7 +135,7 @@ export class Pings {
     if (this.#isOut) return;
     this.#isOut = true;
     this.#token = (this.#token + 1) >>> 0;
-    this.#sentAt = nowMs();
+    this.#sentAt = this.#clock.nowMs();
     this.#send(this.#token);
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Joins the two halves over one transport: dispatch of frames, windows, GOAWAY, the end.
 
-import { nowMs } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
 import { pause } from '../../base/pause.ts';
@@ -46,7 +45,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   readonly pings: Pings;
   readonly #sendQueue: SendQueue;
   readonly #goaway: Goaway;
-  readonly #clock = new PeerClock();
+  readonly #peerClock: PeerClock;
   #hasClock = false;
   readonly #pingAllowance = new PingAllowance();
   readonly #header = emptyHeader();
@@ -64,11 +63,12 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   constructor(parts: SessionParts) {
     const shared = new SessionShared(parts, this);
     this.shared = shared;
-    const { sendQueue, transport } = shared;
+    const { sendQueue, transport, clock } = shared;
+    this.#peerClock = new PeerClock(clock);
     this.#sendQueue = sendQueue;
     this.#exitKnownMs = parts.exitKnownMs ?? 0;
     this.#goaway = new Goaway(sendQueue);
-    this.pings = new Pings(parts.peer, (token) =>
+    this.pings = new Pings(clock, parts.peer, (token) =>
       sendQueue.sendControl(sendQueue.header.ping(token)),
     );
     this.caller = new Caller(shared);
@@ -79,7 +79,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.callee = new Callee(shared, {
       registry: this.registry,
       acceptors: this.acceptors,
-      clock: this.#clock,
+      clock: this.#peerClock,
       isUntaken: parts.isUntaken ?? false,
     });
     this.draining = new Promise((resolve) => {
@@ -89,9 +89,9 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
       this.#resolveClosed = resolve;
     });
     transport.start(this);
-    sendQueue.sendControl(sendQueue.header.clock(sentNow()));
+    sendQueue.sendControl(sendQueue.header.clock(sentNow(clock)));
     shared.grantRest();
-    if (parts.idleTimeoutMs !== undefined) new IdleTimeout(this, parts.idleTimeoutMs);
+    if (parts.idleTimeoutMs !== undefined) new IdleTimeout(clock, this, parts.idleTimeoutMs);
   }
 
   get state(): SessionState {
@@ -174,7 +174,9 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#drain();
     this.#sendQueue.hold();
     this.callee.end(reason.code, reason);
-    void pause(this.#exitKnownMs, this.#done.signal).then(() => this.fail(reason));
+    void pause(this.shared.clock, this.#exitKnownMs, this.#done.signal).then(() =>
+      this.fail(reason),
+    );
   }
 
   /** The peer's process has ended: so does the session, once what has arrived is delivered. */
@@ -209,13 +211,13 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   }
 
   close(deadlineMs: number): Promise<void> {
-    const until = nowMs() + deadlineMs;
+    const until = this.shared.clock.nowMs() + deadlineMs;
     if (this.#closing === undefined) {
       this.#closeUntil = until;
       this.#closing = this.#close(deadlineMs);
     } else if (until < this.#closeUntil) {
       this.#closeUntil = until;
-      void pause(deadlineMs, this.#done.signal).then(() => this.#done.abort());
+      void pause(this.shared.clock, deadlineMs, this.#done.signal).then(() => this.#done.abort());
     }
     return this.#closing;
   }
@@ -228,21 +230,22 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
 
   async #close(deadlineMs: number): Promise<void> {
     if (this.state === 'closed') return;
-    const told = this.registry.shutDown();
+    const told = this.registry.shutDown(this.shared.clock);
     if (told !== undefined) await told;
     if (this.#isOver) return;
     this.#drain();
     this.#goaway.say();
     this.callee.drain();
     this.caller.refuse(new SidecallError('ERR_SIDECALL_CLOSED'));
-    if (!this.#isDone) await pause(deadlineMs, this.#done.signal);
+    if (!this.#isDone) await pause(this.shared.clock, deadlineMs, this.#done.signal);
     if (this.#isOver) return; // the peer ended the session meanwhile
     const reason = this.caller.pending > 0 ? cutOff(deadlineMs) : undefined;
     this.#settle(reason);
     const closed = new AbortController();
-    const handedOver = this.shared.transport.close().finally(() => closed.abort());
-    await pause(Math.max(0, this.#closeUntil - nowMs()), closed.signal);
-    if (!closed.signal.aborted) this.shared.transport.destroy();
+    const { clock, transport } = this.shared;
+    const handedOver = transport.close().finally(() => closed.abort());
+    await pause(clock, Math.max(0, this.#closeUntil - clock.nowMs()), closed.signal);
+    if (!closed.signal.aborted) transport.destroy();
     await handedOver;
     this.#resolveClosed(reason);
   }
@@ -264,12 +267,12 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
       case FrameType.goaway:
         return this.#onGoaway((header.flags & FrameFlag.end) !== 0);
       case FrameType.ping:
-        this.#pingAllowance.take();
+        this.#pingAllowance.take(this.shared.clock.nowMs());
         return this.#sendQueue.sendControl(this.#sendQueue.header.pong(header.slot));
       case FrameType.clock:
         if (this.#hasClock) throw protocol('second clock');
         this.#hasClock = true;
-        return this.#clock.onClock(header.sentAt);
+        return this.#peerClock.onClock(header.sentAt);
       case FrameType.pong:
         if (this.pings.onPong(header.slot)) return;
         throw protocol('pong without a ping');
@@ -302,8 +305,8 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#goaway.onFrame(isAnswer);
     if (isAnswer) return this.#checkDone();
     // The peer closes once no call is under way. If it does not, the idle time-out closes.
-    new IdleTimeout(this, tuning.idleCloseMs);
-    new GoawayTimeout(this, tuning.leavingMaxMs);
+    new IdleTimeout(this.shared.clock, this, tuning.idleCloseMs);
+    new GoawayTimeout(this.shared.clock, this, tuning.leavingMaxMs);
     this.#drain();
     this.callee.endWatches();
     this.caller.refuseUnsent(drained());

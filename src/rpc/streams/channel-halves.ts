@@ -2,6 +2,7 @@
 // The part that both ends of a channel share: two halves, each with an end that the other side
 // answers. It is over when both were answered.
 
+import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { ignore, rejected } from '../../base/ignore-errors.ts';
 import { protocol } from '../../wire/frame-header.ts';
@@ -36,6 +37,7 @@ export class ChannelHalves implements Watched {
   readonly closed: Promise<void>;
   #resolveClosed!: () => void;
   #rejectClosed!: (reason: unknown) => void;
+  readonly clock: Clock;
   readonly #shared: SessionShared;
   readonly #stream: ChannelStream;
   readonly #parts: ChannelParts;
@@ -48,6 +50,7 @@ export class ChannelHalves implements Watched {
   #failure: { readonly error: unknown } | undefined;
 
   constructor(shared: SessionShared, stream: ChannelStream, parts: ChannelParts) {
+    this.clock = shared.clock;
     this.#shared = shared;
     this.#stream = stream;
     this.#parts = parts;

@@ -1,7 +1,9 @@
 // Retries of calls: the calls that are retried, how often, and never after a handler may have run.
 
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
 import { RpcError, SidecallError } from '../../../src/base/errors.ts';
+import { systemRandom } from '../../../src/base/random.ts';
 import type { MethodCall } from '../../../src/rpc/calling/call-target.ts';
 import { makeClient } from '../../../src/rpc/calling/client.ts';
 import { FailedCall } from '../../../src/rpc/calling/stream-call.ts';
@@ -19,6 +21,8 @@ function failing(
     calls: () => calls,
     target: {
       outlivesSessions,
+      clock: systemClock,
+      random: systemRandom,
       call: async (_callable: MethodCall, value: unknown) => {
         const failure = fail();
         if (failure !== undefined) throw failure;
