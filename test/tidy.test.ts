@@ -48,6 +48,12 @@ function filesBelow(folder: string, ending: RegExp): string[] {
     .sort();
 }
 
+/** The text of a source without its comments. */
+function codeOf(path: string): string {
+  const text = readFileSync(join(root, 'src', path), 'utf8');
+  return text.replace(/^\s*(\/\/|\/?\*).*$/gm, '');
+}
+
 /** The folder of `src/` that a file lies in; '' for the root. */
 function layerOf(path: string): string {
   const [folder, ...rest] = path.split('/');
@@ -221,23 +227,37 @@ describe('style', () => {
     }
   });
 
-  it('time and turns come from clock.ts, which no faked timer reaches', () => {
-    // Pages have no Node, and a socket has a method of that name.
+  it('time, turns and chance are those of a clock and a source of chance', () => {
+    // Pages have no Node.
     const others =
-      /^(base\/clock\.ts|cli\/.*|adapters\/electron\/(renderer|page-call)\.ts|rpc\/channels\/socket-like\.ts)$/;
+      /^(base\/(clock|random)\.ts|cli\/.*|adapters\/electron\/(renderer|page-call)\.ts)$/;
     for (const path of sources.filter((name) => !others.test(name))) {
-      const text = readFileSync(join(root, 'src', path), 'utf8').replace(
-        /^\s*(\/\/|\/?\*).*$/gm,
-        '',
-      );
-      expect(text, path).not.toMatch(/performance\.now|process\.nextTick\(|Date\.now\(\);/);
-      for (const name of ['setTimeout', 'clearTimeout', 'setImmediate']) {
-        if (!new RegExp(`\\b${name}\\(`).test(text)) continue;
-        expect(text, path).toMatch(
-          new RegExp(`import \\{[^}]*\\b${name}\\b[^}]*\\} from '[./]*(base/)?clock\\.ts'`),
-        );
+      const text = codeOf(path);
+      expect(text, path).not.toMatch(/performance\.now|Math\.random|Date\.now\(\);/);
+      const taken = [
+        ...text.matchAll(/([\w.]*)\b(setTimeout|setInterval|setImmediate|nextTick)\(/g),
+      ];
+      for (const [call, from] of taken) {
+        // A stream has a method of the name that sockets have.
+        const isMethod = path === 'rpc/channels/socket-like.ts' && call === 'setTimeout(';
+        if (!isMethod) expect(from, `${path}: ${call}`).toMatch(/[cC]lock\.$/);
       }
     }
+  });
+
+  it('sessions and transports are given them, and name those of the system as defaults alone', () => {
+    const below = /^(rpc|wire|loop|shm)\/|^uds\/socket-transport\.ts$/;
+    const namers = sources
+      .filter((path) => below.test(path) && /\bsystem(Clock|Random|Loop)\b/.test(codeOf(path)))
+      .sort();
+    expect(namers).toEqual([
+      'loop/event-loop.ts',
+      'rpc/calling/call-site.ts', // counts the stacks that one turn of the thread has made
+      'rpc/sending/session-shared.ts',
+      'shm/ring-transport.ts',
+      'uds/socket-transport.ts',
+      'wire/loopback-transport.ts',
+    ]);
   });
 
   it('only deadline.ts sets timers in rpc/', () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The poller looks at the rings of one event loop while they are awake, and at the sockets that have
-// more than they may hand out in one turn, once per turn of the event loop. A ring that sleeps is
-// not in here and costs nothing. If a turn has no time for all, processes take turns, so that a
+// The poller looks at the rings of one event loop while they are awake, and at the sockets that
+// have more than they may hand out in one turn, once per turn of the event loop. A ring that sleeps
+// is not in here and costs nothing. If a turn has no time for all, processes take turns, so that a
 // thousand busy sessions of one do not hold up the single one of another.
 
 import type { Clock } from '../base/clock.ts';
