@@ -34,7 +34,7 @@ const strangers: Record<string, readonly string[]> = {
   uds: ['rpc'],
   shm: ['rpc'],
   adapters: ['addon', 'uds', 'shm'],
-  testing: ['addon', 'uds', 'shm', 'adapters'],
+  testing: ['addon', 'adapters'],
   cli: ['uds', 'shm', 'testing'],
 };
 

@@ -2,14 +2,13 @@
 // Transport over two outboxes in shared memory. The socket carries doorbells, and
 // shows the end of the peer.
 
-import type { Socket } from 'node:net';
 import { SidecallError } from '../base/errors.ts';
 import { type Moves, moved } from '../base/states.ts';
 import { type EventLoop, systemLoop } from '../loop/event-loop.ts';
 import type { Polled } from '../loop/poller.ts';
-import type { SocketOpener } from '../uds/net-socket.ts';
 import { noteArrived } from '../uds/trim-heap.ts';
 import { protocol } from '../wire/frame-header.ts';
+import type { LaneSocket, SocketOpener } from '../wire/lane-socket.ts';
 import type { FrameReceiver, OwnBlock, Transport } from '../wire/transport.ts';
 import { LeaseReturns, RingBlock } from './blocks.ts';
 import { corrupt, DrainResult, type Ring, RingResult } from './ring.ts';
@@ -52,7 +51,7 @@ export class RingTransport implements Transport, Polled {
   readonly #ring: Ring;
   readonly #open: SocketOpener;
   readonly #sleep: RingSleep;
-  #socket!: Socket;
+  #socket!: LaneSocket;
   #receiver!: FrameReceiver;
   #receiving!: RingReceiver;
   #sentPosition = 0;

@@ -5,16 +5,7 @@ import { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { systemClock } from '../base/clock.ts';
 import { protocol } from '../wire/frame-header.ts';
-
-/** A socket that hands out what it reads, and can be emptied when writing to it has failed. */
-export interface OpenSocket {
-  readonly socket: Socket;
-  /** Reads what the kernel still holds, without waiting; undefined where there is no addon. */
-  readonly drain: (() => void) | undefined;
-}
-
-/** Gives every read's bytes to `onBytes`, as a view that is dead when it returns. */
-export type SocketOpener = (onBytes: (bytes: Uint8Array) => void) => OpenSocket;
+import type { SocketOpener } from '../wire/lane-socket.ts';
 
 const isBun = process.versions.bun !== undefined;
 const readBytes = 256 * 1024;

@@ -2,7 +2,6 @@
 // Transport over a net.Socket: frames of one turn leave in one write, whole frames come out of
 // reads. Bytes beyond the share of one turn wait, and reading pauses.
 
-import type { Socket } from 'node:net';
 import { SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { type Moves, moved } from '../base/states.ts';
@@ -10,8 +9,8 @@ import { type EventLoop, systemLoop } from '../loop/event-loop.ts';
 import type { Polled } from '../loop/poller.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { frameMaxBytes, writeU32 } from '../wire/frame-header.ts';
+import type { LaneSocket, OpenSocket, SocketOpener } from '../wire/lane-socket.ts';
 import type { FrameReceiver, Transport } from '../wire/transport.ts';
-import type { OpenSocket, SocketOpener } from './net-socket.ts';
 import { noteArrived } from './trim-heap.ts';
 
 const lengthBytes = 4;
@@ -49,7 +48,7 @@ export class SocketTransport implements Transport, Polled {
   readonly owner: number;
   readonly #loop: EventLoop;
   readonly #open: SocketOpener;
-  #socket: Socket | undefined;
+  #socket: LaneSocket | undefined;
   #drain: (() => void) | undefined;
   #receiver!: FrameReceiver;
   #decoder!: FrameDecoder;

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// A Unix socket between two simulated processes: bytes arrive later, in other pieces, and the end
+// of a process is seen as the kernel shows it.
+import type { LaneSocket, OpenSocket, SocketOpener } from '../../wire/lane-socket.ts';
+import type { SimulatedProcess } from './process.ts';
+
+type Then = () => void;
+
+interface Write {
+  bytes: Uint8Array;
+  readonly then: (error?: Error | null) => void;
+}
+
+/** Bytes on their way in one direction. */
+class Pipe {
+  readonly chunks: Uint8Array[] = [];
+  bytes = 0;
+  /** No byte follows: the writing end was shut, or its process has ended. */
+  isEnded = false;
+  /** The reading end is closed: writes fail. */
+  isBroken = false;
+  readonly capacity: number;
+
+  constructor(capacity: number) {
+    this.capacity = capacity;
+  }
+
+  take(max: number): Uint8Array {
+    const first = this.chunks[0] as Uint8Array;
+    const taken = first.subarray(0, max);
+    if (taken.byteLength === first.byteLength) this.chunks.shift();
+    else this.chunks[0] = first.subarray(max);
+    this.bytes -= taken.byteLength;
+    return taken;
+  }
+}
+
+const delayMaxMs = 0.2;
+const capacities = [2_304, 16_384, 212_992];
+const readMaxBytes = 65_536;
+
+/** Two ends that are connected. */
+export function socketPair(
+  near: SimulatedProcess,
+  far: SimulatedProcess,
+): [SimulatedSocket, SimulatedSocket] {
+  const { random } = near.world;
+  const there = new Pipe(random.pick(capacities));
+  const back = new Pipe(random.pick(capacities));
+  const ends: [SimulatedSocket, SimulatedSocket] = [
+    new SimulatedSocket(near, back, there),
+    new SimulatedSocket(far, there, back),
+  ];
+  ends[0].peer = ends[1];
+  ends[1].peer = ends[0];
+  return ends;
+}
+
+/** One end, as transports use it. */
+export class SimulatedSocket implements LaneSocket {
+  peer!: SimulatedSocket;
+  closed = false;
+  readonly process: SimulatedProcess;
+  readonly #in: Pipe;
+  readonly #out: Pipe;
+  readonly #writes: Write[] = [];
+  readonly #listeners: Record<'end' | 'error' | 'close', Then[]> = {
+    end: [],
+    error: [],
+    close: [],
+  };
+  #onBytes: ((bytes: Uint8Array) => void) | undefined;
+  #isReading = false;
+  #isReadPlanned = false;
+  #isPumpPlanned = false;
+  #isDestroyed = false;
+  #isEndSeen = false;
+  #onFinished: Then | undefined;
+
+  constructor(process: SimulatedProcess, incoming: Pipe, outgoing: Pipe) {
+    this.process = process;
+    this.#in = incoming;
+    this.#out = outgoing;
+    process.whenDead(() => this.#shut());
+  }
+
+  /** As the openers of real sockets. */
+  get opener(): SocketOpener {
+    return (onBytes): OpenSocket => {
+      this.#onBytes = onBytes;
+      return { socket: this, drain: () => this.#drain() };
+    };
+  }
+
+  on(event: 'end' | 'error' | 'close', then: Then): this {
+    this.#listeners[event].push(then);
+    return this;
+  }
+
+  once(event: 'close', then: Then): this {
+    return this.on(event, then); // 'close' comes once
+  }
+
+  write(bytes: Uint8Array, then: (error?: Error | null) => void): boolean {
+    this.#writes.push({ bytes, then });
+    this.#planPump(0);
+    return this.#out.bytes < this.#out.capacity;
+  }
+
+  end(then: Then): void {
+    this.#onFinished = then;
+    this.#planPump(0);
+  }
+
+  pause(): void {
+    this.#isReading = false;
+  }
+
+  resume(): void {
+    this.#isReading = true;
+    this.#planRead();
+  }
+
+  destroy(): void {
+    if (this.#isDestroyed) return;
+    this.#shut();
+    const failed = this.#writes.splice(0);
+    this.process.plan(0, () => {
+      for (const { then } of failed) then(new Error('ERR_STREAM_DESTROYED'));
+      this.closed = true;
+      this.#emit('close');
+    });
+  }
+
+  ref(): void {}
+
+  unref(): void {}
+
+  /** The kernel closes this end: the other one reads what is on its way, then the end. */
+  #shut(): void {
+    if (this.#isDestroyed) return;
+    this.#isDestroyed = true;
+    this.#in.isBroken = true;
+    this.#out.isEnded = true;
+    this.peer.#planRead();
+    this.peer.#planPump(this.#delay());
+  }
+
+  #planPump(afterMs: number): void {
+    if (this.#isPumpPlanned || this.process.isDead) return;
+    this.#isPumpPlanned = true;
+    this.process.plan(afterMs, () => this.#pump());
+  }
+
+  /** Hands over what has room: often only a part of what was written. */
+  #pump(): void {
+    this.#isPumpPlanned = false;
+    if (this.#isDestroyed) return;
+    const { random } = this.process;
+    for (let write = this.#writes[0]; write !== undefined; write = this.#writes[0]) {
+      if (this.#out.isBroken) return this.#fail();
+      const room = this.#out.capacity - this.#out.bytes;
+      if (room <= 0) return;
+      const most = Math.min(room, write.bytes.byteLength);
+      const part = random.chance(80) ? most : 1 + random.below(most);
+      this.#out.chunks.push(new Uint8Array(write.bytes.subarray(0, part)));
+      this.#out.bytes += part;
+      write.bytes = write.bytes.subarray(part);
+      this.peer.#planRead();
+      if (write.bytes.byteLength > 0) return this.#planPump(this.#delay());
+      this.#writes.shift();
+      write.then();
+      if (this.#isDestroyed) return;
+    }
+    const finished = this.#onFinished;
+    this.#onFinished = undefined;
+    if (finished === undefined) return;
+    this.#out.isEnded = true;
+    this.peer.#planRead();
+    finished();
+  }
+
+  /** EPIPE. */
+  #fail(): void {
+    const { then } = this.#writes.shift() as Write;
+    then(new Error('EPIPE'));
+    this.#emit('error');
+    this.destroy();
+  }
+
+  #planRead(): void {
+    if (this.#isReadPlanned || this.process.isDead) return;
+    this.#isReadPlanned = true;
+    this.process.plan(this.#delay(), () => this.#read());
+  }
+
+  #read(): void {
+    this.#isReadPlanned = false;
+    if (!this.#isReading || this.#isDestroyed || this.#onBytes === undefined) return;
+    const { random } = this.process;
+    if (this.#in.bytes > 0) {
+      const max = random.chance(70) ? readMaxBytes : 1 + random.below(64);
+      const bytes = this.#in.take(max);
+      this.peer.#planPump(this.#delay());
+      this.#onBytes(bytes);
+    } else if (this.#in.isEnded && !this.#isEndSeen) {
+      this.#isEndSeen = true;
+      this.#emit('end');
+      this.process.plan(this.#delay(), () => this.destroy());
+      return;
+    }
+    if (this.#in.bytes > 0 || this.#in.isEnded) this.#planRead();
+  }
+
+  #drain(): void {
+    while (this.#in.bytes > 0 && !this.#isDestroyed) this.#onBytes?.(this.#in.take(readMaxBytes));
+  }
+
+  #emit(event: 'end' | 'error' | 'close'): void {
+    if (this.process.isDead) return;
+    for (const then of [...this.#listeners[event]]) then();
+  }
+
+  #delay(): number {
+    return this.process.random.fraction() * delayMaxMs;
+  }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// The socket of a lane, as transports use it: of Node, or of a simulation.
+
+/** The part of a net.Socket that transports use. */
+export interface LaneSocket {
+  readonly closed: boolean;
+  on(event: 'end' | 'error' | 'close', then: () => void): this;
+  once(event: 'close', then: () => void): this;
+  /** `then` is called once the bytes were handed over, or cannot be; they stay as they are. */
+  write(bytes: Uint8Array, then: (error?: Error | null) => void): unknown;
+  end(then: () => void): unknown;
+  pause(): unknown;
+  resume(): unknown;
+  destroy(): unknown;
+  ref(): unknown;
+  unref(): unknown;
+}
+
+/** A socket that hands out what it reads, and can be emptied when writing to it has failed. */
+export interface OpenSocket {
+  readonly socket: LaneSocket;
+  /** Reads what the kernel still holds, without waiting; undefined where there is no addon. */
+  readonly drain: (() => void) | undefined;
+}
+
+/** Gives every read's bytes to `onBytes`, as a view that is dead when it returns. */
+export type SocketOpener = (onBytes: (bytes: Uint8Array) => void) => OpenSocket;

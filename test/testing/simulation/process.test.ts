@@ -1,0 +1,58 @@
+import { expect, it } from 'vitest';
+import { SimulatedProcess } from '../../../src/testing/simulation/process.ts';
+import { SeededRandom } from '../../../src/testing/simulation/seeded-random.ts';
+import { World } from '../../../src/testing/simulation/world.ts';
+
+const never = (): boolean => false;
+
+function start(): { world: World; process: SimulatedProcess; seen: string[] } {
+  const world = new World(new SeededRandom(1));
+  return { world, process: new SimulatedProcess('a', world), seen: [] };
+}
+
+it('has timers, immediates and ticks of virtual time', async () => {
+  const { world, process, seen } = start();
+  process.plan(0, () => {
+    process.setTimeout((text) => seen.push(text), 50, 'timer');
+    const cancelled = process.setTimeout(() => seen.push('cancelled'), 10);
+    process.clearTimeout(cancelled);
+    process.setImmediate((text) => seen.push(text), 'immediate');
+    process.nextTick((text) => seen.push(text), 'tick');
+  });
+  await world.run(never, 100);
+  expect(seen).toEqual(['tick', 'immediate', 'timer']);
+  expect(process.nowMs()).toBe(50);
+  expect(process.machineMs()).toBe(1_000_050);
+});
+
+it('does nothing while it is stopped, and all of it afterwards, in order', async () => {
+  const { world, process, seen } = start();
+  for (const ms of [1, 2, 3]) process.setTimeout(() => seen.push(`${ms}`), ms);
+  process.stop();
+  world.plan(100, () => {
+    expect(seen).toEqual([]);
+    process.resume();
+  });
+  await world.run(never, 100);
+  expect(seen).toEqual(['1', '2', '3']);
+});
+
+it('does nothing while its event loop is blocked', async () => {
+  const { world, process, seen } = start();
+  process.setTimeout(() => seen.push(`${world.nowMs}`), 5);
+  process.block(40);
+  await world.run(never, 100);
+  expect(seen).toEqual(['40']);
+});
+
+it('does nothing once it is dead, and what it held is given back once', async () => {
+  const { world, process, seen } = start();
+  process.setTimeout(() => seen.push('late'), 5);
+  process.nextTick(() => seen.push('tick'));
+  process.whenDead(() => seen.push('closed'));
+  process.kill();
+  process.kill();
+  await world.run(never, 100);
+  expect(seen).toEqual(['closed']);
+  expect(process.isDead).toBe(true);
+});
