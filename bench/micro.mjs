@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { Bench } from 'tinybench';
 import { protobuf } from '../dist/adapters/protobuf.js';
 import { requireNative } from '../dist/addon/load-addon.js';
-import { activate, deactivate } from '../dist/loop/poller.js';
+import { systemLoop } from '../dist/loop/event-loop.js';
 import { bytes } from '../dist/rpc/contract/codec.js';
 import { json } from '../dist/rpc/contract/json.js';
 import { ReceiveCredit, SendCredit } from '../dist/rpc/sending/credit.js';
@@ -139,7 +139,7 @@ function poller() {
   });
   const rested = { owner: 1, isAwake: false, serve: () => undefined, rest: () => true };
   add('poller: wake and rest a ring', () => {
-    activate(rested);
-    deactivate(rested);
+    systemLoop.poller.activate(rested);
+    systemLoop.poller.deactivate(rested);
   });
 }
