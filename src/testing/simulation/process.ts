@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One simulated process: its event loop, which can be blocked, stopped or ended, and its clock.
+// A simulated process is an event loop with a clock of its own. The simulation can block, stop and
+// end it.
 import type { Clock, Timer } from '../../base/clock.ts';
 import { EventLoop } from '../../loop/event-loop.ts';
 import type { SeededRandom } from './seeded-random.ts';

@@ -56,7 +56,7 @@ export function socketPair(
   return ends;
 }
 
-/** One end, as transports use it. */
+/** A socket that one simulated process holds; its peer is the other end. */
 export class SimulatedSocket implements LaneSocket {
   peer!: SimulatedSocket;
   closed = false;

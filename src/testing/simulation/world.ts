@@ -3,7 +3,7 @@
 import { systemClock } from '../../base/clock.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
-/** One thing that is due. */
+/** A callback that is planned for an instant of virtual time. */
 export interface Due {
   readonly atMs: number;
   /** The order among those that are due at the same instant. */
