@@ -38,7 +38,7 @@ export const plots = {
   lease: {
     ...median,
     isLog: true,
-    title: 'there and back in lent memory',
+    title: 'a round trip in leased memory',
     category: sizeOf,
     series: (row) => (row.peer === 'sidecall' ? `sidecall, ${row.what}` : row.peer),
   },
@@ -81,7 +81,7 @@ export const plots = {
   pingpong: {
     ...rate,
     unit: 'operations a second',
-    title: 'the server sends first',
+    title: 'one stream, of which the server sends first',
     category: sizeOf,
     series: whoOf,
   },

@@ -6,7 +6,7 @@ const samplesMax = 2_000_000;
 
 export const echo = {
   name: 'echo',
-  about: 'one call after the other, or several at once, as fast as they go',
+  about: 'one call after the other, or several at once, without pauses',
   peers: [
     'sidecall',
     'net',

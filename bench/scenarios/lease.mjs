@@ -10,7 +10,7 @@ const untouchedPeers = ['sidecall', 'shmipc-go-notouch'];
 
 export const lease = {
   name: 'lease',
-  about: 'there and back in lent memory, one call at a time',
+  about: 'a round trip in leased memory, one call at a time',
   peers: ['sidecall', 'shmipc-go', 'shmipc-go-notouch'],
   codecs: ['bytes'],
   lanes: ['ring'],
