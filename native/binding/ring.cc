@@ -225,7 +225,7 @@ Napi::Value Join(const Napi::CallbackInfo& info) {
   }
   auto duplicate = DuplicateDescriptor(socket);
   if (!duplicate.ok()) return Throw(env, duplicate.error());
-  entry->bell.emplace(std::move(duplicate.value()));
+  entry->bell = std::make_unique<SocketDoorbell>(std::move(duplicate.value()));
   entry->ring.emplace(
       Ring::Memory{.mine = entry->mine->control(),
                    .my_data = entry->mine->data(),

@@ -52,6 +52,7 @@ void RingTable::Close(napi_env env, std::uint32_t handle) noexcept {
   entry->is_closed = true;
   entry->ring.reset();
   entry->bell.reset();
+  entry->counted_bell = nullptr;
   ReclaimResults(*reclaimers, *entry);
   // Our memory below an array buffer belongs to JavaScript from here on, so its share is released;
   // other memory counts until it is unmapped.

@@ -30,6 +30,18 @@ class SocketDoorbell final : public Doorbell {
   UniqueFd fd_;
 };
 
+// The doorbell of a simulated connection: it is counted, and the simulation carries it.
+class CountedDoorbell final : public Doorbell {
+ public:
+  [[nodiscard]] bool Ring() noexcept override {
+    if (!is_refused) rung += 1;
+    return !is_refused;
+  }
+
+  std::uint32_t rung = 0;   // since the simulation looked last
+  bool is_refused = false;  // as if the kernel had no memory for the byte
+};
+
 // Both outboxes of one connection, made and accepted one after the other, and then joined. Members
 // are destroyed in reverse order: the ring before the memory that it uses.
 struct RingEntry {
@@ -47,7 +59,8 @@ struct RingEntry {
   std::uint32_t peer_objects = 0;
   bool is_closed = false;
   std::int64_t external_bytes = 0;  // reported to V8, so that it collects such array buffers
-  std::optional<SocketDoorbell> bell;
+  std::unique_ptr<Doorbell> bell;
+  CountedDoorbell* counted_bell = nullptr;  // the same, of a simulated connection
   std::optional<Ring> ring;
 };
 

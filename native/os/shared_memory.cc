@@ -338,4 +338,12 @@ PeerOutbox AcceptOutbox(int fd, const OutboxShape& shape, MappedPart part,
   return {.memory = std::move(memory), .refusal = {}};
 }
 
+PeerOutbox MapOwnOutbox(const Outbox& own, const MemoryCalls& calls) noexcept {
+  Mapping memory = Map(own.descriptor.get(), own.memory.size(), false, calls);
+  if (!memory.is_mapped()) {
+    return {.memory = {}, .refusal = {false, "memory that could not be mapped", errno}};
+  }
+  return {.memory = std::move(memory), .refusal = {}};
+}
+
 }  // namespace sidecall

@@ -107,4 +107,9 @@ enum class MappedPart { kRing, kRingAndBlocks };
 PeerOutbox AcceptOutbox(int fd, const OutboxShape& shape, MappedPart part,
                         const MemoryCalls& calls = MemoryCalls::System()) noexcept;
 
+// An outbox of this process, mapped as its peer maps it, for a simulation whose two ends are in one
+// process. Without the checks, since the memory is our own.
+PeerOutbox MapOwnOutbox(const Outbox& own,
+                        const MemoryCalls& calls = MemoryCalls::System()) noexcept;
+
 }  // namespace sidecall

@@ -191,6 +191,20 @@ export interface NativeAddon {
   ringWake(ring: number): number;
   ringOnDoorbell(ring: number, bytes: number): number;
   ringFreeze(ring: number): number;
+  /**
+   * Makes and joins the memory of two rings whose ends are both in this process, for simulations.
+   * Their doorbells are counted.
+   */
+  joinOwnRings(near: number, far: number, capacity: number, blockArea: number): void;
+  /**
+   * Doorbells that a ring of `joinOwnRings` has rung since the last call. `refuse`: further ones
+   * fail as if the kernel had no memory for them.
+   */
+  takeDoorbells(ring: number, refuse: boolean): number;
+  /** A store of an incorrect process into the outbox of its own ring, of `joinOwnRings`. */
+  overwriteOutbox(ring: number, offset: number, bytes: Uint8Array): void;
+  /** Copies a part of the outbox of a ring of `joinOwnRings`. */
+  readOutbox(ring: number, offset: number, into: Uint8Array): void;
 }
 
 /** The result of one non-blocking read of a hello. */

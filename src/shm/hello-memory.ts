@@ -9,11 +9,7 @@ import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
 import type { HelloMemory } from '../uds/hello.ts';
 import { HelloFeature, type MemoryShape } from '../uds/hello-bytes.ts';
-import { frameMaxBytes } from '../wire/frame-header.ts';
-import { type BlockAgreement, Ring } from './ring.ts';
-
-/** Of the header in front of each record. */
-const recordOverheadBytes = 8;
+import { type BlockAgreement, frameMaxFor, Ring } from './ring.ts';
 
 export interface MemorySettings {
   /** Capacity of our outbox: a power of two. */
@@ -66,8 +62,7 @@ export class RingMemory implements HelloMemory {
 
   /** Largest frame that a record of our outbox holds, header included. */
   get frameMaxBytes(): number {
-    const recordMaxBytes = Math.min(frameMaxBytes + recordOverheadBytes, this.shape.capacity / 2);
-    return recordMaxBytes - recordOverheadBytes;
+    return frameMaxFor(this.shape.capacity);
   }
 
   async create(): Promise<number | undefined> {

@@ -5,6 +5,7 @@
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
+import { frameMaxBytes } from '../wire/frame-header.ts';
 
 /** The result of a call. `refused`: a mistake of ours, such as a call after the ring was closed. */
 export const RingResult = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
@@ -35,6 +36,14 @@ export const Register = {
  * bytes moves them out of it.
  */
 const stagedMaxBytes = 4096;
+
+/** Of the header in front of each record. */
+const recordOverheadBytes = 8;
+
+/** Largest frame that a record of an outbox of this capacity holds, header included. */
+export function frameMaxFor(capacity: number): number {
+  return Math.min(frameMaxBytes + recordOverheadBytes, capacity / 2) - recordOverheadBytes;
+}
 
 /** Bytes of the reference to a block, in front of the frame in the slab. */
 export const blockReferenceBytes = 24;

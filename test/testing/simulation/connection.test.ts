@@ -1,14 +1,10 @@
 // Real sessions over the real transport of the socket lane, between two simulated processes.
-import { expect, it } from 'vitest';
-import { checkLimits } from '../../../src/base/limits/option-limits.ts';
+import { describe, expect, it } from 'vitest';
 import { notification, serverStream, service, unary } from '../../../src/rpc/contract/service.ts';
-import { Session } from '../../../src/rpc/session/session.ts';
+import { connectProcesses } from '../../../src/testing/simulation/connection.ts';
 import { SimulatedProcess } from '../../../src/testing/simulation/process.ts';
 import { SeededRandom } from '../../../src/testing/simulation/seeded-random.ts';
-import { socketPair } from '../../../src/testing/simulation/simulated-socket.ts';
 import { World } from '../../../src/testing/simulation/world.ts';
-import { SocketTransport } from '../../../src/uds/socket-transport.ts';
-import { loopbackPeer } from '../../support/pairs.ts';
 
 const Work = service('Work', {
   same: unary<number, number>(),
@@ -16,25 +12,17 @@ const Work = service('Work', {
   count: serverStream<number, number>(),
   note: notification<number>(),
 });
-const limits = checkLimits(undefined);
 const stepsMax = 100_000;
 const ignored = (): undefined => undefined;
 
-function open(seed: number) {
+type Lane = 'ring' | 'socket';
+
+function open(seed: number, lane: Lane = 'socket') {
   const world = new World(new SeededRandom(seed));
   const processes = [new SimulatedProcess('near', world), new SimulatedProcess('far', world)];
-  const sockets = socketPair(processes[0] as SimulatedProcess, processes[1] as SimulatedProcess);
-  const [near, far] = sockets.map(({ opener, process }) => {
-    return new Session({
-      transport: new SocketTransport(opener, 1, process.loop),
-      peer: loopbackPeer,
-      own: limits,
-      remote: limits,
-      laneReason: 'a simulation',
-      clock: process,
-      random: () => process.random.fraction(),
-    });
-  }) as [Session, Session];
+  const [nearProcess, farProcess] = processes as [SimulatedProcess, SimulatedProcess];
+  const connection = connectProcesses(nearProcess, farProcess, { lane });
+  const { near, far } = { near: connection.near.session, far: connection.far.session };
   const noted: number[] = [];
   far.serve(Work, {
     same: (value) => value,
@@ -44,12 +32,12 @@ function open(seed: number) {
     },
     note: (value) => void noted.push(value),
   });
-  return { world, near, far, noted, farProcess: processes[1] as SimulatedProcess };
+  return { world, near, far, noted, farProcess };
 }
 
 /** Calls of each kind, then a close. Returns when, in virtual time, each has ended. */
-async function talk(seed: number): Promise<string[]> {
-  const { world, near, far, noted } = open(seed);
+async function talk(seed: number, lane: Lane): Promise<string[]> {
+  const { world, near, far, noted } = open(seed, lane);
   const client = near.client(Work);
   const ends: string[] = [];
   const note = (what: string) => (): void => void ends.push(`${what} at ${world.nowMs}`);
@@ -69,34 +57,41 @@ async function talk(seed: number): Promise<string[]> {
   });
   await world.run(() => isDone, stepsMax);
   await all;
-  const closed = near.close().then(note('close'));
-  await world.run(() => near.state === 'closed' && far.state === 'closed', stepsMax);
+  let isClosed = false;
+  const closed = Promise.all([near.close().then(note('close')), far.closed]).finally(() => {
+    isClosed = true;
+  });
+  await world.run(() => isClosed, stepsMax);
   await closed;
   expect(noted).toEqual(Array.from({ length: 50 }, (_, at) => at));
   return ends;
 }
 
-it.each(Array.from({ length: 40 }, (_, at) => at + 1))(
-  'calls and a close by seed %i',
-  async (seed) => {
-    const ends = await talk(seed);
-    expect(ends).toHaveLength(101);
-  },
-);
+const seeds = Array.from({ length: 40 }, (_, at) => at + 1);
 
-it('the same seed gives the same run, another seed another one', async () => {
-  const [first, again, other] = [await talk(11), await talk(11), await talk(12)];
-  expect(again).toEqual(first);
-  expect(other).not.toEqual(first);
-});
+describe.each(['socket', 'ring'] as const)('the %s', (lane) => {
+  it.each(seeds)('carries calls and a close by seed %i', async (seed) => {
+    expect(await talk(seed, lane)).toHaveLength(101);
+  });
 
-it.each([1, 2, 3, 4, 5])('the death of a process rejects its calls (seed %i)', async (seed) => {
-  const { world, near, farProcess } = open(seed);
-  const pending = near.call('Work.wait').catch((error: unknown) => error);
-  world.plan(20, () => farProcess.kill());
-  await world.run(() => near.state === 'closed', stepsMax);
-  expect(near.state).toBe('closed');
-  expect(await pending).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE', delivered: 'unknown' });
+  it('has the same run for a seed, and another for another', async () => {
+    const [first, again, other] = [
+      await talk(11, lane),
+      await talk(11, lane),
+      await talk(12, lane),
+    ];
+    expect(again).toEqual(first);
+    expect(other).not.toEqual(first);
+  });
+
+  it.each([1, 2, 3, 4, 5])('rejects the calls of a process that died (seed %i)', async (seed) => {
+    const { world, near, farProcess } = open(seed, lane);
+    const pending = near.call('Work.wait').catch((error: unknown) => error);
+    world.plan(20, () => farProcess.kill());
+    await world.run(() => near.state === 'closed', stepsMax);
+    expect(near.state).toBe('closed');
+    expect(await pending).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE', delivered: 'unknown' });
+  });
 });
 
 it('a deadline passes in virtual time alone', async () => {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// The frames of a transport, as they leave and arrive.
+import type { ArrivedBlock, FrameReceiver, Transport } from '../../wire/transport.ts';
+
+/** Called with each frame. The views are dead when it returns. */
+export interface FrameWatch {
+  onSent(header: Uint8Array, payloadBytes: number): void;
+  onArrived(header: Uint8Array, payloadBytes: number): void;
+  onEnd(reason: string): void;
+}
+
+/** Tells `watch` of the frames of `transport`, which stays the object that it is. */
+export function watched(transport: Transport, watch: FrameWatch): Transport {
+  const { trySend, trySendBlock, start } = transport;
+  transport.trySend = (header, payload, bulk) => {
+    const isSent = trySend.call(transport, header, payload, bulk);
+    if (isSent) watch.onSent(header, payload === undefined ? 0 : byteLength(payload));
+    return isSent;
+  };
+  if (trySendBlock !== undefined) {
+    transport.trySendBlock = (header, prefix, block) => {
+      const isSent = trySendBlock.call(transport, header, prefix, block);
+      if (isSent) watch.onSent(header, prefix.byteLength);
+      return isSent;
+    };
+  }
+  transport.start = (receiver) => start.call(transport, watchedReceiver(receiver, watch));
+  return transport;
+}
+
+function watchedReceiver(receiver: FrameReceiver, watch: FrameWatch): FrameReceiver {
+  return {
+    onFrame(header: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void {
+      watch.onArrived(header, payload.byteLength);
+      receiver.onFrame(header, payload, block);
+    },
+    placeFor: (header, bytes) => receiver.placeFor(header, bytes),
+    takeAhead: (header) => receiver.takeAhead(header),
+    onRoom: () => receiver.onRoom(),
+    onEnd(error) {
+      watch.onEnd(error?.message ?? 'the end');
+      receiver.onEnd(error);
+    },
+  };
+}
+
+function byteLength(payload: Uint8Array | string): number {
+  return typeof payload === 'string' ? Buffer.byteLength(payload) : payload.byteLength;
+}
