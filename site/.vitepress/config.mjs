@@ -11,9 +11,10 @@ const repository = manifest.repository.url.replace(/^git\+|\.git$/g, '');
 const description = 'Typed, authenticated calls between two processes on one machine, from Node.js';
 const decisions = readdirSync(new URL('adr/', docs)).sort();
 
+/** The heading of a decision: links to it say what it decides. */
 function titleOf(file) {
-  const [number, ...words] = file.replace('.md', '').split('-');
-  return `${number} ${words.join(' ')}`;
+  const [heading] = readFileSync(new URL(`adr/${file}`, docs), 'utf8').split('\n');
+  return heading.replace(/^# /, '');
 }
 
 /** A paragraph that is a chart can be moved sideways on a phone, by the keyboard, too. */
@@ -79,7 +80,11 @@ export default defineConfig({
     socialLinks: [{ icon: 'github', link: repository }],
     editLink: { pattern: `${repository}/edit/main/docs/:path`, text: 'Edit this page' },
     outline: [2, 3],
-    notFound: { linkLabel: 'Take me home' },
+    notFound: {
+      title: 'Page not found',
+      quote: 'There is no page at this address. The search at the top looks through all pages.',
+      linkLabel: 'Home',
+    },
     nav: [
       { text: 'Getting started', link: '/getting-started' },
       { text: 'Guides', link: '/guide/' },
