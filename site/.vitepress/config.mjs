@@ -83,7 +83,8 @@ export default defineConfig({
     notFound: {
       title: 'Page not found',
       quote: 'There is no page at this address. The search at the top looks through all pages.',
-      linkLabel: 'Home',
+      linkLabel: 'To the home page',
+      linkText: 'To the home page',
     },
     nav: [
       { text: 'Getting started', link: '/getting-started' },

@@ -7,6 +7,7 @@ import { causedBy } from '../../base/incident.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
 import type { Random } from '../../base/random.ts';
 import { CallKind, sendsMany } from '../../wire/frame-header.ts';
+import type { OutgoingState } from '../call-states.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import { releaseBlockIn } from '../contract/leases.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
@@ -57,6 +58,11 @@ export class Caller implements CallTarget {
     if (this.#waiting.hasReplies) return true;
     const open = this.#calls.streams.open();
     return open.some(({ queued, request }) => queued > 0 && !sendsMany(request.kind));
+  }
+
+  /** The state of the call of this stream, for simulations; undefined: there is none. */
+  stateOf(slot: number, generation: number): OutgoingState | undefined {
+    return this.#calls.streams.peek(slot, generation)?.state;
   }
 
   /** A call with one answer, or a notification. Rejects, never throws. */

@@ -10,6 +10,7 @@ import {
   sendsMany,
 } from '../../wire/frame-header.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
+import type { IncomingState } from '../call-states.ts';
 import { bytes, type Codec, decodeWith } from '../contract/codec.ts';
 import { Lease } from '../contract/leases.ts';
 import type { PeerClock } from '../peer-clock.ts';
@@ -78,6 +79,11 @@ export class Callee {
   /** Those of them that have arrived: their handlers run, or will. */
   get working(): number {
     return this.pending - this.#calls.unfinished;
+  }
+
+  /** The state of the call of this stream, for simulations; undefined: there is none. */
+  stateOf(slot: number, generation: number): IncomingState | undefined {
+    return this.#calls.streams.peek(slot, generation)?.state;
   }
 
   /** Grows whenever a call is opened, or more of its request arrives. */

@@ -60,12 +60,15 @@ export class Session implements AsyncDisposable {
   readonly closed: Promise<SidecallError | undefined>;
   readonly #core: SessionCore;
 
-  /** @internal Sessions come from `connect()`, `listen()`, `spawnHelper()` and `parent()`. */
-  constructor(parts: SessionParts) {
+  /**
+   * @internal Sessions come from `connect()`, `listen()`, `spawnHelper()` and `parent()`. `core`:
+   * made by a simulation, which looks into it.
+   */
+  constructor(parts: SessionParts, core = new SessionCore(parts)) {
     this.peer = parts.peer;
     this.lane = parts.transport.lane;
     this.laneReason = parts.laneReason;
-    this.#core = new SessionCore(parts);
+    this.#core = core;
     this.closed = this.#core.closed;
     this.draining = this.#core.draining;
     this.target = this.#core.caller;

@@ -107,6 +107,12 @@ export class OpenedStreams<T extends Slotted> {
     throw protocol('frame for a stream that was never opened');
   }
 
+  /** The open stream of exactly this id, if there is one. */
+  peek(slot: number, generation: number): T | undefined {
+    const at = indexOf(slot, this.#slotsMax);
+    return this.#generations[at] === generation ? this.#streams[at] : undefined;
+  }
+
   /** All that are open, for the end of the session. */
   open(): T[] {
     return this.#streams.filter((stream) => stream !== undefined);

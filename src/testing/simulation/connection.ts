@@ -6,6 +6,8 @@ import type { OnEvent } from '../../base/events.ts';
 import { checkLimits, ranges, type SessionLimits } from '../../base/limits/option-limits.ts';
 import type { Peer } from '../../base/peer.ts';
 import { Session } from '../../rpc/session/session.ts';
+import { SessionCore } from '../../rpc/session/session-core.ts';
+import type { SessionParts } from '../../rpc/session/session-parts.ts';
 import { frameMaxFor } from '../../shm/ring.ts';
 import { RingTransport } from '../../shm/ring-transport.ts';
 import { SocketTransport } from '../../uds/socket-transport.ts';
@@ -42,6 +44,7 @@ export interface ConnectionOptions {
 export interface ConnectedEnd {
   readonly process: SimulatedProcess;
   readonly session: Session;
+  readonly core: SessionCore;
   readonly socket: SimulatedSocket;
   readonly ring: SimulatedRing | undefined;
 }
@@ -52,8 +55,11 @@ export interface Connection {
   readonly far: ConnectedEnd;
 }
 
-/** Called with each frame that leaves or arrives, by its header; the view is dead afterwards. */
-export type OnFrame = (process: SimulatedProcess, isSent: boolean, header: Uint8Array) => void;
+/**
+ * Called with each frame that leaves or is about to be handed to a session, by its header; the view
+ * is dead afterwards.
+ */
+export type OnFrame = (core: SessionCore, isSent: boolean, header: Uint8Array) => void;
 
 const smallRingBytes = 65_536;
 
@@ -76,8 +82,11 @@ export function connectProcesses(
     const ring = rings?.[at];
     const end = at === 0 ? options.near : options.far;
     const peer = at === 0 ? far : near;
-    const transport = watchedBy(process, transportOf(socket, ring, options), onFrame);
-    const session = new Session({
+    let core: SessionCore | undefined;
+    const transport = watchedBy(process, transportOf(socket, ring, options), (isSent, header) => {
+      if (core !== undefined) onFrame?.(core, isSent, header);
+    });
+    const parts: SessionParts = {
       transport,
       peer: peerOf(peer),
       own: limits[at] as SessionLimits,
@@ -87,8 +96,9 @@ export function connectProcesses(
       stalledAfterMs: end?.stalledAfterMs,
       clock: process,
       random: () => process.random.fraction(),
-    });
-    return { process, session, socket, ring };
+    };
+    core = new SessionCore(parts);
+    return { process, session: new Session(parts, core), core, socket, ring };
   }) as [ConnectedEnd, ConnectedEnd];
   return { near: first, far: second };
 }
@@ -127,7 +137,7 @@ function transportOf(
 function watchedBy(
   process: SimulatedProcess,
   transport: Transport,
-  onFrame: OnFrame | undefined,
+  onFrame: (isSent: boolean, header: Uint8Array) => void,
 ): Transport {
   const { world, name } = process;
   const note = (isSent: boolean, header: Uint8Array, payloadBytes: number): void => {
@@ -136,7 +146,7 @@ function watchedBy(
     if (world.onTrace !== undefined) {
       world.trace(name, `${isSent ? 'sends' : 'takes'} ${frameText(header, payloadBytes)}`);
     }
-    onFrame?.(process, isSent, header);
+    onFrame(isSent, header);
   };
   return watched(transport, {
     onSent: (header, payloadBytes) => note(true, header, payloadBytes),

@@ -8,14 +8,13 @@ import type { SimulatedSocket } from './simulated-socket.ts';
 /** One end of a simulated ring, with what a simulation does to it. */
 export class SimulatedRing {
   readonly ring: Ring;
-  /** Doorbells fail as if the kernel had no memory for them. */
-  isBellRefused = false;
   /** No block can be allocated. */
   isMemoryRefused = false;
   readonly #addon: NativeAddon;
   readonly #handle: number;
   readonly #socket: SimulatedSocket;
   readonly #registers: Float64Array;
+  #isBellRefused = false;
 
   /** NOTE: `handle` is one of a pair that `joinOwnRings` has joined. */
   constructor(addon: NativeAddon, handle: number, socket: SimulatedSocket) {
@@ -24,6 +23,12 @@ export class SimulatedRing {
     this.#socket = socket;
     this.#registers = addon.ringExchange().registers;
     this.ring = new Ring(this.#simulated(), handle, -1, { mayLend: true, mayBorrow: true });
+  }
+
+  /** Doorbells fail as if the kernel had no memory for them, until it is called with false. */
+  refuseBell(isRefused: boolean): void {
+    this.#isBellRefused = isRefused;
+    this.#ringDoorbells();
   }
 
   /** A store of an incorrect process into its own outbox. Does nothing once the ring is closed. */
@@ -83,7 +88,7 @@ export class SimulatedRing {
 
   #ringDoorbells(): void {
     const { process } = this.#socket;
-    let rung = this.#addon.takeDoorbells(this.#handle, this.isBellRefused);
+    let rung = this.#addon.takeDoorbells(this.#handle, this.#isBellRefused);
     for (; rung > 0; rung -= 1) if (process.point()) this.#socket.ring();
   }
 }

@@ -19,6 +19,7 @@ class Pipe {
   isEnded = false;
   /** The reading end is closed: writes fail. */
   isBroken = false;
+  isLost = false;
   readonly capacity: number;
 
   constructor(capacity: number) {
@@ -26,20 +27,24 @@ class Pipe {
   }
 
   push(bytes: Uint8Array): void {
+    if (this.isLost) return;
     this.chunks.push(bytes);
     this.bytes += bytes.byteLength;
   }
 
-  clear(): void {
+  /** What is on its way is lost, and all that is written later. */
+  lose(): void {
+    this.isLost = true;
     this.chunks.length = 0;
     this.bytes = 0;
   }
 
+  /** Up to `max` bytes, as they follow each other: the kernel knows no borders of writes. */
   take(max: number): Uint8Array {
-    const first = this.chunks[0] as Uint8Array;
-    const taken = first.subarray(0, max);
-    if (taken.byteLength === first.byteLength) this.chunks.shift();
-    else this.chunks[0] = first.subarray(max);
+    const all = this.chunks.length === 1 ? (this.chunks[0] as Uint8Array) : Buffer.concat(this.chunks);
+    const taken = all.subarray(0, max);
+    this.chunks.length = 0;
+    if (taken.byteLength < all.byteLength) this.chunks.push(all.subarray(max));
     this.bytes -= taken.byteLength;
     return taken;
   }
@@ -48,6 +53,8 @@ class Pipe {
 /** Milliseconds that bytes travel, at most: one of these for each connection. */
 const delaysMaxMs = [0.01, 0.2, 0.2, 3];
 const capacities = [2_304, 16_384, 212_992];
+/** A full socket takes bytes again once it has this much room. */
+const leastRoom = 700;
 const readMaxBytes = 65_536;
 const doorbell = new Uint8Array([1]);
 
@@ -90,6 +97,7 @@ export class SimulatedSocket implements LaneSocket {
   #isEndSeen = false;
   #onFinished: Then | undefined;
   readonly #delayMaxMs: number;
+  #isFull = false;
 
   constructor(process: SimulatedProcess, incoming: Pipe, outgoing: Pipe, delayMaxMs: number) {
     this.process = process;
@@ -151,6 +159,13 @@ export class SimulatedSocket implements LaneSocket {
 
   unref(): void {}
 
+  /** Bytes of an incorrect process, among those that it sends. */
+  inject(bytes: Uint8Array): void {
+    if (this.#isDestroyed || this.#out.isBroken) return;
+    this.#out.push(bytes);
+    this.peer.#planRead();
+  }
+
   /** Sends one byte past what `write()` holds, as the addon rings a doorbell. */
   ring(): void {
     if (this.#isDestroyed || this.#out.isBroken || this.#out.bytes >= this.#out.capacity) return;
@@ -158,11 +173,17 @@ export class SimulatedSocket implements LaneSocket {
     this.peer.#planRead();
   }
 
+  /** The kernel takes nothing for this end, until it is called again with false. */
+  setFull(isFull: boolean): void {
+    this.#isFull = isFull;
+    if (!isFull) this.#planPump(0);
+  }
+
   /** The connection is lost: bytes on their way too, and both ends see an error. */
   reset(): void {
     for (const end of [this, this.peer]) {
       if (end.#isDestroyed) continue;
-      end.#in.clear();
+      end.#in.lose();
       end.process.plan(end.#delay(), () => {
         end.#emit('error');
         end.destroy();
@@ -194,7 +215,7 @@ export class SimulatedSocket implements LaneSocket {
     for (let write = this.#writes[0]; write !== undefined; write = this.#writes[0]) {
       if (this.#out.isBroken) return this.#fail();
       const room = this.#out.capacity - this.#out.bytes;
-      if (room <= 0) return;
+      if (room < Math.min(leastRoom, write.bytes.byteLength) || this.#isFull) return;
       const most = Math.min(room, write.bytes.byteLength);
       const part = random.chance(80) ? most : 1 + random.below(most);
       if (!this.process.point()) return;

@@ -1,0 +1,163 @@
+// A simulated case as data: the processes, their acts and the faults. A case and its seed give the
+// same run on each machine.
+import type { SessionLimits } from '../../src/base/limits/option-limits.ts';
+import type { Fault } from '../../src/testing/simulation/faults.ts';
+import { SeededRandom } from '../../src/testing/simulation/seeded-random.ts';
+import { type Act, type ActKind, actKinds, drawActs } from './act.ts';
+
+/** A connection between two processes, by their names. */
+export interface CaseConnection {
+  readonly processes: readonly [string, string];
+  readonly lane: 'ring' | 'socket';
+  readonly limits: Partial<SessionLimits>;
+  readonly blockAreaBytes: number;
+  readonly pollBudgetUs: number;
+  /** The bytes of the second process are wrong now and then. */
+  readonly isHostile: boolean;
+}
+
+export interface Case {
+  readonly workload: WorkloadName;
+  readonly seed: number;
+  readonly connections: readonly CaseConnection[];
+  readonly acts: readonly Act[];
+  readonly faults: readonly Fault[];
+}
+
+interface Workload {
+  readonly about: string;
+  readonly kinds: readonly ActKind[];
+  readonly acts: number;
+  /** Faults that lose nothing: delays and shortages. */
+  readonly delays: number;
+  /** Faults that end a session. */
+  readonly losses: number;
+  readonly isHostile?: boolean;
+}
+
+const { calls, nested, notes, streams, channels, leases, retries, closes } = actKinds;
+const allKinds = [...calls, ...nested, ...notes, ...streams, ...channels, ...leases, ...retries];
+
+/** The workloads, by their names. */
+export const workloads = {
+  calls: {
+    about: 'calls with one answer and notifications, nested and mutual ones too; given up, too late',
+    kinds: [...calls, ...nested, ...notes],
+    acts: 24,
+    delays: 1,
+    losses: 0,
+  },
+  streams: {
+    about: 'streams in each direction, read slowly, and left',
+    kinds: [...streams, ...calls],
+    acts: 14,
+    delays: 1,
+    losses: 0,
+  },
+  channels: {
+    about: 'channels and byte streams, read slowly, and left',
+    kinds: [...channels, ...notes],
+    acts: 12,
+    delays: 1,
+    losses: 0,
+  },
+  leases: {
+    about: 'messages in leased memory, with none left now and then',
+    kinds: [...leases, 'get', 'download'],
+    acts: 16,
+    delays: 2,
+    losses: 0,
+  },
+  closes: {
+    about: 'sessions are closed by either side, or by both, in the middle of everything',
+    kinds: [...allKinds, ...closes, ...closes, ...closes],
+    acts: 16,
+    delays: 1,
+    losses: 0,
+  },
+  shortages: {
+    about: 'processes are stopped, blocked, short of memory; the machine sleeps',
+    kinds: allKinds,
+    acts: 14,
+    delays: 5,
+    losses: 0,
+  },
+  crashes: {
+    about: 'a process is killed, at any record, or a connection is lost',
+    kinds: allKinds,
+    acts: 16,
+    delays: 1,
+    losses: 1,
+  },
+  hostile: {
+    about: 'one process writes wrong bytes; its peer must end with it in order, and serve others on',
+    kinds: [...calls, ...notes, ...streams, ...channels, ...leases],
+    acts: 16,
+    delays: 0,
+    losses: 0,
+    isHostile: true,
+  },
+} as const satisfies Record<string, Workload>;
+
+export type WorkloadName = keyof typeof workloads;
+
+const narrow = {
+  receiveMaxBytes: 262_144,
+  streamWindowBytes: 16_384,
+  sessionWindowBytes: 557_056,
+  sendQueueMaxBytes: 65_536,
+};
+
+/** The case of a workload and a seed. */
+export function caseOf(workload: WorkloadName, seed: number): Case {
+  const random = new SeededRandom(seed).fork();
+  const settings: Workload = workloads[workload];
+  const isHostile = settings.isHostile === true;
+  const hasThird = isHostile || random.chance(30);
+  const processes = hasThird ? ['app', 'helper', 'third'] : ['app', 'helper'];
+  const few = random.chance(25);
+  const limits = { ...(random.chance(50) ? narrow : {}), ...(few ? { streamsMax: 3 } : {}) };
+  const connections = processes.slice(1).map(
+    (name, at): CaseConnection => ({
+      processes: ['app', name],
+      lane: random.chance(55) ? 'ring' : 'socket',
+      limits,
+      blockAreaBytes: random.chance(50) ? 0 : 1_048_576,
+      pollBudgetUs: random.pick([0, 50, 50, 300]),
+      isHostile: isHostile && at === 0,
+    }),
+  );
+  const withinMs = random.pick([1, 20, 60]);
+  // Handlers that call back need more slots than there are calls at once.
+  const kinds = settings.kinds.filter((kind) => !few || !['relay', 'noteBack'].includes(kind));
+  const acts = drawActs(random, kinds, {
+    count: 1 + random.below(settings.acts),
+    ends: 2 * connections.length,
+    withinMs,
+  });
+  const faults = [
+    ...Array.from({ length: random.below(settings.delays + 1) }, () =>
+      drawDelay(random, processes, withinMs),
+    ),
+    ...Array.from({ length: settings.losses }, () => drawLoss(random, processes, withinMs)),
+  ];
+  return { workload, seed, connections, acts, faults };
+}
+
+function drawDelay(random: SeededRandom, processes: readonly string[], withinMs: number): Fault {
+  const atMs = random.fraction() * withinMs;
+  const process = random.pick(processes);
+  const kind = random.pick(['stop', 'block', 'sleep', 'no-memory', 'no-bell', 'no-room'] as const);
+  if (kind === 'sleep') return { kind, atMs, forMs: random.pick([100, 20_000, 86_400_000]) };
+  // A doorbell that is owed for 100 ms ends the session.
+  const forMs = kind === 'no-bell' ? random.below(80) : random.pick([1, 30, 400]);
+  return { kind, process, atMs, forMs };
+}
+
+function drawLoss(random: SeededRandom, processes: readonly string[], withinMs: number): Fault {
+  const process = random.pick(processes);
+  const atMs = random.fraction() * withinMs;
+  if (random.chance(60)) return { kind: 'kill-at-point', process, point: 1 + random.below(120) };
+  if (random.chance(50)) return { kind: 'kill', process, atMs };
+  return { kind: 'reset', connection: random.below(processes.length - 1), atMs };
+}

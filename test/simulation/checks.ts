@@ -1,0 +1,54 @@
+// Checks of sessions from outside: bounds while they work, and counters at rest.
+import type { Session } from '../../src/rpc/session/session.ts';
+import type { ConnectedEnd } from '../../src/testing/simulation/connection.ts';
+
+/** No call, byte, block or lease is left, and no window is charged. */
+export function isAtRest(session: Session): boolean {
+  if (session.state === 'closed') return true;
+  const { calls, handlers, queuedBytes, blocks, leases, waits, windows } = session.stats();
+  const counts = [
+    calls.open,
+    calls.waiting,
+    handlers.running,
+    queuedBytes,
+    blocks.inUse,
+    leases.held,
+    ...Object.values(windows).map(({ held }) => held),
+    ...Object.values(waits),
+  ];
+  return counts.every((count) => count === 0);
+}
+
+/** What one session may hold at most, whatever its peer does. */
+export class BoundCheck {
+  readonly #ends: readonly ConnectedEnd[];
+  readonly #fault: (text: string) => void;
+
+  constructor(ends: readonly ConnectedEnd[], fault: (text: string) => void) {
+    this.#ends = ends;
+    this.#fault = fault;
+  }
+
+  check(): void {
+    for (const { session, core, process } of this.#ends) {
+      if (process.isDead || session.state === 'closed') continue;
+      const { own } = core.shared;
+      const { handlers, queuedBytes, windows } = session.stats();
+      const { receiveMaxBytes, streamsMax, sendQueueMaxBytes, sessionWindowBytes } = own;
+      const messageBytes = core.shared.remote.receiveMaxBytes;
+      this.#atMost(process.name, 'handlers', handlers.running, streamsMax + extraSlots);
+      // Two queues, each with one message beyond its bound.
+      this.#atMost(process.name, 'queued bytes', queuedBytes, 2 * (sendQueueMaxBytes + messageBytes));
+      for (const [name, { held }] of Object.entries(windows)) {
+        this.#atMost(process.name, `window of ${name}`, held, sessionWindowBytes + receiveMaxBytes);
+      }
+    }
+  }
+
+  #atMost(name: string, what: string, count: number, max: number): void {
+    if (count > max) this.#fault(`${name} holds ${count} ${what}, at most ${max} are allowed`);
+  }
+}
+
+/** Of the built-in services. */
+const extraSlots = 4;

@@ -1,0 +1,320 @@
+// Runs one case: the acts, the faults, then the checks.
+import { SidecallError } from '../../src/base/errors.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import type { SessionStats } from '../../src/rpc/session/session-stats.ts';
+import { type Connection, connectProcesses } from '../../src/testing/simulation/connection.ts';
+import { Coverage } from '../../src/testing/simulation/coverage.ts';
+import { type Fault, planFault } from '../../src/testing/simulation/faults.ts';
+import { SimulatedProcess } from '../../src/testing/simulation/process.ts';
+import { SeededRandom } from '../../src/testing/simulation/seeded-random.ts';
+import { type OnTrace, World } from '../../src/testing/simulation/world.ts';
+import type { Act } from './act.ts';
+import type { Case, CaseConnection } from './case.ts';
+import { BoundCheck, isAtRest } from './checks.ts';
+import { corrupt } from './hostile.ts';
+import { Ledger } from './ledger.ts';
+import { enough, SimulatedProgram } from './program.ts';
+
+/** The result of a run. */
+export interface Outcome {
+  /** Violations; none: the run is as it should be. */
+  readonly faults: readonly string[];
+  readonly steps: number;
+  readonly virtualMs: number;
+  readonly fingerprint: string;
+  /** Faults that happened, by their kinds. */
+  readonly injected: ReadonlyMap<string, number>;
+  readonly coverage: Coverage;
+}
+
+/** Virtual time within which everything settles once faults have ended. */
+const settleMs = 60_000;
+/** Virtual time within which counters are zero once everything has settled. */
+const restMs = 5_000;
+/** Virtual time of a hostile process. */
+const hostileMs = 2_000;
+const stepsMax = 400_000;
+const lossKinds: readonly string[] = ['kill', 'kill-at-point', 'reset'];
+const ofLoss = /PEER_GONE|CANCELLED|END_OF_STREAM|CLOSED|SYSTEM|GOING_AWAY/;
+const ofClose = /GOING_AWAY|CLOSED|CANCELLED|END_OF_STREAM|PEER_GONE|DEADLINE_EXCEEDED/;
+
+class Run {
+  readonly world: World;
+  readonly ledger = new Ledger();
+  readonly coverage = new Coverage();
+  readonly injected = new Map<string, number>();
+  readonly #case: Case;
+  readonly #processes = new Map<string, SimulatedProcess>();
+  readonly #connections: Connection[] = [];
+  readonly #programs: SimulatedProgram[] = [];
+  readonly #bounds: BoundCheck;
+  /** Acts that have not settled. */
+  readonly #running = new Map<number, Act>();
+  /** Acts that have not begun. */
+  #left: number;
+  #ids = 0;
+  #isClosing = false;
+  readonly #lost = new Set<Connection>();
+
+  constructor(given: Case, onTrace: OnTrace | undefined) {
+    this.#case = given;
+    this.#left = given.acts.length;
+    this.world = new World(new SeededRandom(given.seed));
+    this.world.onTrace = onTrace;
+    for (const connection of given.connections) this.#connect(connection);
+    this.#bounds = new BoundCheck(
+      this.#connections.flatMap(({ near, far }) => [near, far]),
+      (text) => this.ledger.fault(text),
+    );
+  }
+
+  async run(): Promise<Outcome> {
+    try {
+      this.#plan();
+      await this.#phases();
+    } catch (error) {
+      this.ledger.fault(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    }
+    for (const process of this.#processes.values()) process.kill(); // memory goes back
+    const { world, ledger, coverage, injected } = this;
+    return {
+      faults: ledger.faults,
+      steps: world.steps,
+      virtualMs: world.nowMs,
+      fingerprint: String(world.fingerprint),
+      injected,
+      coverage,
+    };
+  }
+
+  #connect(given: CaseConnection): void {
+    const [near, far] = given.processes.map((name) => this.#processNamed(name)) as [
+      SimulatedProcess,
+      SimulatedProcess,
+    ];
+    const names = given.processes.map((name) => `${name} of ${given.processes.join('–')}`);
+    const { limits, isHostile } = given;
+    const connection: Connection = connectProcesses(
+      near,
+      far,
+      {
+        ...given,
+        near: { limits, onEvent: (event) => this.#onEvent(near, event, isHostile) },
+        far: { limits, onEvent: (event) => this.#onEvent(far, event, isHostile) },
+      },
+      (core, isSent, header) => {
+        if (!isSent) this.coverage.note(core, header);
+      },
+    );
+    this.#connections.push(connection);
+    const { ledger } = this;
+    const nextId = (): number => {
+      this.#ids += 1;
+      return this.#ids;
+    };
+    const [first, second] = [connection.near, connection.far].map(
+      ({ process, session }, at) =>
+        new SimulatedProgram({ name: names[at] as string, process, session, ledger, nextId }),
+    ) as [SimulatedProgram, SimulatedProgram];
+    first.peer = second;
+    second.peer = first;
+    this.#programs.push(first, second);
+    if (isHostile) corrupt(this.world, connection.far);
+  }
+
+  #processNamed(name: string): SimulatedProcess {
+    const known = this.#processes.get(name);
+    if (known !== undefined) return known;
+    const made = new SimulatedProcess(name, this.world);
+    this.#processes.set(name, made);
+    return made;
+  }
+
+  #plan(): void {
+    const { world } = this;
+    const targets = {
+      world,
+      processes: [...this.#processes.values()],
+      connections: this.#connections,
+    };
+    for (const fault of this.#case.faults) {
+      planFault(targets, fault, () => this.#onFault(fault));
+    }
+    for (const [number, act] of this.#case.acts.entries()) {
+      const program = this.#programs[act.end] as SimulatedProgram;
+      const begin = program.process.plan(act.atMs, () => this.#begin(number, act, program));
+      program.process.whenDead(() => {
+        if (!begin.isCancelled && !this.#begun.has(number)) this.#left -= 1;
+        this.#begun.add(number);
+        this.#running.delete(number);
+      });
+    }
+  }
+
+  readonly #begun = new Set<number>();
+
+  #begin(number: number, act: Act, program: SimulatedProgram): void {
+    this.#left -= 1;
+    this.#begun.add(number);
+    this.#running.set(number, act);
+    this.world.trace(program.name, `begins act ${number}: ${act.kind}`);
+    if (act.kind === 'close' || act.kind === 'closeSoon') this.#isClosing = true;
+    program.act(act).then(
+      () => this.#end(number, act, program, undefined),
+      (error: unknown) => this.#end(number, act, program, error),
+    );
+  }
+
+  #end(number: number, act: Act, program: SimulatedProgram, error: unknown): void {
+    if (program.process.isDead) return;
+    if (!this.#running.delete(number)) this.ledger.fault(`act ${number} has settled twice`);
+    this.world.trace(program.name, `ends act ${number}: ${error ?? 'well'}`);
+    if (error === undefined || this.#isExpected(act, error)) return;
+    const text = error instanceof Error ? [error.message, error.cause ?? ''].join(' ') : error;
+    this.ledger.fault(`act ${number} (${act.kind} of ${program.name}): ${text}`);
+  }
+
+  #isExpected(act: Act, error: unknown): boolean {
+    if (error === enough || this.#case.connections[act.end >> 1]?.isHostile === true) return true;
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    if (cause === enough) return true;
+    if (!SidecallError.is(cause)) return false;
+    if (this.#hasLoss && ofLoss.test(cause.code)) return true;
+    if (this.#hasLoss && act.kind === 'relay' && cause.status === 'aborted') return true;
+    if (this.#isClosing && ofClose.test(cause.code)) return true;
+    if (this.#isClosing && act.kind === 'relay' && cause.status === 'aborted') return true;
+    return act.kind.endsWith('Left') && /END_OF_STREAM|CANCELLED/.test(cause.code);
+  }
+
+  get #hasLoss(): boolean {
+    return this.#case.faults.some(({ kind }) => lossKinds.includes(kind));
+  }
+
+  #onFault(fault: Fault): void {
+    this.injected.set(fault.kind, (this.injected.get(fault.kind) ?? 0) + 1);
+    for (const [at, connection] of this.#connections.entries()) {
+      const isOfProcess =
+        'process' in fault &&
+        lossKinds.includes(fault.kind) &&
+        [connection.near, connection.far].some(({ process }) => process.name === fault.process);
+      if (isOfProcess || (fault.kind === 'reset' && fault.connection === at)) {
+        this.#lost.add(connection);
+      }
+    }
+  }
+
+  #onEvent(process: SimulatedProcess, event: SidecallEvent, isHostile: boolean): void {
+    if (process.isDead) return;
+    this.world.trace(process.name, `event ${event.type}: ${event.error.message}`);
+    if (isHostile) return;
+    if (event.type === 'session-failed') {
+      const isCut = this.#hasShortClose && /CLOSED|PEER_GONE/.test(event.error.code);
+      if (isCut || (this.#hasLoss && ofLoss.test(event.error.code))) return;
+      this.ledger.fault(`the session of ${process.name} failed: ${event.error.message}`);
+    }
+    if (event.type === 'handler-failed') {
+      const { cause } = event.error;
+      if (SidecallError.is(cause) || cause === enough) return;
+      this.ledger.fault(`a handler of ${process.name} failed: ${String(cause)}`);
+    }
+  }
+
+  async #phases(): Promise<void> {
+    const { world } = this;
+    for (const end of this.#hostileEnds()) world.plan(hostileMs, () => end.process.kill());
+    await this.#until(() => this.#left === 0 && this.#running.size === 0, settleMs + this.#lastMs);
+    if (this.#running.size > 0 || this.#left > 0) {
+      for (const [number, { kind, end }] of this.#running) {
+        this.ledger.fault(`act ${number} (${kind} of end ${end}) has not settled in time`);
+      }
+      if (this.#left > 0) this.ledger.fault(`${this.#left} acts have not begun`);
+      return;
+    }
+    await this.#until(() => world.nowMs >= this.#lastMs, this.#lastMs);
+    for (const end of this.#hostileEnds()) end.process.kill(); // no later than the others rest
+    const alive = this.#liveEnds();
+    await this.#until(() => alive.every(({ session }) => isAtRest(session)), world.nowMs + restMs);
+    for (const { session, process } of alive) {
+      if (isAtRest(session)) continue;
+      this.ledger.fault(`${process.name} is not at rest: ${textOf(session.stats())}`);
+    }
+    await this.#closeAll();
+    this.ledger.checkCalls();
+  }
+
+  async #closeAll(): Promise<void> {
+    this.#isClosing = true;
+    let open = 0;
+    for (const end of this.#liveEnds()) {
+      open += 1;
+      void end.session.close().then(() => {
+        open -= 1;
+      });
+    }
+    await this.#until(() => open === 0, this.world.nowMs + settleMs);
+    if (open > 0) this.ledger.fault(`${open} sessions have not closed`);
+    for (const [at, connection] of this.#connections.entries()) {
+      const { near, far } = connection;
+      const isOrderly = !this.#lost.has(connection) && !this.#isCut(at);
+      if (!isOrderly) continue;
+      for (const end of [near, far]) {
+        if (end.session.state !== 'closed') this.ledger.fault(`${end.process.name} is not closed`);
+      }
+      for (const program of this.#programs.slice(2 * at, 2 * at + 2)) {
+        this.ledger.checkAdmitted(program.name);
+      }
+    }
+    // Timers that are left would keep a process alive.
+    await this.#until(() => false, this.world.nowMs + 1_000_000);
+  }
+
+  get #hasShortClose(): boolean {
+    return this.#case.acts.some(({ kind }) => kind === 'closeSoon');
+  }
+
+  /** A deadline of a close, or wrong bytes, may have cut this connection. */
+  #isCut(at: number): boolean {
+    if (this.#case.connections[at]?.isHostile === true) return true;
+    return this.#case.acts.some(({ kind, end }) => kind === 'closeSoon' && end >> 1 === at);
+  }
+
+  #liveEnds() {
+    return this.#connections
+      .flatMap(({ near, far }) => [near, far])
+      .filter(({ process, session }) => !process.isDead && session.state !== 'closed');
+  }
+
+  #hostileEnds() {
+    return this.#connections
+      .filter((_, at) => this.#case.connections[at]?.isHostile === true)
+      .map(({ far }) => far);
+  }
+
+  /** The end of the last fault, and of what the acts themselves wait for. */
+  get #lastMs(): number {
+    const ends = this.#case.faults.map((fault) =>
+      'atMs' in fault ? fault.atMs + ('forMs' in fault ? fault.forMs : 0) : 0,
+    );
+    const closeMs = this.#isClosing ? 600_000 : 0;
+    return Math.max(0, ...ends) + closeMs + 100;
+  }
+
+  async #until(isDone: () => boolean, untilMs: number): Promise<void> {
+    const { world } = this;
+    const late = world.plan(Math.max(0, untilMs - world.nowMs), () => undefined);
+    await world.run(() => {
+      if (world.steps % 16 === 0) this.#bounds.check();
+      return world.nowMs >= untilMs || isDone();
+    }, stepsMax);
+    late.isCancelled = true;
+  }
+}
+
+/** Runs a case. Never rejects. */
+export function runCase(given: Case, onTrace?: OnTrace): Promise<Outcome> {
+  return new Run(given, onTrace).run();
+}
+
+function textOf(stats: SessionStats): string {
+  return JSON.stringify(stats);
+}
