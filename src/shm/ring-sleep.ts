@@ -17,6 +17,8 @@ export interface RingActivity {
 // Polls of a ring that is polled alone, before the event loop goes on: a turn of the loop costs
 // as much as several polls.
 const polledLooks = 200;
+/** Time that an attempt to send an owed doorbell counts for at most. */
+const attemptMaxMs = 10;
 
 export class RingSleep implements RingActivity {
   hasRecords = false;
@@ -24,7 +26,9 @@ export class RingSleep implements RingActivity {
   isMidway = false;
   readonly #ring: Ring;
   readonly #budget: PollBudget;
-  #owesSince: number | undefined;
+  /** Time for which a doorbell is owed, and the last attempt to send it. */
+  #owedMs = 0;
+  #triedAt: number | undefined;
 
   constructor(ring: Ring, pollBudgetUs: number) {
     this.#ring = ring;
@@ -68,7 +72,7 @@ export class RingSleep implements RingActivity {
     const result = this.#ring.prepareToSleep();
     if (result === RingResult.corrupt) throw corrupt();
     if (result === RingResult.written) {
-      this.#owesSince = undefined;
+      this.#triedAt = undefined;
       this.#budget.onSleep();
       return true;
     }
@@ -76,13 +80,16 @@ export class RingSleep implements RingActivity {
     return false;
   }
 
+  /** Only time between attempts counts, at most 10 ms for each: a process may have been stopped. */
   #checkOwed(now: number): void {
     if (!this.#ring.owesDoorbell) {
-      this.#owesSince = undefined;
+      this.#triedAt = undefined;
       return;
     }
-    this.#owesSince ??= now;
-    if (now - this.#owesSince < tuning.doorbellOwedMaxMs) return;
+    this.#owedMs =
+      this.#triedAt === undefined ? 0 : this.#owedMs + Math.min(now - this.#triedAt, attemptMaxMs);
+    this.#triedAt = now;
+    if (this.#owedMs < tuning.doorbellOwedMaxMs) return;
     const text = `the kernel had no memory for a doorbell for ${tuning.doorbellOwedMaxMs} ms`;
     throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { delivered: 'unknown' });
   }

@@ -107,7 +107,7 @@ export class RingTransport implements Transport, Polled {
     this.#socket = socket;
     // The socket is never paused: a paused one delivers neither doorbells nor the end.
     socket
-      .on('error', () => undefined) // 'close' follows
+      .on('error', (error) => this.#onSocketError(error))
       .on('end', () => this.#onPeerGone())
       .on('close', () => this.#onPeerGone())
       .resume();
@@ -297,6 +297,14 @@ export class RingTransport implements Transport, Polled {
     if (!this.#isOver) this.#loop.poller.activate(this);
     const now = this.#loop.clock.nowMs();
     if (!this.#isOver && this.#sleep.onDoorbell(now)) this.#loop.budget.spend(now - begun);
+  }
+
+  /**
+   * The peer has closed its end with doorbells unread, and 'close' follows; or the system has
+   * failed us. Then the peer lives, and takes ours for closed: nothing is read after that.
+   */
+  #onSocketError(error: NodeJS.ErrnoException): void {
+    if (error.code !== 'ECONNRESET') this.#finish(SidecallError.from(error));
   }
 
   #onPeerGone(): void {

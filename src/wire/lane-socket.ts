@@ -4,7 +4,8 @@
 /** The part of a net.Socket that transports use. */
 export interface LaneSocket {
   readonly closed: boolean;
-  on(event: 'end' | 'error' | 'close', then: () => void): this;
+  on(event: 'end' | 'close', then: () => void): this;
+  on(event: 'error', then: (error: NodeJS.ErrnoException) => void): this;
   once(event: 'close', then: () => void): this;
   /** `then` is called once the bytes were handed over, or cannot be; they stay as they are. */
   write(bytes: Uint8Array, then: (error?: Error | null) => void): unknown;

@@ -159,5 +159,6 @@ function drawLoss(random: SeededRandom, processes: readonly string[], withinMs: 
   const atMs = random.fraction() * withinMs;
   if (random.chance(60)) return { kind: 'kill-at-point', process, point: 1 + random.below(120) };
   if (random.chance(50)) return { kind: 'kill', process, atMs };
-  return { kind: 'reset', connection: random.below(processes.length - 1), atMs };
+  const end = random.pick(['near', 'far'] as const);
+  return { kind: 'socket-error', connection: random.below(processes.length - 1), end, atMs };
 }

@@ -37,8 +37,10 @@ export class BoundCheck {
       const { receiveMaxBytes, streamsMax, sendQueueMaxBytes, sessionWindowBytes } = own;
       const messageBytes = core.shared.remote.receiveMaxBytes;
       this.#atMost(process.name, 'handlers', handlers.running, streamsMax + extraSlots);
-      // Two queues, each with one message beyond its bound.
-      this.#atMost(process.name, 'queued bytes', queuedBytes, 2 * (sendQueueMaxBytes + messageBytes));
+      // Two queues, each with one message beyond its bound; and answers, which are always taken,
+      // and are bounded by their window. The limits of both ends are the same.
+      const queuedMax = 2 * (sendQueueMaxBytes + messageBytes) + sessionWindowBytes;
+      this.#atMost(process.name, 'queued bytes', queuedBytes, queuedMax);
       for (const [name, { held }] of Object.entries(windows)) {
         this.#atMost(process.name, `window of ${name}`, held, sessionWindowBytes + receiveMaxBytes);
       }

@@ -405,15 +405,17 @@ export class SimulatedProgram {
         return new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
       },
       note: async (message: Uint8Array): Promise<void> => {
-        const { id } = readMessage(message);
-        if (this.#isAlive) this.#ledger.onHandled(this.name, id);
+        const { id, number } = readMessage(message);
+        // Notifications of handlers of notifications go before others.
+        const line = number === 0 ? this.name : `${this.name}, replies`;
+        if (this.#isAlive) this.#ledger.onHandled(line, id);
         await this.#pause(id % 3);
       },
       noteBack: async (request: Wanted): Promise<void> => {
         seen(request.id);
         for (let left = request.count; left > 0; left -= 1) {
           await this.#client
-            .note(messageOf(this.#nextId(), 0, 10), { timeoutMs: 'none' })
+            .note(messageOf(this.#nextId(), 1, 10), { timeoutMs: 'none' })
             .catch(() => undefined);
         }
       },

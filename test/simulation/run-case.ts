@@ -34,7 +34,9 @@ const restMs = 5_000;
 /** Virtual time of a hostile process. */
 const hostileMs = 2_000;
 const stepsMax = 400_000;
-const lossKinds: readonly string[] = ['kill', 'kill-at-point', 'reset'];
+/** The deadline of the closes of programs. */
+const closeMs = 600_000;
+const lossKinds: readonly string[] = ['kill', 'kill-at-point', 'socket-error'];
 const ofLoss = /PEER_GONE|CANCELLED|END_OF_STREAM|CLOSED|SYSTEM|GOING_AWAY/;
 const ofClose = /GOING_AWAY|CLOSED|CANCELLED|END_OF_STREAM|PEER_GONE|DEADLINE_EXCEEDED/;
 
@@ -176,7 +178,7 @@ class Run {
 
   #isExpected(act: Act, error: unknown): boolean {
     if (error === enough || this.#case.connections[act.end >> 1]?.isHostile === true) return true;
-    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    const cause = SidecallError.is(error) ? error : ((error as Error).cause ?? error);
     if (cause === enough) return true;
     if (!SidecallError.is(cause)) return false;
     if (this.#hasLoss && ofLoss.test(cause.code)) return true;
@@ -197,7 +199,7 @@ class Run {
         'process' in fault &&
         lossKinds.includes(fault.kind) &&
         [connection.near, connection.far].some(({ process }) => process.name === fault.process);
-      if (isOfProcess || (fault.kind === 'reset' && fault.connection === at)) {
+      if (isOfProcess || (fault.kind === 'socket-error' && fault.connection === at)) {
         this.#lost.add(connection);
       }
     }
@@ -208,7 +210,7 @@ class Run {
     this.world.trace(process.name, `event ${event.type}: ${event.error.message}`);
     if (isHostile) return;
     if (event.type === 'session-failed') {
-      const isCut = this.#hasShortClose && /CLOSED|PEER_GONE/.test(event.error.code);
+      const isCut = this.#mayBeCut && /CLOSED|PEER_GONE/.test(event.error.code);
       if (isCut || (this.#hasLoss && ofLoss.test(event.error.code))) return;
       this.ledger.fault(`the session of ${process.name} failed: ${event.error.message}`);
     }
@@ -244,15 +246,11 @@ class Run {
 
   async #closeAll(): Promise<void> {
     this.#isClosing = true;
-    let open = 0;
-    for (const end of this.#liveEnds()) {
-      open += 1;
-      void end.session.close().then(() => {
-        open -= 1;
-      });
-    }
-    await this.#until(() => open === 0, this.world.nowMs + settleMs);
-    if (open > 0) this.ledger.fault(`${open} sessions have not closed`);
+    const closing = new Set(this.#liveEnds());
+    for (const end of closing) void end.session.close().then(() => closing.delete(end));
+    const open = (): number => [...closing].filter(({ process }) => !process.isDead).length;
+    await this.#until(() => open() === 0, this.world.nowMs + settleMs);
+    if (open() > 0) this.ledger.fault(`${open()} sessions have not closed`);
     for (const [at, connection] of this.#connections.entries()) {
       const { near, far } = connection;
       const isOrderly = !this.#lost.has(connection) && !this.#isCut(at);
@@ -268,14 +266,18 @@ class Run {
     await this.#until(() => false, this.world.nowMs + 1_000_000);
   }
 
-  get #hasShortClose(): boolean {
-    return this.#case.acts.some(({ kind }) => kind === 'closeSoon');
+  /** The deadline of a close may pass, in some session. */
+  get #mayBeCut(): boolean {
+    return this.#connections.some((_, at) => this.#isCut(at));
   }
 
-  /** A deadline of a close, or wrong bytes, may have cut this connection. */
+  /** The deadline of a close, or wrong bytes, may have cut this connection. */
   #isCut(at: number): boolean {
-    if (this.#case.connections[at]?.isHostile === true) return true;
-    return this.#case.acts.some(({ kind, end }) => kind === 'closeSoon' && end >> 1 === at);
+    const { acts, faults, connections } = this.#case;
+    if (connections[at]?.isHostile === true) return true;
+    const closes = acts.filter(({ kind, end }) => kind.startsWith('close') && end >> 1 === at);
+    const sleepsLong = faults.some((fault) => fault.kind === 'sleep' && fault.forMs > closeMs);
+    return closes.some(({ kind }) => kind === 'closeSoon' || sleepsLong);
   }
 
   #liveEnds() {
@@ -292,11 +294,13 @@ class Run {
 
   /** The end of the last fault, and of what the acts themselves wait for. */
   get #lastMs(): number {
-    const ends = this.#case.faults.map((fault) =>
-      'atMs' in fault ? fault.atMs + ('forMs' in fault ? fault.forMs : 0) : 0,
+    const { faults } = this.#case;
+    // A fault that was planned while the machine sleeps begins afterwards.
+    const sleptMs = faults.reduce((sum, fault) => sum + (fault.kind === 'sleep' ? fault.forMs : 0), 0);
+    const ends = faults.map((fault) =>
+      'atMs' in fault ? sleptMs + fault.atMs + ('forMs' in fault ? fault.forMs : 0) : 0,
     );
-    const closeMs = this.#isClosing ? 600_000 : 0;
-    return Math.max(0, ...ends) + closeMs + 100;
+    return Math.max(0, ...ends) + (this.#isClosing ? closeMs : 0) + 100;
   }
 
   async #until(isDone: () => boolean, untilMs: number): Promise<void> {

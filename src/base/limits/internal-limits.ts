@@ -46,6 +46,8 @@ export const tuning = {
   idleCloseMs: 5_000,
   /** Time that a peer has to close behind its goaway: a minute more than `close()` can be given. */
   leavingMaxMs: 660_000,
+  /** A timer that fires later than this shows that the process was stopped. */
+  lateTimerMs: 1_000,
   /**
    * Bytes that `ctx.cancelledNow()` searches for a cancel of its call. A cancel behind them
    * takes effect in its turn.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The calls that the peer has opened: the table of their streams, and what they hold together.
 import type { SidecallErrorCode } from '../../base/error-codes.ts';
+import { tuning } from '../../base/limits/internal-limits.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import { AcceptedStreams, type Slotted } from '../streams/stream-table.ts';
 
@@ -43,6 +44,11 @@ export class AcceptedCalls<Call extends AcceptedCall> {
   get isUnread(): boolean {
     const { sendQueue, own } = this.shared;
     return this.waitingAnswers > 0 || sendQueue.answerBytes >= own.sendQueueMaxBytes;
+  }
+
+  /** Answers that wait have all the memory that answers may have: faults go without words. */
+  get isOverfull(): boolean {
+    return this.answerBytes >= tuning.answersMaxBytes;
   }
 
   /** Bytes of all answers that wait, for the window or in the send queue. */

@@ -39,16 +39,10 @@ export function plainEnd(
 }
 
 /**
- * The `end` of an error that a handler threw; only the text if the rest cannot travel. `isBrief`:
- * only the status, for a peer that does not read its answers.
+ * The `end` of an error that a handler threw, which is an answer like any other; only the text if
+ * the rest cannot travel.
  */
-export function endOf(
-  shared: SessionShared,
-  call: FailedCall,
-  error: RpcError,
-  isBrief: boolean,
-): End {
-  if (isBrief) return plainEnd(error.status, '');
+export function endOf(shared: SessionShared, call: FailedCall, error: RpcError): End {
   if (isFromPeer(error)) {
     // The text may be passed on. Details and metadata that another process gave
     // us are not for our caller; nor is the text of a fault, which that process told to us alone.
@@ -63,7 +57,15 @@ export function endOf(
   }
 }
 
-/** The answer to a request that its codec or schema refused. */
+/** Bytes of an end beside its header. */
+export function bytesOf({ metadata, text, details }: End): number {
+  return metadata.byteLength + text.byteLength + details.byteLength;
+}
+
+/**
+ * The answer to a request that its codec or schema refused. `isBrief`: without details, for a peer
+ * that does not read its answers.
+ */
 export function refusalOf(
   shared: SessionShared,
   call: FailedCall,
@@ -75,7 +77,7 @@ export function refusalOf(
   const details = refusalDetails(error);
   if (details !== undefined) {
     const text = 'the request does not match the schema of the method (error.details)';
-    return endOf(shared, call, new RpcError('invalid_argument', text, { details }), false);
+    return endOf(shared, call, new RpcError('invalid_argument', text, { details }));
   }
   // The text of the error holds codec, length and kind of error, and no values.
   const why = SidecallError.is(error) ? `: ${error.message}` : '';

@@ -214,13 +214,13 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
 
   /** Ends the call: its request was refused by its codec. */
   refuseRequest(error: unknown): void {
-    const { shared, isUnread } = this.calls;
+    const { shared, isOverfull } = this.calls;
     if (this.reader !== undefined) {
       // The handler runs. Unsent parts of the call are dropped, a half-sent message included.
       this.#failHalves(SidecallError.from(error), true);
       shared.removeQueued(this);
     }
-    this.answer(refusalOf(shared, this, error, isUnread));
+    this.answer(refusalOf(shared, this, error, isOverfull));
   }
 
   onDeadline(): void {

@@ -9,7 +9,7 @@ import { releaseBlockIn } from '../contract/leases.ts';
 import { inScope } from '../deadline.ts';
 import type { Admission } from './admission.ts';
 import { type Answer, type AnswerSender, encodeAnswer } from './answer-sender.ts';
-import { endOf, faultEnd, plainEnd, reportFailure } from './failure-reply.ts';
+import { bytesOf, endOf, faultEnd, plainEnd, reportFailure } from './failure-reply.ts';
 import { HandlerContext } from './handler-context.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import type { Served } from './registry.ts';
@@ -66,9 +66,9 @@ export class HandlerRunner {
     } catch (error) {
       releaseBlockIn(value);
       // The answer cannot be encoded: a fault like any other.
-      const { shared, isUnread } = call.calls;
+      const { shared, isOverfull } = call.calls;
       reportFailure(shared, call, error);
-      return call.answer(faultEnd(shared, error, isUnread));
+      return call.answer(faultEnd(shared, error, isOverfull));
     }
     this.#admission.noteAnswer(call, answer.messageBytes);
     this.#answers.add(call, answer);
@@ -78,14 +78,18 @@ export class HandlerRunner {
     this.#admission.noteSettled(call);
     // A handler whose call was given up may end by throwing: its error is dropped.
     if (!call.settle()) return;
-    const { shared, isUnread } = call.calls;
-    if (RpcError.is(error)) return call.answer(endOf(shared, call, error, isUnread));
+    const { shared, isOverfull } = call.calls;
+    if (RpcError.is(error)) {
+      const end = endOf(shared, call, error);
+      this.#admission.noteAnswer(call, bytesOf(end));
+      return call.answer(end);
+    }
     reportFailure(shared, call, error);
     const isTooLong = SidecallError.is(error) && error.code === 'ERR_SIDECALL_MESSAGE_TOO_LARGE';
     if (isTooLong && served.isStreaming) {
       return call.answer(plainEnd('resource_exhausted', error.message));
     }
-    call.answer(faultEnd(shared, error, isUnread));
+    call.answer(faultEnd(shared, error, isOverfull));
   }
 }
 

@@ -3,6 +3,7 @@
 // last frame of its last call.
 import type { Clock, Timer } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
+import { tuning } from '../../base/limits/internal-limits.ts';
 import { FrameFlag, protocol } from '../../wire/frame-header.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
 import type { SendQueue } from '../sending/send-queue.ts';
@@ -62,19 +63,30 @@ interface Endable {
 /** A timer that fails a session after the peer's goaway, even with calls under way. */
 export class GoawayTimeout implements Timed {
   timer: Timer | undefined;
+  readonly #clock: Clock;
   readonly #session: Endable;
   readonly #timeoutMs: number;
+  #until = 0;
 
   constructor(clock: Clock, session: Endable, timeoutMs: number) {
+    this.#clock = clock;
     this.#session = session;
     this.#timeoutMs = timeoutMs;
-    armDeadline(clock, this, deadlineAfter(clock, timeoutMs));
-    (this.timer as Timer | undefined)?.unref();
+    this.#arm(timeoutMs);
     void session.closed.then(() => cancelDeadline(clock, this));
   }
 
   onDeadline(): void {
+    // A timer that is this late belongs to a process that was stopped. The peer's close may have
+    // arrived meanwhile, unread.
+    if (this.#clock.nowMs() - this.#until > tuning.lateTimerMs) return this.#arm(tuning.idleCloseMs);
     const text = `the peer said goaway and did not close within ${this.#timeoutMs} ms`;
     this.#session.fail(new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text));
+  }
+
+  #arm(ms: number): void {
+    this.#until = deadlineAfter(this.#clock, ms);
+    armDeadline(this.#clock, this, this.#until);
+    this.timer?.unref();
   }
 }

@@ -13,8 +13,13 @@ export type TimedFault =
   | ({ readonly kind: 'stop' } & OfProcess)
   /** The event loop computes, and does nothing else. */
   | ({ readonly kind: 'block' } & OfProcess)
-  /** The connection is lost, while both processes live. */
-  | { readonly kind: 'reset'; readonly connection: number; readonly atMs: number }
+  /** The system reports an error of the socket of one end, while both processes live. */
+  | {
+      readonly kind: 'socket-error';
+      readonly connection: number;
+      readonly end: 'near' | 'far';
+      readonly atMs: number;
+    }
   /** The machine sleeps: all clocks go on, and nothing happens meanwhile. */
   | { readonly kind: 'sleep'; readonly atMs: number; readonly forMs: number }
   /** No memory for blocks. */
@@ -72,9 +77,11 @@ function begin(targets: FaultTargets, fault: TimedFault): void {
     case 'sleep':
       world.trace('the machine', `sleeps for ${fault.forMs} ms`);
       return world.jump(fault.forMs);
-    case 'reset':
-      world.trace('the machine', `loses connection ${fault.connection}`);
-      return targets.connections[fault.connection]?.near.socket.reset();
+    case 'socket-error': {
+      const end = targets.connections[fault.connection]?.[fault.end];
+      world.trace(end?.process.name ?? '', 'has an error of its socket');
+      return end?.socket.fail();
+    }
     case 'kill':
       return processOf(targets, fault.process).kill();
     case 'block':

@@ -19,7 +19,8 @@ class Pipe {
   isEnded = false;
   /** The reading end is closed: writes fail. */
   isBroken = false;
-  isLost = false;
+  /** The reading end was closed with bytes unread: the writing end reads ECONNRESET, once. */
+  isReset = false;
   readonly capacity: number;
 
   constructor(capacity: number) {
@@ -27,16 +28,8 @@ class Pipe {
   }
 
   push(bytes: Uint8Array): void {
-    if (this.isLost) return;
     this.chunks.push(bytes);
     this.bytes += bytes.byteLength;
-  }
-
-  /** What is on its way is lost, and all that is written later. */
-  lose(): void {
-    this.isLost = true;
-    this.chunks.length = 0;
-    this.bytes = 0;
   }
 
   /** Up to `max` bytes, as they follow each other: the kernel knows no borders of writes. */
@@ -84,11 +77,8 @@ export class SimulatedSocket implements LaneSocket {
   readonly #in: Pipe;
   readonly #out: Pipe;
   readonly #writes: Write[] = [];
-  readonly #listeners: Record<'end' | 'error' | 'close', Then[]> = {
-    end: [],
-    error: [],
-    close: [],
-  };
+  readonly #listeners: Record<'end' | 'close', Then[]> = { end: [], close: [] };
+  readonly #onError: ((error: NodeJS.ErrnoException) => void)[] = [];
   #onBytes: ((bytes: Uint8Array) => void) | undefined;
   #isReading = false;
   #isReadPlanned = false;
@@ -115,8 +105,12 @@ export class SimulatedSocket implements LaneSocket {
     };
   }
 
-  on(event: 'end' | 'error' | 'close', then: Then): this {
-    this.#listeners[event].push(then);
+  on(
+    event: 'end' | 'error' | 'close',
+    then: Then | ((error: NodeJS.ErrnoException) => void),
+  ): this {
+    if (event === 'error') this.#onError.push(then);
+    else this.#listeners[event].push(then as Then);
     return this;
   }
 
@@ -179,16 +173,10 @@ export class SimulatedSocket implements LaneSocket {
     if (!isFull) this.#planPump(0);
   }
 
-  /** The connection is lost: bytes on their way too, and both ends see an error. */
-  reset(): void {
-    for (const end of [this, this.peer]) {
-      if (end.#isDestroyed) continue;
-      end.#in.lose();
-      end.process.plan(end.#delay(), () => {
-        end.#emit('error');
-        end.destroy();
-      });
-    }
+  /** The system reports an error that the peer has not caused. */
+  fail(): void {
+    if (this.#isDestroyed || this.process.isDead) return;
+    this.process.plan(0, () => this.#break(systemError('EIO')));
   }
 
   /** The kernel closes this end: the other one reads what is on its way, then the end. */
@@ -196,6 +184,7 @@ export class SimulatedSocket implements LaneSocket {
     if (this.#isDestroyed) return;
     this.#isDestroyed = true;
     this.#in.isBroken = true;
+    this.#in.isReset = this.#in.bytes > 0;
     this.#out.isEnded = true;
     this.peer.#planRead();
     this.peer.#planPump(this.#delay());
@@ -213,7 +202,7 @@ export class SimulatedSocket implements LaneSocket {
     if (this.#isDestroyed) return;
     const { random } = this.process;
     for (let write = this.#writes[0]; write !== undefined; write = this.#writes[0]) {
-      if (this.#out.isBroken) return this.#fail();
+      if (this.#out.isBroken) return this.#failWrite();
       const room = this.#out.capacity - this.#out.bytes;
       if (room < Math.min(leastRoom, write.bytes.byteLength) || this.#isFull) return;
       const most = Math.min(room, write.bytes.byteLength);
@@ -235,12 +224,17 @@ export class SimulatedSocket implements LaneSocket {
     finished();
   }
 
-  /** EPIPE. */
-  #fail(): void {
+  #failWrite(): void {
+    const error = systemError('EPIPE');
     const { then } = this.#writes.shift() as Write;
-    then(new Error('EPIPE'));
-    this.#emit('error');
+    then(error);
+    this.#break(error);
+  }
+
+  #break(error: NodeJS.ErrnoException): void {
+    if (this.#isDestroyed) return;
     this.destroy();
+    for (const then of this.#onError) if (!this.process.isDead) then(error);
   }
 
   #planRead(): void {
@@ -260,6 +254,7 @@ export class SimulatedSocket implements LaneSocket {
       this.#onBytes(bytes);
     } else if (this.#in.isEnded && !this.#isEndSeen) {
       this.#isEndSeen = true;
+      if (this.#out.isReset) return this.#break(systemError('ECONNRESET'));
       this.#emit('end');
       this.process.plan(this.#delay(), () => this.destroy());
       return;
@@ -271,7 +266,7 @@ export class SimulatedSocket implements LaneSocket {
     while (this.#in.bytes > 0 && !this.#isDestroyed) this.#onBytes?.(this.#in.take(readMaxBytes));
   }
 
-  #emit(event: 'end' | 'error' | 'close'): void {
+  #emit(event: 'end' | 'close'): void {
     if (this.process.isDead) return;
     for (const then of [...this.#listeners[event]]) then();
   }
@@ -279,4 +274,8 @@ export class SimulatedSocket implements LaneSocket {
   #delay(): number {
     return this.process.random.fraction() * this.#delayMaxMs;
   }
+}
+
+function systemError(code: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(code), { code });
 }
