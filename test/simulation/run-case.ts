@@ -182,9 +182,9 @@ class Run {
     if (cause === enough) return true;
     if (!SidecallError.is(cause)) return false;
     if (this.#hasLoss && ofLoss.test(cause.code)) return true;
-    if (this.#hasLoss && act.kind === 'relay' && cause.status === 'aborted') return true;
+    const mayRelayFail = this.#hasLoss || this.#isClosing || act.giveUpMs > 0;
+    if (act.kind === 'relay' && cause.status === 'aborted' && mayRelayFail) return true;
     if (this.#isClosing && ofClose.test(cause.code)) return true;
-    if (this.#isClosing && act.kind === 'relay' && cause.status === 'aborted') return true;
     return act.kind.endsWith('Left') && /END_OF_STREAM|CANCELLED/.test(cause.code);
   }
 
@@ -217,7 +217,7 @@ class Run {
     if (event.type === 'handler-failed') {
       const { cause } = event.error;
       if (SidecallError.is(cause) || cause === enough) return;
-      this.ledger.fault(`a handler of ${process.name} failed: ${String(cause)}`);
+      this.ledger.fault(`a handler of ${process.name} failed: ${(cause as Error)?.stack ?? String(cause)}`);
     }
   }
 
@@ -234,9 +234,9 @@ class Run {
     }
     await this.#until(() => world.nowMs >= this.#lastMs, this.#lastMs);
     for (const end of this.#hostileEnds()) end.process.kill(); // no later than the others rest
-    const alive = this.#liveEnds();
-    await this.#until(() => alive.every(({ session }) => isAtRest(session)), world.nowMs + restMs);
-    for (const { session, process } of alive) {
+    const isQuiet = (): boolean => this.#liveEnds().every(({ session }) => isAtRest(session));
+    await this.#until(isQuiet, world.nowMs + restMs);
+    for (const { session, process } of this.#liveEnds()) {
       if (isAtRest(session)) continue;
       this.ledger.fault(`${process.name} is not at rest: ${textOf(session.stats())}`);
     }

@@ -199,7 +199,9 @@ export class Callee {
     let value: unknown;
     try {
       value =
-        assembly === undefined ? decodeWith(served.request, payload, false) : assembly.decode();
+        assembly === undefined
+          ? decodeWith(served.request, payload, false)
+          : assembly.decode(served.request);
     } catch (error) {
       return call.refuseRequest(error);
     }

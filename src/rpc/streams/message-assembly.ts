@@ -79,17 +79,20 @@ export class MessageAssembly {
     return this.#filled === this.bytes.byteLength;
   }
 
-  /** The value of the whole message, once. @throws {SidecallError} `ERR_SIDECALL_DECODE`. */
-  decode(): unknown {
-    const { codec } = this;
-    if (isLeased(codec)) {
+  /**
+   * The value of the whole message, once. `codec`: that of its method, which may have been served
+   * while the message arrived. @throws {SidecallError} `ERR_SIDECALL_DECODE`.
+   */
+  decode(codec = this.codec): unknown {
+    if (isLeased(codec) && codec === this.codec) {
       const [lent, pooled] = [this.#lent, this.#pooled];
       this.#lent = undefined;
       this.#pooled = undefined;
       return lent === undefined ? copiedLease(this.bytes, pooled) : lentLease(lent);
     }
     try {
-      return decodeWith(codec, this.bytes, this.#pooled === undefined);
+      const isOwned = this.#pooled === undefined && this.#lent === undefined;
+      return decodeWith(codec, this.bytes, isOwned);
     } finally {
       this.release();
     }
