@@ -22,7 +22,7 @@ export interface Act {
 
 /** Acts by what they use. */
 export const actKinds = {
-  calls: ['get', 'gets', 'put', 'fail', 'wait', 'unserved', 'ping', 'liveness'],
+  calls: ['get', 'gets', 'put', 'fail', 'wait', 'headers', 'unserved', 'ping', 'liveness'],
   nested: ['relay', 'mutual'],
   notes: ['note', 'notes', 'noteBack', 'untyped'],
   streams: ['download', 'downloadLeft', 'upload', 'uploadLeft', 'echo', 'echoLeft'],

@@ -32,6 +32,7 @@ export const Program = service('Program', {
   get: unary<Wanted, Uint8Array>({ response: bytes }),
   put: unary<Uint8Array, Counted>({ request: bytes }),
   fail: unary<Wanted, void>(),
+  headers: unary<Wanted, Uint8Array>({ response: bytes }),
   lease: unary({ request: leased, response: leased }),
   relay: unary<Wanted, Uint8Array>({ response: bytes }),
   wait: unary<Wanted, void>(),

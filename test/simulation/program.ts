@@ -1,5 +1,6 @@
 // A simulated honest program at one end of a connection: it serves, and it acts.
 import { RpcError, SidecallError } from '../../src/base/errors.ts';
+import type { Metadata } from '../../src/base/metadata.ts';
 import type { Channel } from '../../src/rpc/channels/channel.ts';
 import type { SessionDuplex } from '../../src/rpc/channels/duplex.ts';
 import type { CallContext } from '../../src/rpc/contract/call-context.ts';
@@ -90,6 +91,18 @@ export class SimulatedProgram {
         );
         if (!RpcError.is(error) || error.status !== 'not_found') throw error;
         same(error.details, { id });
+      }),
+    headers: (act) =>
+      this.#ended('headers', act, async (id, options) => {
+        const told: Metadata[] = [];
+        const answer = await this.#client.headers(wanted(id, act), {
+          ...options,
+          metadata: { mark: `${id}` },
+          onHeaders: (metadata) => told.push(metadata),
+          onTrailers: (metadata) => told.push(metadata),
+        });
+        sameMessage(answer, id, act.length);
+        same(told, [{ first: `${id}` }, { last: `${id}` }]);
       }),
     wait: (act) =>
       this.#ended('wait', { ...act, giveUpMs: act.giveUpMs || 5 }, (id, options) =>
@@ -399,6 +412,12 @@ export class SimulatedProgram {
         sameMessage(inner, id, request.length);
         return messageOf(request.id, 0, request.length);
       },
+      headers: async (request: Wanted, ctx: CallContext): Promise<Uint8Array> => {
+        ctx.sendHeaders({ first: ctx.metadata.mark as string });
+        const message = await answer(request);
+        ctx.trailers = { last: ctx.metadata.mark as string };
+        return message;
+      },
       wait: ({ id }: Wanted, { signal }: CallContext): Promise<void> => {
         seen(id);
         if (signal.aborted) return Promise.resolve();
@@ -425,15 +444,19 @@ export class SimulatedProgram {
       },
       upload: async (messages: AsyncIterable<Uint8Array>): Promise<Counted> => {
         let [id, count, total] = [0, 0, 0];
-        for await (const message of messages) {
-          const read = readMessage(message);
-          same(read.number, count);
-          if (count === 0) {
-            id = read.id;
-            seen(id);
+        try {
+          for await (const message of messages) {
+            const read = readMessage(message);
+            same(read.number, count);
+            if (count === 0) {
+              id = read.id;
+              seen(id);
+            }
+            count += 1;
+            total += message.byteLength;
           }
-          count += 1;
-          total += message.byteLength;
+        } finally {
+          await this.#pause(count % 3); // a handler works on for a while after it was given up
         }
         return { id, messages: count, bytes: total };
       },

@@ -7,7 +7,7 @@ import { frameTypeName } from './frame-text.ts';
 
 /** States of calls at the side that made them, and at the side that serves them. */
 const callerStates = ['open', 'given-up', 'over'];
-const calleeStates = ['waiting', 'open', 'answered', 'cancelled', 'failed', 'over'];
+const calleeStates = ['waiting', 'open', 'cancelled', 'over'];
 const sessionStates = ['open', 'draining'];
 
 const { open, message, fragment, headers, end, reset, credit } = FrameType;
