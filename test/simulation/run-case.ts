@@ -71,12 +71,18 @@ class Run {
   }
 
   async run(): Promise<Outcome> {
+    const onUnhandled = (error: unknown): void => {
+      this.ledger.fault(`nobody handled: ${(error as Error)?.stack ?? String(error)}`);
+    };
+    const events = ['unhandledRejection', 'uncaughtException'] as const;
+    for (const event of events) process.on(event, onUnhandled);
     try {
       this.#plan();
       await this.#phases();
     } catch (error) {
       this.ledger.fault(error instanceof Error ? (error.stack ?? error.message) : String(error));
     }
+    for (const event of events) process.off(event, onUnhandled);
     for (const process of this.#processes.values()) process.kill(); // memory goes back
     const { world, ledger, coverage, injected } = this;
     return {

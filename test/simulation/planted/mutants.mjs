@@ -1,0 +1,215 @@
+// Small changes of flow control, closing, retry and the ring, each of which breaks a promise.
+const rpc = 'src/rpc';
+
+export const mutants = [
+  // Flow control.
+  {
+    name: 'a message costs its sender no overhead',
+    file: `${rpc}/streams/writer-window.ts`,
+    from: '    const charge = chargeOf(messageBytes);\n    this.#own.spend(charge);',
+    to: '    const charge = messageBytes;\n    this.#own.spend(charge);',
+  },
+  {
+    name: 'a stream sends without credit of its own',
+    file: `${rpc}/streams/writer-window.ts`,
+    from: '    return this.#own.hasCredit;',
+    to: '    return true;',
+  },
+  {
+    name: 'a stream sends without credit of the session',
+    file: `${rpc}/streams/writer-window.ts`,
+    from: '    return this.#all.hasCredit;',
+    to: '    return true;',
+  },
+  {
+    name: 'a second message goes beyond the window of all streams',
+    file: `${rpc}/streams/writer-window.ts`,
+    from: ' && this.#granted >= this.#beyondUntil;',
+    to: ';',
+  },
+  {
+    name: 'credit comes back only once a window is used up',
+    file: `${rpc}/sending/credit.ts`,
+    from: 'if (this.#owed < this.#windowBytes / 4 && this.#owed < left) return 0;',
+    to: 'if (this.#owed < this.#windowBytes) return 0;',
+  },
+  {
+    name: 'credit that is given back is counted twice',
+    file: `${rpc}/sending/credit.ts`,
+    from: '    this.#owed -= batch;\n',
+    to: '',
+  },
+  {
+    name: 'the first grant is not noted',
+    file: `${rpc}/sending/credit.ts`,
+    from: 'this.#granted = this.#windowBytes;',
+    to: 'this.#granted += 0;',
+  },
+  {
+    name: 'a writer is not woken by its credit',
+    file: `${rpc}/streams/stream-writer.ts`,
+    from: '    this.#window.grant(bytes);\n    this.resume();',
+    to: '    this.#window.grant(bytes);',
+  },
+  {
+    name: 'writers that wait for the session are not woken',
+    file: `${rpc}/session/session-core.ts`,
+    from: 'else if (window === Window.streams) this.shared.resumeBlocked();',
+    to: 'else if (window === Window.streams) return;',
+  },
+  {
+    name: 'answers that wait are not woken by credit',
+    file: `${rpc}/session/session-core.ts`,
+    from: 'if (window === Window.answers) this.callee.resume();',
+    to: 'if (window === Window.answers) return;',
+  },
+  {
+    name: 'requests keep their part of the window while handlers run',
+    file: `${rpc}/serving/incoming-call.ts`,
+    from: '    this.isRunning = false;\n    this.releaseWindow();',
+    to: '    this.isRunning = false;',
+  },
+  {
+    name: 'a long message leaves its queue before its last piece',
+    file: `${rpc}/sending/send-queue.ts`,
+    from: 'const isWhole = end === bytes.byteLength;\n    if',
+    to: 'const isWhole = end + 1000 >= bytes.byteLength;\n    if',
+  },
+  {
+    name: 'a frame that found no room is not sent again',
+    file: `${rpc}/sending/send-queue.ts`,
+    from: '        } else this.#isFull = true;\n        continue;',
+    to: '        } else {\n          this.#isFull = true;\n          this.#control.shift();\n        }\n        continue;',
+  },
+  {
+    name: 'short messages of a stream overtake its long one',
+    file: `${rpc}/sending/send-queue.ts`,
+    from: 'return stream.line !== undefined && stream.line.length > 0;',
+    to: 'return stream.line !== undefined && stream.line.length > 1;',
+  },
+  {
+    name: 'the number of handlers has no bound',
+    file: `${rpc}/serving/admission.ts`,
+    from: 'return this.#running >= this.#calls.shared.own.streamsMax;',
+    to: 'return this.#running < 0;',
+  },
+  {
+    name: 'handlers that have settled are not counted',
+    file: `${rpc}/serving/admission.ts`,
+    from: '    this.#running -= 1;',
+    to: '    this.#running -= load === undefined ? 0 : 1;',
+  },
+  // Slots, cancels and ends.
+  {
+    name: 'a slot is used again in the same generation',
+    file: `${rpc}/streams/stream-table.ts`,
+    from: "if (!wasSent) this.#generations[at] = stream.generation - 1;",
+    to: 'this.#generations[at] = stream.generation - 1;',
+  },
+  {
+    name: 'a call that was cancelled is answered, too',
+    file: `${rpc}/serving/incoming-call.ts`,
+    from: '    if (!this.isOver) return true;\n    this.lease?.settle();',
+    to: '    if (!this.isOver || this.slot % 4 === 1) return true;\n    this.lease?.settle();',
+  },
+  {
+    name: 'a cancel is answered before its handler has settled, and again',
+    file: `${rpc}/serving/incoming-call.ts`,
+    from: '    if (this.isRunning) this.#owedReset = reason;\n    else this.#sendReset(reason);',
+    to: '    this.#sendReset(reason);',
+  },
+  {
+    name: 'the deadline of a call is not heard by its handler',
+    file: `${rpc}/serving/incoming-call.ts`,
+    from: "this.cancel('ERR_SIDECALL_DEADLINE_EXCEEDED', ResetReason.deadlineExceeded);",
+    to: '',
+  },
+  {
+    name: 'a notification is lost where its session closes',
+    file: `${rpc}/calling/caller.ts`,
+    from: 'if (call.isWritten || !call.isOpen || isNotification) continue;',
+    to: 'if (call.isWritten || !call.isOpen) continue;',
+  },
+  {
+    name: 'a session closes while messages wait to leave',
+    file: `${rpc}/session/session-core.ts`,
+    from: 'return isIdle && this.#goaway.isAnswered && this.#sendQueue.isEmpty;',
+    to: 'return isIdle && this.#goaway.isAnswered;',
+  },
+  {
+    name: 'a session closes while handlers of the peer run',
+    file: `${rpc}/session/session-core.ts`,
+    from: 'const isIdle = this.caller.pending === 0 && this.callee.pending === 0;',
+    to: 'const isIdle = this.caller.pending === 0;',
+  },
+  {
+    name: 'calls that were sent are told as not delivered when the session ends',
+    file: `${rpc}/calling/caller.ts`,
+    from: "const delivered = call.isWritten && wasTaken ? 'unknown' : 'no';",
+    to: "const delivered = wasTaken && consumedPosition !== undefined ? 'unknown' : 'no';",
+  },
+  {
+    name: 'the end of a channel is not answered',
+    file: `${rpc}/streams/channel-halves.ts`,
+    from: 'answerEnd(this.#shared, this.#stream, this.#parts.flags);',
+    to: '',
+  },
+  // Retry.
+  {
+    name: 'a call that a handler may have seen is repeated',
+    file: `${rpc}/calling/retry.ts`,
+    from: "return delivered === 'no' || (delivered === 'unknown' && this.#callable.isIdempotent);",
+    to: "return delivered === 'no' || delivered === 'unknown' || delivered === 'yes';",
+    needs: 'restarts',
+  },
+  {
+    name: 'calls are repeated without end',
+    file: `${rpc}/calling/retry.ts`,
+    from: 'if (!hasBudget || this.#failures >= attempts || !this.#isSafe(error)) return false;',
+    to: 'if (!this.#isSafe(error)) return false;',
+    needs: 'restarts',
+  },
+  // The socket lane and the ring.
+  {
+    name: 'a frame that was read in pieces loses a byte',
+    file: 'src/wire/frame-decoder.ts',
+    from: 'this.#payloadFilled += count;',
+    to: 'this.#payloadFilled += count > 900 ? count - 1 : count;',
+  },
+  {
+    name: 'what waits behind a turn is handed out twice',
+    file: 'src/uds/socket-transport.ts',
+    from: 'if (taken === chunk.byteLength) this.#backlog.shift();',
+    to: 'if (taken === chunk.byteLength && bytes > 5) this.#backlog.shift();',
+  },
+  {
+    name: 'a ring that was refused is not looked at again',
+    file: 'src/shm/ring-transport.ts',
+    from: '      this.#isRefusing = true;\n      this.#wake();',
+    to: '      this.#isRefusing = false;',
+  },
+  {
+    name: 'doorbells are not answered by a look',
+    file: 'src/shm/ring-transport.ts',
+    from: 'if (!this.#isOver) this.#loop.poller.activate(this);\n    const now',
+    to: 'const now',
+  },
+  {
+    name: 'records behind those of one turn are left',
+    file: 'src/shm/ring-transport.ts',
+    from: "|| this.#state === 'ending' || this.#receiving.isBehind) {",
+    to: "|| this.#state === 'ending') {",
+  },
+  {
+    name: 'frames that were written are not published',
+    file: 'src/shm/ring-transport.ts',
+    from: '    this.#isPublishQueued = true;\n    this.#loop.clock.nextTick(publishLater, this);',
+    to: '    this.#isPublishQueued = true;',
+  },
+  {
+    name: 'a block is lent although it was not sent',
+    file: 'src/shm/ring-transport.ts',
+    from: 'if (written === RingResult.written) (block as RingBlock).onLent();',
+    to: '(block as RingBlock).onLent();',
+  },
+];
