@@ -1,7 +1,15 @@
 // npm run sim:bugs: puts each known bug back into a copy, and says within how many seeds the
 // simulation finds it. A simulation that misses bugs proves nothing.
 import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -76,7 +84,11 @@ async function find(bug) {
   const names = [...workloadsFor(bug)];
   let found;
   const search = async () => {
-    for (let name = names.shift(); name !== undefined && found === undefined; name = names.shift()) {
+    for (
+      let name = names.shift();
+      name !== undefined && found === undefined;
+      name = names.shift()
+    ) {
       const failure = await run(program, name);
       if (failure !== undefined) found ??= { workload: name, ...failure };
     }
@@ -95,7 +107,6 @@ function workloadsFor({ file }) {
     [/shm|native/, ['leases', 'shortages', 'crashes']],
     [/streams|channels/, ['streams', 'channels']],
     [/goaway|session-core|socket-transport/, ['closes']],
-    
   ].find(([pattern]) => pattern.test(file));
   return new Set([...(first?.[1] ?? []), ...names]);
 }
@@ -103,7 +114,9 @@ function workloadsFor({ file }) {
 /** The first failure among the seeds; undefined: there is none. A run without end is one, too. */
 function run(program, workload) {
   const args = ['--workload', workload, '--from', '1', '--to', String(seeds), '--first-failure'];
-  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const child = spawn(process.execPath, [program, ...args], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   let text = '';
   let seen = 0;
   child.stdout.on('data', (chunk) => {
@@ -118,17 +131,23 @@ function run(program, workload) {
     }, 1_000);
     child.once('close', (code) => {
       clearInterval(watch);
-      const reports = text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+      const reports = text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line));
       const failure = reports.flatMap(({ failures }) => failures)[0];
       const cases = reports.reduce((sum, report) => sum + report.cases, 0);
-      if (failure !== undefined) return resolve({ seed: failure.seed, kind: failure.faults[0].slice(0, 160) });
-      resolve(code === 0 ? undefined : { seed: cases + 1, kind: 'the run does not end, or crashes' });
+      if (failure !== undefined)
+        return resolve({ seed: failure.seed, kind: failure.faults[0].slice(0, 160) });
+      resolve(
+        code === 0 ? undefined : { seed: cases + 1, kind: 'the run does not end, or crashes' },
+      );
     });
   });
 }
 
 async function writeCase(program, bug, { workload, seed }) {
-  const args = ['--workload', workload, '--from', String(seed), '--shrink'];
+  const args = ['--workload', workload, '--seed', String(seed), '--shrink'];
   const { stdout } = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8' });
   const last = stdout.trim().split('\n').at(-1);
   const smallest = last?.startsWith('{') ? JSON.parse(last).smallest : undefined;
@@ -143,7 +162,8 @@ function buildNative(bug) {
   const copy = join(folder, 'native-copy');
   if (!existsSync(copy)) {
     mkdirSync(copy, { recursive: true });
-    for (const name of ['CMakeLists.txt', 'package.json']) cpSync(join(root, name), join(copy, name));
+    for (const name of ['CMakeLists.txt', 'package.json'])
+      cpSync(join(root, name), join(copy, name));
     symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
   }
   cpSync(join(root, 'native'), join(copy, 'native'), { recursive: true, preserveTimestamps: true });

@@ -57,7 +57,7 @@ if (values.list === true) {
   await runOne(['--case', values.case]);
 } else if (process.env.SEED !== undefined) {
   for (const workload of chosen) {
-    await runOne(['--workload', workload, '--from', String(wholeNumber('SEED', process.env.SEED))]);
+    await runOne(['--workload', workload, '--seed', String(wholeNumber('SEED', process.env.SEED))]);
   }
 } else {
   await runAll();
@@ -214,9 +214,10 @@ async function shrinkFirst({ failures }) {
   const [first] = failures;
   if (first === undefined) return;
   const { workload, seed } = first;
-  const args = ['--workload', workload, '--from', String(seed), '--shrink'];
+  const args = ['--workload', workload, '--seed', String(seed), '--shrink'];
   const lines = await ask(args, ({ runs }) => {
-    if (process.stderr.isTTY && runs !== undefined) process.stderr.write(`\r\x1b[Kshrinking: ${runs}`);
+    if (process.stderr.isTTY && runs !== undefined)
+      process.stderr.write(`\r\x1b[Kshrinking: ${runs}`);
   });
   clearProgress();
   const { smallest } = lines.at(-1);

@@ -8,7 +8,11 @@ import { root } from './lib.mjs';
  * Bundles `test/simulation/main.ts` of the checkout `from` into `folder`, with the addon of the
  * checkout `addonFrom`. `sources`: texts in place of files, by their paths. Returns the file.
  */
-export async function bundleSimulation(from, folder, { addonFrom = root, sources = new Map() } = {}) {
+export async function bundleSimulation(
+  from,
+  folder,
+  { addonFrom = root, sources = new Map() } = {},
+) {
   const outfile = join(folder, 'simulation.mjs');
   const addon = join(addonFrom, 'build', 'Release', 'sidecall.node');
   await build({

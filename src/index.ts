@@ -6,9 +6,9 @@
 export type { HelperExit } from './helper/helper-errors.ts';
 export type { HelperState } from './helper/helper-state.ts';
 export { type ParentOptions, parent } from './helper/parent.ts';
+export type { RestartOptions } from './helper/restart-options.ts';
 export { type Helper, spawnHelper } from './helper/spawn-helper.ts';
 export type { SpawnOptions } from './helper/spawn-options.ts';
-export type { RestartOptions } from './helper/supervisor.ts';
 export {
   type ConnectBaseOptions,
   type ConnectOptions,

@@ -26,8 +26,9 @@ import { AcceptedOfHelper } from './accepted-streams.ts';
 import type { HelperExit } from './helper-errors.ts';
 import { HelperProcess } from './helper-process.ts';
 import type { HelperState } from './helper-state.ts';
+import { checkRestart } from './restart-options.ts';
 import { checkSpawn, type SpawnOptions } from './spawn-options.ts';
-import { checkRestart, Supervisor } from './supervisor.ts';
+import { Supervisor } from './supervisor.ts';
 
 /**
  * Starts a helper over an inherited socket pair: there is no path on disk that another process
@@ -62,7 +63,16 @@ export async function spawnHelper(
   const restart = checkRestart(options.restart);
   options.signal?.throwIfAborted();
   const first = await HelperProcess.start(settings, options.signal);
-  return new Helper(new Supervisor(settings, restart, first), registry);
+  const supervisor = new Supervisor(
+    {
+      command: settings.command,
+      start: (signal) => HelperProcess.start(settings, signal),
+      onEvent: settings.session.onEvent,
+    },
+    restart,
+    first,
+  );
+  return new Helper(supervisor, registry);
 }
 
 /** A helper process and the way to call it. Its clients live through restarts. */

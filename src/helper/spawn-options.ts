@@ -10,7 +10,7 @@ import {
 import type { Registry } from '../rpc/serving/registry.ts';
 import type { StartSettings } from './helper-process.ts';
 import { commandOf } from './node-command.ts';
-import type { RestartOptions } from './supervisor.ts';
+import type { RestartOptions } from './restart-options.ts';
 
 /** Options of {@link spawnHelper}. */
 export interface SpawnOptions extends SessionOptions {

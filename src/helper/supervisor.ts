@@ -3,15 +3,14 @@
 
 import { onAbort } from '../base/abort-listeners.ts';
 import { backOffMs } from '../base/back-off.ts';
-import { systemClock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
-import { emitEvent } from '../base/events.ts';
+import { emitEvent, type OnEvent } from '../base/events.ts';
 import { Fifo } from '../base/fifo.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
-import { systemRandom } from '../base/random.ts';
+import { type Random, systemRandom } from '../base/random.ts';
 import { failingAtCallSite } from '../rpc/calling/call-site.ts';
 import type { CallTarget, MethodCall, StreamCall } from '../rpc/calling/call-target.ts';
 import { DeferredCall } from '../rpc/calling/stream-call.ts';
@@ -21,82 +20,52 @@ import {
   timeoutOf,
   withInheritedDeadline,
 } from '../rpc/contract/call-options.ts';
+import type { Session } from '../rpc/session/session.ts';
 import { exitText, type HelperExit } from './helper-errors.ts';
-import { HelperProcess, type StartSettings } from './helper-process.ts';
+import type { HelperProcess } from './helper-process.ts';
 import { type HelperState, HelperStates } from './helper-state.ts';
+import type { RestartSettings } from './restart-options.ts';
 
-/** When and how often a helper that died is started again. */
-export interface RestartOptions {
-  /**
-   * Pause before the first restart, each further one within the window 1.6 times as long. Default
-   * 10; 1 to 600,000.
-   */
-  readonly firstMs?: number | undefined;
-  /** The longest pause. Default 1,000; 1 to 600,000. */
-  readonly maxMs?: number | undefined;
-  /**
-   * Restarts within the window before the helper is given up as a crash loop. Default 5; 0 to
-   * 1,000,000.
-   */
-  readonly maxRestarts?: number | undefined;
-  /** Length of the window. Default 60,000; 100 to 86,400,000. */
-  readonly windowMs?: number | undefined;
-  /**
-   * Restart the helper also when it ended by itself with exit code 0. Default: no,
-   * that is an end and no crash.
-   */
-  readonly onSuccess?: boolean | undefined;
+/** A process that a supervisor keeps running. */
+export interface SupervisedProcess {
+  readonly pid: number;
+  readonly session: Session;
+  /** Resolves when the process has ended. */
+  readonly exited: Promise<HelperExit>;
+  readonly exit: HelperExit | undefined;
+  ref(): void;
+  unref(): void;
 }
 
-/** Checked {@link RestartOptions}. */
-export interface RestartSettings {
-  readonly firstMs: number;
-  readonly maxMs: number;
-  readonly maxRestarts: number;
-  readonly windowMs: number;
-  readonly onSuccess: boolean;
+/** The parts of a supervisor. */
+export interface SupervisorParts<P extends SupervisedProcess> {
+  /** The command, for errors. */
+  readonly command: string;
+  /** Starts the next process. Rejects where it does not start, or `signal` is aborted. */
+  readonly start: (signal: AbortSignal) => Promise<P>;
+  readonly onEvent: OnEvent | undefined;
+  /** Default: those of this thread and of the system. */
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
 }
 
-/** @throws {TypeError | RangeError} for misuse. */
-export function checkRestart(
-  restart: boolean | RestartOptions | undefined,
-): RestartSettings | undefined {
-  if (restart === undefined || restart === false) return undefined;
-  const given = restart === true ? {} : restart;
-  checkKeys('restart', given, ['firstMs', 'maxMs', 'maxRestarts', 'windowMs', 'onSuccess']);
-  const settings = {
-    firstMs: checkInteger('restart.firstMs', given.firstMs, ranges.restartFirstMs),
-    maxMs: checkInteger('restart.maxMs', given.maxMs, ranges.restartMaxMs),
-    maxRestarts: checkInteger('restart.maxRestarts', given.maxRestarts, ranges.maxRestarts),
-    windowMs: checkInteger('restart.windowMs', given.windowMs, ranges.restartWindowMs),
-    onSuccess: given.onSuccess ?? false,
-  };
-  if (typeof settings.onSuccess !== 'boolean') {
-    const text = 'restart.onSuccess must be true or false';
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
-  }
-  if (settings.firstMs <= settings.maxMs) return settings;
-  const text = `restart.firstMs ${settings.firstMs} exceeds restart.maxMs ${settings.maxMs}`;
-  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', text);
-}
-
-interface Waiter {
-  readonly start: (process: HelperProcess | undefined) => void;
+interface Waiter<P> {
+  readonly start: (process: P | undefined) => void;
 }
 
 /** Keeps a helper running, and calls waiting while it is not. */
-export class Supervisor implements CallTarget {
+export class Supervisor<P extends SupervisedProcess = HelperProcess> implements CallTarget {
   readonly outlivesSessions = true;
-  readonly clock = systemClock;
-  readonly random = systemRandom;
-  current: HelperProcess;
+  readonly clock: Clock;
+  readonly random: Random;
+  current: P;
   readonly exited: Promise<HelperExit>;
   readonly states: HelperStates;
-  readonly #settings: StartSettings;
+  readonly #parts: SupervisorParts<P>;
   readonly #restart: RestartSettings | undefined;
   readonly #retired = new AbortController();
   readonly #restartedAt: number[] = [];
-  readonly #waiters = new Fifo<Waiter>();
+  readonly #waiters = new Fifo<Waiter<P>>();
   #isRunning = true;
   #isReferenced = true;
   #restarts = 0;
@@ -105,8 +74,10 @@ export class Supervisor implements CallTarget {
   #restarting: Promise<void> | undefined;
   #resolveExited!: (exit: HelperExit) => void;
 
-  constructor(settings: StartSettings, restart: RestartSettings | undefined, first: HelperProcess) {
-    this.#settings = settings;
+  constructor(parts: SupervisorParts<P>, restart: RestartSettings | undefined, first: P) {
+    this.#parts = parts;
+    this.clock = parts.clock ?? systemClock;
+    this.random = parts.random ?? systemRandom;
     this.#restart = restart;
     this.current = first;
     this.states = new HelperStates(runningState(first, 0));
@@ -157,7 +128,7 @@ export class Supervisor implements CallTarget {
   }
 
   /** Starts no further process. Resolves to the process that may still run. */
-  async retire(): Promise<HelperProcess | undefined> {
+  async retire(): Promise<P | undefined> {
     if (this.#final === undefined) {
       this.#final = new SidecallError('ERR_SIDECALL_CLOSED', 'the helper was stopped');
       this.states.set({ state: 'stopping', restarts: this.#restarts });
@@ -168,7 +139,7 @@ export class Supervisor implements CallTarget {
     return this.#isRunning ? this.current : undefined;
   }
 
-  #follow(helper: HelperProcess): void {
+  #follow(helper: P): void {
     if (!this.#isReferenced) helper.unref();
     void helper.session.closed.then((error) => {
       if (helper.exit !== undefined || this.#final !== undefined) return;
@@ -183,7 +154,7 @@ export class Supervisor implements CallTarget {
     });
   }
 
-  #onExit(helper: HelperProcess, exit: HelperExit, error: SidecallError | undefined): void {
+  #onExit(helper: P, exit: HelperExit, error: SidecallError | undefined): void {
     this.#isRunning = false;
     if (this.#final !== undefined) return this.#end(exit);
     const cause = new SidecallError('ERR_SIDECALL_PEER_GONE', exitText(helper.pid, exit));
@@ -205,11 +176,11 @@ export class Supervisor implements CallTarget {
   ): Promise<void> {
     let why = cause;
     for (;;) {
-      const now = systemClock.nowMs();
+      const now = this.clock.nowMs();
       while ((this.#restartedAt[0] ?? now) < now - restart.windowMs) this.#restartedAt.shift();
       const count = this.#restartedAt.length;
       if (count >= restart.maxRestarts) {
-        const text = `helper ${this.#settings.command} ended ${count + 1} times within ${restart.windowMs} ms: given up as a crash loop`;
+        const text = `helper ${this.#parts.command} ended ${count + 1} times within ${restart.windowMs} ms: given up as a crash loop`;
         this.#final ??= new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, {
           retryable: false,
         });
@@ -217,9 +188,9 @@ export class Supervisor implements CallTarget {
         return this.#end(last);
       }
       this.#restartedAt.push(now);
-      const pauseMs = backOffMs(count, restart, systemRandom);
+      const pauseMs = backOffMs(count, restart, this.random);
       this.states.set({ state: 'restarting', error: why, pauseMs, restarts: this.#restarts });
-      await pause(systemClock, pauseMs, this.#retired.signal);
+      await pause(this.clock, pauseMs, this.#retired.signal);
       if (this.#retired.signal.aborted) return this.#end(last);
       const failure = await this.#tryStart();
       if (failure === undefined) return;
@@ -231,7 +202,7 @@ export class Supervisor implements CallTarget {
   /** undefined: a process runs. Else why none does. */
   async #tryStart(): Promise<SidecallError | undefined> {
     try {
-      this.current = await HelperProcess.start(this.#settings, this.#retired.signal);
+      this.current = await this.#parts.start(this.#retired.signal);
     } catch (error) {
       const failure = SidecallError.from(error);
       if (!this.#retired.signal.aborted) this.#report(failure);
@@ -272,10 +243,10 @@ export class Supervisor implements CallTarget {
     options.signal?.throwIfAborted();
     const { signal } = options;
     const timeoutMs = timeoutOf(options);
-    const since = systemClock.nowMs();
+    const since = this.clock.nowMs();
     const helper = await this.#nextProcess(method, timeoutMs, signal);
     if (timeoutMs === undefined) return begin(helper.session.target, options);
-    const leftMs = Math.max(0, Math.ceil(timeoutMs - (systemClock.nowMs() - since)));
+    const leftMs = Math.max(0, Math.ceil(timeoutMs - (this.clock.nowMs() - since)));
     return begin(helper.session.target, { ...options, timeoutMs: leftMs });
   }
 
@@ -284,14 +255,14 @@ export class Supervisor implements CallTarget {
     method: string,
     timeoutMs: number | undefined,
     signal: AbortSignal | undefined,
-  ): Promise<HelperProcess> {
+  ): Promise<P> {
     if (this.#final !== undefined) throw this.#finalError();
     if (this.#waiters.length >= tuning.waitingCallsMax) {
       throw new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', 'too many calls wait for the helper');
     }
     const wake = new AbortController();
-    let next: HelperProcess | undefined;
-    const waiter: Waiter = {
+    let next: P | undefined;
+    const waiter: Waiter<P> = {
       start: (process) => {
         next = process;
         wake.abort();
@@ -300,7 +271,7 @@ export class Supervisor implements CallTarget {
     const forget = signal && onAbort(signal, () => wake.abort());
     this.#waiters.push(waiter);
     try {
-      await pause(systemClock, timeoutMs ?? ranges.timeoutMs.max, wake.signal);
+      await pause(this.clock, timeoutMs ?? ranges.timeoutMs.max, wake.signal);
     } finally {
       forget?.();
       this.#waiters.remove(waiter);
@@ -318,11 +289,11 @@ export class Supervisor implements CallTarget {
   }
 
   #report(error: SidecallError): void {
-    const { onEvent } = this.#settings.session;
+    const { onEvent } = this.#parts;
     emitEvent(onEvent, { type: 'helper-exited', error, peer: this.current.session.peer });
   }
 }
 
-function runningState({ pid, session }: HelperProcess, restarts: number): HelperState {
+function runningState({ pid, session }: SupervisedProcess, restarts: number): HelperState {
   return { state: 'running', pid, session, restarts };
 }

@@ -22,13 +22,14 @@ export interface Act {
 
 /** Acts by what they use. */
 export const actKinds = {
-  calls: ['get', 'gets', 'put', 'fail', 'wait', 'headers', 'unserved', 'ping', 'liveness'],
+  calls: ['get', 'gets', 'put', 'puts', 'fail', 'wait', 'headers', 'unserved', 'ping', 'liveness'],
   nested: ['relay', 'mutual'],
   notes: ['note', 'notes', 'noteBack', 'untyped'],
-  streams: ['download', 'downloadLeft', 'upload', 'uploadLeft', 'echo', 'echoLeft'],
-  channels: ['channel', 'channelLeft', 'channelSubscribed', 'duplex', 'duplexLeft', 'refusedChannel'],
-  leases: ['lease', 'leaseKept', 'leaseFreed'],
-  retries: ['job', 'jobs'],
+  streams: ['download', 'downloadLeft', 'unread', 'upload', 'uploadLeft', 'echo', 'echoLeft'],
+  channels: ['channel', 'channelLeft', 'channelEndedLeft', 'channelSubscribed', 'refusedChannel'],
+  byteStreams: ['duplex', 'duplexLeft'],
+  leases: ['lease', 'leases', 'leaseKept', 'leaseFreed'],
+  retries: ['job', 'jobs', 'once', 'onces'],
   /** A session is closed. */
   closes: ['close', 'closeSoon'],
 } as const;

@@ -12,6 +12,8 @@ export interface CaseConnection {
   readonly limits: Partial<SessionLimits>;
   readonly blockAreaBytes: number;
   readonly pollBudgetUs: number;
+  /** The programs serve this long after they were connected. */
+  readonly servesAfterMs: number;
   /** The bytes of the second process are wrong now and then. */
   readonly isHostile: boolean;
 }
@@ -35,13 +37,15 @@ interface Workload {
   readonly isHostile?: boolean;
 }
 
-const { calls, nested, notes, streams, channels, leases, retries, closes } = actKinds;
-const allKinds = [...calls, ...nested, ...notes, ...streams, ...channels, ...leases, ...retries];
+const { calls, nested, notes, streams, channels, byteStreams, leases, retries, closes } = actKinds;
+const ofStreams = [...streams, ...channels, ...byteStreams];
+const allKinds = [...calls, ...nested, ...notes, ...ofStreams, ...leases, ...retries];
 
 /** The workloads, by their names. */
 export const workloads = {
   calls: {
-    about: 'calls with one answer and notifications, nested and mutual ones too; given up, too late',
+    about:
+      'calls with one answer and notifications, nested and mutual ones too; given up, too late',
     kinds: [...calls, ...nested, ...notes],
     acts: 24,
     delays: 1,
@@ -56,14 +60,14 @@ export const workloads = {
   },
   channels: {
     about: 'channels and byte streams, read slowly, and left',
-    kinds: [...channels, ...notes],
+    kinds: [...channels, ...byteStreams, ...notes],
     acts: 12,
     delays: 1,
     losses: 0,
   },
   leases: {
     about: 'messages in leased memory, with none left now and then',
-    kinds: [...leases, 'get', 'download'],
+    kinds: [...leases, ...leases, 'gets', 'puts', 'download'],
     acts: 16,
     delays: 2,
     losses: 0,
@@ -84,14 +88,15 @@ export const workloads = {
   },
   crashes: {
     about: 'a process is killed, at any record, or a connection is lost',
-    kinds: allKinds,
+    kinds: [...allKinds, 'close'],
     acts: 16,
     delays: 1,
     losses: 1,
   },
   hostile: {
-    about: 'one process writes wrong bytes; its peer must end with it in order, and serve others on',
-    kinds: [...calls, ...notes, ...streams, ...channels, ...leases],
+    about:
+      'one process writes wrong bytes; its peer must end with it in order, and serve others on',
+    kinds: [...calls, ...notes, ...ofStreams, ...leases],
     acts: 16,
     delays: 0,
     losses: 0,
@@ -116,7 +121,10 @@ export function caseOf(workload: WorkloadName, seed: number): Case {
   const hasThird = isHostile || random.chance(30);
   const processes = hasThird ? ['app', 'helper', 'third'] : ['app', 'helper'];
   const few = random.chance(25);
-  const limits = { ...(random.chance(50) ? narrow : {}), ...(few ? { streamsMax: 3 } : {}) };
+  const limits = {
+    ...random.pick([{}, narrow, narrow, { ...narrow, sessionWindowBytes: 1_200_000 }]),
+    ...(few ? { streamsMax: 3 } : {}),
+  };
   const connections = processes.slice(1).map(
     (name, at): CaseConnection => ({
       processes: ['app', name],
@@ -124,12 +132,13 @@ export function caseOf(workload: WorkloadName, seed: number): Case {
       limits,
       blockAreaBytes: random.chance(50) ? 0 : 1_048_576,
       pollBudgetUs: random.pick([0, 50, 50, 300]),
+      servesAfterMs: random.chance(70) ? 0 : random.below(8),
       isHostile: isHostile && at === 0,
     }),
   );
   const withinMs = random.pick([1, 20, 60]);
-  // Handlers that call back need more slots than there are calls at once.
-  const kinds = settings.kinds.filter((kind) => !few || !['relay', 'noteBack'].includes(kind));
+  // Handlers that call back, and unread streams, need more slots than there are calls at once.
+  const kinds = settings.kinds.filter((kind) => !few || !['relay', 'noteBack', 'unread'].includes(kind));
   const acts = drawActs(random, kinds, {
     count: 1 + random.below(settings.acts),
     ends: 2 * connections.length,

@@ -19,6 +19,19 @@ export function isAtRest(session: Session): boolean {
   return counts.every((count) => count === 0);
 }
 
+/**
+ * Credit has come back: what the other side owes is less than a quarter of a window, until it is
+ * granted. NOTE: the limits of both ends are the same.
+ */
+export function hasCredit({ session, core }: ConnectedEnd): boolean {
+  if (session.state === 'closed') return true;
+  const { sessionWindowBytes, streamWindowBytes } = core.shared.own;
+  return Object.entries(session.stats().windows).every(([name, { left }]) => {
+    const size = name === 'notifications' ? streamWindowBytes : sessionWindowBytes;
+    return left <= size && left > (size * 3) / 4 - 1;
+  });
+}
+
 /** What one session may hold at most, whatever its peer does. */
 export class BoundCheck {
   readonly #ends: readonly ConnectedEnd[];

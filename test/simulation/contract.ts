@@ -53,7 +53,12 @@ const pattern = Uint8Array.from({ length: patternBytes + 1_048_576 }, (_, at) =>
 /** A message of this length that nobody else sends: the call, its number in it, and a pattern. */
 export function messageOf(id: number, number: number, length: number): Uint8Array {
   const message = new Uint8Array(Math.max(headBytes, length));
-  message.set(pattern.subarray((id + number) % patternBytes, (id + number) % patternBytes + message.byteLength));
+  message.set(
+    pattern.subarray(
+      (id + number) % patternBytes,
+      ((id + number) % patternBytes) + message.byteLength,
+    ),
+  );
   const view = new DataView(message.buffer);
   view.setUint32(0, id);
   view.setUint32(4, number);
@@ -69,4 +74,41 @@ export function readMessage(message: Uint8Array): { id: number; number: number }
     throw new Error(`message ${number} of ${id} has other bytes than it was sent with`);
   }
   return { id, number };
+}
+
+/** The request of an act. */
+export function wanted(id: number, { length, pauseMs, count }: Omit<Wanted, 'id'>): Wanted {
+  return { id, length, pauseMs, count };
+}
+
+/** The messages of an act. */
+export function messagesOf(
+  id: number,
+  { count, length }: Pick<Wanted, 'count' | 'length'>,
+): Uint8Array[] {
+  return Array.from({ length: count }, (_, number) => messageOf(id, number, length));
+}
+
+/** The answer to a handler that has got all of these messages. */
+export function countOf(id: number, messages: readonly Uint8Array[]): Counted {
+  const sum = messages.reduce((total, { byteLength }) => total + byteLength, 0);
+  return { id, messages: messages.length, bytes: sum };
+}
+
+/** All settle; then the first failure, if there is one. */
+export async function allOf(promises: readonly Promise<unknown>[]): Promise<void> {
+  const ends = await Promise.allSettled(promises);
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+}
+
+/** @throws where a message is not the one that was wanted. */
+export function sameMessage(message: Uint8Array, id: number, length: number, number = 0): void {
+  same(readMessage(message), { id, number });
+  same(message.byteLength, Math.max(headBytes, length));
+}
+
+/** @throws where the two are not the same as JSON. */
+export function same(got: unknown, expected: unknown): void {
+  const [first, second] = [JSON.stringify(got), JSON.stringify(expected)];
+  if (first !== second) throw new Error(`got ${first}, expected ${second}`);
 }

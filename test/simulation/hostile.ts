@@ -19,9 +19,7 @@ export function corrupt(world: World, end: ConnectedEnd): void {
       });
       if (end.ring === undefined || random.chance(20)) return end.socket.inject(bytes);
       const isWord = random.chance(50);
-      const offset = isWord
-        ? random.pick(wordOffsets)
-        : controlPageBytes + 8 * random.below(1_024);
+      const offset = isWord ? random.pick(wordOffsets) : controlPageBytes + 8 * random.below(1_024);
       end.ring.overwrite(offset, bytes);
     });
   }

@@ -14,6 +14,7 @@ const failuresMax = 5;
 const { values } = parseArgs({
   options: {
     workload: { type: 'string', multiple: true, default: [] },
+    seed: { type: 'string' },
     from: { type: 'string', default: '1' },
     to: { type: 'string', default: '1' },
     step: { type: 'string', default: '1' },
@@ -73,7 +74,8 @@ function printTrace(nowMs: number, actor: string, text: string): void {
 
 async function runSeeds(workload: WorkloadName): Promise<boolean> {
   const [from, to, step] = [Number(values.from), Number(values.to), Number(values.step)];
-  const end = values.seconds === undefined ? undefined : performance.now() + 1000 * Number(values.seconds);
+  const end =
+    values.seconds === undefined ? undefined : performance.now() + 1000 * Number(values.seconds);
   const isGoing = (seed: number): boolean =>
     end === undefined ? seed <= to : performance.now() < end;
   let failures = 0;
@@ -107,9 +109,8 @@ async function main(): Promise<void> {
   if (values.case !== undefined) {
     return runGiven(JSON.parse(readFileSync(values.case, 'utf8')) as Case);
   }
-  const isSingle = values.trace === true || values.shrink === true;
   for (const workload of values.workload as WorkloadName[]) {
-    if (isSingle) await runGiven(caseOf(workload, Number(values.from)));
+    if (values.seed !== undefined) await runGiven(caseOf(workload, Number(values.seed)));
     else if (!(await runSeeds(workload)) && values['first-failure'] === true) return;
   }
 }

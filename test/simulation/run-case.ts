@@ -10,7 +10,7 @@ import { SeededRandom } from '../../src/testing/simulation/seeded-random.ts';
 import { type OnTrace, World } from '../../src/testing/simulation/world.ts';
 import type { Act } from './act.ts';
 import type { Case, CaseConnection } from './case.ts';
-import { BoundCheck, isAtRest } from './checks.ts';
+import { BoundCheck, hasCredit, isAtRest } from './checks.ts';
 import { corrupt } from './hostile.ts';
 import { Ledger } from './ledger.ts';
 import { enough, SimulatedProgram } from './program.ts';
@@ -122,7 +122,14 @@ class Run {
     };
     const [first, second] = [connection.near, connection.far].map(
       ({ process, session }, at) =>
-        new SimulatedProgram({ name: names[at] as string, process, session, ledger, nextId }),
+        new SimulatedProgram({
+          name: names[at] as string,
+          process,
+          session,
+          ledger,
+          nextId,
+          servesAfterMs: given.servesAfterMs,
+        }),
     ) as [SimulatedProgram, SimulatedProgram];
     first.peer = second;
     second.peer = first;
@@ -223,7 +230,9 @@ class Run {
     if (event.type === 'handler-failed') {
       const { cause } = event.error;
       if (SidecallError.is(cause) || cause === enough) return;
-      this.ledger.fault(`a handler of ${process.name} failed: ${(cause as Error)?.stack ?? String(cause)}`);
+      this.ledger.fault(
+        `a handler of ${process.name} failed: ${(cause as Error)?.stack ?? String(cause)}`,
+      );
     }
   }
 
@@ -240,11 +249,16 @@ class Run {
     }
     await this.#until(() => world.nowMs >= this.#lastMs, this.#lastMs);
     for (const end of this.#hostileEnds()) end.process.kill(); // no later than the others rest
-    const isQuiet = (): boolean => this.#liveEnds().every(({ session }) => isAtRest(session));
+    const isQuiet = (): boolean =>
+      this.#liveEnds().every((end) => isAtRest(end.session) && hasCredit(end));
     await this.#until(isQuiet, world.nowMs + restMs);
     for (const { session, process } of this.#liveEnds()) {
       if (isAtRest(session)) continue;
       this.ledger.fault(`${process.name} is not at rest: ${textOf(session.stats())}`);
+    }
+    for (const end of this.#liveEnds()) {
+      if (!isAtRest(end.session) || hasCredit(end)) continue;
+      this.ledger.fault(`${end.process.name} has lost credit: ${textOf(end.session.stats())}`);
     }
     await this.#closeAll();
     this.ledger.checkCalls();
@@ -264,6 +278,8 @@ class Run {
       for (const end of [near, far]) {
         if (end.session.state !== 'closed') this.ledger.fault(`${end.process.name} is not closed`);
       }
+      // A session that closed before it served anything has no handler for them.
+      if ((this.#case.connections[at]?.servesAfterMs ?? 0) > 0) continue;
       for (const program of this.#programs.slice(2 * at, 2 * at + 2)) {
         this.ledger.checkAdmitted(program.name);
       }
@@ -302,7 +318,10 @@ class Run {
   get #lastMs(): number {
     const { faults } = this.#case;
     // A fault that was planned while the machine sleeps begins afterwards.
-    const sleptMs = faults.reduce((sum, fault) => sum + (fault.kind === 'sleep' ? fault.forMs : 0), 0);
+    const sleptMs = faults.reduce(
+      (sum, fault) => sum + (fault.kind === 'sleep' ? fault.forMs : 0),
+      0,
+    );
     const ends = faults.map((fault) =>
       'atMs' in fault ? sleptMs + fault.atMs + ('forMs' in fault ? fault.forMs : 0) : 0,
     );

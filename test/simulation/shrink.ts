@@ -47,7 +47,11 @@ async function withoutParts(
   isFailing: (smaller: Case) => Promise<boolean>,
 ): Promise<void> {
   let left: readonly unknown[] = given[part];
-  for (let size = Math.ceil(left.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
+  for (
+    let size = Math.ceil(left.length / 2);
+    size >= 1;
+    size = size === 1 ? 0 : Math.ceil(size / 2)
+  ) {
     for (let at = 0; at < left.length; ) {
       const fewer = [...left.slice(0, at), ...left.slice(at + size)];
       const smaller = { ...given, [part]: fewer } as Case;
@@ -63,7 +67,11 @@ type Simpler = (given: Case) => Case;
 /** Ways to make a case simpler, each to be tried once. */
 function simplerCases(given: Case): Simpler[] {
   const ofActs = given.acts.flatMap((_, at) =>
-    simplerActs.map((change): Simpler => (now) => withAct(now, at, change)),
+    simplerActs.map(
+      (change): Simpler =>
+        (now) =>
+          withAct(now, at, change),
+    ),
   );
   const ofFaults = given.faults.map(
     (_, at): Simpler =>

@@ -79,7 +79,8 @@ export class GoawayTimeout implements Timed {
   onDeadline(): void {
     // A timer that is this late belongs to a process that was stopped. The peer's close may have
     // arrived meanwhile, unread.
-    if (this.#clock.nowMs() - this.#until > tuning.lateTimerMs) return this.#arm(tuning.idleCloseMs);
+    if (this.#clock.nowMs() - this.#until > tuning.lateTimerMs)
+      return this.#arm(tuning.idleCloseMs);
     const text = `the peer said goaway and did not close within ${this.#timeoutMs} ms`;
     this.#session.fail(new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text));
   }

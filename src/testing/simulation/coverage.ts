@@ -48,7 +48,11 @@ export class Coverage {
 
 /** Each situation that frames of correct peers may lead to. */
 export function situations(): string[] {
-  const ofCaller = crossed([message, fragment, headers, end, reset, credit], 'caller', callerStates);
+  const ofCaller = crossed(
+    [message, fragment, headers, end, reset, credit],
+    'caller',
+    callerStates,
+  );
   // A call is unknown before its open arrives, and after its last frame.
   const ofCallee = crossed([message, fragment, end, reset, credit], 'callee', calleeStates);
   const ofSession = crossed([method, credit, goaway, ping, pong, clock], 'session', sessionStates);
@@ -56,5 +60,7 @@ export function situations(): string[] {
 }
 
 function crossed(types: readonly number[], side: string, states: readonly string[]): string[] {
-  return types.flatMap((type) => states.map((state) => `${frameTypeName(type)}, ${side}, ${state}`));
+  return types.flatMap((type) =>
+    states.map((state) => `${frameTypeName(type)}, ${side}, ${state}`),
+  );
 }

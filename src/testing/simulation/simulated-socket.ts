@@ -34,7 +34,8 @@ class Pipe {
 
   /** Up to `max` bytes, as they follow each other: the kernel knows no borders of writes. */
   take(max: number): Uint8Array {
-    const all = this.chunks.length === 1 ? (this.chunks[0] as Uint8Array) : Buffer.concat(this.chunks);
+    const all =
+      this.chunks.length === 1 ? (this.chunks[0] as Uint8Array) : Buffer.concat(this.chunks);
     const taken = all.subarray(0, max);
     this.chunks.length = 0;
     if (taken.byteLength < all.byteLength) this.chunks.push(all.subarray(max));
