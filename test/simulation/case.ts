@@ -14,6 +14,11 @@ export interface CaseConnection {
   readonly pollBudgetUs: number;
   /** The programs serve this long after they were connected. */
   readonly servesAfterMs: number;
+  /**
+   * The second process is a helper that is started again: the points at which the first, the second
+   * … are killed.
+   */
+  readonly lives?: readonly number[];
   /** The bytes of the second process are wrong now and then. */
   readonly isHostile: boolean;
 }
@@ -35,6 +40,8 @@ interface Workload {
   /** Faults that end a session. */
   readonly losses: number;
   readonly isHostile?: boolean;
+  /** The helper is supervised, and killed. */
+  readonly isSupervised?: boolean;
 }
 
 const { calls, nested, notes, streams, channels, byteStreams, leases, retries, closes } = actKinds;
@@ -93,6 +100,14 @@ export const workloads = {
     delays: 1,
     losses: 1,
   },
+  restarts: {
+    about: 'a supervised helper is killed, at any record, and calls may be repeated',
+    kinds: [...retries, ...retries, 'get', 'gets', 'put', 'download', 'upload', 'echo', 'notes'],
+    acts: 16,
+    delays: 1,
+    losses: 0,
+    isSupervised: true,
+  },
   hostile: {
     about:
       'one process writes wrong bytes; its peer must end with it in order, and serve others on',
@@ -118,7 +133,8 @@ export function caseOf(workload: WorkloadName, seed: number): Case {
   const random = new SeededRandom(seed).fork();
   const settings: Workload = workloads[workload];
   const isHostile = settings.isHostile === true;
-  const hasThird = isHostile || random.chance(30);
+  const isSupervised = settings.isSupervised === true;
+  const hasThird = !isSupervised && (isHostile || random.chance(30));
   const processes = hasThird ? ['app', 'helper', 'third'] : ['app', 'helper'];
   const few = random.chance(25);
   const limits = {
@@ -134,23 +150,31 @@ export function caseOf(workload: WorkloadName, seed: number): Case {
       pollBudgetUs: random.pick([0, 50, 50, 300]),
       servesAfterMs: random.chance(70) ? 0 : random.below(8),
       isHostile: isHostile && at === 0,
+      ...(isSupervised ? { lives: drawLives(random) } : {}),
     }),
   );
   const withinMs = random.pick([1, 20, 60]);
   // Handlers that call back, and unread streams, need more slots than there are calls at once.
-  const kinds = settings.kinds.filter((kind) => !few || !['relay', 'noteBack', 'unread'].includes(kind));
+  const kinds = settings.kinds.filter(
+    (kind) => !few || !['relay', 'noteBack', 'unread'].includes(kind),
+  );
   const acts = drawActs(random, kinds, {
     count: 1 + random.below(settings.acts),
-    ends: 2 * connections.length,
+    ends: isSupervised ? 1 : 2 * connections.length,
     withinMs,
   });
   const faults = [
     ...Array.from({ length: random.below(settings.delays + 1) }, () =>
-      drawDelay(random, processes, withinMs),
+      drawDelay(random, isSupervised ? ['app'] : processes, withinMs),
     ),
     ...Array.from({ length: settings.losses }, () => drawLoss(random, processes, withinMs)),
   ];
   return { workload, seed, connections, acts, faults };
+}
+
+/** Fewer than the attempts of a call, and than what makes a crash loop. */
+function drawLives(random: SeededRandom): number[] {
+  return Array.from({ length: 1 + random.below(3) }, () => 1 + random.below(100));
 }
 
 function drawDelay(random: SeededRandom, processes: readonly string[], withinMs: number): Fault {

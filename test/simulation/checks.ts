@@ -34,16 +34,16 @@ export function hasCredit({ session, core }: ConnectedEnd): boolean {
 
 /** What one session may hold at most, whatever its peer does. */
 export class BoundCheck {
-  readonly #ends: readonly ConnectedEnd[];
+  readonly #ends: () => readonly ConnectedEnd[];
   readonly #fault: (text: string) => void;
 
-  constructor(ends: readonly ConnectedEnd[], fault: (text: string) => void) {
+  constructor(ends: () => readonly ConnectedEnd[], fault: (text: string) => void) {
     this.#ends = ends;
     this.#fault = fault;
   }
 
   check(): void {
-    for (const { session, core, process } of this.#ends) {
+    for (const { session, core, process } of this.#ends()) {
       if (process.isDead || session.state === 'closed') continue;
       const { own } = core.shared;
       const { handlers, queuedBytes, windows } = session.stats();

@@ -1,8 +1,14 @@
 // Runs one case: the acts, the faults, then the checks.
 import { SidecallError } from '../../src/base/errors.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
+import type { SupervisedProcess, Supervisor } from '../../src/helper/supervisor.ts';
+import type { CallTarget } from '../../src/rpc/calling/call-target.ts';
 import type { SessionStats } from '../../src/rpc/session/session-stats.ts';
-import { type Connection, connectProcesses } from '../../src/testing/simulation/connection.ts';
+import {
+  type ConnectedEnd,
+  type Connection,
+  connectProcesses,
+} from '../../src/testing/simulation/connection.ts';
 import { Coverage } from '../../src/testing/simulation/coverage.ts';
 import { type Fault, planFault } from '../../src/testing/simulation/faults.ts';
 import { SimulatedProcess } from '../../src/testing/simulation/process.ts';
@@ -14,6 +20,7 @@ import { BoundCheck, hasCredit, isAtRest } from './checks.ts';
 import { corrupt } from './hostile.ts';
 import { Ledger } from './ledger.ts';
 import { enough, SimulatedProgram } from './program.ts';
+import { superviseHelper } from './supervised.ts';
 
 /** The result of a run. */
 export interface Outcome {
@@ -49,6 +56,7 @@ class Run {
   readonly #processes = new Map<string, SimulatedProcess>();
   readonly #connections: Connection[] = [];
   readonly #programs: SimulatedProgram[] = [];
+  readonly #supervisors: Supervisor<SupervisedProcess>[] = [];
   readonly #bounds: BoundCheck;
   /** Acts that have not settled. */
   readonly #running = new Map<number, Act>();
@@ -65,7 +73,7 @@ class Run {
     this.world.onTrace = onTrace;
     for (const connection of given.connections) this.#connect(connection);
     this.#bounds = new BoundCheck(
-      this.#connections.flatMap(({ near, far }) => [near, far]),
+      () => this.#connections.flatMap(({ near, far }) => [near, far]),
       (text) => this.ledger.fault(text),
     );
   }
@@ -96,18 +104,49 @@ class Run {
   }
 
   #connect(given: CaseConnection): void {
-    const [near, far] = given.processes.map((name) => this.#processNamed(name)) as [
-      SimulatedProcess,
-      SimulatedProcess,
-    ];
-    const names = given.processes.map((name) => `${name} of ${given.processes.join('–')}`);
+    const [nearName, farName] = given.processes;
+    const near = this.#processNamed(nearName);
+    if (given.lives !== undefined) return this.#connectHelpers(near, given, given.lives);
+    const { far, ends } = this.#connectEnds(near, this.#processNamed(farName), given);
+    this.#programs.push(...this.#pairOf(given, ends));
+    if (given.isHostile) corrupt(this.world, far);
+  }
+
+  /** The first process supervises the second, and its program goes on with the next one. */
+  #connectHelpers(near: SimulatedProcess, given: CaseConnection, lives: readonly number[]): void {
+    const ends: ConnectedEnd[][] = [];
+    const supervisor = superviseHelper(near, lives, (helper) => {
+      const connected = this.#connectEnds(near, helper, given);
+      ends.push(connected.ends);
+      const [program] = this.#programs;
+      if (program !== undefined) this.#useNext(program, given, connected.ends);
+      return connected.near;
+    });
+    this.#programs.push(...this.#pairOf(given, ends[0] as ConnectedEnd[], supervisor));
+    this.#supervisors.push(supervisor);
+  }
+
+  #useNext(program: SimulatedProgram, given: CaseConnection, ends: readonly ConnectedEnd[]): void {
+    const [first, second] = ends as [ConnectedEnd, ConnectedEnd];
+    const next = this.#programOf(given, 1, second);
+    program.peer = next;
+    next.peer = program;
+    program.serveOn(first.session);
+  }
+
+  #connectEnds(
+    near: SimulatedProcess,
+    far: SimulatedProcess,
+    given: CaseConnection,
+  ): Connection & { ends: ConnectedEnd[] } {
     const { limits, isHostile } = given;
-    const connection: Connection = connectProcesses(
+    const exitKnownMs = given.lives === undefined ? 0 : 200;
+    const connection = connectProcesses(
       near,
       far,
       {
         ...given,
-        near: { limits, onEvent: (event) => this.#onEvent(near, event, isHostile) },
+        near: { limits, exitKnownMs, onEvent: (event) => this.#onEvent(near, event, isHostile) },
         far: { limits, onEvent: (event) => this.#onEvent(far, event, isHostile) },
       },
       (core, isSent, header) => {
@@ -115,26 +154,35 @@ class Run {
       },
     );
     this.#connections.push(connection);
-    const { ledger } = this;
+    return { ...connection, ends: [connection.near, connection.far] };
+  }
+
+  #pairOf(
+    given: CaseConnection,
+    ends: readonly ConnectedEnd[],
+    target?: CallTarget,
+  ): [SimulatedProgram, SimulatedProgram] {
+    const [near, far] = ends as [ConnectedEnd, ConnectedEnd];
+    const first = this.#programOf(given, 0, near, target);
+    const second = this.#programOf(given, 1, far);
+    first.peer = second;
+    second.peer = first;
+    return [first, second];
+  }
+
+  #programOf(
+    { processes, servesAfterMs }: CaseConnection,
+    at: 0 | 1,
+    { process, session }: ConnectedEnd,
+    target?: CallTarget,
+  ): SimulatedProgram {
+    const name = `${processes[at]} of ${processes.join('–')}`;
     const nextId = (): number => {
       this.#ids += 1;
       return this.#ids;
     };
-    const [first, second] = [connection.near, connection.far].map(
-      ({ process, session }, at) =>
-        new SimulatedProgram({
-          name: names[at] as string,
-          process,
-          session,
-          ledger,
-          nextId,
-          servesAfterMs: given.servesAfterMs,
-        }),
-    ) as [SimulatedProgram, SimulatedProgram];
-    first.peer = second;
-    second.peer = first;
-    this.#programs.push(first, second);
-    if (isHostile) corrupt(this.world, connection.far);
+    const { ledger } = this;
+    return new SimulatedProgram({ name, process, session, target, ledger, nextId, servesAfterMs });
   }
 
   #processNamed(name: string): SimulatedProcess {
@@ -194,6 +242,9 @@ class Run {
     const cause = SidecallError.is(error) ? error : ((error as Error).cause ?? error);
     if (cause === enough) return true;
     if (!SidecallError.is(cause)) return false;
+    // Fewer helpers are killed than such a call has attempts, unless its time is too short.
+    const isJob = act.kind.startsWith('job') && act.giveUpMs === 0;
+    if (this.#supervisors.length > 0 && isJob) return false;
     if (this.#hasLoss && ofLoss.test(cause.code)) return true;
     const mayRelayFail = this.#hasLoss || this.#isClosing || act.giveUpMs > 0;
     if (act.kind === 'relay' && cause.status === 'aborted' && mayRelayFail) return true;
@@ -202,7 +253,8 @@ class Run {
   }
 
   get #hasLoss(): boolean {
-    return this.#case.faults.some(({ kind }) => lossKinds.includes(kind));
+    const { faults } = this.#case;
+    return this.#supervisors.length > 0 || faults.some(({ kind }) => lossKinds.includes(kind));
   }
 
   #onFault(fault: Fault): void {
@@ -266,6 +318,7 @@ class Run {
 
   async #closeAll(): Promise<void> {
     this.#isClosing = true;
+    for (const supervisor of this.#supervisors) void supervisor.retire();
     const closing = new Set(this.#liveEnds());
     for (const end of closing) void end.session.close().then(() => closing.delete(end));
     const open = (): number => [...closing].filter(({ process }) => !process.isDead).length;
@@ -273,7 +326,7 @@ class Run {
     if (open() > 0) this.ledger.fault(`${open()} sessions have not closed`);
     for (const [at, connection] of this.#connections.entries()) {
       const { near, far } = connection;
-      const isOrderly = !this.#lost.has(connection) && !this.#isCut(at);
+      const isOrderly = !this.#lost.has(connection) && !this.#isCut(at) && !far.process.isDead;
       if (!isOrderly) continue;
       for (const end of [near, far]) {
         if (end.session.state !== 'closed') this.ledger.fault(`${end.process.name} is not closed`);

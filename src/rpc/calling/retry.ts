@@ -116,7 +116,7 @@ export class Retrying implements CallTarget {
         this.#refill();
         return answer;
       } catch (error) {
-        if (!(await plan.mayRepeat(error))) throw error;
+        if (!(await plan.mayRepeat(error))) throw plan.reasonFor(error);
       }
     }
   }
@@ -201,6 +201,12 @@ class RetryAttempts {
       return false;
     await pause(this.budget.clock, pauseMs, signal ?? never);
     return !isAborted(signal);
+  }
+
+  /** The reason of the call that is not repeated: that of its caller's abort, if it was aborted. */
+  reasonFor(error: unknown): unknown {
+    const { signal } = this.#given;
+    return signal?.aborted === true ? signal.reason : error;
   }
 
   #isSafe(error: SidecallError): boolean {
@@ -292,7 +298,7 @@ class RetryingStream implements StreamCall {
         if (!goesOn || this.#cancelled !== undefined) {
           this.#isBegun = true;
           this.#resolve(this.#call.promise);
-          throw wasCancelled ? error : (this.#cancelled?.reason ?? error);
+          throw wasCancelled ? error : (this.#cancelled?.reason ?? this.#plan.reasonFor(error));
         }
         this.#call = this.#open(this.#plan.options());
       }

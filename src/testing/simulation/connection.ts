@@ -24,6 +24,8 @@ export interface EndOptions {
   readonly onEvent?: OnEvent | undefined;
   /** As of `connect()`. Default 10,000. */
   readonly stalledAfterMs?: number | undefined;
+  /** Time for which calls wait for the exit of the peer's process. Default: 0. */
+  readonly exitKnownMs?: number | undefined;
 }
 
 /** A simulated connection. */
@@ -94,6 +96,7 @@ export function connectProcesses(
       laneReason: 'a simulation',
       onEvent: end?.onEvent,
       stalledAfterMs: end?.stalledAfterMs,
+      exitKnownMs: end?.exitKnownMs,
       clock: process,
       random: () => process.random.fraction(),
     };

@@ -69,9 +69,12 @@ export class SimulatedProcess implements Clock {
     for (const then of this.#atDeath.splice(0)) then();
   }
 
-  /** Calls `then` when the process ends: the kernel closes what it held. */
+  /**
+   * Calls `then` when the process ends, at once if it has: the kernel closes what it held.
+   */
   whenDead(then: () => void): void {
-    this.#atDeath.push(then);
+    if (this.#isDead) then();
+    else this.#atDeath.push(then);
   }
 
   /**

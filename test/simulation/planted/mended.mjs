@@ -4,6 +4,13 @@ const rpc = 'src/rpc';
 
 export const mended = [
   {
+    name: 'a call that is aborted while it waits to be repeated rejects with its last error',
+    commit: 'this',
+    file: `${rpc}/calling/retry.ts`,
+    from: 'throw plan.reasonFor(error);',
+    to: 'throw error;',
+  },
+  {
     name: 'the codec of the first piece decodes the request',
     commit: '7a4a697',
     file: `${rpc}/serving/callee.ts`,
@@ -28,8 +35,8 @@ export const mended = [
     name: 'a goaway counts the time in which the process was stopped',
     commit: 'd20515f',
     file: `${rpc}/session/goaway.ts`,
-    from: 'if (this.#clock.nowMs() - this.#until > tuning.lateTimerMs) return this.#arm(tuning.idleCloseMs);',
-    to: '',
+    from: 'if (this.#clock.nowMs() - this.#until > tuning.lateTimerMs)',
+    to: 'if (this.#until < 0)',
   },
   {
     name: 'a ring is read on after an error of its own socket',
