@@ -102,11 +102,12 @@ async function find(bug) {
 
 /** Workloads that are likely to find it first. */
 function workloadsFor({ file }) {
-  const names = ['calls', 'streams', 'channels', 'leases', 'closes', 'shortages', 'crashes'];
+  const names = ['calls', 'streams', 'channels', 'leases', 'closes', 'shortages', 'crashes', 'restarts'];
   const first = [
     [/shm|native/, ['leases', 'shortages', 'crashes']],
     [/streams|channels/, ['streams', 'channels']],
     [/goaway|session-core|socket-transport/, ['closes']],
+    [/retry/, ['restarts']],
   ].find(([pattern]) => pattern.test(file));
   return new Set([...(first?.[1] ?? []), ...names]);
 }

@@ -113,6 +113,7 @@ export default defineConfig({
             { text: 'Streams', link: '/guide/streams' },
             { text: 'Helpers', link: '/guide/helpers' },
             { text: 'Errors and deadlines', link: '/guide/errors-and-deadlines' },
+            { text: 'Simulated faults', link: '/guide/simulation' },
             { text: 'Who may call', link: '/guide/security' },
             { text: 'Protobuf', link: '/guide/protobuf' },
             { text: 'Leases', link: '/guide/leases' },

@@ -4,9 +4,11 @@ import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
 import { protobuf } from '../../src/adapters/protobuf.ts';
 import { RpcError } from '../../src/base/errors.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
 import { json } from '../../src/rpc/contract/json.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
-import { Demo, demoHandlers, turns } from '../support/contract.ts';
+import { Demo, defer, demoHandlers, turns, until } from '../support/contract.ts';
 
 describe('an RpcError', () => {
   it('keeps its words where its details cannot travel', async () => {
@@ -30,6 +32,42 @@ describe('an RpcError', () => {
         details: undefined,
       });
     }
+  });
+
+  it('F2 keeps its words and details while earlier answers wait to be read', async () => {
+    const limits = {
+      receiveMaxBytes: 262_144,
+      streamWindowBytes: 16_384,
+      sessionWindowBytes: 557_056,
+      sendQueueMaxBytes: 65_536,
+    };
+    const Files = service('Files', {
+      read: unary<number, Uint8Array>({ response: bytes }),
+      fail: unary<void, void>(),
+    });
+    await using pair = createSessionPair({ near: { limits }, far: { limits } });
+    const failing = defer<void>();
+    pair.far.serve(Files, {
+      read: async (length) => new Uint8Array(length),
+      fail: async () => {
+        await failing.promise;
+        throw new RpcError('not_found', 'no such file', { details: { name: 'a' } });
+      },
+    });
+    const files = pair.near.client(Files);
+    const failed = files.fail().catch((error: unknown) => error);
+    await until(() => pair.far.stats().handlers.running === 1);
+    const answers = Array.from({ length: 20 }, () => files.read(200_000));
+    await until(() => pair.far.stats().waits['answer-window'] > 0);
+    failing.resolve();
+    expect(await failed).toMatchObject({
+      status: 'not_found',
+      message: 'Files.fail: no such file',
+      details: { name: 'a' },
+    });
+    expect((await Promise.all(answers)).map(({ byteLength }) => byteLength)).toEqual(
+      answers.map(() => 200_000),
+    );
   });
 
   it('of a third process tells our caller its status and words, and no more', async () => {

@@ -50,6 +50,18 @@ describe('a client that repeats', () => {
     await sessions.pair.close();
   });
 
+  it('rejects with the reason of its caller, who gave up while it waited to try again', async () => {
+    const sessions = new Sessions();
+    const stop = new AbortController();
+    const client = makeClient(Work, sessions, { retry: { firstMs: 600_000, maxMs: 600_000 } });
+    const call = client.do(1, { signal: stop.signal });
+    sessions.pair.cut();
+    await until(() => sessions.pair.near.state === 'closed');
+    const reason = new Error('enough');
+    stop.abort(reason);
+    await expect(call).rejects.toBe(reason);
+  });
+
   it('stops when one crash follows the other', async () => {
     const sessions = new Sessions();
     const retry = { firstMs: 1, maxMs: 1, attempts: 100, budget: 6 };

@@ -17,6 +17,7 @@ import {
 } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 
+const Long = service('Long', { count: unary<{ words: string }, number>() });
 const Late = service('Late', { hello: unary<void, string>() });
 
 describe.each(lanes)('calls before serve() over the $lane', ({ openPair }) => {
@@ -55,6 +56,20 @@ describe.each(lanes)('calls before serve() over the $lane', ({ openPair }) => {
     expect(lines.join('')).toBe('0123456789');
     expect(pair.far.stats().waits.serve).toBe(0);
     await expect(pair.near.call('No.such')).rejects.toMatchObject({ status: 'unimplemented' });
+  });
+
+  it('F2 are decoded as their method says, though it was served while they arrived', async () => {
+    await using pair = await openPair();
+    let pieces = 0;
+    const words = 'x'.repeat(3_000_000);
+    const call = pair.near.client(Long).count({ words });
+    // Some pieces have arrived, and others have not.
+    while (pieces === 0) {
+      await turns(1);
+      pieces = pair.far.stats().windows.requests.held;
+    }
+    pair.far.serve(Long, { count: (request) => request.words.length });
+    expect(await call).toBe(words.length);
   });
 
   it('end with their deadlines, their signals, and with the session', async () => {

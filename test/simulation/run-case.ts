@@ -13,6 +13,10 @@ import { Coverage } from '../../src/testing/simulation/coverage.ts';
 import { type Fault, planFault } from '../../src/testing/simulation/faults.ts';
 import { SimulatedProcess } from '../../src/testing/simulation/process.ts';
 import { SeededRandom } from '../../src/testing/simulation/seeded-random.ts';
+import {
+  type StartedHelper,
+  superviseHelper,
+} from '../../src/testing/simulation/simulated-helper.ts';
 import { type OnTrace, World } from '../../src/testing/simulation/world.ts';
 import type { Act } from './act.ts';
 import type { Case, CaseConnection } from './case.ts';
@@ -20,7 +24,6 @@ import { BoundCheck, hasCredit, isAtRest } from './checks.ts';
 import { corrupt } from './hostile.ts';
 import { Ledger } from './ledger.ts';
 import { enough, SimulatedProgram } from './program.ts';
-import { superviseHelper } from './supervised.ts';
 
 /** The result of a run. */
 export interface Outcome {
@@ -115,13 +118,16 @@ class Run {
   /** The first process supervises the second, and its program goes on with the next one. */
   #connectHelpers(near: SimulatedProcess, given: CaseConnection, lives: readonly number[]): void {
     const ends: ConnectedEnd[][] = [];
-    const supervisor = superviseHelper(near, lives, (helper) => {
-      const connected = this.#connectEnds(near, helper, given);
+    const startOne = (): StartedHelper => {
+      const process = new SimulatedProcess(`helper ${ends.length + 1}`, this.world);
+      process.diesAtPoint = lives[ends.length] ?? Number.POSITIVE_INFINITY;
+      const connected = this.#connectEnds(near, process, given);
       ends.push(connected.ends);
       const [program] = this.#programs;
       if (program !== undefined) this.#useNext(program, given, connected.ends);
-      return connected.near;
-    });
+      return { process, near: connected.near };
+    };
+    const supervisor = superviseHelper(near, startOne, { firstMs: 5 });
     this.#programs.push(...this.#pairOf(given, ends[0] as ConnectedEnd[], supervisor));
     this.#supervisors.push(supervisor);
   }

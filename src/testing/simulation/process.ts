@@ -61,6 +61,11 @@ export class SimulatedProcess implements Clock {
     return this.#isDead;
   }
 
+  /** Resolves in `ms` of virtual time; never in a process that is dead by then. */
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.setTimeout(resolve, ms));
+  }
+
   /** Ends the process at once, as SIGKILL does: nothing of it runs any more. */
   kill(): void {
     if (this.#isDead) return;
