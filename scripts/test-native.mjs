@@ -1,6 +1,7 @@
 // Builds and runs the native unit tests. `--sanitize` builds them with ASan and UBSan,
 // `--sanitize=thread` with TSan.
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
 
@@ -27,5 +28,10 @@ function step(args) {
 
 step(['-S', root, '-B', folder, ...settings]);
 step(['--build', folder, '--parallel', '2']);
-const tests = spawnSync(join(folder, 'native', 'core_tests'), [], { stdio: 'inherit' });
-process.exit(tests.status ?? 1);
+const programs = ['core_tests', 'call_faults']
+  .map((name) => join(folder, 'native', name))
+  .filter((program, at) => at === 0 || existsSync(program));
+for (const program of programs) {
+  const tests = spawnSync(program, [], { stdio: 'inherit' });
+  if (tests.status !== 0) process.exit(tests.status ?? 1);
+}

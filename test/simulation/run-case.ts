@@ -249,7 +249,8 @@ class Run {
     if (cause === enough) return true;
     if (!SidecallError.is(cause)) return false;
     // Fewer helpers are killed than such a call has attempts, unless its time is too short.
-    const isJob = act.kind.startsWith('job') && act.giveUpMs === 0;
+    const hasTime = act.giveUpMs === 0 || act.giveUpBy === 'abort';
+    const isJob = act.kind.startsWith('job') && hasTime;
     if (this.#supervisors.length > 0 && isJob) return false;
     if (this.#hasLoss && ofLoss.test(cause.code)) return true;
     const mayRelayFail = this.#hasLoss || this.#isClosing || act.giveUpMs > 0;
