@@ -102,7 +102,16 @@ async function find(bug) {
 
 /** Workloads that are likely to find it first. */
 function workloadsFor({ file }) {
-  const names = ['calls', 'streams', 'channels', 'leases', 'closes', 'shortages', 'crashes', 'restarts'];
+  const names = [
+    'calls',
+    'streams',
+    'channels',
+    'leases',
+    'closes',
+    'shortages',
+    'crashes',
+    'restarts',
+  ];
   const first = [
     [/shm|native/, ['leases', 'shortages', 'crashes']],
     [/streams|channels/, ['streams', 'channels']],

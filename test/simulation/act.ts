@@ -28,10 +28,11 @@ export const actKinds = {
   streams: ['download', 'downloadLeft', 'unread', 'upload', 'uploadLeft', 'echo', 'echoLeft'],
   channels: ['channel', 'channelLeft', 'channelEndedLeft', 'channelSubscribed', 'refusedChannel'],
   byteStreams: ['duplex', 'duplexLeft'],
-  leases: ['lease', 'leases', 'leaseKept', 'leaseFreed'],
+  leases: ['lease', 'leases', 'leasesBeside', 'leaseKept', 'leaseFreed'],
   retries: ['job', 'jobs', 'once', 'onces'],
   /** A session is closed. */
   closes: ['close', 'closeSoon'],
+  deaths: ['closeAtDeath'],
 } as const;
 
 export type ActKind = (typeof actKinds)[keyof typeof actKinds][number];

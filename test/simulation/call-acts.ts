@@ -132,6 +132,12 @@ export const callActs = {
   lease: lease(false),
   leaseKept: lease(true),
   leases: many(lease(false)),
+  /** Leases that are given up while long answers fill the lane. */
+  leasesBeside: (program, act) =>
+    allOf([
+      ...Array.from({ length: 8 }, () => get(program, { ...act, length: 60_000, giveUpMs: 0 })),
+      ...Array.from({ length: 8 }, () => lease(false)(program, { ...act, giveUpMs: 3 })),
+    ]),
   leaseFreed: async (program, act) => {
     const block = program.session.allocate(act.length + 8);
     await program.pause(act.pauseMs);
@@ -139,6 +145,16 @@ export const callActs = {
   },
   close: async ({ session }) => {
     await session.close({ deadlineMs: 600_000 });
+  },
+  /** Closes when it learns that its peer is dead. */
+  closeAtDeath: async (program, act) => {
+    const { peer, process, session } = program;
+    const closed = new Promise<void>((resolve) => {
+      peer.process.whenDead(() => {
+        process.setTimeout(() => void session.close().then(resolve), act.pauseMs / 10);
+      });
+    });
+    await Promise.race([closed, program.pause(2_000)]);
   },
   closeSoon: async ({ session }, act) => {
     await session.close({ deadlineMs: act.giveUpMs });

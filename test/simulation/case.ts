@@ -44,7 +44,8 @@ interface Workload {
   readonly isSupervised?: boolean;
 }
 
-const { calls, nested, notes, streams, channels, byteStreams, leases, retries, closes } = actKinds;
+const { calls, nested, notes, streams, channels, byteStreams, leases, retries } = actKinds;
+const { closes, deaths } = actKinds;
 const ofStreams = [...streams, ...channels, ...byteStreams];
 const allKinds = [...calls, ...nested, ...notes, ...ofStreams, ...leases, ...retries];
 
@@ -95,7 +96,7 @@ export const workloads = {
   },
   crashes: {
     about: 'a process is killed, at any record, or a connection is lost',
-    kinds: [...allKinds, 'close'],
+    kinds: [...allKinds, 'close', ...deaths, ...deaths, 'notes', 'notes'],
     acts: 16,
     delays: 1,
     losses: 1,

@@ -139,6 +139,7 @@ async function* echoed(
 export function acceptAll(session: Session): void {
   acceptChannels(session, 'echo', echoChannel);
   acceptChannels(session, 'left', leaveChannel);
+  acceptChannels(session, 'ends', endChannel);
   acceptDuplexes(session, 'echo', (stream) => void stream.pipe(stream));
   acceptDuplexes(session, 'left', (stream) => void stream.once('data', () => stream.destroy()));
 }
@@ -156,6 +157,13 @@ async function acceptChannels(
 async function echoChannel(channel: Channel<Uint8Array>): Promise<void> {
   for await (const message of channel) await channel.send(message);
   await channel.end();
+}
+
+/** Ends its half first, and reads what comes. */
+async function endChannel(channel: Channel<Uint8Array>): Promise<void> {
+  const ending = channel.end();
+  for await (const message of channel) readMessage(message);
+  await ending;
 }
 
 async function leaveChannel(channel: Channel<Uint8Array>): Promise<void> {

@@ -227,7 +227,7 @@ class Run {
     this.#begun.add(number);
     this.#running.set(number, act);
     this.world.trace(program.name, `begins act ${number}: ${act.kind}`);
-    if (act.kind === 'close' || act.kind === 'closeSoon') this.#isClosing = true;
+    if (act.kind.startsWith('close')) this.#isClosing = true;
     program.act(act).then(
       () => this.#end(number, act, program, undefined),
       (error: unknown) => this.#end(number, act, program, error),

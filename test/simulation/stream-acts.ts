@@ -143,7 +143,8 @@ export const streamActs = {
   },
   /** Given up while its end is on its way. */
   channelEndedLeft: async (program, act) => {
-    const opened = program.session.openChannel(bytes, channelOptions('echo', act));
+    const name = act.count % 2 === 0 ? 'echo' : 'ends';
+    const opened = program.session.openChannel(bytes, channelOptions(name, act));
     const messages = messagesOf(program.nextId(), { ...act, count: act.count % 4 });
     const sent = messages.map((message) => opened.send(message));
     const ending = opened.end();

@@ -177,10 +177,10 @@ export const mutants = [
     to: 'const now',
   },
   {
-    name: 'records behind those of one turn are left',
-    file: 'src/shm/ring-transport.ts',
-    from: "|| this.#state === 'ending' || this.#receiving.isBehind) {",
-    to: "|| this.#state === 'ending') {",
+    name: 'a ring that may not sleep is not served any more',
+    file: 'src/loop/poller.ts',
+    from: 'if (ring.rest(now)) this.deactivate(ring);',
+    to: 'ring.rest(now);\n        this.deactivate(ring);',
   },
   {
     name: 'frames that were written are not published',
