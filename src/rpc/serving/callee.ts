@@ -251,7 +251,10 @@ export class Callee {
   #servedFor(call: IncomingCall): Served | undefined {
     const served = this.#registry.find(call.opening.method);
     if (served === undefined) {
-      call.answer(plainEnd('unimplemented', 'not served here'));
+      // Its request arrived in pieces, and the session closes before anything was served.
+      const isTooLate = this.#calls.isDraining && !this.#unserved.isKnown(call.opening.method);
+      if (isTooLate) call.refuse(ResetReason.goingAway);
+      else call.answer(plainEnd('unimplemented', 'not served here'));
       return undefined;
     }
     if (served.callKind !== call.opening.kind) {

@@ -4,6 +4,13 @@ const rpc = 'src/rpc';
 
 export const mended = [
   {
+    name: 'a request that arrives while its session closes unserved is told as not served',
+    commit: 'this',
+    file: `${rpc}/serving/callee.ts`,
+    from: 'if (isTooLate) call.refuse(ResetReason.goingAway);',
+    to: 'if (isTooLate && call.slot < 0) call.refuse(ResetReason.goingAway);',
+  },
+  {
     name: 'a call that is aborted while it waits to be repeated rejects with its last error',
     commit: 'this',
     file: `${rpc}/calling/retry.ts`,
@@ -153,13 +160,6 @@ export const mended = [
     to: '',
   },
   {
-    name: 'each wait for liveness sends a ping of its own',
-    commit: 'ee66ab2',
-    file: `${rpc}/session/pings.ts`,
-    from: 'this.#answeredAt < wireLimits.pingIntervalMs;',
-    to: 'this.#answeredAt < 0;',
-  },
-  {
     name: 'a block whose call was given up is not given back',
     commit: 'ae442b1',
     file: `${rpc}/sending/send-queue.ts`,
@@ -193,13 +193,6 @@ export const mended = [
     file: `${rpc}/serving/answer-sender.ts`,
     from: '    this.#wait(call, answer);\n    this.resume();',
     to: "    call.answer(plainEnd('resource_exhausted', 'too many answers wait'));",
-  },
-  {
-    name: 'a handler that looks for its cancel loses what is behind its frame',
-    commit: '74edd18',
-    file: 'src/shm/early-cancels.ts',
-    from: 'if (saved !== undefined) slab.set(saved);',
-    to: '',
   },
   {
     name: 'the end of a peer cuts off what it has sent before',

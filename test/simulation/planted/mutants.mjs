@@ -136,6 +136,18 @@ export const mutants = [
     from: 'answerEnd(this.#shared, this.#stream, this.#parts.flags);',
     to: '',
   },
+  {
+    name: 'each wait for liveness sends a ping of its own',
+    file: `${rpc}/session/pings.ts`,
+    from: 'this.#answeredAt < wireLimits.pingIntervalMs;',
+    to: 'this.#answeredAt < 0;',
+  },
+  {
+    name: 'a handler that looks for its cancel loses what is behind its frame',
+    file: 'src/shm/early-cancels.ts',
+    from: 'if (saved !== undefined) slab.set(saved);',
+    to: '',
+  },
   // Retry.
   {
     name: 'a call that a handler may have seen is repeated',
