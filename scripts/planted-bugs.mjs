@@ -24,6 +24,7 @@ const usage = `usage: npm run sim:bugs -- [--only TEXT] [--seeds N] [--json FILE
   --only TEXT     bugs whose name or file contains this
   --seeds N       seeds of each workload; default 4000
   --json FILE     writes the results there
+  --results FILE  takes the results of an earlier run from there
   --write         writes the table into docs/testing.md
   --cases FOLDER  writes the smallest failing case of each mended defect there`;
 
@@ -40,18 +41,43 @@ const all = [
   ...ringBugs.map((bug) => ({ ...bug, kind: bug.model === true ? 'model' : 'mutant' })),
 ].filter(({ name, file }) => `${name} ${file}`.includes(values.only ?? ''));
 
-const results = [];
-rmSync(join(folder, 'cases'), { recursive: true, force: true });
-for (const bug of all) {
-  const found = await find(bug);
-  results.push({ ...bug, found });
-  const how = found === undefined ? 'NOT FOUND' : `${found.workload} ${found.seed}: ${found.kind}`;
-  console.log(`${bug.kind.padEnd(7)} ${bug.name}\n        ${how}`);
-}
+const results = values.results === undefined ? await findAll() : readResults(values.results);
 const missed = results.filter(({ found }) => found === undefined);
 console.log(`${results.length - missed.length} of ${results.length} planted bugs found`);
 if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(results, null, 2));
+if (values.write === true) writeTable();
 if (missed.length > 0) process.exitCode = 1;
+
+async function findAll() {
+  const done = [];
+  for (const bug of all) {
+    const found = await find(bug);
+    done.push({ ...bug, found });
+    const how =
+      found === undefined ? 'NOT FOUND' : `${found.workload} ${found.seed}: ${found.kind}`;
+    console.log(`${bug.kind.padEnd(7)} ${bug.name}\n        ${how}`);
+  }
+  return done;
+}
+
+function readResults(file) {
+  return JSON.parse(readFileSync(file, 'utf8'));
+}
+
+function writeTable() {
+  const file = join(root, 'docs', 'testing.md');
+  const rows = results.map(({ kind, name, commit, found }) => {
+    const since = commit === undefined ? '' : ` (${commit})`;
+    return `| ${kind} | ${name}${since} | ${found?.workload ?? 'not found'} | ${found?.seed ?? ''} |`;
+  });
+  const table = ['| Kind | Bug | Found by | Seed |', '|---|---|---|---|', ...rows].join('\n');
+  const text = readFileSync(file, 'utf8');
+  const marked = /(<!-- planted -->)[\s\S]*(<!-- \/planted -->)/;
+  writeFileSync(
+    file,
+    text.replace(marked, (_, begin, end) => `${begin}\n\n${table}\n\n${end}`),
+  );
+}
 
 function parse() {
   const options = {
@@ -59,6 +85,8 @@ function parse() {
     seeds: { type: 'string', default: '4000' },
     json: { type: 'string' },
     cases: { type: 'string' },
+    results: { type: 'string' },
+    write: { type: 'boolean' },
     help: { type: 'boolean' },
   };
   try {
@@ -83,14 +111,17 @@ async function find(bug) {
   // The workloads one after the other, two at once: the first failure ends the search.
   const names = [...workloadsFor(bug)];
   let found;
+  const children = new Set();
   const search = async () => {
     for (
       let name = names.shift();
       name !== undefined && found === undefined;
       name = names.shift()
     ) {
-      const failure = await run(program, name);
-      if (failure !== undefined) found ??= { workload: name, ...failure };
+      const failure = await run(program, name, children);
+      if (failure === undefined || found !== undefined) continue;
+      found = { workload: name, ...failure };
+      for (const child of children) child.kill('SIGKILL');
     }
   };
   await Promise.all([search(), search()]);
@@ -122,11 +153,12 @@ function workloadsFor({ file }) {
 }
 
 /** The first failure among the seeds; undefined: there is none. A run without end is one, too. */
-function run(program, workload) {
+function run(program, workload, children) {
   const args = ['--workload', workload, '--from', '1', '--to', String(seeds), '--first-failure'];
   const child = spawn(process.execPath, [program, ...args], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
+  children.add(child);
   let text = '';
   let seen = 0;
   child.stdout.on('data', (chunk) => {
@@ -141,7 +173,9 @@ function run(program, workload) {
     }, 1_000);
     child.once('close', (code) => {
       clearInterval(watch);
-      const reports = text
+      children.delete(child);
+      const whole = text.slice(0, text.lastIndexOf('\n') + 1); // it may have been ended in a line
+      const reports = whole
         .split('\n')
         .filter(Boolean)
         .map((line) => JSON.parse(line));

@@ -24,6 +24,7 @@ import {
   testTypeStripping,
 } from './consumer-newcomers.mjs';
 import { testOperators } from './consumer-operators.mjs';
+import { testSimulation } from './consumer-simulation.mjs';
 import { fail, platforms, root, run } from './lib.mjs';
 import { prepareArm64, prepareMusl } from './other-machines.mjs';
 
@@ -55,6 +56,7 @@ try {
   testJest(context);
   testExtensionAuthor(context);
   await testOperators(context);
+  report('simulated runs', ...(await testSimulation(binaries)));
   await electron();
   musl();
   arm64();

@@ -34,7 +34,7 @@ const strangers: Record<string, readonly string[]> = {
   uds: ['rpc'],
   shm: ['rpc'],
   adapters: ['addon', 'uds', 'shm'],
-  testing: ['addon', 'adapters'],
+  testing: ['adapters'],
   cli: ['uds', 'shm', 'testing'],
 };
 
@@ -228,9 +228,9 @@ describe('style', () => {
   });
 
   it('time, turns and chance are those of a clock and a source of chance', () => {
-    // Pages have no Node.
+    // Pages have no Node, and a simulated process is a clock.
     const others =
-      /^(base\/(clock|random)\.ts|cli\/.*|adapters\/electron\/(renderer|page-call)\.ts)$/;
+      /^(base\/(clock|random)\.ts|cli\/.*|adapters\/electron\/(renderer|page-call)\.ts|testing\/simulation\/process\.ts)$/;
     for (const path of sources.filter((name) => !others.test(name))) {
       const text = codeOf(path);
       expect(text, path).not.toMatch(/performance\.now|Math\.random|Date\.now\(\);/);
@@ -295,7 +295,7 @@ describe('style', () => {
 describe('tests', () => {
   const tests = filesBelow('test', /\.test\.ts$/);
   // Folders of tests that span rooms, and tests of the repository itself.
-  const spanning = /^(session|e2e|honest|hostile)\/|^(docs|guides|tidy)\.test\.ts$/;
+  const spanning = /^(session|simulation|e2e|honest|hostile)\/|^(docs|guides|tidy)\.test\.ts$/;
 
   it.each(tests.filter((path) => !spanning.test(path)))(
     'test/%s stands where its source does',

@@ -43,10 +43,10 @@ Napi::Value JoinOwn(const Napi::CallbackInfo& info) {
   RingEntry* const near = EntryAt(info, arguments, 0);
   RingEntry* const far = near == nullptr ? nullptr : EntryAt(info, arguments, 1);
   OutboxShape shape;
-  shape.capacity_bytes = static_cast<std::uint64_t>(
-      arguments.Integer(2, 0, static_cast<std::int64_t>(kCapacityMax)));
-  shape.block_area_bytes = static_cast<std::uint64_t>(
-      arguments.Integer(3, 0, static_cast<std::int64_t>(kBlockAreaMax)));
+  shape.capacity_bytes =
+      static_cast<std::uint64_t>(arguments.Integer(2, 0, static_cast<std::int64_t>(kCapacityMax)));
+  shape.block_area_bytes =
+      static_cast<std::uint64_t>(arguments.Integer(3, 0, static_cast<std::int64_t>(kBlockAreaMax)));
   if (!arguments.ok() || near == nullptr || far == nullptr) return env.Undefined();
   const bool are_new = near != far && !near->ring.has_value() && !far->ring.has_value() &&
                        !near->mine->memory.is_mapped() && !far->mine->memory.is_mapped();

@@ -151,6 +151,7 @@ export default defineConfig({
             { text: 'Protocol', link: '/protocol' },
             { text: 'Design', link: '/design' },
             { text: 'Requirements', link: '/requirements' },
+            { text: 'Tests', link: '/testing' },
           ],
         },
         {

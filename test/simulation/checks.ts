@@ -32,7 +32,7 @@ export function hasCredit({ session, core }: ConnectedEnd): boolean {
   });
 }
 
-/** What one session may hold at most, whatever its peer does. */
+/** The bounds of one session, whatever its peer does. */
 export class BoundCheck {
   readonly #ends: () => readonly ConnectedEnd[];
   readonly #fault: (text: string) => void;

@@ -3,6 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Coverage, situations } from '../../src/testing/simulation/coverage.ts';
+import { Fingerprint } from '../../src/testing/simulation/fingerprint.ts';
+import { traceLine } from '../../src/testing/simulation/simulate.ts';
 import { type Case, caseOf, type WorkloadName, workloads } from './case.ts';
 import { type Outcome, runCase } from './run-case.ts';
 import { kindOfFailure, shrink } from './shrink.ts';
@@ -34,6 +36,8 @@ class Report {
   virtualMs = 0;
   readonly injected = new Map<string, number>();
   readonly coverage = new Coverage();
+  /** Sums up the runs, for a comparison with another Node. */
+  readonly fingerprint = new Fingerprint();
   readonly failures: { seed: number; kind: string; faults: readonly string[] }[] = [];
 
   constructor(workload: string) {
@@ -48,6 +52,7 @@ class Report {
       this.injected.set(kind, (this.injected.get(kind) ?? 0) + count);
     }
     this.coverage.addAll(outcome.coverage.counts);
+    this.fingerprint.addBytes(Buffer.from(outcome.fingerprint));
     const { faults } = outcome;
     if (faults.length > 0) this.failures.push({ seed, kind: kindOfFailure(faults), faults });
   }
@@ -56,7 +61,8 @@ class Report {
     const { workload, cases, steps, virtualMs, failures } = this;
     const injected = Object.fromEntries(this.injected);
     const coverage = Object.fromEntries(this.coverage.counts);
-    print({ workload, cases, steps, virtualMs, injected, coverage, failures });
+    const fingerprint = String(this.fingerprint);
+    print({ workload, cases, steps, virtualMs, injected, coverage, failures, fingerprint });
   }
 }
 
@@ -69,7 +75,7 @@ function runOne(given: Case): Promise<Outcome> {
 }
 
 function printTrace(nowMs: number, actor: string, text: string): void {
-  process.stdout.write(`${nowMs.toFixed(3).padStart(12)}  ${actor.padEnd(22)} ${text}\n`);
+  process.stdout.write(`${traceLine(nowMs, actor, text)}\n`);
 }
 
 async function runSeeds(workload: WorkloadName): Promise<boolean> {

@@ -57,11 +57,11 @@ Function Real(const char* name) noexcept {
 
 }  // namespace
 
-#define FAULTY(type, failure, name, parameters, arguments)         \
-  extern "C" type name parameters {                                \
-    if (sidecall::test::Fails(#name)) return failure;              \
-    static const auto real = Real<type(*) parameters>(#name);      \
-    return real arguments;                                         \
+#define FAULTY(type, failure, name, parameters, arguments)    \
+  extern "C" type name parameters {                           \
+    if (sidecall::test::Fails(#name)) return failure;         \
+    static const auto real = Real<type(*) parameters>(#name); \
+    return real arguments;                                    \
   }
 
 FAULTY(int, -1, socket, (int a, int b, int c), (a, b, c))
@@ -96,19 +96,19 @@ FAULTY(int, -1, getgroups, (int a, unsigned* b), (a, b))
 FAULTY(int, -1, epoll_create1, (int a), (a))
 FAULTY(int, -1, epoll_ctl, (int a, int b, int c, void* d), (a, b, c, d))
 FAULTY(int, -1, eventfd, (unsigned a, int b), (a, b))
-FAULTY(void*, reinterpret_cast<void*>(-1), mmap, (void* a, std::size_t b, int c, int d, int e, long f),
-       (a, b, c, d, e, f))
+FAULTY(void*, reinterpret_cast<void*>(-1), mmap,
+       (void* a, std::size_t b, int c, int d, int e, long f), (a, b, c, d, e, f))
 
 // One argument that may be there.
-#define FAULTY_VARIADIC(name, parameters, last, arguments)                    \
-  extern "C" int name parameters {                                            \
-    if (sidecall::test::Fails(#name)) return -1;                              \
-    std::va_list list;                                                        \
-    va_start(list, last);                                                     \
-    const long more = va_arg(list, long);                                     \
-    va_end(list);                                                             \
-    static const auto real = Real<int (*) parameters>(#name);                 \
-    return real arguments;                                                    \
+#define FAULTY_VARIADIC(name, parameters, last, arguments)   \
+  extern "C" int name parameters {                           \
+    if (sidecall::test::Fails(#name)) return -1;             \
+    std::va_list list;                                       \
+    va_start(list, last);                                    \
+    const long more = va_arg(list, long);                    \
+    va_end(list);                                            \
+    static const auto real = Real<int(*) parameters>(#name); \
+    return real arguments;                                   \
   }
 
 FAULTY_VARIADIC(fcntl, (int a, int b, ...), b, (a, b, more))

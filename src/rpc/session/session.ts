@@ -60,10 +60,7 @@ export class Session implements AsyncDisposable {
   readonly closed: Promise<SidecallError | undefined>;
   readonly #core: SessionCore;
 
-  /**
-   * @internal Sessions come from `connect()`, `listen()`, `spawnHelper()` and `parent()`. `core`:
-   * made by a simulation, which looks into it.
-   */
+  /** @internal Sessions come from `connect()` and the like; `core` is made by a simulation. */
   constructor(parts: SessionParts, core = new SessionCore(parts)) {
     this.peer = parts.peer;
     this.lane = parts.transport.lane;

@@ -19,7 +19,7 @@ import { type SimulatedSocket, socketPair } from './simulated-socket.ts';
 import { watched } from './watched-transport.ts';
 
 /** One end of a simulated connection. */
-export interface EndOptions {
+interface EndOptions {
   readonly limits?: Partial<SessionLimits> | undefined;
   readonly onEvent?: OnEvent | undefined;
   /** As of `connect()`. Default 10,000. */

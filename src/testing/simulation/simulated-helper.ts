@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A simulated helper that is started again when it ends, by the supervisor of real helpers.
+import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import type { HelperExit } from '../../helper/helper-errors.ts';
 import { checkRestart, type RestartOptions } from '../../helper/restart-options.ts';
@@ -24,16 +25,19 @@ class SimulatedHelper implements SupervisedProcess {
   readonly exited: Promise<HelperExit>;
   exit: HelperExit | undefined;
 
-  constructor(app: SimulatedProcess, { process, near: { session } }: StartedHelper) {
+  /** `clock`: of the process that started it. */
+  constructor(clock: Clock, { process, near: { session } }: StartedHelper) {
     this.pid = process.pid;
     this.session = session;
     this.exited = new Promise((resolve) => {
-      process.whenDead(() => void app.setTimeout(resolve, exitMs, killed));
+      process.whenDead(() => void clock.setTimeout(resolve, exitMs, killed));
     });
     void this.exited.then((exit) => {
       this.exit = exit;
       const text = `${process.name} (pid ${this.pid}) was ended by SIGKILL`;
-      app.setImmediate(() => session.terminate(new SidecallError('ERR_SIDECALL_PEER_GONE', text)));
+      clock.setImmediate(() =>
+        session.terminate(new SidecallError('ERR_SIDECALL_PEER_GONE', text)),
+      );
     });
   }
 
@@ -48,12 +52,13 @@ export function superviseHelper(
   startOne: () => StartedHelper,
   restart: boolean | RestartOptions = true,
 ): Supervisor<SupervisedProcess> {
+  const clock: Clock = app;
   const start = async (signal: AbortSignal): Promise<SupervisedProcess> => {
-    await new Promise((resolve) => void app.setTimeout(resolve, startMs, undefined));
+    await new Promise((resolve) => void clock.setTimeout(resolve, startMs, undefined));
     signal.throwIfAborted();
     return new SimulatedHelper(app, startOne());
   };
   const random = (): number => app.random.fraction();
-  const parts = { command: 'a helper', start, onEvent: undefined, clock: app, random };
+  const parts = { command: 'a helper', start, onEvent: undefined, clock, random };
   return new Supervisor(parts, checkRestart(restart), new SimulatedHelper(app, startOne()));
 }

@@ -5,14 +5,14 @@ const rpc = 'src/rpc';
 export const mended = [
   {
     name: 'a request that arrives while its session closes unserved is told as not served',
-    commit: 'this',
+    commit: '8c3b099',
     file: `${rpc}/serving/callee.ts`,
     from: 'if (isTooLate) call.refuse(ResetReason.goingAway);',
     to: 'if (isTooLate && call.slot < 0) call.refuse(ResetReason.goingAway);',
   },
   {
     name: 'a call that is aborted while it waits to be repeated rejects with its last error',
-    commit: 'this',
+    commit: '41358b8',
     file: `${rpc}/calling/retry.ts`,
     from: 'throw plan.reasonFor(error);',
     to: 'throw error;',
@@ -105,7 +105,7 @@ export const mended = [
   },
   {
     name: 'a request that was reset while it waited stays where it is',
-    commit: '6d9237a',
+    commit: 'a526548',
     file: `${rpc}/serving/incoming-call.ts`,
     from: '    this.dequeue?.();\n',
     to: '',
@@ -139,15 +139,8 @@ export const mended = [
     to: 'if (this.isFull) call.refuse(3);\n    return !mustWait;',
   },
   {
-    name: 'a close does not wait for the answer to its goaway',
-    commit: 'b66c9f8',
-    file: `${rpc}/session/session-core.ts`,
-    from: 'return isIdle && this.#goaway.isAnswered && this.#sendQueue.isEmpty;',
-    to: 'return isIdle && this.#sendQueue.isEmpty;',
-  },
-  {
     name: 'the answer to a goaway overtakes calls that have begun to leave',
-    commit: '3c0a1d9',
+    commit: 'a526548',
     file: `${rpc}/session/session-core.ts`,
     from: 'if (this.#goaway.owesAnswer && !this.caller.isSending) this.#goaway.answer();',
     to: 'if (this.#goaway.owesAnswer) this.#goaway.answer();',

@@ -148,6 +148,12 @@ export const mutants = [
     from: 'if (saved !== undefined) slab.set(saved);',
     to: '',
   },
+  {
+    name: 'a close does not wait for the answer to its goaway',
+    file: `${rpc}/session/session-core.ts`,
+    from: 'return isIdle && this.#goaway.isAnswered && this.#sendQueue.isEmpty;',
+    to: 'return isIdle && this.#sendQueue.isEmpty;',
+  },
   // Retry.
   {
     name: 'a call that a handler may have seen is repeated',

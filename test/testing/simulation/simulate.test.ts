@@ -57,11 +57,7 @@ describe.each(['socket', 'ring'] as const)('a simulation over the %s', (lane) =>
         const app = simulation.process('app');
         const helper = simulation.helper(app, 'helper', {
           serve: (session) =>
-            session.serve(
-              Demo,
-              { add: ({ a, b }) => ({ sum: a + b }) },
-              { partial: true },
-            ),
+            session.serve(Demo, { add: ({ a, b }) => ({ sum: a + b }) }, { partial: true }),
         });
         const client = helper.client(Demo, { retry: true });
         for (let a = 1; ; ) {
