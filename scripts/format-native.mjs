@@ -4,7 +4,16 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
 
-const folders = ['base', 'os', 'ring', 'binding', 'test', 'test/fuzz', 'test/programs'];
+const folders = [
+  'base',
+  'os',
+  'ring',
+  'binding',
+  'test',
+  'test/fuzz',
+  'test/programs',
+  'test/schedule/ring',
+];
 const files = folders.flatMap((folder) =>
   readdirSync(join(root, 'native', folder))
     .filter((name) => /\.(h|cc)$/.test(name))

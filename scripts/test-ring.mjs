@@ -23,6 +23,16 @@ const builds = {
 };
 const corpus = join(root, 'native', 'test', 'fuzz', 'corpus', 'ring');
 const scratch = join(root, 'build', 'fuzz');
+/** Seeded bugs of `model/` that a turn of the simulation hides: orders within one native call. */
+const orders = [
+  'publish-unordered',
+  'release-unordered',
+  'announce-unordered',
+  'wait-unordered',
+  'look-then-announce',
+  'cursor-before-payload',
+  'cursor-relaxed',
+];
 
 /**
  * The checks by name: `build`, `run` or `command`, and `finds` where a planted bug has to be found.
@@ -32,6 +42,13 @@ const checks = {
   'stress-records': { build: plain, run: ['ring_stress', 'records', '100000000'] },
   'stress-sleeps': { build: plain, run: ['ring_stress', 'sleeps', '1000000'] },
   'stress-weak-order-wedges': { build: plain, run: ['ring_stress_weak', 'wedge', '60'] },
+  schedule: { build: plain, run: ['ring_schedule', '50000'] },
+  ...Object.fromEntries(
+    orders.map((bug) => [
+      `schedule-${bug}-is-found`,
+      { build: plain, run: ['ring_schedule', '20000', bug], finds: /schedule \d+: / },
+    ]),
+  ),
   'race-thread-sanitizer': { build: thread, run: ['ring_race', '100000', '20000'] },
   'race-relaxed-order-is-reported': {
     build: thread,

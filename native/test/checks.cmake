@@ -33,6 +33,9 @@ add_check(ring_stress_weak test/programs/ring_stress.cc ${MEMORY_SOURCES}
 add_check(ring_race test/programs/ring_race.cc ${RING_SOURCES})
 add_check(ring_race_relaxed test/programs/ring_race.cc
   ring/block_allocator.cc ring/lease_table.cc ring/consumer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/relaxed/producer.cc)
+# Its accesses to shared memory are steps of a scheduler. The bugs are arguments.
+add_check(ring_schedule test/programs/ring_schedule.cc ${RING_SOURCES})
+target_include_directories(ring_schedule BEFORE PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/test/schedule)
 add_check(ring_flip test/programs/ring_flip.cc ${RING_SOURCES})
 add_check(ring_flip_unchecked test/programs/ring_flip.cc
   ring/block_allocator.cc ring/lease_table.cc ring/producer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/unchecked/consumer.cc)

@@ -83,7 +83,7 @@ function numbersOf(lines: readonly string[][], word: string): number[] {
 }
 
 describe.each(['ring', 'socket'] as const)('a helper over the %s', (lane) => {
-  it(`that is killed at each of ${records} records loses nothing, and leaves nothing`, async () => {
+  it('that is killed at each of its records loses nothing, and leaves nothing', async () => {
     const left = Array.from({ length: records }, (_, at) => at + 1);
     const faults: string[] = [];
     let died = 0;
