@@ -34,7 +34,9 @@ if (values.help === true) {
   process.exit();
 }
 const seeds = Number(values.seeds);
-const folder = join(root, 'build', 'planted');
+// Of this run alone: another one may go on beside it.
+const folder = join(root, 'build', `planted-${process.pid}`);
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 const all = [
   ...mended.map((bug) => ({ ...bug, kind: 'mended' })),
   ...mutants.map((bug) => ({ ...bug, kind: 'mutant' })),
@@ -208,15 +210,16 @@ function buildNative(bug) {
     mkdirSync(copy, { recursive: true });
     for (const name of ['CMakeLists.txt', 'package.json'])
       cpSync(join(root, name), join(copy, name));
+    cpSync(join(root, 'native'), join(copy, 'native'), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
   }
-  cpSync(join(root, 'native'), join(copy, 'native'), { recursive: true, preserveTimestamps: true });
   const file = join(copy, bug.file);
   writeFileSync(file, planted(bug));
   const cmakeJs = createRequire(import.meta.url).resolve('cmake-js/bin/cmake-js');
   const args = [cmakeJs, 'compile', '--directory', copy, '--out', join(copy, 'build')];
   const build = spawnSync(process.execPath, args, { cwd: copy, encoding: 'utf8' });
-  rmSync(file); // the next copy brings the source back, with its time
+  // With a new time, so that the next build compiles it again: an object with a bug would stay.
+  writeFileSync(file, readFileSync(join(root, bug.file)));
   if (build.status !== 0) fail(`sim:bugs: '${bug.name}' does not build:\n${build.stderr}`);
   return copy;
 }

@@ -32,7 +32,7 @@ export const actKinds = {
   retries: ['job', 'jobs', 'once', 'onces'],
   /** A session is closed. */
   closes: ['close', 'closeSoon'],
-  deaths: ['closeAtDeath'],
+  deaths: ['closeAtDeath', 'floodAndDie'],
 } as const;
 
 export type ActKind = (typeof actKinds)[keyof typeof actKinds][number];

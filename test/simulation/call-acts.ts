@@ -132,10 +132,13 @@ export const callActs = {
   lease: lease(false),
   leaseKept: lease(true),
   leases: many(lease(false)),
-  /** Leases that are given up while long answers fill the lane. */
+  /** Leases that are given up while long answers, or requests before them, fill the lane. */
   leasesBeside: (program, act) =>
     allOf([
       ...Array.from({ length: 8 }, () => get(program, { ...act, length: 60_000, giveUpMs: 0 })),
+      ...Array.from({ length: act.count * 8 }, () =>
+        put(program, { ...act, length: 16_000, giveUpMs: 0 }),
+      ),
       ...Array.from({ length: 8 }, () => lease(false)(program, { ...act, giveUpMs: 3 })),
     ]),
   leaseFreed: async (program, act) => {
@@ -155,6 +158,14 @@ export const callActs = {
       });
     });
     await Promise.race([closed, program.pause(2_000)]);
+  },
+  /** Sends more than its peer hands out in some turns, and dies; its peer closes at once meanwhile. */
+  floodAndDie: async (program, act) => {
+    const { peer, process } = program;
+    const notes = many(note)(program, { ...act, length: 0, count: 1_000 });
+    peer.process.setTimeout(() => void peer.session.close({ deadlineMs: 0 }), act.giveUpMs / 10);
+    process.setTimeout(() => process.kill(), act.count / 100);
+    await notes;
   },
   closeSoon: async ({ session }, act) => {
     await session.close({ deadlineMs: act.giveUpMs });

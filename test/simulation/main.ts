@@ -1,11 +1,13 @@
 // The program that runs simulated cases. `scripts/simulate.mjs` starts it, several at once, and
 // reads the lines of JSON that it prints.
+import './late-collection.ts'; // before each module that makes a registry
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Coverage, situations } from '../../src/testing/simulation/coverage.ts';
 import { Fingerprint } from '../../src/testing/simulation/fingerprint.ts';
 import { traceLine } from '../../src/testing/simulation/simulate.ts';
 import { type Case, caseOf, type WorkloadName, workloads } from './case.ts';
+import { collectLate } from './late-collection.ts';
 import { type Outcome, runCase } from './run-case.ts';
 import { kindOfFailure, shrink } from './shrink.ts';
 
@@ -70,8 +72,10 @@ function print(line: unknown): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-function runOne(given: Case): Promise<Outcome> {
-  return runCase(given, values.trace === true ? printTrace : undefined);
+async function runOne(given: Case): Promise<Outcome> {
+  const outcome = await runCase(given, values.trace === true ? printTrace : undefined);
+  collectLate();
+  return outcome;
 }
 
 function printTrace(nowMs: number, actor: string, text: string): void {

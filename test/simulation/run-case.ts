@@ -326,14 +326,17 @@ class Run {
   async #closeAll(): Promise<void> {
     this.#isClosing = true;
     for (const supervisor of this.#supervisors) void supervisor.retire();
-    const closing = new Set(this.#liveEnds());
+    // Of sessions that are closed, too: close() has to settle each time.
+    const ends = this.#connections.flatMap(({ near, far }) => [near, far]);
+    const closing = new Set(ends.filter(({ process }) => !process.isDead));
     for (const end of closing) void end.session.close().then(() => closing.delete(end));
     const open = (): number => [...closing].filter(({ process }) => !process.isDead).length;
     await this.#until(() => open() === 0, this.world.nowMs + settleMs);
     if (open() > 0) this.ledger.fault(`${open()} sessions have not closed`);
     for (const [at, connection] of this.#connections.entries()) {
       const { near, far } = connection;
-      const isOrderly = !this.#lost.has(connection) && !this.#isCut(at) && !far.process.isDead;
+      const hasDied = near.process.isDead || far.process.isDead;
+      const isOrderly = !this.#lost.has(connection) && !this.#isCut(at) && !hasDied;
       if (!isOrderly) continue;
       for (const end of [near, far]) {
         if (end.session.state !== 'closed') this.ledger.fault(`${end.process.name} is not closed`);

@@ -155,9 +155,9 @@ export const mended = [
   {
     name: 'a block whose call was given up is not given back',
     commit: 'ae442b1',
-    file: `${rpc}/sending/send-queue.ts`,
-    from: 'unseen += chargeOf(block?.byteLength ?? totalBytes);\n      block?.release();',
-    to: 'unseen += chargeOf(block?.byteLength ?? totalBytes);',
+    file: `${rpc}/contract/encode-message.ts`,
+    from: 'if (message instanceof Block) message.release();',
+    to: 'void message;',
   },
   {
     name: 'a channel that was given up while its end was answered keeps its slot',
