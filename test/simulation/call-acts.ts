@@ -159,7 +159,7 @@ export const callActs = {
     });
     await Promise.race([closed, program.pause(2_000)]);
   },
-  /** Sends more than its peer hands out in some turns, and dies; its peer closes at once meanwhile. */
+  /** Sends more than its peer hands out in some turns, and dies; its peer closes meanwhile. */
   floodAndDie: async (program, act) => {
     const { peer, process } = program;
     const notes = many(note)(program, { ...act, length: 0, count: 1_000 });

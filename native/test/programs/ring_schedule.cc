@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The real code of ring/ as two processes in one thread, under a scheduler that a seed drives. The
-// other process may run before each access to shared memory, and stores wait in a buffer for as long
-// as their order allows. Loads take place in the order of the program.
+// other process may run before each access to shared memory. Stores wait in a buffer for as long
+// as their order allows; loads take place in the order of the program.
 //
 //   ring_schedule SEEDS [BUG]
 //
 // Exits with 1 and prints the seed where a record is lost or wrong, a doorbell is one too many, or
-// both processes sleep for ever. BUG makes one kind of store weaker or moves it, as the seeded bug of
-// that name in model/ring_model.py does.
+// both processes sleep for ever. BUG makes one kind of store weaker or moves it, as the seeded bug
+// of that name in model/ring_model.py does.
 #include <ucontext.h>
 
 #include <array>

@@ -95,7 +95,10 @@ export class SimulatedSocket implements LaneSocket {
     this.#in = incoming;
     this.#out = outgoing;
     this.#delayMaxMs = delayMaxMs;
-    process.whenDead(() => this.#shut());
+    process.whenDead(() => {
+      this.#shut();
+      this.#forget();
+    });
   }
 
   /** As the openers of real sockets. */
@@ -189,6 +192,16 @@ export class SimulatedSocket implements LaneSocket {
     this.#out.isEnded = true;
     this.peer.#planRead();
     this.peer.#planPump(this.#delay());
+  }
+
+  /** A registry of blocks refers to this socket: blocks of a dead process have to be collected. */
+  #forget(): void {
+    this.#onBytes = undefined;
+    this.#onFinished = undefined;
+    this.#writes.length = 0;
+    this.#onError.length = 0;
+    this.#listeners.end.length = 0;
+    this.#listeners.close.length = 0;
   }
 
   #planPump(afterMs: number): void {
