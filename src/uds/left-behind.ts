@@ -3,6 +3,7 @@
 // of the same user that makes one there removes them.
 import { lstat, opendir, readdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isMainThread } from 'node:worker_threads';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { ownUid } from './peer-credentials.ts';
 import { privateDirectoryName, privateSocketName } from './private-directory.ts';
@@ -17,9 +18,12 @@ const entriesMax = 10_000;
 const lockName = `${privateSocketName}.lock`;
 const searched = new Set<string>();
 
-/** As {@link removeLeftBehind}, the first time in this process. Never rejects. */
+/**
+ * As {@link removeLeftBehind}, the first time in this process. Never rejects. Worker threads do not
+ * search: Node leaves a directory open that a thread was opening when it was terminated.
+ */
 export async function removeLeftBehindOnce(native: NativeAddon, base: string): Promise<void> {
-  if (searched.has(base)) return;
+  if (!isMainThread || searched.has(base)) return;
   searched.add(base);
   try {
     await removeLeftBehind(native, base);

@@ -116,8 +116,9 @@ describe('retry', () => {
     const stop = new AbortController();
     const waiting = client.once(1, { signal: stop.signal });
     await turns(2);
-    stop.abort(new Error('enough'));
-    await expect(waiting).rejects.toBe(full);
+    const enough = new Error('enough');
+    stop.abort(enough);
+    await expect(waiting).rejects.toBe(enough);
   });
 
   it('begins a stream of responses again while none came', async () => {
