@@ -112,7 +112,7 @@ async function ask(args, onLine = () => undefined) {
   return lines;
 }
 
-/** One case, by its seed or file. */
+/** Runs a case, given by its seed or file. */
 async function runOne(args) {
   const trace = values.trace === true ? ['--trace'] : [];
   const [{ faults, ...run }] = await ask([...args, ...trace]);

@@ -99,7 +99,7 @@ FAULTY(int, -1, eventfd, (unsigned a, int b), (a, b))
 FAULTY(void*, reinterpret_cast<void*>(-1), mmap,
        (void* a, std::size_t b, int c, int d, int e, long f), (a, b, c, d, e, f))
 
-// One argument that may be there.
+// The optional third argument of open() and of fcntl().
 #define FAULTY_VARIADIC(name, parameters, last, arguments)   \
   extern "C" int name parameters {                           \
     if (sidecall::test::Fails(#name)) return -1;             \

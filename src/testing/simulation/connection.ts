@@ -18,7 +18,7 @@ import { ringPair, type SimulatedRing } from './simulated-ring.ts';
 import { type SimulatedSocket, socketPair } from './simulated-socket.ts';
 import { watched } from './watched-transport.ts';
 
-/** One end of a simulated connection. */
+/** End of a simulated connection. */
 interface EndOptions {
   readonly limits?: Partial<SessionLimits> | undefined;
   readonly onEvent?: OnEvent | undefined;
@@ -42,7 +42,7 @@ export interface ConnectionOptions {
   readonly far?: EndOptions | undefined;
 }
 
-/** One end of a connection: its session, and what a fault can take hold of. */
+/** End of a connection: its session, and what a fault can take hold of. */
 export interface ConnectedEnd {
   readonly process: SimulatedProcess;
   readonly session: Session;

@@ -5,7 +5,7 @@ import type { NativeAddon } from '../../addon/addon-api.ts';
 import { DrainResult, Register, Ring, RingResult } from '../../shm/ring.ts';
 import type { SimulatedSocket } from './simulated-socket.ts';
 
-/** One end of a simulated ring, with what a simulation does to it. */
+/** End of a simulated ring, with what a simulation does to it. */
 export class SimulatedRing {
   readonly ring: Ring;
   /** No block can be allocated. */

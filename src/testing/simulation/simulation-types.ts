@@ -47,7 +47,7 @@ export interface SimulationResult<T> {
   readonly points: Readonly<Record<string, number>>;
 }
 
-/** One end of a simulated session. */
+/** End of a simulated session. */
 export interface SimulatedEndOptions {
   readonly limits?: Partial<SessionLimits> | undefined;
   readonly onEvent?: OnEvent | undefined;
