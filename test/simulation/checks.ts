@@ -1,4 +1,5 @@
 // Checks of sessions from outside: bounds while they work, and counters at rest.
+import { wireLimits } from '../../src/base/limits/wire-limits.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import type { ConnectedEnd } from '../../src/testing/simulation/connection.ts';
 
@@ -48,11 +49,13 @@ export class BoundCheck {
       const { own } = core.shared;
       const { handlers, queuedBytes, windows } = session.stats();
       const { receiveMaxBytes, streamsMax, sendQueueMaxBytes, sessionWindowBytes } = own;
-      const messageBytes = core.shared.remote.receiveMaxBytes;
+      const messageBytes = core.shared.remote.receiveMaxBytes + wireLimits.messageOverheadBytes;
       this.#atMost(process.name, 'handlers', handlers.running, streamsMax + extraSlots);
-      // Two queues, each with one message beyond its bound; and answers, which are always taken,
-      // and are bounded by their window. The limits of both ends are the same.
-      const queuedMax = 2 * (sendQueueMaxBytes + messageBytes) + sessionWindowBytes;
+      // Answers are always taken, and are bounded by their window; beside them stand two queues.
+      // Each of the three has one message beyond its bound. The limits of both ends are the same.
+      const answersMax = sessionWindowBytes + messageBytes;
+      this.#atMost(process.name, 'bytes of answers', core.shared.sendQueue.answerBytes, answersMax);
+      const queuedMax = 2 * (sendQueueMaxBytes + messageBytes) + answersMax;
       this.#atMost(process.name, 'queued bytes', queuedBytes, queuedMax);
       for (const [name, { held }] of Object.entries(windows)) {
         this.#atMost(process.name, `window of ${name}`, held, sessionWindowBytes + receiveMaxBytes);

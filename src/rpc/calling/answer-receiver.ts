@@ -22,6 +22,7 @@ import { Window } from '../sending/credit.ts';
 import { type SessionShared, takeMessage, takeStreamed } from '../sending/session-shared.ts';
 import { checkBlock, MessageAssembly } from '../streams/message-assembly.ts';
 import type { OpenedStreams } from '../streams/stream-table.ts';
+import { releaseAnswer } from './late-frames.ts';
 import type { OpenCalls } from './open-calls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
@@ -94,7 +95,8 @@ export class AnswerReceiver {
       : takeMessage(this.#shared, window, messageBytes);
     if (call === undefined) return this.#shared.releaseCredit(window, charge);
     if (!call.isOpen) {
-      this.#shared.releaseCredit(window, charge);
+      if (isStreamed) this.#shared.releaseCredit(window, charge);
+      else call.answerCharge += charge; // the peer keeps the rest of the answer to its last piece
       return call.onLate(header, block?.byteLength ?? payload.byteLength);
     }
     if (isStreamed !== (call.reader !== undefined) || (isStreamed && isLast)) {
@@ -134,8 +136,7 @@ export class AnswerReceiver {
   #onAnswer(call: OutgoingCall, payload: Uint8Array, assembly: MessageAssembly | undefined): void {
     const endsHere = call.hasAnswer;
     call.hasAnswer = true;
-    this.#shared.releaseCredit(Window.answers, call.answerCharge);
-    call.answerCharge = 0;
+    releaseAnswer(this.#shared, call);
     try {
       const codec = call.request.response as Codec<unknown>;
       call.answer = assembly === undefined ? decodeWith(codec, payload, false) : assembly.decode();

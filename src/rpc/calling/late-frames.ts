@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Frames of a call that was given up: which of them is the peer's last one.
+// Frames of a call that was given up: which of them is the peer's last one, and the window of its
+// answer.
 import { FrameFlag, FrameType, type Header, protocol } from '../../wire/frame-header.ts';
+import { Window } from '../sending/credit.ts';
+import type { SessionShared } from '../sending/session-shared.ts';
 import type { ChannelHalves } from '../streams/channel-halves.ts';
 
 /** A call that was given up, as far as its late frames concern it. */
@@ -8,6 +11,16 @@ interface LateCall {
   readonly channel: ChannelHalves | undefined;
   /** Bytes of the answer that are still to come; undefined: it has not begun. */
   lateBytes: number | undefined;
+}
+
+/**
+ * Gives the window of an answer back: with its last piece, whether it is wanted or not. Until then
+ * its rest waits in the peer's queue, and the window is the bound of what waits there.
+ */
+export function releaseAnswer(shared: SessionShared, call: { answerCharge: number }): void {
+  const { answerCharge } = call;
+  call.answerCharge = 0;
+  if (answerCharge > 0) shared.releaseCredit(Window.answers, answerCharge);
 }
 
 /**

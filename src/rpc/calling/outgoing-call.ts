@@ -30,7 +30,7 @@ import type { Abortable } from './abort-signals.ts';
 import { type CallRequest, late, repliesStuck } from './call-request.ts';
 import { rejectAtCallSite } from './call-site.ts';
 import { done, type Step, type StreamCall } from './call-target.ts';
-import { isLastFrame } from './late-frames.ts';
+import { isLastFrame, releaseAnswer } from './late-frames.ts';
 import type { OpenCalls } from './open-calls.ts';
 
 export class OutgoingCall
@@ -237,6 +237,7 @@ export class OutgoingCall
     givenUp.waiting -= 1;
     givenUp.departed += 1;
     this.#moveTo('over');
+    releaseAnswer(shared, this);
     // Both ends of a channel may give it up at once, so one more frame of it is allowed.
     streams.remove(this, true, this.channel === undefined ? 'peer' : 'us');
     shared.onProgress();
@@ -325,8 +326,7 @@ export class OutgoingCall
     const { shared } = this.calls;
     this.#moveTo(state);
     shared.removeQueued(this);
-    if (this.answerCharge > 0) shared.releaseCredit(Window.answers, this.answerCharge);
-    this.answerCharge = 0;
+    if (state === 'over') releaseAnswer(shared, this);
     this.assembly = undefined;
     this.reader?.release();
   }

@@ -4,6 +4,13 @@ const rpc = 'src/rpc';
 
 export const mended = [
   {
+    name: 'an answer that was given up is paid back at its first piece',
+    commit: 'COMMIT',
+    file: `${rpc}/calling/answer-receiver.ts`,
+    from: 'if (isStreamed) this.#shared.releaseCredit(window, charge);',
+    to: 'if (charge > 0) this.#shared.releaseCredit(window, charge);',
+  },
+  {
     name: 'a request that arrives while its session closes unserved is told as not served',
     commit: '8c3b099',
     file: `${rpc}/serving/callee.ts`,
