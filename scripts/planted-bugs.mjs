@@ -144,12 +144,14 @@ function workloadsFor({ file }) {
     'shortages',
     'crashes',
     'restarts',
+    'abandoned',
   ];
   const first = [
     [/shm|native/, ['leases', 'shortages', 'crashes']],
     [/streams|channels/, ['streams', 'channels']],
     [/goaway|session-core|socket-transport/, ['closes']],
     [/retry/, ['restarts']],
+    [/answer-receiver|late-frames/, ['abandoned']],
   ].find(([pattern]) => pattern.test(file));
   return new Set([...(first?.[1] ?? []), ...names]);
 }

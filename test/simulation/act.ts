@@ -33,6 +33,7 @@ export const actKinds = {
   /** A session is closed. */
   closes: ['close', 'closeSoon'],
   deaths: ['closeAtDeath', 'floodAndDie'],
+  abandoned: ['getsLeft'],
 } as const;
 
 export type ActKind = (typeof actKinds)[keyof typeof actKinds][number];

@@ -59,10 +59,18 @@ function lease(isKept: boolean): Do {
 }
 
 const longBytes = 250_000;
+const abandonedCount = 12;
 
 export const callActs = {
   get,
   gets: many(get),
+  /** More answers than a window holds, given up one after another while they are on their way. */
+  getsLeft: (program, act) =>
+    allOf(
+      Array.from({ length: abandonedCount + act.count }, (_, at) =>
+        get(program, { ...act, length: 150_000, giveUpMs: act.giveUpMs + at + 1 }),
+      ),
+    ),
   put,
   /** Long requests with short ones between them. */
   puts: (program, act) =>

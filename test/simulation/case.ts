@@ -45,7 +45,7 @@ interface Workload {
 }
 
 const { calls, nested, notes, streams, channels, byteStreams, leases, retries } = actKinds;
-const { closes, deaths } = actKinds;
+const { closes, deaths, abandoned } = actKinds;
 const ofStreams = [...streams, ...channels, ...byteStreams];
 const allKinds = [...calls, ...nested, ...notes, ...ofStreams, ...leases, ...retries];
 
@@ -77,6 +77,21 @@ export const workloads = {
     about: 'messages in leased memory, with none left now and then',
     kinds: [...leases, ...leases, 'gets', 'puts', 'download'],
     acts: 16,
+    delays: 2,
+    losses: 0,
+  },
+  abandoned: {
+    about: 'calls and streams are given up, many at once, while their messages are on their way',
+    kinds: [
+      ...abandoned,
+      ...abandoned,
+      ...retries,
+      'put',
+      'uploadLeft',
+      'downloadLeft',
+      'echoLeft',
+    ],
+    acts: 12,
     delays: 2,
     losses: 0,
   },

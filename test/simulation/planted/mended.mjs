@@ -5,10 +5,17 @@ const rpc = 'src/rpc';
 export const mended = [
   {
     name: 'an answer that was given up is paid back at its first piece',
-    commit: 'COMMIT',
+    commit: '6039546',
     file: `${rpc}/calling/answer-receiver.ts`,
     from: 'if (isStreamed) this.#shared.releaseCredit(window, charge);',
     to: 'if (charge > 0) this.#shared.releaseCredit(window, charge);',
+  },
+  {
+    name: 'an answer that was given up midway is paid back at once',
+    commit: '6039546',
+    file: `${rpc}/calling/outgoing-call.ts`,
+    from: "if (state === 'over') releaseAnswer(shared, this);",
+    to: 'releaseAnswer(shared, this);',
   },
   {
     name: 'a request that arrives while its session closes unserved is told as not served',
