@@ -9,6 +9,7 @@ export { type ParentOptions, parent } from './helper/parent.ts';
 export type { RestartOptions } from './helper/restart-options.ts';
 export { type Helper, spawnHelper } from './helper/spawn-helper.ts';
 export type { SpawnOptions } from './helper/spawn-options.ts';
+export type { LastingPeer } from './lasting/lasting-peer.ts';
 export {
   type ConnectBaseOptions,
   type ConnectOptions,

@@ -21,6 +21,7 @@ const layers = [
   'uds',
   'shm',
   'open',
+  'lasting',
   'rendezvous',
   'helper',
   'adapters',

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The states of a helper, to be iterated.
+// The states of a helper.
 import type { SidecallError } from '../base/errors.ts';
+import type { FollowedState } from '../lasting/followed-state.ts';
 import type { Session } from '../rpc/session/session.ts';
 import type { HelperExit } from './helper-errors.ts';
 
@@ -41,58 +42,10 @@ export type HelperState =
       readonly restarts: number;
     };
 
-/**
- * The present state and its followers. Holds nothing for a reader that is slow: it sees the
- * latest.
- */
-export class HelperStates {
-  #latest: HelperState;
-  readonly #wakes = new Set<() => void>();
+/** The present state of a helper, and its followers. */
+export type HelperStates = FollowedState<HelperState>;
 
-  constructor(first: HelperState) {
-    this.#latest = first;
-  }
-
-  get latest(): HelperState {
-    return this.#latest;
-  }
-
-  set(state: HelperState): void {
-    this.#latest = state;
-    for (const wake of [...this.#wakes]) wake();
-  }
-
-  follow(): AsyncIterableIterator<HelperState, undefined> {
-    let told: HelperState | undefined;
-    let isLeft = false;
-    // Wake-ups of this reader: several `next()` may wait, and `return()` ends them all.
-    const own = new Set<() => void>();
-    const next = async (): Promise<IteratorResult<HelperState, undefined>> => {
-      while (!isLeft && told === this.#latest && told.state !== 'ended') {
-        await new Promise<void>((resolve) => {
-          const wake = (): void => {
-            this.#wakes.delete(wake);
-            own.delete(wake);
-            resolve();
-          };
-          this.#wakes.add(wake);
-          own.add(wake);
-        });
-      }
-      if (isLeft || told === this.#latest) return { done: true, value: undefined };
-      told = this.#latest;
-      return { done: false, value: told };
-    };
-    return {
-      next,
-      return: async () => {
-        isLeft = true;
-        for (const wake of [...own]) wake();
-        return { done: true, value: undefined };
-      },
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-    };
-  }
+/** The helper has ended for good. */
+export function isHelperEnd({ state }: HelperState): boolean {
+  return state === 'ended';
 }

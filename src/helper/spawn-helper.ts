@@ -7,22 +7,9 @@ import { quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
-import type { Peer } from '../base/peer.ts';
-import { type ClientOptions, makeClient } from '../rpc/calling/client.ts';
-import type {
-  AcceptDuplexOptions,
-  AcceptOptions,
-  Channel,
-  ChannelOptions,
-  DuplexOptions,
-} from '../rpc/channels/channel.ts';
-import type { SessionDuplex } from '../rpc/channels/duplex.ts';
-import type { Codec } from '../rpc/contract/codec.ts';
-import type { Client, Methods, Service } from '../rpc/contract/method-types.ts';
-import type { Health } from '../rpc/serving/health.ts';
-import { type HandlersFor, Registry, type ServeOptions } from '../rpc/serving/registry.ts';
-import type { Accepted, Session } from '../rpc/session/session.ts';
-import { AcceptedOfHelper } from './accepted-streams.ts';
+import { LastingPeer } from '../lasting/lasting-peer.ts';
+import { Registry } from '../rpc/serving/registry.ts';
+import type { Session } from '../rpc/session/session.ts';
 import type { HelperExit } from './helper-errors.ts';
 import { HelperProcess } from './helper-process.ts';
 import type { HelperState } from './helper-state.ts';
@@ -76,13 +63,14 @@ export async function spawnHelper(
 }
 
 /** A helper process and the way to call it. Its clients live through restarts. */
-export class Helper implements AsyncDisposable {
+export class Helper extends LastingPeer<HelperState> {
   readonly #supervisor: Supervisor;
   readonly #registry: Registry;
   #stopping: Promise<void> | undefined;
 
   /** @internal Use `spawnHelper()`. */
   constructor(supervisor: Supervisor, registry: Registry) {
+    super({ target: supervisor.target, registry, states: supervisor.states });
     this.#supervisor = supervisor;
     this.#registry = registry;
   }
@@ -90,11 +78,6 @@ export class Helper implements AsyncDisposable {
   /** Process id of the current (or last) process. */
   get pid(): number {
     return this.#supervisor.current.pid;
-  }
-
-  /** The process of the helper, as its spawn handle names it. */
-  get peer(): Peer {
-    return this.#supervisor.current.session.peer;
   }
 
   /** The current (or last) session. After a restart it is another one. */
@@ -118,90 +101,6 @@ export class Helper implements AsyncDisposable {
   /** Resolves when the helper has ended for good: it was stopped, or is not started again. */
   get exited(): Promise<HelperExit> {
     return this.#supervisor.exited;
-  }
-
-  /** The present state of the helper. */
-  get state(): HelperState {
-    return this.#supervisor.states.latest;
-  }
-
-  /**
-   * The states of the helper: the present one at once, then each change, until it has ended for
-   * good. A slow reader sees the latest state only. Leaving the loop changes nothing for the
-   * helper.
-   */
-  states(): AsyncIterableIterator<HelperState, undefined> {
-    return this.#supervisor.states.follow();
-  }
-
-  /**
-   * Typed functions of a service that the helper serves. Between two processes they wait for the
-   * next.
-   */
-  client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M> {
-    return makeClient(service, this.#supervisor, options);
-  }
-
-  /**
-   * Answers the helper's calls, in every process of it.
-   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is
-   * served.
-   */
-  serve<M extends Methods, O extends ServeOptions = ServeOptions>(
-    service: Service<M>,
-    handlers: HandlersFor<M, O>,
-    options?: O,
-  ): void {
-    this.#registry.add(service, handlers, options);
-  }
-
-  /**
-   * As {@link Session.openChannel}, with the process that runs now: a channel ends with its
-   * process.
-   * @throws {TypeError | RangeError} for misuse.
-   */
-  openChannel<T, Input = T>(codec: Codec<T, Input>, options: ChannelOptions): Channel<T, Input> {
-    return this.session.openChannel(codec, options);
-  }
-
-  /**
-   * Channels of one name that the helper opens, in every process of it; as {@link
-   * Session.channels}.
-   * @throws {TypeError} for misuse, and where the name is accepted already.
-   */
-  channels<T, Input = T>(
-    codec: Codec<T, Input>,
-    options: AcceptOptions,
-  ): Accepted<Channel<T, Input>> {
-    const { states } = this.#supervisor;
-    return new AcceptedOfHelper(states, (session) => session.channels(codec, options));
-  }
-
-  /** As {@link Session.openDuplex}, with the process that runs now. */
-  openDuplex(options: DuplexOptions): SessionDuplex {
-    return this.session.openDuplex(options);
-  }
-
-  /**
-   * Byte streams of one name that the helper opens, in every process of it; as {@link
-   * Session.duplexes}.
-   */
-  duplexes(options: AcceptDuplexOptions): Accepted<SessionDuplex> {
-    const { states } = this.#supervisor;
-    return new AcceptedOfHelper(states, (session) => session.duplexes(options));
-  }
-
-  /**
-   * As {@link Session.unserve}, in every process of the helper.
-   * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where it is not served here.
-   */
-  unserve<M extends Methods>(service: Service<M>): void {
-    this.#registry.remove(service as unknown as Service);
-  }
-
-  /** The health of our services, as the helper can ask for it in each of its processes. */
-  get health(): Health {
-    return this.#registry.health;
   }
 
   /**
@@ -244,10 +143,6 @@ export class Helper implements AsyncDisposable {
   /** The helper alone does not keep this process alive. */
   unref(): void {
     this.#supervisor.setReferenced(false);
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
   }
 
   async #stop(deadlineMs: number, graceMs: number): Promise<void> {

@@ -1,29 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Restarts of a helper: its process is started again with back-off, up to a crash-loop limit.
 
-import { onAbort } from '../base/abort-listeners.ts';
 import { backOffMs } from '../base/back-off.ts';
-import { type Clock, systemClock } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
-import { Fifo } from '../base/fifo.ts';
-import { tuning } from '../base/limits/internal-limits.ts';
-import { ranges } from '../base/limits/option-limits.ts';
 import { pause } from '../base/pause.ts';
-import { type Random, systemRandom } from '../base/random.ts';
-import { failingAtCallSite } from '../rpc/calling/call-site.ts';
-import type { CallTarget, MethodCall, StreamCall } from '../rpc/calling/call-target.ts';
-import { DeferredCall } from '../rpc/calling/stream-call.ts';
-import {
-  type CallOptions,
-  checkCallOptions,
-  timeoutOf,
-  withInheritedDeadline,
-} from '../rpc/contract/call-options.ts';
+import type { Random } from '../base/random.ts';
+import { FollowedState } from '../lasting/followed-state.ts';
+import { LastingTarget } from '../lasting/lasting-target.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { exitText, type HelperExit } from './helper-errors.ts';
 import type { HelperProcess } from './helper-process.ts';
-import { type HelperState, HelperStates } from './helper-state.ts';
+import { type HelperState, type HelperStates, isHelperEnd } from './helper-state.ts';
 import type { RestartSettings } from './restart-options.ts';
 
 /** A process that a supervisor keeps running. */
@@ -49,15 +38,9 @@ export interface SupervisorParts<P extends SupervisedProcess> {
   readonly random?: Random | undefined;
 }
 
-interface Waiter<P> {
-  readonly start: (process: P | undefined) => void;
-}
-
-/** Keeps a helper running, and calls waiting while it is not. */
-export class Supervisor<P extends SupervisedProcess = HelperProcess> implements CallTarget {
-  readonly outlivesSessions = true;
-  readonly clock: Clock;
-  readonly random: Random;
+/** Keeps a helper running. Calls are made on {@link Supervisor.target}. */
+export class Supervisor<P extends SupervisedProcess = HelperProcess> {
+  readonly target: LastingTarget;
   current: P;
   readonly exited: Promise<HelperExit>;
   readonly states: HelperStates;
@@ -65,7 +48,6 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> implements 
   readonly #restart: RestartSettings | undefined;
   readonly #retired = new AbortController();
   readonly #restartedAt: number[] = [];
-  readonly #waiters = new Fifo<Waiter<P>>();
   #isRunning = true;
   #isReferenced = true;
   #restarts = 0;
@@ -76,49 +58,20 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> implements 
 
   constructor(parts: SupervisorParts<P>, restart: RestartSettings | undefined, first: P) {
     this.#parts = parts;
-    this.clock = parts.clock ?? systemClock;
-    this.random = parts.random ?? systemRandom;
+    this.target = new LastingTarget({
+      name: 'the helper',
+      pending: 'the helper was being started again',
+      clock: parts.clock,
+      random: parts.random,
+    });
     this.#restart = restart;
     this.current = first;
-    this.states = new HelperStates(runningState(first, 0));
+    this.target.set(first.session, restart === undefined);
+    this.states = new FollowedState(runningState(first, 0), isHelperEnd);
     this.exited = new Promise((resolve) => {
       this.#resolveExited = resolve;
     });
     this.#follow(first);
-  }
-
-  /**
-   * Rejects, never throws. Between two processes it waits, no longer than the call's own deadline.
-   */
-  call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
-    const target = this.#targetNow;
-    if (target !== undefined) return target.call(callable, value, options);
-    return failingAtCallSite(
-      this.#later(callable.name, options, (next, left) => next.call(callable, value, left)),
-    );
-  }
-
-  openStream(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall {
-    const target = this.#targetNow;
-    if (target !== undefined) return target.openStream(callable, value, options);
-    const stopped = new AbortController();
-    const given = options?.signal;
-    const signal = given === undefined ? stopped.signal : AbortSignal.any([given, stopped.signal]);
-    const later = this.#later(callable.name, { ...options, signal }, async (next, left) =>
-      next.openStream(callable, value, { ...left, signal: given }),
-    );
-    later.catch(() => undefined);
-    return new DeferredCall(later, (reason) => stopped.abort(reason));
-  }
-
-  /** The session that calls can be made on at once. */
-  get #targetNow(): CallTarget | undefined {
-    const { session } = this.current;
-    // Without restart no further session follows: the call goes to this one,
-    // and fails with its reason.
-    const isLast = this.#restart === undefined && this.#final === undefined;
-    const isUsable = this.#isRunning && (session.state === 'open' || isLast);
-    return isUsable ? session.target : undefined;
   }
 
   setReferenced(isReferenced: boolean): void {
@@ -131,11 +84,11 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> implements 
   async retire(): Promise<P | undefined> {
     if (this.#final === undefined) {
       this.#final = new SidecallError('ERR_SIDECALL_CLOSED', 'the helper was stopped');
+      this.target.end(this.#final);
       this.states.set({ state: 'stopping', restarts: this.#restarts });
     }
     this.#retired.abort();
     await this.#restarting;
-    this.#releaseWaiters();
     return this.#isRunning ? this.current : undefined;
   }
 
@@ -156,6 +109,7 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> implements 
 
   #onExit(helper: P, exit: HelperExit, error: SidecallError | undefined): void {
     this.#isRunning = false;
+    this.target.clear();
     if (this.#final !== undefined) return this.#end(exit);
     const cause = new SidecallError('ERR_SIDECALL_PEER_GONE', exitText(helper.pid, exit));
     this.#report(cause);
@@ -176,7 +130,7 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> implements 
   ): Promise<void> {
     let why = cause;
     for (;;) {
-      const now = this.clock.nowMs();
+      const now = this.target.clock.nowMs();
       while ((this.#restartedAt[0] ?? now) < now - restart.windowMs) this.#restartedAt.shift();
       const count = this.#restartedAt.length;
       if (count >= restart.maxRestarts) {
@@ -188,9 +142,9 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> implements 
         return this.#end(last);
       }
       this.#restartedAt.push(now);
-      const pauseMs = backOffMs(count, restart, this.random);
+      const pauseMs = backOffMs(count, restart, this.target.random);
       this.states.set({ state: 'restarting', error: why, pauseMs, restarts: this.#restarts });
-      await pause(this.clock, pauseMs, this.#retired.signal);
+      await pause(this.target.clock, pauseMs, this.#retired.signal);
       if (this.#retired.signal.aborted) return this.#end(last);
       const failure = await this.#tryStart();
       if (failure === undefined) return;
@@ -213,79 +167,17 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> implements 
     this.#restarting = undefined;
     this.#follow(this.current);
     if (this.#final === undefined) this.states.set(runningState(this.current, this.#restarts));
-    this.#releaseWaiters();
+    this.target.set(this.current.session);
     return undefined;
   }
 
   #end(exit: HelperExit): void {
     this.#restarting = undefined;
-    this.#releaseWaiters();
+    if (this.#final !== undefined) this.target.end(this.#final);
     const isStopped = this.#final?.code === 'ERR_SIDECALL_CLOSED';
     const error = isStopped ? undefined : this.#final;
     this.states.set({ state: 'ended', exit, error, restarts: this.#restarts });
     this.#resolveExited(exit);
-  }
-
-  #releaseWaiters(): void {
-    const helper = this.#isRunning && this.#final === undefined ? this.current : undefined;
-    for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
-      waiter.start(helper);
-    }
-  }
-
-  /** Begins a call on the next process, with the time that is left then. */
-  async #later<T>(
-    method: string,
-    given: CallOptions | undefined,
-    begin: (target: CallTarget, options: CallOptions) => Promise<T>,
-  ): Promise<T> {
-    const options = withInheritedDeadline(checkCallOptions(given));
-    options.signal?.throwIfAborted();
-    const { signal } = options;
-    const timeoutMs = timeoutOf(options);
-    const since = this.clock.nowMs();
-    const helper = await this.#nextProcess(method, timeoutMs, signal);
-    if (timeoutMs === undefined) return begin(helper.session.target, options);
-    const leftMs = Math.max(0, Math.ceil(timeoutMs - (this.clock.nowMs() - since)));
-    return begin(helper.session.target, { ...options, timeoutMs: leftMs });
-  }
-
-  /** The process that runs, or the next one. */
-  async #nextProcess(
-    method: string,
-    timeoutMs: number | undefined,
-    signal: AbortSignal | undefined,
-  ): Promise<P> {
-    if (this.#final !== undefined) throw this.#finalError();
-    if (this.#waiters.length >= tuning.waitingCallsMax) {
-      throw new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', 'too many calls wait for the helper');
-    }
-    const wake = new AbortController();
-    let next: P | undefined;
-    const waiter: Waiter<P> = {
-      start: (process) => {
-        next = process;
-        wake.abort();
-      },
-    };
-    const forget = signal && onAbort(signal, () => wake.abort());
-    this.#waiters.push(waiter);
-    try {
-      await pause(this.clock, timeoutMs ?? ranges.timeoutMs.max, wake.signal);
-    } finally {
-      forget?.();
-      this.#waiters.remove(waiter);
-    }
-    signal?.throwIfAborted();
-    if (next !== undefined) return next;
-    if (this.#final !== undefined) throw this.#finalError();
-    const text = `${method}: timeoutMs ${timeoutMs} passed while the helper was being started again`;
-    throw new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered: 'no' });
-  }
-
-  #finalError(): SidecallError {
-    const { code, message, retryable } = this.#final as SidecallError;
-    return new SidecallError(code, message, { delivered: 'no', retryable });
   }
 
   #report(error: SidecallError): void {

@@ -128,7 +128,7 @@ class Run {
       return { process, near: connected.near };
     };
     const supervisor = superviseHelper(near, startOne, { firstMs: 5 });
-    this.#programs.push(...this.#pairOf(given, ends[0] as ConnectedEnd[], supervisor));
+    this.#programs.push(...this.#pairOf(given, ends[0] as ConnectedEnd[], supervisor.target));
     this.#supervisors.push(supervisor);
   }
 

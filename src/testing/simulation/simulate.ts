@@ -190,7 +190,7 @@ class SimulatedMachine implements Simulation {
       get session(): Session {
         return supervisor.current.session;
       },
-      client: (service, options) => makeClient(service, supervisor, options),
+      client: (service, options) => makeClient(service, supervisor.target, options),
     };
   }
 

@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: MIT
-// Channels and byte streams that the processes of a helper open, as one iteration.
+// Channels and byte streams that one peer after another opens, as one iteration.
 import { rejected } from '../base/ignore-errors.ts';
 import type { Accepted, Session } from '../rpc/session/session.ts';
-import type { HelperState, HelperStates } from './helper-state.ts';
+import type { LastingState } from './followed-state.ts';
 
 type Step<T> = IteratorResult<T, undefined>;
 
+/** The states that say which session is open. */
+interface SessionStates {
+  readonly latest: LastingState;
+  follow(): AsyncIterableIterator<LastingState, undefined>;
+}
+
 /**
- * Channels or byte streams of the sessions of a helper. It ends when the helper does, or the loop
- * is left.
+ * Channels or byte streams of sessions that follow each other. It ends at the final state, or when
+ * the loop is left.
  */
-export class AcceptedOfHelper<T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
+export class LastingAccepted<T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
   readonly #accept: (session: Session) => Accepted<T>;
-  readonly #states: AsyncIterableIterator<HelperState, undefined>;
+  readonly #states: AsyncIterableIterator<LastingState, undefined>;
   #current: Accepted<T> | undefined;
   #isLeft = false;
   // Calls of `next()` run one at a time, in their order.
   #turn: Promise<unknown> = Promise.resolve();
 
   /** `accept`: begins to accept on a session, which throws for misuse. */
-  constructor(states: HelperStates, accept: (session: Session) => Accepted<T>) {
+  constructor(states: SessionStates, accept: (session: Session) => Accepted<T>) {
     this.#accept = accept;
     this.#states = states.follow();
-    const { latest } = states;
-    if (latest.state === 'running') this.#current = accept(latest.session);
+    const { session } = states.latest;
+    if (session !== undefined) this.#current = accept(session);
   }
 
   next(): Promise<Step<T>> {
@@ -60,12 +66,10 @@ export class AcceptedOfHelper<T> implements AsyncIterableIterator<T, undefined>,
       if (this.#isLeft) return { done: true, value: undefined };
       const changed = await this.#states.next();
       if (changed.done === true) return changed;
-      const { value } = changed;
+      const { session } = changed.value;
       // The state that was there at the beginning is told first, and its session may have ended
       // meanwhile.
-      if (value.state === 'running' && value.session.state === 'open') {
-        this.#current = this.#accept(value.session);
-      }
+      if (session?.state === 'open') this.#current = this.#accept(session);
     }
   }
 }
