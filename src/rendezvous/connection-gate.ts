@@ -4,9 +4,10 @@
 
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
-import { systemClock } from '../base/clock.ts';
+import { systemClock, type Timer } from '../base/clock.ts';
 import { SidecallError, withoutStack } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
 import type { Peer } from '../base/peer.ts';
 import { notInTime } from '../open/time-limit.ts';
 import { DescriptorWire } from '../uds/hello-wire.ts';
@@ -131,6 +132,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
     return this.#admitInTime(ticket, peer, async (pending, signal) => {
       const wire = new DescriptorWire(native, fd, signal);
       ticket.silentSince = () => wire.silentSince;
+      ticket.workedMs = () => wire.workedMs;
       await this.#authorize(native, fd, known, signal);
       const admit = (): SidecallError | undefined => this.#admit(pending, peer);
       return this.#handlers.receive({ native, fd, peer, admit, signal, wire });
@@ -145,11 +147,14 @@ export class ConnectionGate<C extends AcceptedConnection> {
   ): Passed<C> {
     const pending: PendingConnection = { isAdmitted: false };
     const { helloTimeoutMs } = this.#settings;
-    const leftMs = Math.max(0, ticket.enteredAt + helloTimeoutMs - systemClock.nowMs());
-    const timer = systemClock.setTimeout(
-      () => ticket.abort(notInTime(this.#what, helloTimeoutMs)),
-      leftMs,
-    );
+    let timer: Timer | undefined;
+    const watch = (): void => {
+      const leftMs = ticket.enteredAt + helloTimeoutMs + extraMs(ticket) - systemClock.nowMs();
+      // A timer may be a millisecond early.
+      if (leftMs > 0) timer = systemClock.setTimeout(watch, Math.ceil(leftMs));
+      else ticket.abort(notInTime(this.#what, helloTimeoutMs));
+    };
+    watch();
     try {
       return await attempt(pending, ticket.signal);
     } catch (error) {
@@ -241,6 +246,14 @@ export class ConnectionGate<C extends AcceptedConnection> {
     const type = error.code === 'ERR_SIDECALL_LIMIT_CONNECTIONS' ? 'limit' : 'refused';
     emitEvent(onEvent, { type, error, peer });
   }
+}
+
+/**
+ * Time beyond the time-out of the hello: ours does not count where we make and check shared memory,
+ * and the peer, which checks and maps ours, may take as long again.
+ */
+function extraMs({ workedMs }: PendingHello): number {
+  return Math.min(2 * workedMs(), tuning.helloWorkMaxMs);
 }
 
 /** The process of a connection, as text. */

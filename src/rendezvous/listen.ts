@@ -48,7 +48,10 @@ export interface ListenBaseOptions {
   readonly gid?: number | undefined;
   /** Connections that the kernel keeps for us before we accept them. Default 511; 1 to 65,535. */
   readonly backlog?: number | undefined;
-  /** Milliseconds for look-up, policy and hello of one connection. Default 2,000; 10 to 60,000. */
+  /**
+   * Milliseconds for look-up, policy and hello of one connection, without the time in which this
+   * side makes and checks shared memory. Default 2,000; 10 to 60,000.
+   */
   readonly helloTimeoutMs?: number | undefined;
   /** Connections between accept and session. Default 1,024; 1 to 16,384. */
   readonly hellosMax?: number | undefined;

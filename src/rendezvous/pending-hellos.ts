@@ -16,6 +16,8 @@ export class PendingHello {
   readonly enteredAt = systemClock.nowMs();
   /** Instant since which the peer, which has to send, has sent nothing. */
   silentSince: () => number = () => this.enteredAt;
+  /** Milliseconds of our own work on its shared memory. */
+  workedMs: () => number = () => 0;
   /** Do bytes of its peer lie in the kernel, which we have not received yet? */
   hasUnread: () => boolean = () => false;
   /** Called when it is aborted, beside its signal. */

@@ -34,6 +34,8 @@ export interface HelloWire {
   receive(into: Uint8Array, keep: boolean): Promise<ReceivedNotes>;
   /** From now on the peer may send a descriptor. */
   admitDescriptors(): void;
+  /** Our own work on shared memory, during which the peer has nothing to do. Settles as `work`. */
+  whileWorking<T>(work: Promise<T>): Promise<T>;
 }
 
 const immediateMs = 2;
@@ -50,6 +52,8 @@ export class DescriptorWire implements HelloWire {
   owner = 0;
   #isAdmitted = false;
   #waitsSince: number | undefined;
+  #workedMs = 0;
+  #worksSince: number | undefined;
   #cancelWait: (() => void) | undefined;
 
   constructor(native: NativeAddon, fd: number, signal: AbortSignal) {
@@ -66,6 +70,22 @@ export class DescriptorWire implements HelloWire {
    */
   get silentSince(): number {
     return this.#waitsSince ?? systemClock.nowMs();
+  }
+
+  /** Milliseconds of our own work, up to now. */
+  get workedMs(): number {
+    const since = this.#worksSince;
+    return this.#workedMs + (since === undefined ? 0 : systemClock.nowMs() - since);
+  }
+
+  async whileWorking<T>(work: Promise<T>): Promise<T> {
+    this.#worksSince = systemClock.nowMs();
+    try {
+      return await work;
+    } finally {
+      this.#workedMs = this.workedMs;
+      this.#worksSince = undefined;
+    }
   }
 
   async send(bytes: Uint8Array): Promise<void> {
@@ -187,6 +207,10 @@ export class StreamWire implements HelloWire {
   }
 
   admitDescriptors(): void {}
+
+  whileWorking<T>(work: Promise<T>): Promise<T> {
+    return work;
+  }
 
   async receive(into: Uint8Array): Promise<ReceivedNotes> {
     let at = 0;

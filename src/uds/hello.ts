@@ -121,7 +121,7 @@ async function offerMemory(
   own: HelloLimits,
   memory: HelloMemory,
 ): Promise<boolean> {
-  const descriptor = await memory.create();
+  const descriptor = await wire.whileWorking(memory.create());
   if (descriptor === undefined) return false;
   wire.admitDescriptors(); // the peer's own comes with its answer
   const hello = encodeHello(own, memory, HelloFlag.descriptor);
@@ -142,7 +142,8 @@ async function finishWithMemory(
   }
   if (descriptor === undefined && !isTruncated) throw violation('memory that did not come');
   const isRing =
-    descriptor !== undefined && (await memory.accept(descriptor, hello.memory as MemoryShape));
+    descriptor !== undefined &&
+    (await wire.whileWorking(memory.accept(descriptor, hello.memory as MemoryShape)));
   const answer = isRing ? Verdict.ring : Verdict.socketLane;
   await wire.send(encodeAnswer(answer, hello.version));
   return { peer: hello, isRing, reason: dropped };

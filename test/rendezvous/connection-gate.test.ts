@@ -5,8 +5,10 @@ import { createConnection } from 'node:net';
 import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
+import { checkLimits } from '../../src/base/limits/option-limits.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
+import { encodeHello, HelloFlag } from '../../src/uds/hello-bytes.ts';
 import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
@@ -61,6 +63,32 @@ describe('connections of a listener', () => {
       });
     }
     await using _session = await connect({ path: listener.path, expect: { pid: process.pid } });
+  });
+
+  it('does not count the time in which it makes memory, which takes long where it is much', async () => {
+    // Of nearly all that a process may have; its pages are made before the hello goes on.
+    const blockAreaBytes = 1000 * 2 ** 20;
+    const events: SidecallEvent[] = [];
+    const onEvent = (event: SidecallEvent): unknown => events.push(event);
+    await using listener = await listen({ helloTimeoutMs: 150, blockAreaBytes, onEvent });
+    const begun = performance.now();
+    await using session = await connect({ path: listener.path });
+    expect([session.lane, events]).toEqual(['ring', []]);
+    expect(performance.now() - begun).toBeGreaterThan(150); // else the test shows nothing
+  });
+
+  it('ends the hello of a peer that is silent once memory was made for it', async () => {
+    const events: SidecallEvent[] = [];
+    const blockAreaBytes = 64 * 2 ** 20;
+    const onEvent = (event: SidecallEvent): unknown => events.push(event);
+    await using listener = await listen({ helloTimeoutMs: 50, blockAreaBytes, onEvent });
+    const shape = { capacity: 65_536, blockArea: 0, nonce: Buffer.alloc(16, 1) };
+    const hello = encodeHello(checkLimits({}), { shape, features: 0 }, HelloFlag.descriptorFollows);
+    const socket = createConnection(listener.path);
+    socket.on('error', () => undefined).write(hello);
+    await Promise.all([once(socket, 'data'), once(socket, 'close')]);
+    await until(() => events.length === 1);
+    expect(events[0]?.error.code).toBe('ERR_SIDECALL_HELLO_TIMEOUT');
   });
 
   it('slow and silent hellos end on time and disturb nobody', async () => {

@@ -94,6 +94,7 @@ describe('the lane of a session', () => {
       send: async (bytes) => void sent.push(bytes.byteLength),
       sendWith: async () => 'not called',
       admitDescriptors: () => undefined,
+      whileWorking: <T>(work: Promise<T>) => work,
       receive: async (into) => {
         const isTruncated = into.byteLength === 64;
         into.set(said.shift() as Buffer);

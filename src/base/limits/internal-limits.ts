@@ -42,6 +42,10 @@ export const tuning = {
    * the caller's memory.
    */
   copiedSendMaxBytes: 16 * KiB,
+  /** Most time that work on shared memory adds to the time-out of a hello. */
+  helloWorkMaxMs: 30_000,
+  /** A session that lived as long is no failure of its listener: the next try is at once. */
+  stableSessionMs: 1_000,
   /** Deadline for the close of an idle session. */
   idleCloseMs: 5_000,
   /** Time that a peer has to close behind its goaway: a minute more than `close()` can be given. */
