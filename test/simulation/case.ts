@@ -179,10 +179,11 @@ export function caseOf(workload: WorkloadName, seed: number): Case {
     ends: isSupervised ? 1 : 2 * connections.length,
     withinMs,
   });
+  const delays = Array.from({ length: random.below(settings.delays + 1) }, () =>
+    drawDelay(random, isSupervised ? ['app'] : processes, withinMs),
+  );
   const faults = [
-    ...Array.from({ length: random.below(settings.delays + 1) }, () =>
-      drawDelay(random, isSupervised ? ['app'] : processes, withinMs),
-    ),
+    ...delays.filter((delay, at) => !isSecondNoBell(delay, delays.slice(0, at))),
     ...Array.from({ length: settings.losses }, () => drawLoss(random, processes, withinMs)),
   ];
   return { workload, seed, connections, acts, faults };
@@ -201,6 +202,14 @@ function drawDelay(random: SeededRandom, processes: readonly string[], withinMs:
   // A doorbell that is owed for 100 ms ends the session.
   const forMs = kind === 'no-bell' ? random.below(80) : random.pick([1, 30, 400]);
   return { kind, process, atMs, forMs };
+}
+
+/** Two shortages of doorbells in one process may follow each other, and last too long together. */
+function isSecondNoBell(delay: Fault, before: readonly Fault[]): boolean {
+  if (delay.kind !== 'no-bell') return false;
+  return before.some(
+    ({ kind, ...of }) => kind === 'no-bell' && 'process' in of && of.process === delay.process,
+  );
 }
 
 function drawLoss(random: SeededRandom, processes: readonly string[], withinMs: number): Fault {
