@@ -15,7 +15,10 @@ export {
   type ConnectOptions,
   connect,
   type PlainConnectOptions,
+  type ReconnectingOptions,
 } from './rendezvous/connect.ts';
+export type { Connection } from './rendezvous/connection.ts';
+export type { ConnectionState } from './rendezvous/connection-state.ts';
 export {
   type ListenBaseOptions,
   type ListenOptions,
@@ -24,6 +27,7 @@ export {
 } from './rendezvous/listen.ts';
 export type { Listener } from './rendezvous/listener.ts';
 export type { PlainConnection, PlainListener } from './rendezvous/plain-listener.ts';
+export type { ReconnectOptions } from './rendezvous/reconnect-options.ts';
 export { socketPath } from './uds/private-directory.ts';
 
 // The identity of the other process, and the policy that accepts it.

@@ -112,6 +112,7 @@ export default defineConfig({
             { text: 'Calls', link: '/guide/calls' },
             { text: 'Streams', link: '/guide/streams' },
             { text: 'Helpers', link: '/guide/helpers' },
+            { text: 'Connect again', link: '/guide/reconnect' },
             { text: 'Errors and deadlines', link: '/guide/errors-and-deadlines' },
             { text: 'Simulated faults', link: '/guide/simulation' },
             { text: 'Who may call', link: '/guide/security' },

@@ -16,3 +16,12 @@ export function backOffMs(repetition: number, { firstMs, maxMs }: BackOff, rando
   const ms = Math.min(maxMs, firstMs * growth ** repetition);
   return ms * (1 + jitter * (2 * random() - 1));
 }
+
+/**
+ * The same, drawn between a half and the whole of it, which is never longer than `maxMs`: many
+ * clients that lost the same listener do not come back together.
+ */
+export function spreadBackOffMs(repetition: number, backOff: BackOff, random: Random): number {
+  const ms = Math.min(backOff.maxMs, backOff.firstMs * growth ** repetition);
+  return ms * (1 - random() / 2);
+}

@@ -43,6 +43,17 @@ export type SidecallEvent =
       readonly peer: Peer | undefined;
     }
   /**
+   * A connection with `reconnect` lost its session, or its tries fail for another reason than
+   * before, or it was given up (`error.retryable` is false then).
+   */
+  | {
+      readonly type: 'reconnecting';
+      readonly error: SidecallError;
+      /** The process at the other end of the last session. */
+      readonly peer: Peer;
+      readonly path: string;
+    }
+  /**
    * A handler threw something that is not an `RpcError`: it is the `cause`. The caller saw
    * `internal`.
    */

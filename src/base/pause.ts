@@ -5,9 +5,14 @@ import type { Clock } from './clock.ts';
 
 /**
  * Resolves after `ms`, or as soon as `signal` is aborted. Never rejects, leaves no timer or
- * listener.
+ * listener. `isReferenced`: the wait keeps the process alive.
  */
-export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+export function pause(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  isReferenced = true,
+): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
     const done = (): void => {
@@ -16,6 +21,7 @@ export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<vo
       resolve();
     };
     const timer = clock.setTimeout(done, Math.min(ms, 2_147_483_647));
+    if (!isReferenced) timer.unref();
     const forget = onAbort(signal, done);
   });
 }

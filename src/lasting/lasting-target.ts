@@ -5,20 +5,27 @@ import { onAbort } from '../base/abort-listeners.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { Fifo } from '../base/fifo.ts';
+import { ignore } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
+import { checkKeys, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import { type Random, systemRandom } from '../base/random.ts';
+import { takeUnseen } from '../rpc/calling/call-request.ts';
 import { failingAtCallSite } from '../rpc/calling/call-site.ts';
 import type { CallTarget, MethodCall, StreamCall } from '../rpc/calling/call-target.ts';
-import { DeferredCall } from '../rpc/calling/stream-call.ts';
+import { DeferredCall, FailedCall } from '../rpc/calling/stream-call.ts';
 import {
   type CallOptions,
   checkCallOptions,
   timeoutOf,
   withInheritedDeadline,
 } from '../rpc/contract/call-options.ts';
+import { encodeWith, keepWaiting } from '../rpc/contract/codec.ts';
+import { Block } from '../rpc/contract/leases.ts';
 import type { Session } from '../rpc/session/session.ts';
+import { CallKind, sendsMany } from '../wire/frame-header.ts';
+import { ResubscribingStream } from './resubscribing-stream.ts';
 
 /** The source of time and chance, and the words of errors. */
 export interface LastingTargetParts {
@@ -88,27 +95,83 @@ export class LastingTarget implements CallTarget {
   }
 
   /**
-   * Rejects, never throws. Between two sessions it waits, no longer than the call's own deadline.
+   * Rejects, never throws. Between two sessions it waits, no longer than the call's own deadline. A
+   * call that its session could not deliver any more is made on the next one.
    */
   call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
-    const target = this.session?.target;
-    if (target !== undefined) return target.call(callable, value, options);
-    return failingAtCallSite(
-      this.#later(callable.name, options, (next, left) => next.call(callable, value, left)),
-    );
+    const { session } = this;
+    const isMovable = callable.kind === CallKind.unary && !(value instanceof Block);
+    if (session !== undefined && !isMovable) return session.target.call(callable, value, options);
+    return failingAtCallSite(this.#call({ ...callable, isMovable }, value, options));
   }
 
-  openStream(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall {
+  async #call(
+    callable: MethodCall,
+    value: unknown,
+    given: CallOptions | undefined,
+  ): Promise<unknown> {
+    let since = this.clock.nowMs();
+    let options = given;
+    let encoded = callable;
+    let { session } = this;
+    if (session === undefined) {
+      options = withInheritedDeadline(checkCallOptions(given));
+      encoded = encodedCall(callable, value);
+    }
+    for (;;) {
+      if (session === undefined) {
+        session = await this.#nextSession(callable.name, options);
+        options = this.#left(options, since);
+      }
+      try {
+        return await session.target.call(encoded, value, options);
+      } catch (error) {
+        const message = takeUnseen(error);
+        if (message === undefined || this.session === session) throw error;
+        options = withInheritedDeadline(checkCallOptions(this.#left(options, since)));
+        since = this.clock.nowMs();
+        encoded = withRequest(callable, message);
+        session = this.session;
+      }
+    }
+  }
+
+  openStream(callable: MethodCall, value: unknown, given: CallOptions | undefined): StreamCall {
+    if (given?.resubscribe === undefined) return this.#open(callable, value, given);
+    try {
+      const { resubscribe, ...options } = given;
+      const { onGap } = checkResubscribe(callable, value, resubscribe);
+      const { clock, random } = this;
+      const open = (): StreamCall => this.#open(callable, value, options);
+      const { signal } = options;
+      return new ResubscribingStream({ clock, random, signal, open, onGap });
+    } catch (error) {
+      return new FailedCall(error);
+    }
+  }
+
+  #open(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall {
     const target = this.session?.target;
     if (target !== undefined) return target.openStream(callable, value, options);
     const stopped = new AbortController();
     const given = options?.signal;
     const signal = given === undefined ? stopped.signal : AbortSignal.any([given, stopped.signal]);
-    const later = this.#later(callable.name, { ...options, signal }, async (next, left) =>
-      next.openStream(callable, value, { ...left, signal: given }),
-    );
-    later.catch(() => undefined);
+    const later = this.#openLater(callable, value, { ...options, signal }, given);
+    later.catch(ignore);
     return new DeferredCall(later, (reason) => stopped.abort(reason));
+  }
+
+  async #openLater(
+    callable: MethodCall,
+    value: unknown,
+    given: CallOptions,
+    signal: AbortSignal | undefined,
+  ): Promise<StreamCall> {
+    const since = this.clock.nowMs();
+    const options = withInheritedDeadline(checkCallOptions(given));
+    const encoded = sendsMany(callable.kind) ? callable : encodedCall(callable, value);
+    const { target } = await this.#nextSession(callable.name, options);
+    return target.openStream(encoded, value, { ...this.#left(options, since), signal });
   }
 
   #wakeAll(session: Session | undefined): void {
@@ -117,28 +180,19 @@ export class LastingTarget implements CallTarget {
     }
   }
 
-  /** Begins a call on the next session, with the time that is left then. */
-  async #later<T>(
-    method: string,
-    given: CallOptions | undefined,
-    begin: (target: CallTarget, options: CallOptions) => Promise<T>,
-  ): Promise<T> {
-    const options = withInheritedDeadline(checkCallOptions(given));
-    options.signal?.throwIfAborted();
-    const { signal } = options;
-    const timeoutMs = timeoutOf(options);
-    const since = this.clock.nowMs();
-    const { target } = await this.#nextSession(method, timeoutMs, signal);
-    if (timeoutMs === undefined) return begin(target, options);
-    const leftMs = Math.max(0, Math.ceil(timeoutMs - (this.clock.nowMs() - since)));
-    return begin(target, { ...options, timeoutMs: leftMs });
+  /** The options with the time that is left; the same ones where they have no time. */
+  #left(options: CallOptions | undefined, since: number): CallOptions | undefined {
+    const timeoutMs = options === undefined ? undefined : timeoutOf(options);
+    if (timeoutMs === undefined) return options;
+    const passedMs = this.clock.nowMs() - since;
+    return { ...options, timeoutMs: Math.max(0, Math.ceil(timeoutMs - passedMs)) };
   }
 
-  async #nextSession(
-    method: string,
-    timeoutMs: number | undefined,
-    signal: AbortSignal | undefined,
-  ): Promise<Session> {
+  /** Waits for the next session, no longer than the options say. */
+  async #nextSession(method: string, options: CallOptions | undefined): Promise<Session> {
+    const timeoutMs = options && timeoutOf(options);
+    const signal = options?.signal;
+    signal?.throwIfAborted();
     if (this.#final !== undefined) throw unsent(this.#final);
     const { name, pending } = this.#parts;
     if (this.#waiters.length >= tuning.waitingCallsMax) {
@@ -166,6 +220,32 @@ export class LastingTarget implements CallTarget {
     const text = `${method}: timeoutMs ${timeoutMs} passed while ${pending}`;
     throw new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered: 'no' });
   }
+}
+
+/** A call with its request encoded now: until there is a session the value may change. */
+function encodedCall(callable: MethodCall, value: unknown): MethodCall {
+  if (value instanceof Block) return callable;
+  return withRequest(callable, keepWaiting(callable.request, encodeWith(callable.request, value)));
+}
+
+function withRequest(callable: MethodCall, message: Uint8Array | string): MethodCall {
+  const { name, decode } = callable.request;
+  return { ...callable, request: { name, decode, encode: () => message } };
+}
+
+/** @throws {TypeError} for misuse. */
+function checkResubscribe(
+  { kind, name }: MethodCall,
+  value: unknown,
+  resubscribe: NonNullable<CallOptions['resubscribe']>,
+): NonNullable<CallOptions['resubscribe']> {
+  checkKeys('resubscribe', resubscribe, ['onGap']);
+  if (typeof resubscribe.onGap !== 'function') {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'resubscribe.onGap must be a function');
+  }
+  if (!sendsMany(kind) && !(value instanceof Block)) return resubscribe;
+  const text = `${name}: resubscribe is for server streams whose request can be sent again`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }
 
 /** The final error, for a call of which nothing was sent. */

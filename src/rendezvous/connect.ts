@@ -23,6 +23,7 @@ import {
   sessionOptionNames,
 } from '../open/session-options.ts';
 import { withDeadline } from '../open/time-limit.ts';
+import { Registry } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { checkModes, connectToPath, type ServerRules } from '../uds/connect-path.ts';
 import { plainSocket } from '../uds/net-socket.ts';
@@ -30,7 +31,10 @@ import { kernelPeer } from '../uds/peer-credentials.ts';
 import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import { checkPlainSocket } from '../uds/plain-path.ts';
 import { checkPathLength } from '../uds/socket-directory.ts';
+import { Connection } from './connection.ts';
 import type { PlainConnection } from './plain-listener.ts';
+import { checkReconnect, type ReconnectOptions } from './reconnect-options.ts';
+import { Reconnector } from './reconnector.ts';
 
 /** Options of every {@link connect}, of each protocol. */
 export interface ConnectBaseOptions {
@@ -58,6 +62,17 @@ export interface ConnectBaseOptions {
 /** Options of {@link connect}. */
 export interface ConnectOptions extends SessionOptions, ConnectBaseOptions {
   readonly protocol?: 'sidecall' | undefined;
+  /** Default: the session ends with its listener. See {@link ReconnectingOptions}. */
+  readonly reconnect?: false | undefined;
+}
+
+/** Options of {@link connect} that make it return a {@link Connection}. */
+export interface ReconnectingOptions extends Omit<ConnectOptions, 'reconnect'> {
+  /**
+   * Connect again when the session is lost, each time authenticated as the first: `true` for the
+   * defaults of {@link ReconnectOptions}. Not with `idleTimeoutMs`, whose close it would undo.
+   */
+  readonly reconnect: true | ReconnectOptions;
 }
 
 /** Options of {@link connect} to a program that speaks something else. */
@@ -77,9 +92,10 @@ const names = [
 ] as const satisfies readonly (keyof ConnectBaseOptions | 'protocol')[];
 
 /**
- * Connects to a {@link listen | listener} of another process. It does not connect again by itself.
- * With `protocol: 'plain'` who listens is checked in the same way, and the connection speaks a
- * protocol of its own: the result is a `net.Socket` with a `peer`, of which nothing was read.
+ * Connects to a {@link listen | listener} of another process. With `reconnect` the result is a
+ * {@link Connection}, which outlives its sessions; the first one must be opened at once. With
+ * `protocol: 'plain'` who listens is checked in the same way, and the connection speaks a protocol
+ * of its own: the result is a `net.Socket` with a `peer`, of which nothing was read.
  * @throws (as rejection) {SidecallError} `ERR_SIDECALL_NO_LISTENER`, `ERR_SIDECALL_PEER_DENIED`,
  * `ERR_SIDECALL_PATH_UNSAFE`, `ERR_SIDECALL_PATH_TOO_LONG`, `ERR_SIDECALL_HELLO_TIMEOUT`,
  * `ERR_SIDECALL_PEER_GONE` (often: its policy refused us), `ERR_SIDECALL_LIMIT_CONNECTIONS`,
@@ -98,23 +114,55 @@ const names = [
  * ```
  */
 export function connect(options: PlainConnectOptions): Promise<PlainConnection>;
+export function connect(options: ReconnectingOptions): Promise<Connection>;
 export function connect(options: ConnectOptions): Promise<Session>;
 export async function connect(
-  options: ConnectOptions | PlainConnectOptions,
-): Promise<Session | PlainConnection> {
+  options: ConnectOptions | ReconnectingOptions | PlainConnectOptions,
+): Promise<Session | Connection | PlainConnection> {
   if (typeof options === 'string') throw pathAlone('connect', options);
   if (options?.protocol === 'plain') {
     checkKeys("connect() with protocol 'plain'", options, names);
-    return reach(options, {
+    const open = opener(options, {
       overDescriptor: async (native, fd, peer) => Object.assign(plainSocket(native, fd), { peer }),
       overStream: async (socket, peer) => Object.assign(socket, { peer }),
     });
+    return open(options.signal);
   }
-  checkKeys('connect()', options, [...sessionOptionNames, ...names]);
+  checkKeys('connect()', options, [...sessionOptionNames, ...names, 'reconnect']);
   checkProtocol(options.protocol);
+  const { reconnect } = options;
+  if (reconnect !== undefined && reconnect !== false) return reconnecting(options, reconnect);
+  return sessionOpener(options, undefined)(options.signal);
+}
+
+/** Connects for the first time, and from then on whenever the session is lost. */
+async function reconnecting(
+  options: ConnectBaseOptions & SessionOptions,
+  reconnect: true | ReconnectOptions,
+): Promise<Connection> {
+  const settings = checkReconnect(reconnect);
+  if (options.idleTimeoutMs !== undefined) {
+    const text = 'connect(): idleTimeoutMs and reconnect exclude each other';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  }
+  const registry = new Registry();
+  const open = sessionOpener(options, registry);
+  const first = await open(options.signal);
+  const { path, onEvent } = options;
+  return new Connection(
+    new Reconnector({ path, connect: open, onEvent }, settings, first),
+    registry,
+  );
+}
+
+/** Checks the options of a session; returns what opens one. */
+function sessionOpener(
+  options: ConnectBaseOptions & SessionOptions,
+  registry: Registry | undefined,
+): (signal: AbortSignal | undefined) => Promise<Session> {
   const isDefaultPolicy = options.expect === undefined;
-  const settings = { ...checkSessionOptions(options, undefined), isDefaultPolicy };
-  return reach<Session>(options, {
+  const settings = { ...checkSessionOptions(options, registry), isDefaultPolicy };
+  return opener<Session>(options, {
     overDescriptor: (native, fd, peer, signal) =>
       establishOverDescriptor(native, fd, peer, connecting, settings, signal),
     overStream: (socket, peer, signal) =>
@@ -132,7 +180,11 @@ interface Reached<C> {
   overStream(socket: Socket, peer: Peer, signal: AbortSignal): Promise<C>;
 }
 
-async function reach<C>(options: ConnectBaseOptions, reached: Reached<C>): Promise<C> {
+/** Checks the options; returns what connects, as often as it is called. */
+function opener<C>(
+  options: ConnectBaseOptions,
+  reached: Reached<C>,
+): (signal: AbortSignal | undefined) => Promise<C> {
   const path = checkText('path', options.path);
   if (path === undefined) {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'connect() needs a path');
@@ -144,9 +196,8 @@ async function reach<C>(options: ConnectBaseOptions, reached: Reached<C>): Promi
   if (typeof expect === 'object') checkModes((expect as ServerRules).modes);
   checkPathLength(path);
   checkSignal(options.signal);
-  options.signal?.throwIfAborted();
-  const { addon } = nativeState();
-  return withDeadline(`connect("${path}")`, timeoutMs, options.signal, async (signal) => {
+  const attempt = async (signal: AbortSignal): Promise<C> => {
+    const { addon } = nativeState();
     if (addon === undefined || identity === 'path-permissions') {
       const peer = pathPeer('connect()', identity, expect, addonReason());
       checkPlainSocket(path, unsafeDirectory);
@@ -157,7 +208,11 @@ async function reach<C>(options: ConnectBaseOptions, reached: Reached<C>): Promi
     const fd = await connectToPath(addon, path, expect, { unsafeDirectory, signal });
     const peer = await authorizeDescriptor(addon, fd, expect, signal);
     return reached.overDescriptor(addon, fd, peer, signal);
-  });
+  };
+  return async (signal) => {
+    signal?.throwIfAborted();
+    return withDeadline(`connect("${path}")`, timeoutMs, signal, attempt);
+  };
 }
 
 function checkProtocol(protocol: unknown): void {

@@ -57,6 +57,7 @@ describe('a helper that is started again', () => {
     const first = helper.pid;
     const pending = demo.hang();
     const rejected = expect(pending).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+    await demo.add({ a: 1, b: 1 }); // the one before has arrived
     process.kill(first, 'SIGKILL');
     await rejected;
     expect(await demo.add({ a: 2, b: 3 }, { timeoutMs: 60_000 })).toEqual({ sum: 5 });

@@ -5,6 +5,7 @@ import { tuning } from '../../base/limits/internal-limits.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import type { Codec } from '../contract/codec.ts';
 import type { Message } from '../contract/encode-message.ts';
+import { Block } from '../contract/leases.ts';
 
 /** The parts of a call. */
 export interface CallRequest {
@@ -27,7 +28,30 @@ export interface CallRequest {
   readonly isReply: boolean;
   /** A method of the package's own services. */
   readonly isBuiltIn: boolean;
+  /** Where no handler has seen it, its target makes it again on another session. */
+  readonly isMovable: boolean;
   readonly options: CallOptions;
+}
+
+/** Encoded requests of calls that no handler has seen and none will, by the errors of the calls. */
+const unseen = new WeakMap<SidecallError, Uint8Array | string>();
+
+/**
+ * Gives the memory of a request back when its call has failed, or keeps the request with the error
+ * where the call may be made again: what was encoded, since the value may have changed.
+ */
+export function dropRequest({ message, isMovable }: CallRequest, error: unknown): void {
+  if (message instanceof Block) return message.release();
+  if (!isMovable || !SidecallError.is(error)) return;
+  if (error.delivered === 'no' && error.retryable) unseen.set(error, message);
+}
+
+/** The request that was kept with an error. A second call finds none. */
+export function takeUnseen(error: unknown): Uint8Array | string | undefined {
+  if (!SidecallError.is(error)) return undefined;
+  const message = unseen.get(error);
+  unseen.delete(error);
+  return message;
 }
 
 /** The error of a call whose time has passed. */

@@ -18,6 +18,8 @@ export interface MethodCall {
   readonly isBulk: boolean;
   /** It may be run twice. */
   readonly isIdempotent: boolean;
+  /** Where no handler has seen the call, its target makes it again on another session. */
+  readonly isMovable?: boolean | undefined;
 }
 
 /** The target of calls: a session, or a helper that outlives its sessions. */

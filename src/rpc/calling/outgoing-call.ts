@@ -16,7 +16,6 @@ import {
 import { type OutgoingState, outgoingMoved } from '../call-states.ts';
 import { timeoutOf } from '../contract/call-options.ts';
 import { bytes, type Codec } from '../contract/codec.ts';
-import { releaseMessage } from '../contract/encode-message.ts';
 import { releaseLeaseIn } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
@@ -27,7 +26,7 @@ import type { MessageAssembly } from '../streams/message-assembly.ts';
 import { type ReadStream, StreamReader } from '../streams/stream-reader.ts';
 import { ended, StreamWriter } from '../streams/stream-writer.ts';
 import type { Abortable } from './abort-signals.ts';
-import { type CallRequest, late, repliesStuck } from './call-request.ts';
+import { type CallRequest, dropRequest, late, repliesStuck } from './call-request.ts';
 import { rejectAtCallSite } from './call-site.ts';
 import { done, type Step, type StreamCall } from './call-target.ts';
 import { isLastFrame, releaseAnswer } from './late-frames.ts';
@@ -298,7 +297,7 @@ export class OutgoingCall
   #settleFailed(reason: unknown, now: boolean): void {
     this.#settle();
     this.#removeFromQueue();
-    releaseMessage(this.request.message);
+    dropRequest(this.request, reason);
     releaseLeaseIn(this.answer); // it waited for trailers
     this.answer = undefined;
     this.channel?.fail(reason, { now });

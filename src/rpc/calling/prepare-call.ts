@@ -4,6 +4,7 @@ import { SidecallError } from '../../base/errors.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
 import { causedBy } from '../../base/incident.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
+import { nodeError } from '../../base/misuse.ts';
 import { CallKind, sendsMany } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import {
@@ -41,6 +42,10 @@ export function prepareCall(
   // A channel outlives the handler that opens it.
   const options = callable.kind >= CallKind.channel ? checked : withInheritedDeadline(checked);
   options.signal?.throwIfAborted();
+  if (options.resubscribe !== undefined) {
+    const text = `${callable.name}: resubscribe is for server streams of a client that outlives its sessions`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  }
   const { shared, names, refusal } = calls;
   if (refusal !== undefined) {
     const { code, message, cause } = refusal;
@@ -99,6 +104,7 @@ function makeCall(
     isTransient: callable.request.reusesBytes === true,
     isReply: kind === CallKind.notification && isNotifiedBy(calls.shared),
     isBuiltIn: method.startsWith(builtInPrefix) && kind < CallKind.clientStream,
+    isMovable: callable.isMovable === true && callable.request.reusesBytes !== true,
     options: bindCallbacks(options),
   };
   const call = new OutgoingCall(request, calls);

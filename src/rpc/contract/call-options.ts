@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The options of one call, and their checks.
 import { AsyncResource } from 'node:async_hooks';
+import type { SidecallError } from '../../base/errors.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { checkInteger, checkKeys, checkSignal, nodeError } from '../../base/misuse.ts';
@@ -35,6 +36,14 @@ export interface CallOptions {
    * that it throws is uncaught.
    */
   readonly onTrailers?: ((metadata: Metadata) => void) | undefined;
+  /**
+   * For a server stream of a client that outlives its sessions (of a connection with `reconnect`, a
+   * helper): when the session is lost the stream is opened again on the next one, with the same
+   * request. `onGap` is told the reason before, since messages may be missing, so that no gap is
+   * mistaken for silence; an error that it throws ends the stream. `timeoutMs` counts
+   * from each opening. Default: the stream ends with a retryable error.
+   */
+  readonly resubscribe?: { readonly onGap: (error: SidecallError) => void } | undefined;
 }
 
 const known = [
@@ -44,6 +53,7 @@ const known = [
   'windowBytes',
   'onHeaders',
   'onTrailers',
+  'resubscribe',
 ] as const satisfies readonly (keyof CallOptions)[];
 
 const none: CallOptions = Object.freeze({});
