@@ -141,6 +141,7 @@ describe('a session that is lost', () => {
     const Busy = service('Busy', {
       block: notification<number>(),
       ping: unary<void, string>(),
+      hang: unary<void, void>(),
       exit: notification<number>(),
     });
     const contents = new StubWebContents();
@@ -150,10 +151,13 @@ describe('a session that is lost', () => {
     using _exposure = exposeToRenderer(contents, helper, { MessageChannelMain, allow: [Busy] });
     const busy = (await connected(contents.navigate())).client(Busy);
     expect(await busy.ping()).toBe('pong');
+    const hanging = failureOf(busy.hang());
+    expect(await busy.ping()).toBe('pong'); // the one before has begun
     await busy.block(60_000);
-    const pending = failureOf(busy.ping());
+    const unseen = busy.ping(); // made again in the next process
     process.kill(helper.pid, 'SIGKILL');
-    expect(await pending).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE', retryable: true });
+    expect(await hanging).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE', retryable: true });
+    expect(await unseen).toBe('pong');
     await until(() => helper.state.state === 'running' && helper.state.restarts === 1);
     expect(await busy.ping()).toBe('pong');
   });
