@@ -126,10 +126,13 @@ export class Reconnector {
     const { giveUpMs } = this.#settings;
     const since = clock.nowMs();
     let error = lost;
+    // The last try comes when the time is over, however long the one before took: this process may
+    // have been stopped meanwhile.
+    let triedMs = -1;
     for (let attempt = 1; ; attempt += 1) {
+      if (triedMs >= giveUpMs) return this.#giveUp(error, attempt - 1);
       this.#tell(error);
       const leftMs = giveUpMs - (clock.nowMs() - since);
-      if (attempt > 1 && leftMs <= 0) return this.#giveUp(error, attempt - 1);
       const drawnMs =
         this.#failures === 0 ? 0 : spreadBackOffMs(this.#failures - 1, this.#settings, random);
       const pauseMs = Math.min(drawnMs, Math.max(0, leftMs));
@@ -137,6 +140,7 @@ export class Reconnector {
       this.states.set({ state: 'reconnecting', error, pauseMs, attempt, reconnects });
       if (pauseMs > 0) await this.#pause(pauseMs);
       if (this.#stopped.signal.aborted) return;
+      triedMs = clock.nowMs() - since;
       try {
         const session = await this.#parts.connect(this.#stopped.signal);
         return this.#onConnected(session);
@@ -164,6 +168,7 @@ export class Reconnector {
     this.#final = error;
     this.#connecting = undefined;
     this.target.end(error);
+    this.#told = undefined;
     this.#tell(error);
     this.states.set({ state: 'gave-up', error, reconnects: this.#reconnects });
     this.#resolveEnded(error);
