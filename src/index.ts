@@ -137,7 +137,7 @@ export {
 // The session that carries both.
 
 export type { SessionLimits } from './base/limits/option-limits.ts';
-export type { SessionOptions } from './open/session-options.ts';
+export type { KeepAliveOptions, SessionOptions } from './open/session-options.ts';
 export type { SessionState } from './rpc/sending/session-shared.ts';
 export type { Liveness } from './rpc/session/pings.ts';
 export type { Accepted, Session } from './rpc/session/session.ts';

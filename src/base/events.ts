@@ -84,6 +84,17 @@ export type SidecallEvent =
       readonly waiting: number;
       readonly waitedMs: number;
     }
+  /**
+   * With `keepAlive`: the peer did not answer a ping in time (`unresponsive`), and then it did
+   * (`responsive`, with the same `error`). The session goes on.
+   */
+  | {
+      readonly type: 'unresponsive' | 'responsive';
+      readonly error: SidecallError;
+      readonly peer: Peer | undefined;
+      /** Milliseconds since the ping was sent. */
+      readonly waitedMs: number;
+    }
   /** A session ended for another reason than an orderly close. */
   | {
       readonly type: 'session-failed';

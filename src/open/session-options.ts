@@ -4,9 +4,18 @@ import { nativeState } from '../addon/load-addon.ts';
 import type { OnEvent } from '../base/events.ts';
 import { checkLimits, ranges, type SessionLimits } from '../base/limits/option-limits.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
-import { checkInteger, nodeError } from '../base/misuse.ts';
+import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { type Implementation, Registry } from '../rpc/serving/registry.ts';
+import type { KeepAliveSettings } from '../rpc/session/keep-alive.ts';
 import { addonReason, type LaneSetting, unavailable } from './lane.ts';
+
+/** When a peer is asked whether its event loop turns. */
+export interface KeepAliveOptions {
+  /** Milliseconds between two pings. Default 10,000; 1,000 to 3,600,000. */
+  readonly intervalMs?: number | undefined;
+  /** Milliseconds for the answer, until `unresponsive`. Default 5,000; 10 to 600,000. */
+  readonly timeoutMs?: number | undefined;
+}
 
 /** Options that every way to a session has. */
 export interface SessionOptions {
@@ -67,6 +76,12 @@ export interface SessionOptions {
    * (`stalled`). Default 10,000; 10 to 600,000.
    */
   readonly stalledAfterMs?: number | undefined;
+  /**
+   * Pings the peer and tells `onEvent` when its event loop stands still (`unresponsive`) and when it
+   * turns again (`responsive`); ends nothing. `true` for the defaults of {@link KeepAliveOptions}.
+   * Default: no pings.
+   */
+  readonly keepAlive?: boolean | KeepAliveOptions | undefined;
   /** Called for events outside a call. An error that it throws is rethrown in a task of its own. */
   readonly onEvent?: OnEvent | undefined;
 }
@@ -83,6 +98,7 @@ export const sessionOptionNames = [
   'introspection',
   'services',
   'stalledAfterMs',
+  'keepAlive',
   'onEvent',
 ] as const satisfies readonly (keyof SessionOptions)[];
 
@@ -99,6 +115,7 @@ export interface SessionSettings extends LaneSetting {
   readonly introspection: boolean | undefined;
   readonly onEvent: OnEvent | undefined;
   readonly stalledAfterMs: number;
+  readonly keepAlive: KeepAliveSettings | undefined;
   /** Of a listener or helper, for all of its sessions. */
   readonly registry: Registry | undefined;
   /** Of the session alone. */
@@ -160,6 +177,7 @@ export function checkSessionOptions(
     introspection: checkIntrospection(options.introspection),
     onEvent: options.onEvent,
     stalledAfterMs: checkInteger('stalledAfterMs', options.stalledAfterMs, ranges.stalledAfterMs),
+    keepAlive: checkKeepAlive(options.keepAlive),
     registry,
     services: checkServices(options.services, registry),
   };
@@ -175,6 +193,19 @@ function checkServices(
 ): readonly Implementation[] | undefined {
   (registry ?? new Registry()).addAll(services);
   return registry === undefined ? services : undefined;
+}
+
+function checkKeepAlive(
+  keepAlive: boolean | KeepAliveOptions | undefined,
+): KeepAliveSettings | undefined {
+  if (keepAlive === undefined || keepAlive === false) return undefined;
+  const given = keepAlive === true ? {} : keepAlive;
+  checkKeys('keepAlive', given, ['intervalMs', 'timeoutMs']);
+  const { keepAliveIntervalMs, keepAliveTimeoutMs } = ranges;
+  return {
+    intervalMs: checkInteger('keepAlive.intervalMs', given.intervalMs, keepAliveIntervalMs),
+    timeoutMs: checkInteger('keepAlive.timeoutMs', given.timeoutMs, keepAliveTimeoutMs),
+  };
 }
 
 function checkIntrospection(introspection: boolean | undefined): boolean | undefined {

@@ -1,5 +1,6 @@
 // Liveness: turning, busy and ended peers are distinguished, and no probe makes a call fail.
 import { describe, expect, it } from 'vitest';
+import type { SidecallEvent } from '../../src/base/events.ts';
 import type { HelperState } from '../../src/helper/helper-state.ts';
 import { type Helper, spawnHelper } from '../../src/helper/spawn-helper.ts';
 import type { SpawnOptions } from '../../src/helper/spawn-options.ts';
@@ -253,5 +254,75 @@ describe('helper.states()', () => {
     expect(seen.at(-1)).toMatchObject({ state: 'restarting' });
     await helper.stop();
     expect(helper.state).toMatchObject({ state: 'ended', error: undefined });
+  });
+});
+
+describe('keepAlive', () => {
+  const keepAlive = { intervalMs: 1_000, timeoutMs: 200 };
+
+  it('tells that a peer stands still, and that it goes on', async () => {
+    const events: SidecallEvent[] = [];
+    const onEvent = (event: SidecallEvent): unknown => events.push(event);
+    await using helper = await startBusy({ keepAlive, onEvent });
+    const busy = helper.client(Busy);
+    process.kill(helper.pid, 'SIGSTOP');
+    await until(() => events.length === 1);
+    expect(events[0]).toMatchObject({
+      type: 'unresponsive',
+      peer: { pid: helper.pid },
+      error: { code: 'ERR_SIDECALL_PEER_UNRESPONSIVE' },
+    });
+    const waits = busy.ping();
+    process.kill(helper.pid, 'SIGCONT');
+    expect(await waits).toBe('pong'); // the session goes on
+    await until(() => events.length === 2);
+    expect(events[1]).toMatchObject({ type: 'responsive', error: events[0]?.error });
+    process.kill(helper.pid, 'SIGSTOP');
+    await until(() => events.length === 3);
+    process.kill(helper.pid, 'SIGCONT');
+    await until(() => events.length === 4);
+    expect(events.map(({ type }) => type)).toEqual([
+      'unresponsive',
+      'responsive',
+      'unresponsive',
+      'responsive',
+    ]);
+  });
+
+  it('tells nothing of a busy peer that answers, nor while this process stands still', async () => {
+    const events: SidecallEvent[] = [];
+    const onEvent = (event: SidecallEvent): unknown => events.push(event);
+    const patient = { intervalMs: 1_000, timeoutMs: 1_000 };
+    await using helper = await startBusy({ keepAlive: patient, onEvent });
+    const busy = helper.client(Busy);
+    const end = performance.now() + 4_000;
+    while (performance.now() < end) {
+      await busy.block(20);
+      await Promise.all(Array.from({ length: 100 }, () => busy.ping()));
+    }
+    // Longer than the interval, the time-out and what shows that this process was stopped.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_500);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(events).toEqual([]);
+  });
+
+  it('keeps no process alive, and ends with its session', async () => {
+    const events: SidecallEvent[] = [];
+    const onEvent = (event: SidecallEvent): unknown => events.push(event);
+    const helper = await startBusy({ keepAlive, onEvent });
+    process.kill(helper.pid, 'SIGSTOP');
+    await until(() => events.length === 1);
+    process.kill(helper.pid, 'SIGKILL');
+    await helper.exited;
+    expect(events.map(({ type }) => type)).not.toContain('responsive');
+  });
+
+  it.each([
+    [{ intervalMs: 10 }, RangeError],
+    [{ timeoutMs: 0 }, RangeError],
+    [{ interval: 10 }, TypeError],
+    ['yes', TypeError],
+  ])('refuses %j', async (wrong, kind) => {
+    await expect(startBusy({ keepAlive: wrong as never })).rejects.toThrow(kind);
   });
 });

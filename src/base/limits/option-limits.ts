@@ -33,6 +33,8 @@ export const ranges = {
   windowBytes: { standard: 256 * KiB, min: 1, max: GiB },
   closeDeadlineMs: { standard: 5_000, min: 0, max: 600_000 },
   stalledAfterMs: { standard: 10_000, min: 10, max: 600_000 },
+  keepAliveIntervalMs: { standard: 10_000, min: 1_000, max: 3_600_000 },
+  keepAliveTimeoutMs: { standard: 5_000, min: 10, max: 600_000 },
   livenessWaitMs: { standard: 250, min: 0, max: 600_000 },
   killGraceMs: { standard: 2_000, min: 0, max: 600_000 },
   backlog: { standard: 511, min: 1, max: 65_535 },

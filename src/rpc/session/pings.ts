@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The liveness of the peer's event loop, by the ping of the protocol. A ping is sent on request
-// only, never by a timer, and a missing answer fails nothing.
+// The liveness of the peer's event loop, by the ping of the protocol. A missing answer fails
+// nothing.
 
 import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -71,8 +71,14 @@ export class Pings {
     throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text, { delivered: 'no' });
   }
 
-  async liveness(waitMs: number): Promise<Liveness> {
-    await this.#ask(waitMs);
+  /** Resolves when no ping is unanswered, or the session is over. */
+  async answered(): Promise<void> {
+    if (this.#isOut) await this.#ask(undefined);
+  }
+
+  /** `isReferenced`: the wait keeps the process alive. */
+  async liveness(waitMs: number, isReferenced = true): Promise<Liveness> {
+    await this.#ask(waitMs, isReferenced);
     const process = this.#process;
     if (this.#reason === undefined && !this.#isOut) {
       return { process, loop: 'turning', busyForMs: 0 };
@@ -115,7 +121,7 @@ export class Pings {
    * Waits for the ping that is under way, or sends one. While the last answer is fresh it does
    * neither, since the peer allows one ping a second.
    */
-  async #ask(timeoutMs: number | undefined): Promise<void> {
+  async #ask(timeoutMs: number | undefined, isReferenced = true): Promise<void> {
     const isFresh = this.#clock.nowMs() - this.#answeredAt < wireLimits.pingIntervalMs;
     if (this.#reason !== undefined || (!this.#isOut && isFresh)) return;
     if (timeoutMs === undefined) {
@@ -127,7 +133,7 @@ export class Pings {
     const wake = (): void => answered.abort();
     this.#waiting.add(wake);
     this.#sendOne();
-    await pause(this.#clock, timeoutMs, answered.signal);
+    await pause(this.#clock, timeoutMs, answered.signal, isReferenced);
     this.#waiting.delete(wake);
   }
 

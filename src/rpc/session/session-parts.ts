@@ -2,6 +2,7 @@
 // Everything that a session is made of: what the hello agreed on, and what its owner serves.
 import type { SharedParts } from '../sending/session-shared.ts';
 import type { Implementation, Registry } from '../serving/registry.ts';
+import type { KeepAliveSettings } from './keep-alive.ts';
 
 /** The parts of a session. */
 export interface SessionParts extends SharedParts {
@@ -15,6 +16,8 @@ export interface SessionParts extends SharedParts {
   readonly introspection?: boolean | undefined;
   /** Milliseconds without a call after which the session is closed; undefined: never. */
   readonly idleTimeoutMs?: number | undefined;
+  /** Pings at an interval; undefined: none. */
+  readonly keepAlive?: KeepAliveSettings | undefined;
   /**
    * Milliseconds after the end of the connection in which the owner of the session can end it with
    * the exit of the peer's process. Default: 0, the end of the connection is the reason.

@@ -28,6 +28,7 @@ import { checkCodec } from '../contract/service.ts';
 import type { SessionState } from '../sending/session-shared.ts';
 import type { Health } from '../serving/health.ts';
 import type { HandlersFor, ServeOptions } from '../serving/registry.ts';
+import { KeepAlive } from './keep-alive.ts';
 import type { Liveness } from './pings.ts';
 import { SessionCore } from './session-core.ts';
 import type { SessionParts } from './session-parts.ts';
@@ -69,6 +70,7 @@ export class Session implements AsyncDisposable {
     this.closed = this.#core.closed;
     this.draining = this.#core.draining;
     this.target = this.#core.caller;
+    if (parts.keepAlive !== undefined) new KeepAlive(parts.keepAlive, this.#core);
   }
 
   /** The state of the session. */
