@@ -78,3 +78,38 @@ describe('edges that only frames show', () => {
     expect(answers).toEqual([true]);
   });
 });
+
+describe('an answer that was given up midway', () => {
+  async function givenUp() {
+    const peer = hostilePeer();
+    const stop = new AbortController();
+    const client = peer.session.client(Demo);
+    const answer = client.echo(new Uint8Array(1), { signal: stop.signal });
+    const rejected = expect(answer).rejects.toThrow('enough');
+    await until(() => peer.heard.some(({ type }) => type === FrameType.open));
+    peer.send(peer.write.message(FrameFlag.end, 0, 1, 1_000), new Uint8Array(400));
+    const held = (): number => peer.session.stats().windows.answers.held;
+    await until(() => held() === 1_064);
+    stop.abort(new Error('enough'));
+    await rejected;
+    expect(held()).toBe(1_064); // the rest of it waits at the peer
+    return { peer, held };
+  }
+
+  it('is given back with its last piece', async () => {
+    const { peer, held } = await givenUp();
+    peer.send(peer.write.fragment(0, 0, 1), new Uint8Array(599));
+    await turns(3);
+    expect(held()).toBe(1_064);
+    peer.send(peer.write.fragment(0, 0, 1), new Uint8Array(1));
+    await until(() => held() === 0);
+    expect(peer.session.state).toBe('open');
+    await peer.session.close({ deadlineMs: 0 });
+  });
+
+  it('is given back when its session is over', async () => {
+    const { peer, held } = await givenUp();
+    await peer.session.close({ deadlineMs: 0 });
+    expect(held()).toBe(0);
+  });
+});

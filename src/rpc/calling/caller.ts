@@ -13,6 +13,7 @@ import { releaseBlockIn } from '../contract/leases.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import { AnswerReceiver } from './answer-receiver.ts';
 import type { CallTarget, MethodCall } from './call-target.ts';
+import { releaseAnswer } from './late-frames.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 import { emptyCall, prepareCall } from './prepare-call.ts';
@@ -127,7 +128,10 @@ export class Caller implements CallTarget {
     for (const call of this.#waiting.takeReplies()) call.fail(error);
     const { consumedPosition } = calls.shared.transport;
     for (const call of calls.streams.open()) {
-      if (!call.isOpen) continue; // given up before
+      if (!call.isOpen) {
+        releaseAnswer(calls.shared, call); // given up before
+        continue;
+      }
       const wasTaken = consumedPosition === undefined || call.sentPosition <= consumedPosition;
       const delivered = call.isWritten && wasTaken ? 'unknown' : 'no';
       call.close('us');
