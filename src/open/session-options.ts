@@ -78,8 +78,8 @@ export interface SessionOptions {
   readonly stalledAfterMs?: number | undefined;
   /**
    * Pings the peer and tells `onEvent` when its event loop stands still (`unresponsive`) and when
-   * it turns again (`responsive`); ends nothing. `true` for the defaults of {@link KeepAliveOptions}.
-   * Default: no pings.
+   * it turns again (`responsive`); ends nothing. `true` for the defaults of
+   * {@link KeepAliveOptions}. Default: no pings.
    */
   readonly keepAlive?: boolean | KeepAliveOptions | undefined;
   /** Called for events outside a call. An error that it throws is rethrown in a task of its own. */
