@@ -5,7 +5,6 @@ import type { ConnectedEnd } from '../../src/testing/simulation/connection.ts';
 
 /** No call, byte, block or lease is left, and no window is charged. */
 export function isAtRest(session: Session): boolean {
-  if (session.state === 'closed') return true;
   const { calls, handlers, queuedBytes, blocks, leases, waits, windows } = session.stats();
   const counts = [
     calls.open,
