@@ -122,15 +122,18 @@ export class LastingTarget implements CallTarget {
       if (session === undefined) {
         session = await this.#nextSession(callable.name, options);
         options = this.#left(options, since);
+        since = this.clock.nowMs();
       }
       try {
         return await session.target.call(encoded, value, options);
       } catch (error) {
         const message = takeUnseen(error);
-        if (message === undefined || this.session === session) throw error;
+        // A session that had ended before refuses a call without looking at its request.
+        const isHeld = encoded !== callable && isUnseen(error);
+        if ((message === undefined && !isHeld) || this.session === session) throw error;
         options = withInheritedDeadline(checkCallOptions(this.#left(options, since)));
         since = this.clock.nowMs();
-        encoded = withRequest(callable, message);
+        if (message !== undefined) encoded = withRequest(callable, message);
         session = this.session;
       }
     }
@@ -142,7 +145,8 @@ export class LastingTarget implements CallTarget {
       const { resubscribe, ...options } = given;
       const { onGap } = checkResubscribe(callable, value, resubscribe);
       const { clock, random } = this;
-      const open = (): StreamCall => this.#open(callable, value, options);
+      const encoded = encodedCall(callable, value); // each stream begins with the same request
+      const open = (): StreamCall => this.#open(encoded, value, options);
       const { signal } = options;
       return new ResubscribingStream({ clock, random, signal, open, onGap });
     } catch (error) {
@@ -246,6 +250,10 @@ function checkResubscribe(
   if (!sendsMany(kind) && !(value instanceof Block)) return resubscribe;
   const text = `${name}: resubscribe is for server streams whose request can be sent again`;
   throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+}
+
+function isUnseen(error: unknown): boolean {
+  return SidecallError.is(error) && error.delivered === 'no' && error.retryable;
 }
 
 /** The final error, for a call of which nothing was sent. */

@@ -13,6 +13,8 @@ const Work = service('Work', {
   hang: unary<void, void>(),
   note: notification<string>(),
   count: serverStream<{ from: number }, number>(),
+  /** As `count`, and lasts. */
+  hold: serverStream<{ from: number }, number>(),
 });
 
 interface Place {
@@ -20,6 +22,7 @@ interface Place {
   /** Ends the session from the other side, in order. */
   readonly leave: () => Promise<void>;
   readonly drop: () => Promise<void>;
+  readonly cut: () => void;
 }
 
 /** A target, and sessions whose handlers write what they saw into one ledger. */
@@ -28,7 +31,7 @@ function grounds() {
   const target = new LastingTarget({ name: 'the worker', pending: 'the worker was away' });
   const work = makeClient(Work, target);
   const place = (name: string): Place => {
-    const { near, far } = createSessionPair();
+    const { near, far, cut } = createSessionPair();
     far.serve(Work, {
       take: ({ item }) => {
         ledger.push(`${name} took ${JSON.stringify(item)}`);
@@ -44,11 +47,16 @@ function grounds() {
       async *count({ from }) {
         yield from;
       },
+      async *hold({ from }, { signal }) {
+        yield from;
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      },
     });
     return {
       session: near,
       leave: () => far.close({ deadlineMs: 0 }),
       drop: () => near.close({ deadlineMs: 0 }),
+      cut,
     };
   };
   return { ledger, target, work, place };
@@ -152,5 +160,40 @@ describe('a call whose session ends', () => {
     target.clear();
     await rejected;
     await one.drop();
+  });
+
+  it('keeps its time through a wait before it', async () => {
+    const { target, work, place } = grounds();
+    const [one, two] = [place('one'), place('two')];
+    const leaving = one.leave();
+    const waits = work.take({ item: 1 }, { timeoutMs: 2_000 });
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    target.set(one.session); // which ends before it takes the call
+    await leaving;
+    target.clear();
+    target.set(two.session);
+    expect(await waits).toBe('two');
+    await two.drop();
+  });
+
+  it('subscribes again with the request as it was', async () => {
+    const { target, work, place } = grounds();
+    const gaps: string[] = [];
+    const request = { from: 3 };
+    const onGap = ({ code }: SidecallError): unknown => gaps.push(code);
+    const one = place('one');
+    target.set(one.session);
+    const numbers = work.hold(request, { resubscribe: { onGap } });
+    expect((await numbers.next()).value).toBe(3);
+    request.from = 4;
+    one.cut();
+    target.clear();
+    const next = numbers.next();
+    const two = place('two');
+    target.set(two.session);
+    expect((await next).value).toBe(3);
+    expect(gaps).toHaveLength(1);
+    await numbers.return?.();
+    await two.drop();
   });
 });

@@ -65,7 +65,7 @@ export function prepareCall(
 
 /** A call of which nothing will be sent. */
 export function emptyCall(calls: OpenCalls<OutgoingCall>, callable: MethodCall): OutgoingCall {
-  return makeCall(calls, callable, noOptions, noBytes, noBytes);
+  return makeCall(calls, { ...callable, isMovable: false }, noOptions, noBytes, noBytes);
 }
 
 function encodeRequest(
