@@ -119,18 +119,20 @@ export class LastingTarget implements CallTarget {
       encoded = encodedCall(callable, value);
     }
     for (;;) {
-      if (session === undefined) {
-        session = await this.#nextSession(callable.name, options);
-        options = this.#left(options, since);
-        since = this.clock.nowMs();
-      }
       try {
-        return await session.target.call(encoded, value, options);
+        if (session !== undefined) return await session.target.call(encoded, value, options);
+        return await this.#onNextSession(callable.name, options, (next) => {
+          session = next;
+          options = this.#left(options, since);
+          since = this.clock.nowMs();
+          return next.target.call(encoded, value, options);
+        });
       } catch (error) {
         const message = takeUnseen(error);
         // A session that had ended before refuses a call without looking at its request.
-        const isHeld = encoded !== callable && isUnseen(error);
-        if ((message === undefined && !isHeld) || this.session === session) throw error;
+        const isHeld = callable.isMovable === true && encoded !== callable && isUnseen(error);
+        const isMoving = message !== undefined || isHeld;
+        if (!isMoving || session === undefined || this.session === session) throw error;
         options = withInheritedDeadline(checkCallOptions(this.#left(options, since)));
         since = this.clock.nowMs();
         if (message !== undefined) encoded = withRequest(callable, message);
@@ -174,8 +176,9 @@ export class LastingTarget implements CallTarget {
     const since = this.clock.nowMs();
     const options = withInheritedDeadline(checkCallOptions(given));
     const encoded = sendsMany(callable.kind) ? callable : encodedCall(callable, value);
-    const { target } = await this.#nextSession(callable.name, options);
-    return target.openStream(encoded, value, { ...this.#left(options, since), signal });
+    return this.#onNextSession(callable.name, options, ({ target }) =>
+      target.openStream(encoded, value, { ...this.#left(options, since), signal }),
+    );
   }
 
   #wakeAll(session: Session | undefined): void {
@@ -192,8 +195,16 @@ export class LastingTarget implements CallTarget {
     return { ...options, timeoutMs: Math.max(0, Math.ceil(timeoutMs - passedMs)) };
   }
 
-  /** Waits for the next session, no longer than the options say. */
-  async #nextSession(method: string, options: CallOptions | undefined): Promise<Session> {
+  /**
+   * Begins a call on the next session, at once when it is there, so that calls begin in the order
+   * in which they waited, and before calls that are made later. Waits no longer than the options
+   * say.
+   */
+  async #onNextSession<T>(
+    method: string,
+    options: CallOptions | undefined,
+    begin: (session: Session) => T,
+  ): Promise<Awaited<T>> {
     const timeoutMs = options && timeoutOf(options);
     const signal = options?.signal;
     signal?.throwIfAborted();
@@ -203,10 +214,10 @@ export class LastingTarget implements CallTarget {
       throw new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', `too many calls wait for ${name}`);
     }
     const awake = new AbortController();
-    let next: Session | undefined;
+    let begun: { readonly call: T } | undefined;
     const waiter: Waiter = {
       wake: (session) => {
-        next = session;
+        if (session !== undefined && !awake.signal.aborted) begun = { call: begin(session) };
         awake.abort();
       },
     };
@@ -218,8 +229,8 @@ export class LastingTarget implements CallTarget {
       forget?.();
       this.#waiters.remove(waiter);
     }
+    if (begun !== undefined) return await begun.call;
     signal?.throwIfAborted();
-    if (next !== undefined) return next;
     if (this.#final !== undefined) throw unsent(this.#final);
     const text = `${method}: timeoutMs ${timeoutMs} passed while ${pending}`;
     throw new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered: 'no' });

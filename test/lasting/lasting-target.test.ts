@@ -81,6 +81,18 @@ describe('a call between two sessions', () => {
     await one.drop();
   });
 
+  it('begins before calls that are made once the session is there', async () => {
+    const { ledger, target, work, place } = grounds();
+    const notes = Array.from({ length: 20 }, (_, n) => work.note(`${n}`));
+    const one = place('one');
+    target.set(one.session);
+    notes.push(work.note('20'));
+    await Promise.all(notes);
+    await until(() => ledger.length === 21);
+    expect(ledger).toEqual(Array.from({ length: 21 }, (_, n) => `one notes ${n}`));
+    await one.drop();
+  });
+
   it('rejects at once where its value cannot be encoded', async () => {
     const { work } = grounds();
     await expect(work.take({ item: 1n })).rejects.toMatchObject({ code: 'ERR_SIDECALL_ENCODE' });
