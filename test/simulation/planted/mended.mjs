@@ -222,4 +222,11 @@ export const mended = [
     from: 'this.caller.refuseUnsent(drained());',
     to: '',
   },
+  {
+    name: 'a notification that one session refused is made on the next behind later ones',
+    commit: '3c346c3',
+    file: 'src/lasting/lasting-target.ts',
+    from: 'const isHeld = callable.isMovable === true && encoded !== callable',
+    to: 'const isHeld = encoded !== callable',
+  },
 ];
