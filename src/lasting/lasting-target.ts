@@ -1,68 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The target of calls that outlives its sessions: between two of them calls wait for the next.
-
-import { onAbort } from '../base/abort-listeners.ts';
-import { type Clock, systemClock } from '../base/clock.ts';
-import { SidecallError } from '../base/errors.ts';
-import { Fifo } from '../base/fifo.ts';
-import { ignore } from '../base/ignore-errors.ts';
-import { tuning } from '../base/limits/internal-limits.ts';
-import { ranges } from '../base/limits/option-limits.ts';
-import { checkKeys, nodeError } from '../base/misuse.ts';
-import { pause } from '../base/pause.ts';
-import { type Random, systemRandom } from '../base/random.ts';
-import { takeUnseen } from '../rpc/calling/call-request.ts';
-import { failingAtCallSite } from '../rpc/calling/call-site.ts';
-import type { CallTarget, MethodCall, StreamCall } from '../rpc/calling/call-target.ts';
-import { DeferredCall, FailedCall } from '../rpc/calling/stream-call.ts';
-import {
-  type CallOptions,
-  checkCallOptions,
-  timeoutOf,
-  withInheritedDeadline,
-} from '../rpc/contract/call-options.ts';
-import { encodeWith, keepWaiting } from '../rpc/contract/codec.ts';
-import { Block } from '../rpc/contract/leases.ts';
+// The target of calls whose sessions follow each other, one at a time.
+import type { SidecallError } from '../base/errors.ts';
 import type { Session } from '../rpc/session/session.ts';
-import { CallKind, sendsMany } from '../wire/frame-header.ts';
-import { ResubscribingStream } from './resubscribing-stream.ts';
-
-/** The source of time and chance, and the words of errors. */
-export interface LastingTargetParts {
-  /** The target in errors, as in 'too many calls wait for the helper'. */
-  readonly name: string;
-  /** The reason of a wait in errors, as in 'timeoutMs 50 passed while the helper was started'. */
-  readonly pending: string;
-  /** Default: those of this thread and of the system. */
-  readonly clock?: Clock | undefined;
-  readonly random?: Random | undefined;
-}
-
-interface Waiter {
-  readonly wake: (session: Session | undefined) => void;
-}
+import { WaitingTarget } from './waiting-target.ts';
 
 /** Makes calls on the session of now. Its owner says which that is. */
-export class LastingTarget implements CallTarget {
-  readonly outlivesSessions = true;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly #parts: LastingTargetParts;
-  readonly #waiters = new Fifo<Waiter>();
+export class LastingTarget extends WaitingTarget {
   #session: Session | undefined;
   #isLast = false;
-  #final: SidecallError | undefined;
-
-  constructor(parts: LastingTargetParts) {
-    this.#parts = parts;
-    this.clock = parts.clock ?? systemClock;
-    this.random = parts.random ?? systemRandom;
-  }
-
-  /** Calls that wait for a session. */
-  get waiting(): number {
-    return this.#waiters.length;
-  }
 
   /** The session that takes a call at once; undefined: calls wait, or fail. */
   get session(): Session | undefined {
@@ -75,10 +20,10 @@ export class LastingTarget implements CallTarget {
    * follows, so that calls fail with the reason of its end.
    */
   set(session: Session, isLast = false): void {
-    if (this.#final !== undefined) return;
+    if (this.isEnded) return;
     this.#session = session;
     this.#isLast = isLast;
-    this.#wakeAll(session);
+    this.beginWaiting();
   }
 
   /** From now on calls wait for the next session. */
@@ -87,187 +32,16 @@ export class LastingTarget implements CallTarget {
     this.#isLast = false;
   }
 
-  /** No session follows: all calls fail with this error, those that wait as well. */
-  end(error: SidecallError): void {
-    this.#final ??= error;
+  override end(error: SidecallError): void {
     this.clear();
-    this.#wakeAll(undefined);
+    super.end(error);
   }
 
-  /**
-   * Rejects, never throws. Between two sessions it waits, no longer than the call's own deadline. A
-   * call that its session could not deliver any more is made on the next one.
-   */
-  call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
-    const { session } = this;
-    const isMovable = callable.kind === CallKind.unary && !(value instanceof Block);
-    if (session !== undefined && !isMovable) return session.target.call(callable, value, options);
-    return failingAtCallSite(this.#call({ ...callable, isMovable }, value, options));
+  protected pick(): Session | undefined {
+    return this.session;
   }
 
-  async #call(
-    callable: MethodCall,
-    value: unknown,
-    given: CallOptions | undefined,
-  ): Promise<unknown> {
-    let since = this.clock.nowMs();
-    let options = given;
-    let encoded = callable;
-    let { session } = this;
-    if (session === undefined) {
-      options = withInheritedDeadline(checkCallOptions(given));
-      encoded = encodedCall(callable, value);
-    }
-    for (;;) {
-      try {
-        if (session !== undefined) return await session.target.call(encoded, value, options);
-        return await this.#onNextSession(callable.name, options, (next) => {
-          session = next;
-          options = this.#left(options, since);
-          since = this.clock.nowMs();
-          return next.target.call(encoded, value, options);
-        });
-      } catch (error) {
-        const message = takeUnseen(error);
-        // A session that had ended before refuses a call without looking at its request.
-        const isHeld = callable.isMovable === true && encoded !== callable && isUnseen(error);
-        const isMoving = message !== undefined || isHeld;
-        if (!isMoving || session === undefined || this.session === session) throw error;
-        options = withInheritedDeadline(checkCallOptions(this.#left(options, since)));
-        since = this.clock.nowMs();
-        if (message !== undefined) encoded = withRequest(callable, message);
-        session = this.session;
-      }
-    }
+  protected isLeft(session: Session): boolean {
+    return this.session !== session;
   }
-
-  openStream(callable: MethodCall, value: unknown, given: CallOptions | undefined): StreamCall {
-    if (given?.resubscribe === undefined) return this.#open(callable, value, given);
-    try {
-      const { resubscribe, ...options } = given;
-      const { onGap } = checkResubscribe(callable, value, resubscribe);
-      const { clock, random } = this;
-      const encoded = encodedCall(callable, value); // each stream begins with the same request
-      const open = (): StreamCall => this.#open(encoded, value, options);
-      const { signal } = options;
-      return new ResubscribingStream({ clock, random, signal, open, onGap });
-    } catch (error) {
-      return new FailedCall(error);
-    }
-  }
-
-  #open(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall {
-    const target = this.session?.target;
-    if (target !== undefined) return target.openStream(callable, value, options);
-    const stopped = new AbortController();
-    const given = options?.signal;
-    const signal = given === undefined ? stopped.signal : AbortSignal.any([given, stopped.signal]);
-    const later = this.#openLater(callable, value, { ...options, signal }, given);
-    later.catch(ignore);
-    return new DeferredCall(later, (reason) => stopped.abort(reason));
-  }
-
-  async #openLater(
-    callable: MethodCall,
-    value: unknown,
-    given: CallOptions,
-    signal: AbortSignal | undefined,
-  ): Promise<StreamCall> {
-    const since = this.clock.nowMs();
-    const options = withInheritedDeadline(checkCallOptions(given));
-    const encoded = sendsMany(callable.kind) ? callable : encodedCall(callable, value);
-    return this.#onNextSession(callable.name, options, ({ target }) =>
-      target.openStream(encoded, value, { ...this.#left(options, since), signal }),
-    );
-  }
-
-  #wakeAll(session: Session | undefined): void {
-    for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
-      waiter.wake(session);
-    }
-  }
-
-  /** The options with the time that is left; the same ones where they have no time. */
-  #left(options: CallOptions | undefined, since: number): CallOptions | undefined {
-    const timeoutMs = options === undefined ? undefined : timeoutOf(options);
-    if (timeoutMs === undefined) return options;
-    const passedMs = this.clock.nowMs() - since;
-    return { ...options, timeoutMs: Math.max(0, Math.ceil(timeoutMs - passedMs)) };
-  }
-
-  /**
-   * Begins a call on the next session, at once when it is there, so that calls begin in the order
-   * in which they waited, and before calls that are made later. Waits no longer than the options
-   * say.
-   */
-  async #onNextSession<T>(
-    method: string,
-    options: CallOptions | undefined,
-    begin: (session: Session) => T,
-  ): Promise<Awaited<T>> {
-    const timeoutMs = options && timeoutOf(options);
-    const signal = options?.signal;
-    signal?.throwIfAborted();
-    if (this.#final !== undefined) throw unsent(this.#final);
-    const { name, pending } = this.#parts;
-    if (this.#waiters.length >= tuning.waitingCallsMax) {
-      throw new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', `too many calls wait for ${name}`);
-    }
-    const awake = new AbortController();
-    let begun: { readonly call: T } | undefined;
-    const waiter: Waiter = {
-      wake: (session) => {
-        if (session !== undefined && !awake.signal.aborted) begun = { call: begin(session) };
-        awake.abort();
-      },
-    };
-    const forget = signal && onAbort(signal, () => awake.abort());
-    this.#waiters.push(waiter);
-    try {
-      await pause(this.clock, timeoutMs ?? ranges.timeoutMs.max, awake.signal);
-    } finally {
-      forget?.();
-      this.#waiters.remove(waiter);
-    }
-    if (begun !== undefined) return await begun.call;
-    signal?.throwIfAborted();
-    if (this.#final !== undefined) throw unsent(this.#final);
-    const text = `${method}: timeoutMs ${timeoutMs} passed while ${pending}`;
-    throw new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered: 'no' });
-  }
-}
-
-/** A call with its request encoded now: until there is a session the value may change. */
-function encodedCall(callable: MethodCall, value: unknown): MethodCall {
-  if (value instanceof Block) return callable;
-  return withRequest(callable, keepWaiting(callable.request, encodeWith(callable.request, value)));
-}
-
-function withRequest(callable: MethodCall, message: Uint8Array | string): MethodCall {
-  const { name, decode } = callable.request;
-  return { ...callable, request: { name, decode, encode: () => message } };
-}
-
-/** @throws {TypeError} for misuse. */
-function checkResubscribe(
-  { kind, name }: MethodCall,
-  value: unknown,
-  resubscribe: NonNullable<CallOptions['resubscribe']>,
-): NonNullable<CallOptions['resubscribe']> {
-  checkKeys('resubscribe', resubscribe, ['onGap']);
-  if (typeof resubscribe.onGap !== 'function') {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'resubscribe.onGap must be a function');
-  }
-  if (!sendsMany(kind) && !(value instanceof Block)) return resubscribe;
-  const text = `${name}: resubscribe is for server streams whose request can be sent again`;
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
-}
-
-function isUnseen(error: unknown): boolean {
-  return SidecallError.is(error) && error.delivered === 'no' && error.retryable;
-}
-
-/** The final error, for a call of which nothing was sent. */
-function unsent({ code, message, retryable }: SidecallError): SidecallError {
-  return new SidecallError(code, message, { delivered: 'no', retryable });
 }

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT
+// The target of calls that outlives its sessions: while there is none calls wait for the next.
+
+import { onAbort } from '../base/abort-listeners.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
+import { ignore } from '../base/ignore-errors.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
+import { checkKeys, nodeError } from '../base/misuse.ts';
+import { pause } from '../base/pause.ts';
+import { type Random, systemRandom } from '../base/random.ts';
+import { takeUnseen } from '../rpc/calling/call-request.ts';
+import { failingAtCallSite } from '../rpc/calling/call-site.ts';
+import type { CallTarget, MethodCall, StreamCall } from '../rpc/calling/call-target.ts';
+import { DeferredCall, FailedCall } from '../rpc/calling/stream-call.ts';
+import {
+  type CallOptions,
+  checkCallOptions,
+  timeoutOf,
+  withInheritedDeadline,
+} from '../rpc/contract/call-options.ts';
+import { encodeWith, keepWaiting } from '../rpc/contract/codec.ts';
+import { Block } from '../rpc/contract/leases.ts';
+import type { Session } from '../rpc/session/session.ts';
+import { CallKind, sendsMany } from '../wire/frame-header.ts';
+import { ResubscribingStream } from './resubscribing-stream.ts';
+
+/** The source of time and chance, and the words of errors. */
+export interface WaitingTargetParts {
+  /** The target in errors, as in 'too many calls wait for the helper'. */
+  readonly name: string;
+  /** The reason of a wait in errors, as in 'timeoutMs 50 passed while the helper was started'. */
+  readonly pending: string;
+  /** Default: those of this thread and of the system. */
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
+}
+
+interface Waiter {
+  readonly options: CallOptions | undefined;
+  readonly begin: (session: Session) => void;
+  readonly wake: () => void;
+}
+
+/** Makes each call on the session that {@link WaitingTarget.pick} names, or lets it wait. */
+export abstract class WaitingTarget implements CallTarget {
+  readonly outlivesSessions = true;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly #parts: WaitingTargetParts;
+  // In the order in which they came.
+  readonly #waiters = new Set<Waiter>();
+  #final: SidecallError | undefined;
+
+  constructor(parts: WaitingTargetParts) {
+    this.#parts = parts;
+    this.clock = parts.clock ?? systemClock;
+    this.random = parts.random ?? systemRandom;
+  }
+
+  /** Calls that wait for a session. */
+  get waiting(): number {
+    return this.#waiters.size;
+  }
+
+  /** The session that takes this call at once; undefined: it waits. */
+  protected abstract pick(options: CallOptions | undefined): Session | undefined;
+
+  /** True: calls that this session has refused may be made on another one. */
+  protected abstract isLeft(session: Session): boolean;
+
+  /** Makes a call with one answer, or none. */
+  protected callOn(
+    session: Session,
+    callable: MethodCall,
+    value: unknown,
+    options: CallOptions | undefined,
+  ): Promise<unknown> {
+    return session.target.call(callable, value, options);
+  }
+
+  /** Opens a call with streams. */
+  protected streamOn(
+    session: Session,
+    callable: MethodCall,
+    value: unknown,
+    options: CallOptions | undefined,
+  ): StreamCall {
+    return session.target.openStream(callable, value, options);
+  }
+
+  /** No session follows: true behind {@link WaitingTarget.end}. */
+  protected get isEnded(): boolean {
+    return this.#final !== undefined;
+  }
+
+  /** A session may take calls: begins those that wait, in their order. */
+  protected beginWaiting(): void {
+    for (const waiter of this.#waiters) {
+      const session = this.pick(waiter.options);
+      if (session === undefined) return;
+      this.#waiters.delete(waiter);
+      waiter.begin(session);
+    }
+  }
+
+  /** No session follows: all calls fail with this error, those that wait as well. */
+  end(error: SidecallError): void {
+    this.#final ??= error;
+    for (const waiter of this.#waiters) waiter.wake();
+  }
+
+  /**
+   * Rejects, never throws. Between two sessions it waits, no longer than the call's own deadline. A
+   * call that its session could not deliver any more is made on the next one.
+   */
+  call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+    const session = this.pick(options);
+    const isMovable = callable.kind === CallKind.unary && !(value instanceof Block);
+    if (session !== undefined && !isMovable) return this.callOn(session, callable, value, options);
+    return failingAtCallSite(this.#call({ ...callable, isMovable }, value, options, session));
+  }
+
+  async #call(
+    callable: MethodCall,
+    value: unknown,
+    given: CallOptions | undefined,
+    first: Session | undefined,
+  ): Promise<unknown> {
+    let since = this.clock.nowMs();
+    let options = given;
+    let encoded = callable;
+    let session = first;
+    if (session === undefined) {
+      options = withInheritedDeadline(checkCallOptions(given));
+      encoded = encodedCall(callable, value);
+    }
+    for (;;) {
+      try {
+        if (session !== undefined) return await this.callOn(session, encoded, value, options);
+        return await this.#onNextSession(callable.name, options, (next) => {
+          session = next;
+          options = this.#left(options, since);
+          since = this.clock.nowMs();
+          return this.callOn(next, encoded, value, options);
+        });
+      } catch (error) {
+        const message = takeUnseen(error);
+        // A session that had ended before refuses a call without looking at its request.
+        const isHeld = callable.isMovable === true && encoded !== callable && isUnseen(error);
+        const isMoving = message !== undefined || isHeld;
+        if (!isMoving || session === undefined || !this.isLeft(session)) throw error;
+        options = withInheritedDeadline(checkCallOptions(this.#left(options, since)));
+        since = this.clock.nowMs();
+        if (message !== undefined) encoded = withRequest(callable, message);
+        session = this.pick(options);
+      }
+    }
+  }
+
+  openStream(callable: MethodCall, value: unknown, given: CallOptions | undefined): StreamCall {
+    if (given?.resubscribe === undefined) return this.#open(callable, value, given);
+    try {
+      const { resubscribe, ...options } = given;
+      const { onGap } = checkResubscribe(callable, value, resubscribe);
+      const { clock, random } = this;
+      const encoded = encodedCall(callable, value); // each stream begins with the same request
+      const open = (): StreamCall => this.#open(encoded, value, options);
+      const { signal } = options;
+      return new ResubscribingStream({ clock, random, signal, open, onGap });
+    } catch (error) {
+      return new FailedCall(error);
+    }
+  }
+
+  #open(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall {
+    const session = this.pick(options);
+    if (session !== undefined) return this.streamOn(session, callable, value, options);
+    const stopped = new AbortController();
+    const given = options?.signal;
+    const signal = given === undefined ? stopped.signal : AbortSignal.any([given, stopped.signal]);
+    const later = this.#openLater(callable, value, { ...options, signal }, given);
+    later.catch(ignore);
+    return new DeferredCall(later, (reason) => stopped.abort(reason));
+  }
+
+  async #openLater(
+    callable: MethodCall,
+    value: unknown,
+    given: CallOptions,
+    signal: AbortSignal | undefined,
+  ): Promise<StreamCall> {
+    const since = this.clock.nowMs();
+    const options = withInheritedDeadline(checkCallOptions(given));
+    const encoded = sendsMany(callable.kind) ? callable : encodedCall(callable, value);
+    return this.#onNextSession(callable.name, options, (session) =>
+      this.streamOn(session, encoded, value, { ...this.#left(options, since), signal }),
+    );
+  }
+
+  /** The options with the time that is left; the same ones where they have no time. */
+  #left(options: CallOptions | undefined, since: number): CallOptions | undefined {
+    const timeoutMs = options === undefined ? undefined : timeoutOf(options);
+    if (timeoutMs === undefined) return options;
+    const passedMs = this.clock.nowMs() - since;
+    return { ...options, timeoutMs: Math.max(0, Math.ceil(timeoutMs - passedMs)) };
+  }
+
+  /**
+   * Begins a call on the next session, at once when it is there, so that calls begin in the order
+   * in which they waited, and before calls that are made later. Waits no longer than the options
+   * say.
+   */
+  async #onNextSession<T>(
+    method: string,
+    options: CallOptions | undefined,
+    begin: (session: Session) => T,
+  ): Promise<Awaited<T>> {
+    const timeoutMs = options && timeoutOf(options);
+    const signal = options?.signal;
+    signal?.throwIfAborted();
+    if (this.#final !== undefined) throw unsent(this.#final);
+    const { name, pending } = this.#parts;
+    if (this.#waiters.size >= tuning.waitingCallsMax) {
+      throw new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', `too many calls wait for ${name}`);
+    }
+    const awake = new AbortController();
+    let begun: { readonly call: T } | undefined;
+    const wake = (): void => awake.abort();
+    const waiter: Waiter = {
+      options,
+      begin: (session) => {
+        begun = { call: begin(session) };
+        wake();
+      },
+      wake,
+    };
+    const forget = signal && onAbort(signal, wake);
+    this.#waiters.add(waiter);
+    try {
+      await pause(this.clock, timeoutMs ?? ranges.timeoutMs.max, awake.signal);
+    } finally {
+      forget?.();
+      this.#waiters.delete(waiter);
+    }
+    if (begun !== undefined) return await begun.call;
+    signal?.throwIfAborted();
+    if (this.#final !== undefined) throw unsent(this.#final);
+    const text = `${method}: timeoutMs ${timeoutMs} passed while ${pending}`;
+    throw new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered: 'no' });
+  }
+}
+
+/** A call with its request encoded now: until there is a session the value may change. */
+function encodedCall(callable: MethodCall, value: unknown): MethodCall {
+  if (value instanceof Block) return callable;
+  return withRequest(callable, keepWaiting(callable.request, encodeWith(callable.request, value)));
+}
+
+function withRequest(callable: MethodCall, message: Uint8Array | string): MethodCall {
+  const { name, decode } = callable.request;
+  return { ...callable, request: { name, decode, encode: () => message } };
+}
+
+/** @throws {TypeError} for misuse. */
+function checkResubscribe(
+  { kind, name }: MethodCall,
+  value: unknown,
+  resubscribe: NonNullable<CallOptions['resubscribe']>,
+): NonNullable<CallOptions['resubscribe']> {
+  checkKeys('resubscribe', resubscribe, ['onGap']);
+  if (typeof resubscribe.onGap !== 'function') {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'resubscribe.onGap must be a function');
+  }
+  if (!sendsMany(kind) && !(value instanceof Block)) return resubscribe;
+  const text = `${name}: resubscribe is for server streams whose request can be sent again`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+}
+
+function isUnseen(error: unknown): boolean {
+  return SidecallError.is(error) && error.delivered === 'no' && error.retryable;
+}
+
+/** The final error, for a call of which nothing was sent. */
+function unsent({ code, message, retryable }: SidecallError): SidecallError {
+  return new SidecallError(code, message, { delivered: 'no', retryable });
+}
