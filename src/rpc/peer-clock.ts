@@ -2,6 +2,7 @@
 // The time that a frame was under way, by the monotonic clock that all processes of a machine
 // share.
 import type { Clock } from '../base/clock.ts';
+import { protocol } from '../wire/frame-header.ts';
 
 /** The `sent_at` of a frame without a send time. */
 export const notSaid = 0;
@@ -24,8 +25,12 @@ export class PeerClock {
     this.#clock = clock;
   }
 
-  /** Notes the clock of the peer, which sends it in its first frame. */
+  /**
+   * Notes the clock of the peer, which sends it in its first frame.
+   * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a second one.
+   */
   onClock(peerMs: number): void {
+    if (this.#leastMs !== undefined) throw protocol('second clock');
     this.#leastMs = this.#differenceMs(peerMs);
   }
 

@@ -175,6 +175,30 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
     await until(() => pair.near.stats().handlers.running === 0);
     await pair[Symbol.asyncDispose]();
   });
+
+  it('counts the calls that ended in time, and those that were cut off', async () => {
+    const pair = await openPair();
+    const gate = defer();
+    pair.far.serve(Demo, {
+      ...demoHandlers(),
+      hang: () => new Promise(() => undefined),
+      add: async ({ a, b }) => {
+        await gate.promise;
+        return { sum: a + b };
+      },
+    });
+    const demo = pair.near.client(Demo);
+    const added = [1, 2, 3].map((a) => demo.add({ a, b: 1 }));
+    const hung = [demo.hang(), demo.hang()].map((call) => call.catch((error) => error.delivered));
+    await pair.near.ping();
+    const closing = pair.near.closeCounted(300);
+    gate.resolve();
+    expect(await Promise.all(added)).toEqual([{ sum: 2 }, { sum: 3 }, { sum: 4 }]);
+    expect(await closing).toEqual({ drained: 3, forced: 2 });
+    expect(await Promise.all(hung)).toEqual(['unknown', 'unknown']);
+    await pair.far.closed;
+    expect(await pair.far.closeCounted(0)).toEqual({ drained: 0, forced: 0 });
+  });
 });
 
 describe('what is known of the delivery', () => {

@@ -126,6 +126,10 @@ export class SessionShared {
     return this.#state;
   }
 
+  get isClosed(): boolean {
+    return this.#state === 'closed';
+  }
+
   moveTo(state: SessionState): void {
     this.#state = moved(moves, this.#state, state);
   }

@@ -42,9 +42,3 @@ function peerGone({ pid, pidIsHint, capturedAt }: Peer): SidecallError {
       : ` (pid ${pid})`;
   return new SidecallError('ERR_SIDECALL_PEER_GONE', `the peer's end closed${named}`);
 }
-
-/** The failure of a peer whose frames ask for answers that it does not read. */
-export function unread(): SidecallError {
-  const text = 'the peer makes us answer and does not read the answers';
-  return new SidecallError('ERR_SIDECALL_LIMIT_BYTES', text, { delivered: 'unknown' });
-}

@@ -23,15 +23,14 @@ import { type SessionHost, SessionShared, type SessionState } from '../sending/s
 import { ChannelAcceptors } from '../serving/accept-channels.ts';
 import { Callee } from '../serving/callee.ts';
 import { Registry } from '../serving/registry.ts';
-import { cutOff, drained, endOf, unread } from './end-errors.ts';
+import { type ClosedCalls, noCalls } from './closed-calls.ts';
+import { cutOff, drained, endOf } from './end-errors.ts';
 import { Goaway, GoawayTimeout } from './goaway.ts';
 import { PingAllowance } from './ping-allowance.ts';
 import { Pings } from './pings.ts';
+import { leastQueueMax, queueMax, unread } from './queue-bound.ts';
 import type { SessionParts } from './session-parts.ts';
 import { type SessionStats, statsOf } from './session-stats.ts';
-
-/** Frames in the send queue up to which their cause is not checked. */
-const leastQueueMax = 4096;
 
 /** The inside of a session: its two halves, and the receiver of its transport. */
 export class SessionCore implements SessionHost, FrameReceiver, Watched {
@@ -46,7 +45,6 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   readonly #sendQueue: SendQueue;
   readonly #goaway: Goaway;
   readonly #peerClock: PeerClock;
-  #hasClock = false;
   readonly #pingAllowance = new PingAllowance();
   readonly #header = emptyHeader();
   // A handler may look ahead while the frame that started it is being looked at.
@@ -54,7 +52,9 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   // Aborted when there is nothing left to wait for in close().
   readonly #done = new AbortController();
   #resolveClosed!: (error: SidecallError | undefined) => void;
-  #closing: Promise<void> | undefined;
+  #closing: Promise<ClosedCalls> | undefined;
+  // Calls that the end of the session has cut off.
+  #forced = 0;
   #closeUntil = 0;
   readonly #exitKnownMs: number;
   #exit: SidecallError | undefined;
@@ -104,7 +104,12 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   }
 
   get isBusy(): boolean {
-    return this.caller.pending > 0 || this.callee.working > 0;
+    return this.#underWay > 0;
+  }
+
+  /** Calls of both sides that have begun and have not ended. */
+  get #underWay(): number {
+    return this.caller.pending + this.callee.working;
   }
 
   onIdle(): void {
@@ -127,7 +132,8 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
       this.fail(SidecallError.from(error));
     }
     const { queuedCount } = this.#sendQueue;
-    if (queuedCount > leastQueueMax && queuedCount > this.#queueMax) this.fail(unread());
+    if (queuedCount > leastQueueMax && queuedCount > queueMax(this.shared, this.caller))
+      this.fail(unread());
   }
 
   placeFor(headerBytes: Uint8Array, bytes: number): Uint8Array | undefined {
@@ -210,7 +216,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#checkDone();
   }
 
-  close(deadlineMs: number): Promise<void> {
+  close(deadlineMs: number): Promise<ClosedCalls> {
     const until = this.shared.clock.nowMs() + deadlineMs;
     if (this.#closing === undefined) {
       this.#closeUntil = until;
@@ -228,19 +234,22 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#resolveDraining();
   }
 
-  async #close(deadlineMs: number): Promise<void> {
-    if (this.state === 'closed') return;
+  async #close(deadlineMs: number): Promise<ClosedCalls> {
+    if (this.shared.isClosed) return noCalls;
     const told = this.registry.shutDown(this.shared.clock);
     if (told !== undefined) await told;
-    if (this.#isOver) return;
+    if (this.shared.isClosed) return noCalls;
     this.#drain();
     this.#goaway.say();
     this.callee.drain();
     this.caller.refuse(new SidecallError('ERR_SIDECALL_CLOSED'));
+    const begun = this.#underWay;
     if (!this.#isDone) await pause(this.shared.clock, deadlineMs, this.#done.signal);
-    if (this.#isOver) return; // the peer ended the session meanwhile
     const reason = this.caller.pending > 0 ? cutOff(deadlineMs) : undefined;
-    this.#settle(reason);
+    const isEnded = this.shared.isClosed; // by the peer, meanwhile
+    if (!isEnded) this.#settle(reason);
+    const calls = { drained: Math.max(0, begun - this.#forced), forced: this.#forced };
+    if (isEnded) return calls;
     const closed = new AbortController();
     const { clock, transport } = this.shared;
     const handedOver = transport.close().finally(() => closed.abort());
@@ -248,13 +257,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     if (!closed.signal.aborted) transport.destroy();
     await handedOver;
     this.#resolveClosed(reason);
-  }
-
-  /** The most that a correct peer can make us queue: by our limits and calls, not by its own. */
-  get #queueMax(): number {
-    return (
-      2 * this.shared.own.streamsMax + (this.caller.pending - this.caller.waiting) + leastQueueMax
-    );
+    return calls;
   }
 
   #dispatch(header: Header, payload: Uint8Array): void {
@@ -270,8 +273,6 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
         this.#pingAllowance.take(this.shared.clock.nowMs());
         return this.#sendQueue.sendControl(this.#sendQueue.header.pong(header.slot));
       case FrameType.clock:
-        if (this.#hasClock) throw protocol('second clock');
-        this.#hasClock = true;
         return this.#peerClock.onClock(header.sentAt);
       case FrameType.pong:
         if (this.pings.onPong(header.slot)) return;
@@ -323,10 +324,6 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     return isIdle && this.#goaway.isAnswered && this.#sendQueue.isEmpty;
   }
 
-  get #isOver(): boolean {
-    return this.state === 'closed';
-  }
-
   #checkDone(): void {
     if (this.#closing !== undefined && this.#isDone) this.#done.abort();
   }
@@ -334,6 +331,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   /** Ends the session: nothing is delivered or sent, all calls reject, handlers are told. */
   #settle(error: SidecallError | undefined): void {
     this.shared.moveTo('closed');
+    this.#forced = this.#underWay;
     const reason = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
     this.#sendQueue.clear();
     this.pings.end(reason);

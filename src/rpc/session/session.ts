@@ -8,8 +8,9 @@ import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import type { Lane } from '../../wire/transport.ts';
-import type { CallTarget, MethodCall } from '../calling/call-target.ts';
+import type { CallTarget } from '../calling/call-target.ts';
 import { type ClientOptions, makeClient } from '../calling/client.ts';
+import { untyped } from '../calling/untyped-call.ts';
 import {
   type AcceptDuplexOptions,
   type AcceptOptions,
@@ -21,13 +22,13 @@ import { SessionDuplex } from '../channels/duplex.ts';
 import { checkAccept, checkHalfOpen, openChannel } from '../channels/open-channel.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import { bytes, type Codec } from '../contract/codec.ts';
-import { json } from '../contract/json.ts';
 import type { Block } from '../contract/leases.ts';
 import type { Client, Methods, Service } from '../contract/method-types.ts';
 import { checkCodec } from '../contract/service.ts';
 import type { SessionState } from '../sending/session-shared.ts';
 import type { Health } from '../serving/health.ts';
 import type { HandlersFor, ServeOptions } from '../serving/registry.ts';
+import type { ClosedCalls } from './closed-calls.ts';
 import { KeepAlive } from './keep-alive.ts';
 import type { Liveness } from './pings.ts';
 import { SessionCore } from './session-core.ts';
@@ -312,9 +313,12 @@ export class Session implements AsyncDisposable {
     await this.#core.close(deadlineMs);
   }
 
-  /**
-   * @internal Ends the session at once: the process that started the peer knows that it is gone.
-   */
+  /** @internal As {@link Session.close}; counts what becomes of the calls that have begun. */
+  closeCounted(deadlineMs: number): Promise<ClosedCalls> {
+    return this.#core.close(deadlineMs);
+  }
+
+  /** @internal Ends the session at once: its owner knows that the peer's process is gone. */
   terminate(error: SidecallError): void {
     this.#core.terminate(error);
   }
@@ -340,11 +344,4 @@ export class Session implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
-}
-
-/** A method without a contract: JSON. */
-function untyped(name: string, kind: number): MethodCall {
-  const codec = json<unknown>();
-  const response = kind === CallKind.notification ? undefined : codec;
-  return { name, kind, request: codec, response, isBulk: false, isIdempotent: false };
 }

@@ -169,9 +169,9 @@ export const mended = [
   {
     name: 'a block whose call was given up is not given back',
     commit: 'ae442b1',
-    file: `${rpc}/contract/encode-message.ts`,
-    from: 'if (message instanceof Block) message.release();',
-    to: 'void message;',
+    file: `${rpc}/calling/call-request.ts`,
+    from: 'if (message instanceof Block) return message.release();',
+    to: 'if (message instanceof Block) return;',
   },
   {
     name: 'a channel that was given up while its end was answered keeps its slot',
@@ -225,7 +225,7 @@ export const mended = [
   {
     name: 'a notification that one session refused is made on the next behind later ones',
     commit: '3c346c3',
-    file: 'src/lasting/lasting-target.ts',
+    file: 'src/lasting/waiting-target.ts',
     from: 'const isHeld = callable.isMovable === true && encoded !== callable',
     to: 'const isHeld = encoded !== callable',
   },
