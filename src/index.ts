@@ -6,8 +6,14 @@
 export type { HelperExit } from './helper/helper-errors.ts';
 export type { HelperState } from './helper/helper-state.ts';
 export { type ParentOptions, parent } from './helper/parent.ts';
+export type { ReplacedHelper } from './helper/replacement.ts';
 export type { RestartOptions } from './helper/restart-options.ts';
-export { type Helper, spawnHelper } from './helper/spawn-helper.ts';
+export {
+  type Helper,
+  type ReplaceOptions,
+  type StopOptions,
+  spawnHelper,
+} from './helper/spawn-helper.ts';
 export type { SpawnOptions } from './helper/spawn-options.ts';
 export type { LastingPeer } from './lasting/lasting-peer.ts';
 export {

@@ -15,6 +15,7 @@ import type { Peer } from '../base/peer.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
 import type { SessionSettings } from '../open/session-options.ts';
 import { withDeadline } from '../open/time-limit.ts';
+import type { ClosedCalls } from '../rpc/session/closed-calls.ts';
 import type { Session } from '../rpc/session/session.ts';
 import {
   EarlyExit,
@@ -46,6 +47,14 @@ export interface StartSettings extends StartedCommand {
   readonly startTimeoutMs: number;
   readonly ownProcessGroup: boolean;
   readonly session: SessionSettings;
+}
+
+/** Checked limits of the end of a process. */
+export interface StopLimits {
+  /** Milliseconds for calls under way. */
+  readonly deadlineMs: number;
+  /** Milliseconds from SIGTERM to SIGKILL. */
+  readonly killGraceMs: number;
 }
 
 const asNodeVariable = 'ELECTRON_RUN_AS_NODE';
@@ -136,6 +145,22 @@ export class HelperProcess {
 
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
+  }
+
+  /**
+   * Ends it: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone. A second
+   * call counts where its deadline is sooner.
+   */
+  async stop({ deadlineMs, killGraceMs }: StopLimits): Promise<ClosedCalls> {
+    const calls = await this.session.closeCounted(deadlineMs);
+    if (this.exit !== undefined) return calls;
+    this.kill('SIGTERM');
+    const gone = new AbortController();
+    void this.exited.then(() => gone.abort());
+    await pause(systemClock, killGraceMs, gone.signal);
+    if (!gone.signal.aborted) this.kill('SIGKILL');
+    await this.exited;
+    return calls;
   }
 
   ref(): void {

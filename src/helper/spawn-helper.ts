@@ -6,13 +6,13 @@ import { systemClock } from '../base/clock.ts';
 import { quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
-import { pause } from '../base/pause.ts';
 import { LastingPeer } from '../lasting/lasting-peer.ts';
 import { Registry } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import type { HelperExit } from './helper-errors.ts';
-import { HelperProcess } from './helper-process.ts';
+import { HelperProcess, type StartSettings, type StopLimits } from './helper-process.ts';
 import type { HelperState } from './helper-state.ts';
+import { type ReplacedHelper, startHealthy } from './replacement.ts';
 import { checkRestart } from './restart-options.ts';
 import { checkSpawn, type SpawnOptions } from './spawn-options.ts';
 import { Supervisor } from './supervisor.ts';
@@ -59,20 +59,40 @@ export async function spawnHelper(
     restart,
     first,
   );
-  return new Helper(supervisor, registry);
+  const check = (other: string | URL, otherArgs: readonly string[]): StartSettings =>
+    checkSpawn(other, otherArgs, options, registry);
+  return new Helper(supervisor, registry, { program, args, check });
+}
+
+/** Options of the end of a helper process. */
+export interface StopOptions {
+  /** Milliseconds for calls in flight. Default 5,000; 0 to 600,000. */
+  readonly deadlineMs?: number | undefined;
+  /** Milliseconds from SIGTERM to SIGKILL. Default 2,000; 0 to 600,000. */
+  readonly killGraceMs?: number | undefined;
+}
+
+/** Options of {@link Helper.replace}. */
+export interface ReplaceOptions extends StopOptions {
+  /** The program of the new process, as of {@link spawnHelper}. Default: as before. */
+  readonly program?: string | URL | undefined;
+  /** Its arguments. Default: as before. */
+  readonly args?: readonly string[] | undefined;
 }
 
 /** A helper process and the way to call it. Its clients live through restarts. */
 export class Helper extends LastingPeer<HelperState> {
   readonly #supervisor: Supervisor;
   readonly #registry: Registry;
+  #command: HelperCommand;
   #stopping: Promise<void> | undefined;
 
   /** @internal Use `spawnHelper()`. */
-  constructor(supervisor: Supervisor, registry: Registry) {
+  constructor(supervisor: Supervisor, registry: Registry, command: HelperCommand) {
     super({ target: supervisor.target, registry, states: supervisor.states });
     this.#supervisor = supervisor;
     this.#registry = registry;
+    this.#command = command;
   }
 
   /** Process id of the current (or last) process. */
@@ -104,28 +124,44 @@ export class Helper extends LastingPeer<HelperState> {
   }
 
   /**
-   * Ends the helper: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone. A
-   * second call has no further effect.
-   * @param options.deadlineMs for calls in flight: default 5,000; 0 to 600,000.
-   * @param options.killGraceMs from SIGTERM to SIGKILL: default 2,000; 0 to 600,000.
+   * Puts another process in the place of the present one, without a gap: starts it with the same
+   * options, waits until its health is `serving`, makes all new calls on it, and lets the one
+   * before finish the calls that it has. Restarts start the new program, too. Replacements run one
+   * after the other.
+   * @throws (as rejection) {SidecallError} `ERR_SIDECALL_HELPER_FAILED` where the new process does
+   * not become healthy within `startTimeoutMs`: then the present one goes on as if nothing had
+   * been; `ERR_SIDECALL_CLOSED` where the helper is stopped; `TypeError`/`RangeError` for misuse.
    */
-  stop(
-    options: {
-      readonly deadlineMs?: number | undefined;
-      readonly killGraceMs?: number | undefined;
-    } = {},
-  ): Promise<HelperExit> {
+  replace(options: ReplaceOptions = {}): Promise<ReplacedHelper> {
+    return quiet(this.#checkAndReplace(options));
+  }
+
+  async #checkAndReplace(options: ReplaceOptions): Promise<ReplacedHelper> {
+    checkKeys('replace()', options, ['program', 'args', 'deadlineMs', 'killGraceMs']);
+    const { check } = this.#command;
+    const { program = this.#command.program, args = this.#command.args } = options;
+    const limits = stopLimits(options);
+    const settings = check(program, args);
+    const replaced = await this.#supervisor.replace(
+      (signal) => startHealthy(settings, signal),
+      limits,
+    );
+    this.#command = { program, args, check };
+    return replaced;
+  }
+
+  /**
+   * Ends the helper: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone, and
+   * every process that it has replaced. A second call has no further effect.
+   */
+  stop(options: StopOptions = {}): Promise<HelperExit> {
     return quiet(this.#checkAndStop(options));
   }
 
-  async #checkAndStop(options: {
-    readonly deadlineMs?: number | undefined;
-    readonly killGraceMs?: number | undefined;
-  }): Promise<HelperExit> {
+  async #checkAndStop(options: StopOptions): Promise<HelperExit> {
     checkKeys('stop()', options, ['deadlineMs', 'killGraceMs']);
-    const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
-    const graceMs = checkInteger('killGraceMs', options.killGraceMs, ranges.killGraceMs);
-    this.#stopping ??= this.#stop(deadlineMs, graceMs);
+    const limits = stopLimits(options);
+    this.#stopping ??= this.#stop(limits);
     await this.#stopping;
     return this.exited;
   }
@@ -145,17 +181,24 @@ export class Helper extends LastingPeer<HelperState> {
     this.#supervisor.setReferenced(false);
   }
 
-  async #stop(deadlineMs: number, graceMs: number): Promise<void> {
-    const last = await this.#supervisor.retire();
-    if (last === undefined) return;
+  async #stop(limits: StopLimits): Promise<void> {
+    const running = await this.#supervisor.retire();
+    if (running.length === 0) return;
     await this.#registry.shutDown(systemClock);
-    await last.session.close({ deadlineMs });
-    if (last.exit !== undefined) return;
-    last.kill('SIGTERM');
-    const gone = new AbortController();
-    void last.exited.then(() => gone.abort());
-    await pause(systemClock, graceMs, gone.signal);
-    if (last.exit === undefined && !gone.signal.aborted) last.kill('SIGKILL');
-    await last.exited;
+    await Promise.all(running.map((helper) => helper.stop(limits)));
   }
+}
+
+/** The program of a helper, and the check of another one with the same options. */
+interface HelperCommand {
+  readonly program: string | URL;
+  readonly args: readonly string[];
+  readonly check: (program: string | URL, args: readonly string[]) => StartSettings;
+}
+
+function stopLimits({ deadlineMs, killGraceMs }: StopOptions): StopLimits {
+  return {
+    deadlineMs: checkInteger('deadlineMs', deadlineMs, ranges.closeDeadlineMs),
+    killGraceMs: checkInteger('killGraceMs', killGraceMs, ranges.killGraceMs),
+  };
 }

@@ -5,14 +5,17 @@ import { backOffMs } from '../base/back-off.ts';
 import type { Clock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
+import { ignore } from '../base/ignore-errors.ts';
 import { pause } from '../base/pause.ts';
 import type { Random } from '../base/random.ts';
 import { FollowedState } from '../lasting/followed-state.ts';
 import { LastingTarget } from '../lasting/lasting-target.ts';
+import type { ClosedCalls } from '../rpc/session/closed-calls.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { exitText, type HelperExit } from './helper-errors.ts';
-import type { HelperProcess } from './helper-process.ts';
+import type { HelperProcess, StopLimits } from './helper-process.ts';
 import { type HelperState, type HelperStates, isHelperEnd } from './helper-state.ts';
+import type { ReplacedHelper } from './replacement.ts';
 import type { RestartSettings } from './restart-options.ts';
 
 /** A process that a supervisor keeps running. */
@@ -24,6 +27,8 @@ export interface SupervisedProcess {
   readonly exit: HelperExit | undefined;
   ref(): void;
   unref(): void;
+  /** Ends it; resolves when it is gone. */
+  stop(limits: StopLimits): Promise<ClosedCalls>;
 }
 
 /** The parts of a supervisor. */
@@ -54,6 +59,12 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> {
   // The error of all calls from the moment at which no further process is started.
   #final: SidecallError | undefined;
   #restarting: Promise<void> | undefined;
+  #start: (signal: AbortSignal) => Promise<P>;
+  // Replacements run one after the other. True: the new process has taken over.
+  #replacing: Promise<boolean> | undefined;
+  #lastReplacement: Promise<unknown> = Promise.resolve();
+  // Processes that were replaced and finish their calls.
+  readonly #leaving = new Set<P>();
   #resolveExited!: (exit: HelperExit) => void;
 
   constructor(parts: SupervisorParts<P>, restart: RestartSettings | undefined, first: P) {
@@ -65,6 +76,7 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> {
       random: parts.random,
     });
     this.#restart = restart;
+    this.#start = parts.start;
     this.current = first;
     this.target.set(first.session, restart === undefined);
     this.states = new FollowedState(runningState(first, 0), isHelperEnd);
@@ -76,26 +88,81 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> {
 
   setReferenced(isReferenced: boolean): void {
     this.#isReferenced = isReferenced;
-    if (isReferenced) this.current.ref();
-    else this.current.unref();
+    for (const helper of [this.current, ...this.#leaving]) {
+      if (isReferenced) helper.ref();
+      else helper.unref();
+    }
   }
 
-  /** Starts no further process. Resolves to the process that may still run. */
-  async retire(): Promise<P | undefined> {
+  /**
+   * Starts another process and makes it the current one; calls are made on it from then on, and the
+   * one before it finishes those that it has. Where the other does not start, rejects, and all is
+   * as before. `start` is also how it is started again.
+   */
+  replace(start: (signal: AbortSignal) => Promise<P>, limits: StopLimits): Promise<ReplacedHelper> {
+    const replaced = this.#lastReplacement.then(() => this.#replace(start, limits));
+    this.#lastReplacement = replaced.catch(ignore);
+    return replaced;
+  }
+
+  /** Starts no further process. Resolves to those that may still run, the current one first. */
+  async retire(): Promise<readonly P[]> {
     if (this.#final === undefined) {
       this.#final = new SidecallError('ERR_SIDECALL_CLOSED', 'the helper was stopped');
       this.target.end(this.#final);
       this.states.set({ state: 'stopping', restarts: this.#restarts });
     }
     this.#retired.abort();
+    await this.#replacing;
     await this.#restarting;
-    return this.#isRunning ? this.current : undefined;
+    return [...(this.#isRunning ? [this.current] : []), ...this.#leaving];
+  }
+
+  async #replace(
+    start: (signal: AbortSignal) => Promise<P>,
+    limits: StopLimits,
+  ): Promise<ReplacedHelper> {
+    await this.#restarting;
+    if (this.#final !== undefined) throw this.#final;
+    const starting = start(this.#retired.signal);
+    this.#replacing = starting.then(
+      (next) => this.#takeOver(next),
+      () => false,
+    );
+    const old = this.current;
+    const isDone = await this.#replacing;
+    this.#replacing = undefined;
+    const next = await starting.catch((error: unknown) => {
+      throw this.#retired.signal.aborted ? this.#final : error;
+    });
+    if (!isDone) {
+      await next.stop({ deadlineMs: 0, killGraceMs: 0 });
+      throw this.#final;
+    }
+    this.#start = start;
+    if (!this.#leaving.has(old)) return { pid: next.pid, moved: 0, drained: 0, forced: 0 };
+    const { refused, drained, forced } = await old.stop(limits);
+    this.#leaving.delete(old);
+    return { pid: next.pid, moved: refused, drained, forced };
+  }
+
+  /** False: the helper was stopped meanwhile. */
+  #takeOver(next: P): boolean {
+    if (this.#final !== undefined) return false;
+    if (this.#isRunning) this.#leaving.add(this.current);
+    this.#isRunning = true;
+    this.current = next;
+    this.#follow(next);
+    this.states.set(runningState(next, this.#restarts));
+    this.target.set(next.session, this.#restart === undefined);
+    return true;
   }
 
   #follow(helper: P): void {
     if (!this.#isReferenced) helper.unref();
     void helper.session.closed.then((error) => {
-      if (helper.exit !== undefined || this.#final !== undefined) return;
+      const isReplaced = helper !== this.current;
+      if (isReplaced || helper.exit !== undefined || this.#final !== undefined) return;
       const why = error ?? new SidecallError('ERR_SIDECALL_CLOSED', 'its session was closed');
       this.states.set({ state: 'ending', error: why, restarts: this.#restarts });
     });
@@ -108,6 +175,7 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> {
   }
 
   #onExit(helper: P, exit: HelperExit, error: SidecallError | undefined): void {
+    if (helper !== this.current) return; // it was replaced
     this.#isRunning = false;
     this.target.clear();
     if (this.#final !== undefined) return this.#end(exit);
@@ -116,11 +184,22 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> {
     // True: the session ended with the process, or in order before it, and did not cause the exit.
     const isClean = error === undefined || error.code === 'ERR_SIDECALL_PEER_GONE';
     const hasFinished = exit.code === 0 && isClean && this.#restart?.onSuccess !== true;
-    if (this.#restart === undefined || hasFinished) {
-      this.#final = cause;
+    const restart = hasFinished ? undefined : this.#restart;
+    if (this.#replacing === undefined) return this.#followExit(restart, exit, cause);
+    const restarts = this.#restarts;
+    this.states.set({ state: 'restarting', error: cause, pauseMs: 0, restarts });
+    this.#restarting = this.#replacing.then((isDone) => {
+      this.#restarting = undefined;
+      if (!isDone) this.#followExit(restart, exit, cause);
+    });
+  }
+
+  #followExit(restart: RestartSettings | undefined, exit: HelperExit, cause: SidecallError): void {
+    if (restart === undefined || this.#final !== undefined) {
+      this.#final ??= cause;
       return this.#end(exit);
     }
-    this.#restarting = this.#startAgain(this.#restart, exit, cause);
+    this.#restarting = this.#startAgain(restart, exit, cause);
   }
 
   async #startAgain(
@@ -156,7 +235,7 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> {
   /** undefined: a process runs. Else why none does. */
   async #tryStart(): Promise<SidecallError | undefined> {
     try {
-      this.current = await this.#parts.start(this.#retired.signal);
+      this.current = await this.#start(this.#retired.signal);
     } catch (error) {
       const failure = SidecallError.from(error);
       if (!this.#retired.signal.aborted) this.#report(failure);

@@ -242,13 +242,15 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#drain();
     this.#goaway.say();
     this.callee.drain();
+    const before = this.#underWay;
     this.caller.refuse(new SidecallError('ERR_SIDECALL_CLOSED'));
     const begun = this.#underWay;
     if (!this.#isDone) await pause(this.shared.clock, deadlineMs, this.#done.signal);
     const reason = this.caller.pending > 0 ? cutOff(deadlineMs) : undefined;
     const isEnded = this.shared.isClosed; // by the peer, meanwhile
     if (!isEnded) this.#settle(reason);
-    const calls = { drained: Math.max(0, begun - this.#forced), forced: this.#forced };
+    const drainedCalls = Math.max(0, begun - this.#forced);
+    const calls = { refused: before - begun, drained: drainedCalls, forced: this.#forced };
     if (isEnded) return calls;
     const closed = new AbortController();
     const { clock, transport } = this.shared;

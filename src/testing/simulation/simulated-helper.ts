@@ -3,8 +3,10 @@
 import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import type { HelperExit } from '../../helper/helper-errors.ts';
+import type { StopLimits } from '../../helper/helper-process.ts';
 import { checkRestart, type RestartOptions } from '../../helper/restart-options.ts';
 import { type SupervisedProcess, Supervisor } from '../../helper/supervisor.ts';
+import type { ClosedCalls } from '../../rpc/session/closed-calls.ts';
 import type { ConnectedEnd } from './connection.ts';
 import type { SimulatedProcess } from './process.ts';
 
@@ -24,9 +26,11 @@ class SimulatedHelper implements SupervisedProcess {
   readonly session: ConnectedEnd['session'];
   readonly exited: Promise<HelperExit>;
   exit: HelperExit | undefined;
+  readonly #process: SimulatedProcess;
 
   /** `clock`: of the process that started it. */
   constructor(clock: Clock, { process, near: { session } }: StartedHelper) {
+    this.#process = process;
     this.pid = process.pid;
     this.session = session;
     this.exited = new Promise((resolve) => {
@@ -39,6 +43,13 @@ class SimulatedHelper implements SupervisedProcess {
         session.terminate(new SidecallError('ERR_SIDECALL_PEER_GONE', text)),
       );
     });
+  }
+
+  async stop({ deadlineMs }: StopLimits): Promise<ClosedCalls> {
+    const calls = await this.session.closeCounted(deadlineMs);
+    this.#process.kill();
+    await this.exited;
+    return calls;
   }
 
   ref(): void {}

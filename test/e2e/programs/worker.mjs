@@ -1,0 +1,21 @@
+// A helper that works on items. Arguments: its name, and how it behaves.
+import { parent, service, unary } from 'sidecall';
+
+const [name = '', manner = ''] = process.argv.slice(2);
+if (manner === 'crashes') process.exit(7);
+const session = await parent();
+if (manner === 'unwell') session.health.set('', 'not_serving');
+if (manner === 'recovers') {
+  session.health.set('', 'not_serving');
+  setTimeout(() => session.health.set('', 'serving'), 300);
+}
+const slowness = manner === 'slow' ? 50 : 1;
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const Work = service('Work', { take: unary(), hang: unary() });
+session.serve(Work, {
+  take: async ({ id, ms = 0 }) => {
+    if (ms > 0) await pause(ms * slowness);
+    return { id, name, pid: process.pid };
+  },
+  hang: () => new Promise(() => undefined),
+});
