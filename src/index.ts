@@ -16,6 +16,12 @@ export {
 } from './helper/spawn-helper.ts';
 export type { SpawnOptions } from './helper/spawn-options.ts';
 export type { LastingPeer } from './lasting/lasting-peer.ts';
+export { type ConnectPoolOptions, connectPool } from './pool/connect-pool.ts';
+export type { MapItem } from './pool/map-items.ts';
+export type { MapOptions, Pool, PoolMember, PoolStopOptions } from './pool/pool.ts';
+export type { PoolOptions, RecycleOptions } from './pool/pool-options.ts';
+export type { PoolMemberStats, PoolState, PoolStats } from './pool/pool-state.ts';
+export { type SpawnPoolOptions, spawnPool } from './pool/spawn-pool.ts';
 export {
   type ConnectBaseOptions,
   type ConnectOptions,

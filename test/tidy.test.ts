@@ -24,6 +24,7 @@ const layers = [
   'lasting',
   'rendezvous',
   'helper',
+  'pool',
   'adapters',
   'testing',
   'cli',

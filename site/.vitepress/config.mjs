@@ -113,6 +113,7 @@ export default defineConfig({
             { text: 'Streams', link: '/guide/streams' },
             { text: 'Helpers', link: '/guide/helpers' },
             { text: 'Connect again', link: '/guide/reconnect' },
+            { text: 'Pools', link: '/guide/pools' },
             { text: 'Errors and deadlines', link: '/guide/errors-and-deadlines' },
             { text: 'Simulated faults', link: '/guide/simulation' },
             { text: 'Who may call', link: '/guide/security' },

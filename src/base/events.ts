@@ -42,6 +42,8 @@ export type SidecallEvent =
       readonly error: SidecallError;
       readonly peer: Peer | undefined;
     }
+  /** A helper of a pool could not be followed by a fresh process; it goes on. */
+  | { readonly type: 'recycle-failed'; readonly error: SidecallError; readonly peer: Peer }
   /**
    * A connection with `reconnect` lost its session, or its tries fail for another reason than
    * before, or it was given up (`error.retryable` is false then).

@@ -44,6 +44,12 @@ export abstract class LastingPeer<S extends LastingState> implements AsyncDispos
   /** Ends it in order, as its own kind of end says. */
   abstract close(): Promise<void>;
 
+  /** It keeps this process alive (the default). */
+  abstract ref(): void;
+
+  /** It alone does not keep this process alive. */
+  abstract unref(): void;
+
   /** The process at the other end of the current (or last) session. */
   get peer(): Peer {
     return this.session.peer;

@@ -20,7 +20,7 @@ export class LastingTarget extends WaitingTarget {
    * follows, so that calls fail with the reason of its end.
    */
   set(session: Session, isLast = false): void {
-    if (this.isEnded) return;
+    if (this.final !== undefined) return;
     this.#session = session;
     this.#isLast = isLast;
     this.beginWaiting();

@@ -90,9 +90,9 @@ export abstract class WaitingTarget implements CallTarget {
     return session.target.openStream(callable, value, options);
   }
 
-  /** No session follows: true behind {@link WaitingTarget.end}. */
-  protected get isEnded(): boolean {
-    return this.#final !== undefined;
+  /** The error of every call, behind {@link WaitingTarget.end}. */
+  get final(): SidecallError | undefined {
+    return this.#final;
   }
 
   /** A session may take calls: begins those that wait, in their order. */

@@ -2,16 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { type Helper, spawnHelper } from '../../src/helper/spawn-helper.ts';
 import type { SpawnOptions } from '../../src/helper/spawn-options.ts';
-import { service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { isRunning } from '../support/helper.ts';
-import { programPath } from '../support/programs.ts';
-
-const Work = service('Work', {
-  take: unary<{ id: number; ms?: number }, { id: number; name: string; pid: number }>(),
-  hang: unary<void, void>(),
-});
-const program = programPath('worker.mjs');
+import { workerProgram as program, Work } from '../support/work.ts';
 
 function start(options: SpawnOptions = {}, ...args: string[]): Promise<Helper> {
   return spawnHelper(process.execPath, [program, ...args], options);

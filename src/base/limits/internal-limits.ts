@@ -46,6 +46,20 @@ export const tuning = {
   helloWorkMaxMs: 30_000,
   /** A session that lived as long is no failure of its listener: the next try is at once. */
   stableSessionMs: 1_000,
+  /** A member of a pool is slow from this multiple of the median of all members. */
+  slowMemberRatio: 4,
+  /** Answers in a row from which a member counts as slow. */
+  slowMemberAnswers: 16,
+  /** The most that the load of a slow member is multiplied by. */
+  slownessMax: 64,
+  /** Time after which a slow member gets a call again as any other. */
+  slowMemberRetryMs: 5_000,
+  /** Answers up to this time are the same: less is noise of the event loop. */
+  fastAnswerMs: 0.05,
+  /** Time between two looks at the age and memory of the helpers of a pool. */
+  recycleLookMs: 1_000,
+  /** Time after a fresh helper that did not start. */
+  recycleRetryMs: 10_000,
   /** Deadline for the close of an idle session. */
   idleCloseMs: 5_000,
   /** Time that a peer has to close behind its goaway: a minute more than `close()` can be given. */

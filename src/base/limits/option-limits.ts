@@ -57,6 +57,12 @@ export const ranges = {
   retryFirstMs: { standard: 10, min: 1, max: 600_000 },
   retryMaxMs: { standard: 1_000, min: 1, max: 600_000 },
   retryBudget: { standard: 10, min: 1, max: 1_000_000 },
+  poolSize: { standard: 0, min: 1, max: 1_024 },
+  callsPerMember: { standard: 0, min: 1, max: 1_048_576 },
+  mapConcurrency: { standard: 0, min: 1, max: 131_072 },
+  recycleCalls: { standard: 0, min: 1, max: 2_147_483_647 },
+  recycleAgeMs: { standard: 0, min: 1_000, max: 2_147_483_647 },
+  recycleMemoryBytes: { standard: 0, min: MiB, max: 1_024 * GiB },
   restartWindowMs: { standard: 60_000, min: 100, max: 86_400_000 },
 } as const satisfies Record<string, Range>;
 

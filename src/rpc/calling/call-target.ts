@@ -33,6 +33,12 @@ export interface CallTarget {
   openStream(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall;
 }
 
+/** A session as the target of calls. */
+export interface SessionTarget extends CallTarget {
+  /** Calls, streams and notifications that have not ended, those that wait included. */
+  readonly pending: number;
+}
+
 export type Step = IteratorResult<unknown, undefined>;
 
 /** No message follows. */

@@ -12,7 +12,7 @@ import type { CallOptions } from '../contract/call-options.ts';
 import { releaseBlockIn } from '../contract/leases.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import { AnswerReceiver } from './answer-receiver.ts';
-import type { CallTarget, MethodCall } from './call-target.ts';
+import type { MethodCall, SessionTarget } from './call-target.ts';
 import { releaseAnswer } from './late-frames.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
@@ -20,7 +20,7 @@ import { emptyCall, prepareCall } from './prepare-call.ts';
 import { sendCall } from './send-call.ts';
 import { WaitingCalls } from './waiting-calls.ts';
 
-export class Caller implements CallTarget {
+export class Caller implements SessionTarget {
   readonly outlivesSessions = false;
   readonly clock: Clock;
   readonly random: Random;

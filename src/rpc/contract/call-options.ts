@@ -37,6 +37,12 @@ export interface CallOptions {
    */
   readonly onTrailers?: ((metadata: Metadata) => void) | undefined;
   /**
+   * For a client of a pool: calls with the same key go to the same member, as long as it takes
+   * calls; then to the next one in an order of the key. An affinity for caches, not a promise.
+   * Elsewhere it has no effect. Default: the member with the least work.
+   */
+  readonly key?: string | number | undefined;
+  /**
    * For a server stream of a client that outlives its sessions (of a connection with `reconnect`, a
    * helper): when the session is lost the stream is opened again on the next one, with the same
    * request. `onGap` is told the reason before, since messages may be missing, so that no gap is
@@ -53,6 +59,7 @@ const known = [
   'windowBytes',
   'onHeaders',
   'onTrailers',
+  'key',
   'resubscribe',
 ] as const satisfies readonly (keyof CallOptions)[];
 
@@ -78,7 +85,14 @@ export function checkCallOptions(options: CallOptions | undefined): CallOptions 
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${name} must be a function`);
   }
   checkSignal(signal);
+  checkCallKey(options.key);
   return options;
+}
+
+/** @throws {TypeError} for a key that is neither a text nor a number. */
+function checkCallKey(key: string | number | undefined): void {
+  if (key === undefined || typeof key === 'string' || typeof key === 'number') return;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'key must be a string or a number');
 }
 
 /** The time of a call in milliseconds, or undefined where it has no end. */

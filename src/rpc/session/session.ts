@@ -8,7 +8,7 @@ import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import type { Lane } from '../../wire/transport.ts';
-import type { CallTarget } from '../calling/call-target.ts';
+import type { SessionTarget } from '../calling/call-target.ts';
 import { type ClientOptions, makeClient } from '../calling/client.ts';
 import { untyped } from '../calling/untyped-call.ts';
 import {
@@ -329,7 +329,7 @@ export class Session implements AsyncDisposable {
   }
 
   /** @internal For clients that outlive a session. */
-  readonly target: CallTarget;
+  readonly target: SessionTarget;
 
   /** The session keeps the process alive (the default). */
   ref(): void {

@@ -1,5 +1,5 @@
 // A helper that works on items. Arguments: its name, and how it behaves.
-import { parent, service, unary } from 'sidecall';
+import { parent, service, unary } from '../../../dist/index.js';
 
 const [name = '', manner = ''] = process.argv.slice(2);
 if (manner === 'crashes') process.exit(7);
@@ -9,13 +9,18 @@ if (manner === 'recovers') {
   session.health.set('', 'not_serving');
   setTimeout(() => session.health.set('', 'serving'), 300);
 }
-const slowness = manner === 'slow' ? 50 : 1;
+let slowness = 1;
+const held = [];
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const Work = service('Work', { take: unary(), hang: unary() });
+const Work = service('Work', { take: unary(), hang: unary(), slow: unary(), grow: unary() });
 session.serve(Work, {
   take: async ({ id, ms = 0 }) => {
     if (ms > 0) await pause(ms * slowness);
     return { id, name, pid: process.pid };
   },
   hang: () => new Promise(() => undefined),
+  slow: (factor) => {
+    slowness = factor;
+  },
+  grow: (mebibytes) => void held.push(Buffer.alloc(mebibytes * 1_048_576, 1)),
 });

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// connectPool(): several sessions with the listener at a path, and one client over them.
+import { connect, type ReconnectingOptions } from '../rendezvous/connect.ts';
+import type { Connection } from '../rendezvous/connection.ts';
+import type { ReconnectOptions } from '../rendezvous/reconnect-options.ts';
+import { Pool } from './pool.ts';
+import { checkPool, type PoolOptions, poolOptionNames } from './pool-options.ts';
+import { allOrNone } from './start-members.ts';
+
+/** Options of {@link connectPool}: those of `connect()`, for each session. */
+export interface ConnectPoolOptions extends Omit<ReconnectingOptions, 'reconnect'>, PoolOptions {
+  /** As of `connect()`; each member connects again by itself. Default: `true`. */
+  readonly reconnect?: true | ReconnectOptions | undefined;
+}
+
+/** Connections that are opened at the same time. */
+const connectsAtOnce = 16;
+
+/**
+ * Opens several sessions with a listener, and calls whichever has the least to do: for a path that
+ * several processes serve, and for hand-overs, in which one member after the other moves. One
+ * session has room for thousands of calls at once, so that one process alone seldom needs a pool.
+ * Where one session cannot be opened, the others are closed.
+ * @throws (as rejection) what `connect()` rejects with.
+ * @example
+ * ```ts
+ * import { connectPool, service, unary } from 'sidecall';
+ *
+ * const Clock = service('Clock', { now: unary<void, number>() });
+ *
+ * await using pool = await connectPool({ path: '/run/user/1000/clock/socket', size: 4 });
+ * console.log(await pool.client(Clock).now());
+ * ```
+ */
+export async function connectPool(options: ConnectPoolOptions): Promise<Pool<Connection>> {
+  const settings = checkPool(options);
+  const own: readonly string[] = poolOptionNames;
+  const given = Object.entries(options).filter(([name]) => !own.includes(name));
+  const each = { reconnect: true, ...Object.fromEntries(given) } as ReconnectingOptions;
+  const members = await allOrNone(
+    settings.size,
+    connectsAtOnce,
+    (signal) => connect({ ...each, signal }),
+    (connection) => connection.close({ deadlineMs: 0 }),
+    options.signal,
+  );
+  return new Pool({
+    members,
+    settings,
+    endOf: ({ state }) => (state.state === 'gave-up' ? state.error : undefined),
+    stop: (connection, deadlineMs) => connection.close({ deadlineMs }),
+  });
+}

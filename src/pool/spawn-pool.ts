@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// spawnPool(): helpers of one program, and one client over them.
+import { availableParallelism } from 'node:os';
+import type { Helper } from '../helper/spawn-helper.ts';
+import { spawnHelper } from '../helper/spawn-helper.ts';
+import type { SpawnOptions } from '../helper/spawn-options.ts';
+import { Pool } from './pool.ts';
+import {
+  checkPool,
+  checkRecycle,
+  type PoolOptions,
+  poolOptionNames,
+  type RecycleOptions,
+} from './pool-options.ts';
+import { Recycler } from './recycler.ts';
+import { allOrNone } from './start-members.ts';
+
+/** Options of {@link spawnPool}: those of `spawnHelper()`, for each process. */
+export interface SpawnPoolOptions extends Omit<SpawnOptions, 'restart'>, PoolOptions {
+  /**
+   * Start a helper again when it dies, as of `spawnHelper()`. Default: `true`. A helper that is
+   * given up as a crash loop leaves the pool; the pool ends with its last helper.
+   */
+  readonly restart?: SpawnOptions['restart'];
+  /** Follow a helper by a fresh process now and then. Default: never. */
+  readonly recycle?: RecycleOptions | undefined;
+}
+
+/**
+ * Starts several helpers of one program, at the same time, and calls whichever has the least to do.
+ * Where one does not start, the others are stopped.
+ * @param program as of `spawnHelper()`.
+ * @param args as of `spawnHelper()`; each helper gets the same.
+ * @throws (as rejection) what `spawnHelper()` rejects with.
+ * @example
+ * ```ts
+ * import { service, spawnPool, unary } from 'sidecall';
+ *
+ * const Hasher = service('Hasher', { hash: unary<string, string>() });
+ *
+ * const file = new URL('hasher.mjs', import.meta.url);
+ * await using pool = await spawnPool(file, [], { size: 4, callsPerMember: 2 });
+ * console.log(await pool.client(Hasher).hash('text'));
+ * ```
+ */
+export async function spawnPool(
+  program: string | URL,
+  args: readonly string[] = [],
+  options: SpawnPoolOptions = {},
+): Promise<Pool<Helper>> {
+  const settings = checkPool(options);
+  const recycle = checkRecycle(options.recycle);
+  const own: readonly string[] = [...poolOptionNames, 'recycle'];
+  const given = Object.entries(options).filter(([name]) => !own.includes(name));
+  const each: SpawnOptions = { restart: true, ...Object.fromEntries(given) };
+  const members = await allOrNone(
+    settings.size,
+    2 * availableParallelism(),
+    (signal) => spawnHelper(program, args, { ...each, signal }),
+    (helper) => helper.stop({ deadlineMs: 0, killGraceMs: 0 }),
+    options.signal,
+  );
+  const recycler = recycle && new Recycler(members, recycle, options.onEvent);
+  return new Pool({
+    members,
+    settings,
+    endOf: ({ state }) => (state.state === 'ended' ? state.error : undefined),
+    stop: (helper, deadlineMs) => helper.stop({ deadlineMs }),
+    onBegun: recycler && ((member, begun) => recycler.onBegun(member, begun)),
+    recycled: recycler && ((member) => recycler.recycled(member)),
+    onStop: recycler && (() => recycler.stop()),
+  });
+}

@@ -1,0 +1,93 @@
+// Pools of connections with one listener.
+import { describe, expect, it } from 'vitest';
+import { connectPool } from '../../src/pool/connect-pool.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import { until } from '../support/contract.ts';
+import { scratchDirectory } from '../support/programs.ts';
+import { Work } from '../support/work.ts';
+
+async function serve(path: string, name: string) {
+  const listener = await listen({ path });
+  const seen: number[] = [];
+  const peers = new Set<unknown>();
+  listener.serve(
+    Work,
+    {
+      take: async ({ id, ms = 0 }, { peer }) => {
+        peers.add(peer);
+        seen.push(id);
+        if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
+        return { id, name, pid: process.pid };
+      },
+    },
+    { partial: true },
+  );
+  return { listener, seen, peers };
+}
+
+describe('connectPool()', () => {
+  it('opens its sessions, spreads calls, and moves to a listener that follows', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('socket');
+    const first = await serve(path, 'first');
+    const pool = await connectPool({ path, size: 4 });
+    const work = pool.client(Work);
+    await Promise.all(Array.from({ length: 400 }, (_, id) => work.take({ id, ms: 1 })));
+    for (const { begun } of pool.stats().members) expect(Math.abs(begun - 100)).toBeLessThan(11);
+    expect(first.peers.size).toBe(4);
+    let isOver = false;
+    const made: number[] = [];
+    let id = 1_000;
+    const callers = Array.from({ length: 8 }, async () => {
+      while (!isOver) {
+        id += 1;
+        const mine = id;
+        made.push((await work.take({ id: mine, ms: 1 })).id);
+      }
+    });
+    await until(() => made.length > 50);
+    const closing = first.listener.close({ deadlineMs: 5_000 });
+    await closing;
+    const second = await serve(path, 'second');
+    await until(() => pool.state.open === 4);
+    const before = made.length;
+    await until(() => made.length > before + 50);
+    isOver = true;
+    await Promise.all(callers);
+    const seen = [...first.seen, ...second.seen].filter((item) => item > 1_000);
+    expect(seen.toSorted((a, b) => a - b)).toEqual(made.toSorted((a, b) => a - b)); // each once
+    await pool.stop();
+    await second.listener.close();
+  });
+
+  it('opens all, or none', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('socket');
+    await expect(connectPool({ path, size: 4 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_NO_LISTENER',
+    });
+    const { listener } = await serve(path, 'only');
+    const few = await listen({ path: directory.file('few'), limits: {}, sessionsPerProcessMax: 2 });
+    await expect(connectPool({ path: directory.file('few'), size: 4 })).rejects.toMatchObject({
+      retryable: true,
+    });
+    await few.close();
+    await expect(connectPool({ path, size: 0 })).rejects.toThrow(RangeError);
+    await expect(connectPool({ path, reconnect: false as never })).rejects.toThrow(TypeError);
+    await listener.close();
+  });
+
+  it('ends when every member has given up', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('socket');
+    const { listener } = await serve(path, 'only');
+    const pool = await connectPool({ path, size: 2, reconnect: { giveUpMs: 100 } });
+    await listener.close();
+    expect(await pool.ended).toMatchObject({ code: 'ERR_SIDECALL_NO_LISTENER' });
+    await expect(pool.client(Work).take({ id: 1 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_NO_LISTENER',
+    });
+    expect(() => pool.session()).toThrow('given up');
+    await pool.stop();
+  });
+});

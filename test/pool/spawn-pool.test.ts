@@ -1,0 +1,283 @@
+// Pools of helpers, with real processes.
+import { describe, expect, it } from 'vitest';
+import type { SidecallEvent } from '../../src/base/events.ts';
+import { type SpawnPoolOptions, spawnPool } from '../../src/pool/spawn-pool.ts';
+import { until } from '../support/contract.ts';
+import { isRunning } from '../support/helper.ts';
+import { quantile, Work, workerProgram } from '../support/work.ts';
+
+const start = (options: SpawnPoolOptions, ...args: string[]) =>
+  spawnPool(process.execPath, [workerProgram, ...args], options);
+
+describe('the choice of a helper', () => {
+  it('spreads calls within ten per cent, and gives none to a helper that was killed', async () => {
+    await using pool = await start({ size: 4, restart: { firstMs: 2_000, maxMs: 2_000 } });
+    const work = pool.client(Work);
+    const byPid = new Map<number, number>();
+    const batch = async (count: number): Promise<void> => {
+      let left = count;
+      const caller = async (): Promise<void> => {
+        while (left > 0) {
+          left -= 1;
+          const { pid } = await work.take({ id: left, ms: 1 });
+          byPid.set(pid, (byPid.get(pid) ?? 0) + 1);
+        }
+      };
+      await Promise.all(Array.from({ length: 16 }, caller));
+    };
+    await batch(4_000);
+    const counts = [...byPid.values()];
+    expect(counts).toHaveLength(4);
+    for (const count of counts) expect(Math.abs(count - 1_000)).toBeLessThanOrEqual(100);
+    const [killed] = [...byPid.keys()] as [number];
+    process.kill(killed, 'SIGKILL');
+    await until(() => pool.state.open === 3);
+    byPid.clear();
+    await batch(3_000);
+    expect(byPid.has(killed)).toBe(false);
+    expect(byPid.size).toBe(3);
+    for (const count of byPid.values()) expect(Math.abs(count - 1_000)).toBeLessThanOrEqual(100);
+    await until(() => pool.state.open === 4);
+    byPid.clear();
+    await batch(400);
+    expect(byPid.size).toBe(4);
+  });
+
+  it('makes calls that a helper had not begun on another one, and rejects the rest truthfully', async () => {
+    await using pool = await start({ size: 3 });
+    const work = pool.client(Work);
+    const again = pool.client(Work, { retry: { attempts: 10, budget: 1_000 } });
+    const seen: string[] = [];
+    let isOver = false;
+    const plain = async (): Promise<void> => {
+      while (!isOver) {
+        const error = await work.take({ id: 1, ms: 2 }).then(
+          () => undefined,
+          (reason) => reason,
+        );
+        if (error !== undefined) seen.push(error.delivered);
+      }
+    };
+    const repeated = async (): Promise<number> => {
+      let count = 0;
+      while (!isOver) {
+        await again.take({ id: 2, ms: 2 }); // never rejects: it may run twice
+        count += 1;
+      }
+      return count;
+    };
+    const callers = [plain(), plain(), plain()];
+    const repeaters = [repeated(), repeated(), repeated()];
+    for (let round = 0; round < 3; round += 1) {
+      await until(() => pool.state.open === 3);
+      await work.take({ id: 0 });
+      process.kill(pool.members[round]?.pid as number, 'SIGKILL');
+      await until(() => pool.state.open < 3);
+    }
+    await until(() => pool.state.open === 3);
+    isOver = true;
+    await Promise.all(callers);
+    expect((await Promise.all(repeaters)).every((count) => count > 0)).toBe(true);
+    expect(seen.every((delivered) => delivered === 'unknown')).toBe(true);
+  });
+
+  it('keeps calls of a key on one helper, and moves them only while that is away', async () => {
+    await using pool = await start({ size: 4, restart: { firstMs: 1_000, maxMs: 1_000 } });
+    const work = pool.client(Work);
+    const placeOf = async (key: string | number): Promise<number> =>
+      (await work.take({ id: 1 }, { key })).pid;
+    const keys = Array.from({ length: 200 }, (_, at) => `user ${at}`);
+    const places = new Map<string, number>();
+    for (const key of keys) places.set(key, await placeOf(key));
+    expect(new Set(places.values()).size).toBe(4);
+    for (const key of keys) expect(await placeOf(key)).toBe(places.get(key));
+    const killed = places.get(keys[0] as string) as number;
+    const at = pool.members.findIndex(({ pid }) => pid === killed);
+    process.kill(killed, 'SIGKILL');
+    await until(() => pool.state.open === 3);
+    for (const key of keys) {
+      const place = await placeOf(key);
+      if (places.get(key) === killed) expect(place).not.toBe(killed);
+      else expect(place).toBe(places.get(key));
+    }
+    await until(() => pool.state.open === 4);
+    for (const key of keys) {
+      const before = places.get(key);
+      const expected = before === killed ? pool.members[at]?.pid : before;
+      expect(await placeOf(key)).toBe(expected);
+    }
+    const session = pool.session({ key: keys[0] as string });
+    expect(session.peer.pid).toBe(pool.members[at]?.pid);
+    await expect(work.take({ id: 1 }, { key: {} as never })).rejects.toThrow(TypeError);
+  });
+
+  it('lets calls wait in the pool rather than behind a long one', async () => {
+    await using pool = await start({ size: 2, callsPerMember: 1 });
+    const work = pool.client(Work);
+    const long = work.take({ id: 0, ms: 1_500 });
+    let isLongDone = false;
+    void long.then(() => {
+      isLongDone = true;
+    });
+    const short = Array.from({ length: 20 }, (_, id) => work.take({ id, ms: 5 }));
+    expect(pool.stats().waiting).toBe(19);
+    const pids = new Set((await Promise.all(short)).map(({ pid }) => pid));
+    expect(isLongDone).toBe(false);
+    expect(pids.size).toBe(1);
+    expect(pids.has((await long).pid)).toBe(false);
+    // One whose time passes while it waits has not been sent.
+    const both = [work.take({ id: 1, ms: 300 }), work.take({ id: 2, ms: 300 })];
+    await expect(work.take({ id: 3 }, { timeoutMs: 50 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
+      delivered: 'no',
+      message: expect.stringContaining('every member of the pool was away or busy'),
+    });
+    await Promise.all(both);
+  });
+
+  it('answers within half more of its usual time at p99 beside a helper that is 50 times slower', async () => {
+    const timesOf = async (size: number, slowOnes: number): Promise<number[]> => {
+      await using pool = await start({ size });
+      const work = pool.client(Work);
+      for (const member of pool.members.slice(0, slowOnes)) await member.client(Work).slow(50);
+      const times: number[] = [];
+      const caller = async (): Promise<void> => {
+        for (let count = 0; count < 400; count += 1) {
+          const since = performance.now();
+          await work.take({ id: 1, ms: 5 });
+          times.push(performance.now() - since);
+        }
+      };
+      await Promise.all(Array.from({ length: 8 }, caller));
+      const found = pool.stats().members.map(({ slowness }) => slowness > 1);
+      expect(found).toEqual(pool.members.map((_, at) => at < slowOnes));
+      return times;
+    };
+    // At the same time, so that both meet the same machine.
+    const [three, four] = await Promise.all([timesOf(3, 0), timesOf(4, 1)]);
+    const [without, beside] = [quantile(three, 0.99), quantile(four, 0.99)];
+    expect(beside / without).toBeLessThanOrEqual(1.5);
+  });
+});
+
+describe('the life of a pool', () => {
+  it('starts all, or none where one does not start', async () => {
+    await expect(start({ size: 3 }, 'x', 'crashes')).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_HELPER_FAILED',
+      message: expect.stringContaining('7'),
+    });
+    const aborted = AbortSignal.abort(new Error('mine'));
+    await expect(start({ size: 3, signal: aborted })).rejects.toThrow('mine');
+  });
+
+  it.each([
+    [{ size: 0 }, RangeError, '1 to 1024'],
+    [{ size: 1e9 }, RangeError, '1 to 1024'],
+    [{ size: 1.5 }, RangeError, '1 to 1024'],
+    [{ size: 'many' }, TypeError, 'auto'],
+    [{ callsPerMember: 0 }, RangeError, '1 to 1048576'],
+    [{ recycle: { calls: 0 } }, RangeError, 'recycle.calls'],
+    [{ recycle: { age: 5 } }, TypeError, 'age'],
+    [{ szie: 2 }, TypeError, 'szie'],
+  ])('rejects %j', async (options, kind, words) => {
+    const started = start(options as never);
+    await expect(started).rejects.toThrow(kind);
+    await expect(started).rejects.toThrow(words);
+  });
+
+  it('has one helper for each processor but one by default', async () => {
+    await using pool = await start({});
+    expect(pool.size).toBeGreaterThanOrEqual(1);
+    expect(pool.state).toEqual({ state: 'ready', open: pool.size });
+  });
+
+  it('waits while all are away, tells its states, and ends with the last helper', async () => {
+    const pool = await start({ size: 2, restart: { maxRestarts: 1, firstMs: 100 } });
+    const work = pool.client(Work);
+    const states: string[] = [];
+    const following = (async () => {
+      for await (const { state, open } of pool.states()) states.push(`${state} ${open}`);
+    })();
+    const killAll = (): void => {
+      for (const { pid } of pool.members) process.kill(pid, 'SIGKILL');
+    };
+    killAll();
+    await until(() => pool.state.state === 'waiting');
+    expect(() => pool.session()).toThrow('every member of the pool is away');
+    expect(await work.take({ id: 1 })).toMatchObject({ id: 1 });
+    await until(() => pool.state.open === 2);
+    killAll();
+    const error = await pool.ended;
+    expect(error).toMatchObject({ message: expect.stringContaining('crash loop') });
+    await following;
+    expect(states.filter((state) => state === 'waiting 0')).toHaveLength(2);
+    expect(states.at(-1)).toBe('ended 0');
+    await expect(work.take({ id: 2 })).rejects.toThrow('crash loop');
+    await pool.stop();
+  });
+
+  it('stop() finishes calls, ends every process, twice is once', async () => {
+    const pool = await start({ size: 3 });
+    const work = pool.client(Work);
+    const pids = pool.members.map(({ pid }) => pid);
+    const calls = [1, 2, 3, 4, 5, 6].map((id) => work.take({ id, ms: 200 }));
+    const stopping = pool.stop();
+    await expect(work.take({ id: 7 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_CLOSED',
+      delivered: 'no',
+    });
+    expect((await Promise.all(calls)).map(({ id }) => id)).toEqual([1, 2, 3, 4, 5, 6]);
+    await Promise.all([stopping, pool.stop({ deadlineMs: 0 })]);
+    expect(pids.some(isRunning)).toBe(false);
+    expect(await pool.ended).toBeUndefined();
+    expect(pool.state).toEqual({ state: 'ended', open: 0, error: undefined });
+    await expect(pool.stop({ deadlineMs: -1 })).rejects.toThrow(RangeError);
+  });
+});
+
+describe('fresh helpers', () => {
+  it('follow after so many calls, without a gap', async () => {
+    await using pool = await start({ size: 2, recycle: { calls: 200 } });
+    const work = pool.client(Work);
+    const pids = new Map<number, number>();
+    let left = 3_000;
+    const caller = async (): Promise<void> => {
+      while (left > 0) {
+        left -= 1;
+        const { pid } = await work.take({ id: left, ms: 2 });
+        pids.set(pid, (pids.get(pid) ?? 0) + 1);
+      }
+    };
+    await Promise.all(Array.from({ length: 4 }, caller));
+    expect(pids.size).toBeGreaterThan(2);
+    const { members } = pool.stats();
+    expect(members.reduce((sum, { recycled }) => sum + recycled, 0)).toBeGreaterThan(0);
+  });
+
+  it('follow when they are old, or large', async () => {
+    await using old = await start({ size: 1, recycle: { ageMs: 1_000 } });
+    const first = old.members[0]?.pid;
+    const long = old.client(Work).take({ id: 1, ms: 3_500 });
+    await until(() => old.members[0]?.pid !== first);
+    expect(await long).toMatchObject({ pid: first }); // it is finished by the process before
+    await using large = await start({ size: 1, recycle: { memoryBytes: 400 * 1_048_576 } });
+    const before = large.members[0]?.pid;
+    await large.client(Work).grow(400);
+    await until(() => large.members[0]?.pid !== before);
+  });
+
+  it('tell an event where they do not start, and the helper before goes on', async () => {
+    const events: SidecallEvent[] = [];
+    const options: SpawnPoolOptions = {
+      size: 1,
+      recycle: { calls: 1 },
+      startTimeoutMs: 1_500,
+      onEvent: (event) => events.push(event),
+    };
+    await using pool = await start(options, 'x', 'unwell');
+    const work = pool.client(Work);
+    const { pid } = await work.take({ id: 1 });
+    await until(() => events.some(({ type }) => type === 'recycle-failed'));
+    expect((await work.take({ id: 2 })).pid).toBe(pid);
+  });
+});

@@ -1,0 +1,26 @@
+// The helper of tests that need several processes which work on items.
+import { service, unary } from '../../src/rpc/contract/service.ts';
+import { programPath } from './programs.ts';
+
+export const workerProgram = programPath('worker.mjs');
+
+export interface WorkAnswer {
+  readonly id: number;
+  readonly name: string;
+  readonly pid: number;
+}
+
+export const Work = service('Work', {
+  take: unary<{ id: number; ms?: number }, WorkAnswer>({ idempotent: true }),
+  hang: unary<void, void>(),
+  /** Its `take` takes this many times as long from now on. */
+  slow: unary<number, void>(),
+  /** Keeps as many mebibytes more. */
+  grow: unary<number, void>(),
+});
+
+/** The value below which this part of the values lies. */
+export function quantile(values: readonly number[], part: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] as number;
+}
