@@ -1,6 +1,6 @@
 // Every example, run by the commands of its README.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -113,6 +113,20 @@ describe('examples, by the commands of their README', () => {
     const places = { FROM: folder.path('from'), TO: folder.path('to') };
     expect(await type('file-copy', main, '', places).ended()).toBe('5000000 bytes, the same\n');
     expect(readFileSync(folder.path('to')).equals(bytes)).toBe(true);
+  });
+
+  it('hash-folder', async () => {
+    using folder = scratch();
+    const files = Object.fromEntries(
+      ['a', 'b', 'c', 'd'].map((name) => [name, randomBytes(name === 'c' ? 3_000_000 : 1_000)]),
+    );
+    for (const [name, bytes] of Object.entries(files)) writeFileSync(folder.path(name), bytes);
+    const [main] = commandsOf('hash-folder');
+    const printed = await type('hash-folder', main, '', { FOLDER: folder.path('.') }).ended();
+    const lines = Object.entries(files).map(
+      ([name, bytes]) => `${createHash('sha256').update(bytes).digest('hex')}  ${name}\n`,
+    );
+    expect(printed).toBe(lines.join(''));
   });
 
   it('python-helper', async () => {
