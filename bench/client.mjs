@@ -10,14 +10,17 @@ const peer = await open({
   lane,
   size: Math.max(cell.size, cell.limitBytes ?? 0),
   leases: cell.leases,
+  workers: cell.workers,
   serverPrefix,
   ...(poll === 'off' && { pollBudgetUs: 0 }),
 });
+const serverPids = peer.serverPids ?? [peer.serverPid];
+const ofServers = (measure) => serverPids.reduce((sum, pid) => sum + measure(pid), 0);
 const row = await scenarios[scenario].run(
   {
     ...peer,
-    cpu: () => ({ client: ownCpu(), server: cpuOf(peer.serverPid) }),
-    rss: () => ({ client: process.memoryUsage.rss(), server: rssOf(peer.serverPid) }),
+    cpu: () => ({ client: ownCpu(), server: ofServers(cpuOf) }),
+    rss: () => ({ client: process.memoryUsage.rss(), server: ofServers(rssOf) }),
     blocks: () => Number(readFileSync(process.env.BENCH_BLOCKS).readBigUInt64LE(0)),
   },
   cell,

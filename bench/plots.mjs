@@ -85,6 +85,12 @@ export const plots = {
     category: sizeOf,
     series: whoOf,
   },
+  pool: {
+    ...rate,
+    title: 'pools of workers that compute',
+    category: (row) => row.what,
+    series: whoOf,
+  },
   'connect-rate': {
     ...rate,
     unit: 'requests a second',

@@ -20,6 +20,9 @@ const packagesOf = {
   'grpc-js': '@grpc/grpc-js',
   'connect-node': '@connectrpc/connect-node',
   zeromq: 'zeromq',
+  piscina: 'piscina',
+  'tinypool-threads': 'tinypool',
+  'tinypool-processes': 'tinypool',
 };
 
 const help = `npm run bench -- [options]
@@ -249,7 +252,14 @@ function environment() {
 /** Versions of the packages and modules in the comparison. */
 function versions() {
   const found = {};
-  for (const name of ['@grpc/grpc-js', '@connectrpc/connect-node', 'zeromq', 'vscode-jsonrpc']) {
+  for (const name of [
+    '@grpc/grpc-js',
+    '@connectrpc/connect-node',
+    'zeromq',
+    'vscode-jsonrpc',
+    'piscina',
+    'tinypool',
+  ]) {
     const file = [join(here, 'node_modules', name), join(here, '..', 'node_modules', name)]
       .map((folder) => join(folder, 'package.json'))
       .find(existsSync);

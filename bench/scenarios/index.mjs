@@ -9,6 +9,7 @@ import { idle } from './idle.mjs';
 import { lease } from './lease.mjs';
 import { paced } from './paced.mjs';
 import { pingpong } from './pingpong.mjs';
+import { pool } from './pool.mjs';
 import { reliability } from './reliability.mjs';
 import { stream } from './stream.mjs';
 import { unaryJson, unaryProtobuf } from './unary.mjs';
@@ -31,5 +32,6 @@ export const scenarios = {
   users16,
   health100k,
   pingpong,
+  pool,
   'connect-rate': connectRate,
 };

@@ -7,7 +7,7 @@ import type { FramingName } from '../adapters/stdio-framing.ts';
 import { type RelayEnd, relayStdio } from '../adapters/stdio-relay.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
-import { fdVariable, parentVariable } from '../helper/helper-process.ts';
+import { fdVariable, parentVariable, pollVariable } from '../helper/helper-process.ts';
 import { parent } from '../helper/parent.ts';
 import { listen } from '../rendezvous/listen.ts';
 import type { Session } from '../rpc/session/session.ts';
@@ -91,7 +91,12 @@ async function relayed(
 /** The program, or the exit status where it does not start. */
 async function start({ command, args }: RelaySettings): Promise<ChildProcess | number> {
   // The pair that we inherited is ours alone.
-  const { [fdVariable]: _fd, [parentVariable]: _parent, ...env } = process.env;
+  const {
+    [fdVariable]: _fd,
+    [parentVariable]: _parent,
+    [pollVariable]: _poll,
+    ...env
+  } = process.env;
   const program = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env });
   try {
     await once(program, 'spawn');

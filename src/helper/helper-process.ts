@@ -32,11 +32,12 @@ import { waitsForDebugger } from './node-command.ts';
 /** Number of the inherited descriptor in the helper. */
 const helperFd = 3;
 /**
- * Environment variables that the helper reads and deletes: the number of its descriptor, and the
- * pid of the parent that it dies with.
+ * Environment variables that the helper reads and deletes: the number of its descriptor, the pid of
+ * the parent that it dies with, and microseconds of polling that the parent advises.
  */
 export const fdVariable = 'SIDECALL_FD';
 export const parentVariable = 'SIDECALL_PARENT';
+export const pollVariable = 'SIDECALL_POLL_US';
 
 /** Checked options of `spawnHelper()` that concern one process. */
 export interface StartSettings extends StartedCommand {

@@ -8,6 +8,7 @@ import { SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
+import { advisePollBudget } from '../open/configure.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
 import {
   checkSessionOptions,
@@ -20,7 +21,7 @@ import type { Session } from '../rpc/session/session.ts';
 import { socketOver } from '../uds/net-socket.ts';
 import { kernelPeer } from '../uds/peer-credentials.ts';
 import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
-import { fdVariable, parentVariable } from './helper-process.ts';
+import { fdVariable, parentVariable, pollVariable } from './helper-process.ts';
 
 /** Options of {@link parent}. */
 export interface ParentOptions extends SessionOptions {
@@ -70,6 +71,9 @@ export async function parent(options: ParentOptions = {}): Promise<Session> {
   // takes itself for the helper.
   delete process.env[fdVariable];
   delete process.env[parentVariable];
+  const advised = process.env[pollVariable];
+  delete process.env[pollVariable];
+  if (advised !== undefined) advisePollBudget(advised);
   const fd = checkVariable(variable);
   const { addon } = nativeState();
   try {

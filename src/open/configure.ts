@@ -24,6 +24,7 @@ export interface ProcessOptions {
 }
 
 let pollBudgetUs: number | undefined;
+let advisedBudgetUs: number | undefined;
 let memoryMaxBytes: number = ranges.ringMemoryMaxBytes.standard;
 
 /**
@@ -42,7 +43,19 @@ export function configure(options: ProcessOptions): void {
 
 /** The poll budget of a session that asks for `wanted`, or leaves it open. */
 export function pollBudgetOf(wanted: number | undefined): number {
-  return wanted ?? pollBudgetUs ?? standardPollBudgetUs();
+  return wanted ?? pollBudgetUs ?? advisedBudgetUs ?? standardPollBudgetUs();
+}
+
+/** The poll budget that {@link configure} has set. */
+export function configuredPollBudgetUs(): number | undefined {
+  return pollBudgetUs;
+}
+
+/** Takes the advice of the process that started us, which knows how many it has started. */
+export function advisePollBudget(text: string): void {
+  const budget = Number(text);
+  const { min, max } = ranges.pollBudgetUs;
+  if (Number.isInteger(budget) && budget >= min && budget <= max) advisedBudgetUs = budget;
 }
 
 /** Bytes that all our outboxes may take together. */

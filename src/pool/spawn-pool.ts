@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // spawnPool(): helpers of one program, and one client over them.
 import { availableParallelism } from 'node:os';
+import { pollVariable } from '../helper/helper-process.ts';
 import type { Helper } from '../helper/spawn-helper.ts';
 import { spawnHelper } from '../helper/spawn-helper.ts';
 import type { SpawnOptions } from '../helper/spawn-options.ts';
+import { configuredPollBudgetUs } from '../open/configure.ts';
 import { Pool } from './pool.ts';
 import {
   checkPool,
@@ -52,7 +54,11 @@ export async function spawnPool(
   const recycle = checkRecycle(options.recycle);
   const own: readonly string[] = [...poolOptionNames, 'recycle'];
   const given = Object.entries(options).filter(([name]) => !own.includes(name));
-  const each: SpawnOptions = { restart: true, ...Object.fromEntries(given) };
+  const each: SpawnOptions = {
+    restart: true,
+    ...Object.fromEntries(given),
+    ...polling(options, settings.size),
+  };
   const members = await allOrNone(
     settings.size,
     2 * availableParallelism(),
@@ -70,4 +76,17 @@ export async function spawnPool(
     recycled: recycler && ((member) => recycler.recycled(member)),
     onStop: recycler && (() => recycler.stop()),
   });
+}
+
+/**
+ * With more processes than processors none looks for more before it sleeps, on either side: the
+ * time would be another one's. What the user has set counts before.
+ */
+function polling(
+  { pollBudgetUs, env = process.env }: SpawnPoolOptions,
+  size: number,
+): SpawnOptions {
+  const isSet = (pollBudgetUs ?? configuredPollBudgetUs()) !== undefined;
+  if (isSet || size < availableParallelism()) return {};
+  return { pollBudgetUs: 0, env: { ...env, [pollVariable]: '0' } };
 }

@@ -34,6 +34,19 @@ describe('the poll budget where nobody says', () => {
     expect(budgetOf(electron('utility'))).toBe(50);
   });
 
+  it('is what the process that started us advises, where it is a budget', () => {
+    const advised = (text: string): string =>
+      `const { advisePollBudget } = await import(${module}); advisePollBudget('${text}')`;
+    expect(budgetOf(advised('0'))).toBe(0);
+    expect(budgetOf(advised('20'), [], '3')).toBe(3);
+    for (const text of ['-1', '1001', 'much', '0.5']) expect(budgetOf(advised(text))).toBe(50);
+    expect(
+      budgetOf(
+        `const c = await import(${module}); c.advisePollBudget('0'); c.configure({ pollBudgetUs: 7 })`,
+      ),
+    ).toBe(7);
+  });
+
   it('is what configure() says, and a session may say otherwise', () => {
     const configured = `const { configure } = await import(${module}); configure({ pollBudgetUs: 7 })`;
     expect(budgetOf(configured, ['taskset', '-c', '0'])).toBe(7);

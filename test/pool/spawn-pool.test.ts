@@ -1,4 +1,5 @@
 // Pools of helpers, with real processes.
+import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { type SpawnPoolOptions, spawnPool } from '../../src/pool/spawn-pool.ts';
@@ -183,6 +184,17 @@ describe('the life of a pool', () => {
     const started = start(options as never);
     await expect(started).rejects.toThrow(kind);
     await expect(started).rejects.toThrow(words);
+  });
+
+  it('does not poll with more processes than processors, unless it is told to', async () => {
+    const size = availableParallelism();
+    const advice = async (options: SpawnPoolOptions) => {
+      await using pool = await start(options);
+      return pool.client(Work).polling();
+    };
+    expect(await advice({ size })).toEqual({ advised: '0' });
+    expect(await advice({ size, pollBudgetUs: 50 })).toEqual({});
+    if (size > 1) expect(await advice({ size: size - 1 })).toEqual({});
   });
 
   it('has one helper for each processor but one by default', async () => {

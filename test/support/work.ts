@@ -15,6 +15,8 @@ export const Work = service('Work', {
   hang: unary<void, void>(),
   /** Its `take` takes this many times as long from now on. */
   slow: unary<number, void>(),
+  /** The advice on polling that it was started with, and whether it is still there. */
+  polling: unary<void, { advised?: string; left?: string }>(),
   /** Keeps as many mebibytes more. */
   grow: unary<number, void>(),
 });

@@ -3,6 +3,7 @@ import { parent, service, unary } from '../../../dist/index.js';
 
 const [name = '', manner = ''] = process.argv.slice(2);
 if (manner === 'crashes') process.exit(7);
+const advised = process.env.SIDECALL_POLL_US;
 const session = await parent();
 if (manner === 'unwell') session.health.set('', 'not_serving');
 if (manner === 'recovers') {
@@ -12,13 +13,20 @@ if (manner === 'recovers') {
 let slowness = 1;
 const held = [];
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const Work = service('Work', { take: unary(), hang: unary(), slow: unary(), grow: unary() });
+const Work = service('Work', {
+  take: unary(),
+  hang: unary(),
+  slow: unary(),
+  grow: unary(),
+  polling: unary(),
+});
 session.serve(Work, {
   take: async ({ id, ms = 0 }) => {
     if (ms > 0) await pause(ms * slowness);
     return { id, name, pid: process.pid };
   },
   hang: () => new Promise(() => undefined),
+  polling: () => ({ advised, left: process.env.SIDECALL_POLL_US }),
   slow: (factor) => {
     slowness = factor;
   },

@@ -1,0 +1,3 @@
+import { opener } from './tinypool.mjs';
+
+export const open = opener('worker_threads');
