@@ -31,6 +31,7 @@ export {
 } from './rendezvous/connect.ts';
 export type { Connection } from './rendezvous/connection.ts';
 export type { ConnectionState } from './rendezvous/connection-state.ts';
+export type { HandedOver, HandOverOptions } from './rendezvous/hand-over.ts';
 export {
   type ListenBaseOptions,
   type ListenOptions,
@@ -40,6 +41,7 @@ export {
 export type { Listener } from './rendezvous/listener.ts';
 export type { PlainConnection, PlainListener } from './rendezvous/plain-listener.ts';
 export type { ReconnectOptions } from './rendezvous/reconnect-options.ts';
+export type { TakeOverOptions } from './rendezvous/take-over.ts';
 export { socketPath } from './uds/private-directory.ts';
 
 // The identity of the other process, and the policy that accepts it.

@@ -165,6 +165,28 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   return object;
 }
 
+// (fd, owner) => a listening Unix socket that came with one byte; -1: no byte yet. EPROTO: something
+// else came, which a thread closes.
+Napi::Value ReceiveListening(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  const Owner owner = OwnerAt(arguments, 1);
+  if (!arguments.ok()) return env.Undefined();
+  std::uint8_t byte = 0;
+  auto result = ReceiveBytes(fd, std::span(&byte, 1), true);
+  if (!result.ok()) return Throw(env, result.error());
+  if (!result.value().has_value()) return Napi::Number::New(env, kTryAgain);
+  Received& received = *result.value();
+  const bool is_alone =
+      received.descriptors.size() == 1 && !received.is_truncated && !received.has_other_control;
+  if (is_alone && IsListening(received.descriptors.front().get())) {
+    return Napi::Number::New(env, State(env).Own(std::move(received.descriptors.front())));
+  }
+  State(env).received_closer.Close(owner, std::move(received.descriptors));
+  return Throw(env, Error{EPROTO, "recvmsg"});
+}
+
 // (Int32Array, count): each of the first `count` numbers, a descriptor, becomes 1 (readable) or 0.
 Napi::Value Mark(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
@@ -249,6 +271,7 @@ void ExportSocket(Napi::Env env, Napi::Object exports) {
   exports.Set("connectSocket", Napi::Function::New<Connect>(env));
   exports.Set("send", Napi::Function::New<Send>(env));
   exports.Set("receive", Napi::Function::New<Receive>(env));
+  exports.Set("receiveListening", Napi::Function::New<ReceiveListening>(env));
   exports.Set("markReadable", Napi::Function::New<Mark>(env));
   exports.Set("queuedBytes", Napi::Function::New<Queued>(env));
   exports.Set("isPeerClosed", Napi::Function::New<PeerClosed>(env));

@@ -243,6 +243,20 @@ Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> tar
   return std::optional(std::move(received));
 }
 
+bool IsListening(int fd) noexcept {
+  // A descriptor that is no socket answers ENOTSOCK, without a word to what is behind it.
+  const auto is = [fd](int option, int wanted) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    return ::getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 && value == wanted;
+  };
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  return is(SO_TYPE, SOCK_STREAM) && is(SO_ACCEPTCONN, 1) &&
+         ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+         address.ss_family == AF_UNIX;
+}
+
 Result<Done> MarkReadable(std::span<std::int32_t> descriptors) {
   std::vector<pollfd> polls(descriptors.size());
   for (std::size_t index = 0; index < polls.size(); ++index) {

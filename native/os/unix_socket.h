@@ -56,6 +56,9 @@ struct Received {
 Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> target,
                                              bool take_descriptors);
 
+// True: a Unix stream socket that listens. Asks the kernel alone, never the daemon of a file.
+bool IsListening(int fd) noexcept;
+
 // Replaces each descriptor by 1 where a receive would not wait (bytes, an end or an error), else by
 // 0. Does not wait itself.
 Result<Done> MarkReadable(std::span<std::int32_t> descriptors);

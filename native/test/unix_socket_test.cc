@@ -267,6 +267,24 @@ TEST_CASE("sockets are told apart by whether a receive would wait") {
   CHECK(MarkReadable({}).ok());
 }
 
+TEST_CASE("a listening Unix stream socket is known among all other descriptors") {
+  const ScratchDirectory scratch;
+  auto socket = BindUnixSocket(scratch.path() + "/socket");
+  REQUIRE(socket.ok());
+  CHECK_FALSE(IsListening(socket.value().get()));
+  REQUIRE(ListenOn(socket.value().get(), 1).ok());
+  CHECK(IsListening(socket.value().get()));
+  const auto pair = MakeSocketPair();
+  REQUIRE(pair.ok());
+  CHECK_FALSE(IsListening(pair.value().near.get()));
+  const UniqueFd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  CHECK_FALSE(IsListening(file.get()));
+  const UniqueFd internet(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::listen(internet.get(), 1) == 0);
+  CHECK_FALSE(IsListening(internet.get()));
+  CHECK_FALSE(IsListening(-1));
+}
+
 TEST_CASE("connections are accepted one by one, until none waits") {
   const test::DescriptorsUnchanged unchanged;
   const test::ScratchDirectory scratch;

@@ -86,6 +86,11 @@ export interface NativeAddon {
     isAdmitted: boolean,
     owner: number,
   ): NativeReceived | undefined;
+  /**
+   * A listening Unix socket that came with one byte; -1: no byte yet. `EPROTO` where something else
+   * came.
+   */
+  receiveListening(fd: number, owner: number): number;
   /** Each of the first `count` descriptors becomes 1 where a receive would not wait, else 0. */
   markReadable(descriptors: Int32Array, count: number): void;
   /** Bytes that the kernel holds for us at this moment. */

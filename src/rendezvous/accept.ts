@@ -16,7 +16,7 @@ import { ownUid } from '../uds/peer-credentials.ts';
 import { listenAtPlainPath, type PlainServer } from '../uds/plain-path.ts';
 import { removePrivateDirectory } from '../uds/private-directory.ts';
 import { SocketDirectory } from '../uds/socket-directory.ts';
-import { ListeningPath } from '../uds/watched-path.ts';
+import { type HeldPath, ListeningPath } from '../uds/watched-path.ts';
 import type {
   AcceptedConnection,
   AcceptorSettings,
@@ -37,6 +37,8 @@ export class PathAcceptor<C extends AcceptedConnection> {
   readonly #gate: ConnectionGate<C>;
   readonly #connections = new Set<C>();
   readonly #queue = new AsyncQueue<C>();
+  // Time of connections that come while the listener ends.
+  #lastDeadlineMs = 0;
   #isServing = false;
   #forgetDirectory: (() => void) | undefined;
   #isClosing = false;
@@ -59,11 +61,12 @@ export class PathAcceptor<C extends AcceptedConnection> {
   static async open<C extends AcceptedConnection>(
     settings: AcceptorSettings,
     handlers: ConnectionHandlers<C>,
+    held?: HeldPath,
   ): Promise<PathAcceptor<C>> {
     const acceptor = new PathAcceptor(settings, handlers);
     const { native } = settings;
     if (native === undefined) await acceptor.#listenByPath();
-    else acceptor.#listenByKernel(native);
+    else acceptor.#listenByKernel(native, held);
     const { privateDirectory } = settings;
     // Registered after the cleanup of the socket, so that the directory is
     // empty when it is removed.
@@ -88,6 +91,22 @@ export class PathAcceptor<C extends AcceptedConnection> {
 
   reader(): AsyncIterator<C, undefined> {
     return this.#queue.reader();
+  }
+
+  /** The path that is listened on by the kernel's word; undefined: by path permissions. */
+  get listening(): ListeningPath | undefined {
+    return this.#listening;
+  }
+
+  /**
+   * Leaves the path to the process that has its socket now, and ends the connections by `end`,
+   * which must take no longer than `deadlineMs`.
+   */
+  async giveAway(deadlineMs: number, end: (connection: C) => Promise<void>): Promise<void> {
+    if (this.#closing !== undefined) return this.#closing;
+    this.#lastDeadlineMs = deadlineMs;
+    this.#closing = this.#end(() => this.#listening?.giveAway(), end);
+    await this.#closing;
   }
 
   /** Closes the path and its connections; a second call does nothing. */
@@ -138,11 +157,11 @@ export class PathAcceptor<C extends AcceptedConnection> {
     emitEvent(this.#settings.onEvent, { type: 'path-lost', error, peer: undefined });
   }
 
-  #listenByKernel(native: NativeAddon): void {
+  #listenByKernel(native: NativeAddon, held: HeldPath | undefined): void {
     const { bind, unsafeDirectory } = this.#settings;
     const trust = { owners: [ownUid(), 0], unsafeDirectory };
     const directory = new SocketDirectory(native, this.path, trust);
-    this.#listening = new ListeningPath(native, directory, bind, this);
+    this.#listening = new ListeningPath(native, directory, bind, this, held);
   }
 
   async #listenByPath(): Promise<void> {
@@ -158,24 +177,31 @@ export class PathAcceptor<C extends AcceptedConnection> {
       this.#queue.remove(connection);
       this.#gate.release(connection.peer);
     });
-    if (this.#isClosing) void connection.close({ deadlineMs: 0 });
+    if (this.#isClosing) void connection.close({ deadlineMs: this.#lastDeadlineMs });
     else if (!this.#isServing || this.#queue.hasReader) this.#queue.push(connection);
     else connection.onTaken?.();
   }
 
-  async #close(deadlineMs: number): Promise<void> {
-    this.#isClosing = true;
+  #close(deadlineMs: number): Promise<void> {
     this.#gate.close();
-    try {
+    const leave = (): void => {
       this.#listening?.close();
       this.#plain?.close();
-      this.#queue.end();
       const { privateDirectory } = this.#settings;
       if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
+    };
+    return this.#end(leave, async (each) => void (await each.close({ deadlineMs })));
+  }
+
+  async #end(leave: () => void, end: (connection: C) => Promise<void>): Promise<void> {
+    this.#isClosing = true;
+    try {
+      leave();
+      this.#queue.end();
       this.#forgetDirectory?.();
     } finally {
       await this.#handlers.onClosing();
-      await Promise.all([...this.#connections].map((each) => each.close({ deadlineMs })));
+      await Promise.all([...this.#connections].map(end));
       this.#resolveClosed();
     }
   }

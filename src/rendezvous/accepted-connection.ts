@@ -34,7 +34,7 @@ export interface AcceptedConnection {
   readonly closed: Promise<unknown>;
   /** The connection was taken from the listener, or will never be. */
   onTaken?(): void;
-  close(options: { readonly deadlineMs: number }): Promise<void>;
+  close(options: { readonly deadlineMs: number }): Promise<unknown>;
 }
 
 /** Asked once per connection, when its peer is known: why there is no room, or undefined. */

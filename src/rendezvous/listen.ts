@@ -30,9 +30,11 @@ import {
 } from '../uds/private-directory.ts';
 import { checkPathLength } from '../uds/socket-directory.ts';
 import { standardMode } from '../uds/socket-file.ts';
+import type { HeldPath } from '../uds/watched-path.ts';
 import type { AcceptorSettings } from './accepted-connection.ts';
 import { Listener } from './listener.ts';
 import { PlainListener } from './plain-listener.ts';
+import { checkTakeOver, listenOrTakeOver, type TakeOverOptions } from './take-over.ts';
 
 /** Options of every {@link listen}, of each protocol. */
 export interface ListenBaseOptions {
@@ -81,6 +83,12 @@ export interface ListenBaseOptions {
 /** Options of {@link listen}. */
 export interface ListenOptions extends SessionOptions, ListenBaseOptions {
   readonly protocol?: 'sidecall' | undefined;
+  /**
+   * Be the successor of the process that listens at the path, as soon as that one calls
+   * {@link Listener.handOver}; listen as usual where there is none. Needs the addon and a `path`.
+   * Default: a path that is in use is an error.
+   */
+  readonly takeOver?: boolean | TakeOverOptions<Listener> | undefined;
 }
 
 /** Options of {@link listen} for connections that speak something else. */
@@ -138,7 +146,7 @@ export async function listen(
     checkKeys("listen() with protocol 'plain'", options, names);
     return atPath(options, (settings) => PlainListener.open(settings));
   }
-  checkKeys('listen()', options, [...sessionOptionNames, ...names]);
+  checkKeys('listen()', options, [...sessionOptionNames, ...names, 'takeOver']);
   const { protocol } = options;
   if (protocol !== undefined && protocol !== 'sidecall') {
     const text = `protocol must be sidecall or plain, got '${String(protocol)}'`;
@@ -148,7 +156,22 @@ export async function listen(
   const isDefaultPolicy = options.authorize === undefined;
   const common = checkSessionOptions(options, registry);
   const session = { ...common, isUntaken: true, isDefaultPolicy };
-  return atPath(options, (settings) => Listener.open({ ...settings, session, registry }));
+  const open = (held?: HeldPath): Promise<Listener> =>
+    atPath(options, (settings) => Listener.open({ ...settings, session, registry }, held));
+  const takeOver = checkTakeOver(options.takeOver);
+  if (takeOver === undefined) return open();
+  const { path, identity } = options;
+  const { addon } = nativeState();
+  if (path === undefined || addon === undefined || identity === 'path-permissions') {
+    const text = "takeOver needs a path, the addon, and identity 'kernel'";
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  }
+  return listenOrTakeOver({
+    native: addon,
+    path,
+    settings: takeOver,
+    open: (received) => open(received ?? {}),
+  });
 }
 
 /** Makes a private directory where no path was given, and takes it away where `open` fails. */

@@ -1,16 +1,40 @@
 // SPDX-License-Identifier: MIT
 // A listener whose connections become sessions, and the services that all of them have.
 
+import { join } from 'node:path';
+import { onAbort } from '../base/abort-listeners.ts';
 import { systemClock } from '../base/clock.ts';
-import type { SidecallError } from '../base/errors.ts';
+import { SidecallError } from '../base/errors.ts';
+import { quiet } from '../base/ignore-errors.ts';
+import { nodeError } from '../base/misuse.ts';
+import type { Peer } from '../base/peer.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
 import type { SessionSettings } from '../open/session-options.ts';
 import type { Methods, Service } from '../rpc/contract/method-types.ts';
 import type { Health } from '../rpc/serving/health.ts';
 import type { HandlersFor, Registry, ServeOptions } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
+import type { PeerPolicy } from '../uds/peer-policy.ts';
+import {
+  makePrivateDirectory,
+  privateSocketName,
+  removePrivateDirectory,
+} from '../uds/private-directory.ts';
+import { standardMode } from '../uds/socket-file.ts';
+import type { HeldPath } from '../uds/watched-path.ts';
 import { PathAcceptor } from './accept.ts';
-import type { AcceptorSettings } from './accepted-connection.ts';
+import type { AcceptorSettings, ConnectionHandlers } from './accepted-connection.ts';
+import {
+  checkHandOver,
+  type GivenPath,
+  type HandedOver,
+  HandOver,
+  type HandOverOptions,
+  type HandOverSettings,
+  orAborted,
+} from './hand-over.ts';
+import { HandOverService } from './hand-over-service.ts';
+import { PlainListener } from './plain-listener.ts';
 
 /** Checked options of `listen()`. */
 export interface ListenerSettings extends AcceptorSettings {
@@ -27,7 +51,18 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   readonly #acceptor: PathAcceptor<Session>;
   readonly #registry: Registry;
 
-  private constructor(acceptor: PathAcceptor<Session>, registry: Registry) {
+  readonly #settings: AcceptorSettings;
+  #epoch: number;
+  #isHandingOver = false;
+
+  private constructor(
+    acceptor: PathAcceptor<Session>,
+    registry: Registry,
+    settings: AcceptorSettings,
+    epoch: number,
+  ) {
+    this.#settings = settings;
+    this.#epoch = epoch;
     this.path = acceptor.path;
     this.closed = acceptor.closed;
     this.#acceptor = acceptor;
@@ -35,18 +70,37 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   }
 
   /** @internal Use `listen()`. */
-  static async open({ session, registry, ...settings }: ListenerSettings): Promise<Listener> {
+  static async open(
+    { session, registry, ...settings }: ListenerSettings,
+    held?: HeldPath & { readonly epoch?: number | undefined },
+  ): Promise<Listener> {
     const roleOf = (admit: () => SidecallError | undefined) =>
       ({ side: 'accepting', admit }) as const;
-    const acceptor = await PathAcceptor.open<Session>(settings, {
+    const handlers: ConnectionHandlers<Session> = {
       receive: ({ native, fd, peer, admit, signal, wire }) =>
         establishOverDescriptor(native, fd, peer, roleOf(admit), session, signal, wire),
       receiveStream: ({ socket, peer, admit, signal }) =>
         establishOverStream(socket, peer, roleOf(admit), session, signal),
       peersSpeakFirst: true,
       onClosing: async () => registry.shutDown(systemClock),
-    });
-    return new Listener(acceptor, registry);
+    };
+    const acceptor = await PathAcceptor.open(settings, handlers, held);
+    return new Listener(acceptor, registry, settings, held?.epoch ?? 0);
+  }
+
+  /** @internal Accepts connections from now on. */
+  begin(): void {
+    this.#acceptor.listening?.resume();
+  }
+
+  /** @internal False: another process has the lock of the path. */
+  tryLock(): boolean {
+    return this.#acceptor.listening?.tryLock() ?? true;
+  }
+
+  /** Hand-overs of this path before this listener. */
+  get epoch(): number {
+    return this.#epoch;
   }
 
   /** Sessions open at this moment. */
@@ -91,6 +145,30 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     return this.#acceptor.close(options);
   }
 
+  /**
+   * Gives the listening socket to a successor: waits for a process that calls `listen({ path,
+   * takeOver })`, and until that one is ready and accepts, everything stays as it is. Then this
+   * listener is closed: its sessions say goaway, calls that have begun finish, and connections with
+   * `reconnect` move by themselves. No connection is refused meanwhile. Where a successor fails,
+   * the listener goes on, and waits for the next one.
+   * @throws (as rejection) {SidecallError} `ERR_SIDECALL_CLOSED` where the listener is closed,
+   * `ERR_SIDECALL_DEADLINE_EXCEEDED` where no successor has come within `waitMs`,
+   * `ERR_SIDECALL_ADDON_UNAVAILABLE` without the addon; `signal.reason`; `TypeError`/`RangeError`
+   * for misuse. The listener goes on.
+   * @example
+   * ```ts
+   * import type { Listener } from 'sidecall';
+   *
+   * async function untilReplaced(listener: Listener): Promise<void> {
+   *   const { moved, forced } = await listener.handOver({ deadlineMs: 30_000 });
+   *   console.log(`${moved} sessions moved, ${forced} were cut off`);
+   * }
+   * ```
+   */
+  handOver(options: HandOverOptions = {}): Promise<HandedOver> {
+    return quiet(this.#handOver(options));
+  }
+
   /** The listener keeps the process alive (the default). */
   ref(): void {
     this.#acceptor.ref();
@@ -106,5 +184,85 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  async #handOver(options: HandOverOptions): Promise<HandedOver> {
+    const settings = checkHandOver(options);
+    settings.signal?.throwIfAborted();
+    if (this.#isHandingOver) {
+      throw nodeError(
+        TypeError,
+        'ERR_INVALID_ARG_VALUE',
+        'handOver() waits for a successor already',
+      );
+    }
+    this.#isHandingOver = true;
+    try {
+      const successor = await this.#nextOwner(settings);
+      this.#epoch += 1;
+      const counts = { moved: 0, forced: 0, drained: 0, cutOff: 0 };
+      await this.#acceptor.giveAway(settings.deadlineMs, async (session) => {
+        const { drained, forced, isOrderly } = await session.closeCounted(settings.deadlineMs);
+        if (session.peer === successor) return; // over which it has asked
+        if (isOrderly && forced === 0) counts.moved += 1;
+        else counts.forced += 1;
+        counts.drained += drained;
+        counts.cutOff += forced;
+      });
+      return { epoch: this.#epoch, successor, ...counts };
+    } finally {
+      this.#isHandingOver = false;
+    }
+  }
+
+  /** Waits for the process that has the path next. */
+  async #nextOwner({ to, waitMs, signal }: HandOverSettings): Promise<Peer> {
+    const { native } = this.#settings;
+    const { listening } = this.#acceptor;
+    if (native === undefined || listening === undefined) {
+      const text = "handOver() needs the addon, and identity 'kernel'";
+      throw new SidecallError('ERR_SIDECALL_ADDON_UNAVAILABLE', text);
+    }
+    const ended = new AbortController();
+    const path: GivenPath = {
+      epoch: this.#epoch,
+      duplicate: () => listening.duplicate(),
+      pause: () => listening.pause(),
+      resume: () => listening.resume(),
+      openPlace: (authorize) => openPlace(this.#settings, authorize),
+    };
+    const handOver = new HandOver(native, path, to, ended.signal);
+    const unserve = this.#registry.addOwn(HandOverService, {
+      takeOver: (steps, ctx) => handOver.serve(steps, ctx),
+    });
+    const text = `no successor was ready within ${waitMs} ms (waitMs)`;
+    const late = new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text);
+    const timer = systemClock.setTimeout(() => ended.abort(late), waitMs);
+    const forget = signal && onAbort(signal, () => ended.abort(signal.reason));
+    void this.closed.then(() => ended.abort(new SidecallError('ERR_SIDECALL_CLOSED')));
+    try {
+      return await orAborted(handOver.taken, ended.signal);
+    } finally {
+      systemClock.clearTimeout(timer);
+      forget?.();
+      unserve();
+      ended.abort();
+    }
+  }
+}
+
+/** A private path for one process. */
+async function openPlace(
+  settings: AcceptorSettings,
+  authorize: PeerPolicy,
+): Promise<PlainListener> {
+  const privateDirectory = makePrivateDirectory();
+  const path = join(privateDirectory, privateSocketName);
+  const bind = { mode: standardMode, gid: undefined, backlog: 1, unlinkOnClose: true };
+  try {
+    return await PlainListener.open({ ...settings, path, privateDirectory, authorize, bind });
+  } catch (error) {
+    removePrivateDirectory(privateDirectory);
+    throw error;
   }
 }

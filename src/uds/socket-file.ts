@@ -81,6 +81,36 @@ export class BoundPath {
     }
   }
 
+  /**
+   * Begins with a socket that another process has made and bound here. The lock is still its own.
+   * @throws {SidecallError} `ERR_SIDECALL_PATH_UNSAFE` where the file is none of ours.
+   */
+  adopt(): void {
+    const found = this.directory.stat();
+    if (found?.type !== 'socket' || found.uid !== ownUid()) {
+      throw unsafe(`${this.directory.socketPath} is no socket of ours any more`);
+    }
+    this.#identity = found.identity;
+  }
+
+  /** False: another process has the lock. */
+  tryLock(): boolean {
+    try {
+      this.#lock ??= this.#takeLock();
+      return true;
+    } catch (error) {
+      if (SidecallError.is(error) && error.code === 'ERR_SIDECALL_PATH_IN_USE') return false;
+      throw error;
+    }
+  }
+
+  /** Gives up the lock, and leaves both files to the process that has the socket now. */
+  giveAway(): void {
+    this.#identity = undefined;
+    if (this.#lock !== undefined) this.#native.closeDescriptor(this.#lock);
+    this.#lock = undefined;
+  }
+
   /** Gives up the lock and leaves the socket file where it is. */
   release(): void {
     this.#identity = undefined;

@@ -19,6 +19,12 @@ export interface PathOwner {
   onPathLost(error: SidecallError): void;
 }
 
+/** A path whose connections are accepted from {@link ListeningPath.resume} on. */
+export interface HeldPath {
+  /** A descriptor of another process, which listens there. Default: the path is bound. */
+  readonly descriptor?: number | undefined;
+}
+
 const rebindPauseMs = 100;
 // Connections that are accepted in one turn of the loop, and how long that may take.
 const acceptsMax = 256;
@@ -31,18 +37,26 @@ export class ListeningPath {
   readonly #unlinkOnClose: boolean;
   readonly #backlog: number;
   readonly #forget: () => void;
-  #server: Server;
+  // undefined: no connections are accepted at present; `#held` is the socket then.
+  #server: Server | undefined;
+  #held: number | undefined;
+  /** Number of the descriptor that listens. */
+  #listening: number;
   #watcher: FSWatcher | undefined;
   #rebindTimer: Timer | undefined;
   #isClosed = false;
   #isReferenced = true;
 
-  /** @throws {SidecallError} what {@link BoundPath.listen} throws; the directory is closed then. */
+  /**
+   * `held`: connections wait. Default: they are accepted at once.
+   * @throws {SidecallError} what {@link BoundPath.listen} throws; the directory is closed then.
+   */
   constructor(
     native: NativeAddon,
     directory: SocketDirectory,
     options: BindOptions & { readonly unlinkOnClose: boolean },
     owner: PathOwner,
+    held?: HeldPath,
   ) {
     this.#native = native;
     this.#owner = owner;
@@ -50,35 +64,77 @@ export class ListeningPath {
     this.#backlog = options.backlog;
     this.#bound = new BoundPath(directory, options);
     try {
-      this.#server = this.#serve(this.#bound.listen());
+      if (held?.descriptor !== undefined) this.#bound.adopt();
+      this.#listening = held?.descriptor ?? this.#bound.listen();
+      if (held === undefined) this.#server = this.#serve(this.#listening);
+      else this.#held = this.#listening;
     } catch (error) {
       this.#bound.release();
       directory.close();
+      if (held?.descriptor !== undefined) native.closeDescriptor(held.descriptor);
       throw error;
     }
     this.#forget = atExit(() => this.#release());
     this.#watch();
   }
 
+  /** A duplicate of the descriptor that listens, owned by the addon. */
+  duplicate(): number {
+    return this.#native.duplicate(this.#listening);
+  }
+
+  /** Accepts no connection until {@link ListeningPath.resume}: the kernel keeps them. */
+  pause(): void {
+    if (this.#server === undefined) return;
+    this.#held = this.duplicate();
+    this.#server.close();
+    this.#server = undefined;
+  }
+
+  /** Accepts connections again, or for the first time. */
+  resume(): void {
+    if (this.#isClosed || this.#held === undefined) return;
+    this.#listening = this.#held;
+    this.#held = undefined;
+    this.#server = this.#serve(this.#listening);
+  }
+
+  /** The path is ours from now on. False: another process still has its lock. */
+  tryLock(): boolean {
+    if (!this.#bound.tryLock()) return false;
+    this.#onChanged(); // the file may have gone with the process before
+    return true;
+  }
+
+  /** Closes it, and leaves the path to the process that has the socket now. */
+  giveAway(): void {
+    this.#end(() => this.#bound.giveAway());
+  }
+
   close(): void {
+    this.#end(() => this.#release());
+  }
+
+  #end(release: () => void): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     systemClock.clearTimeout(this.#rebindTimer);
     this.#watcher?.close();
     this.#forget();
-    this.#server.close();
-    this.#release();
+    this.#server?.close();
+    if (this.#held !== undefined) this.#native.closeDescriptor(this.#held);
+    release();
     this.#bound.directory.close();
   }
 
   ref(): void {
     this.#isReferenced = true;
-    this.#server.ref();
+    this.#server?.ref();
   }
 
   unref(): void {
     this.#isReferenced = false;
-    this.#server.unref();
+    this.#server?.unref();
   }
 
   #release(): void {
@@ -165,7 +221,13 @@ export class ListeningPath {
   }
 
   #onChanged(): void {
-    if (this.#isClosed || this.#rebindTimer !== undefined || this.#isOurs) return;
+    if (
+      this.#isClosed ||
+      this.#server === undefined ||
+      this.#rebindTimer !== undefined ||
+      this.#isOurs
+    )
+      return;
     // A pause bounds our work where a process deletes the file in a loop.
     this.#rebindTimer = systemClock.setTimeout(() => this.#rebind(), rebindPauseMs);
     if (!this.#isReferenced) this.#rebindTimer?.unref();
@@ -173,12 +235,14 @@ export class ListeningPath {
 
   #rebind(): void {
     this.#rebindTimer = undefined;
-    if (this.#isClosed || this.#isOurs) return;
+    if (this.#isClosed || this.#server === undefined || this.#isOurs) return;
     const text = `the socket file ${this.#bound.directory.socketPath} was deleted or replaced`;
     try {
-      const server = this.#serve(this.#bound.listen());
+      const listening = this.#bound.listen();
+      const server = this.#serve(listening);
       this.#server.close();
       this.#server = server;
+      this.#listening = listening;
       this.#owner.onPathLost(
         new SidecallError('ERR_SIDECALL_PATH_LOST', `${text}; it was bound again`),
       );

@@ -194,10 +194,15 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
     const closing = pair.near.closeCounted(300);
     gate.resolve();
     expect(await Promise.all(added)).toEqual([{ sum: 2 }, { sum: 3 }, { sum: 4 }]);
-    expect(await closing).toEqual({ refused: 0, drained: 3, forced: 2 });
+    expect(await closing).toEqual({ refused: 0, drained: 3, forced: 2, isOrderly: false });
     expect(await Promise.all(hung)).toEqual(['unknown', 'unknown']);
     await pair.far.closed;
-    expect(await pair.far.closeCounted(0)).toEqual({ refused: 0, drained: 0, forced: 0 });
+    expect(await pair.far.closeCounted(0)).toEqual({
+      refused: 0,
+      drained: 0,
+      forced: 0,
+      isOrderly: true,
+    });
   });
 });
 

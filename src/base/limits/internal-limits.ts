@@ -46,6 +46,10 @@ export const tuning = {
   helloWorkMaxMs: 30_000,
   /** A session that lived as long is no failure of its listener: the next try is at once. */
   stableSessionMs: 1_000,
+  /** Time of one step of the other side in a hand-over. */
+  handOverStepMs: 10_000,
+  /** Time to learn whether the listener before has died in the middle of a hand-over. */
+  handOverLockMs: 2_000,
   /** A member of a pool is slow from this multiple of the median of all members. */
   slowMemberRatio: 4,
   /** Answers in a row from which a member counts as slow. */

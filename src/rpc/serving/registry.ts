@@ -190,6 +190,15 @@ export class Registry {
     this.settle();
   }
 
+  /** Serves a service of the package for a while. Returns how to end that. */
+  addOwn<M extends Methods>(service: Service<M>, handlers: Handlers<M>): () => void {
+    const added = served(service, handlers, [], {});
+    for (const [name, method] of added) this.#methods.set(name, method);
+    return () => {
+      for (const name of added.keys()) this.#methods.delete(name);
+    };
+  }
+
   /**
    * Serves what the option `services` says, and nothing else unless `serve()` is called. undefined:
    * it was left out.

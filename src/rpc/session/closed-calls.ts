@@ -9,6 +9,25 @@ export interface ClosedCalls {
   readonly drained: number;
   /** Calls that were cut off, at the deadline or by the end of the peer. */
   readonly forced: number;
+  /** The peer has said that it sends no more; false: the session was cut off. */
+  readonly isOrderly: boolean;
 }
 
-export const noCalls: ClosedCalls = Object.freeze({ refused: 0, drained: 0, forced: 0 });
+/** Of a session that was over before. */
+export const noCalls: ClosedCalls = Object.freeze({
+  refused: 0,
+  drained: 0,
+  forced: 0,
+  isOrderly: true,
+});
+
+/** `before`: calls when it was closed; `begun`: those of them that were not refused. */
+export function closedCalls(
+  before: number,
+  begun: number,
+  forced: number,
+  isOrderly: boolean,
+): ClosedCalls {
+  // Handlers may have begun further calls meanwhile.
+  return { refused: before - begun, drained: Math.max(0, begun - forced), forced, isOrderly };
+}

@@ -23,7 +23,7 @@ import { type SessionHost, SessionShared, type SessionState } from '../sending/s
 import { ChannelAcceptors } from '../serving/accept-channels.ts';
 import { Callee } from '../serving/callee.ts';
 import { Registry } from '../serving/registry.ts';
-import { type ClosedCalls, noCalls } from './closed-calls.ts';
+import { type ClosedCalls, closedCalls, noCalls } from './closed-calls.ts';
 import { cutOff, drained, endOf } from './end-errors.ts';
 import { Goaway, GoawayTimeout } from './goaway.ts';
 import { PingAllowance } from './ping-allowance.ts';
@@ -248,9 +248,9 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     if (!this.#isDone) await pause(this.shared.clock, deadlineMs, this.#done.signal);
     const reason = this.caller.pending > 0 ? cutOff(deadlineMs) : undefined;
     const isEnded = this.shared.isClosed; // by the peer, meanwhile
+    const isOrderly = isEnded || this.#isDone;
     if (!isEnded) this.#settle(reason);
-    const drainedCalls = Math.max(0, begun - this.#forced);
-    const calls = { refused: before - begun, drained: drainedCalls, forced: this.#forced };
+    const calls = closedCalls(before, begun, this.#forced, isOrderly);
     if (isEnded) return calls;
     const closed = new AbortController();
     const { clock, transport } = this.shared;

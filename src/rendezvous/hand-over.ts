@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// The listener's side of a hand-over: it gives its socket to one successor, or goes on.
+import { once } from 'node:events';
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { RpcError, SidecallError } from '../base/errors.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
+import { checkInteger, checkKeys, checkSignal } from '../base/misuse.ts';
+import type { Peer } from '../base/peer.ts';
+import { withDeadline } from '../open/time-limit.ts';
+import type { CallContext } from '../rpc/contract/call-context.ts';
+import { descriptorOf } from '../uds/net-socket.ts';
+import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
+import type { ListenerStep, SuccessorStep } from './hand-over-service.ts';
+import type { PlainConnection, PlainListener } from './plain-listener.ts';
+
+/** Options of {@link Listener.handOver}. */
+export interface HandOverOptions {
+  /** The process that may be the successor. Default: a process of our own effective uid. */
+  readonly to?: PeerPolicy | undefined;
+  /**
+   * Milliseconds to wait for a successor that is ready. Default: no limit; 0 to 2,147,483,647.
+   */
+  readonly waitMs?: number | undefined;
+  /** Milliseconds for calls in flight, once the successor accepts. Default 5,000; 0 to 600,000. */
+  readonly deadlineMs?: number | undefined;
+  /** Ends the wait for a successor; `handOver` rejects with its reason, and the listener goes on. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The result of {@link Listener.handOver}. */
+export interface HandedOver {
+  /** The number of hand-overs of this path, this one included. */
+  readonly epoch: number;
+  readonly successor: Peer;
+  /** Sessions that ended in order, within the deadline. */
+  readonly moved: number;
+  /** Sessions that were cut off at the deadline. */
+  readonly forced: number;
+  /** Calls of both sides that were finished by then. */
+  readonly drained: number;
+  /** Calls that were cut off. */
+  readonly cutOff: number;
+}
+
+/** Checked {@link HandOverOptions}. */
+export interface HandOverSettings {
+  readonly to: PeerPolicy | undefined;
+  readonly waitMs: number;
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** @throws {TypeError | RangeError} for misuse. */
+export function checkHandOver(options: HandOverOptions): HandOverSettings {
+  checkKeys('handOver()', options, ['to', 'waitMs', 'deadlineMs', 'signal']);
+  const { to, waitMs, deadlineMs, signal } = options;
+  checkPolicy('to', to);
+  checkSignal(signal);
+  return {
+    to,
+    waitMs:
+      waitMs === undefined
+        ? ranges.timeoutMs.max
+        : checkInteger('waitMs', waitMs, ranges.timeoutMs),
+    deadlineMs: checkInteger('deadlineMs', deadlineMs, ranges.closeDeadlineMs),
+    signal,
+  };
+}
+
+/** The listening socket, as a hand-over uses it. */
+export interface GivenPath {
+  readonly epoch: number;
+  /** A duplicate of the descriptor that listens, owned by the addon. */
+  duplicate(): number;
+  /** Accepts no connection until `resume()`. */
+  pause(): void;
+  resume(): void;
+  /** Opens a plain listener at a private path. */
+  openPlace(authorize: PeerPolicy): Promise<PlainListener>;
+}
+
+/** Waits for one successor and gives it the socket. Until that one accepts, all stays as it is. */
+export class HandOver {
+  /** Resolves to the successor, once it accepts connections and we do not. */
+  readonly taken: Promise<Peer>;
+  readonly #native: NativeAddon;
+  readonly #path: GivenPath;
+  readonly #to: PeerPolicy | undefined;
+  /** Aborted when no successor is waited for any more. */
+  readonly #ended: AbortSignal;
+  #isBusy = false;
+  #resolve!: (successor: Peer) => void;
+
+  constructor(
+    native: NativeAddon,
+    path: GivenPath,
+    to: PeerPolicy | undefined,
+    ended: AbortSignal,
+  ) {
+    this.#native = native;
+    this.#path = path;
+    this.#to = to;
+    this.#ended = ended;
+    this.taken = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  /** The handler of a successor's call. */
+  async *serve(
+    steps: AsyncIterable<SuccessorStep>,
+    { peer, signal }: CallContext,
+  ): AsyncGenerator<ListenerStep> {
+    try {
+      await authorize(this.#to, { peer, isAlive: undefined }, signal);
+    } catch (error) {
+      throw new RpcError('permission_denied', SidecallError.from(error).message);
+    }
+    if (this.#isBusy) throw new RpcError('unavailable', 'another successor takes over');
+    this.#isBusy = true;
+    const either = AbortSignal.any([signal, this.#ended]);
+    const said = steps[Symbol.asyncIterator]();
+    const isNext = async (wanted: SuccessorStep): Promise<boolean> =>
+      (await orAborted(said.next(), either)).value === wanted;
+    let isTaken = false;
+    try {
+      const place = await this.#path.openPlace(
+        ({ pid, uid }) => pid === peer.pid && uid === peer.uid,
+      );
+      try {
+        yield { step: 'offer', epoch: this.#path.epoch + 1, place: place.path };
+        await withDeadline('the successor', tuning.handOverStepMs, either, (until) =>
+          this.#give(place, until),
+        );
+      } finally {
+        await place.close({ deadlineMs: 0 });
+      }
+      if (!(await isNext('ready'))) return;
+      this.#path.pause();
+      yield { step: 'yours' };
+      isTaken = await withDeadline('the successor', tuning.handOverStepMs, either, (until) =>
+        orAborted(isNext('accepting'), until),
+      );
+    } finally {
+      this.#isBusy = false;
+      if (isTaken) this.#resolve(peer);
+      else this.#path.resume();
+    }
+  }
+
+  /** Sends the descriptor to the first connection, once that has said that it is ready for it. */
+  async #give(place: PlainListener, signal: AbortSignal): Promise<void> {
+    const onAbort = (): void => void place.close({ deadlineMs: 0 });
+    signal.addEventListener('abort', onAbort);
+    try {
+      const { value: connection } = await place[Symbol.asyncIterator]().next();
+      if (connection !== undefined) await orAborted(once(connection, 'data'), signal);
+      signal.throwIfAborted();
+      const descriptor = this.#path.duplicate();
+      try {
+        const socket = descriptorOf(connection as PlainConnection);
+        this.#native.send(socket, Uint8Array.of(0), 0, descriptor);
+      } finally {
+        this.#native.closeDescriptor(descriptor);
+      }
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+}
+
+/** The result of `promise`; rejects with the reason of the signal as soon as it is aborted. */
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason);
+    signal.addEventListener('abort', onAbort);
+    if (signal.aborted) onAbort();
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

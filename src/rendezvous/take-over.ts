@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+// The successor's side of a hand-over: it gets the socket of the listener before it, or listens
+// itself where there is none.
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { systemClock } from '../base/clock.ts';
+import { RpcError, SidecallError } from '../base/errors.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
+import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
+import { pause } from '../base/pause.ts';
+import { withDeadline } from '../open/time-limit.ts';
+import type { Session } from '../rpc/session/session.ts';
+import { connectToPath } from '../uds/connect-path.ts';
+import { kernelPeer, ownerOf } from '../uds/peer-credentials.ts';
+import { checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
+import { connect } from './connect.ts';
+import { HandOverService, type ListenerStep } from './hand-over-service.ts';
+
+/** Options of `listen({ takeOver })`. */
+export interface TakeOverOptions<L> {
+  /**
+   * Called before the first connection is accepted: to serve, and to load what is needed. The
+   * listener before goes on until it resolves. Where it rejects, `listen()` rejects with its error,
+   * and the listener before stays. Default: ready at once.
+   */
+  readonly ready?: ((listener: L) => void | Promise<void>) | undefined;
+  /** The process that may be the listener before. Default: one of our own effective uid. */
+  readonly from?: PeerPolicy | undefined;
+  /**
+   * Milliseconds until a listener that is there offers its socket. Default 30,000; 100 to 600,000.
+   */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Checked {@link TakeOverOptions}. */
+export interface TakeOverSettings<L> {
+  readonly ready: (listener: L) => void | Promise<void>;
+  readonly from: PeerPolicy | undefined;
+  readonly timeoutMs: number;
+}
+
+/** @throws {TypeError | RangeError} for misuse. */
+export function checkTakeOver<L>(
+  takeOver: boolean | TakeOverOptions<L> | undefined,
+): TakeOverSettings<L> | undefined {
+  if (takeOver === undefined || takeOver === false) return undefined;
+  const given = takeOver === true ? {} : takeOver;
+  checkKeys('takeOver', given, ['ready', 'from', 'timeoutMs']);
+  const { ready = () => undefined, from, timeoutMs } = given;
+  if (typeof ready !== 'function') {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'takeOver.ready must be a function');
+  }
+  checkPolicy('takeOver.from', from);
+  const checkedMs = checkInteger('takeOver.timeoutMs', timeoutMs, ranges.startTimeoutMs);
+  return { ready, from, timeoutMs: checkedMs };
+}
+
+/** The socket of the listener before. */
+export interface ReceivedPath {
+  readonly descriptor: number;
+  readonly epoch: number;
+}
+
+/** A listener that accepts no connections yet. */
+export interface HeldListener {
+  /** Accepts connections from now on. */
+  begin(): void;
+  /** The path is ours. False: the process before still has its lock. */
+  tryLock(): boolean;
+  close(options: { readonly deadlineMs: number }): Promise<unknown>;
+}
+
+/** The parts of {@link listenOrTakeOver}. */
+export interface TakeOverParts<L extends HeldListener> {
+  readonly native: NativeAddon;
+  readonly path: string;
+  readonly settings: TakeOverSettings<L>;
+  /** Opens a listener that does not accept yet: with the socket of another one, or by itself. */
+  readonly open: (received: ReceivedPath | undefined) => Promise<L>;
+}
+
+/**
+ * Takes a path over from the process that listens there, or listens where there is none.
+ * @throws (as rejection) {SidecallError} `ERR_SIDECALL_PATH_IN_USE` where a listener is there and
+ * does not hand over in time; what `listen()` and `connect()` reject with; the error of `ready`.
+ */
+export async function listenOrTakeOver<L extends HeldListener>(
+  parts: TakeOverParts<L>,
+): Promise<L> {
+  const until = systemClock.nowMs() + parts.settings.timeoutMs;
+  for (;;) {
+    try {
+      return await tryOnce(parts);
+    } catch (error) {
+      if (!(error instanceof NotYet)) throw error;
+      if (systemClock.nowMs() >= until)
+        throw inUse(parts.path, parts.settings.timeoutMs, error.why);
+    }
+    await pause(systemClock, retryMs, never);
+  }
+}
+
+const never = new AbortController().signal;
+const retryMs = 50;
+
+/** No listener hands over at this moment; it may later. */
+class NotYet {
+  readonly why: SidecallError;
+
+  constructor(why: SidecallError) {
+    this.why = why;
+  }
+}
+
+async function tryOnce<L extends HeldListener>(parts: TakeOverParts<L>): Promise<L> {
+  const { path, settings } = parts;
+  const { from: expect, timeoutMs } = settings;
+  let session: Session;
+  try {
+    const limitMs = Math.min(timeoutMs, ranges.connectTimeoutMs.max);
+    session = await connect({ path, expect, lane: 'socket', timeoutMs: limitMs });
+  } catch (error) {
+    if (SidecallError.is(error) && error.code === 'ERR_SIDECALL_NO_LISTENER') {
+      return listenAlone(parts);
+    }
+    throw laterOr(error);
+  }
+  try {
+    return await takeFrom(parts, session);
+  } finally {
+    await session.close({ deadlineMs: 0 });
+  }
+}
+
+/** There is no listener before. */
+async function listenAlone<L extends HeldListener>(parts: TakeOverParts<L>): Promise<L> {
+  let listener: L;
+  try {
+    listener = await parts.open(undefined);
+  } catch (error) {
+    throw laterOr(error); // another process was faster
+  }
+  return prepared(listener, parts.settings, async () => listener.begin());
+}
+
+async function takeFrom<L extends HeldListener>(
+  parts: TakeOverParts<L>,
+  session: Session,
+): Promise<L> {
+  const { settings, native } = parts;
+  const call = session.client(HandOverService).takeOver(undefined);
+  const steps = call[Symbol.asyncIterator]();
+  let received: ReceivedPath;
+  try {
+    const { place, epoch } = offerOf(await steps.next());
+    const descriptor = await withDeadline(
+      `the socket of ${parts.path}`,
+      tuning.handOverStepMs,
+      undefined,
+      (signal) => receiveSocket(native, place, session, signal),
+    );
+    received = { descriptor, epoch };
+  } catch (error) {
+    throw laterOr(error);
+  }
+  const listener = await parts.open(received);
+  return prepared(listener, settings, async () => {
+    try {
+      await call.send('ready');
+      const { value } = await steps.next();
+      if (value?.step !== 'yours') throw protocolError();
+      listener.begin();
+      await call.send('accepting');
+      await call.end();
+      while ((await steps.next()).done !== true);
+    } catch (error) {
+      // The listener before has died, or goes on: the lock tells.
+      if (!(await lockWithin(listener, tuning.handOverLockMs))) throw error;
+      listener.begin();
+      return;
+    }
+    if (await lockWithin(listener, tuning.handOverStepMs)) return;
+    const why = new SidecallError('ERR_SIDECALL_PATH_IN_USE', 'the listener before went on');
+    throw inUse(parts.path, settings.timeoutMs, why);
+  });
+}
+
+/** Closes the listener where it cannot begin. */
+async function prepared<L extends HeldListener>(
+  listener: L,
+  { ready }: TakeOverSettings<L>,
+  begin: () => Promise<void>,
+): Promise<L> {
+  try {
+    await ready(listener);
+    await begin();
+    return listener;
+  } catch (error) {
+    await listener.close({ deadlineMs: 0 });
+    throw error;
+  }
+}
+
+async function lockWithin(listener: HeldListener, ms: number): Promise<boolean> {
+  const until = systemClock.nowMs() + ms;
+  while (!listener.tryLock()) {
+    if (systemClock.nowMs() >= until) return false;
+    await pause(systemClock, lockPauseMs, never);
+  }
+  return true;
+}
+
+const lockPauseMs = 5;
+
+/** Connects to the place, whose process must be the one of the session, and receives the socket. */
+async function receiveSocket(
+  native: NativeAddon,
+  place: string,
+  { peer }: Session,
+  signal: AbortSignal,
+): Promise<number> {
+  const expect = peer.uid === undefined ? undefined : { uid: peer.uid };
+  const fd = await connectToPath(native, place, expect, { unsafeDirectory: false, signal });
+  try {
+    const known = kernelPeer(native, fd, 'listen').peer;
+    if (known.pid !== peer.pid || known.uid !== peer.uid) throw protocolError();
+    native.admitDescriptors(fd);
+    native.send(fd, Uint8Array.of(0), 0, -1);
+    for (;;) {
+      const received = native.receiveListening(fd, ownerOf(peer));
+      if (received !== -1) return received;
+      await pause(systemClock, 1, signal);
+      signal.throwIfAborted();
+    }
+  } finally {
+    native.closeDescriptor(fd);
+  }
+}
+
+function offerOf({ value }: IteratorResult<ListenerStep, undefined>): {
+  readonly place: string;
+  readonly epoch: number;
+} {
+  if (value?.step !== 'offer' || typeof value.place !== 'string') throw protocolError();
+  if (!Number.isSafeInteger(value.epoch)) throw protocolError();
+  return value;
+}
+
+function protocolError(): SidecallError {
+  const text = 'the listener before said something else than a hand-over needs';
+  return new SidecallError('ERR_SIDECALL_PROTOCOL', text);
+}
+
+/** The error, or that a listener may hand over later. */
+function laterOr(error: unknown): unknown {
+  if (!SidecallError.is(error)) return error;
+  const isBusy =
+    RpcError.is(error) && (error.status === 'unimplemented' || error.status === 'unavailable');
+  const isLater = !RpcError.is(error) && (error.retryable || laterCodes.has(error.code));
+  return isBusy || isLater ? new NotYet(error) : error;
+}
+
+const laterCodes = new Set(['ERR_SIDECALL_PATH_IN_USE', 'ERR_SIDECALL_NO_LISTENER']);
+
+function inUse(path: string, timeoutMs: number, why: SidecallError): SidecallError {
+  const text = `${path} was not handed over within ${timeoutMs} ms (takeOver.timeoutMs): ${why.message}`;
+  return new SidecallError('ERR_SIDECALL_PATH_IN_USE', text, { cause: why });
+}
