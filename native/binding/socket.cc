@@ -165,8 +165,8 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// (fd, owner) => a listening Unix socket that came with one byte; -1: no byte yet. EPROTO: something
-// else came, which a thread closes.
+// (fd, owner) => a listening Unix socket that came with one byte; -1: no byte yet. EPROTO where
+// something else came, which a thread closes.
 Napi::Value ReceiveListening(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a listener and its successor say to each other while the path changes hands.
+// The words of a listener and its successor while the path changes hands.
 import { bidi, service } from '../rpc/contract/service.ts';
 
 /** A step of the successor: it is healthy; then it accepts connections. */

@@ -24,7 +24,7 @@ export interface HandOverOptions {
   readonly waitMs?: number | undefined;
   /** Milliseconds for calls in flight, once the successor accepts. Default 5,000; 0 to 600,000. */
   readonly deadlineMs?: number | undefined;
-  /** Ends the wait for a successor; `handOver` rejects with its reason, and the listener goes on. */
+  /** Ends the wait for a successor: `handOver` rejects with its reason. The listener goes on. */
   readonly signal?: AbortSignal | undefined;
 }
 

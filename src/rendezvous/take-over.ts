@@ -56,7 +56,7 @@ export function checkTakeOver<L>(
 }
 
 /** The socket of the listener before. */
-export interface ReceivedPath {
+interface ReceivedPath {
   readonly descriptor: number;
   readonly epoch: number;
 }

@@ -129,6 +129,23 @@ describe('examples, by the commands of their README', () => {
     expect(printed).toBe(lines.join(''));
   });
 
+  it('hand-over', async () => {
+    using folder = scratch();
+    const runtime = folder.path('.');
+    const [server, client, next] = commandsOf('hand-over');
+    await using first = type('hand-over', server, runtime, { VERSION: '1' });
+    await first.shows('version 1 listens');
+    await using calling = type('hand-over', client, runtime);
+    await calling.shows('hello you, from 1');
+    await using second = type('hand-over', next, runtime, { NEXT: '2' });
+    await calling.shows('hello you, from 2');
+    expect(await first.ended()).toContain('version 1 ends: 1 sessions moved to the next');
+    calling.child.kill('SIGINT');
+    expect(await calling.ended()).toMatch(/\d+ calls/);
+    second.child.kill('SIGINT');
+    expect(await second.ended()).toContain('version 2 ends');
+  });
+
   it('python-helper', async () => {
     const [main] = commandsOf('python-helper');
     const said = await type('python-helper', main, '', { TEXT: 'two words' }).ended();

@@ -1,0 +1,3 @@
+import { service, unary } from 'sidecall';
+
+export const Greeter = service('Greeter', { greet: unary() });
