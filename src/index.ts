@@ -42,6 +42,9 @@ export type { Listener } from './rendezvous/listener.ts';
 export type { PlainConnection, PlainListener } from './rendezvous/plain-listener.ts';
 export type { ReconnectOptions } from './rendezvous/reconnect-options.ts';
 export type { TakeOverOptions } from './rendezvous/take-over.ts';
+export { type ListenSharedOptions, listenShared } from './shared/listen-shared.ts';
+export { sharedHelper } from './shared/shared-helper.ts';
+export type { SharedHelperOptions } from './shared/shared-options.ts';
 export { socketPath } from './uds/private-directory.ts';
 
 // The identity of the other process, and the policy that accepts it.

@@ -25,6 +25,7 @@ const layers = [
   'rendezvous',
   'helper',
   'pool',
+  'shared',
   'adapters',
   'testing',
   'cli',

@@ -114,6 +114,7 @@ export default defineConfig({
             { text: 'Helpers', link: '/guide/helpers' },
             { text: 'Connect again', link: '/guide/reconnect' },
             { text: 'Pools', link: '/guide/pools' },
+            { text: 'Shared helpers', link: '/guide/shared-helpers' },
             { text: 'Hand-over', link: '/guide/hand-over' },
             { text: 'Errors and deadlines', link: '/guide/errors-and-deadlines' },
             { text: 'Simulated faults', link: '/guide/simulation' },

@@ -14,12 +14,15 @@ import { printPath, printReport, printServices } from './print.ts';
 import { relay } from './relay.ts';
 import { call, examinePath, list, type Place } from './remote.ts';
 import { requestsOf } from './requests.ts';
+import { printShared, sharedRows, stopShared } from './shared.ts';
 
 const usage = `sidecall ${version}: calls between two processes on one machine
 
 Usage: sidecall doctor [PATH] [options]
        sidecall list PATH [options]
        sidecall call PATH METHOD [JSON… | - | @FILE] [options]
+       sidecall ps [options]
+       sidecall stop NAME [--key KEY] [--force] [options]
        sidecall relay [--listen PATH] [--framing NAME] -- COMMAND [ARGUMENT…]
 
   doctor      What works on this machine, and why what does not: the addon, the kernel, limits, paths, the lane
@@ -29,6 +32,8 @@ Usage: sidecall doctor [PATH] [options]
   call        Calls a method of one, and prints what it answers as JSON, a line for each response. The request is JSON
               in the arguments, from standard input (-) or in a file (@FILE); a stream of requests is one for each
               argument, or one for each line. Bytes are written as {"$bytes":"base64"}, in both directions.
+  ps          The shared helpers of this user: name, version, process, the programs that use it, and since when.
+  stop        Ends a shared helper: its calls finish first. One that does not answer needs --force.
   relay       Runs a program that speaks JSON-RPC over its standard input and output (a language server, an MCP
               server), and passes its messages to the process that started the relay by spawnHelper(), or, with
               --listen, to each process that connects to PATH: a program for each. Ends as the program ends.
@@ -38,7 +43,9 @@ Usage: sidecall doctor [PATH] [options]
   --listen PATH    Where the relay listens. Programs of your own user may connect; 64 at a time.
   --framing NAME   How the messages of the program follow each other: content-length (the default: language servers)
                    or newline (MCP servers).
-  --timeout   Milliseconds until the call fails. Default: 30000.
+  --key KEY   The shared helper of this key. Default: all of the name.
+  --force     Ends a shared helper that does not answer by SIGKILL.
+  --timeout   Milliseconds until the call fails, or the helper must have ended. Default: 30000.
   --json      The whole report, or what failed, as JSON; failures on standard error.
   --no-color  Plain text. So do NO_COLOR in the environment, and an output that is no terminal.
   --version   The version of the package.
@@ -95,6 +102,8 @@ interface Values {
   readonly version?: boolean;
   readonly 'no-color'?: boolean;
   readonly timeout?: string;
+  readonly key?: string;
+  readonly force?: boolean;
 }
 
 interface Command {
@@ -111,6 +120,8 @@ const commands = new Map<string, Command>([
     'call',
     { operands: [2, Infinity], needs: 'the PATH of a listener and a METHOD', run: callMethod },
   ],
+  ['ps', { operands: [0, 0], needs: '', run: listShared }],
+  ['stop', { operands: [1, 1], needs: 'the NAME of a shared helper', run: stopHelper }],
   [
     'relay',
     {
@@ -153,6 +164,21 @@ async function callMethod([path, method, ...rest]: string[], values: Values): Pr
   await call(place, method as string, requests, options, (value) => {
     console.log(printJson(value));
   });
+  return 0;
+}
+
+async function listShared(_: string[], values: Values): Promise<number> {
+  const rows = await sharedRows();
+  console.log(values.json === true ? JSON.stringify(rows, undefined, 2) : printShared(rows));
+  return 0;
+}
+
+async function stopHelper([name]: string[], values: Values): Promise<number> {
+  const waitMs = timeoutOf(values.timeout) ?? timeoutRange.standard;
+  const { key, force = false, json } = values;
+  const rows = await stopShared(name as string, { key, force, waitMs });
+  if (json === true) console.log(JSON.stringify(rows, undefined, 2));
+  else for (const { pid } of rows) console.log(`${name}: process ${pid} has ended`);
   return 0;
 }
 
@@ -200,6 +226,8 @@ function parse(): { values: Values; positionals: string[] } {
         mode: { type: 'string' },
         listen: { type: 'string' },
         framing: { type: 'string' },
+        key: { type: 'string' },
+        force: { type: 'boolean' },
       },
     });
   } catch (error) {

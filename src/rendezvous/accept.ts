@@ -40,6 +40,8 @@ export class PathAcceptor<C extends AcceptedConnection> {
   // Time of connections that come while the listener ends.
   #lastDeadlineMs = 0;
   #isServing = false;
+  /** Connections that were let in, ever. */
+  ever = 0;
   #forgetDirectory: (() => void) | undefined;
   #isClosing = false;
   #listening: ListeningPath | undefined;
@@ -172,6 +174,7 @@ export class PathAcceptor<C extends AcceptedConnection> {
   #adopt(connection: C | undefined): void {
     if (connection === undefined) return;
     this.#connections.add(connection);
+    this.ever += 1;
     void connection.closed.then(() => {
       this.#connections.delete(connection);
       this.#queue.remove(connection);

@@ -4,6 +4,7 @@ import { createConnection, type Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { SidecallError } from '../base/errors.ts';
+import type { OnEvent } from '../base/events.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import {
   checkInteger,
@@ -33,7 +34,11 @@ import { checkPlainSocket } from '../uds/plain-path.ts';
 import { checkPathLength } from '../uds/socket-directory.ts';
 import { Connection } from './connection.ts';
 import type { PlainConnection } from './plain-listener.ts';
-import { checkReconnect, type ReconnectOptions } from './reconnect-options.ts';
+import {
+  checkReconnect,
+  type ReconnectOptions,
+  type ReconnectSettings,
+} from './reconnect-options.ts';
 import { Reconnector } from './reconnector.ts';
 
 /** Options of every {@link connect}, of each protocol. */
@@ -138,28 +143,46 @@ export async function connect(
 /** Connects for the first time, and from then on whenever the session is lost. */
 async function reconnecting(
   options: ConnectBaseOptions & SessionOptions,
-  reconnect: true | ReconnectOptions,
+  given: true | ReconnectOptions,
 ): Promise<Connection> {
-  const settings = checkReconnect(reconnect);
+  const reconnect = checkReconnect(given);
   if (options.idleTimeoutMs !== undefined) {
     const text = 'connect(): idleTimeoutMs and reconnect exclude each other';
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   const registry = new Registry();
   const open = sessionOpener(options, registry);
-  const first = await open(options.signal);
-  const { path, onEvent } = options;
+  const { path, onEvent, signal } = options;
+  return connectionBy(open, { path, onEvent, reconnect, registry }, signal);
+}
+
+/** Opens a session, its peer authenticated. */
+export type OpenSession = (signal: AbortSignal | undefined) => Promise<Session>;
+
+/** A connection whose sessions `open` opens; the first one at once. */
+export async function connectionBy(
+  open: OpenSession,
+  parts: {
+    readonly path: string;
+    readonly onEvent: OnEvent | undefined;
+    readonly reconnect: ReconnectSettings;
+    readonly registry: Registry;
+  },
+  signal: AbortSignal | undefined,
+): Promise<Connection> {
+  const { path, onEvent, reconnect, registry } = parts;
+  const first = await open(signal);
   return new Connection(
-    new Reconnector({ path, connect: open, onEvent }, settings, first),
+    new Reconnector({ path, connect: open, onEvent }, reconnect, first),
     registry,
   );
 }
 
 /** Checks the options of a session; returns what opens one. */
-function sessionOpener(
+export function sessionOpener(
   options: ConnectBaseOptions & SessionOptions,
   registry: Registry | undefined,
-): (signal: AbortSignal | undefined) => Promise<Session> {
+): OpenSession {
   const isDefaultPolicy = options.expect === undefined;
   const settings = { ...checkSessionOptions(options, registry), isDefaultPolicy };
   return opener<Session>(options, {

@@ -5,7 +5,8 @@ import type { NativeAddon } from '../addon/addon-api.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, checkSignal } from '../base/misuse.ts';
+import type { Metadata } from '../base/metadata.ts';
+import { checkInteger, checkKeys, checkSignal, nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { withDeadline } from '../open/time-limit.ts';
 import type { CallContext } from '../rpc/contract/call-context.ts';
@@ -18,6 +19,11 @@ import type { PlainConnection, PlainListener } from './plain-listener.ts';
 export interface HandOverOptions {
   /** The process that may be the successor. Default: a process of our own effective uid. */
   readonly to?: PeerPolicy | undefined;
+  /**
+   * Asked for each successor, with its `takeOver.metadata`: the reason for which it is refused, or
+   * undefined. For versions, for one. Default: none is refused.
+   */
+  readonly refuse?: ((metadata: Metadata, peer: Peer) => string | undefined) | undefined;
   /**
    * Milliseconds to wait for a successor that is ready. Default: no limit; 0 to 2,147,483,647.
    */
@@ -43,9 +49,14 @@ export interface HandedOver {
   readonly cutOff: number;
 }
 
-/** Checked {@link HandOverOptions}. */
-export interface HandOverSettings {
+/** The successors that are let in. */
+interface HandOverRules {
   readonly to: PeerPolicy | undefined;
+  readonly refuse: HandOverOptions['refuse'];
+}
+
+/** Checked {@link HandOverOptions}. */
+export interface HandOverSettings extends HandOverRules {
   readonly waitMs: number;
   readonly deadlineMs: number;
   readonly signal: AbortSignal | undefined;
@@ -53,12 +64,16 @@ export interface HandOverSettings {
 
 /** @throws {TypeError | RangeError} for misuse. */
 export function checkHandOver(options: HandOverOptions): HandOverSettings {
-  checkKeys('handOver()', options, ['to', 'waitMs', 'deadlineMs', 'signal']);
-  const { to, waitMs, deadlineMs, signal } = options;
+  checkKeys('handOver()', options, ['to', 'refuse', 'waitMs', 'deadlineMs', 'signal']);
+  const { to, refuse, waitMs, deadlineMs, signal } = options;
   checkPolicy('to', to);
   checkSignal(signal);
+  if (refuse !== undefined && typeof refuse !== 'function') {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'refuse must be a function');
+  }
   return {
     to,
+    refuse,
     waitMs:
       waitMs === undefined
         ? ranges.timeoutMs.max
@@ -86,21 +101,16 @@ export class HandOver {
   readonly taken: Promise<Peer>;
   readonly #native: NativeAddon;
   readonly #path: GivenPath;
-  readonly #to: PeerPolicy | undefined;
+  readonly #rules: HandOverRules;
   /** Aborted when no successor is waited for any more. */
   readonly #ended: AbortSignal;
   #isBusy = false;
   #resolve!: (successor: Peer) => void;
 
-  constructor(
-    native: NativeAddon,
-    path: GivenPath,
-    to: PeerPolicy | undefined,
-    ended: AbortSignal,
-  ) {
+  constructor(native: NativeAddon, path: GivenPath, rules: HandOverRules, ended: AbortSignal) {
     this.#native = native;
     this.#path = path;
-    this.#to = to;
+    this.#rules = rules;
     this.#ended = ended;
     this.taken = new Promise((resolve) => {
       this.#resolve = resolve;
@@ -110,13 +120,15 @@ export class HandOver {
   /** The handler of a successor's call. */
   async *serve(
     steps: AsyncIterable<SuccessorStep>,
-    { peer, signal }: CallContext,
+    { peer, signal, metadata }: CallContext,
   ): AsyncGenerator<ListenerStep> {
     try {
-      await authorize(this.#to, { peer, isAlive: undefined }, signal);
+      await authorize(this.#rules.to, { peer, isAlive: undefined }, signal);
     } catch (error) {
       throw new RpcError('permission_denied', SidecallError.from(error).message);
     }
+    const refusal = this.#rules.refuse?.(metadata, peer);
+    if (refusal !== undefined) throw new RpcError('failed_precondition', refusal);
     if (this.#isBusy) throw new RpcError('unavailable', 'another successor takes over');
     this.#isBusy = true;
     const either = AbortSignal.any([signal, this.#ended]);

@@ -10,7 +10,7 @@ import { nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
 import type { SessionSettings } from '../open/session-options.ts';
-import type { Methods, Service } from '../rpc/contract/method-types.ts';
+import type { Handlers, Methods, Service } from '../rpc/contract/method-types.ts';
 import type { Health } from '../rpc/serving/health.ts';
 import type { HandlersFor, Registry, ServeOptions } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
@@ -98,6 +98,11 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     return this.#acceptor.listening?.tryLock() ?? true;
   }
 
+  /** @internal Serves a service of the package, until the returned function is called. */
+  serveOwn<M extends Methods>(service: Service<M>, handlers: Handlers<M>): () => void {
+    return this.#registry.addOwn(service, handlers);
+  }
+
   /** Hand-overs of this path before this listener. */
   get epoch(): number {
     return this.#epoch;
@@ -106,6 +111,11 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   /** Sessions open at this moment. */
   get sessionCount(): number {
     return this.#acceptor.count;
+  }
+
+  /** @internal Sessions ever. */
+  get sessionsEver(): number {
+    return this.#acceptor.ever;
   }
 
   /**
@@ -216,7 +226,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   }
 
   /** Waits for the process that has the path next. */
-  async #nextOwner({ to, waitMs, signal }: HandOverSettings): Promise<Peer> {
+  async #nextOwner({ to, refuse, waitMs, signal }: HandOverSettings): Promise<Peer> {
     const { native } = this.#settings;
     const { listening } = this.#acceptor;
     if (native === undefined || listening === undefined) {
@@ -231,7 +241,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
       resume: () => listening.resume(),
       openPlace: (authorize) => openPlace(this.#settings, authorize),
     };
-    const handOver = new HandOver(native, path, to, ended.signal);
+    const handOver = new HandOver(native, path, { to, refuse }, ended.signal);
     const unserve = this.#registry.addOwn(HandOverService, {
       takeOver: (steps, ctx) => handOver.serve(steps, ctx),
     });

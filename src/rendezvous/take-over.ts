@@ -6,6 +6,7 @@ import { systemClock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
+import type { Metadata } from '../base/metadata.ts';
 import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import { withDeadline } from '../open/time-limit.ts';
@@ -24,6 +25,8 @@ export interface TakeOverOptions<L> {
    * and the listener before stays. Default: ready at once.
    */
   readonly ready?: ((listener: L) => void | Promise<void>) | undefined;
+  /** Key-values for `refuse` of the listener before, such as a version. Default: none. */
+  readonly metadata?: Metadata | undefined;
   /** The process that may be the listener before. Default: one of our own effective uid. */
   readonly from?: PeerPolicy | undefined;
   /**
@@ -35,6 +38,7 @@ export interface TakeOverOptions<L> {
 /** Checked {@link TakeOverOptions}. */
 export interface TakeOverSettings<L> {
   readonly ready: (listener: L) => void | Promise<void>;
+  readonly metadata: Metadata;
   readonly from: PeerPolicy | undefined;
   readonly timeoutMs: number;
 }
@@ -45,14 +49,14 @@ export function checkTakeOver<L>(
 ): TakeOverSettings<L> | undefined {
   if (takeOver === undefined || takeOver === false) return undefined;
   const given = takeOver === true ? {} : takeOver;
-  checkKeys('takeOver', given, ['ready', 'from', 'timeoutMs']);
-  const { ready = () => undefined, from, timeoutMs } = given;
+  checkKeys('takeOver', given, ['ready', 'metadata', 'from', 'timeoutMs']);
+  const { ready = () => undefined, metadata = {}, from, timeoutMs } = given;
   if (typeof ready !== 'function') {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'takeOver.ready must be a function');
   }
   checkPolicy('takeOver.from', from);
   const checkedMs = checkInteger('takeOver.timeoutMs', timeoutMs, ranges.startTimeoutMs);
-  return { ready, from, timeoutMs: checkedMs };
+  return { ready, metadata, from, timeoutMs: checkedMs };
 }
 
 /** The socket of the listener before. */
@@ -148,7 +152,7 @@ async function takeFrom<L extends HeldListener>(
   session: Session,
 ): Promise<L> {
   const { settings, native } = parts;
-  const call = session.client(HandOverService).takeOver(undefined);
+  const call = session.client(HandOverService).takeOver({ metadata: settings.metadata });
   const steps = call[Symbol.asyncIterator]();
   let received: ReceivedPath;
   try {
@@ -161,6 +165,9 @@ async function takeFrom<L extends HeldListener>(
     );
     received = { descriptor, epoch };
   } catch (error) {
+    if (RpcError.is(error) && error.status === 'failed_precondition') {
+      throw new SidecallError('ERR_SIDECALL_PATH_IN_USE', error.message, { cause: error });
+    }
     throw laterOr(error);
   }
   const listener = await parts.open(received);

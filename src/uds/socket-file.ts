@@ -4,6 +4,7 @@
 
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
+import { FileLock, inUse } from './file-lock.ts';
 import { ownUid } from './peer-credentials.ts';
 import { type SocketDirectory, type SocketEntry, unsafe } from './socket-directory.ts';
 
@@ -17,7 +18,6 @@ export interface BindOptions {
 }
 
 const privateMode = 0o600;
-const lockRounds = 16;
 
 /**
  * A bound path with its lock. The descriptor that listens is given away; path and lock stay here.
@@ -26,17 +26,13 @@ export class BoundPath {
   readonly directory: SocketDirectory;
   readonly #native: NativeAddon;
   readonly #options: BindOptions;
-  #lock: number | undefined;
+  #lock: FileLock | undefined;
   #identity: string | undefined;
 
   constructor(directory: SocketDirectory, options: BindOptions) {
     this.directory = directory;
     this.#native = directory.native;
     this.#options = options;
-  }
-
-  get #lockName(): string {
-    return `${this.directory.name}.lock`;
   }
 
   /**
@@ -46,7 +42,7 @@ export class BoundPath {
    * `ERR_SIDECALL_SYSTEM`.
    */
   listen(): number {
-    this.#lock ??= this.#takeLock();
+    this.#lock ??= FileLock.take(this.directory);
     this.#removeStale();
     return this.#bind();
   }
@@ -56,11 +52,12 @@ export class BoundPath {
    * @throws {SidecallError} `ERR_SIDECALL_PATH_IN_USE`, `ERR_SIDECALL_PATH_UNSAFE`.
    */
   clear(): void {
-    this.#lock ??= this.#takeLock();
+    this.#lock ??= FileLock.take(this.directory);
     try {
       this.#removeStale();
     } finally {
-      this.#releaseLock();
+      this.#lock?.remove();
+      this.#lock = undefined;
     }
   }
 
@@ -77,7 +74,8 @@ export class BoundPath {
       }
     } finally {
       this.#identity = undefined;
-      this.#releaseLock();
+      this.#lock?.remove();
+      this.#lock = undefined;
     }
   }
 
@@ -96,7 +94,7 @@ export class BoundPath {
   /** False: another process has the lock. */
   tryLock(): boolean {
     try {
-      this.#lock ??= this.#takeLock();
+      this.#lock ??= FileLock.take(this.directory);
       return true;
     } catch (error) {
       if (SidecallError.is(error) && error.code === 'ERR_SIDECALL_PATH_IN_USE') return false;
@@ -107,58 +105,14 @@ export class BoundPath {
   /** Gives up the lock, and leaves both files to the process that has the socket now. */
   giveAway(): void {
     this.#identity = undefined;
-    if (this.#lock !== undefined) this.#native.closeDescriptor(this.#lock);
+    this.#lock?.close();
     this.#lock = undefined;
   }
 
   /** Gives up the lock and leaves the socket file where it is. */
   release(): void {
     this.#identity = undefined;
-    this.#releaseLock();
-  }
-
-  /**
-   * Takes the lock. Only its holder removes the lock file, so a process that gets the lock checks
-   * that its file is still the one at the path.
-   */
-  #takeLock(): number {
-    const native = this.#native;
-    for (let round = 0; round < lockRounds; round += 1) {
-      const fd = this.#openLock();
-      try {
-        if (!native.tryLock(fd)) throw this.#inUse('its lock is held');
-        const opened = native.statDescriptor(fd);
-        if (opened.type !== 'file' || opened.uid !== ownUid()) {
-          throw unsafe(`${this.directory.socketPath}.lock is not a file of ours`);
-        }
-        if (this.directory.stat(this.#lockName)?.identity === opened.identity) return fd;
-      } catch (error) {
-        native.closeDescriptor(fd);
-        throw SidecallError.from(error);
-      }
-      native.closeDescriptor(fd); // its holder removed it meanwhile: try with the next one
-    }
-    throw this.#inUse('its lock changes hands without pause');
-  }
-
-  #openLock(): number {
-    try {
-      return this.#native.openLockFile(this.directory.fd, this.#lockName);
-    } catch (cause) {
-      const lock = `${this.directory.socketPath}.lock`;
-      if ((cause as { code?: string }).code === 'ELOOP') throw unsafe(`${lock} is a link`);
-      throw new SidecallError('ERR_SIDECALL_SYSTEM', `${lock} could not be opened`, { cause });
-    }
-  }
-
-  #releaseLock(): void {
-    if (this.#lock === undefined) return;
-    try {
-      this.#native.unlinkAt(this.directory.fd, this.#lockName);
-    } catch {
-      // deleted by another process: nothing is lost, since locks are checked against the file
-    }
-    this.#native.closeDescriptor(this.#lock);
+    this.#lock?.remove();
     this.#lock = undefined;
   }
 
@@ -230,8 +184,7 @@ export class BoundPath {
   }
 
   #inUse(why: string): SidecallError {
-    const text = `${this.directory.socketPath} belongs to a live listener: ${why}`;
-    return new SidecallError('ERR_SIDECALL_PATH_IN_USE', text);
+    return inUse(this.directory.socketPath, why);
   }
 }
 

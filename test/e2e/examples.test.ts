@@ -146,6 +146,23 @@ describe('examples, by the commands of their README', () => {
     expect(await second.ended()).toContain('version 2 ends');
   });
 
+  it('warm-daemon', async () => {
+    using folder = scratch();
+    const runtime = folder.path('.');
+    const [cli] = commandsOf('warm-daemon');
+    const timeOf = async (): Promise<number> => {
+      const said = await type('warm-daemon', cli, runtime, { TEXT: 'ba' }).ended();
+      expect(said).toContain('of 500000 words');
+      return Number(/in (\d+) ms/.exec(said)?.[1]);
+    };
+    const first = await timeOf();
+    const second = await timeOf();
+    expect(first / second).toBeGreaterThanOrEqual(5); // of one run each, on one machine
+    const stop = resolve(examples, '..', 'dist', 'cli', 'main.js');
+    const stopping = type('.', `node ${stop} stop warm-daemon-example`, runtime);
+    expect(await stopping.ended()).toContain('has ended');
+  });
+
   it('python-helper', async () => {
     const [main] = commandsOf('python-helper');
     const said = await type('python-helper', main, '', { TEXT: 'two words' }).ended();

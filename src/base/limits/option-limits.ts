@@ -57,6 +57,7 @@ export const ranges = {
   retryFirstMs: { standard: 10, min: 1, max: 600_000 },
   retryMaxMs: { standard: 1_000, min: 1, max: 600_000 },
   retryBudget: { standard: 10, min: 1, max: 1_000_000 },
+  sharedIdleTimeoutMs: { standard: 60_000, min: 100, max: 2_147_483_647 },
   poolSize: { standard: 0, min: 1, max: 1_024 },
   callsPerMember: { standard: 0, min: 1, max: 1_048_576 },
   mapConcurrency: { standard: 0, min: 1, max: 131_072 },

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// Whether the process that listens at a path works, or hangs.
+import { readFileSync } from 'node:fs';
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { systemClock } from '../base/clock.ts';
+import { pause } from '../base/pause.ts';
+import { connectToPath } from '../uds/connect-path.ts';
+
+/** The doings of a process that does not answer. */
+export interface Standing {
+  readonly state: 'busy' | 'stopped' | 'idle' | 'unknown';
+  readonly pid: number | undefined;
+  /** Behind 'it'. */
+  readonly words: string;
+}
+
+const sampleMs = 500;
+/** Hundredths of a second of processor time, in a sample, from which a process works. */
+const busyTicks = 3;
+const never = new AbortController().signal;
+
+/** Looks at the process for half a second: a busy one uses the processor, a hung one does not. */
+export async function standingOf(native: NativeAddon, path: string): Promise<Standing> {
+  const pid = await listenerAt(native, path);
+  const before = statOf(pid);
+  await pause(systemClock, sampleMs, never);
+  const after = statOf(pid);
+  if (before === undefined || after === undefined) {
+    return { state: 'unknown', pid, words: 'cannot be looked at from here' };
+  }
+  if (/[Tt]/.test(after.letter)) {
+    return { state: 'stopped', pid, words: 'was stopped (SIGSTOP, or a debugger)' };
+  }
+  const used = after.ticks - before.ticks;
+  if (used >= busyTicks) return { state: 'busy', pid, words: 'is busy' };
+  return { state: 'idle', pid, words: 'does not use the processor either: it hangs' };
+}
+
+async function listenerAt(native: NativeAddon, path: string): Promise<number | undefined> {
+  const fd = await connectToPath(native, path, undefined, {
+    unsafeDirectory: false,
+    signal: never,
+  });
+  try {
+    return native.peerIds(fd).pid;
+  } finally {
+    native.closeDescriptor(fd);
+  }
+}
+
+function statOf(pid: number | undefined): { letter: string; ticks: number } | undefined {
+  if (pid === undefined || pid <= 0) return undefined;
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? [];
+    return { letter: fields[0] ?? '', ticks: Number(fields[11]) + Number(fields[12]) };
+  } catch {
+    return undefined; // not Linux, or it has ended
+  }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Where shared helpers meet their users: one socket for each name and key, in the private directory
+// of the user.
+import { createHash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { checkText, nodeError } from '../base/misuse.ts';
+import { socketPath } from '../uds/private-directory.ts';
+
+const prefix = 'shared-';
+const nameForm = /^[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,31}$/;
+const keyMaxLetters = 1_024;
+
+/**
+ * The path of a shared helper.
+ * @throws {TypeError} `ERR_INVALID_ARG_VALUE` for a name or key that is none.
+ */
+export function sharedPath(name: string, key: string | undefined): string {
+  const checked = checkText('name', name) ?? '';
+  if (!nameForm.test(checked)) {
+    const text = `name must be 1 to 32 letters, digits, '_', '-' and single dots, and begin with a letter, digit or '_', got '${name}'`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  }
+  if (key === undefined) return socketPath(`${prefix}${checked}`);
+  if (typeof key !== 'string' || key.length === 0 || key.length > keyMaxLetters) {
+    const text = `key must be a text of 1 to ${keyMaxLetters} letters`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  }
+  // A digest, since a key may be anything: a folder, a project.
+  const digest = createHash('sha256').update(key).digest('hex').slice(0, 16);
+  return socketPath(`${prefix}${checked}--${digest}`);
+}
+
+/** Paths of all shared helpers of this user, alive or not. */
+export function sharedPaths(): string[] {
+  const directory = dirname(socketPath('any'));
+  return readdirSync(directory)
+    .filter((file) => basename(file).startsWith(prefix) && file.endsWith('.sock'))
+    .sort()
+    .map((file) => `${directory}/${file}`);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// The start of a shared helper, by one program at a time.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, constants, openSync, readFileSync } from 'node:fs';
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { SidecallError } from '../base/errors.ts';
+import type { HelperExit } from '../helper/helper-errors.ts';
+import { FileLock } from '../uds/file-lock.ts';
+import { ownUid } from '../uds/peer-credentials.ts';
+import { SocketDirectory } from '../uds/socket-directory.ts';
+import type { SharedSettings } from './shared-options.ts';
+import { type SharedOrder, sharedVariable } from './shared-service.ts';
+
+const lockEnding = '.start';
+const keptVariables = ['PATH', 'HOME', 'USER', 'LANG', 'TMPDIR', 'XDG_RUNTIME_DIR', 'TZ'];
+/** Bytes of its standard error that an error repeats. */
+const tailBytes = 2_048;
+
+/**
+ * Runs `work` while no other program starts a helper at the path. undefined: another one does, and
+ * nothing was run.
+ */
+export async function whileStarter<T>(
+  native: NativeAddon,
+  path: string,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
+  const directory = new SocketDirectory(native, path, {
+    owners: [ownUid(), 0],
+    unsafeDirectory: false,
+  });
+  let lock: FileLock | undefined;
+  try {
+    lock = FileLock.take(directory, lockEnding);
+    return await work();
+  } catch (error) {
+    const isHeld = SidecallError.is(error) && error.code === 'ERR_SIDECALL_PATH_IN_USE';
+    if (lock === undefined && isHeld) return undefined;
+    throw error;
+  } finally {
+    lock?.remove();
+    directory.close();
+  }
+}
+
+/** A helper that was started, and may not listen yet. */
+export interface StartedShared {
+  readonly pid: number | undefined;
+  readonly command: string;
+  /** Its end, if it has ended; an `Error` where it never started. */
+  readonly exit: HelperExit | Error | undefined;
+  /** The end of its standard error. */
+  tail(): string;
+}
+
+/**
+ * Starts a helper that outlives this process: in a session of its own, in the root directory,
+ * without our standard streams and our environment. Its standard error is a file beside the socket.
+ */
+export function startShared(settings: SharedSettings): StartedShared {
+  const { path, name, key, version, command, args, idleTimeoutMs } = settings;
+  const order: SharedOrder = { path, name, key, version, idleTimeoutMs };
+  const kept = keptVariables.filter((variable) => process.env[variable] !== undefined);
+  const env: NodeJS.ProcessEnv = {
+    ...Object.fromEntries(kept.map((variable) => [variable, process.env[variable]])),
+    ...settings.env,
+    [sharedVariable]: JSON.stringify(order),
+  };
+  const logPath = logOf(path);
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_APPEND, O_NOFOLLOW } = constants;
+  const log = openSync(logPath, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW, 0o600);
+  let child: ChildProcess;
+  try {
+    const stdio = ['ignore', 'ignore', log] as const;
+    child = spawn(command, args, { cwd: '/', env, detached: true, stdio: [...stdio] });
+  } finally {
+    closeSync(log);
+  }
+  let exit: HelperExit | Error | undefined;
+  child.on('error', (error) => {
+    exit ??= error;
+  });
+  child.once('exit', (code, signal) => {
+    exit ??= { code, signal };
+  });
+  child.unref();
+  return {
+    pid: child.pid,
+    command: [command, ...args].join(' '),
+    get exit() {
+      return exit;
+    },
+    tail: () => readFileSync(logPath, 'utf8').slice(-tailBytes).trim(),
+  };
+}
+
+/** The file that has the standard error of a shared helper. */
+export function logOf(path: string): string {
+  return path.replace(/\.sock$/, '.log');
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// A lock that the kernel gives up with its process: a file beside a socket, locked and checked.
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { SidecallError } from '../base/errors.ts';
+import { ownUid } from './peer-credentials.ts';
+import { type SocketDirectory, unsafe } from './socket-directory.ts';
+
+const lockRounds = 16;
+
+/** A lock that this process holds. */
+export class FileLock {
+  readonly #native: NativeAddon;
+  readonly #directory: SocketDirectory;
+  readonly #name: string;
+  readonly #fd: number;
+
+  private constructor(directory: SocketDirectory, name: string, fd: number) {
+    this.#native = directory.native;
+    this.#directory = directory;
+    this.#name = name;
+    this.#fd = fd;
+  }
+
+  /**
+   * Takes a lock. Only its holder removes the lock file, so a process that gets the lock checks
+   * that its file is still the one at the path.
+   * @param ending of its name, behind that of the socket.
+   * @throws {SidecallError} `ERR_SIDECALL_PATH_IN_USE` where another process holds it,
+   * `ERR_SIDECALL_PATH_UNSAFE`, `ERR_SIDECALL_SYSTEM`.
+   */
+  static take(directory: SocketDirectory, ending = '.lock'): FileLock {
+    const { native, socketPath } = directory;
+    const name = `${directory.name}${ending}`;
+    for (let round = 0; round < lockRounds; round += 1) {
+      const fd = openLock(directory, name, ending);
+      try {
+        if (!native.tryLock(fd)) throw inUse(socketPath, 'its lock is held');
+        const opened = native.statDescriptor(fd);
+        if (opened.type !== 'file' || opened.uid !== ownUid()) {
+          throw unsafe(`${socketPath}${ending} is not a file of ours`);
+        }
+        if (directory.stat(name)?.identity === opened.identity) {
+          return new FileLock(directory, name, fd);
+        }
+      } catch (error) {
+        native.closeDescriptor(fd);
+        throw SidecallError.from(error);
+      }
+      native.closeDescriptor(fd); // its holder removed it meanwhile: try with the next one
+    }
+    throw inUse(socketPath, 'its lock changes hands without pause');
+  }
+
+  /** Gives the lock up, and removes its file. */
+  remove(): void {
+    try {
+      this.#native.unlinkAt(this.#directory.fd, this.#name);
+    } catch {
+      // deleted by another process: nothing is lost, since locks are checked against the file
+    }
+    this.close();
+  }
+
+  /** Gives the lock up, and leaves its file to the process that takes it next. */
+  close(): void {
+    this.#native.closeDescriptor(this.#fd);
+  }
+}
+
+/** The error of a path that another process has. */
+export function inUse(socketPath: string, why: string): SidecallError {
+  const text = `${socketPath} belongs to a live listener: ${why}`;
+  return new SidecallError('ERR_SIDECALL_PATH_IN_USE', text);
+}
+
+function openLock(directory: SocketDirectory, name: string, ending: string): number {
+  try {
+    return directory.native.openLockFile(directory.fd, name);
+  } catch (cause) {
+    const lock = `${directory.socketPath}${ending}`;
+    if ((cause as { code?: string }).code === 'ELOOP') throw unsafe(`${lock} is a link`);
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', `${lock} could not be opened`, { cause });
+  }
+}

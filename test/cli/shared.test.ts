@@ -1,0 +1,74 @@
+// sidecall ps and stop, with real shared helpers.
+import { execFile } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { sharedHelper } from '../../src/shared/shared-helper.ts';
+import { sharedPath } from '../../src/shared/shared-path.ts';
+import { logOf } from '../../src/shared/start-shared.ts';
+import { isRunning } from '../support/helper.ts';
+import { programPath } from '../support/programs.ts';
+
+const command = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+function run(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [command, ...args], (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr });
+    });
+  });
+}
+
+const name = `cli-${process.pid}`;
+const start = (key?: string) =>
+  sharedHelper({
+    name,
+    key,
+    version: '1.2.3',
+    program: process.execPath,
+    args: [programPath('shared.mjs')],
+  });
+
+describe('sidecall ps and stop', () => {
+  it('list helpers by name, version, process, users and time, and end them', async () => {
+    const helper = await start();
+    const keyed = await start('/a/project');
+    const { pid } = helper.peer;
+    const listed = await run('ps');
+    const rows = listed.stdout.split('\n').filter((line) => line.startsWith(name));
+    expect(rows).toHaveLength(2);
+    expect(rows.join('\n')).toMatch(new RegExp(`${name} +1\\.2\\.3 +${pid} +1 +\\d+ s`));
+    expect(rows.join('\n')).toContain('/a/project');
+    const json = JSON.parse((await run('ps', '--json')).stdout);
+    const row = json.find(({ info }: { info?: { pid: number } }) => info?.pid === pid);
+    expect(row.info).toMatchObject({ name, version: '1.2.3', idleTimeoutMs: 60_000, clients: 2 });
+    await keyed.close();
+    expect((await run('stop', name, '--key', '/a/project')).code).toBe(0);
+    expect(isRunning(pid as number)).toBe(true);
+    await helper.close();
+    const stopped = await run('stop', name);
+    expect(stopped).toMatchObject({ code: 0, stdout: `${name}: process ${pid} has ended\n` });
+    expect(isRunning(pid as number)).toBe(false);
+    expect(await run('stop', name)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`no shared helper ${name} runs`),
+    });
+  });
+
+  it('end one that does not answer by force only', async () => {
+    const helper = await start();
+    const pid = helper.peer.pid as number;
+    await helper.close();
+    process.kill(pid, 'SIGSTOP');
+    expect((await run('ps')).stdout).toContain('was stopped');
+    expect(await run('stop', name)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('--force'),
+    });
+    expect((await run('stop', name, '--force')).code).toBe(0);
+    expect(isRunning(pid)).toBe(false);
+    rmSync(sharedPath(name, undefined), { force: true });
+    for (const key of [undefined, '/a/project'])
+      rmSync(logOf(sharedPath(name, key)), { force: true });
+  });
+});

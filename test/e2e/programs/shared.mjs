@@ -1,0 +1,26 @@
+// A shared helper. Arguments: how it behaves.
+import { listenShared, service, unary } from '../../../dist/index.js';
+
+const Clock = service('Clock', { where: unary(), block: unary(), wait: unary() });
+const manner = process.argv[2] ?? '';
+if (manner === 'crashes') {
+  console.error('no such database');
+  process.exit(9);
+}
+const startedAt = Date.now();
+await listenShared({
+  ready: (listener) =>
+    listener.serve(Clock, {
+      where: () => ({
+        pid: process.pid,
+        manner,
+        startedAt,
+        env: process.env,
+        cwd: process.cwd(),
+      }),
+      block: (ms) => {
+        for (const until = Date.now() + ms; Date.now() < until; );
+      },
+      wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms, process.pid)),
+    }),
+});
