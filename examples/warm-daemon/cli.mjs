@@ -1,5 +1,5 @@
-// Completes a word. The first run starts a daemon that all later ones share; it ends when no run has
-// used it for a minute. `npx sidecall ps` lists it.
+// Completes a word. The first run starts a daemon that all later ones share; it ends a minute after
+// the last one. `npx sidecall ps` lists it.
 import { sharedHelper } from 'sidecall';
 import { Words } from './contract.mjs';
 

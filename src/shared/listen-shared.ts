@@ -37,6 +37,8 @@ export interface ListenSharedOptions
 
 const never = new AbortController().signal;
 const exitPauseMs = 2_000;
+/** Time for the first session to come. */
+const firstUseMs = 10_000;
 const leastLookMs = 25;
 const mostLookMs = 1_000;
 
@@ -122,7 +124,9 @@ async function endWhenIdle(listener: Listener, idleTimeoutMs: number): Promise<v
     const isUsed = listener.sessionCount > 0 || listener.sessionsEver !== ever;
     ever = listener.sessionsEver;
     if (isUsed) usedAt = systemClock.nowMs();
-    if (systemClock.nowMs() - usedAt >= idleTimeoutMs) await listener.close();
+    // The program that has started it may be slow to come.
+    const mostMs = ever === 0 ? Math.max(idleTimeoutMs, firstUseMs) : idleTimeoutMs;
+    if (systemClock.nowMs() - usedAt >= mostMs) await listener.close();
   }
 }
 

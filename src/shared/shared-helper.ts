@@ -78,7 +78,10 @@ const ownNames = new Set<string>([
   'signal',
 ]);
 
+/** Helpers in a row that may end with exit code 0 before there is a session. */
+const endsAtOnceMax = 5;
 const pauseMs = 10;
+const longestPauseMs = 80;
 const never = new AbortController().signal;
 
 /** Finds the helper, or starts it, as often as it is asked. */
@@ -100,15 +103,21 @@ class SharedFinder {
   async find(signal: AbortSignal | undefined): Promise<Session> {
     const { startTimeoutMs, path } = this.#settings;
     const until = systemClock.nowMs() + startTimeoutMs;
+    let endsAtOnce = endsAtOnceMax;
+    let waitMs = pauseMs;
     for (;;) {
       signal?.throwIfAborted();
+      const start = (): Promise<Session | undefined> => {
+        endsAtOnce -= 1;
+        return this.#start(until, endsAtOnce, signal);
+      };
       const session =
-        (await this.#connect(signal)) ??
-        (await whileStarter(this.#native, path, () => this.#start(until, signal)));
+        (await this.#connect(signal)) ?? (await whileStarter(this.#native, path, start));
       if (session !== undefined) return session;
       if (systemClock.nowMs() >= until) throw this.#late();
-      // Another program starts it at this moment.
-      await pause(systemClock, pauseMs * (1 + systemRandom()), signal ?? never);
+      // Another program starts it at this moment: those that wait leave it the processor.
+      await pause(systemClock, waitMs * (1 + systemRandom()), signal ?? never);
+      waitMs = Math.min(2 * waitMs, longestPauseMs);
     }
   }
 
@@ -134,7 +143,11 @@ class SharedFinder {
   }
 
   /** Called while no other program starts one. undefined: there is none yet. */
-  async #start(until: number, signal: AbortSignal | undefined): Promise<Session | undefined> {
+  async #start(
+    until: number,
+    endsAtOnce: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Session | undefined> {
     const running = await this.#connect(signal);
     if (running !== undefined) return running;
     const started = startShared(this.#settings);
@@ -144,9 +157,11 @@ class SharedFinder {
       const session = await this.#connect(signal);
       if (session !== undefined) return session;
       const { exit } = started;
-      const isTaken = exit !== undefined && !(exit instanceof Error) && exit.code === pathTakenExit;
-      if (isTaken) return undefined;
-      if (exit !== undefined) throw this.#failed(started);
+      if (exit === undefined) continue;
+      const code = exit instanceof Error ? null : exit.code;
+      // Another helper was faster; or this one has served others, and has ended before our turn.
+      if (code === pathTakenExit || (code === 0 && endsAtOnce > 0)) return undefined;
+      throw this.#failed(started);
     }
     return undefined;
   }
