@@ -14,7 +14,12 @@ import { checkReconnect } from '../rendezvous/reconnect-options.ts';
 import { Registry } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { standingOf } from './process-standing.ts';
-import { checkShared, type SharedHelperOptions, type SharedSettings } from './shared-options.ts';
+import {
+  checkShared,
+  type SharedHelperOptions,
+  type SharedSettings,
+  sharedOptionNames,
+} from './shared-options.ts';
 import { pathTakenExit, type SharedHelperInfo, SharedService } from './shared-service.ts';
 import { type StartedShared, startShared, whileStarter } from './start-shared.ts';
 import { compareVersions, isVersion } from './version-order.ts';
@@ -63,20 +68,7 @@ export async function sharedHelper(options: SharedHelperOptions): Promise<Connec
   );
 }
 
-const ownNames = new Set<string>([
-  'name',
-  'key',
-  'version',
-  'program',
-  'args',
-  'env',
-  'idleTimeoutMs',
-  'startTimeoutMs',
-  'onOlder',
-  'onNewer',
-  'reconnect',
-  'signal',
-]);
+const ownNames = new Set<string>(sharedOptionNames);
 
 /** Helpers in a row that may end with exit code 0 before there is a session. */
 const endsAtOnceMax = 5;

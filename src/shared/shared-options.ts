@@ -61,7 +61,8 @@ export interface SharedSettings {
   readonly onNewer: 'use' | 'fail';
 }
 
-const names = [
+/** The options that are those of a shared helper alone; the others are of its sessions. */
+export const sharedOptionNames = [
   'name',
   'key',
   'version',
@@ -80,7 +81,7 @@ const names = [
 export function checkShared(options: SharedHelperOptions): SharedSettings {
   checkKeys('sharedHelper()', options, [
     ...sessionOptionNames.filter((name) => name !== 'idleTimeoutMs'),
-    ...names,
+    ...sharedOptionNames,
   ] as never);
   const { name, key, program, args = [], env = {}, idleTimeoutMs, startTimeoutMs } = options;
   if (!(program instanceof URL) && checkText('program', program) === undefined) {
