@@ -9,8 +9,8 @@ import { pause } from '../base/pause.ts';
 import { connect } from '../rendezvous/connect.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { standingOf } from '../shared/process-standing.ts';
-import { sharedPaths } from '../shared/shared-path.ts';
-import { type SharedHelperInfo, SharedService } from '../shared/shared-service.ts';
+import { sharedPath, sharedPaths } from '../shared/shared-path.ts';
+import { checkInfo, type SharedHelperInfo, SharedService } from '../shared/shared-service.ts';
 import { logOf } from '../shared/start-shared.ts';
 
 /** A row of `sidecall ps`. */
@@ -55,9 +55,9 @@ export async function stopShared(
 }
 
 function isNamed({ path, info }: SharedRow, name: string, key: string | undefined): boolean {
-  if (info !== undefined) return info.name === name && (key === undefined || info.key === key);
-  const [known] = basename(path, '.sock').slice('shared-'.length).split('--');
-  return known === name && key === undefined;
+  if (key !== undefined) return path === sharedPath(name, key);
+  if (info !== undefined) return info.name === name;
+  return path === sharedPath(name, undefined); // one with a key has to be named by it
 }
 
 async function stopOne({ path, info, pid, reason }: SharedRow, force: boolean, waitMs: number) {
@@ -85,7 +85,7 @@ async function rowOf(path: string): Promise<SharedRow | undefined> {
   let session: Session | undefined;
   try {
     session = await connect({ path, lane: 'socket', timeoutMs });
-    const info = await session.client(SharedService).info(undefined, { timeoutMs });
+    const info = checkInfo(await session.client(SharedService).info(undefined, { timeoutMs }));
     return { path, log, info, reason: undefined, pid: info.pid };
   } catch (error) {
     if (SidecallError.is(error) && error.code === 'ERR_SIDECALL_NO_LISTENER') return undefined;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // connectPool(): several sessions with the listener at a path, and one client over them.
+import { pathAlone } from '../base/misuse.ts';
 import { connect, type ReconnectingOptions } from '../rendezvous/connect.ts';
 import type { Connection } from '../rendezvous/connection.ts';
-import type { ReconnectOptions } from '../rendezvous/reconnect-options.ts';
+import { checkReconnect, type ReconnectOptions } from '../rendezvous/reconnect-options.ts';
 import { Pool } from './pool.ts';
-import { checkPool, type PoolOptions, poolOptionNames } from './pool-options.ts';
+import { checkPool, type PoolOptions } from './pool-options.ts';
 import { allOrNone } from './start-members.ts';
 
 /** Options of {@link connectPool}: those of `connect()`, for each session. */
@@ -17,9 +18,9 @@ export interface ConnectPoolOptions extends Omit<ReconnectingOptions, 'reconnect
 const connectsAtOnce = 16;
 
 /**
- * Opens several sessions with a listener, and calls whichever has the least to do: for a path that
- * several processes serve, and for hand-overs, in which one member after the other moves. One
- * session has room for thousands of calls at once, so that one process alone seldom needs a pool.
+ * Opens several sessions with a listener, and calls whichever has the least to do. One session has
+ * room for thousands of calls at once: several are for more shared memory, and so that one long
+ * stream or the loss of one session does not concern all calls.
  * Where one session cannot be opened, the others are closed.
  * @throws (as rejection) what `connect()` rejects with.
  * @example
@@ -33,10 +34,12 @@ const connectsAtOnce = 16;
  * ```
  */
 export async function connectPool(options: ConnectPoolOptions): Promise<Pool<Connection>> {
+  if (typeof options === 'string') throw pathAlone('connectPool', options);
   const settings = checkPool(options);
-  const own: readonly string[] = poolOptionNames;
-  const given = Object.entries(options).filter(([name]) => !own.includes(name));
-  const each = { reconnect: true, ...Object.fromEntries(given) } as ReconnectingOptions;
+  const { size: _size, callsPerMember: _calls, ...given } = options;
+  const reconnect = options.reconnect ?? true;
+  checkReconnect(reconnect);
+  const each: ReconnectingOptions = { ...given, reconnect };
   const members = await allOrNone(
     settings.size,
     connectsAtOnce,

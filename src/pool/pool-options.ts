@@ -14,8 +14,9 @@ export interface PoolOptions {
   /**
    * Calls under way on one member from which it is busy: others wait in the pool, so that none
    * waits behind a long one while another member is free. Calls with a `key` go to their member
-   * even so. Default: no limit; 1 to 1,048,576. For handlers that keep a processor busy: 1, or 2 to
-   * have the next request there when an answer leaves.
+   * even so. Calls that were given up count until their handlers have ended; notifications and
+   * channels count as well. Default: no limit; 1 to 1,048,576. For handlers that keep a processor
+   * busy: 1, or 2 to have the next request there when an answer leaves.
    */
   readonly callsPerMember?: number | undefined;
 }
@@ -36,13 +37,12 @@ export interface PoolSettings {
   readonly callsPerMember: number;
 }
 
-export const poolOptionNames = [
-  'size',
-  'callsPerMember',
-] as const satisfies readonly (keyof PoolOptions)[];
-
 /** @throws {TypeError | RangeError} for misuse. */
-export function checkPool({ size, callsPerMember }: PoolOptions): PoolSettings {
+export function checkPool(options: PoolOptions): PoolSettings {
+  if (typeof options !== 'object' || options === null) {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'the options of a pool are missing');
+  }
+  const { size, callsPerMember } = options;
   const isAuto = size === undefined || size === 'auto';
   if (!isAuto && typeof size !== 'number') {
     const text = `size must be 'auto' or a number, 1 to 1024, got ${String(size)}`;

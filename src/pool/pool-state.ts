@@ -26,7 +26,10 @@ export interface PoolMemberStats {
   readonly pid: number | undefined;
   /** Calls and streams that were begun on this member, ever. */
   readonly begun: number;
-  /** Calls, streams and channels of ours that are under way on its session. */
+  /**
+   * Calls, streams and channels of ours that its session has under way; those that were given up,
+   * until the peer has ended them, too.
+   */
   readonly underWay: number;
   /**
    * Its answers take this many times as long as those of the pool: 1, or 4 to 64 for a member that

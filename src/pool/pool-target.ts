@@ -46,6 +46,7 @@ export class PoolTarget extends WaitingTarget {
   readonly #usual = new UsualTimes();
   readonly #seatOf = new WeakMap<Session, PoolSeat>();
   #choices = 0;
+  #isWoken = false;
 
   constructor(parts: PoolTargetParts) {
     super(parts);
@@ -56,6 +57,16 @@ export class PoolTarget extends WaitingTarget {
   onRoom(): void {
     if (this.waiting > 0) this.beginWaiting();
   }
+
+  // The session is in the middle of a frame: calls begin behind it.
+  readonly #onFreed = (): void => {
+    if (this.#isWoken || this.waiting === 0) return;
+    this.#isWoken = true;
+    queueMicrotask(() => {
+      this.#isWoken = false;
+      this.onRoom();
+    });
+  };
 
   /** The session for a call with these options; undefined: every member is away, or busy. */
   pick(options: CallOptions | undefined): Session | undefined {
@@ -129,9 +140,11 @@ export class PoolTarget extends WaitingTarget {
     for (const seat of this.#parts.seats) {
       const { session } = seat;
       if (session === undefined) continue;
-      const { pending } = session.target;
-      if (pending >= this.#parts.callsPerMember) continue;
-      const load = (pending + 1) * seat.slow.factor(now);
+      const { target } = session;
+      target.onFreed ??= this.#onFreed;
+      const { work } = target;
+      if (work >= this.#parts.callsPerMember) continue;
+      const load = (work + 1) * seat.slow.factor(now);
       const isLess = load < bestLoad;
       if (!isLess && (load > bestLoad || seat.chosenAt >= (best?.chosenAt ?? 0))) continue;
       best = seat;

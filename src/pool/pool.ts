@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One client over several helpers, or over several sessions with a listener.
+// The public face of a pool: one client over several helpers, or sessions with a listener.
 import { SidecallError } from '../base/errors.ts';
 import { quiet } from '../base/ignore-errors.ts';
 import { isIterable } from '../base/iterable.ts';
@@ -121,7 +121,7 @@ export class Pool<M extends PoolMember = PoolMember> implements AsyncDisposable 
         state: member.state.state,
         pid: member.peer.pid,
         begun,
-        underWay: member.session.target.pending,
+        underWay: member.session.target.work,
         slowness: slow.factor(now),
         recycled: this.#parts.recycled?.(at) ?? 0,
       };

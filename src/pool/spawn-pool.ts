@@ -7,13 +7,7 @@ import { spawnHelper } from '../helper/spawn-helper.ts';
 import type { SpawnOptions } from '../helper/spawn-options.ts';
 import { configuredPollBudgetUs } from '../open/configure.ts';
 import { Pool } from './pool.ts';
-import {
-  checkPool,
-  checkRecycle,
-  type PoolOptions,
-  poolOptionNames,
-  type RecycleOptions,
-} from './pool-options.ts';
+import { checkPool, checkRecycle, type PoolOptions, type RecycleOptions } from './pool-options.ts';
 import { Recycler } from './recycler.ts';
 import { allOrNone } from './start-members.ts';
 
@@ -52,13 +46,9 @@ export async function spawnPool(
 ): Promise<Pool<Helper>> {
   const settings = checkPool(options);
   const recycle = checkRecycle(options.recycle);
-  const own: readonly string[] = [...poolOptionNames, 'recycle'];
-  const given = Object.entries(options).filter(([name]) => !own.includes(name));
-  const each: SpawnOptions = {
-    restart: true,
-    ...Object.fromEntries(given),
-    ...polling(options, settings.size),
-  };
+  const { size: _size, callsPerMember: _calls, recycle: _recycle, ...given } = options;
+  const restart = options.restart ?? true;
+  const each: SpawnOptions = { ...given, restart, ...polling(options, settings.size) };
   const members = await allOrNone(
     settings.size,
     2 * availableParallelism(),

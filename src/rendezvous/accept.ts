@@ -36,6 +36,7 @@ export class PathAcceptor<C extends AcceptedConnection> {
   readonly #handlers: ConnectionHandlers<C>;
   readonly #gate: ConnectionGate<C>;
   readonly #connections = new Set<C>();
+  readonly #ending = new AbortController();
   readonly #queue = new AsyncQueue<C>();
   // Time of connections that come while the listener ends.
   #lastDeadlineMs = 0;
@@ -76,6 +77,11 @@ export class PathAcceptor<C extends AcceptedConnection> {
       acceptor.#forgetDirectory = atExit(() => removePrivateDirectory(privateDirectory));
     }
     return acceptor;
+  }
+
+  /** Aborted when it begins to close. */
+  get ending(): AbortSignal {
+    return this.#ending.signal;
   }
 
   /** Connections that were let in and are not over. */
@@ -162,7 +168,13 @@ export class PathAcceptor<C extends AcceptedConnection> {
   #listenByKernel(native: NativeAddon, held: HeldPath | undefined): void {
     const { bind, unsafeDirectory } = this.#settings;
     const trust = { owners: [ownUid(), 0], unsafeDirectory };
-    const directory = new SocketDirectory(native, this.path, trust);
+    let directory: SocketDirectory;
+    try {
+      directory = new SocketDirectory(native, this.path, trust);
+    } catch (error) {
+      if (held?.descriptor !== undefined) native.closeDescriptor(held.descriptor);
+      throw error;
+    }
     this.#listening = new ListeningPath(native, directory, bind, this, held);
   }
 
@@ -198,6 +210,7 @@ export class PathAcceptor<C extends AcceptedConnection> {
 
   async #end(leave: () => void, end: (connection: C) => Promise<void>): Promise<void> {
     this.#isClosing = true;
+    this.#ending.abort();
     try {
       leave();
       this.#queue.end();

@@ -2,6 +2,8 @@
 // The listener's side of a hand-over: it gives its socket to one successor, or goes on.
 import { once } from 'node:events';
 import type { NativeAddon } from '../addon/addon-api.ts';
+import { onAbort } from '../base/abort-listeners.ts';
+import { systemClock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
@@ -57,7 +59,7 @@ interface HandOverRules {
 
 /** Checked {@link HandOverOptions}. */
 export interface HandOverSettings extends HandOverRules {
-  readonly waitMs: number;
+  readonly waitMs: number | undefined;
   readonly deadlineMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -74,10 +76,7 @@ export function checkHandOver(options: HandOverOptions): HandOverSettings {
   return {
     to,
     refuse,
-    waitMs:
-      waitMs === undefined
-        ? ranges.timeoutMs.max
-        : checkInteger('waitMs', waitMs, ranges.timeoutMs),
+    waitMs: waitMs === undefined ? undefined : checkInteger('waitMs', waitMs, ranges.timeoutMs),
     deadlineMs: checkInteger('deadlineMs', deadlineMs, ranges.closeDeadlineMs),
     signal,
   };
@@ -136,7 +135,10 @@ export class HandOver {
     const isNext = async (wanted: SuccessorStep): Promise<boolean> =>
       (await orAborted(said.next(), either)).value === wanted;
     let isTaken = false;
+    let isLost = false;
+    let endPause: (() => void) | undefined;
     try {
+      either.throwIfAborted();
       const place = await this.#path.openPlace(
         ({ pid, uid }) => pid === peer.pid && uid === peer.uid,
       );
@@ -150,21 +152,39 @@ export class HandOver {
       }
       if (!(await isNext('ready'))) return;
       this.#path.pause();
+      // Whether or not the successor takes what follows: a pause has an end.
+      endPause = this.#limitPause(() => {
+        isLost = true;
+      });
       yield { step: 'yours' };
-      isTaken = await withDeadline('the successor', tuning.handOverStepMs, either, (until) =>
-        orAborted(isNext('accepting'), until),
-      );
+      isTaken = (await isNext('accepting')) && !isLost;
     } finally {
       this.#isBusy = false;
+      endPause?.();
       if (isTaken) this.#resolve(peer);
       else this.#path.resume();
     }
   }
 
+  /** Accepts connections again after a while, or when the wait is over. Returns how to end that. */
+  #limitPause(onEnd: () => void): () => void {
+    const end = (): void => {
+      onEnd();
+      this.#path.resume();
+    };
+    const timer = systemClock.setTimeout(end, tuning.handOverStepMs);
+    const forget = onAbort(this.#ended, end);
+    return () => {
+      systemClock.clearTimeout(timer);
+      forget();
+    };
+  }
+
   /** Sends the descriptor to the first connection, once that has said that it is ready for it. */
   async #give(place: PlainListener, signal: AbortSignal): Promise<void> {
-    const onAbort = (): void => void place.close({ deadlineMs: 0 });
-    signal.addEventListener('abort', onAbort);
+    const close = (): void => void place.close({ deadlineMs: 0 });
+    signal.addEventListener('abort', close);
+    if (signal.aborted) close();
     try {
       const { value: connection } = await place[Symbol.asyncIterator]().next();
       if (connection !== undefined) await orAborted(once(connection, 'data'), signal);
@@ -177,7 +197,7 @@ export class HandOver {
         this.#native.closeDescriptor(descriptor);
       }
     } finally {
-      signal.removeEventListener('abort', onAbort);
+      signal.removeEventListener('abort', close);
     }
   }
 }

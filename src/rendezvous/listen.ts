@@ -160,7 +160,8 @@ export async function listen(
     atPath(options, (settings) => Listener.open({ ...settings, session, registry }, held));
   const takeOver = checkTakeOver(options.takeOver);
   if (takeOver === undefined) return open();
-  const { path, identity } = options;
+  const { path, identity, unsafeDirectory = false } = options;
+  checkDoor(options); // before another process is asked
   const { addon } = nativeState();
   if (path === undefined || addon === undefined || identity === 'path-permissions') {
     const text = "takeOver needs a path, the addon, and identity 'kernel'";
@@ -170,6 +171,7 @@ export async function listen(
     native: addon,
     path,
     settings: takeOver,
+    unsafeDirectory,
     open: (received) => open(received ?? {}),
   });
 }

@@ -90,7 +90,14 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
 
   /** @internal Accepts connections from now on. */
   begin(): void {
+    this.checkOpen();
     this.#acceptor.listening?.resume();
+  }
+
+  /** @internal @throws {SidecallError} `ERR_SIDECALL_CLOSED`. */
+  checkOpen(): void {
+    if (!this.#acceptor.ending.aborted) return;
+    throw new SidecallError('ERR_SIDECALL_CLOSED', 'the listener was closed');
   }
 
   /** @internal False: another process has the lock of the path. */
@@ -199,6 +206,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   async #handOver(options: HandOverOptions): Promise<HandedOver> {
     const settings = checkHandOver(options);
     settings.signal?.throwIfAborted();
+    this.checkOpen();
     if (this.#isHandingOver) {
       throw nodeError(
         TypeError,
@@ -247,14 +255,19 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     });
     const text = `no successor was ready within ${waitMs} ms (waitMs)`;
     const late = new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text);
-    const timer = systemClock.setTimeout(() => ended.abort(late), waitMs);
+    const timer =
+      waitMs === undefined ? undefined : systemClock.setTimeout(() => ended.abort(late), waitMs);
+    timer?.unref();
     const forget = signal && onAbort(signal, () => ended.abort(signal.reason));
-    void this.closed.then(() => ended.abort(new SidecallError('ERR_SIDECALL_CLOSED')));
+    const forgetEnd = onAbort(this.#acceptor.ending, () =>
+      ended.abort(new SidecallError('ERR_SIDECALL_CLOSED', 'the listener was closed')),
+    );
     try {
       return await orAborted(handOver.taken, ended.signal);
     } finally {
       systemClock.clearTimeout(timer);
       forget?.();
+      forgetEnd();
       unserve();
       ended.abort();
     }

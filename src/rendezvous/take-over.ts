@@ -13,8 +13,9 @@ import { withDeadline } from '../open/time-limit.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { connectToPath } from '../uds/connect-path.ts';
 import { kernelPeer, ownerOf } from '../uds/peer-credentials.ts';
-import { checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
+import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import { connect } from './connect.ts';
+import { orAborted } from './hand-over.ts';
 import { HandOverService, type ListenerStep } from './hand-over-service.ts';
 
 /** Options of `listen({ takeOver })`. */
@@ -27,7 +28,10 @@ export interface TakeOverOptions<L> {
   readonly ready?: ((listener: L) => void | Promise<void>) | undefined;
   /** Key-values for `refuse` of the listener before, such as a version. Default: none. */
   readonly metadata?: Metadata | undefined;
-  /** The process that may be the listener before. Default: one of our own effective uid. */
+  /**
+   * The process that may be the listener before, whose user is ours in any case. Default: any of
+   * our own effective uid.
+   */
   readonly from?: PeerPolicy | undefined;
   /**
    * Milliseconds until a listener that is there offers its socket. Default 30,000; 100 to 600,000.
@@ -67,7 +71,9 @@ interface ReceivedPath {
 
 /** A listener that accepts no connections yet. */
 export interface HeldListener {
-  /** Accepts connections from now on. */
+  /** @throws {SidecallError} `ERR_SIDECALL_CLOSED`. */
+  checkOpen(): void;
+  /** Accepts connections from now on. @throws {SidecallError} `ERR_SIDECALL_CLOSED`. */
   begin(): void;
   /** The path is ours. False: the process before still has its lock. */
   tryLock(): boolean;
@@ -79,6 +85,7 @@ export interface TakeOverParts<L extends HeldListener> {
   readonly native: NativeAddon;
   readonly path: string;
   readonly settings: TakeOverSettings<L>;
+  readonly unsafeDirectory: boolean;
   /** Opens a listener that does not accept yet: with the socket of another one, or by itself. */
   readonly open: (received: ReceivedPath | undefined) => Promise<L>;
 }
@@ -118,11 +125,22 @@ class NotYet {
 
 async function tryOnce<L extends HeldListener>(parts: TakeOverParts<L>): Promise<L> {
   const { path, settings } = parts;
-  const { from: expect, timeoutMs } = settings;
+  const { from, timeoutMs } = settings;
+  // The process decides, by the kernel's word; the mode of the file is that of its users.
+  const expect: PeerPolicy = async (peer) => {
+    await authorize(from, { peer, isAlive: undefined }, never);
+    return true;
+  };
   let session: Session;
   try {
     const limitMs = Math.min(timeoutMs, ranges.connectTimeoutMs.max);
-    session = await connect({ path, expect, lane: 'socket', timeoutMs: limitMs });
+    session = await connect({
+      path,
+      expect,
+      lane: 'socket',
+      timeoutMs: limitMs,
+      unsafeDirectory: parts.unsafeDirectory,
+    });
   } catch (error) {
     if (SidecallError.is(error) && error.code === 'ERR_SIDECALL_NO_LISTENER') {
       return listenAlone(parts);
@@ -156,7 +174,8 @@ async function takeFrom<L extends HeldListener>(
   const steps = call[Symbol.asyncIterator]();
   let received: ReceivedPath;
   try {
-    const { place, epoch } = offerOf(await steps.next());
+    const offer = inTime(steps.next(), settings.timeoutMs, 'the offer of the listener before');
+    const { place, epoch } = offerOf(await offer);
     const descriptor = await withDeadline(
       `the socket of ${parts.path}`,
       tuning.handOverStepMs,
@@ -173,14 +192,21 @@ async function takeFrom<L extends HeldListener>(
   const listener = await parts.open(received);
   return prepared(listener, settings, async () => {
     try {
+      listener.checkOpen();
       await call.send('ready');
-      const { value } = await steps.next();
+      const step = steps.next();
+      const { value } = await inTime(
+        step,
+        tuning.handOverStepMs,
+        'the word of the listener before',
+      );
       if (value?.step !== 'yours') throw protocolError();
       listener.begin();
       await call.send('accepting');
       await call.end();
-      while ((await steps.next()).done !== true);
+      await inTime(steps.next(), tuning.handOverStepMs, 'the end of the listener before');
     } catch (error) {
+      listener.checkOpen();
       // The listener before has died, or goes on: the lock tells.
       if (!(await lockWithin(listener, tuning.handOverLockMs))) throw error;
       listener.begin();
@@ -210,11 +236,22 @@ async function prepared<L extends HeldListener>(
 
 async function lockWithin(listener: HeldListener, ms: number): Promise<boolean> {
   const until = systemClock.nowMs() + ms;
-  while (!listener.tryLock()) {
-    if (systemClock.nowMs() >= until) return false;
+  for (;;) {
+    try {
+      if (listener.tryLock()) return true;
+      if (systemClock.nowMs() >= until) return false;
+    } catch (error) {
+      // Such as no descriptor at this moment.
+      listener.checkOpen();
+      if (systemClock.nowMs() >= until) throw error;
+    }
     await pause(systemClock, lockPauseMs, never);
   }
-  return true;
+}
+
+/** Rejects where the other side takes longer than that. */
+function inTime<T>(step: Promise<T>, ms: number, what: string): Promise<T> {
+  return withDeadline(what, ms, undefined, (signal) => orAborted(step, signal));
 }
 
 const lockPauseMs = 5;
@@ -228,19 +265,26 @@ async function receiveSocket(
 ): Promise<number> {
   const expect = peer.uid === undefined ? undefined : { uid: peer.uid };
   const fd = await connectToPath(native, place, expect, { unsafeDirectory: false, signal });
+  let owner: number | undefined;
   try {
     const known = kernelPeer(native, fd, 'listen').peer;
     if (known.pid !== peer.pid || known.uid !== peer.uid) throw protocolError();
+    owner = ownerOf(peer);
     native.admitDescriptors(fd);
     native.send(fd, Uint8Array.of(0), 0, -1);
     for (;;) {
-      const received = native.receiveListening(fd, ownerOf(peer));
-      if (received !== -1) return received;
+      const received = native.receiveListening(fd, owner);
+      if (received !== -1) {
+        native.refuseDescriptors(received); // as every listener of ours; its connections inherit it
+        return received;
+      }
       await pause(systemClock, 1, signal);
       signal.throwIfAborted();
     }
   } finally {
-    native.closeDescriptor(fd);
+    // More descriptors may be queued on it, whose close blocks.
+    if (owner === undefined) native.closeDescriptor(fd);
+    else native.closeReceived(fd, owner);
   }
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // listenShared(): the helper's side of sharedHelper().
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { nativeState } from '../addon/load-addon.ts';
 import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
+import { nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import { type ListenOptions, listen } from '../rendezvous/listen.ts';
 import type { Listener } from '../rendezvous/listener.ts';
@@ -13,21 +16,23 @@ import {
   SharedService,
   sharedVariable,
 } from './shared-service.ts';
+import { whilePreparing } from './start-shared.ts';
 import { compareVersions, isVersion } from './version-order.ts';
 
+/** Options that the programs decide, or the package. */
+const decided = [
+  'path',
+  'protocol',
+  'takeOver',
+  'identity',
+  'unlinkOnClose',
+  'idleTimeoutMs',
+  'mode',
+  'gid',
+] as const satisfies readonly (keyof ListenOptions)[];
+
 /** Options of {@link listenShared}: those of `listen()` that its users do not decide. */
-export interface ListenSharedOptions
-  extends Omit<
-    ListenOptions,
-    | 'path'
-    | 'protocol'
-    | 'takeOver'
-    | 'identity'
-    | 'unlinkOnClose'
-    | 'idleTimeoutMs'
-    | 'mode'
-    | 'gid'
-  > {
+export interface ListenSharedOptions extends Omit<ListenOptions, (typeof decided)[number]> {
   /**
    * Called before the first session: to serve, and to load what is needed. An older helper goes on
    * until it resolves. Default: ready at once.
@@ -36,7 +41,9 @@ export interface ListenSharedOptions
 }
 
 const never = new AbortController().signal;
-const exitPauseMs = 2_000;
+const exitPauseMs = 30_000;
+/** Time for calls that have begun: all of it. */
+const lastCalls = { deadlineMs: ranges.closeDeadlineMs.max };
 /** Time for the first session to come. */
 const firstUseMs = 10_000;
 const leastLookMs = 25;
@@ -45,7 +52,8 @@ const mostLookMs = 1_000;
 /**
  * Listens for the programs that called `sharedHelper()`, one of which started this process. The
  * process ends when it was idle for long enough, when a newer version has taken over, at SIGTERM
- * and by `npx sidecall stop`: calls finish first, and `listener.closed` resolves.
+ * and by `npx sidecall stop`: calls finish first, up to ten minutes, and `listener.closed`
+ * resolves. A process that is still there 30 s after that is ended.
  * @throws (as rejection) {SidecallError} `ERR_SIDECALL_HELPER_FAILED` where it was not started by
  * `sharedHelper()`; what `listen()` rejects with; the error of `ready`.
  * @example
@@ -62,6 +70,11 @@ const mostLookMs = 1_000;
 export async function listenShared(options: ListenSharedOptions = {}): Promise<Listener> {
   const order = takeOrder();
   const { ready = ignore, ...given } = options;
+  for (const name of decided) {
+    if (!(name in given)) continue;
+    const text = `listenShared() takes no ${name}: sharedHelper() decides it`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  }
   const { path, version } = order;
   const since = systemClock.nowMs();
   const prepare = async (listener: Listener): Promise<void> => {
@@ -72,10 +85,17 @@ export async function listenShared(options: ListenSharedOptions = {}): Promise<L
         const uptimeMs = Math.round(systemClock.nowMs() - since);
         return { name, key, version, pid: process.pid, uptimeMs, clients, idleTimeoutMs };
       },
-      stop: () => void listener.close(),
+      stop: () => void listener.close(lastCalls),
     });
-    await ready(listener);
+    const { addon } = nativeState();
+    try {
+      await whilePreparing(addon as NativeAddon, path, async () => ready(listener));
+    } catch (error) {
+      failure = { error };
+      throw error;
+    }
   };
+  let failure: { readonly error: unknown } | undefined;
   let listener: Listener;
   try {
     listener = await listen({
@@ -85,12 +105,12 @@ export async function listenShared(options: ListenSharedOptions = {}): Promise<L
     });
   } catch (error) {
     const isTaken = SidecallError.is(error) && error.code === 'ERR_SIDECALL_PATH_IN_USE';
-    if (isTaken) process.exit(pathTakenExit); // another helper was faster: it serves our users
+    if (isTaken && failure === undefined) process.exit(pathTakenExit); // another helper was faster: it serves our users
     throw error;
   }
   void endWhenIdle(listener, order.idleTimeoutMs);
   void handOver(listener, version);
-  process.once('SIGTERM', () => void listener.close());
+  process.once('SIGTERM', () => void listener.close(lastCalls));
   void listener.closed.then(() => {
     // A helper that no program can reach ends, whatever its program keeps open.
     systemClock.setTimeout(() => process.exit(), exitPauseMs).unref();

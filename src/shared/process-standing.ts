@@ -15,19 +15,21 @@ export interface Standing {
 }
 
 const sampleMs = 500;
+const connectMs = 1_000;
 /** Hundredths of a second of processor time, in a sample, from which a process works. */
 const busyTicks = 3;
 const never = new AbortController().signal;
 
 /** Looks at the process for half a second: a busy one uses the processor, a hung one does not. */
 export async function standingOf(native: NativeAddon, path: string): Promise<Standing> {
-  const pid = await listenerAt(native, path);
+  const pid = await listenerAt(native, path).catch(() => undefined);
   const before = statOf(pid);
   await pause(systemClock, sampleMs, never);
   const after = statOf(pid);
   if (before === undefined || after === undefined) {
     return { state: 'unknown', pid, words: 'cannot be looked at from here' };
   }
+  if (/[RD]/.test(after.letter)) return { state: 'busy', pid, words: 'is busy' };
   if (/[Tt]/.test(after.letter)) {
     return { state: 'stopped', pid, words: 'was stopped (SIGSTOP, or a debugger)' };
   }
@@ -39,7 +41,7 @@ export async function standingOf(native: NativeAddon, path: string): Promise<Sta
 async function listenerAt(native: NativeAddon, path: string): Promise<number | undefined> {
   const fd = await connectToPath(native, path, undefined, {
     unsafeDirectory: false,
-    signal: never,
+    signal: AbortSignal.timeout(connectMs), // its backlog may be full
   });
   try {
     return native.peerIds(fd).pid;

@@ -20,9 +20,14 @@ import {
   type SharedSettings,
   sharedOptionNames,
 } from './shared-options.ts';
-import { pathTakenExit, type SharedHelperInfo, SharedService } from './shared-service.ts';
-import { type StartedShared, startShared, whileStarter } from './start-shared.ts';
-import { compareVersions, isVersion } from './version-order.ts';
+import {
+  checkInfo,
+  pathTakenExit,
+  type SharedHelperInfo,
+  SharedService,
+} from './shared-service.ts';
+import { isPreparing, type StartedShared, startShared, whileStarter } from './start-shared.ts';
+import { compareVersions } from './version-order.ts';
 
 /**
  * Connects to the one helper of this name, and starts it where none runs: exactly one, however many
@@ -127,8 +132,7 @@ class SharedFinder {
       if (order === 0 || this.#isUsed(order, version, pid)) return session;
     } catch (error) {
       await session.close({ deadlineMs: 0 });
-      if (isPassing(error)) return undefined; // it ends at this moment
-      throw error;
+      return this.#whyNone(error);
     }
     await session.close({ deadlineMs: 0 });
     return undefined;
@@ -170,8 +174,7 @@ class SharedFinder {
   async #infoOf(session: Session): Promise<SharedHelperInfo> {
     const { path } = this.#settings;
     try {
-      const info = await session.client(SharedService).info(undefined, { timeoutMs: 5_000 });
-      if (typeof info.version === 'string' && isVersion(info.version)) return info;
+      return checkInfo(await session.client(SharedService).info(undefined, { timeoutMs: 5_000 }));
     } catch (error) {
       if (!RpcError.is(error)) throw error;
     }
@@ -182,12 +185,14 @@ class SharedFinder {
   /** undefined: there is no helper, or it ends at this moment. @throws for everything else. */
   async #whyNone(error: unknown): Promise<undefined> {
     if (isPassing(error)) return undefined;
-    const isSilent = SidecallError.is(error) && error.code === 'ERR_SIDECALL_HELLO_TIMEOUT';
-    if (!isSilent) throw error;
-    const { name, path } = this.#settings;
+    if (!SidecallError.is(error) || !silent.has(error.code)) throw error;
+    // One that loads what it needs is waited for, as long as startTimeoutMs says.
+    if (await isPreparing(this.#native, this.#settings.path)) return undefined;
+    const { name, key, path } = this.#settings;
     const standing = await standingOf(this.#native, path);
     if (standing.state === 'busy') return undefined; // wait on, as long as startTimeoutMs says
-    const text = `shared helper ${name} (pid ${standing.pid}) does not answer: it ${standing.words}; sidecall stop ${name} --force ends it`;
+    const named = key === undefined ? name : `${name} --key '${key}'`;
+    const text = `shared helper ${name} (pid ${standing.pid}) does not answer: it ${standing.words}; sidecall stop ${named} --force ends it`;
     throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text, { cause: error });
   }
 
@@ -212,6 +217,8 @@ function isPassing(error: unknown): boolean {
   if (!SidecallError.is(error) || RpcError.is(error)) return false;
   return passing.has(error.code);
 }
+
+const silent = new Set(['ERR_SIDECALL_HELLO_TIMEOUT', 'ERR_SIDECALL_DEADLINE_EXCEEDED']);
 
 const passing = new Set([
   'ERR_SIDECALL_NO_LISTENER',

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The options of sharedHelper(), and their checks.
+import { resolve } from 'node:path';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, checkSignal, checkText, nodeError } from '../base/misuse.ts';
 import { commandOf } from '../helper/node-command.ts';
@@ -15,11 +16,14 @@ export interface SharedHelperOptions extends Omit<SessionOptions, 'idleTimeoutMs
    * Programs that give the same name share it.
    */
   readonly name: string;
-  /** One helper for each key, such as the folder of a project. Default: one for all. */
+  /** The folder of a project, for one: each key has a helper of its own. Default: one for all. */
   readonly key?: string | undefined;
   /** The version of the helper that `program` starts, as semver.org says. */
   readonly version: string;
-  /** A module, as the URL of its file, which runs on our own Node; or the path of an executable. */
+  /**
+   * A module, as the URL of its file, which runs on our own Node without our options of Node; or
+   * the path of an executable. Options of Node go into `args`, before the path of a script.
+   */
   readonly program: string | URL;
   /** Its arguments. Default: none. */
   readonly args?: readonly string[] | undefined;
@@ -97,13 +101,23 @@ export function checkShared(options: SharedHelperOptions): SharedSettings {
     name,
     key,
     version: checkVersion(options.version),
-    ...commandOf(program, args, undefined),
+    ...commandOf(placed(program), args, isOurs(program) ? [] : undefined),
     env,
     idleTimeoutMs: checkInteger('idleTimeoutMs', idleTimeoutMs, ranges.sharedIdleTimeoutMs),
     startTimeoutMs: checkInteger('startTimeoutMs', startTimeoutMs, ranges.startTimeoutMs),
     onOlder: oneOf('onOlder', options.onOlder, ['replace', 'use', 'fail']),
     onNewer: oneOf('onNewer', options.onNewer, ['use', 'fail']),
   };
+}
+
+/** A path is that of the program that asks, since the helper runs in the root directory. */
+function placed(program: string | URL): string | URL {
+  return typeof program === 'string' && program.includes('/') ? resolve(program) : program;
+}
+
+/** It runs on our own Node: without our options of Node, which are not those of its other users. */
+function isOurs(program: string | URL): boolean {
+  return program instanceof URL || program === process.execPath;
 }
 
 /** The first one is the default. */

@@ -22,8 +22,10 @@ export function sharedPath(name: string, key: string | undefined): string {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   if (key === undefined) return socketPath(`${prefix}${checked}`);
-  if (typeof key !== 'string' || key.length === 0 || key.length > keyMaxLetters) {
-    const text = `key must be a text of 1 to ${keyMaxLetters} letters`;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are the ones
+  const isShown = typeof key === 'string' && !/[\u0000-\u001f\u007f-\u009f]/.test(key);
+  if (!isShown || key.length === 0 || key.length > keyMaxLetters) {
+    const text = `key must be a text of 1 to ${keyMaxLetters} letters without control characters`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   // A digest, since a key may be anything: a folder, a project.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The start of a shared helper, by one program at a time.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, constants, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
 import type { HelperExit } from '../helper/helper-errors.ts';
@@ -11,7 +11,9 @@ import { SocketDirectory } from '../uds/socket-directory.ts';
 import type { SharedSettings } from './shared-options.ts';
 import { type SharedOrder, sharedVariable } from './shared-service.ts';
 
-const lockEnding = '.start';
+/** Endings of the locks. */
+const starting = '.start';
+const preparing = '.ready';
 const keptVariables = ['PATH', 'HOME', 'USER', 'LANG', 'TMPDIR', 'XDG_RUNTIME_DIR', 'TZ'];
 /** Bytes of its standard error that an error repeats. */
 const tailBytes = 2_048;
@@ -20,18 +22,43 @@ const tailBytes = 2_048;
  * Runs `work` while no other program starts a helper at the path. undefined: another one does, and
  * nothing was run.
  */
-export async function whileStarter<T>(
+export function whileStarter<T>(
   native: NativeAddon,
   path: string,
   work: () => Promise<T>,
 ): Promise<T | undefined> {
-  const directory = new SocketDirectory(native, path, {
-    owners: [ownUid(), 0],
-    unsafeDirectory: false,
+  return whileLocked(native, path, starting, work);
+}
+
+/** Runs `work`, in which a helper loads what it needs: programs that ask wait meanwhile. */
+export async function whilePreparing(
+  native: NativeAddon,
+  path: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  const isRun = await whileLocked(native, path, preparing, async () => {
+    await work();
+    return true;
   });
+  if (isRun === undefined) await work(); // another helper of this path prepares: it tells as much
+}
+
+/** True: a helper of the path loads what it needs. */
+export async function isPreparing(native: NativeAddon, path: string): Promise<boolean> {
+  return (await whileLocked(native, path, preparing, async () => true)) === undefined;
+}
+
+async function whileLocked<T>(
+  native: NativeAddon,
+  path: string,
+  ending: string,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
+  const trust = { owners: [ownUid(), 0], unsafeDirectory: false };
+  const directory = new SocketDirectory(native, path, trust);
   let lock: FileLock | undefined;
   try {
-    lock = FileLock.take(directory, lockEnding);
+    lock = FileLock.take(directory, ending);
     return await work();
   } catch (error) {
     const isHeld = SidecallError.is(error) && error.code === 'ERR_SIDECALL_PATH_IN_USE';
@@ -90,11 +117,27 @@ export function startShared(settings: SharedSettings): StartedShared {
     get exit() {
       return exit;
     },
-    tail: () => readFileSync(logPath, 'utf8').slice(-tailBytes).trim(),
+    tail: () => tailOf(logPath),
   };
 }
 
 /** The file that has the standard error of a shared helper. */
 export function logOf(path: string): string {
   return path.replace(/\.sock$/, '.log');
+}
+
+/** The last bytes of a file that may be long. */
+function tailOf(path: string): string {
+  try {
+    const fd = openSync(path, 'r');
+    try {
+      const start = Math.max(0, fstatSync(fd).size - tailBytes);
+      const bytes = Buffer.alloc(tailBytes);
+      return bytes.toString('utf8', 0, readSync(fd, bytes, 0, tailBytes, start)).trim();
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return ''; // the error that it belongs to counts
+  }
 }

@@ -80,11 +80,13 @@ export class ListeningPath {
 
   /** A duplicate of the descriptor that listens, owned by the addon. */
   duplicate(): number {
-    return this.#native.duplicate(this.#listening);
+    this.#checkOpen();
+    return this.#native.duplicate(this.#held ?? this.#listening);
   }
 
   /** Accepts no connection until {@link ListeningPath.resume}: the kernel keeps them. */
   pause(): void {
+    this.#checkOpen();
     if (this.#server === undefined) return;
     this.#held = this.duplicate();
     this.#server.close();
@@ -97,10 +99,12 @@ export class ListeningPath {
     this.#listening = this.#held;
     this.#held = undefined;
     this.#server = this.#serve(this.#listening);
+    this.#onChanged(); // the file may have gone meanwhile
   }
 
   /** The path is ours from now on. False: another process still has its lock. */
   tryLock(): boolean {
+    this.#checkOpen();
     if (!this.#bound.tryLock()) return false;
     this.#onChanged(); // the file may have gone with the process before
     return true;
@@ -115,6 +119,11 @@ export class ListeningPath {
     this.#end(() => this.#release());
   }
 
+  /** @throws {SidecallError} `ERR_SIDECALL_CLOSED`: its descriptors are those of others by now. */
+  #checkOpen(): void {
+    if (this.#isClosed) throw new SidecallError('ERR_SIDECALL_CLOSED', 'the listener was closed');
+  }
+
   #end(release: () => void): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -122,7 +131,9 @@ export class ListeningPath {
     this.#watcher?.close();
     this.#forget();
     this.#server?.close();
+    this.#server = undefined;
     if (this.#held !== undefined) this.#native.closeDescriptor(this.#held);
+    this.#held = undefined;
     release();
     this.#bound.directory.close();
   }

@@ -56,19 +56,23 @@ describe('sidecall ps and stop', () => {
   });
 
   it('end one that does not answer by force only', async () => {
-    const helper = await start();
+    const helper = await start('/a/project');
+    const other = await start('/b/project');
     const pid = helper.peer.pid as number;
     await helper.close();
     process.kill(pid, 'SIGSTOP');
     expect((await run('ps')).stdout).toContain('was stopped');
-    expect(await run('stop', name)).toMatchObject({
+    expect(await run('stop', name, '--key', '/a/project')).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('--force'),
     });
-    expect((await run('stop', name, '--force')).code).toBe(0);
+    expect((await run('stop', name, '--key', '/a/project', '--force')).code).toBe(0);
     expect(isRunning(pid)).toBe(false);
-    rmSync(sharedPath(name, undefined), { force: true });
-    for (const key of [undefined, '/a/project'])
+    expect(isRunning(other.peer.pid as number)).toBe(true); // that of another key
+    await other.close();
+    expect((await run('stop', name)).code).toBe(0);
+    rmSync(sharedPath(name, '/a/project'), { force: true });
+    for (const key of [undefined, '/a/project', '/b/project'])
       rmSync(logOf(sharedPath(name, key)), { force: true });
   });
 });

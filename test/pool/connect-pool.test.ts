@@ -74,6 +74,10 @@ describe('connectPool()', () => {
     await few.close();
     await expect(connectPool({ path, size: 0 })).rejects.toThrow(RangeError);
     await expect(connectPool({ path, reconnect: false as never })).rejects.toThrow(TypeError);
+    const unset = await connectPool({ path, size: 1, reconnect: undefined });
+    expect(await unset.client(Work).take({ id: 1 })).toMatchObject({ name: 'only' });
+    await unset.stop();
+    await expect(connectPool(path as never)).rejects.toThrow(TypeError);
     await listener.close();
   });
 

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { type SpawnPoolOptions, spawnPool } from '../../src/pool/spawn-pool.ts';
+import { json } from '../../src/rpc/contract/json.ts';
 import { until } from '../support/contract.ts';
 import { isRunning } from '../support/helper.ts';
 import { quantile, Work, workerProgram } from '../support/work.ts';
@@ -136,6 +137,33 @@ describe('the choice of a helper', () => {
     await Promise.all(both);
   });
 
+  it('begins a call that waits when a notification, a channel or a direct call has ended', async () => {
+    await using pool = await start({ size: 1, callsPerMember: 1 });
+    const work = pool.client(Work);
+    await work.note(150);
+    expect(await work.take({ id: 1 })).toMatchObject({ id: 1 }); // no time-out: it must be woken
+    const [member] = pool.members;
+    const direct = member?.client(Work).take({ id: 2, ms: 150 });
+    expect(await work.take({ id: 3 })).toMatchObject({ id: 3 });
+    await direct;
+    const channel = pool.session().openChannel(json<string>(), { name: 'none' });
+    expect(pool.stats().members[0]?.underWay).toBe(1);
+    await expect(channel[Symbol.asyncIterator]().next()).rejects.toThrow('none');
+    expect(await work.take({ id: 4 })).toMatchObject({ id: 4 });
+  });
+
+  it('gives a helper whose calls were given up nothing new while another one is free', async () => {
+    await using pool = await start({ size: 2, callsPerMember: 1 });
+    const work = pool.client(Work);
+    const wedged = await work.hang(undefined, { timeoutMs: 50 }).catch(({ code }) => code);
+    expect(wedged).toBe('ERR_SIDECALL_DEADLINE_EXCEEDED');
+    const free = pool.members.filter((_, at) => pool.stats().members[at]?.underWay === 0);
+    expect(free).toHaveLength(1);
+    for (let id = 0; id < 20; id += 1) {
+      expect((await work.take({ id })).pid).toBe(free[0]?.pid); // `hang` ends with its process
+    }
+  });
+
   it('answers within half more of its usual time at p99 beside a helper that is 50 times slower', async () => {
     const timesOf = async (size: number, slowOnes: number): Promise<number[]> => {
       await using pool = await start({ size });
@@ -169,6 +197,13 @@ describe('the life of a pool', () => {
     });
     const aborted = AbortSignal.abort(new Error('mine'));
     await expect(start({ size: 3, signal: aborted })).rejects.toThrow('mine');
+  });
+
+  it('takes options that are undefined as left out', async () => {
+    await using pool = await start({ size: 1, restart: undefined, callsPerMember: undefined });
+    process.kill(pool.members[0]?.pid as number, 'SIGKILL');
+    await until(() => pool.state.open === 0);
+    expect(await pool.client(Work).take({ id: 1 })).toMatchObject({ id: 1 }); // it was started again
   });
 
   it.each([

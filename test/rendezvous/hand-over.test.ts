@@ -1,4 +1,5 @@
 // A path that changes hands while it is in use.
+import { chmodSync, existsSync, rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { type ListenOptions, listen } from '../../src/rendezvous/listen.ts';
@@ -11,6 +12,8 @@ const Place = service('Place', {
   name: unary<number, string>(),
   hang: unary<void, void>(),
 });
+
+const ignored = (): void => undefined;
 
 function serve(listener: Listener, name: string): Listener {
   listener.serve(Place, {
@@ -169,6 +172,70 @@ describe('listener.handOver()', () => {
     expect(await hung).toBe('unknown');
     expect(await idle.closed).toBeUndefined();
     await second.close();
+  });
+
+  it('passes a socket whose users are a group, in a directory that others can write', async () => {
+    using directory = scratchDirectory();
+    chmodSync(directory.path, 0o777);
+    const path = directory.file('socket');
+    const options = { mode: '0660', unsafeDirectory: true, takeOver: true };
+    const first = await open(path, 'first', options);
+    const handedOver = first.handOver();
+    const second = await open(path, 'second', options);
+    expect(await handedOver).toMatchObject({ epoch: 1 });
+    await second.close();
+  });
+
+  it('ends with close() of either side: the successor goes on alone, or the listener does', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('socket');
+    const first = await open(path, 'first');
+    const session = await connect({ path });
+    const hung = session.client(Place).hang().catch(ignored);
+    await session.ping();
+    const ended = expect(first.handOver()).rejects.toMatchObject({ code: 'ERR_SIDECALL_CLOSED' });
+    const gate = defer();
+    const taking = listen({
+      path,
+      takeOver: { ready: async (held) => void serve(await gate.promise.then(() => held), 'next') },
+    });
+    await new Promise((resolve) => setTimeout(resolve, 100)); // the successor has the socket
+    const closing = first.close({ deadlineMs: 300 });
+    gate.resolve();
+    await Promise.all([ended, closing, hung]);
+    const next = await taking; // the one before has gone, and has removed its file
+    await until(() => existsSync(path));
+    const moved = await connect({ path });
+    expect(await moved.client(Place).name(0)).toBe('next');
+    await next.close();
+    // And a successor that closes itself while it prepares leaves the path where it is.
+    const second = await open(path, 'second');
+    const waiting = second.handOver({ waitMs: 1_000 }).catch(({ code }) => code);
+    const closed = listen({ path, takeOver: { ready: async (held) => void (await held.close()) } });
+    await expect(closed).rejects.toMatchObject({ code: 'ERR_SIDECALL_CLOSED' });
+    const third = await connect({ path });
+    expect(await third.client(Place).name(0)).toBe('second');
+    expect(await waiting).toBe('ERR_SIDECALL_DEADLINE_EXCEEDED');
+    await second.close();
+  });
+
+  it('is told by a listener whose file was deleted while it prepared', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('socket');
+    const listener = await listen({
+      path,
+      takeOver: {
+        ready: async (held) => {
+          serve(held, 'alone');
+          rmSync(path);
+          await new Promise((resolve) => setTimeout(resolve, 300)); // its watcher has looked
+        },
+      },
+    });
+    await until(() => existsSync(path)); // it is bound again
+    const session = await connect({ path });
+    expect(await session.client(Place).name(0)).toBe('alone');
+    await listener.close();
   });
 
   it.each([

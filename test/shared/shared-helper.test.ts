@@ -147,6 +147,33 @@ describe('sharedHelper()', () => {
     await busy.helper.close();
   });
 
+  it('waits for one that loads what it needs without working, and so do others', async () => {
+    const name = fresh();
+    const first = use(name, {}, 'loads', '7000');
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const [one, other] = await Promise.all([first, use(name, {}, 'loads', '7000')]);
+    expect(one.pid).toBe(other.pid);
+    await one.helper.close();
+    await other.helper.close();
+  });
+
+  it('finishes its calls when it is told to end', async () => {
+    const name = fresh();
+    const { helper, clock, pid } = await use(name);
+    const slow = clock.wait(6_500);
+    await clock.where();
+    process.kill(pid, 'SIGTERM');
+    expect(await slow).toBe(pid);
+    await helper.close();
+  });
+
+  it('tells an error of `ready` as the failure that it is', async () => {
+    await expect(use(fresh(), {}, 'fails')).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_HELPER_FAILED',
+      message: expect.stringContaining('another path is taken'),
+    });
+  });
+
   it('fails where the helper does not start, and says why', async () => {
     const name = fresh();
     await expect(use(name, {}, 'crashes')).rejects.toMatchObject({
@@ -169,6 +196,7 @@ describe('sharedHelper()', () => {
     [{ name: 'a..b' }, TypeError],
     [{ name: 'x'.repeat(33) }, TypeError],
     [{ key: '' }, TypeError],
+    [{ key: 'a\u001b[2J' }, TypeError],
     [{ version: '1.0' }, TypeError],
     [{ version: 'v1.0.0' }, TypeError],
     [{ version: '01.0.0' }, TypeError],

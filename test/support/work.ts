@@ -1,5 +1,5 @@
 // The helper of tests that need several processes which work on items.
-import { service, unary } from '../../src/rpc/contract/service.ts';
+import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { programPath } from './programs.ts';
 
 export const workerProgram = programPath('worker.mjs');
@@ -13,6 +13,8 @@ export interface WorkAnswer {
 export const Work = service('Work', {
   take: unary<{ id: number; ms?: number }, WorkAnswer>({ idempotent: true }),
   hang: unary<void, void>(),
+  /** Works as long. */
+  note: notification<number>(),
   /** Its `take` takes this many times as long from now on. */
   slow: unary<number, void>(),
   /** The advice on polling that it was started with, and whether it is still there. */

@@ -35,8 +35,13 @@ export interface CallTarget {
 
 /** A session as the target of calls. */
 export interface SessionTarget extends CallTarget {
-  /** Calls, streams and notifications that have not ended, those that wait included. */
-  readonly pending: number;
+  /**
+   * Calls, streams and notifications that the peer has not ended, those that wait or were given up
+   * included.
+   */
+  readonly work: number;
+  /** Told whenever the peer has ended one, in the middle of it. For one owner. */
+  onFreed: (() => void) | undefined;
 }
 
 export type Step = IteratorResult<unknown, undefined>;

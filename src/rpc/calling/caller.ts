@@ -42,6 +42,18 @@ export class Caller implements SessionTarget {
     return this.#calls.streams.size - this.#calls.givenUp.waiting + this.waiting;
   }
 
+  get work(): number {
+    return this.#calls.streams.size + this.waiting;
+  }
+
+  get onFreed(): (() => void) | undefined {
+    return this.#calls.streams.onFreed;
+  }
+
+  set onFreed(onFreed: (() => void) | undefined) {
+    this.#calls.streams.onFreed = onFreed;
+  }
+
   /** Calls and notifications that wait to be sent. */
   get waiting(): number {
     return this.#waiting.count;

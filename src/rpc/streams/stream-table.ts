@@ -45,6 +45,8 @@ export class OpenedStreams<T extends Slotted> {
   // of it breaks the protocol.
   readonly #endedByPeer: boolean[] = new Array(extraSlots).fill(false);
   #size = 0;
+  /** Told whenever a slot is free again. */
+  onFreed: (() => void) | undefined;
 
   constructor(slotsMax: number) {
     this.#slotsMax = slotsMax;
@@ -86,6 +88,7 @@ export class OpenedStreams<T extends Slotted> {
     this.#size -= 1;
     if (slot < this.#slotsMax) this.#free.push(slot);
     else this.#freeExtra.push(slot);
+    this.onFreed?.();
   }
 
   /**

@@ -1,5 +1,5 @@
 // A helper that works on items. Arguments: its name, and how it behaves.
-import { parent, service, unary } from '../../../dist/index.js';
+import { notification, parent, service, unary } from '../../../dist/index.js';
 
 const [name = '', manner = ''] = process.argv.slice(2);
 if (manner === 'crashes') process.exit(7);
@@ -16,6 +16,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const Work = service('Work', {
   take: unary(),
   hang: unary(),
+  note: notification(),
   slow: unary(),
   grow: unary(),
   polling: unary(),
@@ -26,6 +27,7 @@ session.serve(Work, {
     return { id, name, pid: process.pid };
   },
   hang: () => new Promise(() => undefined),
+  note: (ms) => pause(ms),
   polling: () => ({ advised, left: process.env.SIDECALL_POLL_US }),
   slow: (factor) => {
     slowness = factor;
