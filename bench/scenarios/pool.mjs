@@ -9,7 +9,13 @@ const text = 'x'.repeat(1_000);
 export const pool = {
   name: 'pool',
   about: 'pools of 1, 2 and 4 workers whose handlers compute for 0.05 and for 1 ms',
-  peers: ['sidecall-pool', 'piscina', 'tinypool-threads', 'tinypool-processes'],
+  peers: [
+    'sidecall-pool',
+    'sidecall-pool-polling',
+    'piscina',
+    'tinypool-threads',
+    'tinypool-processes',
+  ],
   codecs: ['json'],
 
   cells: ({ seconds }) =>
