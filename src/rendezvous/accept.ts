@@ -16,7 +16,7 @@ import { ownUid } from '../uds/peer-credentials.ts';
 import { listenAtPlainPath, type PlainServer } from '../uds/plain-path.ts';
 import { removePrivateDirectory } from '../uds/private-directory.ts';
 import { SocketDirectory } from '../uds/socket-directory.ts';
-import { type HeldPath, ListeningPath } from '../uds/watched-path.ts';
+import { type Arrival, type HeldPath, ListeningPath } from '../uds/watched-path.ts';
 import type {
   AcceptedConnection,
   AcceptorSettings,
@@ -140,9 +140,14 @@ export class PathAcceptor<C extends AcceptedConnection> {
   }
 
   /** @internal */
-  onConnection(fd: number): void {
+  get keepsSockets(): boolean {
+    return this.#handlers.keepsSockets;
+  }
+
+  /** @internal */
+  onConnection(arrival: Arrival): void {
     const native = this.#settings.native as NativeAddon;
-    void this.#gate.pass(native, fd)?.then((connection) => this.#adopt(connection));
+    void this.#gate.pass(native, arrival)?.then((connection) => this.#adopt(connection));
   }
 
   /** @internal */

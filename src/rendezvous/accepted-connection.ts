@@ -9,6 +9,7 @@ import type { Peer } from '../base/peer.ts';
 import type { DescriptorWire } from '../uds/hello-wire.ts';
 import type { PeerPolicy } from '../uds/peer-policy.ts';
 import type { BindOptions } from '../uds/socket-file.ts';
+import type { Arrival } from '../uds/watched-path.ts';
 
 /** Checked options that every listener has. */
 export interface AcceptorSettings {
@@ -40,27 +41,36 @@ export interface AcceptedConnection {
 /** Asked once per connection, when its peer is known: why there is no room, or undefined. */
 type Admit = () => SidecallError | undefined;
 
+/** The time of a connection that is on its way. */
+interface Ticket {
+  /** Aborted when it is over. Made at the first use, since rules and plain sockets need none. */
+  readonly signal: AbortSignal;
+}
+
 /** The steps for a connection whose peer the policy has accepted. */
 export interface ConnectionHandlers<G extends AcceptedConnection> {
   /**
    * True: the peer sends first. A connection without a byte then waits at little cost in a crowd.
    */
   readonly peersSpeakFirst: boolean;
-  /** Owns the descriptor from here on, also where it throws. */
+  /** As of `PathOwner`. */
+  readonly keepsSockets: boolean;
+  /** Owns the descriptor or socket from here on, also where it throws. */
   receive(arrival: {
     readonly native: NativeAddon;
-    readonly fd: number;
+    readonly arrival: Arrival;
     readonly peer: Peer;
     readonly admit: Admit;
-    readonly signal: AbortSignal;
-    readonly wire: DescriptorWire;
+    readonly ticket: Ticket;
+    /** Called with the wire of a hello: it knows since when the peer is silent. */
+    readonly onWire: (wire: DescriptorWire) => void;
   }): Promise<G>;
   /** The same without the addon. */
   receiveStream(arrival: {
     readonly socket: Socket;
     readonly peer: Peer;
     readonly admit: Admit;
-    readonly signal: AbortSignal;
+    readonly ticket: Ticket;
   }): Promise<G>;
   /** No more come; those that are in are about to be closed. */
   onClosing(): Promise<void>;

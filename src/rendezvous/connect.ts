@@ -184,7 +184,10 @@ export function sessionOpener(
   registry: Registry | undefined,
 ): OpenSession {
   const isDefaultPolicy = options.expect === undefined;
-  const settings = { ...checkSessionOptions(options, registry), isDefaultPolicy };
+  const settings = {
+    ...checkSessionOptions(options, registry, ranges.pathRingBytes),
+    isDefaultPolicy,
+  };
   return opener<Session>(options, {
     overDescriptor: (native, fd, peer, signal) =>
       establishOverDescriptor(native, fd, peer, connecting, settings, signal),

@@ -10,10 +10,11 @@ import { emitEvent } from '../base/events.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import type { Peer } from '../base/peer.ts';
 import { notInTime } from '../open/time-limit.ts';
-import { DescriptorWire } from '../uds/hello-wire.ts';
+import type { DescriptorWire } from '../uds/hello-wire.ts';
 import { type KnownPeer, kernelPeer, ownUid } from '../uds/peer-credentials.ts';
 import { authorize } from '../uds/peer-policy.ts';
 import { newPace, readableWaits } from '../uds/readable-waits.ts';
+import { type Arrival, dropArrival } from '../uds/watched-path.ts';
 import type {
   AcceptedConnection,
   AcceptorSettings,
@@ -27,6 +28,8 @@ import { full, SessionCount } from './session-count.ts';
  * before its hello begins.
  */
 const crowdThreshold = 32;
+
+const never = new AbortController().signal;
 
 /** A connection that is not a session yet. */
 interface PendingConnection {
@@ -52,8 +55,9 @@ export class ConnectionGate<C extends AcceptedConnection> {
     this.#counts = new SessionCount(settings);
   }
 
-  /** Owns the descriptor from here on. undefined: there was no place for the connection. */
-  pass(native: NativeAddon, fd: number): Passed<C> | undefined {
+  /** Owns the connection from here on. undefined: there was no place for it. */
+  pass(native: NativeAddon, arrival: Arrival): Passed<C> | undefined {
+    const { fd } = arrival;
     // A connection that the peer has closed already takes no place, which a live
     // one may need, and no time.
     // Where our side speaks first, a peer may end its half at once and still read.
@@ -61,13 +65,13 @@ export class ConnectionGate<C extends AcceptedConnection> {
     const ticket = isOver ? undefined : this.#enterByKernel(native, fd);
     if (ticket === undefined) {
       if (isOver) this.#reportLeft(native, fd);
-      native.closeDescriptor(fd);
+      dropArrival(native, arrival, undefined);
       return undefined;
     }
     ticket.hasUnread = () => hasUnread(native, fd);
     const isCrowd = this.#hellos.size > crowdThreshold;
     if (!isCrowd || !this.#handlers.peersSpeakFirst || ticket.uid !== ownUid()) {
-      return this.#begin(native, fd, ticket);
+      return this.#begin(native, arrival, ticket);
     }
     // The connection's turn comes with its first byte. `#begin` finds out what else ended the wait.
     return new Promise((resolve) => {
@@ -78,7 +82,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
         pace: newPace(),
         endAt: ticket.enteredAt + this.#settings.helloTimeoutMs,
         isFresh: true,
-        onEnd: () => resolve(this.#begin(native, fd, ticket)),
+        onEnd: () => resolve(this.#begin(native, arrival, ticket)),
       });
       ticket.onAbort = () => waits.end(wait);
     });
@@ -93,7 +97,8 @@ export class ConnectionGate<C extends AcceptedConnection> {
       socket.destroy();
       return undefined;
     }
-    return this.#admitInTime(ticket, peer, async (pending, signal) => {
+    return this.#admitInTime(ticket, peer, async (pending) => {
+      const { signal } = ticket;
       try {
         signal.throwIfAborted();
         if (policy !== undefined) await authorize(policy, { peer, isAlive: undefined }, signal);
@@ -102,7 +107,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
         throw error;
       }
       const admit = (): SidecallError | undefined => this.#admit(pending, peer);
-      return this.#handlers.receiveStream({ socket, peer, admit, signal });
+      return this.#handlers.receiveStream({ socket, peer, admit, ticket });
     });
   }
 
@@ -117,25 +122,27 @@ export class ConnectionGate<C extends AcceptedConnection> {
     this.#hellos.abort(new SidecallError('ERR_SIDECALL_CLOSED'));
   }
 
-  #begin(native: NativeAddon, fd: number, ticket: PendingHello): Passed<C> | undefined {
+  #begin(native: NativeAddon, arrival: Arrival, ticket: PendingHello): Passed<C> | undefined {
+    const { fd } = arrival;
     const known = this.#identify(native, fd);
     const refusal = this.#refusalOf(ticket);
     if (known === undefined || refusal !== undefined) {
       // Its hello may lie in the kernel, with a descriptor whose close blocks.
-      if (ticket.hasUnread()) native.closeReceived(fd, ticket.owner);
-      else native.closeDescriptor(fd);
+      dropArrival(native, arrival, ticket.hasUnread() ? ticket.owner : undefined);
       this.#hellos.remove(ticket);
       if (known !== undefined && refusal !== undefined) this.#report(refusal, known.peer);
       return undefined;
     }
     const { peer } = known;
-    return this.#admitInTime(ticket, peer, async (pending, signal) => {
-      const wire = new DescriptorWire(native, fd, signal);
-      ticket.silentSince = () => wire.silentSince;
-      ticket.workedMs = () => wire.workedMs;
-      await this.#authorize(native, fd, known, signal);
+    return this.#admitInTime(ticket, peer, async (pending) => {
+      const onWire = (wire: DescriptorWire): void => {
+        ticket.silentSince = () => wire.silentSince;
+        ticket.workedMs = () => wire.workedMs;
+      };
+      ticket.silentSince = systemClock.nowMs; // while the policy decides, the peer has to wait
+      await this.#authorize(native, arrival, known, ticket);
       const admit = (): SidecallError | undefined => this.#admit(pending, peer);
-      return this.#handlers.receive({ native, fd, peer, admit, signal, wire });
+      return this.#handlers.receive({ native, arrival, peer, admit, ticket, onWire });
     });
   }
 
@@ -143,7 +150,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
   async #admitInTime(
     ticket: PendingHello,
     peer: Peer,
-    attempt: (pending: PendingConnection, signal: AbortSignal) => Promise<C>,
+    attempt: (pending: PendingConnection) => Promise<C>,
   ): Passed<C> {
     const pending: PendingConnection = { isAdmitted: false };
     const { helloTimeoutMs } = this.#settings;
@@ -156,7 +163,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
     };
     watch();
     try {
-      return await attempt(pending, ticket.signal);
+      return await attempt(pending);
     } catch (error) {
       if (pending.isAdmitted) this.#counts.release(peer);
       this.#report(SidecallError.from(error), peer);
@@ -209,18 +216,20 @@ export class ConnectionGate<C extends AcceptedConnection> {
     }
   }
 
-  /** Applies the policy. Closes the descriptor where it throws. */
+  /** Applies the policy. Ends the connection where it throws. */
   async #authorize(
     native: NativeAddon,
-    fd: number,
+    arrival: Arrival,
     known: KnownPeer,
-    signal: AbortSignal,
+    ticket: PendingHello,
   ): Promise<void> {
+    const { authorize: policy } = this.#settings;
     try {
-      signal.throwIfAborted();
-      await authorize(this.#settings.authorize, known, signal);
+      if (ticket.reason !== undefined) throw ticket.reason;
+      // Rules are compared at once, and need no signal.
+      await authorize(policy, known, typeof policy === 'function' ? ticket.signal : never);
     } catch (error) {
-      native.closeDescriptor(fd);
+      dropArrival(native, arrival, undefined);
       throw error;
     }
   }

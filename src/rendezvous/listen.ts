@@ -154,7 +154,7 @@ export async function listen(
   }
   const registry = new Registry();
   const isDefaultPolicy = options.authorize === undefined;
-  const common = checkSessionOptions(options, registry);
+  const common = checkSessionOptions(options, registry, ranges.pathRingBytes);
   const session = { ...common, isUntaken: true, isDefaultPolicy };
   const open = (held?: HeldPath): Promise<Listener> =>
     atPath(options, (settings) => Listener.open({ ...settings, session, registry }, held));

@@ -14,6 +14,7 @@ import type { Handlers, Methods, Service } from '../rpc/contract/method-types.ts
 import type { Health } from '../rpc/serving/health.ts';
 import type { HandlersFor, Registry, ServeOptions } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
+import { DescriptorWire } from '../uds/hello-wire.ts';
 import type { PeerPolicy } from '../uds/peer-policy.ts';
 import {
   makePrivateDirectory,
@@ -77,9 +78,13 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     const roleOf = (admit: () => SidecallError | undefined) =>
       ({ side: 'accepting', admit }) as const;
     const handlers: ConnectionHandlers<Session> = {
-      receive: ({ native, fd, peer, admit, signal, wire }) =>
-        establishOverDescriptor(native, fd, peer, roleOf(admit), session, signal, wire),
-      receiveStream: ({ socket, peer, admit, signal }) =>
+      keepsSockets: false,
+      receive: ({ native, arrival: { fd }, peer, admit, ticket: { signal }, onWire }) => {
+        const wire = new DescriptorWire(native, fd, signal);
+        onWire(wire);
+        return establishOverDescriptor(native, fd, peer, roleOf(admit), session, signal, wire);
+      },
+      receiveStream: ({ socket, peer, admit, ticket: { signal } }) =>
         establishOverStream(socket, peer, roleOf(admit), session, signal),
       peersSpeakFirst: true,
       onClosing: async () => registry.shutDown(systemClock),

@@ -6,7 +6,8 @@ import type { Socket } from 'node:net';
 import { systemClock } from '../base/clock.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
-import { plainSocket } from '../uds/net-socket.ts';
+import { plainSocket, startsByItself } from '../uds/net-socket.ts';
+import { dropArrival } from '../uds/watched-path.ts';
 import { PathAcceptor } from './accept.ts';
 import type { AcceptedConnection, AcceptorSettings } from './accepted-connection.ts';
 
@@ -38,10 +39,17 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
   /** @internal Use `listen({ protocol: 'plain' })`. */
   static async open(settings: AcceptorSettings): Promise<PlainListener> {
     const acceptor = await PathAcceptor.open<AcceptedPlain>(settings, {
-      receive: async ({ native, fd, peer, admit }) => {
+      keepsSockets: true,
+      receive: async ({ native, arrival, peer, admit }) => {
         const full = admit();
-        if (full === undefined) return new AcceptedPlain(plainSocket(native, fd), peer);
-        native.closeDescriptor(fd);
+        if (full === undefined) {
+          const { fd, socket } = arrival;
+          return new AcceptedPlain(
+            socket === undefined ? plainSocket(native, fd) : startsByItself(socket),
+            peer,
+          );
+        }
+        dropArrival(native, arrival, undefined);
         throw full;
       },
       receiveStream: async ({ socket, peer, admit }) => {

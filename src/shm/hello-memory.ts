@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The two outboxes of a connection while its hello is under way: ours is made, the peer's is
 // checked.
-import { randomBytes } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import type { Clock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
@@ -38,6 +38,21 @@ const waitMaxMs = 1_000;
 const usedUp = -1;
 const underWay = -2;
 
+const nonceBytes = 16;
+const drawn = Buffer.alloc(64 * nonceBytes);
+let drawnAt = drawn.length;
+
+/** Random bytes. The system is asked for many at once: each question takes as long. */
+function drawNonce(): Uint8Array {
+  if (drawnAt === drawn.length) {
+    randomFillSync(drawn);
+    drawnAt = 0;
+  }
+  const nonce = Uint8Array.prototype.slice.call(drawn, drawnAt, drawnAt + nonceBytes);
+  drawnAt += nonceBytes;
+  return nonce;
+}
+
 export class RingMemory implements HelloMemory {
   readonly shape: MemoryShape;
   readonly features: number;
@@ -53,7 +68,7 @@ export class RingMemory implements HelloMemory {
     this.#native = native;
     this.#settings = settings;
     const { ringBytes: capacity, blockAreaBytes: blockArea } = settings;
-    this.shape = { capacity, blockArea, nonce: randomBytes(16) };
+    this.shape = { capacity, blockArea, nonce: drawNonce() };
     this.features = settings.takesBlocks ? HelloFeature.takesBlocks : 0;
     this.#handle = native.openRing();
     if (!isListening) native.listenForNotifications(onNotification);

@@ -47,6 +47,9 @@ export interface HelloResult {
   readonly reason: string;
 }
 
+/** Our outbox, as it is made: its descriptor, or undefined. */
+type Making = Promise<number | undefined>;
+
 /** Why an accepting side takes no more sessions, or undefined. */
 export type Admit = () => SidecallError | undefined;
 
@@ -67,6 +70,8 @@ export async function helloAsConnecting(
   if (memory !== undefined) wire.admitDescriptors();
   const flags = memory === undefined ? 0 : HelloFlag.descriptorFollows;
   await wire.send(encodeHello(own, memory, flags));
+  // Made while the other side makes its own.
+  const making = memory === undefined ? undefined : quiet(memory.create());
   const { hello, descriptor } = await receiveHello(wire, HelloFlag.descriptor, memory);
   if (hello.memory === undefined) {
     const verdict = await receiveAnswer(wire, hello.version);
@@ -79,7 +84,8 @@ export async function helloAsConnecting(
   if (hello.version === 0 && descriptor !== undefined) memory.releaseDescriptor(descriptor);
   checkVersion(hello);
   const isSent =
-    descriptor !== undefined && (await exchange(wire, memory, { ...hello, descriptor }));
+    descriptor !== undefined &&
+    (await exchange(wire, memory, { ...hello, descriptor }, making as Making));
   if (!isSent) await wire.send(encodeAnswer(Verdict.socketLane, hello.version));
   const verdict = await receiveAnswer(wire, hello.version);
   if (verdict === Verdict.ring && !isSent) throw violation('it accepted memory it never got');
@@ -159,10 +165,9 @@ async function exchange(
   wire: HelloWire,
   memory: HelloMemory,
   theirs: PeerHello & { descriptor: number },
+  making: Making,
 ): Promise<boolean> {
-  const accepting = memory.accept(theirs.descriptor, theirs.memory as MemoryShape);
-  const making = quiet(memory.create()); // while a thread checks theirs
-  const isAccepted = await accepting;
+  const isAccepted = await memory.accept(theirs.descriptor, theirs.memory as MemoryShape);
   const descriptor = await making;
   if (!isAccepted || descriptor === undefined) return false;
   const why = await wire.sendWith(encodeAnswer(Verdict.ring, theirs.version), descriptor);

@@ -96,6 +96,15 @@ export function plainSocket(native: NativeAddon, fd: number): Socket {
 }
 
 /**
+ * A socket that Node has accepted and not read, as if it were new: the first listener for its data
+ * begins to read. Node marks such a socket as one that its user has paused.
+ */
+export function startsByItself(socket: Socket): Socket {
+  (socket as { readableFlowing: boolean | null }).readableFlowing = null;
+  return socket;
+}
+
+/**
  * A socket over a connected descriptor, which it closes at its end. Bun's constructor ignores `fd`
  * and `onread`; its connect() takes a descriptor.
  */

@@ -11,10 +11,21 @@ import { descriptorOf } from './net-socket.ts';
 import type { SocketDirectory } from './socket-directory.ts';
 import { type BindOptions, BoundPath } from './socket-file.ts';
 
+/** An accepted connection, of which nothing was read. */
+export interface Arrival {
+  readonly fd: number;
+  /** The socket that owns the descriptor; undefined: the addon does. */
+  readonly socket: Socket | undefined;
+}
+
 /** The receiver of the events of a path. */
 export interface PathOwner {
-  /** A connected descriptor, owned by the addon: nothing was read from it. */
-  onConnection(fd: number): void;
+  /**
+   * True: the connection stays with the socket that Node has made. False: it moves to a descriptor
+   * of the addon's, which a hello needs.
+   */
+  readonly keepsSockets: boolean;
+  onConnection(arrival: Arrival): void;
   onDescriptorsExhausted(cause: unknown): void;
   onPathLost(error: SidecallError): void;
 }
@@ -29,6 +40,27 @@ const rebindPauseMs = 100;
 // Connections that are accepted in one turn of the loop, and how long that may take.
 const acceptsMax = 256;
 const acceptsMaxMs = 0.5;
+
+/**
+ * Ends a connection that goes no further. `owner`: bytes of this process wait in it, and with them
+ * perhaps a descriptor whose close blocks, so that a thread closes it. undefined: none wait.
+ */
+export function dropArrival(
+  native: NativeAddon,
+  { fd, socket }: Arrival,
+  owner: number | undefined,
+): void {
+  if (socket === undefined) {
+    if (owner === undefined) native.closeDescriptor(fd);
+    else native.closeReceived(fd, owner);
+    return;
+  }
+  try {
+    if (owner !== undefined) native.closeReceived(native.duplicate(fd), owner);
+  } finally {
+    socket.destroy();
+  }
+}
 
 export class ListeningPath {
   readonly #native: NativeAddon;
@@ -157,7 +189,7 @@ export class ListeningPath {
     }
   }
 
-  /** Node accepts and does not read; each connection then moves to a descriptor of the addon's. */
+  /** Node accepts and does not read. */
   #serve(fd: number): Server {
     const server = createServer({ pauseOnConnect: true }, (socket) => this.#onSocket(socket, fd));
     server.on('error', (cause) => this.#owner.onDescriptorsExhausted(cause));
@@ -184,8 +216,13 @@ export class ListeningPath {
       socket.destroy();
       return this.#owner.onDescriptorsExhausted(cause);
     }
-    socket.destroy(); // closes Node's number; the connection lives on in ours
-    this.#owner.onConnection(fd);
+    if (this.#owner.keepsSockets) {
+      this.#native.closeDescriptor(fd);
+      this.#owner.onConnection({ fd: descriptorOf(socket), socket });
+    } else {
+      socket.destroy(); // closes Node's number; the connection lives on in ours
+      this.#owner.onConnection({ fd, socket: undefined });
+    }
     this.#acceptMore(listening);
   }
 
@@ -203,7 +240,7 @@ export class ListeningPath {
       ) {
         const fd = this.#isClosed ? -1 : this.#native.acceptSocket(listening);
         if (fd === -1) return;
-        this.#owner.onConnection(fd);
+        this.#owner.onConnection({ fd, socket: undefined });
       }
     } catch (cause) {
       this.#owner.onDescriptorsExhausted(cause);

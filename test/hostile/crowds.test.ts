@@ -96,10 +96,14 @@ describe('one process that wants all there is', () => {
 
   it('leaves ring memory to other processes of its user', async () => {
     // 16 MiB and a ring each: 60 are a gibibyte, one of them of the honest one.
-    await attacked('rings', { blockAreaBytes: 16 * 2 ** 20 }, async ({ path, got }) => {
-      expect(got).toEqual({ rings: 59 });
-      await comeIn(path, { lane: 'ring' });
-    });
+    await attacked(
+      'rings',
+      { ringBytes: 2 ** 20, blockAreaBytes: 16 * 2 ** 20 },
+      async ({ path, got }) => {
+        expect(got).toEqual({ rings: 59 });
+        await comeIn(path, { lane: 'ring' });
+      },
+    );
   });
 });
 

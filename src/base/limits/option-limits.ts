@@ -43,6 +43,8 @@ export const ranges = {
   sessionsPerUidMax: { standard: 1_280, min: 1, max: 65_536 },
   sessionsPerProcessMax: { standard: 1_024, min: 1, max: 65_536 },
   ringBytes: { standard: MiB, min: 64 * KiB, max: 64 * MiB },
+  /** `ringBytes` of sessions at a path (ADR 0027). */
+  pathRingBytes: { standard: 256 * KiB, min: 64 * KiB, max: 64 * MiB },
   blockAreaBytes: { standard: 0, min: 0, max: GiB },
   blockBytes: { standard: 0, min: 1, max: GiB },
   ringMemoryMaxBytes: { standard: GiB, min: 0, max: 64 * GiB },

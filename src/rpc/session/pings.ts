@@ -5,7 +5,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
-import { pause } from '../../base/pause.ts';
+import { endWaits, pause } from '../../base/pause.ts';
 import type { Peer } from '../../base/peer.ts';
 
 /** The result of `session.liveness()`. */
@@ -130,7 +130,7 @@ export class Pings {
       return answered;
     }
     const answered = new AbortController();
-    const wake = (): void => answered.abort();
+    const wake = (): void => endWaits(answered);
     this.#waiting.add(wake);
     this.#sendOne();
     await pause(this.#clock, timeoutMs, answered.signal, isReferenced);

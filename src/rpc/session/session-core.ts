@@ -3,7 +3,7 @@
 
 import { SidecallError } from '../../base/errors.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
-import { pause } from '../../base/pause.ts';
+import { endWaits, pause } from '../../base/pause.ts';
 import {
   checkPayload,
   emptyHeader,
@@ -223,7 +223,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
       this.#closing = this.#close(deadlineMs);
     } else if (until < this.#closeUntil) {
       this.#closeUntil = until;
-      void pause(this.shared.clock, deadlineMs, this.#done.signal).then(() => this.#done.abort());
+      void pause(this.shared.clock, deadlineMs, this.#done.signal).then(() => endWaits(this.#done));
     }
     return this.#closing;
   }
@@ -254,7 +254,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     if (isEnded) return calls;
     const closed = new AbortController();
     const { clock, transport } = this.shared;
-    const handedOver = transport.close().finally(() => closed.abort());
+    const handedOver = transport.close().finally(() => endWaits(closed));
     await pause(clock, Math.max(0, this.#closeUntil - clock.nowMs()), closed.signal);
     if (!closed.signal.aborted) transport.destroy();
     await handedOver;
@@ -327,7 +327,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   }
 
   #checkDone(): void {
-    if (this.#closing !== undefined && this.#isDone) this.#done.abort();
+    if (this.#closing !== undefined && this.#isDone) endWaits(this.#done);
   }
 
   /** Ends the session: nothing is delivered or sent, all calls reject, handlers are told. */
@@ -344,7 +344,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#resolveDraining();
     this.callee.end(isTheirs ? 'ERR_SIDECALL_CANCELLED' : reason.code, reason);
     this.acceptors.end();
-    this.#done.abort();
+    endWaits(this.#done);
     if (reason.code !== 'ERR_SIDECALL_CLOSED') this.shared.emitFailed(reason);
   }
 }
