@@ -91,6 +91,13 @@ export const plots = {
     category: (row) => row.what,
     series: whoOf,
   },
+  connect: {
+    title: 'a further connection',
+    unit: 'µs, median',
+    value: (row) => row.p50Us,
+    category: (row) => row.what,
+    series: whoOf,
+  },
   'connect-rate': {
     ...rate,
     unit: 'requests a second',

@@ -19,23 +19,34 @@ const limits = {
   'grpc.max_send_message_length': -1,
 };
 
+const Client = grpc.makeGenericClientConstructor(definition, 'Echo');
+
 export async function open() {
   const { path, pid, stop } = await startServer(import.meta.url);
-  const Client = grpc.makeGenericClientConstructor(definition, 'Echo');
-  const client = new Client(`unix:${path}`, grpc.credentials.createInsecure(), limits);
+  const first = await connected(path);
+  return {
+    serverPid: pid,
+    echo: first.echo,
+    connectAgain: () => connected(path, { 'grpc.use_local_subchannel_pool': 1 }),
+    close: async () => {
+      first.close();
+      await stop();
+    },
+  };
+}
+
+async function connected(path, options = {}) {
+  const credentials = grpc.credentials.createInsecure();
+  const client = new Client(`unix:${path}`, credentials, { ...limits, ...options });
   await new Promise((resolve, reject) =>
     client.waitForReady(Date.now() + 10_000, (error) => (error ? reject(error) : resolve())),
   );
   return {
-    serverPid: pid,
     echo: (payload) =>
       new Promise((resolve, reject) =>
         client.echo(payload, (error, answer) => (error ? reject(error) : resolve(answer))),
       ),
-    close: async () => {
-      client.close();
-      await stop();
-    },
+    close: () => client.close(),
   };
 }
 

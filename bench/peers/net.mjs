@@ -60,6 +60,17 @@ export async function open() {
         close: () => line.destroy(),
       };
     },
+    connectAgain: async () => {
+      const line = createConnection(path);
+      await once(line, 'connect');
+      return {
+        echo: (payload) => {
+          line.write(payload);
+          return reading(line, payload.length)();
+        },
+        close: () => line.destroy(),
+      };
+    },
     close: async () => {
       socket.destroy();
       await stop();

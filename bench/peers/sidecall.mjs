@@ -49,6 +49,7 @@ export async function open({ lane, pollBudgetUs, size = 0, leases, serverPrefix 
   const helper = await spawnHelper(command, rest, { ...session, restart });
   const client = helper.client(Echo);
   const health = helper.client(HealthService);
+  let path;
   return {
     lane: helper.session.lane,
     serverPid: helper.pid,
@@ -91,6 +92,14 @@ export async function open({ lane, pollBudgetUs, size = 0, leases, serverPrefix 
       return {
         echoes: sessions.map((session) => session.client(Echo).echo),
         close: () => Promise.all(sessions.map((each) => each.close())),
+      };
+    },
+    connectAgain: async () => {
+      path ??= (await client.listen()).path;
+      const session = await connect({ path, lane });
+      return {
+        echo: session.client(Echo).echo,
+        close: () => session.close(),
       };
     },
     hang: () => client.hang(),

@@ -24,20 +24,31 @@ export async function open() {
   const path = join(tmpdir(), `bench-jsonrpc-${process.pid}`);
   const server = fork(fileURLToPath(import.meta.url), ['serve', path], { execArgv: [] });
   await once(server, 'message');
+  const first = await connected(path);
+  return {
+    serverPid: server.pid,
+    echo: first.echo,
+    connectAgain: () => connected(path),
+    close: async () => {
+      await first.close();
+      server.kill();
+      await once(server, 'exit');
+      rmSync(path, { force: true });
+    },
+  };
+}
+
+async function connected(path) {
   const socket = createConnection(path);
   await once(socket, 'connect');
   const connection = connectionOver(socket);
   connection.listen();
   return {
-    serverPid: server.pid,
     echo: async (payload) =>
       Buffer.from(await connection.sendRequest('echo', payload.toString('base64')), 'base64'),
     close: async () => {
       connection.dispose();
       socket.destroy();
-      server.kill();
-      await once(server, 'exit');
-      rmSync(path, { force: true });
     },
   };
 }

@@ -7,6 +7,19 @@ const roomy = { sendHighWaterMark: 10_000, receiveHighWaterMark: 10_000 };
 
 export async function open() {
   const { path, pid, stop } = await startServer(import.meta.url);
+  const first = connected(path);
+  return {
+    serverPid: pid,
+    echo: first.echo,
+    connectAgain: async () => connected(path),
+    close: async () => {
+      first.close();
+      await stop();
+    },
+  };
+}
+
+function connected(path) {
   const dealer = new Dealer({ ...roomy, linger: 0 });
   dealer.connect(`ipc://${path}`);
   // One send at a time: the library allows no other.
@@ -29,14 +42,7 @@ export async function open() {
   void (async () => {
     for await (const [name, payload] of dealer) settle(name.readUInt32LE(), payload);
   })();
-  return {
-    serverPid: pid,
-    echo,
-    close: async () => {
-      dealer.close();
-      await stop();
-    },
-  };
+  return { echo, close: () => dealer.close() };
 }
 
 const path = servedPath();

@@ -1,5 +1,6 @@
 // Every scenario by its name.
 import { allocs } from './allocs.mjs';
+import { connect } from './connect.mjs';
 import { connectRate } from './connect-rate.mjs';
 import { echo } from './echo.mjs';
 import { fairness } from './fairness.mjs';
@@ -33,5 +34,6 @@ export const scenarios = {
   health100k,
   pingpong,
   pool,
+  connect,
   'connect-rate': connectRate,
 };
