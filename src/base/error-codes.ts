@@ -135,7 +135,7 @@ export const errorTable = {
     'unavailable',
     true,
     'unknown',
-    'the peer did not answer a ping in time',
+    'the peer did not answer in time',
   ),
   ERR_SIDECALL_CLOSED: row('unavailable', false, 'no', 'used after our own close'),
   ERR_SIDECALL_GOING_AWAY: row(

@@ -83,6 +83,14 @@ export interface SessionOptions {
    * {@link KeepAliveOptions}. Default: no pings.
    */
   readonly keepAlive?: boolean | KeepAliveOptions | undefined;
+  /**
+   * Ends the session with `ERR_SIDECALL_PEER_UNRESPONSIVE` where the peer stands still for so many
+   * milliseconds: it takes nothing of what was sent to it, or does not finish a frame that it has
+   * begun. The end comes up to a second and a quarter of the time later; time in which this process
+   * itself stood still does not count. A peer that computes without a pause, or is stopped in a
+   * debugger, stands still, too. Default: never; 1,000 to 2,147,483,647.
+   */
+  readonly stallTimeoutMs?: number | undefined;
   /** Called for events outside a call. An error that it throws is rethrown in a task of its own. */
   readonly onEvent?: OnEvent | undefined;
 }
@@ -100,6 +108,7 @@ export const sessionOptionNames = [
   'services',
   'stalledAfterMs',
   'keepAlive',
+  'stallTimeoutMs',
   'onEvent',
 ] as const satisfies readonly (keyof SessionOptions)[];
 
@@ -117,6 +126,7 @@ export interface SessionSettings extends LaneSetting {
   readonly onEvent: OnEvent | undefined;
   readonly stalledAfterMs: number;
   readonly keepAlive: KeepAliveSettings | undefined;
+  readonly stallTimeoutMs: number | undefined;
   /** Of a listener or helper, for all of its sessions. */
   readonly registry: Registry | undefined;
   /** Of the session alone. */
@@ -180,6 +190,10 @@ export function checkSessionOptions(
     onEvent: options.onEvent,
     stalledAfterMs: checkInteger('stalledAfterMs', options.stalledAfterMs, ranges.stalledAfterMs),
     keepAlive: checkKeepAlive(options.keepAlive),
+    stallTimeoutMs:
+      options.stallTimeoutMs === undefined
+        ? undefined
+        : checkInteger('stallTimeoutMs', options.stallTimeoutMs, ranges.stallTimeoutMs),
     registry,
     services: checkServices(options.services, registry),
   };

@@ -60,6 +60,9 @@ export class SocketTransport implements Transport, Polled {
   #isRefusing = false;
   #state: SocketState = 'open';
   isAwake = false;
+  /** The number of the frame that is not whole, and the instant at which it began. */
+  #cutFrame = 0;
+  #cutAt = 0;
   /** Read, and not handed out: nothing more is read meanwhile. */
   #backlog: Uint8Array[] = [];
   /** The peer has ended its direction: a frame that is not whole was cut off. */
@@ -151,6 +154,11 @@ export class SocketTransport implements Transport, Polled {
     this.#slab = undefined;
   }
 
+  get unfinishedSince(): number | undefined {
+    const isCut = this.#decoder.isMidFrame && this.#backlog.length === 0;
+    return isCut && this.#state === 'open' ? this.#cutAt : undefined;
+  }
+
   ref(): void {
     this.#socket?.ref();
   }
@@ -207,7 +215,12 @@ export class SocketTransport implements Transport, Polled {
   /** Hands out frames until the share of this turn is used up. Returns the bytes taken. */
   #decode(bytes: Uint8Array): number {
     try {
-      return this.#decoder.push(bytes);
+      const taken = this.#decoder.push(bytes);
+      if (this.#decoder.cutFrames !== this.#cutFrame) {
+        this.#cutFrame = this.#decoder.cutFrames;
+        this.#cutAt = this.#turnBegan;
+      }
+      return taken;
     } catch (error) {
       this.#finish(SidecallError.from(error));
       return bytes.byteLength;

@@ -29,6 +29,8 @@ export class FrameDecoder {
   #scratch: Uint8Array | undefined;
   #chunk: Uint8Array | undefined;
   #next = 0;
+  /** Frames ever whose beginning was cut. */
+  cutFrames = 0;
 
   /** `isStopped`: asked before each frame, since a frame can end the session that it belongs to. */
   constructor(sink: FrameSink, isStopped: () => boolean) {
@@ -84,6 +86,7 @@ export class FrameDecoder {
 
   #resume(chunk: Uint8Array, start: number): number {
     let at = start;
+    if (this.#headFilled === 0) this.cutFrames += 1;
     if (this.#payload === undefined) {
       at = this.#fillHead(chunk, at);
       if (this.#payload === undefined) return at;

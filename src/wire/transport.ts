@@ -70,6 +70,11 @@ export interface Transport {
    */
   readonly consumedPosition: number | undefined;
   /**
+   * Instant at which the frame began to arrive of which the rest has not come; undefined: there is
+   * none, or its bytes wait for our own turn.
+   */
+  readonly unfinishedSince?: number | undefined;
+  /**
    * The peer's process is known to be gone: hands out what it had sent before, then ends with
    * `error`.
    */

@@ -35,6 +35,7 @@ export const ranges = {
   stalledAfterMs: { standard: 10_000, min: 10, max: 600_000 },
   keepAliveIntervalMs: { standard: 10_000, min: 1_000, max: 3_600_000 },
   keepAliveTimeoutMs: { standard: 5_000, min: 10, max: 600_000 },
+  stallTimeoutMs: { standard: 0, min: 1_000, max: 2_147_483_647 },
   livenessWaitMs: { standard: 250, min: 0, max: 600_000 },
   killGraceMs: { standard: 2_000, min: 0, max: 600_000 },
   backlog: { standard: 511, min: 1, max: 65_535 },

@@ -40,18 +40,21 @@ function isRunning(pid: number): boolean {
 export class Pings {
   readonly #clock: Clock;
   readonly #peer: Peer;
-  readonly #send: (token: number) => void;
+  /** Sends a ping; returns the position of the transport behind which it goes. */
+  readonly #send: (token: number) => number;
   // Wake-ups of the callers that wait for the ping that is under way.
   readonly #waiting = new Set<() => void>();
   #token = 0;
   #isOut = false;
   #sentAt = 0;
+  #position = 0;
   #answeredAt = Number.NEGATIVE_INFINITY;
+  #answeredPosition = 0;
   #roundTripMs = 0;
   #endedAt = 0;
   #reason: SidecallError | undefined;
 
-  constructor(clock: Clock, peer: Peer, send: (token: number) => void) {
+  constructor(clock: Clock, peer: Peer, send: (token: number) => number) {
     this.#clock = clock;
     this.#peer = peer;
     this.#send = send;
@@ -69,6 +72,22 @@ export class Pings {
     const waited = Math.round(this.#clock.nowMs() - since);
     const text = `no answer to a ping within ${waited} ms (timeoutMs ${timeoutMs}): the peer's event loop is busy; the session goes on`;
     throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text, { delivered: 'no' });
+  }
+
+  /** Instant at which the ping was sent that is unanswered; undefined: there is none. */
+  get outSince(): number | undefined {
+    return this.#isOut ? this.#sentAt : undefined;
+  }
+
+  /** The position of the transport up to which the peer has taken everything, by its last answer. */
+  get answeredPosition(): number {
+    return this.#answeredPosition;
+  }
+
+  /** Sends a ping, unless one is under way or the last answer is fresh. */
+  begin(): void {
+    const isFresh = this.#clock.nowMs() - this.#answeredAt < wireLimits.pingIntervalMs;
+    if (this.#reason === undefined && !isFresh) this.#sendOne();
   }
 
   /** Resolves when no ping is unanswered, or the session is over. */
@@ -92,6 +111,7 @@ export class Pings {
     if (!this.#isOut || token !== this.#token) return false;
     this.#isOut = false;
     this.#answeredAt = this.#clock.nowMs();
+    this.#answeredPosition = this.#position;
     this.#roundTripMs = this.#answeredAt - this.#sentAt;
     this.#wake();
     return true;
@@ -142,6 +162,6 @@ export class Pings {
     this.#isOut = true;
     this.#token = (this.#token + 1) >>> 0;
     this.#sentAt = this.#clock.nowMs();
-    this.#send(this.#token);
+    this.#position = this.#send(this.#token);
   }
 }

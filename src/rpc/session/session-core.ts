@@ -68,9 +68,10 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#sendQueue = sendQueue;
     this.#exitKnownMs = parts.exitKnownMs ?? 0;
     this.#goaway = new Goaway(sendQueue);
-    this.pings = new Pings(clock, parts.peer, (token) =>
-      sendQueue.sendControl(sendQueue.header.ping(token)),
-    );
+    this.pings = new Pings(clock, parts.peer, (token) => {
+      sendQueue.sendControl(sendQueue.header.ping(token));
+      return transport.sentPosition;
+    });
     this.caller = new Caller(shared);
     this.registry = new Registry(parts.registry);
     const isOurs = parts.peer.uid !== undefined && parts.peer.uid === process.geteuid?.();

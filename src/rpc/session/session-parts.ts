@@ -18,6 +18,8 @@ export interface SessionParts extends SharedParts {
   readonly idleTimeoutMs?: number | undefined;
   /** Pings at an interval; undefined: none. */
   readonly keepAlive?: KeepAliveSettings | undefined;
+  /** As of the option; undefined: none. */
+  readonly stallTimeoutMs?: number | undefined;
   /**
    * Milliseconds after the end of the connection in which the owner of the session can end it with
    * the exit of the peer's process. Default: 0, the end of the connection is the reason.

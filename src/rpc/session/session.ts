@@ -34,6 +34,7 @@ import type { Liveness } from './pings.ts';
 import { SessionCore } from './session-core.ts';
 import type { SessionParts } from './session-parts.ts';
 import type { SessionStats } from './session-stats.ts';
+import { StallTimeout } from './stall-timeout.ts';
 
 /** The channels that a session accepts, to be iterated. */
 export type Accepted<T> = AsyncIterableIterator<T, undefined> & AsyncDisposable;
@@ -71,7 +72,9 @@ export class Session implements AsyncDisposable {
     this.closed = this.#core.closed;
     this.draining = this.#core.draining;
     this.target = this.#core.caller;
-    if (parts.keepAlive !== undefined) new KeepAlive(parts.keepAlive, this.#core);
+    const { keepAlive, stallTimeoutMs } = parts;
+    if (keepAlive !== undefined) new KeepAlive(keepAlive, this.#core);
+    if (stallTimeoutMs !== undefined) new StallTimeout(stallTimeoutMs, this.#core);
   }
 
   /** The state of the session. */

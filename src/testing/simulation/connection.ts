@@ -5,6 +5,7 @@ import { nativeState } from '../../addon/load-addon.ts';
 import type { OnEvent } from '../../base/events.ts';
 import { checkLimits, ranges, type SessionLimits } from '../../base/limits/option-limits.ts';
 import type { Peer } from '../../base/peer.ts';
+import { checkSessionOptions, type KeepAliveOptions } from '../../open/session-options.ts';
 import { Session } from '../../rpc/session/session.ts';
 import { SessionCore } from '../../rpc/session/session-core.ts';
 import type { SessionParts } from '../../rpc/session/session-parts.ts';
@@ -24,6 +25,8 @@ interface EndOptions {
   readonly onEvent?: OnEvent | undefined;
   /** As of `connect()`. Default 10,000. */
   readonly stalledAfterMs?: number | undefined;
+  readonly keepAlive?: boolean | KeepAliveOptions | undefined;
+  readonly stallTimeoutMs?: number | undefined;
   /** Time for which calls wait for the exit of the peer's process. Default: 0. */
   readonly exitKnownMs?: number | undefined;
 }
@@ -78,6 +81,7 @@ export function connectProcesses(
   const sockets = socketPair(near, far);
   const rings = ringsFor(sockets, options);
   const limits = [checkLimits(options.near?.limits), checkLimits(options.far?.limits)] as const;
+  const watches = [watchesOf(options.near), watchesOf(options.far)] as const;
   const [first, second] = [0, 1].map((at): ConnectedEnd => {
     const socket = sockets[at] as SimulatedSocket;
     const { process } = socket;
@@ -97,6 +101,7 @@ export function connectProcesses(
       onEvent: end?.onEvent,
       stalledAfterMs: end?.stalledAfterMs,
       exitKnownMs: end?.exitKnownMs,
+      ...watches[at],
       clock: process,
       random: () => process.random.fraction(),
     };
@@ -104,6 +109,14 @@ export function connectProcesses(
     return { process, session: new Session(parts, core), core, socket, ring };
   }) as [ConnectedEnd, ConnectedEnd];
   return { near: first, far: second };
+}
+
+function watchesOf({
+  keepAlive,
+  stallTimeoutMs,
+}: EndOptions = {}): Pick<SessionParts, 'keepAlive' | 'stallTimeoutMs'> {
+  const checked = checkSessionOptions({ keepAlive, stallTimeoutMs }, undefined);
+  return { keepAlive: checked.keepAlive, stallTimeoutMs: checked.stallTimeoutMs };
 }
 
 function ringsFor(

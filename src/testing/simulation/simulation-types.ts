@@ -3,6 +3,7 @@
 import type { OnEvent } from '../../base/events.ts';
 import type { SessionLimits } from '../../base/limits/option-limits.ts';
 import type { RestartOptions } from '../../helper/restart-options.ts';
+import type { KeepAliveOptions } from '../../open/session-options.ts';
 import type { ClientOptions } from '../../rpc/calling/client.ts';
 import type { Client, Methods, Service } from '../../rpc/contract/method-types.ts';
 import type { Session } from '../../rpc/session/session.ts';
@@ -50,6 +51,10 @@ export interface SimulationResult<T> {
 /** End of a simulated session. */
 export interface SimulatedEndOptions {
   readonly limits?: Partial<SessionLimits> | undefined;
+  /** As of `connect()`. */
+  readonly keepAlive?: boolean | KeepAliveOptions | undefined;
+  /** As of `connect()`. */
+  readonly stallTimeoutMs?: number | undefined;
   readonly onEvent?: OnEvent | undefined;
 }
 
