@@ -157,6 +157,7 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   object.Set("descriptors", static_cast<double>(received.descriptors.size()));
   object.Set("isTruncated", received.is_truncated);
   object.Set("hasOtherControl", received.has_other_control);
+  object.Set("senderPid", received.sender_pid);
   if (is_kept) {
     object.Set("descriptor", State(env).Receive(std::move(received.descriptors.front())));
   } else if (!received.descriptors.empty()) {
@@ -213,6 +214,14 @@ Napi::Value PeerClosed(const Napi::CallbackInfo& info) {
   const auto is_closed = IsPeerClosed(fd);
   if (!is_closed.ok()) return Throw(info.Env(), is_closed.error());
   return Napi::Boolean::New(info.Env(), is_closed.value());
+}
+
+Napi::Value Ask(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  const bool is_wanted = info[1].IsBoolean() && info[1].As<Napi::Boolean>().Value();
+  if (!arguments.ok()) return info.Env().Undefined();
+  return Napi::Boolean::New(info.Env(), AskForSender(fd, is_wanted));
 }
 
 Napi::Value Refuse(const Napi::CallbackInfo& info) {
@@ -275,6 +284,7 @@ void ExportSocket(Napi::Env env, Napi::Object exports) {
   exports.Set("markReadable", Napi::Function::New<Mark>(env));
   exports.Set("queuedBytes", Napi::Function::New<Queued>(env));
   exports.Set("isPeerClosed", Napi::Function::New<PeerClosed>(env));
+  exports.Set("askForSender", Napi::Function::New<Ask>(env));
   exports.Set("refuseDescriptors", Napi::Function::New<Refuse>(env));
   exports.Set("admitDescriptors", Napi::Function::New<Admit>(env));
 }

@@ -71,6 +71,14 @@ Result<sockaddr_un> AddressOf(const std::string& path) noexcept {
 void TakeControl(const msghdr& message, Received& received) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(const_cast<msghdr*>(&message), header)) {
+#if defined(__linux__)
+    if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_CREDENTIALS) {
+      ucred sender = {};
+      std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
+      received.sender_pid = sender.pid;
+      continue;
+    }
+#endif
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
       received.has_other_control = true;
       continue;
@@ -290,6 +298,15 @@ Result<bool> IsPeerClosed(int fd) noexcept {
   if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
   if (errno == ECONNRESET) return true;
   return Error::FromErrno("recv");
+}
+
+bool AskForSender([[maybe_unused]] int fd, [[maybe_unused]] bool is_wanted) noexcept {
+#if defined(__linux__)
+  const int value = is_wanted ? 1 : 0;
+  return ::setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &value, sizeof value) == 0;
+#else
+  return false;
+#endif
 }
 
 Result<bool> RefuseDescriptors(int fd) noexcept { return LetDescriptorsPass(fd, 0); }

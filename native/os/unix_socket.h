@@ -50,7 +50,13 @@ struct Received {
   std::vector<UniqueFd> descriptors;
   bool is_truncated = false;  // the kernel dropped control data: our limit, or no room was given
   bool has_other_control = false;
+  int sender_pid = 0;  // the process that sent these bytes, where AskForSender() was called
 };
+
+// Has the kernel name the process that sends, with each message that it sends from now on. False:
+// it does not.
+bool AskForSender(int fd, bool is_wanted) noexcept;
+
 // No value: no bytes yet. Every descriptor that arrived is owned by the result.
 // `take_descriptors` false: no control buffer is offered, so the kernel drops them.
 Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> target,

@@ -285,6 +285,31 @@ TEST_CASE("a listening Unix stream socket is known among all other descriptors")
   CHECK_FALSE(IsListening(-1));
 }
 
+TEST_CASE("the kernel names the process that sends, while it is asked") {
+  const auto pair = MakeSocketPair();
+  REQUIRE(pair.ok());
+  const int near = pair.value().near.get();
+  const int far = pair.value().far.get();
+  const std::array<std::uint8_t, 1> byte = {7};
+  std::array<std::uint8_t, 8> target = {};
+  const auto sender = [&] {
+    REQUIRE(SendBytes(far, byte, -1).ok());
+    const auto received = ReceiveBytes(near, target, true);
+    REQUIRE(received.ok());
+    CHECK_FALSE(received.value()->has_other_control);
+    return received.value()->sender_pid;
+  };
+  CHECK_EQ(sender(), 0);
+#if defined(__linux__)
+  REQUIRE(AskForSender(near, true));
+  CHECK_EQ(sender(), ::getpid());
+  REQUIRE(AskForSender(near, false));
+  CHECK_EQ(sender(), 0);
+#else
+  CHECK_FALSE(AskForSender(near, true));
+#endif
+}
+
 TEST_CASE("connections are accepted one by one, until none waits") {
   const test::DescriptorsUnchanged unchanged;
   const test::ScratchDirectory scratch;

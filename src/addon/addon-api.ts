@@ -102,6 +102,10 @@ export interface NativeAddon {
    * a check of memory hangs.
    */
   whyNoMemory(owner: number): number;
+  /**
+   * From now on, or no longer: the kernel names the process that sends (Linux). False: it does not.
+   */
+  askForSender(fd: number, isWanted: boolean): boolean;
   refuseDescriptors(fd: number): boolean;
   admitDescriptors(fd: number): boolean;
   /** Memory that the functions below work on, the same at each call. */
@@ -218,5 +222,7 @@ interface NativeReceived {
   readonly descriptors: number;
   readonly isTruncated: boolean;
   readonly hasOtherControl: boolean;
+  /** The process that sent these bytes, where `askForSender` was called; 0: unknown. */
+  readonly senderPid: number;
   readonly descriptor?: number;
 }

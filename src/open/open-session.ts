@@ -46,15 +46,18 @@ export async function establishOverDescriptor(
   role: Role,
   settings: SessionSettings,
   signal: AbortSignal,
-  wire: HelloWire = new DescriptorWire(native, fd, signal),
+  wire = new DescriptorWire(native, fd, signal),
 ): Promise<Session> {
   const owner = ownerOf(peer);
-  if (wire instanceof DescriptorWire) wire.owner = owner;
+  wire.owner = owner;
+  const isListeners = role.side === 'connecting' && peer.capturedAt === 'listen';
   const whyNot = noRingReason(native, settings, owner);
   const memory = whyNot === undefined ? memoryFor(native, settings, owner, signal) : undefined;
   try {
+    if (isListeners) native.askForSender(fd, true);
     const hello = await sayHello(wire, role, settings, memory);
     signal.throwIfAborted();
+    if (isListeners) native.askForSender(fd, false);
     native.refuseDescriptors(fd);
     const laneReason = laneReasonOf(settings, whyNot, hello, memory);
     const early = memory === undefined ? [] : readQueued(native, fd, owner);
@@ -71,7 +74,9 @@ export async function establishOverDescriptor(
             pollBudgetUs: pollBudgetOf(settings.pollBudgetUs),
           })
         : new SocketTransport(open, owner);
-    const endWithPeer = watchPeer(native, fd, peer, role);
+    const hasConnected = role.side === 'accepting' && peer.capturedAt === 'connect';
+    const isWatched = hasConnected || (isListeners && wire.isSentBy(peer.pid));
+    const endWithPeer = isWatched ? watchPeer(native, fd, peer) : sameSession;
     return endWithPeer(makeSession(transport, peer, hello, laneReason, settings));
   } catch (error) {
     // A socket on which descriptors were admitted is closed on a thread: one may be
@@ -110,20 +115,16 @@ export async function establishOverStream(
 }
 
 /**
- * Watches the process that connected: its session ends with it, also where a forked child holds the
- * socket. Other peers are not watched: a listener is known by the process that called `listen()`,
- * which need not be the one that accepts, and a helper dies with its parent.
+ * Watches the process at the other end of a path: its session ends with it, also where a forked
+ * child holds the socket. A listener is known by the process that called `listen()`. It is watched
+ * where that process has sent the hello itself: in a program that forks after `listen()`, a child
+ * accepts, and lives on. A helper dies with its parent.
  */
-function watchPeer(
-  native: NativeAddon,
-  fd: number,
-  peer: Peer,
-  role: Role,
-): (session: Session) => Session {
-  if (role.side !== 'accepting' || peer.capturedAt !== 'connect') return (session) => session;
+function watchPeer(native: NativeAddon, fd: number, peer: Peer): (session: Session) => Session {
   let session: Session | undefined;
   const forget = whenPeerExits(native, fd, () => {
-    const text = `process ${peer.pid}, which had connected, has ended`;
+    const did = peer.capturedAt === 'connect' ? 'had connected' : 'listened';
+    const text = `process ${peer.pid}, which ${did}, has ended`;
     session?.terminate(new SidecallError('ERR_SIDECALL_PEER_GONE', text));
   });
   return (made) => {
@@ -132,6 +133,8 @@ function watchPeer(
     return made;
   };
 }
+
+const sameSession = (session: Session): Session => session;
 
 function memoryFor(
   native: NativeAddon,

@@ -50,6 +50,8 @@ export class DescriptorWire implements HelloWire {
   readonly #signal: AbortSignal;
   /** The peer, by `ownerOf()`, once the kernel has identified it. */
   owner = 0;
+  /** The process that sends the hello, where the kernel was asked; 0: none is named, or several. */
+  #senderPid: number | undefined;
   #isAdmitted = false;
   #waitsSince: number | undefined;
   #workedMs = 0;
@@ -76,6 +78,11 @@ export class DescriptorWire implements HelloWire {
   get workedMs(): number {
     const since = this.#worksSince;
     return this.#workedMs + (since === undefined ? 0 : systemClock.nowMs() - since);
+  }
+
+  /** True: the kernel says that this process, and no other, has sent the hello. */
+  isSentBy(pid: number | undefined): boolean {
+    return pid !== undefined && pid > 0 && this.#senderPid === pid;
   }
 
   async whileWorking<T>(work: Promise<T>): Promise<T> {
@@ -155,6 +162,8 @@ export class DescriptorWire implements HelloWire {
         continue;
       }
       if (got.bytes === 0) throw gone();
+      const { senderPid } = got;
+      this.#senderPid = (this.#senderPid ?? senderPid) === senderPid ? senderPid : 0;
       // Refused at once: each further descriptor could be as slow to close.
       const isSurplus = got.descriptors > (keep && at === 0 ? 1 : 0) || got.hasOtherControl;
       if (isSurplus) throw protocol('descriptor that does not belong to its hello');

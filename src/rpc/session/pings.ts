@@ -7,6 +7,7 @@ import { SidecallError } from '../../base/errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { endWaits, pause } from '../../base/pause.ts';
 import type { Peer } from '../../base/peer.ts';
+import type { Transport } from '../../wire/transport.ts';
 
 /** The result of `session.liveness()`. */
 export interface Liveness {
@@ -40,8 +41,8 @@ function isRunning(pid: number): boolean {
 export class Pings {
   readonly #clock: Clock;
   readonly #peer: Peer;
-  /** Sends a ping; returns the position of the transport behind which it goes. */
-  readonly #send: (token: number) => number;
+  readonly #transport: Pick<Transport, 'sentPosition'>;
+  readonly #send: (token: number) => void;
   // Wake-ups of the callers that wait for the ping that is under way.
   readonly #waiting = new Set<() => void>();
   #token = 0;
@@ -54,9 +55,15 @@ export class Pings {
   #endedAt = 0;
   #reason: SidecallError | undefined;
 
-  constructor(clock: Clock, peer: Peer, send: (token: number) => number) {
+  constructor(
+    clock: Clock,
+    peer: Peer,
+    transport: Pick<Transport, 'sentPosition'>,
+    send: (token: number) => void,
+  ) {
     this.#clock = clock;
     this.#peer = peer;
+    this.#transport = transport;
     this.#send = send;
   }
 
@@ -79,7 +86,7 @@ export class Pings {
     return this.#isOut ? this.#sentAt : undefined;
   }
 
-  /** The position of the transport up to which the peer has taken everything, by its last answer. */
+  /** The position of the transport up to which the peer has taken everything, by its answers. */
   get answeredPosition(): number {
     return this.#answeredPosition;
   }
@@ -162,6 +169,7 @@ export class Pings {
     this.#isOut = true;
     this.#token = (this.#token + 1) >>> 0;
     this.#sentAt = this.#clock.nowMs();
-    this.#position = this.#send(this.#token);
+    this.#send(this.#token);
+    this.#position = this.#transport.sentPosition;
   }
 }

@@ -68,10 +68,9 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#sendQueue = sendQueue;
     this.#exitKnownMs = parts.exitKnownMs ?? 0;
     this.#goaway = new Goaway(sendQueue);
-    this.pings = new Pings(clock, parts.peer, (token) => {
-      sendQueue.sendControl(sendQueue.header.ping(token));
-      return transport.sentPosition;
-    });
+    this.pings = new Pings(clock, parts.peer, transport, (token) =>
+      sendQueue.sendControl(sendQueue.header.ping(token)),
+    );
     this.caller = new Caller(shared);
     this.registry = new Registry(parts.registry);
     const isOurs = parts.peer.uid !== undefined && parts.peer.uid === process.geteuid?.();
