@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // An attempt with a time limit.
-import { systemClock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 
 /**
@@ -12,12 +12,10 @@ export async function withDeadline<T>(
   timeoutMs: number,
   signal: AbortSignal | undefined,
   attempt: (signal: AbortSignal) => Promise<T>,
+  clock: Clock = systemClock,
 ): Promise<T> {
   const controller = new AbortController();
-  const timer = systemClock.setTimeout(
-    () => controller.abort(notInTime(what, timeoutMs)),
-    timeoutMs,
-  );
+  const timer = clock.setTimeout(() => controller.abort(notInTime(what, timeoutMs)), timeoutMs);
   const onAbort = (): void => controller.abort(signal?.reason);
   signal?.addEventListener('abort', onAbort);
   // The attempt owns what it was given, so it runs (and cleans up) even where it is over already.
@@ -25,7 +23,7 @@ export async function withDeadline<T>(
   try {
     return await attempt(controller.signal);
   } finally {
-    systemClock.clearTimeout(timer);
+    clock.clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);
   }
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The listener's side of a hand-over: it gives its socket to one successor, or goes on.
-import { once } from 'node:events';
-import type { NativeAddon } from '../addon/addon-api.ts';
 import { onAbort } from '../base/abort-listeners.ts';
-import { systemClock } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
@@ -12,10 +10,8 @@ import { checkInteger, checkKeys, checkSignal, nodeError } from '../base/misuse.
 import type { Peer } from '../base/peer.ts';
 import { withDeadline } from '../open/time-limit.ts';
 import type { CallContext } from '../rpc/contract/call-context.ts';
-import { descriptorOf } from '../uds/net-socket.ts';
 import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import type { ListenerStep, SuccessorStep } from './hand-over-service.ts';
-import type { PlainConnection, PlainListener } from './plain-listener.ts';
 
 /** Options of {@link Listener.handOver}. */
 export interface HandOverOptions {
@@ -82,23 +78,30 @@ export function checkHandOver(options: HandOverOptions): HandOverSettings {
   };
 }
 
-/** The listening socket, as a hand-over uses it. */
+/** A place at which the successor gets the socket. */
+export interface OfferedPlace {
+  /** The path of the place. */
+  readonly path: string;
+  /** Gives the socket to the successor, once that is ready for it. Rejects at the signal. */
+  give(signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The listening socket, as a hand-over uses it, and the system around it. */
 export interface GivenPath {
+  readonly clock: Clock;
   readonly epoch: number;
-  /** A duplicate of the descriptor that listens, owned by the addon. */
-  duplicate(): number;
   /** Accepts no connection until `resume()`. */
   pause(): void;
   resume(): void;
-  /** Opens a plain listener at a private path. */
-  openPlace(authorize: PeerPolicy): Promise<PlainListener>;
+  /** Opens a place for one process. */
+  offer(successor: Peer): Promise<OfferedPlace>;
 }
 
 /** Waits for one successor and gives it the socket. Until that one accepts, all stays as it is. */
 export class HandOver {
   /** Resolves to the successor, once it accepts connections and we do not. */
   readonly taken: Promise<Peer>;
-  readonly #native: NativeAddon;
   readonly #path: GivenPath;
   readonly #rules: HandOverRules;
   /** Aborted when no successor is waited for any more. */
@@ -106,8 +109,7 @@ export class HandOver {
   #isBusy = false;
   #resolve!: (successor: Peer) => void;
 
-  constructor(native: NativeAddon, path: GivenPath, rules: HandOverRules, ended: AbortSignal) {
-    this.#native = native;
+  constructor(path: GivenPath, rules: HandOverRules, ended: AbortSignal) {
     this.#path = path;
     this.#rules = rules;
     this.#ended = ended;
@@ -119,7 +121,7 @@ export class HandOver {
   /** The handler of a successor's call. */
   async *serve(
     steps: AsyncIterable<SuccessorStep>,
-    { peer, signal, metadata }: CallContext,
+    { peer, signal, metadata }: Pick<CallContext, 'peer' | 'signal' | 'metadata'>,
   ): AsyncGenerator<ListenerStep> {
     try {
       await authorize(this.#rules.to, { peer, isAlive: undefined }, signal);
@@ -130,6 +132,7 @@ export class HandOver {
     if (refusal !== undefined) throw new RpcError('failed_precondition', refusal);
     if (this.#isBusy) throw new RpcError('unavailable', 'another successor takes over');
     this.#isBusy = true;
+    const { clock, epoch } = this.#path;
     const either = AbortSignal.any([signal, this.#ended]);
     const said = steps[Symbol.asyncIterator]();
     const isNext = async (wanted: SuccessorStep): Promise<boolean> =>
@@ -139,16 +142,13 @@ export class HandOver {
     let endPause: (() => void) | undefined;
     try {
       either.throwIfAborted();
-      const place = await this.#path.openPlace(
-        ({ pid, uid }) => pid === peer.pid && uid === peer.uid,
-      );
+      const place = await this.#path.offer(peer);
       try {
-        yield { step: 'offer', epoch: this.#path.epoch + 1, place: place.path };
-        await withDeadline('the successor', tuning.handOverStepMs, either, (until) =>
-          this.#give(place, until),
-        );
+        yield { step: 'offer', epoch: epoch + 1, place: place.path };
+        const give = (until: AbortSignal): Promise<void> => place.give(until);
+        await withDeadline('the successor', tuning.handOverStepMs, either, give, clock);
       } finally {
-        await place.close({ deadlineMs: 0 });
+        await place.close();
       }
       if (!(await isNext('ready'))) return;
       this.#path.pause();
@@ -168,37 +168,17 @@ export class HandOver {
 
   /** Accepts connections again after a while, or when the wait is over. Returns how to end that. */
   #limitPause(onEnd: () => void): () => void {
+    const { clock } = this.#path;
     const end = (): void => {
       onEnd();
       this.#path.resume();
     };
-    const timer = systemClock.setTimeout(end, tuning.handOverStepMs);
+    const timer = clock.setTimeout(end, tuning.handOverStepMs);
     const forget = onAbort(this.#ended, end);
     return () => {
-      systemClock.clearTimeout(timer);
+      clock.clearTimeout(timer);
       forget();
     };
-  }
-
-  /** Sends the descriptor to the first connection, once that has said that it is ready for it. */
-  async #give(place: PlainListener, signal: AbortSignal): Promise<void> {
-    const close = (): void => void place.close({ deadlineMs: 0 });
-    signal.addEventListener('abort', close);
-    if (signal.aborted) close();
-    try {
-      const { value: connection } = await place[Symbol.asyncIterator]().next();
-      if (connection !== undefined) await orAborted(once(connection, 'data'), signal);
-      signal.throwIfAborted();
-      const descriptor = this.#path.duplicate();
-      try {
-        const socket = descriptorOf(connection as PlainConnection);
-        this.#native.send(socket, Uint8Array.of(0), 0, descriptor);
-      } finally {
-        this.#native.closeDescriptor(descriptor);
-      }
-    } finally {
-      signal.removeEventListener('abort', close);
-    }
   }
 }
 

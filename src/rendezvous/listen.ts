@@ -33,6 +33,7 @@ import { standardMode } from '../uds/socket-file.ts';
 import type { HeldPath } from '../uds/watched-path.ts';
 import type { AcceptorSettings } from './accepted-connection.ts';
 import { Listener } from './listener.ts';
+import { listenerBefore } from './listener-before.ts';
 import { PlainListener } from './plain-listener.ts';
 import { checkTakeOver, listenOrTakeOver, type TakeOverOptions } from './take-over.ts';
 
@@ -168,10 +169,9 @@ export async function listen(
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   return listenOrTakeOver({
-    native: addon,
     path,
+    before: listenerBefore(addon, path, takeOver.from, unsafeDirectory),
     settings: takeOver,
-    unsafeDirectory,
     open: (received) => open(received ?? {}),
   });
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A listener whose connections become sessions, and the services that all of them have.
 
-import { join } from 'node:path';
 import { onAbort } from '../base/abort-listeners.ts';
 import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -15,13 +14,6 @@ import type { Health } from '../rpc/serving/health.ts';
 import type { HandlersFor, Registry, ServeOptions } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { DescriptorWire } from '../uds/hello-wire.ts';
-import type { PeerPolicy } from '../uds/peer-policy.ts';
-import {
-  makePrivateDirectory,
-  privateSocketName,
-  removePrivateDirectory,
-} from '../uds/private-directory.ts';
-import { standardMode } from '../uds/socket-file.ts';
 import type { HeldPath } from '../uds/watched-path.ts';
 import { PathAcceptor } from './accept.ts';
 import type { AcceptorSettings, ConnectionHandlers } from './accepted-connection.ts';
@@ -35,7 +27,7 @@ import {
   orAborted,
 } from './hand-over.ts';
 import { HandOverService } from './hand-over-service.ts';
-import { PlainListener } from './plain-listener.ts';
+import { offerSocket } from './offered-socket.ts';
 
 /** Checked options of `listen()`. */
 export interface ListenerSettings extends AcceptorSettings {
@@ -248,13 +240,14 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     }
     const ended = new AbortController();
     const path: GivenPath = {
+      clock: systemClock,
       epoch: this.#epoch,
-      duplicate: () => listening.duplicate(),
       pause: () => listening.pause(),
       resume: () => listening.resume(),
-      openPlace: (authorize) => openPlace(this.#settings, authorize),
+      offer: (successor) =>
+        offerSocket(native, this.#settings, successor, () => listening.duplicate()),
     };
-    const handOver = new HandOver(native, path, { to, refuse }, ended.signal);
+    const handOver = new HandOver(path, { to, refuse }, ended.signal);
     const unserve = this.#registry.addOwn(HandOverService, {
       takeOver: (steps, ctx) => handOver.serve(steps, ctx),
     });
@@ -276,21 +269,5 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
       unserve();
       ended.abort();
     }
-  }
-}
-
-/** A private path for one process. */
-async function openPlace(
-  settings: AcceptorSettings,
-  authorize: PeerPolicy,
-): Promise<PlainListener> {
-  const privateDirectory = makePrivateDirectory();
-  const path = join(privateDirectory, privateSocketName);
-  const bind = { mode: standardMode, gid: undefined, backlog: 1, unlinkOnClose: true };
-  try {
-    return await PlainListener.open({ ...settings, path, privateDirectory, authorize, bind });
-  } catch (error) {
-    removePrivateDirectory(privateDirectory);
-    throw error;
   }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The successor's side of a hand-over: it gets the socket of the listener before it, or listens
 // itself where there is none.
-import type { NativeAddon } from '../addon/addon-api.ts';
-import { systemClock } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
@@ -11,10 +10,7 @@ import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import { withDeadline } from '../open/time-limit.ts';
 import type { Session } from '../rpc/session/session.ts';
-import { connectToPath } from '../uds/connect-path.ts';
-import { kernelPeer, ownerOf } from '../uds/peer-credentials.ts';
-import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
-import { connect } from './connect.ts';
+import { checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import { orAborted } from './hand-over.ts';
 import { HandOverService, type ListenerStep } from './hand-over-service.ts';
 
@@ -80,12 +76,23 @@ export interface HeldListener {
   close(options: { readonly deadlineMs: number }): Promise<unknown>;
 }
 
+/** The path that is to be taken over, and the system around it. */
+export interface PathBefore {
+  readonly clock: Clock;
+  /**
+   * A session with the process that listens there, which may be the one before.
+   * @throws as `connect()`.
+   */
+  connect(limitMs: number): Promise<Session>;
+  /** Receives the socket of the listener of this session at the place that it offers. */
+  receive(place: string, session: Session, signal: AbortSignal): Promise<number>;
+}
+
 /** The parts of {@link listenOrTakeOver}. */
 export interface TakeOverParts<L extends HeldListener> {
-  readonly native: NativeAddon;
   readonly path: string;
+  readonly before: PathBefore;
   readonly settings: TakeOverSettings<L>;
-  readonly unsafeDirectory: boolean;
   /** Opens a listener that does not accept yet: with the socket of another one, or by itself. */
   readonly open: (received: ReceivedPath | undefined) => Promise<L>;
 }
@@ -98,16 +105,16 @@ export interface TakeOverParts<L extends HeldListener> {
 export async function listenOrTakeOver<L extends HeldListener>(
   parts: TakeOverParts<L>,
 ): Promise<L> {
-  const until = systemClock.nowMs() + parts.settings.timeoutMs;
+  const { clock } = parts.before;
+  const until = clock.nowMs() + parts.settings.timeoutMs;
   for (;;) {
     try {
       return await tryOnce(parts);
     } catch (error) {
       if (!(error instanceof NotYet)) throw error;
-      if (systemClock.nowMs() >= until)
-        throw inUse(parts.path, parts.settings.timeoutMs, error.why);
+      if (clock.nowMs() >= until) throw inUse(parts.path, parts.settings.timeoutMs, error.why);
     }
-    await pause(systemClock, retryMs, never);
+    await pause(clock, retryMs, never);
   }
 }
 
@@ -124,23 +131,10 @@ class NotYet {
 }
 
 async function tryOnce<L extends HeldListener>(parts: TakeOverParts<L>): Promise<L> {
-  const { path, settings } = parts;
-  const { from, timeoutMs } = settings;
-  // The process decides, by the kernel's word; the mode of the file is that of its users.
-  const expect: PeerPolicy = async (peer) => {
-    await authorize(from, { peer, isAlive: undefined }, never);
-    return true;
-  };
   let session: Session;
   try {
-    const limitMs = Math.min(timeoutMs, ranges.connectTimeoutMs.max);
-    session = await connect({
-      path,
-      expect,
-      lane: 'socket',
-      timeoutMs: limitMs,
-      unsafeDirectory: parts.unsafeDirectory,
-    });
+    const limitMs = Math.min(parts.settings.timeoutMs, ranges.connectTimeoutMs.max);
+    session = await parts.before.connect(limitMs);
   } catch (error) {
     if (SidecallError.is(error) && error.code === 'ERR_SIDECALL_NO_LISTENER') {
       return listenAlone(parts);
@@ -169,18 +163,25 @@ async function takeFrom<L extends HeldListener>(
   parts: TakeOverParts<L>,
   session: Session,
 ): Promise<L> {
-  const { settings, native } = parts;
+  const { settings, before } = parts;
+  const { clock } = before;
   const call = session.client(HandOverService).takeOver({ metadata: settings.metadata });
   const steps = call[Symbol.asyncIterator]();
   let received: ReceivedPath;
   try {
-    const offer = inTime(steps.next(), settings.timeoutMs, 'the offer of the listener before');
+    const offer = inTime(
+      clock,
+      steps.next(),
+      settings.timeoutMs,
+      'the offer of the listener before',
+    );
     const { place, epoch } = offerOf(await offer);
     const descriptor = await withDeadline(
       `the socket of ${parts.path}`,
       tuning.handOverStepMs,
       undefined,
-      (signal) => receiveSocket(native, place, session, signal),
+      (signal) => before.receive(place, session, signal),
+      clock,
     );
     received = { descriptor, epoch };
   } catch (error) {
@@ -196,6 +197,7 @@ async function takeFrom<L extends HeldListener>(
       await call.send('ready');
       const step = steps.next();
       const { value } = await inTime(
+        clock,
         step,
         tuning.handOverStepMs,
         'the word of the listener before',
@@ -204,15 +206,15 @@ async function takeFrom<L extends HeldListener>(
       listener.begin();
       await call.send('accepting');
       await call.end();
-      await inTime(steps.next(), tuning.handOverStepMs, 'the end of the listener before');
+      await inTime(clock, steps.next(), tuning.handOverStepMs, 'the end of the listener before');
     } catch (error) {
       listener.checkOpen();
       // The listener before has died, or goes on: the lock tells.
-      if (!(await lockWithin(listener, tuning.handOverLockMs))) throw error;
+      if (!(await lockWithin(clock, listener, tuning.handOverLockMs))) throw error;
       listener.begin();
       return;
     }
-    if (await lockWithin(listener, tuning.handOverStepMs)) return;
+    if (await lockWithin(clock, listener, tuning.handOverStepMs)) return;
     const why = new SidecallError('ERR_SIDECALL_PATH_IN_USE', 'the listener before went on');
     throw inUse(parts.path, settings.timeoutMs, why);
   });
@@ -234,59 +236,27 @@ async function prepared<L extends HeldListener>(
   }
 }
 
-async function lockWithin(listener: HeldListener, ms: number): Promise<boolean> {
-  const until = systemClock.nowMs() + ms;
+async function lockWithin(clock: Clock, listener: HeldListener, ms: number): Promise<boolean> {
+  const until = clock.nowMs() + ms;
   for (;;) {
     try {
       if (listener.tryLock()) return true;
-      if (systemClock.nowMs() >= until) return false;
+      if (clock.nowMs() >= until) return false;
     } catch (error) {
       // Such as no descriptor at this moment.
       listener.checkOpen();
-      if (systemClock.nowMs() >= until) throw error;
+      if (clock.nowMs() >= until) throw error;
     }
-    await pause(systemClock, lockPauseMs, never);
+    await pause(clock, lockPauseMs, never);
   }
 }
 
 /** Rejects where the other side takes longer than that. */
-function inTime<T>(step: Promise<T>, ms: number, what: string): Promise<T> {
-  return withDeadline(what, ms, undefined, (signal) => orAborted(step, signal));
+function inTime<T>(clock: Clock, step: Promise<T>, ms: number, what: string): Promise<T> {
+  return withDeadline(what, ms, undefined, (signal) => orAborted(step, signal), clock);
 }
 
 const lockPauseMs = 5;
-
-/** Connects to the place, whose process must be the one of the session, and receives the socket. */
-async function receiveSocket(
-  native: NativeAddon,
-  place: string,
-  { peer }: Session,
-  signal: AbortSignal,
-): Promise<number> {
-  const expect = peer.uid === undefined ? undefined : { uid: peer.uid };
-  const fd = await connectToPath(native, place, expect, { unsafeDirectory: false, signal });
-  let owner: number | undefined;
-  try {
-    const known = kernelPeer(native, fd, 'listen').peer;
-    if (known.pid !== peer.pid || known.uid !== peer.uid) throw protocolError();
-    owner = ownerOf(peer);
-    native.admitDescriptors(fd);
-    native.send(fd, Uint8Array.of(0), 0, -1);
-    for (;;) {
-      const received = native.receiveListening(fd, owner);
-      if (received !== -1) {
-        native.refuseDescriptors(received); // as every listener of ours; its connections inherit it
-        return received;
-      }
-      await pause(systemClock, 1, signal);
-      signal.throwIfAborted();
-    }
-  } finally {
-    // More descriptors may be queued on it, whose close blocks.
-    if (owner === undefined) native.closeDescriptor(fd);
-    else native.closeReceived(fd, owner);
-  }
-}
 
 function offerOf({ value }: IteratorResult<ListenerStep, undefined>): {
   readonly place: string;
@@ -297,7 +267,7 @@ function offerOf({ value }: IteratorResult<ListenerStep, undefined>): {
   return value;
 }
 
-function protocolError(): SidecallError {
+export function protocolError(): SidecallError {
   const text = 'the listener before said something else than a hand-over needs';
   return new SidecallError('ERR_SIDECALL_PROTOCOL', text);
 }
