@@ -145,8 +145,11 @@ function workloadsFor({ file }) {
     'crashes',
     'restarts',
     'abandoned',
+    'reconnects',
+    'handovers',
   ];
   const first = [
+    [/rendezvous|lasting/, ['handovers', 'reconnects']],
     [/shm|native/, ['leases', 'shortages', 'crashes']],
     [/streams|channels/, ['streams', 'channels']],
     [/goaway|session-core|socket-transport/, ['closes']],

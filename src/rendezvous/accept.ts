@@ -122,6 +122,20 @@ export class PathAcceptor<C extends AcceptedConnection> {
     return quiet(this.#checkAndClose(options));
   }
 
+  /**
+   * Closes where no connection is open or on its way to be. False: one is, and all goes on. The
+   * kernel keeps connections that come meanwhile; at the close they see that nobody listens.
+   */
+  async closeIfUnused(): Promise<boolean> {
+    if (this.#closing === undefined) this.#listening?.pause();
+    if (this.#connections.size > 0 || this.#gate.pending > 0) {
+      if (this.#closing === undefined) this.#listening?.resume();
+      return false;
+    }
+    await this.close();
+    return true;
+  }
+
   async #checkAndClose(options: { readonly deadlineMs?: number | undefined }): Promise<void> {
     checkKeys('close()', options, ['deadlineMs']);
     const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);

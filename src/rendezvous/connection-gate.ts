@@ -111,6 +111,11 @@ export class ConnectionGate<C extends AcceptedConnection> {
     });
   }
 
+  /** Connections on their way. */
+  get pending(): number {
+    return this.#hellos.size;
+  }
+
   /** A connection that was let in is over: its place is free. */
   release(peer: Peer): void {
     this.#counts.release(peer);

@@ -158,6 +158,10 @@ export class HandOver {
       });
       yield { step: 'yours' };
       isTaken = (await isNext('accepting')) && !isLost;
+    } catch (error) {
+      // A successor that is late, or gone, is no fault of ours: the listener goes on.
+      if (!SidecallError.is(error) || RpcError.is(error)) throw error;
+      throw new RpcError('unavailable', error.message, { cause: error });
     } finally {
       this.#isBusy = false;
       endPause?.();

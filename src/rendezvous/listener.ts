@@ -159,6 +159,11 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     return this.#acceptor.close(options);
   }
 
+  /** @internal Closes, unless a session is open or on its way to be. */
+  closeIfUnused(): Promise<boolean> {
+    return this.#acceptor.closeIfUnused();
+  }
+
   /**
    * Gives the listening socket to a successor: waits for a process that calls `listen({ path,
    * takeOver })`, and until that one is ready and accepts, everything stays as it is. Then this

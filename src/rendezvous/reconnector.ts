@@ -6,6 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import { pause } from '../base/pause.ts';
 import type { Random } from '../base/random.ts';
 import { FollowedState } from '../lasting/followed-state.ts';
@@ -124,10 +125,10 @@ export class Reconnector {
   async #connectAgain(lost: SidecallError): Promise<void> {
     const { clock, random } = this.target;
     const { giveUpMs } = this.#settings;
-    const since = clock.nowMs();
+    // Time in which this process stood still does not count: it has tried nothing then.
+    let since = clock.nowMs();
     let error = lost;
-    // The last try comes when the time is over, however long the one before took: this process may
-    // have been stopped meanwhile.
+    // The last try comes when the time is over, however long the one before took.
     let triedMs = -1;
     for (let attempt = 1; ; attempt += 1) {
       if (triedMs >= giveUpMs) return this.#giveUp(error, attempt - 1);
@@ -138,9 +139,12 @@ export class Reconnector {
       const pauseMs = Math.min(drawnMs, Math.max(0, leftMs));
       const reconnects = this.#reconnects;
       this.states.set({ state: 'reconnecting', error, pauseMs, attempt, reconnects });
+      const pausesAt = clock.nowMs();
       if (pauseMs > 0) await this.#pause(pauseMs);
       if (this.#stopped.signal.aborted) return;
-      triedMs = clock.nowMs() - since;
+      const triesAt = clock.nowMs();
+      since += beyond(tuning.lateTimerMs, triesAt - pausesAt - pauseMs);
+      triedMs = triesAt - since;
       try {
         const session = await this.#parts.connect(this.#stopped.signal);
         return this.#onConnected(session);
@@ -148,6 +152,7 @@ export class Reconnector {
         if (this.#stopped.signal.aborted) return;
         error = SidecallError.from(reason);
         this.#failures += 1;
+        since += beyond(ranges.connectTimeoutMs.max, clock.nowMs() - triesAt);
       }
     }
   }
@@ -186,4 +191,9 @@ export class Reconnector {
     const { path, onEvent } = this.#parts;
     emitEvent(onEvent, { type: 'reconnecting', error, peer: this.current.peer, path });
   }
+}
+
+/** The whole of a time that is longer than what is usual; else nothing. */
+function beyond(usualMs: number, tookMs: number): number {
+  return tookMs > usualMs ? tookMs : 0;
 }

@@ -146,7 +146,8 @@ async function endWhenIdle(listener: Listener, idleTimeoutMs: number): Promise<v
     if (isUsed) usedAt = systemClock.nowMs();
     // The program that has started it may be slow to come.
     const mostMs = ever === 0 ? Math.max(idleTimeoutMs, firstUseMs) : idleTimeoutMs;
-    if (systemClock.nowMs() - usedAt >= mostMs) await listener.close();
+    // A session that comes at this moment keeps it: calls are never finished beside a next helper.
+    if (systemClock.nowMs() - usedAt >= mostMs) await listener.closeIfUnused();
   }
 }
 

@@ -23,12 +23,27 @@ export interface CaseConnection {
   readonly isHostile: boolean;
 }
 
+/** A server of a path, behind the one before. */
+export interface Generation {
+  readonly atMs: number;
+  /** Milliseconds until it is ready. */
+  readonly readyMs: number;
+  /** It takes the path over, or listens once the one before is gone. */
+  readonly how: 'take-over' | 'listen';
+  /** It is not healthy: it ends in place of listening. */
+  readonly fails: boolean;
+  /** It closes in order after this time; 0: never. */
+  readonly endsAfterMs: number;
+}
+
 export interface Case {
   readonly workload: WorkloadName;
   readonly seed: number;
   readonly connections: readonly CaseConnection[];
   readonly acts: readonly Act[];
   readonly faults: readonly Fault[];
+  /** Of a path at which processes follow each other, in place of connections. */
+  readonly generations?: readonly Generation[];
 }
 
 interface Workload {
@@ -42,6 +57,8 @@ interface Workload {
   readonly isHostile?: boolean;
   /** The helper is supervised, and killed. */
   readonly isSupervised?: boolean;
+  /** Servers follow each other at a path. */
+  readonly how?: Generation['how'];
 }
 
 const { calls, nested, notes, streams, channels, byteStreams, leases, retries } = actKinds;
@@ -124,6 +141,22 @@ export const workloads = {
     losses: 0,
     isSupervised: true,
   },
+  reconnects: {
+    about: 'servers of a path end or are killed, and clients connect again',
+    kinds: [...retries, ...retries, 'get', 'gets', 'put'],
+    acts: 24,
+    delays: 2,
+    losses: 2,
+    how: 'listen',
+  },
+  handovers: {
+    about: 'servers of a path hand it over, or are killed midway, and clients move',
+    kinds: [...retries, ...retries, 'get', 'gets', 'put'],
+    acts: 24,
+    delays: 2,
+    losses: 1,
+    how: 'take-over',
+  },
   hostile: {
     about:
       'one process writes wrong bytes; its peer must end with it in order, and serve others on',
@@ -148,6 +181,7 @@ const narrow = {
 export function caseOf(workload: WorkloadName, seed: number): Case {
   const random = new SeededRandom(seed).fork();
   const settings: Workload = workloads[workload];
+  if (settings.how !== undefined) return pathCaseOf(workload, seed, random, settings);
   const isHostile = settings.isHostile === true;
   const isSupervised = settings.isSupervised === true;
   const hasThird = !isSupervised && (isHostile || random.chance(30));
@@ -187,6 +221,46 @@ export function caseOf(workload: WorkloadName, seed: number): Case {
     ...Array.from({ length: settings.losses }, () => drawLoss(random, processes, withinMs)),
   ];
   return { workload, seed, connections, acts, faults };
+}
+
+function pathCaseOf(
+  workload: WorkloadName,
+  seed: number,
+  random: SeededRandom,
+  { kinds, acts, delays, losses, how = 'listen' }: Workload,
+): Case {
+  const withinMs = random.pick([20, 200, 2_000]);
+  const count = 2 + random.below(3);
+  const generations = Array.from(
+    { length: count },
+    (_, at): Generation => ({
+      atMs: at === 0 ? 0 : random.fraction() * withinMs,
+      readyMs: random.pick([0, 1, 20, 300]),
+      how,
+      fails: how === 'take-over' && at > 0 && random.chance(15),
+      endsAfterMs: how === 'listen' && at < count - 1 ? 1 + random.below(withinMs) : 0,
+    }),
+  );
+  const servers = generations.map((_, at) => `server ${at + 1}`);
+  const all = [...servers, 'client 1', 'client 2', 'client 3'];
+  const hasLoss = random.chance(70);
+  return {
+    workload,
+    seed,
+    connections: [],
+    acts: drawActs(random, kinds, { count: 1 + random.below(acts), ends: 3, withinMs }),
+    faults: [
+      ...Array.from({ length: random.below(delays + 1) }, () => drawDelay(random, all, withinMs)),
+      ...Array.from({ length: hasLoss ? losses : 0 }, () => drawDeath(random, servers, withinMs)),
+    ],
+    generations,
+  };
+}
+
+function drawDeath(random: SeededRandom, servers: readonly string[], withinMs: number): Fault {
+  const process = random.pick(servers);
+  if (random.chance(60)) return { kind: 'kill-at-point', process, point: 1 + random.below(60) };
+  return { kind: 'kill', process, atMs: random.fraction() * withinMs };
 }
 
 /** Fewer than the attempts of a call, and than what makes a crash loop. */

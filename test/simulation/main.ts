@@ -8,7 +8,8 @@ import { Fingerprint } from '../../src/testing/simulation/fingerprint.ts';
 import { traceLine } from '../../src/testing/simulation/simulate.ts';
 import { type Case, caseOf, type WorkloadName, workloads } from './case.ts';
 import { collectLate } from './late-collection.ts';
-import { type Outcome, runCase } from './run-case.ts';
+import type { Outcome } from './outcome.ts';
+import { runCase } from './run-case.ts';
 import { kindOfFailure, shrink } from './shrink.ts';
 
 /** Cases between two reports. */

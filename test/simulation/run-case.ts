@@ -23,19 +23,9 @@ import type { Case, CaseConnection } from './case.ts';
 import { BoundCheck, hasCredit, isAtRest } from './checks.ts';
 import { corrupt } from './hostile.ts';
 import { Ledger } from './ledger.ts';
+import type { Outcome } from './outcome.ts';
+import { runPathCase } from './paths/run-path-case.ts';
 import { enough, SimulatedProgram } from './program.ts';
-
-/** The result of a run. */
-export interface Outcome {
-  /** Violations; none: the run is as it should be. */
-  readonly faults: readonly string[];
-  readonly steps: number;
-  readonly virtualMs: number;
-  readonly fingerprint: string;
-  /** Faults that happened, by their kinds. */
-  readonly injected: ReadonlyMap<string, number>;
-  readonly coverage: Coverage;
-}
 
 /** Virtual time within which everything settles once faults have ended. */
 const settleMs = 60_000;
@@ -407,6 +397,7 @@ class Run {
 
 /** Runs a case. Never rejects. */
 export function runCase(given: Case, onTrace?: OnTrace): Promise<Outcome> {
+  if (given.generations !== undefined) return runPathCase(given, onTrace);
   return new Run(given, onTrace).run();
 }
 

@@ -212,4 +212,29 @@ export const mutants = [
     from: 'if (written === RingResult.written) (block as RingBlock).onLent();',
     to: '(block as RingBlock).onLent();',
   },
+  // Paths at which processes follow each other.
+  {
+    name: 'a listener does not go on where its successor fails',
+    file: 'src/rendezvous/hand-over.ts',
+    from: '      else this.#path.resume();',
+    to: '',
+  },
+  {
+    name: 'a successor goes on without the lock',
+    file: 'src/rendezvous/take-over.ts',
+    from: 'if (!(await lockWithin(clock, listener, tuning.handOverLockMs))) throw error;',
+    to: '',
+  },
+  {
+    name: 'a connection is not made again for the second time',
+    file: 'src/rendezvous/reconnector.ts',
+    from: '    this.#follow(session);\n  }\n\n  #giveUp',
+    to: '    this.target.set(session);\n  }\n\n  #giveUp',
+  },
+  {
+    name: 'time in which the machine slept counts as time without a session',
+    file: 'src/rendezvous/reconnector.ts',
+    from: '      since += beyond(tuning.lateTimerMs, triesAt - pausesAt - pauseMs);\n',
+    to: '',
+  },
 ];

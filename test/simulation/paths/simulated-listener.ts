@@ -1,0 +1,152 @@
+// A listener of a simulated process: the path is simulated, the hand-over is the real one.
+import { RpcError, SidecallError } from '../../../src/base/errors.ts';
+import { type GivenPath, HandOver, orAborted } from '../../../src/rendezvous/hand-over.ts';
+import { HandOverService } from '../../../src/rendezvous/hand-over-service.ts';
+import {
+  type HeldListener,
+  listenOrTakeOver,
+  type PathBefore,
+} from '../../../src/rendezvous/take-over.ts';
+import type { Session } from '../../../src/rpc/session/session.ts';
+import type { ConnectedEnd } from '../../../src/testing/simulation/connection.ts';
+import type { SimulatedProcess } from '../../../src/testing/simulation/process.ts';
+import type { SimulatedPath, SimulatedSocketFile } from './simulated-path.ts';
+
+/** Serves the calls of a session. */
+type Serve = (session: Session) => void;
+
+/** Descriptors that are offered, by the names of their places. */
+const offered = new Map<string, { file: SimulatedSocketFile; isTaken: () => void }>();
+let places = 0;
+
+export class SimulatedListener implements HeldListener {
+  readonly sessions = new Set<Session>();
+  epoch = 0;
+  readonly #path: SimulatedPath;
+  readonly #process: SimulatedProcess;
+  readonly #serve: Serve;
+  readonly #file: SimulatedSocketFile;
+  #handOver: HandOver | undefined;
+  #isClosed = false;
+
+  /** `received`: the socket of another process; else the path is bound, and locked. */
+  constructor(
+    path: SimulatedPath,
+    process: SimulatedProcess,
+    serve: Serve,
+    received?: SimulatedSocketFile,
+  ) {
+    this.#path = path;
+    this.#process = process;
+    this.#serve = serve;
+    if (received === undefined && !path.tryLock(process)) {
+      throw new SidecallError('ERR_SIDECALL_PATH_IN_USE');
+    }
+    this.#file = received ?? path.bind(process);
+    if (received !== undefined) received.hold(process);
+  }
+
+  begin(): void {
+    this.checkOpen();
+    this.#file.accept(this.#process, (end) => this.#add(end));
+  }
+
+  checkOpen(): void {
+    if (this.#isClosed) throw new SidecallError('ERR_SIDECALL_CLOSED');
+  }
+
+  tryLock(): boolean {
+    return this.#path.tryLock(this.#process);
+  }
+
+  async close({ deadlineMs }: { readonly deadlineMs: number }): Promise<void> {
+    this.#leave();
+    await Promise.all([...this.sessions].map((session) => session.close({ deadlineMs })));
+  }
+
+  /** Gives the path to a successor, then closes. As of a real listener, with its defaults. */
+  async handOver(deadlineMs: number): Promise<void> {
+    const ended = new AbortController();
+    const path: GivenPath = {
+      clock: this.#process,
+      epoch: this.epoch,
+      pause: () => this.#file.pause(this.#process),
+      resume: () => {
+        if (!this.#isClosed) this.begin();
+      },
+      offer: async () => {
+        places += 1;
+        const place = `place ${places}`;
+        let isTaken = (): void => undefined;
+        const taken = new Promise<void>((resolve) => {
+          isTaken = resolve;
+        });
+        offered.set(place, { file: this.#file, isTaken });
+        return {
+          path: place,
+          give: (signal) => orAborted(taken, signal),
+          close: async () => void offered.delete(place),
+        };
+      },
+    };
+    this.#handOver = new HandOver(path, { to: undefined, refuse: undefined }, ended.signal);
+    await this.#handOver.taken;
+    this.#leave();
+    await Promise.all([...this.sessions].map((session) => session.closeCounted(deadlineMs)));
+  }
+
+  #leave(): void {
+    this.#isClosed = true;
+    this.#file.drop(this.#process);
+    this.#path.unlock(this.#process);
+  }
+
+  #add({ session }: ConnectedEnd): void {
+    this.sessions.add(session);
+    void session.closed.then(() => this.sessions.delete(session));
+    session.serve(HandOverService, {
+      takeOver: (steps, ctx) => {
+        if (this.#handOver === undefined) throw new RpcError('unimplemented', 'nobody hands over');
+        return this.#handOver.serve(steps, ctx);
+      },
+    });
+    this.#serve(session);
+  }
+}
+
+/** `listen({ path, takeOver: { ready } })` of a simulated process. */
+export function takeOver(
+  path: SimulatedPath,
+  process: SimulatedProcess,
+  serve: Serve,
+  ready: () => Promise<void>,
+): Promise<SimulatedListener> {
+  let file: SimulatedSocketFile | undefined;
+  const before: PathBefore = {
+    clock: process,
+    connect: async (limitMs) => (await path.connect(process, limitMs)).near.session,
+    receive: async (place) => {
+      await process.sleep(process.random.fraction());
+      const found = offered.get(place);
+      if (found === undefined) throw new SidecallError('ERR_SIDECALL_PEER_GONE');
+      found.isTaken();
+      file = found.file;
+      return 0;
+    },
+  };
+  return listenOrTakeOver({
+    path: 'the path',
+    before,
+    settings: { ready, metadata: {}, from: undefined, timeoutMs: 30_000 },
+    open: async (received) => {
+      const listener = new SimulatedListener(
+        path,
+        process,
+        serve,
+        received === undefined ? undefined : file,
+      );
+      listener.epoch = received?.epoch ?? 0;
+      return listener;
+    },
+  });
+}
