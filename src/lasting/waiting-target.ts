@@ -51,6 +51,7 @@ export abstract class WaitingTarget implements CallTarget {
   readonly #parts: WaitingTargetParts;
   // In the order in which they came.
   readonly #waiters = new Set<Waiter>();
+  #onWaiter: (() => void) | undefined;
   #final: SidecallError | undefined;
 
   constructor(parts: WaitingTargetParts) {
@@ -62,6 +63,19 @@ export abstract class WaitingTarget implements CallTarget {
   /** Calls that wait for a session. */
   get waiting(): number {
     return this.#waiters.size;
+  }
+
+  /** Resolves when a call waits, or the signal is aborted. For one caller at a time. */
+  async whenWaiting(signal: AbortSignal): Promise<void> {
+    if (this.#waiters.size > 0 || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const forget = onAbort(signal, resolve);
+      this.#onWaiter = () => {
+        forget();
+        resolve();
+      };
+    });
+    this.#onWaiter = undefined;
   }
 
   /** The session that takes this call at once; undefined: it waits. */
@@ -238,6 +252,7 @@ export abstract class WaitingTarget implements CallTarget {
     };
     const forget = signal && onAbort(signal, wake);
     this.#waiters.add(waiter);
+    this.#onWaiter?.();
     try {
       await pause(this.clock, timeoutMs ?? ranges.timeoutMs.max, awake.signal);
     } finally {

@@ -156,8 +156,8 @@ async function reconnecting(
   return connectionBy(open, { path, onEvent, reconnect, registry }, signal);
 }
 
-/** Opens a session, its peer authenticated. */
-export type OpenSession = (signal: AbortSignal | undefined) => Promise<Session>;
+/** Opens a session, its peer authenticated. `isWanted`: as of `ReconnectorParts.connect`. */
+export type OpenSession = (signal: AbortSignal | undefined, isWanted?: boolean) => Promise<Session>;
 
 /** A connection whose sessions `open` opens; the first one at once. */
 export async function connectionBy(
@@ -167,13 +167,14 @@ export async function connectionBy(
     readonly onEvent: OnEvent | undefined;
     readonly reconnect: ReconnectSettings;
     readonly registry: Registry;
+    readonly isOnDemand?: boolean | undefined;
   },
   signal: AbortSignal | undefined,
 ): Promise<Connection> {
-  const { path, onEvent, reconnect, registry } = parts;
+  const { path, onEvent, reconnect, registry, isOnDemand } = parts;
   const first = await open(signal);
   return new Connection(
-    new Reconnector({ path, connect: open, onEvent }, reconnect, first),
+    new Reconnector({ path, connect: open, onEvent, isOnDemand }, reconnect, first),
     registry,
   );
 }

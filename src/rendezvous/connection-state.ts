@@ -18,6 +18,11 @@ export type ConnectionState =
       readonly attempt: number;
       readonly reconnects: number;
     }
+  /**
+   * Of a shared helper: it was ended in order, by `sidecall stop` for one. The next call has it
+   * started again.
+   */
+  | { readonly state: 'ended'; readonly error: SidecallError; readonly reconnects: number }
   /** `close()` was called. */
   | { readonly state: 'closing'; readonly reconnects: number }
   /** Final: `close()` is done. */

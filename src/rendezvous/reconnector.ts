@@ -18,8 +18,16 @@ import type { ReconnectSettings } from './reconnect-options.ts';
 /** The parts of a {@link Reconnector}. */
 export interface ReconnectorParts {
   readonly path: string;
-  /** Opens a session, its peer authenticated. Rejects where it cannot, or `signal` is aborted. */
-  readonly connect: (signal: AbortSignal) => Promise<Session>;
+  /**
+   * Opens a session, its peer authenticated. Rejects where it cannot, or `signal` is aborted.
+   * `isWanted`: a call waits, or the session before was lost; it was not ended in order.
+   */
+  readonly connect: (signal: AbortSignal, isWanted: boolean) => Promise<Session>;
+  /**
+   * True: where the peer has ended in order and none follows, the next session is opened when a
+   * call waits for it.
+   */
+  readonly isOnDemand?: boolean | undefined;
   readonly onEvent: OnEvent | undefined;
   /** Default: those of this thread and of the system. */
   readonly clock?: Clock | undefined;
@@ -128,6 +136,7 @@ export class Reconnector {
     // Time in which this process stood still does not count: it has tried nothing then.
     let since = clock.nowMs();
     let error = lost;
+    let isWanted = !(this.#parts.isOnDemand === true && lost.code === 'ERR_SIDECALL_GOING_AWAY');
     // The last try comes when the time is over, however long the one before took.
     let triedMs = -1;
     for (let attempt = 1; ; attempt += 1) {
@@ -146,11 +155,19 @@ export class Reconnector {
       since += beyond(tuning.lateTimerMs, triesAt - pausesAt - pauseMs);
       triedMs = triesAt - since;
       try {
-        const session = await this.#parts.connect(this.#stopped.signal);
+        const session = await this.#parts.connect(this.#stopped.signal, isWanted);
         return this.#onConnected(session);
       } catch (reason) {
         if (this.#stopped.signal.aborted) return;
         error = SidecallError.from(reason);
+        if (!isWanted && error.code === 'ERR_SIDECALL_NO_LISTENER') {
+          this.states.set({ state: 'ended', error, reconnects: this.#reconnects });
+          await this.target.whenWaiting(this.#stopped.signal);
+          if (this.#stopped.signal.aborted) return;
+          isWanted = true;
+          since = clock.nowMs();
+          continue;
+        }
         this.#failures += 1;
         since += beyond(ranges.connectTimeoutMs.max, clock.nowMs() - triesAt);
       }

@@ -65,12 +65,11 @@ export async function sharedHelper(options: SharedHelperOptions): Promise<Connec
     Object.entries(options).filter(([name]) => !ownNames.has(name)),
   );
   const finder = new SharedFinder(addon, settings, sessionOpener({ ...session, path }, registry));
-  const open = (signal: AbortSignal | undefined): Promise<Session> => finder.find(signal);
-  return connectionBy(
-    open,
-    { path, onEvent: options.onEvent, reconnect, registry },
-    options.signal,
-  );
+  const open = (signal: AbortSignal | undefined, isWanted = true): Promise<Session> =>
+    isWanted ? finder.find(signal) : finder.findRunning(signal);
+  const { onEvent } = options;
+  const parts = { path, onEvent, reconnect, registry, isOnDemand: true };
+  return connectionBy(open, parts, options.signal);
 }
 
 const ownNames = new Set<string>(sharedOptionNames);
@@ -116,6 +115,17 @@ class SharedFinder {
       await pause(systemClock, waitMs * (1 + systemRandom()), signal ?? never);
       waitMs = Math.min(2 * waitMs, longestPauseMs);
     }
+  }
+
+  /**
+   * A session with the helper that runs; none is started.
+   * @throws {SidecallError} `ERR_SIDECALL_NO_LISTENER` where there is none.
+   */
+  async findRunning(signal: AbortSignal | undefined): Promise<Session> {
+    const session = await this.#connect(signal);
+    if (session !== undefined) return session;
+    const text = `shared helper ${this.#settings.name} was ended; the next call starts it again`;
+    throw new SidecallError('ERR_SIDECALL_NO_LISTENER', text);
   }
 
   /** A session with the helper that runs, of a version that is wanted; undefined: there is none. */

@@ -3,12 +3,15 @@ import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { service, unary } from '../../src/rpc/contract/service.ts';
 import { sharedHelper } from '../../src/shared/shared-helper.ts';
 import { sharedPath } from '../../src/shared/shared-path.ts';
 import { logOf } from '../../src/shared/start-shared.ts';
+import { until } from '../support/contract.ts';
 import { isRunning } from '../support/helper.ts';
 import { programPath } from '../support/programs.ts';
 
+const Clock = service('Clock', { wait: unary<number, number>() });
 const command = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 function run(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
@@ -53,6 +56,22 @@ describe('sidecall ps and stop', () => {
       code: 1,
       stderr: expect.stringContaining(`no shared helper ${name} runs`),
     });
+  });
+
+  it('end one that programs are connected to: it is started again by a call, not before', async () => {
+    const helper = await start();
+    const other = await start();
+    const pid = helper.peer.pid as number;
+    expect((await run('stop', name)).code).toBe(0);
+    await until(() => helper.state.state === 'ended' && other.state.state === 'ended');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect((await run('ps')).stdout).not.toContain(name);
+    expect(await other.client(Clock).wait(0)).not.toBe(pid);
+    expect(other.state.state).toBe('connected');
+    expect(helper.state.state).toBe('ended'); // it has called nothing
+    expect(await helper.client(Clock).wait(0)).toBe(other.peer.pid);
+    await Promise.all([helper.close(), other.close()]);
+    expect((await run('stop', name)).code).toBe(0);
   });
 
   it('end one that does not answer by force only', async () => {

@@ -1,0 +1,23 @@
+// Many connections that are made again: reconnecting.mjs PATH COUNT. Prints when each came back, on
+// the clock of all processes, and the longest pause that it was told of.
+import { connect } from '../../../dist/index.js';
+import { say } from './demo.mjs';
+
+const [path, count] = process.argv.slice(2);
+const reconnect = { firstMs: 50, maxMs: 400 };
+const connections = [];
+for (let at = 0; at < Number(count); at += 1) connections.push(await connect({ path, reconnect }));
+say({ connected: connections.length });
+let longestPauseMs = 0;
+const arrivals = await Promise.all(
+  connections.map(async (connection) => {
+    for await (const state of connection.states()) {
+      if (state.state === 'reconnecting') longestPauseMs = Math.max(longestPauseMs, state.pauseMs);
+      if (state.state === 'connected' && state.reconnects === 1)
+        return Number(process.hrtime.bigint()) / 1e6;
+    }
+    return undefined;
+  }),
+);
+say({ arrivals, longestPauseMs });
+await Promise.all(connections.map((connection) => connection.close()));
