@@ -147,8 +147,10 @@ function workloadsFor({ file }) {
     'abandoned',
     'reconnects',
     'handovers',
+    'elections',
   ];
   const first = [
+    [/shared/, ['elections']],
     [/rendezvous|lasting/, ['handovers', 'reconnects']],
     [/shm|native/, ['leases', 'shortages', 'crashes']],
     [/streams|channels/, ['streams', 'channels']],

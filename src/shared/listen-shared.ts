@@ -7,9 +7,9 @@ import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { nodeError } from '../base/misuse.ts';
-import { pause } from '../base/pause.ts';
 import { type ListenOptions, listen } from '../rendezvous/listen.ts';
 import type { Listener } from '../rendezvous/listener.ts';
+import { endWhenIdle } from './idle-end.ts';
 import {
   pathTakenExit,
   type SharedOrder,
@@ -40,14 +40,9 @@ export interface ListenSharedOptions extends Omit<ListenOptions, (typeof decided
   readonly ready?: ((listener: Listener) => void | Promise<void>) | undefined;
 }
 
-const never = new AbortController().signal;
 const exitPauseMs = 30_000;
 /** Time for calls that have begun: all of it. */
 const lastCalls = { deadlineMs: ranges.closeDeadlineMs.max };
-/** Time for the first session to come. */
-const firstUseMs = 10_000;
-const leastLookMs = 25;
-const mostLookMs = 1_000;
 
 /**
  * Listens for the programs that called `sharedHelper()`, one of which started this process. The
@@ -108,7 +103,7 @@ export async function listenShared(options: ListenSharedOptions = {}): Promise<L
     if (isTaken && failure === undefined) process.exit(pathTakenExit); // another helper was faster: it serves our users
     throw error;
   }
-  void endWhenIdle(listener, order.idleTimeoutMs);
+  void endWhenIdle(systemClock, listener, order.idleTimeoutMs);
   void handOver(listener, version);
   process.once('SIGTERM', () => void listener.close(lastCalls));
   void listener.closed.then(() => {
@@ -128,27 +123,6 @@ function takeOrder(): SharedOrder {
     `listenShared(): this process was not started by sharedHelper() (${sharedVariable} is missing)`,
     { retryable: false },
   );
-}
-
-/** Looks now and then, which a timer for each session would cost more than. */
-async function endWhenIdle(listener: Listener, idleTimeoutMs: number): Promise<void> {
-  const lookMs = Math.min(mostLookMs, Math.max(leastLookMs, idleTimeoutMs / 4));
-  let isClosed = false;
-  void listener.closed.then(() => {
-    isClosed = true;
-  });
-  let usedAt = systemClock.nowMs();
-  let ever = listener.sessionsEver;
-  while (!isClosed) {
-    await pause(systemClock, lookMs, never, false);
-    const isUsed = listener.sessionCount > 0 || listener.sessionsEver !== ever;
-    ever = listener.sessionsEver;
-    if (isUsed) usedAt = systemClock.nowMs();
-    // The program that has started it may be slow to come.
-    const mostMs = ever === 0 ? Math.max(idleTimeoutMs, firstUseMs) : idleTimeoutMs;
-    // A session that comes at this moment keeps it: calls are never finished beside a next helper.
-    if (systemClock.nowMs() - usedAt >= mostMs) await listener.closeIfUnused();
-  }
 }
 
 /** Gives the path to the next newer version. */

@@ -36,6 +36,15 @@ export interface Generation {
   readonly endsAfterMs: number;
 }
 
+/** A program that asks for a shared helper. */
+export interface Asker {
+  readonly atMs: number;
+  /** Times that it asks, calls once, and leaves. */
+  readonly rounds: number;
+  readonly pauseMs: number;
+  readonly version: string;
+}
+
 export interface Case {
   readonly workload: WorkloadName;
   readonly seed: number;
@@ -44,6 +53,12 @@ export interface Case {
   readonly faults: readonly Fault[];
   /** Of a path at which processes follow each other, in place of connections. */
   readonly generations?: readonly Generation[];
+  /** Of programs that share one helper. `lives`: the points at which helpers are killed. */
+  readonly election?: {
+    readonly askers: readonly Asker[];
+    readonly lives: readonly number[];
+    readonly idleTimeoutMs: number;
+  };
 }
 
 interface Workload {
@@ -59,6 +74,8 @@ interface Workload {
   readonly isSupervised?: boolean;
   /** Servers follow each other at a path. */
   readonly how?: Generation['how'];
+  /** Programs ask for one shared helper. */
+  readonly isElection?: boolean;
 }
 
 const { calls, nested, notes, streams, channels, byteStreams, leases, retries } = actKinds;
@@ -157,6 +174,14 @@ export const workloads = {
     losses: 1,
     how: 'take-over',
   },
+  elections: {
+    about: 'many programs ask for one shared helper at once; some, and helpers, are killed',
+    kinds: [],
+    acts: 0,
+    delays: 2,
+    losses: 2,
+    isElection: true,
+  },
   hostile: {
     about:
       'one process writes wrong bytes; its peer must end with it in order, and serve others on',
@@ -181,6 +206,7 @@ const narrow = {
 export function caseOf(workload: WorkloadName, seed: number): Case {
   const random = new SeededRandom(seed).fork();
   const settings: Workload = workloads[workload];
+  if (settings.isElection === true) return electionCaseOf(workload, seed, random, settings);
   if (settings.how !== undefined) return pathCaseOf(workload, seed, random, settings);
   const isHostile = settings.isHostile === true;
   const isSupervised = settings.isSupervised === true;
@@ -254,6 +280,47 @@ function pathCaseOf(
       ...Array.from({ length: hasLoss ? losses : 0 }, () => drawDeath(random, servers, withinMs)),
     ],
     generations,
+  };
+}
+
+function electionCaseOf(
+  workload: WorkloadName,
+  seed: number,
+  random: SeededRandom,
+  { delays, losses }: Workload,
+): Case {
+  const withinMs = random.pick([1, 50, 500]);
+  const count = 2 + random.below(9);
+  const isUpgrade = random.chance(30);
+  const idleTimeoutMs = random.pick([100, 100, 300, 2_000]);
+  const askers = Array.from({ length: count }, (): Asker => {
+    // Some come back at the moment at which the helper ends.
+    const pauseMs = random.chance(50) ? random.below(50) : idleTimeoutMs + random.below(120);
+    return {
+      atMs: random.fraction() * withinMs,
+      rounds: 1 + random.below(5),
+      pauseMs,
+      version: isUpgrade && random.chance(50) ? '1.1.0' : '1.0.0',
+    };
+  });
+  const programs = askers.map((_, at) => `program ${at + 1}`);
+  const hasLoss = random.chance(60);
+  return {
+    workload,
+    seed,
+    connections: [],
+    acts: [],
+    faults: [
+      ...Array.from({ length: random.below(delays + 1) }, () =>
+        drawDelay(random, programs, withinMs),
+      ).filter(({ kind }) => kind !== 'sleep'),
+      ...Array.from({ length: hasLoss ? losses : 0 }, () => drawDeath(random, programs, withinMs)),
+    ],
+    election: {
+      askers,
+      lives: hasLoss ? Array.from({ length: 2 }, () => 1 + random.below(60)) : [],
+      idleTimeoutMs,
+    },
   };
 }
 

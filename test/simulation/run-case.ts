@@ -24,6 +24,7 @@ import { BoundCheck, hasCredit, isAtRest } from './checks.ts';
 import { corrupt } from './hostile.ts';
 import { Ledger } from './ledger.ts';
 import type { Outcome } from './outcome.ts';
+import { runElectionCase } from './paths/run-election-case.ts';
 import { runPathCase } from './paths/run-path-case.ts';
 import { enough, SimulatedProgram } from './program.ts';
 
@@ -397,6 +398,7 @@ class Run {
 
 /** Runs a case. Never rejects. */
 export function runCase(given: Case, onTrace?: OnTrace): Promise<Outcome> {
+  if (given.election !== undefined) return runElectionCase(given, onTrace);
   if (given.generations !== undefined) return runPathCase(given, onTrace);
   return new Run(given, onTrace).run();
 }

@@ -1,6 +1,12 @@
 // A listener of a simulated process: the path is simulated, the hand-over is the real one.
 import { RpcError, SidecallError } from '../../../src/base/errors.ts';
-import { type GivenPath, HandOver, orAborted } from '../../../src/rendezvous/hand-over.ts';
+import type { Metadata } from '../../../src/base/metadata.ts';
+import {
+  type GivenPath,
+  HandOver,
+  type HandOverOptions,
+  orAborted,
+} from '../../../src/rendezvous/hand-over.ts';
 import { HandOverService } from '../../../src/rendezvous/hand-over-service.ts';
 import {
   type HeldListener,
@@ -8,6 +14,7 @@ import {
   type PathBefore,
 } from '../../../src/rendezvous/take-over.ts';
 import type { Session } from '../../../src/rpc/session/session.ts';
+import type { IdleListener } from '../../../src/shared/idle-end.ts';
 import type { ConnectedEnd } from '../../../src/testing/simulation/connection.ts';
 import type { SimulatedProcess } from '../../../src/testing/simulation/process.ts';
 import type { SimulatedPath, SimulatedSocketFile } from './simulated-path.ts';
@@ -19,8 +26,11 @@ type Serve = (session: Session) => void;
 const offered = new Map<string, { file: SimulatedSocketFile; isTaken: () => void }>();
 let places = 0;
 
-export class SimulatedListener implements HeldListener {
+export class SimulatedListener implements HeldListener, IdleListener {
   readonly sessions = new Set<Session>();
+  /** Resolves when it is closed, or has given the path away. */
+  readonly closed: Promise<void>;
+  sessionsEver = 0;
   epoch = 0;
   readonly #path: SimulatedPath;
   readonly #process: SimulatedProcess;
@@ -28,6 +38,7 @@ export class SimulatedListener implements HeldListener {
   readonly #file: SimulatedSocketFile;
   #handOver: HandOver | undefined;
   #isClosed = false;
+  #resolveClosed!: () => void;
 
   /** `received`: the socket of another process; else the path is bound, and locked. */
   constructor(
@@ -39,6 +50,9 @@ export class SimulatedListener implements HeldListener {
     this.#path = path;
     this.#process = process;
     this.#serve = serve;
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
     if (received === undefined && !path.tryLock(process)) {
       throw new SidecallError('ERR_SIDECALL_PATH_IN_USE');
     }
@@ -59,13 +73,28 @@ export class SimulatedListener implements HeldListener {
     return this.#path.tryLock(this.#process);
   }
 
+  get sessionCount(): number {
+    return this.sessions.size;
+  }
+
+  async closeIfUnused(): Promise<boolean> {
+    this.#file.pause(this.#process);
+    if (this.sessions.size > 0) {
+      this.begin();
+      return false;
+    }
+    await this.close({ deadlineMs: 0 });
+    return true;
+  }
+
   async close({ deadlineMs }: { readonly deadlineMs: number }): Promise<void> {
     this.#leave();
     await Promise.all([...this.sessions].map((session) => session.close({ deadlineMs })));
+    this.#resolveClosed();
   }
 
   /** Gives the path to a successor, then closes. As of a real listener, with its defaults. */
-  async handOver(deadlineMs: number): Promise<void> {
+  async handOver(deadlineMs: number, refuse?: HandOverOptions['refuse']): Promise<void> {
     const ended = new AbortController();
     const path: GivenPath = {
       clock: this.#process,
@@ -89,10 +118,11 @@ export class SimulatedListener implements HeldListener {
         };
       },
     };
-    this.#handOver = new HandOver(path, { to: undefined, refuse: undefined }, ended.signal);
+    this.#handOver = new HandOver(path, { to: undefined, refuse }, ended.signal);
     await this.#handOver.taken;
     this.#leave();
     await Promise.all([...this.sessions].map((session) => session.closeCounted(deadlineMs)));
+    this.#resolveClosed();
   }
 
   #leave(): void {
@@ -103,6 +133,7 @@ export class SimulatedListener implements HeldListener {
 
   #add({ session }: ConnectedEnd): void {
     this.sessions.add(session);
+    this.sessionsEver += 1;
     void session.closed.then(() => this.sessions.delete(session));
     session.serve(HandOverService, {
       takeOver: (steps, ctx) => {
@@ -120,6 +151,7 @@ export function takeOver(
   process: SimulatedProcess,
   serve: Serve,
   ready: () => Promise<void>,
+  metadata: Metadata = {},
 ): Promise<SimulatedListener> {
   let file: SimulatedSocketFile | undefined;
   const before: PathBefore = {
@@ -137,7 +169,7 @@ export function takeOver(
   return listenOrTakeOver({
     path: 'the path',
     before,
-    settings: { ready, metadata: {}, from: undefined, timeoutMs: 30_000 },
+    settings: { ready, metadata, from: undefined, timeoutMs: 30_000 },
     open: async (received) => {
       const listener = new SimulatedListener(
         path,

@@ -237,4 +237,16 @@ export const mutants = [
     from: '      since += beyond(tuning.lateTimerMs, triesAt - pausesAt - pauseMs);\n',
     to: '',
   },
+  {
+    name: 'an idle shared helper does not end',
+    file: 'src/shared/idle-end.ts',
+    from: 'if (isUsed) usedAt',
+    to: 'usedAt',
+  },
+  {
+    name: 'an older version replaces a newer one',
+    file: 'src/shared/shared-finder.ts',
+    from: 'order < 0 ? onOlder',
+    to: 'order > 0 ? onOlder',
+  },
 ];

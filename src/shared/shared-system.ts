@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// The real system around a program that looks for a shared helper.
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { systemClock } from '../base/clock.ts';
+import { systemRandom } from '../base/random.ts';
+import type { OpenSession } from '../rendezvous/connect.ts';
+import { standingOf } from './process-standing.ts';
+import type { SharedSystem } from './shared-finder.ts';
+import type { SharedSettings } from './shared-options.ts';
+import { isPreparing, startShared, whileStarter } from './start-shared.ts';
+
+export function sharedSystem(
+  native: NativeAddon,
+  settings: SharedSettings,
+  open: OpenSession,
+): SharedSystem {
+  const { path } = settings;
+  return {
+    clock: systemClock,
+    random: systemRandom,
+    open: (signal) => open(signal),
+    whileStarter: (work) => whileStarter(native, path, work),
+    isPreparing: () => isPreparing(native, path),
+    start: () => startShared(settings),
+    standing: () => standingOf(native, path),
+  };
+}
