@@ -57,9 +57,10 @@ export function dropArrival(
   }
   try {
     if (owner !== undefined) native.closeReceived(native.duplicate(fd), owner);
-  } finally {
-    socket.destroy();
+  } catch {
+    // No descriptor is left: its own socket is closed here, as the system closes any other.
   }
+  socket.destroy();
 }
 
 export class ListeningPath {
