@@ -50,7 +50,9 @@ export async function establishOverDescriptor(
 ): Promise<Session> {
   const owner = ownerOf(peer);
   wire.owner = owner;
-  const isListeners = role.side === 'connecting' && peer.capturedAt === 'listen';
+  // The name of the sender needs the place of the descriptors that this peer may have sent.
+  const hasPlace = native.whyNoMemory(owner) === 0;
+  const isListeners = hasPlace && role.side === 'connecting' && peer.capturedAt === 'listen';
   const whyNot = noRingReason(native, settings, owner);
   const memory = whyNot === undefined ? memoryFor(native, settings, owner, signal) : undefined;
   try {

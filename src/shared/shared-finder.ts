@@ -159,7 +159,7 @@ export class SharedFinder {
   async #whyNone(error: unknown): Promise<undefined> {
     if (isPassing(error)) return undefined;
     if (!SidecallError.is(error) || !silent.has(error.code)) throw error;
-    // One that loads what it needs is waited for, as long as startTimeoutMs says.
+    // A helper that loads what it needs is waited for, as long as startTimeoutMs says.
     if (await this.#system.isPreparing()) return undefined;
     const { name, key } = this.#settings;
     const standing = await this.#system.standing();

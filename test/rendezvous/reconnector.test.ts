@@ -84,6 +84,27 @@ it('200 clients of a listener that returns after 3 s with a cap of 400 ms come s
   expect(tries.length).toBeLessThan(200 * 25);
 });
 
+it('time in which the machine slept does not count: the connection is made again', async () => {
+  await inVirtualTime(async ({ world, process, random, passed }) => {
+    const first = sessionStub();
+    let returnsAt = Number.POSITIVE_INFINITY;
+    const connect = async (): Promise<Session> => {
+      if (world.nowMs >= returnsAt) return sessionStub().session;
+      throw new SidecallError('ERR_SIDECALL_NO_LISTENER');
+    };
+    const parts = { path: '/a', connect, onEvent: undefined, clock: process, random };
+    const reconnector = new Reconnector(parts, checkReconnect({ giveUpMs: 5_000 }), first.session);
+    await passed(2_000);
+    first.lose();
+    await passed(1_000);
+    world.jump(86_400_000);
+    returnsAt = world.nowMs + 2_500; // the listener starts again, too
+    await passed(4_500);
+    expect(reconnector.states.latest.state).toBe('connected');
+    await reconnector.stop();
+  });
+});
+
 it.each<[string, number, number, string]>([
   ['a try that took longer than giveUpMs is followed by one more', 700_000, 2, 'connected'],
   ['the listener is away for good: it is given up once the time is over', 0, 0, 'gave-up'],

@@ -21,6 +21,7 @@ import { type OnTrace, World } from '../../src/testing/simulation/world.ts';
 import type { Act } from './act.ts';
 import type { Case, CaseConnection } from './case.ts';
 import { BoundCheck, hasCredit, isAtRest } from './checks.ts';
+import { guarded } from './guarded.ts';
 import { corrupt } from './hostile.ts';
 import { Ledger } from './ledger.ts';
 import type { Outcome } from './outcome.ts';
@@ -76,18 +77,10 @@ class Run {
   }
 
   async run(): Promise<Outcome> {
-    const onUnhandled = (error: unknown): void => {
-      this.ledger.fault(`nobody handled: ${(error as Error)?.stack ?? String(error)}`);
-    };
-    const events = ['unhandledRejection', 'uncaughtException'] as const;
-    for (const event of events) process.on(event, onUnhandled);
-    try {
+    await guarded(this.ledger, async () => {
       this.#plan();
       await this.#phases();
-    } catch (error) {
-      this.ledger.fault(error instanceof Error ? (error.stack ?? error.message) : String(error));
-    }
-    for (const event of events) process.off(event, onUnhandled);
+    });
     for (const process of this.#processes.values()) process.kill(); // memory goes back
     const { world, ledger, coverage, injected } = this;
     return {

@@ -15,6 +15,7 @@ import { SimulatedProcess } from '../../../src/testing/simulation/process.ts';
 import { SeededRandom } from '../../../src/testing/simulation/seeded-random.ts';
 import { type OnTrace, World } from '../../../src/testing/simulation/world.ts';
 import type { Asker, Case } from '../case.ts';
+import { guarded } from '../guarded.ts';
 import { Ledger } from '../ledger.ts';
 import type { Outcome } from '../outcome.ts';
 import { type SimulatedListener, takeOver } from './simulated-listener.ts';
@@ -56,18 +57,10 @@ class ElectionRun {
 
   async run(): Promise<Outcome> {
     const { world, ledger, injected } = this;
-    const onUnhandled = (error: unknown): void => {
-      ledger.fault(`nobody handled: ${(error as Error)?.stack ?? String(error)}`);
-    };
-    const events = ['unhandledRejection', 'uncaughtException'] as const;
-    for (const event of events) process.on(event, onUnhandled);
-    try {
+    await guarded(this.ledger, async () => {
       this.#plan();
       await this.#phases();
-    } catch (error) {
-      ledger.fault(error instanceof Error ? (error.stack ?? error.message) : String(error));
-    }
-    for (const event of events) process.off(event, onUnhandled);
+    });
     for (const each of [...this.#programs, ...this.#helpers]) each.kill();
     return {
       faults: ledger.faults,

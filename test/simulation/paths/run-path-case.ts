@@ -11,6 +11,7 @@ import { SeededRandom } from '../../../src/testing/simulation/seeded-random.ts';
 import { type OnTrace, World } from '../../../src/testing/simulation/world.ts';
 import type { Act } from '../act.ts';
 import type { Case, Generation } from '../case.ts';
+import { guarded } from '../guarded.ts';
 import { Ledger } from '../ledger.ts';
 import type { Outcome } from '../outcome.ts';
 import { enough, SimulatedProgram } from '../program.ts';
@@ -52,18 +53,10 @@ class PathRun {
   }
 
   async run(): Promise<Outcome> {
-    const onUnhandled = (error: unknown): void => {
-      this.ledger.fault(`nobody handled: ${(error as Error)?.stack ?? String(error)}`);
-    };
-    const events = ['unhandledRejection', 'uncaughtException'] as const;
-    for (const event of events) process.on(event, onUnhandled);
-    try {
+    await guarded(this.ledger, async () => {
       this.#plan();
       await this.#phases();
-    } catch (error) {
-      this.ledger.fault(error instanceof Error ? (error.stack ?? error.message) : String(error));
-    }
-    for (const event of events) process.off(event, onUnhandled);
+    });
     this.#isOver = true;
     for (const each of [...this.#servers, ...this.#clients.map(({ process }) => process)])
       each.kill();
