@@ -43,7 +43,7 @@ export interface HandedOver {
   readonly forced: number;
   /** Calls of both sides that were finished by then. */
   readonly drained: number;
-  /** Calls that were cut off. */
+  /** Calls that were cut off, or whose answers the peer had perhaps not taken by then. */
   readonly cutOff: number;
 }
 

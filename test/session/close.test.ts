@@ -206,6 +206,36 @@ describe.each(lanes)('the life of a session over the $lane', ({ openPair }) => {
   });
 });
 
+describe('a peer that does not take the last frames', () => {
+  it('counts as cut off, with all calls of which it may miss the answer', async () => {
+    const pair = openLoopback();
+    const gate = defer();
+    pair.near.serve(Demo, {
+      ...demoHandlers(),
+      add: async ({ a, b }) => {
+        await gate.promise;
+        return { sum: a + b };
+      },
+    });
+    const [added] = await Promise.all([
+      Promise.allSettled([pair.far.client(Demo).add({ a: 1, b: 1 })]),
+      (async () => {
+        await until(() => pair.near.stats().handlers.running === 1);
+        const closing = pair.near.closeCounted(300);
+        await until(() => pair.far.state === 'draining');
+        await turns(5); // its answer to the goaway is under way
+        pair.transports[1].isHeld = true;
+        gate.resolve();
+        expect(await closing).toEqual({ refused: 0, drained: 0, forced: 1, isOrderly: false });
+        expect((await pair.near.closed)?.code).toBe('ERR_SIDECALL_CLOSED');
+        pair.far.close({ deadlineMs: 0 });
+        pair.transports[1].release();
+      })(),
+    ]);
+    expect(added).toMatchObject([{ reason: { delivered: 'unknown' } }]);
+  });
+});
+
 describe('what is known of the delivery', () => {
   it('is no where nothing was sent or nothing was taken, else unknown', async () => {
     const pair = openLoopback({ far: { streamsMax: 3 } });

@@ -7,7 +7,10 @@ export interface ClosedCalls {
   readonly refused: number;
   /** Calls that ended by themselves, within the deadline. */
   readonly drained: number;
-  /** Calls that were cut off, at the deadline or by the end of the peer. */
+  /**
+   * Calls that were cut off, at the deadline or by the end of the peer; also calls whose answers
+   * may be among the frames that the peer did not take in time.
+   */
   readonly forced: number;
   /** The peer has said that it sends no more; false: the session was cut off. */
   readonly isOrderly: boolean;
@@ -30,4 +33,9 @@ export function closedCalls(
 ): ClosedCalls {
   // Handlers may have begun further calls meanwhile.
   return { refused: before - begun, drained: Math.max(0, begun - forced), forced, isOrderly };
+}
+
+/** The same calls where the last frames were lost: any of their answers may be among those. */
+export function withoutLast({ refused, drained, forced }: ClosedCalls): ClosedCalls {
+  return { refused, drained: 0, forced: forced + drained, isOrderly: false };
 }

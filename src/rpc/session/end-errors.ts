@@ -17,6 +17,12 @@ export function cutOff(deadlineMs: number): SidecallError {
   return new SidecallError('ERR_SIDECALL_CLOSED', text, { delivered: 'unknown' });
 }
 
+/** The end of a session whose peer did not take the last frames within the deadline of `close()`. */
+export function unsent(deadlineMs: number): SidecallError {
+  const text = `the session was closed; the peer did not take the last frames within its deadline of ${deadlineMs} ms`;
+  return new SidecallError('ERR_SIDECALL_CLOSED', text);
+}
+
 /**
  * Why a session ends with its connection. Final, unless the exit of the peer's process may still
  * be told.

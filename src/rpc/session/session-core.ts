@@ -23,8 +23,9 @@ import { type SessionHost, SessionShared, type SessionState } from '../sending/s
 import { ChannelAcceptors } from '../serving/accept-channels.ts';
 import { Callee } from '../serving/callee.ts';
 import { Registry } from '../serving/registry.ts';
-import { type ClosedCalls, closedCalls, noCalls } from './closed-calls.ts';
-import { cutOff, drained, endOf } from './end-errors.ts';
+import { closeTransport } from './close-transport.ts';
+import { type ClosedCalls, closedCalls, noCalls, withoutLast } from './closed-calls.ts';
+import { cutOff, drained, endOf, unsent } from './end-errors.ts';
 import { Goaway, GoawayTimeout } from './goaway.ts';
 import { PingAllowance } from './ping-allowance.ts';
 import { Pings } from './pings.ts';
@@ -252,14 +253,10 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     if (!isEnded) this.#settle(reason);
     const calls = closedCalls(before, begun, this.#forced, isOrderly);
     if (isEnded) return calls;
-    const closed = new AbortController();
     const { clock, transport } = this.shared;
-    const handedOver = transport.close().finally(() => endWaits(closed));
-    await pause(clock, Math.max(0, this.#closeUntil - clock.nowMs()), closed.signal);
-    if (!closed.signal.aborted) transport.destroy();
-    await handedOver;
-    this.#resolveClosed(reason);
-    return calls;
+    const isCutOff = !(await closeTransport(transport, clock, this.#closeUntil));
+    this.#resolveClosed(reason ?? (isCutOff ? unsent(deadlineMs) : undefined));
+    return isCutOff ? withoutLast(calls) : calls;
   }
 
   #dispatch(header: Header, payload: Uint8Array): void {

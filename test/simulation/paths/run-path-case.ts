@@ -42,6 +42,8 @@ class PathRun {
   readonly #listeners = new Map<SimulatedProcess, SimulatedListener>();
   #left: number;
   #ids = 0;
+  /** Calls that listeners reported as cut off at the deadline, less those that clients reported. */
+  #cutOff = 0;
   #last = 0;
   #isOver = false;
 
@@ -142,6 +144,9 @@ class PathRun {
     if (how === 'take-over') {
       const listener = await takeOver(this.#path, server, serve, ready);
       this.#listeners.set(server, listener);
+      listener.onCutOff = (calls) => {
+        this.#cutOff += calls;
+      };
       await listener.handOver(deadlineMs);
       this.#listeners.delete(server);
       server.kill(); // everything is handed over: the process exits
@@ -229,7 +234,11 @@ class PathRun {
     if (!SidecallError.is(error)) return false;
     // Fewer servers end than such a call has attempts.
     if (act.kind.startsWith('job') && act.giveUpMs === 0) return false;
-    return this.#hasLoss && ofLoss.test(error.code);
+    if (!ofLoss.test(error.code)) return false;
+    if (this.#hasLoss) return true;
+    // A connection that is slower than its calls are long is cut off at the deadline, and counted.
+    this.#cutOff -= 1;
+    return this.#cutOff >= 0;
   }
 
   #onFault(fault: Fault): void {

@@ -32,6 +32,8 @@ export class SimulatedListener implements HeldListener, IdleListener {
   readonly closed: Promise<void>;
   sessionsEver = 0;
   epoch = 0;
+  /** Calls that were cut off at the deadline of a hand-over. */
+  onCutOff: (calls: number) => void = () => undefined;
   readonly #path: SimulatedPath;
   readonly #process: SimulatedProcess;
   readonly #serve: Serve;
@@ -121,7 +123,11 @@ export class SimulatedListener implements HeldListener, IdleListener {
     this.#handOver = new HandOver(path, { to: undefined, refuse }, ended.signal);
     await this.#handOver.taken;
     this.#leave();
-    await Promise.all([...this.sessions].map((session) => session.closeCounted(deadlineMs)));
+    await Promise.all(
+      [...this.sessions].map(async (session) => {
+        this.onCutOff((await session.closeCounted(deadlineMs)).forced);
+      }),
+    );
     this.#resolveClosed();
   }
 
