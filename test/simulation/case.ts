@@ -53,6 +53,8 @@ export interface Case {
   readonly faults: readonly Fault[];
   /** Of a path at which processes follow each other, in place of connections. */
   readonly generations?: readonly Generation[];
+  /** Milliseconds that a server of a path gives its calls when it ends. Default 5,000. */
+  readonly deadlineMs?: number;
   /** Of programs that share one helper. `lives`: the points at which helpers are killed. */
   readonly election?: {
     readonly askers: readonly Asker[];
@@ -280,6 +282,7 @@ function pathCaseOf(
       ...Array.from({ length: hasLoss ? losses : 0 }, () => drawDeath(random, servers, withinMs)),
     ],
     generations,
+    deadlineMs: random.pick([20, 500, 5_000]),
   };
 }
 

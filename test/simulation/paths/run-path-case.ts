@@ -22,7 +22,6 @@ const stepsMax = 400_000;
 /** Virtual time within which everything settles once the last fault and generation are over. */
 const settleMs = 120_000;
 const connectMs = 5_000;
-const deadlineMs = 5_000;
 /** Time after which a process manager starts another server where none lives. */
 const keeperMs = 50;
 const sparesMax = 5;
@@ -42,8 +41,10 @@ class PathRun {
   readonly #listeners = new Map<SimulatedProcess, SimulatedListener>();
   #left: number;
   #ids = 0;
-  /** Calls that listeners reported as cut off at the deadline, less those that clients reported. */
-  #cutOff = 0;
+  /** Acts that were lost with a session. */
+  readonly #lost: string[] = [];
+  /** A listener has reported a session as cut off at the deadline. */
+  #isForced = false;
   #last = 0;
   #isOver = false;
 
@@ -73,16 +74,17 @@ class PathRun {
     };
   }
 
+  get #deadlineMs(): number {
+    return this.#case.deadlineMs ?? 5_000;
+  }
+
   get #generations(): readonly Generation[] {
     return this.#case.generations ?? [];
   }
 
   get #hasLoss(): boolean {
     const isEnding = this.#generations.some(({ how }) => how === 'listen');
-    // A machine that sleeps for longer than the deadline of a close cuts calls off.
-    const isLoss = (fault: Fault): boolean =>
-      lossKinds.includes(fault.kind) || (fault.kind === 'sleep' && fault.forMs >= deadlineMs);
-    return isEnding || this.#case.faults.some(isLoss);
+    return isEnding || this.#case.faults.some(({ kind }) => lossKinds.includes(kind));
   }
 
   #plan(): void {
@@ -144,10 +146,10 @@ class PathRun {
     if (how === 'take-over') {
       const listener = await takeOver(this.#path, server, serve, ready);
       this.#listeners.set(server, listener);
-      listener.onCutOff = (calls) => {
-        this.#cutOff += calls;
+      listener.onForced = () => {
+        this.#isForced = true;
       };
-      await listener.handOver(deadlineMs);
+      await listener.handOver(this.#deadlineMs);
       this.#listeners.delete(server);
       server.kill(); // everything is handed over: the process exits
       return;
@@ -157,7 +159,7 @@ class PathRun {
     if (endsAfterMs === 0) return;
     await server.sleep(endsAfterMs);
     this.#listeners.delete(server);
-    await listener.close({ deadlineMs });
+    await listener.close({ deadlineMs: this.#deadlineMs });
     server.kill();
   }
 
@@ -220,25 +222,21 @@ class PathRun {
     try {
       await program.act(act);
     } catch (error) {
-      if (!this.#isExpected(act, error)) {
-        const text = error instanceof Error ? [error.message, error.cause ?? ''].join(' ') : error;
-        this.ledger.fault(`act ${number} (${act.kind} of ${program.name}): ${text}`);
-      }
+      const text = error instanceof Error ? [error.message, error.cause ?? ''].join(' ') : error;
+      const fault = `act ${number} (${act.kind} of ${program.name}): ${text}`;
+      if (this.#isLoss(act, error)) this.#lost.push(fault);
+      else if (error !== enough) this.ledger.fault(fault);
     }
     this.#left -= 1;
     this.#last = this.world.nowMs;
   }
 
-  #isExpected(act: Act, error: unknown): boolean {
-    if (error === enough) return true;
+  /** The session was lost, which needs a reason. */
+  #isLoss(act: Act, error: unknown): boolean {
     if (!SidecallError.is(error)) return false;
     // Fewer servers end than such a call has attempts.
     if (act.kind.startsWith('job') && act.giveUpMs === 0) return false;
-    if (!ofLoss.test(error.code)) return false;
-    if (this.#hasLoss) return true;
-    // A connection that is slower than its calls are long is cut off at the deadline, and counted.
-    this.#cutOff -= 1;
-    return this.#cutOff >= 0;
+    return ofLoss.test(error.code);
   }
 
   #onFault(fault: Fault): void {
@@ -252,6 +250,8 @@ class PathRun {
     await this.#until(() => false, Math.max(this.#lastMs, world.nowMs) + 1_000);
     await this.#callLast();
     this.ledger.checkCalls();
+    const isExplained = this.#hasLoss || this.#isForced;
+    if (!isExplained) for (const fault of this.#lost) this.ledger.fault(fault);
     // A hand-over that is under way settles by its own times.
     await this.#until(() => this.#hasOneListener, world.nowMs + settleMs);
     if (!this.#hasOneListener) {

@@ -22,8 +22,14 @@ import type { SimulatedPath, SimulatedSocketFile } from './simulated-path.ts';
 /** Serves the calls of a session. */
 type Serve = (session: Session) => void;
 
+interface Offered {
+  readonly process: SimulatedProcess;
+  readonly file: SimulatedSocketFile;
+  readonly isTaken: () => void;
+}
+
 /** Descriptors that are offered, by the names of their places. */
-const offered = new Map<string, { file: SimulatedSocketFile; isTaken: () => void }>();
+const offered = new Map<string, Offered>();
 let places = 0;
 
 export class SimulatedListener implements HeldListener, IdleListener {
@@ -32,8 +38,8 @@ export class SimulatedListener implements HeldListener, IdleListener {
   readonly closed: Promise<void>;
   sessionsEver = 0;
   epoch = 0;
-  /** Calls that were cut off at the deadline of a hand-over. */
-  onCutOff: (calls: number) => void = () => undefined;
+  /** Called for each session that is reported as cut off at the deadline of a hand-over. */
+  onForced: () => void = () => undefined;
   readonly #path: SimulatedPath;
   readonly #process: SimulatedProcess;
   readonly #serve: Serve;
@@ -59,7 +65,6 @@ export class SimulatedListener implements HeldListener, IdleListener {
       throw new SidecallError('ERR_SIDECALL_PATH_IN_USE');
     }
     this.#file = received ?? path.bind(process);
-    if (received !== undefined) received.hold(process);
   }
 
   begin(): void {
@@ -112,7 +117,7 @@ export class SimulatedListener implements HeldListener, IdleListener {
         const taken = new Promise<void>((resolve) => {
           isTaken = resolve;
         });
-        offered.set(place, { file: this.#file, isTaken });
+        offered.set(place, { process: this.#process, file: this.#file, isTaken });
         return {
           path: place,
           give: (signal) => orAborted(taken, signal),
@@ -125,7 +130,8 @@ export class SimulatedListener implements HeldListener, IdleListener {
     this.#leave();
     await Promise.all(
       [...this.sessions].map(async (session) => {
-        this.onCutOff((await session.closeCounted(deadlineMs)).forced);
+        const { isOrderly, forced } = await session.closeCounted(deadlineMs);
+        if (!isOrderly || forced > 0) this.onForced();
       }),
     );
     this.#resolveClosed();
@@ -166,9 +172,12 @@ export function takeOver(
     receive: async (place) => {
       await process.sleep(process.random.fraction());
       const found = offered.get(place);
-      if (found === undefined) throw new SidecallError('ERR_SIDECALL_PEER_GONE');
+      if (found === undefined || found.process.isDead) {
+        throw new SidecallError('ERR_SIDECALL_PEER_GONE');
+      }
       found.isTaken();
       file = found.file;
+      file.hold(process); // from here on no other process can put its own in the place of it
       return 0;
     },
   };

@@ -19,6 +19,7 @@ interface Waiting {
 /** A listening socket: it lives as long as a process holds it. */
 export class SimulatedSocketFile {
   readonly accepting = new Map<SimulatedProcess, OnSession>();
+  hasAccepted = false;
   readonly #holders = new Set<SimulatedProcess>();
   readonly #waiting: Waiting[] = [];
   readonly #connected: (connection: Connection) => void;
@@ -46,6 +47,7 @@ export class SimulatedSocketFile {
 
   accept(process: SimulatedProcess, onSession: OnSession): void {
     this.accepting.set(process, onSession);
+    this.hasAccepted = true;
     for (const waiting of this.#waiting.splice(0)) this.#join(waiting);
   }
 
@@ -93,8 +95,15 @@ export class SimulatedPath {
     if (this.lock === process) this.lock = undefined;
   }
 
-  /** A new socket in the place of the one before. */
+  /**
+   * A new socket in the place of the one before.
+   * @throws {SidecallError} `ERR_SIDECALL_PATH_IN_USE` while a process has a descriptor of that.
+   */
   bind(process: SimulatedProcess): SimulatedSocketFile {
+    if (this.file?.isListening === true) {
+      this.unlock(process);
+      throw new SidecallError('ERR_SIDECALL_PATH_IN_USE', 'a process holds its socket');
+    }
     this.file = new SimulatedSocketFile((connection) => this.connections.push(connection));
     this.file.hold(process);
     return this.file;
@@ -122,7 +131,7 @@ export class SimulatedPath {
   }
 
   #noListener(): SidecallError {
-    if (this.file !== undefined) this.refused += 1;
+    if (this.file?.hasAccepted === true) this.refused += 1;
     return new SidecallError('ERR_SIDECALL_NO_LISTENER');
   }
 }

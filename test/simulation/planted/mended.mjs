@@ -229,4 +229,11 @@ export const mended = [
     from: 'const isHeld = callable.isMovable === true && encoded !== callable',
     to: 'const isHeld = encoded !== callable',
   },
+  {
+    name: 'calls whose answers were lost at the deadline of a close are told as drained',
+    commit: '45f6fc1',
+    file: 'src/rpc/session/session-core.ts',
+    from: 'return isCutOff ? withoutLast(calls) : calls;',
+    to: 'return calls;',
+  },
 ];
