@@ -19,6 +19,7 @@ import {
   helloAsAccepting,
   helloAsConnecting,
 } from '../uds/hello.ts';
+import { HelloFeature } from '../uds/hello-bytes.ts';
 import { DescriptorWire, type HelloWire, StreamWire } from '../uds/hello-wire.ts';
 import { descriptorOpener, readQueued, streamOpener } from '../uds/net-socket.ts';
 import { ownerOf } from '../uds/peer-credentials.ts';
@@ -30,9 +31,12 @@ import { laneReasonOf, noRingReason, plainLaneReason, unavailable } from './lane
 import { tellMissingAddon } from './missing-addon.ts';
 import type { SessionSettings } from './session-options.ts';
 
-/** The role in the hello: which side speaks first, and whether the accepting side has room. */
+/**
+ * The role in the hello: which side speaks first, whether it connects to take the path over, and
+ * whether the accepting side has room.
+ */
 export type Role =
-  | { readonly side: 'connecting' }
+  | { readonly side: 'connecting'; readonly takesOver?: boolean | undefined }
   | { readonly side: 'accepting'; readonly admit?: Admit | undefined };
 
 /**
@@ -157,7 +161,10 @@ function sayHello(
   { limits }: SessionSettings,
   memory: HelloMemory | undefined,
 ): Promise<HelloResult> {
-  if (role.side === 'connecting') return helloAsConnecting(wire, limits, memory);
+  if (role.side === 'connecting') {
+    const features = role.takesOver === true ? HelloFeature.takesOver : 0;
+    return helloAsConnecting(wire, limits, memory, features);
+  }
   return helloAsAccepting(wire, limits, role.admit, memory);
 }
 

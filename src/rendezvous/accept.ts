@@ -89,6 +89,11 @@ export class PathAcceptor<C extends AcceptedConnection> {
     return this.#connections.size;
   }
 
+  /** A successor is waited for. */
+  set isHandingOver(isHandingOver: boolean) {
+    this.#gate.isHandingOver = isHandingOver;
+  }
+
   /** Connections are served, and need not be iterated. */
   serve(): void {
     this.#isServing = true;

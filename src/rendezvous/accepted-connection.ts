@@ -6,6 +6,7 @@ import type { NativeAddon } from '../addon/addon-api.ts';
 import type { SidecallError } from '../base/errors.ts';
 import type { OnEvent } from '../base/events.ts';
 import type { Peer } from '../base/peer.ts';
+import type { PeerHello } from '../uds/hello-bytes.ts';
 import type { DescriptorWire } from '../uds/hello-wire.ts';
 import type { PeerPolicy } from '../uds/peer-policy.ts';
 import type { BindOptions } from '../uds/socket-file.ts';
@@ -38,8 +39,11 @@ export interface AcceptedConnection {
   close(options: { readonly deadlineMs: number }): Promise<unknown>;
 }
 
-/** Asked once per connection, when its peer is known: why there is no room, or undefined. */
-type Admit = () => SidecallError | undefined;
+/**
+ * Asked once per connection, when its peer is known, with its hello if it has one: why there is no
+ * room, or undefined.
+ */
+export type Admit = (hello?: PeerHello) => SidecallError | undefined;
 
 /** The time of a connection that is on its way. */
 interface Ticket {

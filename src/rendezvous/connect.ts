@@ -16,7 +16,7 @@ import {
 } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { addonReason } from '../open/lane.ts';
-import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
+import { establishOverDescriptor, establishOverStream, type Role } from '../open/open-session.ts';
 import { checkIdentity, type Identity, pathPeer } from '../open/path-identity.ts';
 import {
   checkSessionOptions,
@@ -183,6 +183,7 @@ export async function connectionBy(
 export function sessionOpener(
   options: ConnectBaseOptions & SessionOptions,
   registry: Registry | undefined,
+  role: Role = connecting,
 ): OpenSession {
   const isDefaultPolicy = options.expect === undefined;
   const settings = {
@@ -191,13 +192,12 @@ export function sessionOpener(
   };
   return opener<Session>(options, {
     overDescriptor: (native, fd, peer, signal) =>
-      establishOverDescriptor(native, fd, peer, connecting, settings, signal),
-    overStream: (socket, peer, signal) =>
-      establishOverStream(socket, peer, connecting, settings, signal),
+      establishOverDescriptor(native, fd, peer, role, settings, signal),
+    overStream: (socket, peer, signal) => establishOverStream(socket, peer, role, settings, signal),
   });
 }
 
-const connecting = { side: 'connecting' } as const;
+const connecting: Role = { side: 'connecting' };
 
 /** The next step for a connection whose listener the policy has accepted. */
 interface Reached<C> {

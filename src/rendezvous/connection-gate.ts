@@ -10,6 +10,7 @@ import { emitEvent } from '../base/events.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import type { Peer } from '../base/peer.ts';
 import { notInTime } from '../open/time-limit.ts';
+import { HelloFeature, type PeerHello } from '../uds/hello-bytes.ts';
 import type { DescriptorWire } from '../uds/hello-wire.ts';
 import { type KnownPeer, kernelPeer, ownUid } from '../uds/peer-credentials.ts';
 import { authorize } from '../uds/peer-policy.ts';
@@ -18,6 +19,7 @@ import { type Arrival, dropArrival } from '../uds/watched-path.ts';
 import type {
   AcceptedConnection,
   AcceptorSettings,
+  Admit,
   ConnectionHandlers,
 } from './accepted-connection.ts';
 import { type PendingHello, PendingHellos } from './pending-hellos.ts';
@@ -46,6 +48,11 @@ export class ConnectionGate<C extends AcceptedConnection> {
   readonly #hellos: PendingHellos;
   readonly #counts: SessionCount;
   #isClosing = false;
+  /**
+   * The path may be taken over: a successor of our own user finds room beyond the limits, since a
+   * full listener could not be replaced otherwise.
+   */
+  isHandingOver = false;
 
   constructor(path: string, settings: AcceptorSettings, handlers: ConnectionHandlers<C>) {
     this.#what = `a connection to ${path}`;
@@ -106,7 +113,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
         socket.destroy();
         throw error;
       }
-      const admit = (): SidecallError | undefined => this.#admit(pending, peer);
+      const admit: Admit = (hello) => this.#admit(pending, peer, hello);
       return this.#handlers.receiveStream({ socket, peer, admit, ticket });
     });
   }
@@ -146,7 +153,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
       };
       ticket.silentSince = systemClock.nowMs; // while the policy decides, the peer has to wait
       await this.#authorize(native, arrival, known, ticket);
-      const admit = (): SidecallError | undefined => this.#admit(pending, peer);
+      const admit: Admit = (hello) => this.#admit(pending, peer, hello);
       return this.#handlers.receive({ native, arrival, peer, admit, ticket, onWire });
     });
   }
@@ -248,8 +255,16 @@ export class ConnectionGate<C extends AcceptedConnection> {
     );
   }
 
-  #admit(pending: PendingConnection, peer: Peer): SidecallError | undefined {
-    const refusal = this.#isClosing ? full('the listener is closing') : this.#counts.admit(peer);
+  #admit(
+    pending: PendingConnection,
+    peer: Peer,
+    hello: PeerHello | undefined,
+  ): SidecallError | undefined {
+    const takesOver = ((hello?.features ?? 0) & HelloFeature.takesOver) !== 0;
+    const isSuccessor = takesOver && this.isHandingOver && peer.uid === ownUid();
+    const refusal = this.#isClosing
+      ? full('the listener is closing')
+      : this.#counts.admit(peer, isSuccessor ? 1 : 0);
     pending.isAdmitted = refusal === undefined;
     return refusal;
   }

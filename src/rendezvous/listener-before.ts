@@ -8,7 +8,7 @@ import type { Session } from '../rpc/session/session.ts';
 import { connectToPath } from '../uds/connect-path.ts';
 import { kernelPeer, ownerOf } from '../uds/peer-credentials.ts';
 import { authorize, type PeerPolicy } from '../uds/peer-policy.ts';
-import { connect } from './connect.ts';
+import { sessionOpener } from './connect.ts';
 import { type PathBefore, protocolError } from './take-over.ts';
 
 /** `from`: the process that may be the listener before, whose user is ours in any case. */
@@ -25,7 +25,10 @@ export function listenerBefore(
   };
   return {
     clock: systemClock,
-    connect: (timeoutMs) => connect({ path, expect, lane: 'socket', timeoutMs, unsafeDirectory }),
+    connect: (timeoutMs) => {
+      const options = { path, expect, lane: 'socket', timeoutMs, unsafeDirectory } as const;
+      return sessionOpener(options, undefined, { side: 'connecting', takesOver: true })(undefined);
+    },
     receive: (place, session, signal) => receiveSocket(native, place, session, signal),
   };
 }

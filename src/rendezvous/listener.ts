@@ -16,7 +16,7 @@ import type { Session } from '../rpc/session/session.ts';
 import { DescriptorWire } from '../uds/hello-wire.ts';
 import type { HeldPath } from '../uds/watched-path.ts';
 import { PathAcceptor } from './accept.ts';
-import type { AcceptorSettings, ConnectionHandlers } from './accepted-connection.ts';
+import type { AcceptorSettings, Admit, ConnectionHandlers } from './accepted-connection.ts';
 import {
   checkHandOver,
   type GivenPath,
@@ -67,8 +67,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     { session, registry, ...settings }: ListenerSettings,
     held?: HeldPath & { readonly epoch?: number | undefined },
   ): Promise<Listener> {
-    const roleOf = (admit: () => SidecallError | undefined) =>
-      ({ side: 'accepting', admit }) as const;
+    const roleOf = (admit: Admit) => ({ side: 'accepting', admit }) as const;
     const handlers: ConnectionHandlers<Session> = {
       keepsSockets: false,
       receive: ({ native, arrival: { fd }, peer, admit, ticket: { signal }, onWire }) => {
@@ -217,6 +216,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
       );
     }
     this.#isHandingOver = true;
+    this.#acceptor.isHandingOver = true;
     try {
       const successor = await this.#nextOwner(settings);
       this.#epoch += 1;
@@ -232,6 +232,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
       return { epoch: this.#epoch, successor, ...counts };
     } finally {
       this.#isHandingOver = false;
+      this.#acceptor.isHandingOver = false;
     }
   }
 

@@ -21,17 +21,20 @@ export class SessionCount {
     this.#limits = limits;
   }
 
-  /** Counts a session of `peer`. Returns why there is no room for it, and counts nothing then. */
-  admit(peer: Peer): SidecallError | undefined {
+  /**
+   * Counts a session of `peer`. Returns why there is no room for it, and counts nothing then.
+   * `beyond`: sessions that it may be above each limit.
+   */
+  admit(peer: Peer, beyond = 0): SidecallError | undefined {
     const { sessionsMax, sessionsPerUidMax, sessionsPerProcessMax } = this.#limits;
     const owner = ownerOf(peer);
     const ofUid = this.#perUid.get(peer.uid) ?? 0;
     const ofProcess = this.#perProcess.get(owner) ?? 0;
-    if (this.#all >= sessionsMax) return full(`${sessionsMax} sessions are open`);
-    if (ofUid >= sessionsPerUidMax) {
+    if (this.#all >= sessionsMax + beyond) return full(`${sessionsMax} sessions are open`);
+    if (ofUid >= sessionsPerUidMax + beyond) {
       return full(`uid ${peer.uid} has ${sessionsPerUidMax} sessions open`);
     }
-    if ((peer.pid ?? 0) > 0 && ofProcess >= sessionsPerProcessMax) {
+    if ((peer.pid ?? 0) > 0 && ofProcess >= sessionsPerProcessMax + beyond) {
       return full(`process ${peer.pid} has ${sessionsPerProcessMax} sessions open`);
     }
     this.#all += 1;

@@ -33,9 +33,11 @@ export const HelloFlag = {
 export const HelloFeature = {
   /** It takes messages that lie in the block area of the other side's memory. */
   takesBlocks: 1,
+  /** It connects to take the path over. Of the connecting side alone. */
+  takesOver: 2,
 } as const;
 
-const knownFeatures = HelloFeature.takesBlocks;
+const knownFeatures = HelloFeature.takesBlocks | HelloFeature.takesOver;
 
 /** Limits that a hello carries. */
 export type HelloLimits = Pick<
@@ -60,17 +62,18 @@ export interface PeerHello {
   readonly memory: MemoryShape | undefined;
 }
 
-/** Our hello. `memory` undefined: capacity, block area and features are 0. */
+/** Our hello. `memory` undefined: capacity and block area are 0. `features`: those without memory. */
 export function encodeHello(
   limits: HelloLimits,
   memory?: { readonly shape: MemoryShape; readonly features: number },
   flags = 0,
+  features = 0,
 ): Buffer {
   const bytes = Buffer.alloc(helloBytes);
   bytes.writeUInt32LE(helloMagic, 0);
   bytes.writeUInt16LE(versionMin, 4);
   bytes.writeUInt16LE(versionMax, 6);
-  bytes.writeUInt32LE(memory?.features ?? 0, 8);
+  bytes.writeUInt32LE((memory?.features ?? 0) | features, 8);
   bytes.writeUInt32LE(flags, 12);
   bytes.writeBigUInt64LE(BigInt(memory?.shape.capacity ?? 0), 16);
   bytes.writeBigUInt64LE(BigInt(memory?.shape.blockArea ?? 0), 24);

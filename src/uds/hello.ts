@@ -50,8 +50,8 @@ export interface HelloResult {
 /** Our outbox, as it is made: its descriptor, or undefined. */
 type Making = Promise<number | undefined>;
 
-/** Why an accepting side takes no more sessions, or undefined. */
-export type Admit = () => SidecallError | undefined;
+/** Why an accepting side does not take this peer's session, or undefined. */
+export type Admit = (hello: PeerHello) => SidecallError | undefined;
 
 const peerHasNone = 'the peer offers no shared memory';
 
@@ -59,6 +59,7 @@ const peerDeclined = 'the peer declined our shared memory';
 
 /**
  * The connecting side: speaks first, and sends its memory last, when the other side has let it in.
+ * `features`: bits of {@link HelloFeature} that need no memory.
  * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`, `ERR_SIDECALL_VERSION_MISMATCH`,
  * `ERR_SIDECALL_LIMIT_CONNECTIONS`, `ERR_SIDECALL_PEER_GONE`, or what the wire's deadline says.
  */
@@ -66,10 +67,11 @@ export async function helloAsConnecting(
   wire: HelloWire,
   own: HelloLimits,
   memory?: HelloMemory,
+  features = 0,
 ): Promise<HelloResult> {
   if (memory !== undefined) wire.admitDescriptors();
   const flags = memory === undefined ? 0 : HelloFlag.descriptorFollows;
-  await wire.send(encodeHello(own, memory, flags));
+  await wire.send(encodeHello(own, memory, flags, features));
   // Made while the other side makes its own.
   const making = memory === undefined ? undefined : quiet(memory.create());
   const { hello, descriptor } = await receiveHello(wire, HelloFlag.descriptor, memory);
@@ -103,7 +105,7 @@ export async function helloAsAccepting(
   memory?: HelloMemory,
 ): Promise<HelloResult> {
   const { hello } = await receiveHello(wire, HelloFlag.descriptorFollows, undefined);
-  const refusal = admit();
+  const refusal = admit(hello);
   const isWelcome = hello.version !== 0 && refusal === undefined;
   if (isWelcome && hello.memory !== undefined && memory !== undefined) {
     if (await offerMemory(wire, own, memory)) return finishWithMemory(wire, hello, memory);

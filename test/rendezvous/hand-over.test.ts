@@ -65,6 +65,34 @@ describe('listener.handOver()', () => {
     await fourth.close();
   });
 
+  it('lets a successor in beyond the limits of sessions, and no other connection', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('socket');
+    const limits = { sessionsMax: 2, sessionsPerUidMax: 2, sessionsPerProcessMax: 2 };
+    const first = await open(path, 'first', limits);
+    const takeOver = { timeoutMs: 100 };
+    await using one = await connect({ path });
+    await using two = await connect({ path });
+    const isFull = { code: 'ERR_SIDECALL_LIMIT_CONNECTIONS' };
+    // Nothing is handed over: a successor has no more room than others.
+    await expect(listen({ path, takeOver })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_PATH_IN_USE',
+      cause: isFull,
+    });
+    const handedOver = first.handOver();
+    await expect(connect({ path })).rejects.toMatchObject(isFull);
+    const gate = defer();
+    const opening = open(path, 'second', { takeOver: { ready: () => gate.promise } });
+    await until(() => first.sessionCount === 3);
+    await expect(connect({ path })).rejects.toMatchObject(isFull);
+    gate.resolve();
+    const second = await opening;
+    expect(await handedOver).toMatchObject({ moved: 2, forced: 0 });
+    expect(await one.closed).toBeUndefined();
+    expect(await two.closed).toBeUndefined();
+    await second.close();
+  });
+
   it('listens as usual where there is no listener; `ready` comes before the first connection', async () => {
     using directory = scratchDirectory();
     const path = directory.file('socket');
