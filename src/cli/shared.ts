@@ -8,6 +8,7 @@ import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
 import { connect } from '../rendezvous/connect.ts';
 import type { Session } from '../rpc/session/session.ts';
+import { listensAt } from '../shared/listens-at.ts';
 import { standingOf } from '../shared/process-standing.ts';
 import { sharedPath, sharedPaths } from '../shared/shared-path.ts';
 import { checkInfo, type SharedHelperInfo, SharedService } from '../shared/shared-service.ts';
@@ -68,6 +69,9 @@ async function stopOne({ path, info, pid, reason }: SharedRow, force: boolean, w
     await session.close();
   } else if (!force || process_ === undefined) {
     const text = `${path} does not answer: ${reason}; --force ends its process`;
+    throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text);
+  } else if (!listensAt(path, process_)) {
+    const text = `${path} does not answer: ${reason}; it is not certain that process ${process_} listens there, so it was not ended`;
     throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text);
   } else process.kill(process_, 'SIGKILL');
   const until = systemClock.nowMs() + waitMs;

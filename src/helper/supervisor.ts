@@ -223,7 +223,7 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> {
       this.#restartedAt.push(now);
       const pauseMs = backOffMs(count, restart, this.target.random);
       this.states.set({ state: 'restarting', error: why, pauseMs, restarts: this.#restarts });
-      await pause(this.target.clock, pauseMs, this.#retired.signal);
+      await pause(this.target.clock, pauseMs, this.#retired.signal, this.#isReferenced);
       if (this.#retired.signal.aborted) return this.#end(last);
       const failure = await this.#tryStart();
       if (failure === undefined) return;

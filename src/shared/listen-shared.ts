@@ -7,8 +7,10 @@ import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { nodeError } from '../base/misuse.ts';
+import { endWaits, pause } from '../base/pause.ts';
 import { type ListenOptions, listen } from '../rendezvous/listen.ts';
 import type { Listener } from '../rendezvous/listener.ts';
+import { boundLog } from './bounded-log.ts';
 import { endWhenIdle } from './idle-end.ts';
 import {
   pathTakenExit,
@@ -16,7 +18,7 @@ import {
   SharedService,
   sharedVariable,
 } from './shared-service.ts';
-import { whilePreparing } from './start-shared.ts';
+import { logOf, whilePreparing } from './start-shared.ts';
 import { compareVersions, isVersion } from './version-order.ts';
 
 /** Options that the programs decide, or the package. */
@@ -41,6 +43,7 @@ export interface ListenSharedOptions extends Omit<ListenOptions, (typeof decided
 }
 
 const exitPauseMs = 30_000;
+const logLookMs = 5_000;
 /** Time for calls that have begun: all of it. */
 const lastCalls = { deadlineMs: ranges.closeDeadlineMs.max };
 
@@ -104,6 +107,7 @@ export async function listenShared(options: ListenSharedOptions = {}): Promise<L
     throw error;
   }
   void endWhenIdle(systemClock, listener, order.idleTimeoutMs);
+  void boundLogUntil(listener.closed, logOf(path));
   void handOver(listener, version);
   process.once('SIGTERM', () => void listener.close(lastCalls));
   void listener.closed.then(() => {
@@ -123,6 +127,16 @@ function takeOrder(): SharedOrder {
     `listenShared(): this process was not started by sharedHelper() (${sharedVariable} is missing)`,
     { retryable: false },
   );
+}
+
+/** Looks at the log now and then, until the listener is closed. */
+async function boundLogUntil(closed: Promise<unknown>, logPath: string): Promise<void> {
+  const ended = new AbortController();
+  void closed.then(() => endWaits(ended));
+  while (!ended.signal.aborted) {
+    boundLog(logPath);
+    await pause(systemClock, logLookMs, ended.signal, false);
+  }
 }
 
 /** Gives the path to the next newer version. */

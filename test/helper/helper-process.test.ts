@@ -172,6 +172,13 @@ describe('a helper', () => {
     expect(early).toBe('stays');
   });
 
+  it('unref() lets its parent exit while the next process is waited for, too', async () => {
+    const args = ['unref-restart', programPath('helper.mjs')];
+    await using leaving = startProgram('spawner.mjs', args);
+    await leaving.next();
+    expect(await leaving.exited).toEqual({ code: 0, signal: null });
+  });
+
   it('need not be Node: what docs/protocol.md says is enough', async () => {
     const helper = await spawnHelper(peerProgram, ['helper']);
     expect(await helper.session.call('Any.thing', { x: 'ü' })).toEqual({
