@@ -150,10 +150,10 @@ export class HelperProcess {
 
   /**
    * Ends it: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone. A second
-   * call counts where its deadline is sooner.
+   * call counts where its deadline is sooner. `isFollowed`: another process has its place.
    */
-  async stop({ deadlineMs, killGraceMs }: StopLimits): Promise<ClosedCalls> {
-    const calls = await this.session.closeCounted(deadlineMs);
+  async stop({ deadlineMs, killGraceMs }: StopLimits, isFollowed = false): Promise<ClosedCalls> {
+    const calls = await this.session.closeCounted(deadlineMs, isFollowed);
     if (this.exit !== undefined) return calls;
     this.kill('SIGTERM');
     const gone = new AbortController();

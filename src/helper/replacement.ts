@@ -12,7 +12,10 @@ import { HelperProcess, type StartSettings } from './helper-process.ts';
 export interface ReplacedHelper {
   /** Process id of the new process. */
   readonly pid: number;
-  /** Calls that the old process had not been sent: the new one has them. */
+  /**
+   * Calls that the old process had not been sent: calls with one answer are made on the new one;
+   * notifications and streams reject with `delivered: 'no'`.
+   */
   readonly moved: number;
   /** Calls that the old process finished. */
   readonly drained: number;

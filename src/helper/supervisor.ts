@@ -27,8 +27,8 @@ export interface SupervisedProcess {
   readonly exit: HelperExit | undefined;
   ref(): void;
   unref(): void;
-  /** Ends it; resolves when it is gone. */
-  stop(limits: StopLimits): Promise<ClosedCalls>;
+  /** Ends it; resolves when it is gone. `isFollowed`: another process has its place. */
+  stop(limits: StopLimits, isFollowed?: boolean): Promise<ClosedCalls>;
 }
 
 /** The parts of a supervisor. */
@@ -141,7 +141,7 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> {
     }
     this.#start = start;
     if (!this.#leaving.has(old)) return { pid: next.pid, moved: 0, drained: 0, forced: 0 };
-    const { refused, drained, forced } = await old.stop(limits);
+    const { refused, drained, forced } = await old.stop(limits, true);
     this.#leaving.delete(old);
     return { pid: next.pid, moved: refused, drained, forced };
   }

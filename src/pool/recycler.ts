@@ -4,9 +4,11 @@ import { readFile } from 'node:fs/promises';
 import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
+import { ignore } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { pause } from '../base/pause.ts';
+import type { HelperState } from '../helper/helper-state.ts';
 import type { Helper } from '../helper/spawn-helper.ts';
 import type { RecycleOptions } from './pool-options.ts';
 
@@ -29,6 +31,8 @@ export class Recycler {
   readonly #recycled: number[];
   // Numbers of helpers to be replaced, the first one first.
   readonly #wanted = new Set<number>();
+  // Numbers of helpers whose process before finishes its calls.
+  readonly #leaving = new Set<number>();
   #isBusy = false;
 
   constructor(helpers: readonly Helper[], recycle: RecycleOptions, onEvent: OnEvent | undefined) {
@@ -82,6 +86,7 @@ export class Recycler {
   }
 
   #want(member: number): void {
+    if (this.#leaving.has(member)) return; // it has a fresh process, beside one that finishes
     this.#wanted.add(member);
     if (!this.#isBusy) void this.#replaceAll();
   }
@@ -96,11 +101,30 @@ export class Recycler {
     this.#isBusy = false;
   }
 
+  /**
+   * Resolves when the fresh process has the calls. The one before may finish its own for long,
+   * which holds up no other helper.
+   */
+  async #takeOver(member: number, helper: Helper): Promise<void> {
+    const { pid } = helper;
+    this.#leaving.add(member);
+    const replaced = helper
+      .replace({ deadlineMs: ranges.closeDeadlineMs.max })
+      .finally(() => this.#leaving.delete(member));
+    replaced.catch(ignore);
+    const states = helper.states();
+    try {
+      await Promise.race([replaced, untilFollowed(states, pid)]);
+    } finally {
+      void states.return?.();
+    }
+  }
+
   async #replace(member: number): Promise<void> {
     const helper = this.#helpers[member] as Helper;
     if (helper.state.state !== 'running') return; // a restart begins a fresh process
     try {
-      await helper.replace({ deadlineMs: ranges.closeDeadlineMs.max });
+      await this.#takeOver(member, helper);
       this.#recycled[member] = this.recycled(member) + 1;
     } catch (reason) {
       if (this.#stopped.signal.aborted) return;
@@ -108,6 +132,13 @@ export class Recycler {
       emitEvent(this.#onEvent, { type: 'recycle-failed', error, peer: helper.peer });
       await pause(systemClock, tuning.recycleRetryMs, this.#stopped.signal, false);
     }
+  }
+}
+
+/** Resolves when another process than that of the pid runs, or the helper has ended. */
+async function untilFollowed(states: AsyncIterable<HelperState>, pid: number): Promise<void> {
+  for await (const state of states) {
+    if (state.state === 'running' && state.pid !== pid) return;
   }
 }
 

@@ -301,6 +301,23 @@ describe('fresh helpers', () => {
     expect(members.reduce((sum, { recycled }) => sum + recycled, 0)).toBeGreaterThan(0);
   });
 
+  it('follow while another one still finishes its calls', async () => {
+    await using pool = await start({ size: 2, recycle: { calls: 20 } });
+    const work = pool.client(Work);
+    const hung = work.hang().catch(({ code }) => code);
+    const before = pool.members.map(({ pid }) => pid);
+    const recycled = (): number[] => pool.stats().members.map((member) => member.recycled);
+    // The helper that hangs is followed once, and holds the other one up in nothing.
+    const isDone = (): boolean => Math.min(...recycled()) === 1 && Math.max(...recycled()) >= 4;
+    while (!isDone()) {
+      await Promise.all(Array.from({ length: 8 }, (_, id) => work.take({ id, ms: 1 })));
+    }
+    expect(before.filter((pid) => isRunning(pid as number))).toHaveLength(1);
+    await pool.stop({ deadlineMs: 0 });
+    expect(await hung).toMatch(/CLOSED|GOING_AWAY/);
+    expect(before.some((pid) => isRunning(pid as number))).toBe(false);
+  });
+
   it('follow when they are old, or large', async () => {
     await using old = await start({ size: 1, recycle: { ageMs: 1_000 } });
     const first = old.members[0]?.pid;

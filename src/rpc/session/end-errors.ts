@@ -11,10 +11,22 @@ export function drained(): SidecallError {
   return new SidecallError('ERR_SIDECALL_GOING_AWAY');
 }
 
-/** The error of calls that did not settle within the deadline of `close()`. */
-export function cutOff(deadlineMs: number): SidecallError {
+/**
+ * The error of calls that did not settle within the deadline of `close()`. `isFollowed`: another
+ * session is there to make them again.
+ */
+export function cutOff(deadlineMs: number, isFollowed: boolean): SidecallError {
+  if (isFollowed) {
+    const text = `the process was replaced; this call did not settle within its deadline of ${deadlineMs} ms`;
+    return new SidecallError('ERR_SIDECALL_GOING_AWAY', text, { delivered: 'unknown' });
+  }
   const text = `the session was closed; this call did not settle within its deadline of ${deadlineMs} ms`;
   return new SidecallError('ERR_SIDECALL_CLOSED', text, { delivered: 'unknown' });
+}
+
+/** The session was ended by `close()`: it has not failed. */
+export function isOwnEnd({ code }: SidecallError): boolean {
+  return code === 'ERR_SIDECALL_CLOSED' || code === 'ERR_SIDECALL_GOING_AWAY';
 }
 
 /** The end of a session whose peer did not take the last frames within the deadline of `close()`. */

@@ -25,7 +25,7 @@ import { Callee } from '../serving/callee.ts';
 import { Registry } from '../serving/registry.ts';
 import { closeTransport } from './close-transport.ts';
 import { type ClosedCalls, closedCalls, noCalls, withoutLast } from './closed-calls.ts';
-import { cutOff, drained, endOf, unsent } from './end-errors.ts';
+import { cutOff, drained, endOf, isOwnEnd, unsent } from './end-errors.ts';
 import { Goaway, GoawayTimeout } from './goaway.ts';
 import { PingAllowance } from './ping-allowance.ts';
 import { Pings } from './pings.ts';
@@ -217,11 +217,11 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#checkDone();
   }
 
-  close(deadlineMs: number): Promise<ClosedCalls> {
+  close(deadlineMs: number, isFollowed = false): Promise<ClosedCalls> {
     const until = this.shared.clock.nowMs() + deadlineMs;
     if (this.#closing === undefined) {
       this.#closeUntil = until;
-      this.#closing = this.#close(deadlineMs);
+      this.#closing = this.#close(deadlineMs, isFollowed);
     } else if (until < this.#closeUntil) {
       this.#closeUntil = until;
       void pause(this.shared.clock, deadlineMs, this.#done.signal).then(() => endWaits(this.#done));
@@ -235,7 +235,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#resolveDraining();
   }
 
-  async #close(deadlineMs: number): Promise<ClosedCalls> {
+  async #close(deadlineMs: number, isFollowed: boolean): Promise<ClosedCalls> {
     if (this.shared.isClosed) return noCalls;
     const told = this.registry.shutDown(this.shared.clock);
     if (told !== undefined) await told;
@@ -244,10 +244,10 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#goaway.say();
     this.callee.drain();
     const before = this.#underWay;
-    this.caller.refuse(new SidecallError('ERR_SIDECALL_CLOSED'));
+    this.caller.refuse(isFollowed ? drained() : new SidecallError('ERR_SIDECALL_CLOSED'));
     const begun = this.#underWay;
     if (!this.#isDone) await pause(this.shared.clock, deadlineMs, this.#done.signal);
-    const reason = this.caller.pending > 0 ? cutOff(deadlineMs) : undefined;
+    const reason = this.caller.pending > 0 ? cutOff(deadlineMs, isFollowed) : undefined;
     const isEnded = this.shared.isClosed; // by the peer, meanwhile
     const isOrderly = isEnded || this.#isDone;
     if (!isEnded) this.#settle(reason);
@@ -342,6 +342,6 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.callee.end(isTheirs ? 'ERR_SIDECALL_CANCELLED' : reason.code, reason);
     this.acceptors.end();
     endWaits(this.#done);
-    if (reason.code !== 'ERR_SIDECALL_CLOSED') this.shared.emitFailed(reason);
+    if (!isOwnEnd(reason)) this.shared.emitFailed(reason);
   }
 }

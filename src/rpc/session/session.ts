@@ -316,9 +316,9 @@ export class Session implements AsyncDisposable {
     await this.#core.close(deadlineMs);
   }
 
-  /** @internal As {@link Session.close}; counts what becomes of the calls that have begun. */
-  closeCounted(deadlineMs: number): Promise<ClosedCalls> {
-    return this.#core.close(deadlineMs);
+  /** @internal As `close()`. `isFollowed`: another session makes the calls that are left. */
+  closeCounted(deadlineMs: number, isFollowed = false): Promise<ClosedCalls> {
+    return this.#core.close(deadlineMs, isFollowed);
   }
 
   /** @internal Ends the session at once: its owner knows that the peer's process is gone. */

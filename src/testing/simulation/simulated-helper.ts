@@ -45,8 +45,8 @@ class SimulatedHelper implements SupervisedProcess {
     });
   }
 
-  async stop({ deadlineMs }: StopLimits): Promise<ClosedCalls> {
-    const calls = await this.session.closeCounted(deadlineMs);
+  async stop({ deadlineMs }: StopLimits, isFollowed = false): Promise<ClosedCalls> {
+    const calls = await this.session.closeCounted(deadlineMs, isFollowed);
     this.#process.kill();
     await this.exited;
     return calls;
