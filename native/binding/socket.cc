@@ -188,14 +188,16 @@ Napi::Value ReceiveListening(const Napi::CallbackInfo& info) {
   return Throw(env, Error{EPROTO, "recvmsg"});
 }
 
-// (Int32Array, count): each of the first `count` numbers, a descriptor, becomes 1 (readable) or 0.
+// (Int32Array, count, may yield): each of the first `count` numbers, a descriptor, becomes 1
+// (readable) or 0.
 Napi::Value Mark(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const std::span<std::int32_t> all = arguments.Integers(0);
   const auto size = static_cast<std::int64_t>(all.size());
   const auto count = static_cast<std::size_t>(arguments.Integer(1, 0, size));
   if (!arguments.ok()) return info.Env().Undefined();
-  return FromDone(info.Env(), MarkReadable(all.first(count)));
+  const bool may_yield = info[2].IsBoolean() && info[2].As<Napi::Boolean>().Value();
+  return FromDone(info.Env(), MarkReadable(all.first(count), may_yield));
 }
 
 Napi::Value Queued(const Napi::CallbackInfo& info) {

@@ -104,6 +104,23 @@ Result<bool> LetDescriptorsPass([[maybe_unused]] int fd, [[maybe_unused]] int va
 #endif
 }
 
+#if defined(__linux__)
+constexpr std::size_t kSenderBytes = CMSG_SPACE(sizeof(ucred));
+#else
+constexpr std::size_t kSenderBytes = 0;
+#endif
+
+// Does each message of the socket come with the name of its sender?
+bool IsAskedForSender([[maybe_unused]] int fd) noexcept {
+#if defined(__linux__)
+  int value = 0;
+  socklen_t size = sizeof value;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PASSCRED, &value, &size) == 0 && value != 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::size_t SocketPathMaxBytes() noexcept { return sizeof(sockaddr_un::sun_path) - 1; }
@@ -229,13 +246,17 @@ Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> tar
   // The buffer holds all descriptors that one message can carry. The kernel would close the rest on
   // this thread, and the last close of a foreign file can block.
   constexpr std::size_t kDescriptorsMax = 253;  // SCM_MAX_FD
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kDescriptorsMax * sizeof(int))> control = {};
+  constexpr std::size_t kDescriptorsBytes = CMSG_SPACE(kDescriptorsMax * sizeof(int));
+  // The kernel writes the name of the sender first, where it was asked for.
+  alignas(cmsghdr) std::array<std::byte, kSenderBytes + kDescriptorsBytes> control = {};
   msghdr message = {};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
-  if (take_descriptors) {
+  // A name that has no room would look like a descriptor that the kernel dropped.
+  const bool takes_control = take_descriptors || IsAskedForSender(fd);
+  if (takes_control) {
     message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    message.msg_controllen = take_descriptors ? control.size() : kSenderBytes;
   }
   const ssize_t got = RetryOnInterrupt([&] { return ::recvmsg(fd, &message, kReceiveFlags); });
   if (got == -1) {
@@ -244,7 +265,7 @@ Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> tar
   }
   Received received;
   received.bytes = static_cast<std::size_t>(got);
-  if (take_descriptors) TakeControl(message, received);
+  if (takes_control) TakeControl(message, received);
   received.is_truncated = (message.msg_flags & MSG_CTRUNC) != 0;
 #if defined(__APPLE__)
   // No MSG_CMSG_CLOEXEC: only a spawn in another thread at this instant could inherit them.
@@ -269,7 +290,7 @@ bool IsListening(int fd) noexcept {
          address.ss_family == AF_UNIX;
 }
 
-Result<Done> MarkReadable(std::span<std::int32_t> descriptors) {
+Result<Done> MarkReadable(std::span<std::int32_t> descriptors, bool may_yield) {
   std::vector<pollfd> polls(descriptors.size());
   for (std::size_t index = 0; index < polls.size(); ++index) {
     polls[index] = {.fd = descriptors[index], .events = POLLIN, .revents = 0};
@@ -277,7 +298,7 @@ Result<Done> MarkReadable(std::span<std::int32_t> descriptors) {
   const auto count = static_cast<nfds_t>(polls.size());
   const int ready = RetryOnInterrupt([&] { return ::poll(polls.data(), count, 0); });
   if (ready == -1) return Error::FromErrno("poll");
-  if (ready == 0) ::sched_yield();
+  if (ready == 0 && may_yield) ::sched_yield();
   for (std::size_t index = 0; index < polls.size(); ++index) {
     descriptors[index] = polls[index].revents != 0 ? 1 : 0;
   }

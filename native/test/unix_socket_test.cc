@@ -183,6 +183,29 @@ TEST_CASE("0 to 253 descriptors in one or more control messages all end with the
   }
 }
 
+#if defined(__linux__)
+TEST_CASE("253 descriptors have room beside the name of the sender, which has room without them") {
+  const DescriptorsUnchanged unchanged;
+  const auto pair = MakeSocketPair();
+  REQUIRE(AskForSender(pair.value().near.get(), true));
+  auto target = Bytes(1);
+  SendDescriptors(pair.value().far.get(), 253, 1);
+  const auto got = ReceiveBytes(pair.value().near.get(), target, true);
+  REQUIRE(got.ok());
+  CHECK_EQ(got.value()->descriptors.size(), 253u);
+  CHECK_FALSE(got.value()->is_truncated);
+  CHECK_EQ(got.value()->sender_pid, ::getpid());
+  for (const int count : {0, 1}) {
+    SendDescriptors(pair.value().far.get(), count, 1);
+    const auto none = ReceiveBytes(pair.value().near.get(), target, false);
+    REQUIRE(none.ok());
+    CHECK_EQ(none.value()->descriptors.size(), 0u);
+    CHECK_EQ(none.value()->is_truncated, count > 0);
+    CHECK_EQ(none.value()->sender_pid, ::getpid());
+  }
+}
+#endif
+
 TEST_CASE("where our limit lets nothing in, the kernel says that it dropped it") {
   const DescriptorsUnchanged unchanged;
   const auto pair = MakeSocketPair();
@@ -262,9 +285,9 @@ TEST_CASE("sockets are told apart by whether a receive would wait") {
   ended.value().far = UniqueFd();
   std::array<std::int32_t, 4> descriptors = {quiet.value().near.get(), written.value().near.get(),
                                              ended.value().near.get(), 1'000'000};
-  REQUIRE(MarkReadable(descriptors).ok());
+  REQUIRE(MarkReadable(descriptors, true).ok());
   CHECK_EQ(descriptors, std::array<std::int32_t, 4>{0, 1, 1, 1});
-  CHECK(MarkReadable({}).ok());
+  CHECK(MarkReadable({}, true).ok());
 }
 
 TEST_CASE("a listening Unix stream socket is known among all other descriptors") {

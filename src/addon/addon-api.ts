@@ -91,8 +91,11 @@ export interface NativeAddon {
    * came.
    */
   receiveListening(fd: number, owner: number): number;
-  /** Each of the first `count` descriptors becomes 1 where a receive would not wait, else 0. */
-  markReadable(descriptors: Int32Array, count: number): void;
+  /**
+   * Each of the first `count` descriptors becomes 1 where a receive would not wait, else 0.
+   * `mayYield`: where none would, another process gets the processor first.
+   */
+  markReadable(descriptors: Int32Array, count: number, mayYield: boolean): void;
   /** Bytes that the kernel holds for us at this moment. */
   queuedBytes(fd: number): number;
   /** The peer has closed its end, and the kernel holds no byte of it for us. */

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 // sidecall ps and stop: the shared helpers of a user.
+import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { nativeState } from '../addon/load-addon.ts';
 import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
-import { connect } from '../rendezvous/connect.ts';
+import { sessionOpener, takingOver } from '../rendezvous/connect.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { listensAt } from '../shared/listens-at.ts';
 import { standingOf } from '../shared/process-standing.ts';
 import { sharedPath, sharedPaths } from '../shared/shared-path.ts';
 import { checkInfo, type SharedHelperInfo, SharedService } from '../shared/shared-service.ts';
-import { logOf } from '../shared/start-shared.ts';
+import { isPreparing, logOf } from '../shared/start-shared.ts';
 
 /** A row of `sidecall ps`. */
 export interface SharedRow {
@@ -64,50 +65,62 @@ function isNamed({ path, info }: SharedRow, name: string, key: string | undefine
 async function stopOne({ path, info, pid, reason }: SharedRow, force: boolean, waitMs: number) {
   const process_ = info?.pid ?? pid;
   if (info !== undefined) {
-    const session = await connect({ path, lane: 'socket', timeoutMs });
+    const session = await openSession(path);
     await session.client(SharedService).stop();
     await session.close();
   } else if (!force || process_ === undefined) {
-    const text = `${path} does not answer: ${reason}; --force ends its process`;
+    const hint =
+      process_ === undefined ? 'its process is not known' : '--force ends its process by SIGKILL';
+    const text = `${path} does not answer: ${reason}; ${hint}`;
     throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text);
   } else if (!listensAt(path, process_)) {
-    const text = `${path} does not answer: ${reason}; it is not certain that process ${process_} listens there, so it was not ended`;
+    const text = `${path} does not answer: ${reason}; /proc does not show that process ${process_} listens there, so it was not ended; look at it, and end it by kill -9 ${process_}`;
     throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text);
   } else process.kill(process_, 'SIGKILL');
   const until = systemClock.nowMs() + waitMs;
   while (process_ !== undefined && isAlive(process_)) {
     if (systemClock.nowMs() >= until) {
-      const text = `process ${process_} finishes its calls, and has not ended within ${waitMs} ms`;
+      const doing = info === undefined ? 'was sent SIGKILL' : 'finishes its calls';
+      const text = `process ${process_} ${doing}, and has not ended within ${waitMs} ms; wait longer with --timeout`;
       throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text);
     }
     await pause(systemClock, pollMs, never);
   }
 }
 
+/** A session with a shared helper, also with one that has as many as it takes. */
+function openSession(path: string): Promise<Session> {
+  return sessionOpener({ path, lane: 'socket', timeoutMs }, undefined, takingOver)(undefined);
+}
+
 async function rowOf(path: string): Promise<SharedRow | undefined> {
   const log = logOf(path);
   let session: Session | undefined;
   try {
-    session = await connect({ path, lane: 'socket', timeoutMs });
+    session = await openSession(path);
     const info = checkInfo(await session.client(SharedService).info(undefined, { timeoutMs }));
     return { path, log, info, reason: undefined, pid: info.pid };
   } catch (error) {
     if (SidecallError.is(error) && error.code === 'ERR_SIDECALL_NO_LISTENER') return undefined;
     const { addon } = nativeState();
     const standing = addon && (await standingOf(addon, path).catch(() => undefined));
-    const what = standing === undefined ? '' : `; it ${standing.words}`;
+    const isLoading = addon !== undefined && (await isPreparing(addon, path).catch(() => false));
+    const words = isLoading ? 'loads what it needs' : standing?.words;
+    const what = words === undefined ? '' : `; it ${words}`;
     return { path, log, info: undefined, reason: `${errorText(error)}${what}`, pid: standing?.pid };
   } finally {
     await session?.close({ deadlineMs: 0 });
   }
 }
 
+/** A process that has ended and waits for its parent (a zombie) is not alive. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  } catch (error) {
+    // ENOENT: no /proc; the process itself was there.
+    return (error as NodeJS.ErrnoException).syscall === 'open' && process.platform !== 'linux';
   }
 }
 

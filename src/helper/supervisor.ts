@@ -88,6 +88,7 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> {
 
   setReferenced(isReferenced: boolean): void {
     this.#isReferenced = isReferenced;
+    this.target.isReferenced = isReferenced;
     for (const helper of [this.current, ...this.#leaving]) {
       if (isReferenced) helper.ref();
       else helper.unref();

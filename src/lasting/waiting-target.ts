@@ -46,6 +46,8 @@ interface Waiter {
 /** Makes each call on the session that {@link WaitingTarget.pick} names, or lets it wait. */
 export abstract class WaitingTarget implements CallTarget {
   readonly outlivesSessions = true;
+  /** False: calls that wait do not keep this process alive. */
+  isReferenced = true;
   readonly clock: Clock;
   readonly random: Random;
   readonly #parts: WaitingTargetParts;
@@ -254,7 +256,8 @@ export abstract class WaitingTarget implements CallTarget {
     this.#waiters.add(waiter);
     this.#onWaiter?.();
     try {
-      await pause(this.clock, timeoutMs ?? ranges.timeoutMs.max, awake.signal);
+      const waitMs = timeoutMs ?? ranges.timeoutMs.max;
+      await pause(this.clock, waitMs, awake.signal, this.isReferenced);
     } finally {
       forget?.();
       this.#waiters.delete(waiter);

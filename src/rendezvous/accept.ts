@@ -11,6 +11,7 @@ import { emitEvent } from '../base/events.ts';
 import { quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
+import { pause } from '../base/pause.ts';
 import { atExit } from '../uds/exit-cleanup.ts';
 import { ownUid } from '../uds/peer-credentials.ts';
 import { listenAtPlainPath, type PlainServer } from '../uds/plain-path.ts';
@@ -25,6 +26,8 @@ import type {
 import { ConnectionGate } from './connection-gate.ts';
 
 const exhaustedPauseMs = 1_000;
+const helloLookMs = 2;
+const never = new AbortController().signal;
 
 /** One path, and the connections that it let in. */
 export class PathAcceptor<C extends AcceptedConnection> {
@@ -38,13 +41,14 @@ export class PathAcceptor<C extends AcceptedConnection> {
   readonly #connections = new Set<C>();
   readonly #ending = new AbortController();
   readonly #queue = new AsyncQueue<C>();
-  // Time of connections that come while the listener ends.
-  #lastDeadlineMs = 0;
+  // The end of connections, from the moment at which the listener ends: of those, too, that come
+  // meanwhile.
+  #endOf: ((connection: C) => Promise<void>) | undefined;
+  readonly #ends: Promise<void>[] = [];
   #isServing = false;
   /** Connections that were let in, ever. */
   ever = 0;
   #forgetDirectory: (() => void) | undefined;
-  #isClosing = false;
   #listening: ListeningPath | undefined;
   #plain: PlainServer | undefined;
   #exhaustedAt = Number.NEGATIVE_INFINITY;
@@ -112,13 +116,12 @@ export class PathAcceptor<C extends AcceptedConnection> {
   }
 
   /**
-   * Leaves the path to the process that has its socket now, and ends the connections by `end`,
-   * which must take no longer than `deadlineMs`.
+   * Leaves the path to the process that has its socket now, and ends the connections by `end`;
+   * those, too, that are in their hello at that moment.
    */
-  async giveAway(deadlineMs: number, end: (connection: C) => Promise<void>): Promise<void> {
+  async giveAway(end: (connection: C) => Promise<void>): Promise<void> {
     if (this.#closing !== undefined) return this.#closing;
-    this.#lastDeadlineMs = deadlineMs;
-    this.#closing = this.#end(() => this.#listening?.giveAway(), end);
+    this.#closing = this.#end(() => this.#listening?.giveAway(), end, true);
     await this.#closing;
   }
 
@@ -132,13 +135,18 @@ export class PathAcceptor<C extends AcceptedConnection> {
    * kernel keeps connections that come meanwhile; at the close they see that nobody listens.
    */
   async closeIfUnused(): Promise<boolean> {
+    if (this.#isUsed) return false;
     if (this.#closing === undefined) this.#listening?.pause();
-    if (this.#connections.size > 0 || this.#gate.pending > 0) {
+    if (this.#isUsed) {
       if (this.#closing === undefined) this.#listening?.resume();
       return false;
     }
     await this.close();
     return true;
+  }
+
+  get #isUsed(): boolean {
+    return this.#connections.size > 0 || this.#gate.pending > 0;
   }
 
   async #checkAndClose(options: { readonly deadlineMs?: number | undefined }): Promise<void> {
@@ -216,7 +224,7 @@ export class PathAcceptor<C extends AcceptedConnection> {
       this.#queue.remove(connection);
       this.#gate.release(connection.peer);
     });
-    if (this.#isClosing) void connection.close({ deadlineMs: this.#lastDeadlineMs });
+    if (this.#endOf !== undefined) this.#ends.push(this.#endOf(connection));
     else if (!this.#isServing || this.#queue.hasReader) this.#queue.push(connection);
     else connection.onTaken?.();
   }
@@ -232,8 +240,12 @@ export class PathAcceptor<C extends AcceptedConnection> {
     return this.#end(leave, async (each) => void (await each.close({ deadlineMs })));
   }
 
-  async #end(leave: () => void, end: (connection: C) => Promise<void>): Promise<void> {
-    this.#isClosing = true;
+  async #end(
+    leave: () => void,
+    end: (connection: C) => Promise<void>,
+    awaitsHellos = false,
+  ): Promise<void> {
+    this.#endOf = end;
     this.#ending.abort();
     try {
       leave();
@@ -241,7 +253,10 @@ export class PathAcceptor<C extends AcceptedConnection> {
       this.#forgetDirectory?.();
     } finally {
       await this.#handlers.onClosing();
-      await Promise.all([...this.#connections].map(end));
+      this.#ends.push(...[...this.#connections].map(end));
+      // Each hello has a time-out.
+      while (awaitsHellos && this.#gate.pending > 0) await pause(systemClock, helloLookMs, never);
+      while (this.#ends.length > 0) await Promise.all(this.#ends.splice(0));
       this.#resolveClosed();
     }
   }

@@ -168,13 +168,14 @@ export async function connectionBy(
     readonly reconnect: ReconnectSettings;
     readonly registry: Registry;
     readonly isOnDemand?: boolean | undefined;
+    readonly tryMaxMs?: number | undefined;
   },
   signal: AbortSignal | undefined,
 ): Promise<Connection> {
-  const { path, onEvent, reconnect, registry, isOnDemand } = parts;
+  const { registry, reconnect, ...reconnecting } = parts;
   const first = await open(signal);
   return new Connection(
-    new Reconnector({ path, connect: open, onEvent, isOnDemand }, reconnect, first),
+    new Reconnector({ ...reconnecting, connect: open }, reconnect, first),
     registry,
   );
 }
@@ -198,6 +199,9 @@ export function sessionOpener(
 }
 
 const connecting: Role = { side: 'connecting' };
+
+/** The role of a process that would take the path over, and finds room at a listener that is full. */
+export const takingOver: Role = { side: 'connecting', takesOver: true };
 
 /** The next step for a connection whose listener the policy has accepted. */
 interface Reached<C> {

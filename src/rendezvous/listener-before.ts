@@ -8,7 +8,7 @@ import type { Session } from '../rpc/session/session.ts';
 import { connectToPath } from '../uds/connect-path.ts';
 import { kernelPeer, ownerOf } from '../uds/peer-credentials.ts';
 import { authorize, type PeerPolicy } from '../uds/peer-policy.ts';
-import { sessionOpener } from './connect.ts';
+import { sessionOpener, takingOver } from './connect.ts';
 import { type PathBefore, protocolError } from './take-over.ts';
 
 /** `from`: the process that may be the listener before, whose user is ours in any case. */
@@ -27,7 +27,7 @@ export function listenerBefore(
     clock: systemClock,
     connect: (timeoutMs) => {
       const options = { path, expect, lane: 'socket', timeoutMs, unsafeDirectory } as const;
-      return sessionOpener(options, undefined, { side: 'connecting', takesOver: true })(undefined);
+      return sessionOpener(options, undefined, takingOver)(undefined);
     },
     receive: (place, session, signal) => receiveSocket(native, place, session, signal),
   };

@@ -221,7 +221,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
       const successor = await this.#nextOwner(settings);
       this.#epoch += 1;
       const counts = { moved: 0, forced: 0, drained: 0, cutOff: 0 };
-      await this.#acceptor.giveAway(settings.deadlineMs, async (session) => {
+      await this.#acceptor.giveAway(async (session) => {
         const { drained, forced, isOrderly } = await session.closeCounted(settings.deadlineMs);
         if (session.peer === successor) return; // over which it has asked
         if (isOrderly && forced === 0) counts.moved += 1;

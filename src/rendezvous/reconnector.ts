@@ -20,14 +20,16 @@ export interface ReconnectorParts {
   readonly path: string;
   /**
    * Opens a session, its peer authenticated. Rejects where it cannot, or `signal` is aborted.
-   * `isWanted`: a call waits, or the session before was lost; it was not ended in order.
+   * `isWanted`: the peer may be started for it.
    */
   readonly connect: (signal: AbortSignal, isWanted: boolean) => Promise<Session>;
   /**
-   * True: where the peer has ended in order and none follows, the next session is opened when a
-   * call waits for it.
+   * True: where the peer has ended and none follows, the next session is opened when a call waits
+   * for it.
    */
   readonly isOnDemand?: boolean | undefined;
+  /** The longest time that one try takes while the machine is awake. Default: that of `connect()`. */
+  readonly tryMaxMs?: number | undefined;
   readonly onEvent: OnEvent | undefined;
   /** Default: those of this thread and of the system. */
   readonly clock?: Clock | undefined;
@@ -76,6 +78,7 @@ export class Reconnector {
 
   setReferenced(isReferenced: boolean): void {
     this.#isReferenced = isReferenced;
+    this.target.isReferenced = isReferenced;
     for (const session of this.#sessions) {
       if (isReferenced) session.ref();
       else session.unref();
@@ -133,10 +136,11 @@ export class Reconnector {
   async #connectAgain(lost: SidecallError): Promise<void> {
     const { clock, random } = this.target;
     const { giveUpMs } = this.#settings;
+    const { tryMaxMs = ranges.connectTimeoutMs.max, isOnDemand = false } = this.#parts;
     // Time in which this process stood still does not count: it has tried nothing then.
     let since = clock.nowMs();
     let error = lost;
-    let isWanted = !(this.#parts.isOnDemand === true && lost.code === 'ERR_SIDECALL_GOING_AWAY');
+    let isWanted = !isOnDemand;
     // The last try comes when the time is over, however long the one before took.
     let triedMs = -1;
     for (let attempt = 1; ; attempt += 1) {
@@ -161,7 +165,8 @@ export class Reconnector {
         if (this.#stopped.signal.aborted) return;
         error = SidecallError.from(reason);
         if (!isWanted && error.code === 'ERR_SIDECALL_NO_LISTENER') {
-          this.states.set({ state: 'ended', error, reconnects: this.#reconnects });
+          const isEnded = this.target.waiting === 0;
+          if (isEnded) this.states.set({ state: 'ended', error, reconnects: this.#reconnects });
           await this.target.whenWaiting(this.#stopped.signal);
           if (this.#stopped.signal.aborted) return;
           isWanted = true;
@@ -169,7 +174,7 @@ export class Reconnector {
           continue;
         }
         this.#failures += 1;
-        since += beyond(ranges.connectTimeoutMs.max, clock.nowMs() - triesAt);
+        since += Math.max(0, clock.nowMs() - triesAt - tryMaxMs);
       }
     }
   }

@@ -2,11 +2,11 @@
 // The bound of the file that has the standard error of a shared helper.
 import {
   closeSync,
+  constants,
   fstatSync,
   ftruncateSync,
   openSync,
   readSync,
-  statSync,
   writeSync,
 } from 'node:fs';
 
@@ -22,12 +22,14 @@ export function boundLog(logPath: string, standardError = 2): void {
   try {
     const { dev, ino, size } = fstatSync(standardError);
     if (size <= logMaxBytes) return;
-    const named = statSync(logPath);
-    if (named.dev !== dev || named.ino !== ino) return;
     const kept = Buffer.alloc(logKeptBytes);
-    const reader = openSync(logPath, 'r');
+    // A file that has come in the place of the log may be one whose opening waits.
+    const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+    const reader = openSync(logPath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     let length: number;
     try {
+      const named = fstatSync(reader);
+      if (named.dev !== dev || named.ino !== ino) return;
       length = readSync(reader, kept, 0, logKeptBytes, size - logKeptBytes);
     } finally {
       closeSync(reader);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The end of a shared helper that no program uses.
 import type { Clock } from '../base/clock.ts';
+import { ignore } from '../base/ignore-errors.ts';
 import { pause } from '../base/pause.ts';
 
 /** The part of a listener that its idle end needs. */
@@ -39,6 +40,7 @@ export async function endWhenIdle(
     // The program that has started it may be slow to come.
     const mostMs = ever === 0 ? Math.max(idleTimeoutMs, firstUseMs) : idleTimeoutMs;
     // A session that comes at this moment keeps it: calls are never finished beside a next helper.
-    if (clock.nowMs() - usedAt >= mostMs) await listener.closeIfUnused();
+    // Without a descriptor at this moment, the next look tries again.
+    if (clock.nowMs() - usedAt >= mostMs) await listener.closeIfUnused().catch(ignore);
   }
 }

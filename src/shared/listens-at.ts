@@ -26,7 +26,11 @@ function listeningSockets(path: string): ReadonlySet<string> {
   const rows = readFileSync('/proc/net/unix', 'utf8').split('\n');
   const fields = rows.map((row) => /^\S+ \S+ \S+ (\S+) \S+ \S+ +(\d+) (.*)$/.exec(row));
   const found = fields.filter((row) => row?.[1] === listeningFlags && row[3] === path);
-  return new Set(found.map((row) => `socket:[${row?.[2]}]`));
+  // The name of a socket may have line breaks: a row that such a name imitates repeats an inode.
+  const isAlone = (inode: string | undefined): boolean =>
+    fields.filter((row) => row?.[2] === inode).length === 1;
+  const inodes = found.map((row) => row?.[2]).filter(isAlone);
+  return new Set(inodes.map((inode) => `socket:[${inode}]`));
 }
 
 function linkOf(file: string): string {

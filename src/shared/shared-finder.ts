@@ -2,6 +2,7 @@
 // Finds a shared helper, or starts it, once among all programs that look for it at the same time.
 import type { Clock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
+import { ignore } from '../base/ignore-errors.ts';
 import { pause } from '../base/pause.ts';
 import type { Random } from '../base/random.ts';
 import { exitText } from '../helper/helper-errors.ts';
@@ -23,6 +24,8 @@ export interface SharedSystem {
   readonly random: Random;
   /** A session with the process that listens at the path of the helper. @throws as `connect()`. */
   open(signal: AbortSignal | undefined): Promise<Session>;
+  /** The same where the helper has as many sessions as it takes: one to replace it. */
+  openToReplace(signal: AbortSignal | undefined): Promise<Session>;
   /**
    * Runs `work` while no other program starts a helper. undefined: another one does, and nothing
    * was run.
@@ -84,18 +87,30 @@ export class SharedFinder {
    * @throws {SidecallError} `ERR_SIDECALL_NO_LISTENER` where there is none.
    */
   async findRunning(signal: AbortSignal | undefined): Promise<Session> {
-    const session = await this.#connect(signal);
+    let miss: unknown;
+    const session = await this.#connect(signal, (error) => {
+      miss = error;
+    });
     if (session !== undefined) return session;
+    if (SidecallError.is(miss) && miss.code !== 'ERR_SIDECALL_NO_LISTENER') throw miss;
     const text = `shared helper ${this.#settings.name} was ended; the next call starts it again`;
     throw new SidecallError('ERR_SIDECALL_NO_LISTENER', text);
   }
 
-  /** A session with the helper that runs, of a version that is wanted; undefined: there is none. */
-  async #connect(signal: AbortSignal | undefined): Promise<Session | undefined> {
+  /**
+   * A session with the helper that runs, of a version that is wanted; undefined: there is none.
+   * `onMiss` gets the error of a connection for which there may be one at the next try.
+   */
+  async #connect(
+    signal: AbortSignal | undefined,
+    onMiss: (error: unknown) => void = ignore,
+  ): Promise<Session | undefined> {
     let session: Session;
     try {
       session = await this.#system.open(signal);
     } catch (error) {
+      onMiss(error);
+      if (isFull(error) && (await this.#isReplaceable(signal))) return undefined;
       return this.#whyNone(error);
     }
     try {
@@ -103,11 +118,30 @@ export class SharedFinder {
       const order = compareVersions(version, this.#settings.version);
       if (order === 0 || this.#isUsed(order, version, pid)) return session;
     } catch (error) {
+      onMiss(error);
       await session.close({ deadlineMs: 0 });
       return this.#whyNone(error);
     }
     await session.close({ deadlineMs: 0 });
     return undefined;
+  }
+
+  /** True: the helper takes no further session, and is older than a helper of ours. */
+  async #isReplaceable(signal: AbortSignal | undefined): Promise<boolean> {
+    let session: Session;
+    try {
+      session = await this.#system.openToReplace(signal);
+    } catch (error) {
+      if (isFull(error)) return true; // another helper replaces it at this moment
+      throw error;
+    }
+    try {
+      const { version, pid } = await this.#infoOf(session);
+      const order = compareVersions(version, this.#settings.version);
+      return order !== 0 && !this.#isUsed(order, version, pid);
+    } finally {
+      await session.close({ deadlineMs: 0 });
+    }
   }
 
   /** Called while no other program starts one. undefined: there is none yet. */
@@ -120,10 +154,13 @@ export class SharedFinder {
     if (running !== undefined) return running;
     const { clock } = this.#system;
     const started = this.#system.start();
+    let miss: unknown;
     while (clock.nowMs() < until) {
       signal?.throwIfAborted();
       await pause(clock, pauseMs, signal ?? never);
-      const session = await this.#connect(signal);
+      const session = await this.#connect(signal, (error) => {
+        miss = error;
+      });
       if (session !== undefined) return session;
       const { exit } = started;
       if (exit === undefined) continue;
@@ -132,7 +169,11 @@ export class SharedFinder {
       if (code === pathTakenExit || (code === 0 && endsAtOnce > 0)) return undefined;
       throw this.#failed(started);
     }
-    return undefined;
+    // A process that has not come to its path is not found by the next program, which starts one.
+    const isUnbound = SidecallError.is(miss) && miss.code === 'ERR_SIDECALL_NO_LISTENER';
+    if (started.exit !== undefined || !isUnbound) return undefined;
+    started.kill();
+    throw this.#failed(started);
   }
 
   /** True: a helper of another version is used. @throws {SidecallError} where that is a failure. */
@@ -163,15 +204,18 @@ export class SharedFinder {
     if (await this.#system.isPreparing()) return undefined;
     const { name, key } = this.#settings;
     const standing = await this.#system.standing();
-    if (standing.state === 'busy') return undefined; // wait on, as long as startTimeoutMs says
+    // Wait on, as long as startTimeoutMs says.
+    if (standing.state === 'busy' || standing.state === 'unknown') return undefined;
     const named = key === undefined ? name : `${name} --key '${key}'`;
     const text = `shared helper ${name} (pid ${standing.pid}) does not answer: it ${standing.words}; sidecall stop ${named} --force ends it`;
     throw new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text, { cause: error });
   }
 
   #failed({ exit, pid, command, tail }: StartedShared): SidecallError {
-    const { name } = this.#settings;
-    const why = exit instanceof Error ? exit.message : exit && exitText(pid, exit);
+    const { name, startTimeoutMs } = this.#settings;
+    const late = `process ${pid} took more than ${startTimeoutMs} ms (startTimeoutMs) and was ended`;
+    const why =
+      exit instanceof Error ? exit.message : exit === undefined ? late : exitText(pid, exit);
     const printed = tail();
     const said = printed === '' ? '' : `; its standard error ends with:\n${printed}`;
     const text = `shared helper ${name}: ${command}: ${why} before it listened${said}`;
@@ -180,9 +224,13 @@ export class SharedFinder {
 
   #late(): SidecallError {
     const { name, startTimeoutMs } = this.#settings;
-    const text = `shared helper ${name} did not listen within ${startTimeoutMs} ms (startTimeoutMs)`;
+    const text = `shared helper ${name} gave no session within ${startTimeoutMs} ms (startTimeoutMs): it is busy, or still loads; try again, or raise startTimeoutMs`;
     return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text);
   }
+}
+
+function isFull(error: unknown): boolean {
+  return SidecallError.is(error) && error.code === 'ERR_SIDECALL_LIMIT_CONNECTIONS';
 }
 
 /** The helper is not there yet, or is about to end: another try may find one. */

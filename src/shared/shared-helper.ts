@@ -2,8 +2,9 @@
 // sharedHelper(): one helper for all programs of a user, started by the first one that asks.
 import { nativeState } from '../addon/load-addon.ts';
 import { SidecallError } from '../base/errors.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import { addonReason } from '../open/lane.ts';
-import { connectionBy, sessionOpener } from '../rendezvous/connect.ts';
+import { connectionBy, sessionOpener, takingOver } from '../rendezvous/connect.ts';
 import type { Connection } from '../rendezvous/connection.ts';
 import { checkReconnect } from '../rendezvous/reconnect-options.ts';
 import { Registry } from '../rpc/serving/registry.ts';
@@ -47,14 +48,18 @@ export async function sharedHelper(options: SharedHelperOptions): Promise<Connec
   const session = Object.fromEntries(
     Object.entries(options).filter(([name]) => !ownNames.has(name)),
   );
+  const given = { ...session, path };
+  const toReplace = sessionOpener({ ...given, lane: 'socket' }, undefined, takingOver);
   const finder = new SharedFinder(
     settings,
-    sharedSystem(addon, settings, sessionOpener({ ...session, path }, registry)),
+    sharedSystem(addon, settings, sessionOpener(given, registry), toReplace),
   );
   const open = (signal: AbortSignal | undefined, isWanted = true): Promise<Session> =>
     isWanted ? finder.find(signal) : finder.findRunning(signal);
   const { onEvent } = options;
-  const parts = { path, onEvent, reconnect, registry, isOnDemand: true };
+  // A try begins no connection behind startTimeoutMs, and ends that one.
+  const tryMaxMs = settings.startTimeoutMs + ranges.connectTimeoutMs.max;
+  const parts = { path, onEvent, reconnect, registry, isOnDemand: true, tryMaxMs };
   return connectionBy(open, parts, options.signal);
 }
 

@@ -13,12 +13,14 @@ export function sharedSystem(
   native: NativeAddon,
   settings: SharedSettings,
   open: OpenSession,
+  openToReplace: OpenSession,
 ): SharedSystem {
   const { path } = settings;
   return {
     clock: systemClock,
     random: systemRandom,
     open: (signal) => open(signal),
+    openToReplace: (signal) => openToReplace(signal),
     whileStarter: (work) => whileStarter(native, path, work),
     isPreparing: () => isPreparing(native, path),
     start: () => startShared(settings),

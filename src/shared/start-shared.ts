@@ -8,6 +8,7 @@ import type { HelperExit } from '../helper/helper-errors.ts';
 import { FileLock } from '../uds/file-lock.ts';
 import { ownUid } from '../uds/peer-credentials.ts';
 import { SocketDirectory } from '../uds/socket-directory.ts';
+import { boundLog } from './bounded-log.ts';
 import type { SharedSettings } from './shared-options.ts';
 import { type SharedOrder, sharedVariable } from './shared-service.ts';
 
@@ -78,6 +79,8 @@ export interface StartedShared {
   readonly exit: HelperExit | Error | undefined;
   /** The end of its standard error. */
   tail(): string;
+  /** Ends it at once, with what it has started. */
+  kill(): void;
 }
 
 /**
@@ -94,10 +97,13 @@ export function startShared(settings: SharedSettings): StartedShared {
     [sharedVariable]: JSON.stringify(order),
   };
   const logPath = logOf(path);
-  const { O_WRONLY, O_CREAT, O_TRUNC, O_APPEND, O_NOFOLLOW } = constants;
-  const log = openSync(logPath, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW, 0o600);
+  const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = constants;
+  const log = openSync(logPath, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
   let child: ChildProcess;
+  let logStart: number;
   try {
+    boundLog(logPath, log);
+    logStart = fstatSync(log).size; // a helper that goes on beside this one writes there, too
     const stdio = ['ignore', 'ignore', log] as const;
     child = spawn(command, args, { cwd: '/', env, detached: true, stdio: [...stdio] });
   } finally {
@@ -117,7 +123,15 @@ export function startShared(settings: SharedSettings): StartedShared {
     get exit() {
       return exit;
     },
-    tail: () => tailOf(logPath),
+    tail: () => tailOf(logPath, logStart),
+    kill: () => {
+      try {
+        // It leads a group of its own.
+        if (child.pid !== undefined && exit === undefined) process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // It has ended meanwhile.
+      }
+    },
   };
 }
 
@@ -126,12 +140,13 @@ export function logOf(path: string): string {
   return path.replace(/\.sock$/, '.log');
 }
 
-/** The last bytes of a file that may be long. */
-function tailOf(path: string): string {
+/** The last bytes of a file that may be long, behind `from` unless it was cut meanwhile. */
+function tailOf(path: string, from: number): string {
   try {
     const fd = openSync(path, 'r');
     try {
-      const start = Math.max(0, fstatSync(fd).size - tailBytes);
+      const { size } = fstatSync(fd);
+      const start = Math.max(size < from ? 0 : from, size - tailBytes);
       const bytes = Buffer.alloc(tailBytes);
       return bytes.toString('utf8', 0, readSync(fd, bytes, 0, tailBytes, start)).trim();
     } finally {

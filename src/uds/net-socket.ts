@@ -97,10 +97,12 @@ export function plainSocket(native: NativeAddon, fd: number): Socket {
 
 /**
  * A socket that Node has accepted and not read, as if it were new: the first listener for its data
- * begins to read. Node marks such a socket as one that its user has paused.
+ * gets them. Node marks such a socket as one that its user has paused, and does not look at it; a
+ * new one is looked at, so that its end is told where no listener for data was added.
  */
 export function startsByItself(socket: Socket): Socket {
   (socket as { readableFlowing: boolean | null }).readableFlowing = null;
+  socket.read(0);
   return socket;
 }
 

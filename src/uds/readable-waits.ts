@@ -131,6 +131,7 @@ export class ReadableWaits {
   #sort(now: number): void {
     const due: ReadableWait[] = [];
     for (const wait of this.#waiting) if (wait.dueAt <= now) due.push(wait);
+    if (due.length === 0) return;
     this.#mark(due);
     for (let at = 0; at < due.length; at += 1) {
       const wait = due[at] as ReadableWait;
@@ -152,7 +153,8 @@ export class ReadableWaits {
       this.#descriptors[at] = (due[at] as ReadableWait).options.fd;
     }
     try {
-      this.#native.markReadable(this.#descriptors, due.length);
+      const mayYield = this.#readable.size === 0; // none waits for its turn here
+      this.#native.markReadable(this.#descriptors, due.length, mayYield);
     } catch {
       this.#descriptors.fill(1);
     }

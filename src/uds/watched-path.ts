@@ -55,12 +55,15 @@ export function dropArrival(
     else native.closeReceived(fd, owner);
     return;
   }
+  let last: number | undefined;
   try {
-    if (owner !== undefined) native.closeReceived(native.duplicate(fd), owner);
+    if (owner !== undefined) last = native.duplicate(fd);
   } catch {
     // No descriptor is left: its own socket is closed here, as the system closes any other.
   }
   socket.destroy();
+  // Behind the socket, so that the last close is that of the thread.
+  if (last !== undefined) native.closeReceived(last, owner as number);
 }
 
 export class ListeningPath {

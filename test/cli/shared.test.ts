@@ -23,13 +23,13 @@ function run(...args: string[]): Promise<{ code: number; stdout: string; stderr:
 }
 
 const name = `cli-${process.pid}`;
-const start = (key?: string) =>
+const start = (key?: string, ...manner: string[]) =>
   sharedHelper({
     name,
     key,
     version: '1.2.3',
     program: process.execPath,
-    args: [programPath('shared.mjs')],
+    args: [programPath('shared.mjs'), ...manner],
   });
 
 describe('sidecall ps and stop', () => {
@@ -72,6 +72,14 @@ describe('sidecall ps and stop', () => {
     expect(await helper.client(Clock).wait(0)).toBe(other.peer.pid);
     await Promise.all([helper.close(), other.close()]);
     expect((await run('stop', name)).code).toBe(0);
+  });
+
+  it('reach one that takes no further session', async () => {
+    const helper = await start(undefined, 'full');
+    const { pid } = helper.peer;
+    expect((await run('ps')).stdout).toMatch(new RegExp(`${name} +1\\.2\\.3 +${pid} `));
+    expect(await run('stop', name)).toMatchObject({ code: 0 });
+    await helper.close();
   });
 
   it('end one that does not answer by force only', async () => {

@@ -62,11 +62,11 @@ describe('helper.replace()', () => {
   });
 
   it('makes calls that wait for room on the new process', async () => {
-    await using helper = await start({ limits: { streamsMax: 100 } }, 'old');
+    await using helper = await start({}, 'old');
     const work = helper.client(Work);
     const ids = Array.from({ length: 6_000 }, (_, at) => at);
-    const calls = ids.map((id) => work.take({ id, ms: 200 }));
-    const { moved, forced } = await helper.replace(next('new'));
+    const calls = ids.map((id) => work.take({ id, ms: 2_500 }));
+    const { moved, forced } = await helper.replace({ ...next('new'), deadlineMs: 60_000 });
     const answers = await Promise.all(calls);
     expect(answers.map(({ id }) => id)).toEqual(ids);
     expect(answers.filter(({ name }) => name === 'new')).toHaveLength(moved);
@@ -121,9 +121,9 @@ describe('helper.replace()', () => {
     const work = helper.client(Work);
     const first = helper.pid;
     const hung = work.hang().catch(({ code, delivered }) => ({ code, delivered }));
-    const slow = work.take({ id: 1, ms: 400 });
+    const slow = work.take({ id: 1, ms: 2_000 });
     await work.take({ id: 2 });
-    const replacing = helper.replace({ ...next('new'), deadlineMs: 1_000 });
+    const replacing = helper.replace({ ...next('new'), deadlineMs: 4_000 });
     await until(() => helper.pid !== first);
     expect(await work.take({ id: 3 })).toMatchObject({ name: 'new' });
     expect(await slow).toMatchObject({ name: 'old' });

@@ -65,6 +65,37 @@ describe('listener.handOver()', () => {
     await fourth.close();
   });
 
+  it('waits for a connection that was in its hello, and counts it', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('socket');
+    const first = await open(path, 'first');
+    const gate = defer();
+    let isAsked = false;
+    // The connection is accepted by the old process, and its policy decides late.
+    const connecting = connect({
+      path,
+      lane: 'socket',
+      expect: async () => {
+        isAsked = true;
+        await gate.promise;
+        return true;
+      },
+    });
+    await until(() => isAsked);
+    let isOver = false;
+    const handedOver = first.handOver().finally(() => {
+      isOver = true;
+    });
+    const second = await open(path, 'second', { takeOver: true });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(isOver).toBe(false);
+    gate.resolve();
+    const session = await connecting;
+    expect(await handedOver).toMatchObject({ moved: 1, forced: 0 });
+    expect(await session.closed).toBeUndefined();
+    await second.close();
+  });
+
   it('lets a successor in beyond the limits of sessions, and no other connection', async () => {
     using directory = scratchDirectory();
     const path = directory.file('socket');

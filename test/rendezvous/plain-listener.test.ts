@@ -48,6 +48,17 @@ describe('a plain listener', () => {
     await until(() => listener.connectionCount === 0);
   });
 
+  it('gives up the place of a peer that has gone, also before it was taken', async () => {
+    await using listener = await listen({ protocol: 'plain', sessionsMax: 3 });
+    for (let round = 0; round < 10; round += 1) {
+      const sockets = [1, 2, 3].map(() => createConnection(listener.path));
+      await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+      await until(() => listener.connectionCount === 3);
+      for (const socket of sockets) socket.destroy();
+      await until(() => listener.connectionCount === 0);
+    }
+  });
+
   it('serves a peer that ended its half before it was accepted', async () => {
     await using listener = await listen({ protocol: 'plain' });
     using scratch = scratchDirectory();

@@ -105,6 +105,21 @@ it('time in which the machine slept does not count: the connection is made again
   });
 });
 
+it('tries that are as long as they may be count: the connection is given up in time', async () => {
+  await inVirtualTime(async ({ process, random, passed }) => {
+    const first = sessionStub();
+    const connect = async (): Promise<Session> => {
+      await passed(60_000.5); // the time-out of a connection, and a timer that is late
+      throw new SidecallError('ERR_SIDECALL_HELLO_TIMEOUT');
+    };
+    const parts = { path: '/a', connect, onEvent: undefined, clock: process, random };
+    const reconnector = new Reconnector(parts, checkReconnect(true), first.session);
+    first.lose();
+    await passed(720_000);
+    expect(reconnector.states.latest.state).toBe('gave-up');
+  });
+});
+
 it.each<[string, number, number, string]>([
   ['a try that took longer than giveUpMs is followed by one more', 700_000, 2, 'connected'],
   ['the listener is away for good: it is given up once the time is over', 0, 0, 'gave-up'],

@@ -174,6 +174,50 @@ describe('sharedHelper()', () => {
     });
   });
 
+  it('ends a process that does not come to its path in time, and says so', async () => {
+    const name = fresh();
+    const program = new URL('../e2e/programs/never-listens.mjs', import.meta.url);
+    const error: Error = await sharedHelper({
+      name,
+      version: '1.0.0',
+      program,
+      startTimeoutMs: 1_500,
+    }).then(
+      () => new Error('it has started'),
+      (reason) => reason,
+    );
+    expect(error).toMatchObject({ code: 'ERR_SIDECALL_HELPER_FAILED' });
+    const [, pid] = /process (\d+) took more than 1500 ms/.exec(error.message) ?? [];
+    expect(error.message).toContain('waits for a lock that is not given');
+    await until(() => !isRunning(Number(pid)));
+  });
+
+  it('is replaced by a newer version also where it takes no further session', async () => {
+    const name = fresh();
+    const old = await use(name, {}, 'full');
+    await expect(use(name, { version: '0.9.0' })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_LIMIT_CONNECTIONS',
+    });
+    const newer = await use(name, { version: '2.0.0' });
+    expect(newer.pid).not.toBe(old.pid);
+    expect(await old.clock.wait(0)).toBe(newer.pid);
+    await old.helper.close();
+    await newer.helper.close();
+  });
+
+  it('is not started again by a program that calls nothing, however it has ended', async () => {
+    const name = fresh();
+    const { helper, pid, clock } = await use(name);
+    process.kill(pid, 'SIGKILL');
+    await until(() => helper.state.state === 'ended');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(helper.state.state).toBe('ended');
+    const next = await clock.wait(0);
+    pids.push(next);
+    expect(next).not.toBe(pid);
+    await helper.close();
+  });
+
   it('fails where the helper does not start, and says why', async () => {
     const name = fresh();
     await expect(use(name, {}, 'crashes')).rejects.toMatchObject({

@@ -106,7 +106,7 @@ TEST_CASE("each call of a socket pair may fail") {
     (void)RingDoorbell(near);
     const auto sent = SendBytes(near, bytes, 0);
     std::int32_t waiting[] = {near, far};
-    (void)MarkReadable(waiting);
+    (void)MarkReadable(waiting, true);
     (void)QueuedBytes(near);
     (void)IsPeerClosed(near);
     if (sent.ok()) (void)ReceiveBytes(far, target, true);

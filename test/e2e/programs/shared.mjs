@@ -9,6 +9,7 @@ if (manner === 'crashes') {
 }
 const startedAt = Date.now();
 await listenShared({
+  ...(manner === 'full' ? { sessionsMax: 1 } : {}),
   ready: async (listener) => {
     if (manner === 'loads') await new Promise((resolve) => setTimeout(resolve, Number(ms)));
     if (manner === 'fails')

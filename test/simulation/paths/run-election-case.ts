@@ -155,6 +155,7 @@ class ElectionRun {
         clock: program,
         random: () => program.random.fraction(),
         open: async () => (await this.#path.connect(program, connectMs)).near.session,
+        openToReplace: async () => (await this.#path.connect(program, connectMs)).near.session,
         whileStarter: (work) => this.#whileStarter(program, work),
         isPreparing: async () => false,
         start: () => this.#start(version),
@@ -205,6 +206,7 @@ class ElectionRun {
         return exit;
       },
       tail: () => '',
+      kill: () => helper.kill(),
     };
   }
 
