@@ -140,6 +140,9 @@ async function killHelper() {
   await wait(Math.random() * 200);
   if (helperPid === undefined) return;
   try {
+    // Another process may have the number by now.
+    const command = readFileSync(`/proc/${helperPid}/cmdline`, 'latin1');
+    if (!command.includes('election-helper') || !command.includes(file)) return;
     process.kill(helperPid, 'SIGKILL');
     killedHelpers += 1;
   } catch {
@@ -150,20 +153,24 @@ async function killHelper() {
 /** The calls that were served, in their order. */
 function readServed() {
   const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
-  const all = lines.map((line) => line.split(' ')).map(([pid, at]) => ({ pid, at: BigInt(at) }));
+  const all = lines.map((line) => line.split(' ')).map(([name, at]) => ({ name, at: BigInt(at) }));
   return all.sort((a, b) => Number(a.at - b.at));
 }
 
 /** Helpers whose calls overlap in time: they have served at once. */
 function lives(all) {
   const spanOf = new Map();
-  for (const { pid, at } of all)
-    spanOf.set(pid, { pid, from: spanOf.get(pid)?.from ?? at, to: at });
+  for (const { name, at } of all)
+    spanOf.set(name, { name, from: spanOf.get(name)?.from ?? at, to: at });
   const sorted = [...spanOf.values()];
   const overlaps = sorted
     .slice(1)
-    .filter((span, at) => span.from < sorted[at].to)
-    .map(({ pid }) => `helper ${pid} served while another one did`);
+    .map((span, at) => ({ span, before: sorted[at] }))
+    .filter(({ span, before }) => span.from < before.to)
+    .map(({ span, before }) => {
+      const ms = (Number(before.to - span.from) / 1e6).toFixed(0);
+      return `helper ${span.name} served ${ms} ms before the last call of helper ${before.name}`;
+    });
   return { helpers: sorted.length, overlaps };
 }
 

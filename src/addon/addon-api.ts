@@ -106,7 +106,7 @@ export interface NativeAddon {
    */
   whyNoMemory(owner: number): number;
   /**
-   * From now on, or no longer: the kernel names the process that sends (Linux). False: it does not.
+   * Switches the name of the sender on or off for what is received (Linux). False: there is none.
    */
   askForSender(fd: number, isWanted: boolean): boolean;
   refuseDescriptors(fd: number): boolean;

@@ -3,7 +3,7 @@
 import { onAbort } from './abort-listeners.ts';
 import type { Clock } from './clock.ts';
 
-/** Ends the waits of a signal. A reason of its own saves the error that Node would make. */
+/** Ends the waits of a signal. The reason is given, since Node would make an error otherwise. */
 export function endWaits(controller: AbortController): void {
   controller.abort(null);
 }

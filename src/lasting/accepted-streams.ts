@@ -12,15 +12,23 @@ interface SessionStates {
   follow(): AsyncIterableIterator<LastingState, undefined>;
 }
 
+/** Sessions whose channels are kept: the present one, and the one before it. */
+const sourcesMax = 2;
+
 /**
- * Channels or byte streams of sessions that follow each other. It ends at the final state, or when
+ * Channels or byte streams of sessions that follow each other. Each session accepts them from its
+ * beginning on, also while the loop works on an earlier one. It ends at the final state, or when
  * the loop is left.
  */
 export class LastingAccepted<T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
   readonly #accept: (session: Session) => Accepted<T>;
   readonly #states: AsyncIterableIterator<LastingState, undefined>;
-  #current: Accepted<T> | undefined;
-  #isLeft = false;
+  /** Of sessions that have channels left, or may get some; the first one is read. */
+  readonly #sources: Accepted<T>[] = [];
+  #session: Session | undefined;
+  #failure: { readonly error: unknown } | undefined;
+  #isOver = false;
+  #wake: (() => void) | undefined;
   // Calls of `next()` run one at a time, in their order.
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -29,7 +37,8 @@ export class LastingAccepted<T> implements AsyncIterableIterator<T, undefined>, 
     this.#accept = accept;
     this.#states = states.follow();
     const { session } = states.latest;
-    if (session !== undefined) this.#current = accept(session);
+    if (session !== undefined) this.#add(session);
+    void this.#follow();
   }
 
   next(): Promise<Step<T>> {
@@ -39,9 +48,9 @@ export class LastingAccepted<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   async return(): Promise<Step<T>> {
-    this.#isLeft = true;
     await this.#states.return?.();
-    await this.#current?.return?.();
+    for (const source of this.#sources) await source.return?.();
+    this.#end();
     return { done: true, value: undefined };
   }
 
@@ -58,18 +67,44 @@ export class LastingAccepted<T> implements AsyncIterableIterator<T, undefined>, 
     await this.return();
   }
 
+  async #follow(): Promise<void> {
+    try {
+      for await (const { session } of this.#states) {
+        const isNew = session !== undefined && session !== this.#session;
+        if (isNew && session.state === 'open') this.#add(session);
+      }
+    } catch (error) {
+      this.#failure = { error }; // a name that the session accepts already
+    }
+    this.#end();
+  }
+
+  #add(session: Session): void {
+    this.#session = session;
+    this.#sources.push(this.#accept(session));
+    if (this.#sources.length > sourcesMax) void this.#sources.shift()?.return?.();
+    this.#wake?.();
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#wake?.();
+  }
+
   async #next(): Promise<Step<T>> {
     for (;;) {
-      const step = await this.#current?.next();
-      if (step !== undefined && step.done !== true) return step;
-      this.#current = undefined;
-      if (this.#isLeft) return { done: true, value: undefined };
-      const changed = await this.#states.next();
-      if (changed.done === true) return changed;
-      const { session } = changed.value;
-      // The state that was there at the beginning is told first, and its session may have ended
-      // meanwhile.
-      if (session?.state === 'open') this.#current = this.#accept(session);
+      const [source] = this.#sources;
+      if (source !== undefined) {
+        const step = await source.next();
+        if (step.done !== true) return step;
+        if (this.#sources[0] === source) this.#sources.shift();
+        continue;
+      }
+      if (this.#failure !== undefined) throw this.#failure.error;
+      if (this.#isOver) return { done: true, value: undefined };
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
     }
   }
 }

@@ -86,10 +86,10 @@ export interface SessionOptions {
   /**
    * Ends the session with `ERR_SIDECALL_PEER_UNRESPONSIVE` where the peer stands still for so many
    * milliseconds: it takes nothing of what was sent to it, or does not finish a frame that it has
-   * begun. The end comes up to a second and a quarter of the time later; time in which this process
-   * itself stood still does not count. A peer that computes without a pause, or is stopped in a
-   * debugger, stands still, too: choose several times its longest computation. Default: never;
-   * 1,000 to 2,147,483,647.
+   * begun. An idle peer is never ended. The end comes at the latest one second plus a quarter of
+   * `stallTimeoutMs` after that; time in which this process itself stood still does not count. A
+   * peer that computes without a pause, or is stopped in a debugger, stands still, too: choose
+   * several times its longest computation. Default: never; 1,000 to 2,147,483,647.
    */
   readonly stallTimeoutMs?: number | undefined;
   /** Called for events outside a call. An error that it throws is rethrown in a task of its own. */

@@ -200,7 +200,7 @@ export function sessionOpener(
 
 const connecting: Role = { side: 'connecting' };
 
-/** The role of a process that would take the path over, and finds room at a listener that is full. */
+/** The role of a process that may take the path over: a full listener has room for it. */
 export const takingOver: Role = { side: 'connecting', takesOver: true };
 
 /** The next step for a connection whose listener the policy has accepted. */

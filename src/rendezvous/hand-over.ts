@@ -39,7 +39,9 @@ export interface HandedOver {
   readonly successor: Peer;
   /** Sessions that ended in order, within the deadline. */
   readonly moved: number;
-  /** Sessions that were cut off at the deadline: answers that were sent last may not have arrived. */
+  /**
+   * Sessions that were cut off at the deadline: answers that were sent last may not have arrived.
+   */
   readonly forced: number;
   /** Calls of both sides that were finished by then. */
   readonly drained: number;

@@ -212,7 +212,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
       throw nodeError(
         TypeError,
         'ERR_INVALID_ARG_VALUE',
-        'handOver() waits for a successor already',
+        'handOver() was called twice: await the first call, or abort it by its signal',
       );
     }
     this.#isHandingOver = true;

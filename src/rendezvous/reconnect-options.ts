@@ -6,12 +6,12 @@ import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 /** How often, and how long, a connection that was lost is made again. The first try is at once. */
 export interface ReconnectOptions {
   /**
-   * Longest pause before the second try, each further one 1.6 times as long. Each pause is drawn
-   * between a half and the whole, so that many clients of one listener do not arrive together.
-   * Default 50; 1 to 600,000.
+   * Longest pause before the second try, in milliseconds; each further one is 1.6 times as long.
+   * Each pause is drawn between a half and the whole, so that many clients of one listener do not
+   * arrive together. Default 50; 1 to 600,000.
    */
   readonly firstMs?: number | undefined;
-  /** The longest pause of all. Default 1,000; 1 to 600,000. */
+  /** The longest pause of all, in milliseconds. Default 1,000; 1 to 600,000. */
   readonly maxMs?: number | undefined;
   /**
    * Milliseconds without a session after which the connection is given up: its calls fail from

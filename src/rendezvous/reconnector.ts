@@ -28,7 +28,9 @@ export interface ReconnectorParts {
    * for it.
    */
   readonly isOnDemand?: boolean | undefined;
-  /** The longest time that one try takes while the machine is awake. Default: that of `connect()`. */
+  /**
+   * The longest time that one try takes while the machine is awake. Default: that of `connect()`.
+   */
   readonly tryMaxMs?: number | undefined;
   readonly onEvent: OnEvent | undefined;
   /** Default: those of this thread and of the system. */

@@ -25,8 +25,8 @@ export interface TakeOverOptions<L> {
   /** Key-values for `refuse` of the listener before, such as a version. Default: none. */
   readonly metadata?: Metadata | undefined;
   /**
-   * The process that may be the listener before, whose user is ours in any case. Default: any of
-   * our own effective uid.
+   * The policy for the previous listener, whose user must be our own in any case. Default: any
+   * process of our own effective uid.
    */
   readonly from?: PeerPolicy | undefined;
   /**
@@ -200,13 +200,13 @@ async function takeFrom<L extends HeldListener>(
         clock,
         step,
         tuning.handOverStepMs,
-        'the word of the listener before',
+        'the confirmation of the previous listener',
       );
       if (value?.step !== 'yours') throw protocolError();
       listener.begin();
       await call.send('accepting');
       await call.end();
-      await inTime(clock, steps.next(), tuning.handOverStepMs, 'the end of the listener before');
+      await inTime(clock, steps.next(), tuning.handOverStepMs, 'the end of the previous listener');
     } catch (error) {
       listener.checkOpen();
       // The listener before has died, or goes on: the lock tells.
@@ -215,8 +215,8 @@ async function takeFrom<L extends HeldListener>(
       return;
     }
     if (await lockWithin(clock, listener, tuning.handOverStepMs)) return;
-    const why = new SidecallError('ERR_SIDECALL_PATH_IN_USE', 'the listener before went on');
-    throw inUse(parts.path, settings.timeoutMs, why);
+    const text = `${parts.path}: the previous listener kept its lock for ${tuning.handOverStepMs} ms, so it keeps the path; call listen({ takeOver }) again`;
+    throw new SidecallError('ERR_SIDECALL_PATH_IN_USE', text);
   });
 }
 
@@ -268,7 +268,8 @@ function offerOf({ value }: IteratorResult<ListenerStep, undefined>): {
 }
 
 export function protocolError(): SidecallError {
-  const text = 'the listener before said something else than a hand-over needs';
+  const text =
+    'the previous listener sent another step than the hand-over expects; the versions of both programs may differ';
   return new SidecallError('ERR_SIDECALL_PROTOCOL', text);
 }
 

@@ -10,7 +10,7 @@ import { connectToPath } from '../uds/connect-path.ts';
 export interface Standing {
   readonly state: 'busy' | 'stopped' | 'idle' | 'unknown';
   readonly pid: number | undefined;
-  /** Behind 'it'. */
+  /** The text that follows 'it' in a message. */
   readonly words: string;
 }
 

@@ -28,14 +28,20 @@ export interface SharedHelperOptions extends Omit<SessionOptions, 'idleTimeoutMs
   /** Its arguments. Default: none. */
   readonly args?: readonly string[] | undefined;
   /**
-   * Environment of the helper, beside `PATH`, `HOME`, `USER`, `LANG`, `TMPDIR` and
-   * `XDG_RUNTIME_DIR`: it lives longer than the program that starts it, and serves others. Default:
-   * nothing more.
+   * Environment of the helper, beside `PATH`, `HOME`, `USER`, `LANG`, `TZ`, `TMPDIR` and
+   * `XDG_RUNTIME_DIR`, where this program starts it: it lives longer than the program that starts
+   * it, and serves others. Default: nothing more.
    */
   readonly env?: NodeJS.ProcessEnv | undefined;
-  /** Milliseconds without a session after which it ends. Default 60,000; 100 to 2,147,483,647. */
+  /**
+   * Milliseconds without a session after which it ends; at least 10,000 until the first one. Only
+   * the program that starts it decides. Default 60,000; 100 to 2,147,483,647.
+   */
   readonly idleTimeoutMs?: number | undefined;
-  /** Milliseconds until there is a session. Default 30,000; 100 to 600,000. */
+  /**
+   * The longest time to find or start the helper, in milliseconds; then `sharedHelper` rejects with
+   * `ERR_SIDECALL_HELPER_FAILED`. Default 30,000; 100 to 600,000.
+   */
   readonly startTimeoutMs?: number | undefined;
   /**
    * An older helper runs: `replace` it (the default), so that it finishes its calls and every

@@ -88,6 +88,10 @@ export class RingTransport implements Transport, Polled {
     return this.#sentPosition;
   }
 
+  get isBehind(): boolean {
+    return this.#receiving.isBehind;
+  }
+
   get consumedPosition(): number | undefined {
     return this.#consumedPosition;
   }

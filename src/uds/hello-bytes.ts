@@ -62,7 +62,9 @@ export interface PeerHello {
   readonly memory: MemoryShape | undefined;
 }
 
-/** Our hello. `memory` undefined: capacity and block area are 0. `features`: those without memory. */
+/**
+ * Our hello. `memory` undefined: capacity and block area are 0. `features`: those without memory.
+ */
 export function encodeHello(
   limits: HelloLimits,
   memory?: { readonly shape: MemoryShape; readonly features: number },

@@ -154,6 +154,10 @@ export class SocketTransport implements Transport, Polled {
     this.#slab = undefined;
   }
 
+  get isBehind(): boolean {
+    return this.#backlog.length > 0;
+  }
+
   get unfinishedSince(): number | undefined {
     const isCut = this.#decoder.isMidFrame && this.#backlog.length === 0;
     return isCut && this.#state === 'open' ? this.#cutAt : undefined;

@@ -74,6 +74,8 @@ export interface Transport {
    * none, or its bytes wait for our own turn.
    */
   readonly unfinishedSince?: number | undefined;
+  /** True: frames have arrived that wait for a turn of ours. */
+  readonly isBehind?: boolean | undefined;
   /**
    * The peer's process is known to be gone: hands out what it had sent before, then ends with
    * `error`.

@@ -139,6 +139,35 @@ describe('a connection with reconnect', () => {
     await listener.close();
   });
 
+  it('accepts channels of the next session while the loop works on one of the session before', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('socket');
+    const open = async () => {
+      const listener = await listen({ path });
+      const { value: session } = await listener[Symbol.asyncIterator]().next();
+      if (session === undefined) throw new Error('no session came');
+      const channel = session.openChannel(json<number>(), { name: 'news' });
+      return { listener, channel };
+    };
+    const opening = open();
+    await until(() => existsSync(path));
+    await using connection = await connect({ path, reconnect: { firstMs: 1, maxMs: 10 } });
+    const channels = connection.channels(json<number>(), { name: 'news' });
+    const first = await opening;
+    await first.channel.send(1);
+    const taken = (await channels.next()).value;
+    expect((await taken?.[Symbol.asyncIterator]().next())?.value).toBe(1);
+    await first.listener.close({ deadlineMs: 0 });
+    const second = await open();
+    await second.channel.send(2); // the loop has not come back to next()
+    await second.channel.end();
+    const following = (await channels.next()).value;
+    expect((await following?.[Symbol.asyncIterator]().next())?.value).toBe(2);
+    await connection.close();
+    expect(await channels.next()).toEqual({ done: true, value: undefined });
+    await second.listener.close();
+  });
+
   it('is given up after giveUpMs, and says why', async () => {
     const events: SidecallEvent[] = [];
     const listener = await listen();

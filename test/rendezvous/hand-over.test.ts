@@ -105,7 +105,7 @@ describe('listener.handOver()', () => {
     await using one = await connect({ path });
     await using two = await connect({ path });
     const isFull = { code: 'ERR_SIDECALL_LIMIT_CONNECTIONS' };
-    // Nothing is handed over: a successor has no more room than others.
+    // Before handOver() a successor has no more room than others.
     await expect(listen({ path, takeOver })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_PATH_IN_USE',
       cause: isFull,
@@ -179,7 +179,7 @@ describe('listener.handOver()', () => {
     });
     const stop = new AbortController();
     const stopped = expect(first.handOver({ signal: stop.signal })).rejects.toThrow('mine');
-    await expect(first.handOver()).rejects.toThrow('already');
+    await expect(first.handOver()).rejects.toThrow('twice');
     // A successor that is still preparing when the wait ends has lost.
     const preparing = listen({
       path,

@@ -29,7 +29,9 @@ export function isOwnEnd({ code }: SidecallError): boolean {
   return code === 'ERR_SIDECALL_CLOSED' || code === 'ERR_SIDECALL_GOING_AWAY';
 }
 
-/** The end of a session whose peer did not take the last frames within the deadline of `close()`. */
+/**
+ * The end of a session whose peer did not take the last frames within the deadline of `close()`.
+ */
 export function unsent(deadlineMs: number): SidecallError {
   const text = `the session was closed; the peer did not take the last frames within its deadline of ${deadlineMs} ms`;
   return new SidecallError('ERR_SIDECALL_CLOSED', text);

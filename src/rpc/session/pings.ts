@@ -8,6 +8,7 @@ import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { endWaits, pause } from '../../base/pause.ts';
 import type { Peer } from '../../base/peer.ts';
 import type { Transport } from '../../wire/transport.ts';
+import type { SendQueue } from '../sending/send-queue.ts';
 
 /** The result of `session.liveness()`. */
 export interface Liveness {
@@ -39,6 +40,8 @@ function isRunning(pid: number): boolean {
 
 /** Pings of one session: one at a time, and no more than the protocol allows. */
 export class Pings {
+  /** Frames of the peer that it sends only for what it has taken: answers, credit. */
+  taken = 0;
   readonly #clock: Clock;
   readonly #peer: Peer;
   readonly #transport: Pick<Transport, 'sentPosition'>;
@@ -89,6 +92,15 @@ export class Pings {
   /** The position of the transport up to which the peer has taken everything, by its answers. */
   get answeredPosition(): number {
     return this.#answeredPosition;
+  }
+
+  /** Sends the answer to a ping of the peer, of which no answer is asked for in turn. */
+  answer(queue: Pick<SendQueue, 'sendControl' | 'header'>, token: number): void {
+    const before = this.#transport.sentPosition;
+    queue.sendControl(queue.header.pong(token));
+    const behind = this.#transport.sentPosition;
+    if (this.#answeredPosition === before) this.#answeredPosition = behind;
+    if (this.#isOut && this.#position === before) this.#position = behind;
   }
 
   /** Sends a ping, unless one is under way or the last answer is fresh. */

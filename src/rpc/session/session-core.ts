@@ -270,7 +270,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
         return this.#onGoaway((header.flags & FrameFlag.end) !== 0);
       case FrameType.ping:
         this.#pingAllowance.take(this.shared.clock.nowMs());
-        return this.#sendQueue.sendControl(this.#sendQueue.header.pong(header.slot));
+        return this.pings.answer(this.#sendQueue, header.slot);
       case FrameType.clock:
         return this.#peerClock.onClock(header.sentAt);
       case FrameType.pong:
@@ -289,12 +289,14 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
 
   #onStreamFrame(header: Header, payload: Uint8Array, block?: ArrivedBlock): void {
     const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;
-    if (isTheirs) this.callee.onFrame(header, payload, block);
-    else this.caller.answers.onFrame(header, payload, block);
+    if (isTheirs) return this.callee.onFrame(header, payload, block);
+    this.pings.taken += 1;
+    this.caller.answers.onFrame(header, payload, block);
   }
 
   #onCredit(window: number, bytes: number): void {
     if (bytes === 0) return;
+    this.pings.taken += 1;
     (this.shared.sendCredit[window] as SendCredit).grant(bytes);
     if (window === Window.answers) this.callee.resume();
     else if (window === Window.streams) this.shared.resumeBlocked();

@@ -17,23 +17,25 @@ export interface StallParts {
   fail(error: SidecallError): void;
 }
 
-/** Looks within the time of the option, so that it is late by at most this part of it. */
+/** Looks for each `stallTimeoutMs`: the end is late by at most this part of it. */
 const looks = 4;
 
 /**
- * A frame counts as taken once the peer has answered a ping behind it, or a later frame that
- * waited has left. While nothing that was sent is untaken, no ping is sent.
+ * A frame counts as taken once the peer has answered a ping behind it. The peer takes something
+ * where a frame that waited leaves, or an answer arrives: the ping lies behind all that the lane
+ * holds. While nothing that was sent is untaken, no ping is sent.
  */
 export class StallTimeout implements Timed {
   timer: Timer | undefined;
   readonly #clock: Clock;
   readonly #stallTimeoutMs: number;
   readonly #parts: StallParts;
-  /** Instant at which frames that waited were seen to have left. */
+  /** Instant at which the peer was last seen to have taken something. */
   #movedAt = Number.NEGATIVE_INFINITY;
   /** Instant before which this process itself stood still, and has read nothing. */
   #awakeSince: number;
   #departed = 0;
+  #taken = 0;
   #lookAt = 0;
 
   /** Begins, and ends when `closed` settles. */
@@ -70,16 +72,20 @@ export class StallTimeout implements Timed {
   #look(now: number): void {
     const { shared, pings } = this.#parts;
     const { sendQueue, transport } = shared;
-    if (sendQueue.departed !== this.#departed) this.#movedAt = now;
+    const hasMoved = sendQueue.departed !== this.#departed || pings.taken !== this.#taken;
+    if (hasMoved) this.#movedAt = now;
     this.#departed = sendQueue.departed;
+    this.#taken = pings.taken;
     const hasAll = sendQueue.isEmpty && transport.sentPosition === pings.answeredPosition;
     if (!hasAll && !sendQueue.isHeld) pings.begin();
   }
 
-  /** The doing of the peer, where its time is over. */
+  /** The words for a peer whose time is over; undefined: it has time left. */
   #stallAt(now: number): string | undefined {
     const { shared, pings } = this.#parts;
-    const { unfinishedSince } = shared.transport;
+    const { unfinishedSince, isBehind = false } = shared.transport;
+    // The answer of the peer may be among what has arrived.
+    if (isBehind) return undefined;
     const { outSince } = pings;
     const isOver = (since: number): boolean =>
       now - Math.max(since, this.#awakeSince) >= this.#stallTimeoutMs;

@@ -17,10 +17,15 @@ const stallTimeoutMs = 4_000;
 const lanes = ['ring', 'socket'] as const;
 const seeds = Array.from({ length: 25 }, (_, at) => at + 1);
 
+const Slow = service('Slow', { work: unary({ request: bytes, response: bytes }) });
+
 /** A session whose near end watches the far one, which reads a stream at its own pace. */
-function connected(simulation: Simulation, readPauseMs = 0) {
+function connected(simulation: Simulation, readPauseMs = 0, isMutual = false) {
   const [app, helper] = [simulation.process('app'), simulation.process('helper')];
-  const { near, far } = simulation.connect(app, helper, { near: { stallTimeoutMs } });
+  const { near, far } = simulation.connect(app, helper, {
+    near: { stallTimeoutMs },
+    ...(isMutual ? { far: { stallTimeoutMs } } : {}),
+  });
   far.serve(Work, {
     echo: (request) => request,
     note: () => undefined,
@@ -84,6 +89,43 @@ describe.each(lanes)('stallTimeoutMs over the %s', (lane) => {
       expect(pings.length).toBeGreaterThan(0);
       expect(Math.max(...pings)).toBeLessThan(3 * stallTimeoutMs);
     }
+  });
+
+  it('sends no ping for the answers to pings: two idle ends that both watch fall silent', async () => {
+    for (const seed of seeds) {
+      const pings: number[] = [];
+      await simulate({
+        seed,
+        lane,
+        onTrace: (line) => {
+          if (/sends ping/.test(line)) pings.push(Number.parseFloat(line));
+        },
+        async run(simulation) {
+          const { app, client, near } = connected(simulation, 0, true);
+          await client.echo(new Uint8Array(1));
+          await app.sleep(600_000);
+          expect(near.state).toBe('open');
+        },
+      });
+      expect(Math.max(...pings)).toBeLessThan(6 * stallTimeoutMs);
+    }
+  });
+
+  it('never ends the session of a peer that works off a burst, a call at a time', async () => {
+    await runs(async (simulation) => {
+      const { helper, near, far, client } = connected(simulation);
+      far.serve(Slow, {
+        work: (request) => {
+          helper.block(40);
+          return request;
+        },
+      });
+      await client.echo(new Uint8Array(1));
+      const calls = Array.from({ length: 300 }, (_, at) => new Uint8Array(at));
+      const { work } = near.client(Slow);
+      expect(await Promise.all(calls.map((request) => work(request)))).toHaveLength(300);
+      expect(near.state).toBe('open');
+    });
   });
 
   it('goes on where an idle peer is stopped, until something is sent', async () => {
@@ -188,8 +230,9 @@ describe('stallTimeoutMs', () => {
   it.each([
     ['a ping', { outSince: undefined, unfinishedSince: undefined }],
     ['the rest of a frame', { outSince: undefined, unfinishedSince: undefined }],
+    ['what waits for a turn of ours', { isBehind: true }],
   ])('spares a peer of which %s is read in the turn in which its time is over', (what, read) => {
-    const since = what === 'a ping' ? { outSince: 0 } : { unfinishedSince: 0 };
+    const since = what === 'the rest of a frame' ? { unfinishedSince: 0 } : { outSince: 0 };
     expect(failuresOf(since, read)).toEqual([]);
   });
 
@@ -204,6 +247,7 @@ describe('stallTimeoutMs', () => {
 interface Seen {
   readonly outSince?: number | undefined;
   readonly unfinishedSince?: number | undefined;
+  readonly isBehind?: boolean;
 }
 
 /**
@@ -213,7 +257,8 @@ interface Seen {
 function failuresOf(standing: Seen, read: Seen): string[] {
   const due: (() => void)[] = [];
   const failures: string[] = [];
-  const pings = { outSince: standing.outSince, answeredPosition: 0, begin: () => undefined };
+  const { outSince } = standing;
+  const pings = { outSince, answeredPosition: 0, taken: 0, begin: () => undefined };
   const transport = { sentPosition: 0, unfinishedSince: standing.unfinishedSince };
   let nowMs = 0;
   let isDecided = false;
@@ -228,7 +273,7 @@ function failuresOf(standing: Seen, read: Seen): string[] {
     },
     setImmediate: (then: () => void) => {
       if ('outSince' in read) Object.assign(pings, { outSince: read.outSince });
-      if ('unfinishedSince' in read) Object.assign(transport, read);
+      if ('unfinishedSince' in read || 'isBehind' in read) Object.assign(transport, read);
       then();
       isDecided = true;
     },
