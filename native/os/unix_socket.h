@@ -66,8 +66,8 @@ Result<std::optional<Received>> ReceiveBytes(int fd, std::span<std::uint8_t> tar
 bool IsListening(int fd) noexcept;
 
 // Replaces each descriptor by 1 where a receive would not wait (bytes, an end or an error), else by
-// 0. Does not wait itself. `may_yield`: where none is readable, gives the processor to a process that
-// waits for it, such as the peer.
+// 0. Does not wait itself. `may_yield`: where none is readable, gives the processor to a process
+// that waits for it, such as the peer.
 Result<Done> MarkReadable(std::span<std::int32_t> descriptors, bool may_yield);
 
 // Bytes that the kernel holds for us at this moment.
