@@ -174,6 +174,7 @@ export class PathAcceptor<C extends AcceptedConnection> {
   /** @internal */
   onConnection(arrival: Arrival): void {
     const native = this.#settings.native as NativeAddon;
+    if (this.#gate.decidesAtOnce) return this.#adopt(this.#gate.passAtOnce(native, arrival));
     void this.#gate.pass(native, arrival)?.then((connection) => this.#adopt(connection));
   }
 

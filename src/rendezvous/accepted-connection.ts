@@ -69,6 +69,11 @@ export interface ConnectionHandlers<G extends AcceptedConnection> {
     /** Called with the wire of a hello: it knows since when the peer is silent. */
     readonly onWire: (wire: DescriptorWire) => void;
   }): Promise<G>;
+  /**
+   * The same for a connection that needs no hello. Throws where the system fails; the connection is
+   * ended then.
+   */
+  receiveAtOnce?(native: NativeAddon, arrival: Arrival, peer: Peer): G;
   /** The same without the addon. */
   receiveStream(arrival: {
     readonly socket: Socket;

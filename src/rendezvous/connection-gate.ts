@@ -12,8 +12,8 @@ import type { Peer } from '../base/peer.ts';
 import { notInTime } from '../open/time-limit.ts';
 import { HelloFeature, type PeerHello } from '../uds/hello-bytes.ts';
 import type { DescriptorWire } from '../uds/hello-wire.ts';
-import { type KnownPeer, kernelPeer, ownUid } from '../uds/peer-credentials.ts';
-import { authorize } from '../uds/peer-policy.ts';
+import { type KnownPeer, kernelPeer, ownerOf, ownUid } from '../uds/peer-credentials.ts';
+import { authorize, type PeerRules, refusalByRules } from '../uds/peer-policy.ts';
 import { newPace, readableWaits } from '../uds/readable-waits.ts';
 import { type Arrival, dropArrival } from '../uds/watched-path.ts';
 import type {
@@ -30,6 +30,9 @@ import { full, SessionCount } from './session-count.ts';
  * before its hello begins.
  */
 const crowdThreshold = 32;
+
+/** Successors, and programs that ask which version listens, beyond the limits of sessions. */
+const successorsMax = 8;
 
 const never = new AbortController().signal;
 
@@ -49,7 +52,7 @@ export class ConnectionGate<C extends AcceptedConnection> {
   readonly #counts: SessionCount;
   #isClosing = false;
   /**
-   * The path may be taken over: a successor of our own user finds room beyond the limits, since a
+   * The path may be taken over: successors of our own user find room beyond the limits, since a
    * full listener could not be replaced otherwise.
    */
   isHandingOver = false;
@@ -60,6 +63,32 @@ export class ConnectionGate<C extends AcceptedConnection> {
     this.#handlers = handlers;
     this.#hellos = new PendingHellos(settings.hellosMax);
     this.#counts = new SessionCount(settings);
+  }
+
+  /** Connections without a hello, by a policy of rules: none of them has to wait. */
+  get decidesAtOnce(): boolean {
+    const { authorize: policy } = this.#settings;
+    return this.#handlers.receiveAtOnce !== undefined && typeof policy !== 'function';
+  }
+
+  /** Owns the connection from here on. undefined: it was refused. */
+  passAtOnce(native: NativeAddon, arrival: Arrival): C | undefined {
+    const known = this.#identify(native, arrival.fd);
+    const rules = this.#settings.authorize as PeerRules | undefined;
+    const refusal =
+      known && (refusalByRules(rules, known) ?? this.#admit({ isAdmitted: false }, known.peer));
+    if (known === undefined || refusal !== undefined) {
+      dropArrival(native, arrival, unreadOwner(native, arrival.fd));
+      if (refusal !== undefined) this.#report(refusal, known?.peer);
+      return undefined;
+    }
+    try {
+      return this.#handlers.receiveAtOnce?.(native, arrival, known.peer);
+    } catch (error) {
+      this.#counts.release(known.peer);
+      this.#report(SidecallError.from(error), known.peer);
+      return undefined;
+    }
   }
 
   /** Owns the connection from here on. undefined: there was no place for it. */
@@ -255,16 +284,12 @@ export class ConnectionGate<C extends AcceptedConnection> {
     );
   }
 
-  #admit(
-    pending: PendingConnection,
-    peer: Peer,
-    hello: PeerHello | undefined,
-  ): SidecallError | undefined {
+  #admit(pending: PendingConnection, peer: Peer, hello?: PeerHello): SidecallError | undefined {
     const takesOver = ((hello?.features ?? 0) & HelloFeature.takesOver) !== 0;
     const isSuccessor = takesOver && this.isHandingOver && peer.uid === ownUid();
     const refusal = this.#isClosing
       ? full('the listener is closing')
-      : this.#counts.admit(peer, isSuccessor ? 1 : 0);
+      : this.#counts.admit(peer, isSuccessor ? successorsMax : 0);
     pending.isAdmitted = refusal === undefined;
     return refusal;
   }
@@ -300,6 +325,15 @@ function isPeerClosed(native: NativeAddon, fd: number): boolean {
     return native.isPeerClosed(fd);
   } catch {
     return false; // a later step finds the error
+  }
+}
+
+/** The owner of bytes that wait in the connection, with which a descriptor may have come. */
+function unreadOwner(native: NativeAddon, fd: number): number | undefined {
+  try {
+    return hasUnread(native, fd) ? ownerOf(native.peerIds(fd)) : undefined;
+  } catch {
+    return undefined;
   }
 }
 

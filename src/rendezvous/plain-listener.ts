@@ -3,11 +3,12 @@
 // net.Socket whose first byte belongs to the application. For programs that speak something else,
 // in any language.
 import type { Socket } from 'node:net';
+import type { NativeAddon } from '../addon/addon-api.ts';
 import { systemClock } from '../base/clock.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
 import { plainSocket, startsByItself } from '../uds/net-socket.ts';
-import { dropArrival } from '../uds/watched-path.ts';
+import { type Arrival, dropArrival } from '../uds/watched-path.ts';
 import { PathAcceptor } from './accept.ts';
 import type { AcceptedConnection, AcceptorSettings } from './accepted-connection.ts';
 
@@ -42,16 +43,11 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
       keepsSockets: true,
       receive: async ({ native, arrival, peer, admit }) => {
         const full = admit();
-        if (full === undefined) {
-          const { fd, socket } = arrival;
-          return new AcceptedPlain(
-            socket === undefined ? plainSocket(native, fd) : startsByItself(socket),
-            peer,
-          );
-        }
+        if (full === undefined) return accepted(native, arrival, peer);
         dropArrival(native, arrival, undefined);
         throw full;
       },
+      receiveAtOnce: accepted,
       receiveStream: async ({ socket, peer, admit }) => {
         const full = admit();
         if (full === undefined) return new AcceptedPlain(socket, peer);
@@ -112,6 +108,13 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+function accepted(native: NativeAddon, { fd, socket }: Arrival, peer: Peer): AcceptedPlain {
+  return new AcceptedPlain(
+    socket === undefined ? plainSocket(native, fd) : startsByItself(socket),
+    peer,
+  );
 }
 
 class AcceptedPlain implements AcceptedConnection {

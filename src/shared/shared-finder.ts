@@ -100,17 +100,19 @@ export class SharedFinder {
   /**
    * A session with the helper that runs, of a version that is wanted; undefined: there is none.
    * `onMiss` gets the error of a connection for which there may be one at the next try.
+   * `isStarting`: a helper that is full is being replaced.
    */
   async #connect(
     signal: AbortSignal | undefined,
     onMiss: (error: unknown) => void = ignore,
+    isStarting = false,
   ): Promise<Session | undefined> {
     let session: Session;
     try {
       session = await this.#system.open(signal);
     } catch (error) {
       onMiss(error);
-      if (isFull(error) && (await this.#isReplaceable(signal))) return undefined;
+      if (isFull(error) && (isStarting || (await this.#isReplaceable(signal)))) return undefined;
       return this.#whyNone(error);
     }
     try {
@@ -126,21 +128,20 @@ export class SharedFinder {
     return undefined;
   }
 
-  /** True: the helper takes no further session, and is older than a helper of ours. */
+  /** True: the helper takes no further session, and is older than a helper of ours, or ends. */
   async #isReplaceable(signal: AbortSignal | undefined): Promise<boolean> {
-    let session: Session;
+    let session: Session | undefined;
     try {
       session = await this.#system.openToReplace(signal);
-    } catch (error) {
-      if (isFull(error)) return true; // another helper replaces it at this moment
-      throw error;
-    }
-    try {
       const { version, pid } = await this.#infoOf(session);
       const order = compareVersions(version, this.#settings.version);
       return order !== 0 && !this.#isUsed(order, version, pid);
+    } catch (error) {
+      // Another process replaces it at this moment.
+      if (isFull(error) || isPassing(error)) return true;
+      throw error;
     } finally {
-      await session.close({ deadlineMs: 0 });
+      await session?.close({ deadlineMs: 0 });
     }
   }
 
@@ -158,9 +159,10 @@ export class SharedFinder {
     while (clock.nowMs() < until) {
       signal?.throwIfAborted();
       await pause(clock, pauseMs, signal ?? never);
-      const session = await this.#connect(signal, (error) => {
+      const note = (error: unknown): void => {
         miss = error;
-      });
+      };
+      const session = await this.#connect(signal, note, true);
       if (session !== undefined) return session;
       const { exit } = started;
       if (exit === undefined) continue;

@@ -62,16 +62,28 @@ export function checkPolicy(
  */
 export async function authorize(
   policy: PeerPolicy | undefined,
-  { peer, isAlive }: KnownPeer,
+  known: KnownPeer,
   signal: AbortSignal,
 ): Promise<void> {
-  if (peer.uid === unmappedUid) throw denied(peer, unmappedText);
-  if (typeof policy === 'function') {
-    if (await accepts(policy, peer, signal)) return;
-    throw denied(peer, 'the policy function did not accept it');
+  const { peer } = known;
+  if (typeof policy !== 'function') {
+    const refusal = refusalByRules(policy, known);
+    if (refusal !== undefined) throw refusal;
+    return;
   }
-  const refusal = refusalOf(policy ?? {}, peer, isAlive);
-  if (refusal !== undefined) throw denied(peer, refusal);
+  if (peer.uid === unmappedUid) throw denied(peer, unmappedText);
+  if (await accepts(policy, peer, signal)) return;
+  throw denied(peer, 'the policy function did not accept it');
+}
+
+/** Compares at once. Returns the error that says which rule refused; undefined: none did. */
+export function refusalByRules(
+  rules: PeerRules | undefined,
+  { peer, isAlive }: KnownPeer,
+): SidecallError | undefined {
+  if (peer.uid === unmappedUid) return denied(peer, unmappedText);
+  const refusal = refusalOf(rules ?? {}, peer, isAlive);
+  return refusal === undefined ? undefined : denied(peer, refusal);
 }
 
 const unmappedText =
