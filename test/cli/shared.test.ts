@@ -51,7 +51,7 @@ describe('sidecall ps and stop', () => {
     await helper.close();
     const stopped = await run('stop', name);
     expect(stopped).toMatchObject({ code: 0, stdout: `${name}: process ${pid} has ended\n` });
-    expect(isRunning(pid as number)).toBe(false);
+    await until(() => !isRunning(pid as number));
     expect(await run('stop', name)).toMatchObject({
       code: 1,
       stderr: expect.stringContaining(`no shared helper ${name} runs`),
@@ -94,7 +94,7 @@ describe('sidecall ps and stop', () => {
       stderr: expect.stringContaining('--force'),
     });
     expect((await run('stop', name, '--key', '/a/project', '--force')).code).toBe(0);
-    expect(isRunning(pid)).toBe(false);
+    await until(() => !isRunning(pid));
     expect(isRunning(other.peer.pid as number)).toBe(true); // that of another key
     await other.close();
     expect((await run('stop', name)).code).toBe(0);
