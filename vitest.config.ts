@@ -1,8 +1,13 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
+
+// `npm run test:interop` sets it: programs of other languages, which have to be built before.
+const isInterop = process.env.SIDECALL_INTEROP === '1';
+const interop = 'test/interop/**/*.test.ts';
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    include: [isInterop ? interop : 'test/**/*.test.ts'],
+    exclude: isInterop ? configDefaults.exclude : [...configDefaults.exclude, interop],
     setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/global.ts'],
     // A crash stays in its file. No retries: they hide races. The time-out is a watchdog, not a bound.

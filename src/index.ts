@@ -100,6 +100,7 @@ export {
 // Calls: one side makes them, the other serves them.
 
 export type { Metadata } from './base/metadata.ts';
+export { type Server, type ServerOptions, server } from './open/server.ts';
 export type { ClientOptions } from './rpc/calling/client.ts';
 export type { RetryOptions } from './rpc/calling/retry.ts';
 export type { CallContext } from './rpc/contract/call-context.ts';
@@ -114,16 +115,17 @@ export {
   type HealthStatus,
 } from './rpc/serving/health.ts';
 export {
-  type MethodDescription,
-  ReflectionService,
-  type ServiceDescription,
-} from './rpc/serving/reflection.ts';
-export {
   type HandlersFor,
   type Implementation,
   implement,
   type ServeOptions,
-} from './rpc/serving/registry.ts';
+} from './rpc/serving/implementation.ts';
+export {
+  type MethodDescription,
+  ReflectionService,
+  type ServiceDescription,
+} from './rpc/serving/reflection.ts';
+export type { Services } from './rpc/serving/registry.ts';
 
 // Messages and bytes without calls.
 

@@ -17,6 +17,7 @@ import {
   sessionOptionNames,
 } from '../open/session-options.ts';
 import { withDeadline } from '../open/time-limit.ts';
+import { held } from '../rpc/serving/hold-door.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { socketOver } from '../uds/net-socket.ts';
 import { kernelPeer } from '../uds/peer-credentials.ts';
@@ -77,11 +78,12 @@ export async function parent(options: ParentOptions = {}): Promise<Session> {
   const fd = checkVariable(variable);
   const { addon } = nativeState();
   try {
-    return await withDeadline('parent()', timeoutMs, undefined, (signal) =>
+    const session = await withDeadline('parent()', timeoutMs, undefined, (signal) =>
       addon === undefined
         ? meetOverStream(fd, options.expect, settings, signal)
         : meetOverDescriptor(addon, fd, parentPid, options.expect, settings, signal),
     );
+    return await held(options.services, session);
   } catch (error) {
     throw asHelperFailure(error);
   }

@@ -7,14 +7,14 @@ import { quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import { LastingPeer } from '../lasting/lasting-peer.ts';
-import { Registry } from '../rpc/serving/registry.ts';
+import { Registry, servedSetOf } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import type { HelperExit } from './helper-errors.ts';
 import { HelperProcess, type StartSettings, type StopLimits } from './helper-process.ts';
 import type { HelperState } from './helper-state.ts';
 import { type ReplacedHelper, startHealthy } from './replacement.ts';
 import { checkRestart } from './restart-options.ts';
-import { checkSpawn, type SpawnOptions } from './spawn-options.ts';
+import { checkCommand, checkSpawn, type SpawnOptions } from './spawn-options.ts';
 import { Supervisor } from './supervisor.ts';
 
 /**
@@ -59,9 +59,16 @@ export async function spawnHelper(
     restart,
     first,
   );
-  const check = (other: string | URL, otherArgs: readonly string[]): StartSettings =>
-    checkSpawn(other, otherArgs, options, registry);
-  return new Helper(supervisor, registry, { program, args, check });
+  const check = (other: string | URL, otherArgs: readonly string[]): StartSettings => ({
+    ...settings,
+    ...checkCommand(other, otherArgs, options.execArgv),
+  });
+  const helper = new Helper(supervisor, registry, { program, args, check });
+  await servedSetOf(options.services)?.hold({
+    closed: helper.exited,
+    close: (deadlineMs) => helper.stop({ deadlineMs }),
+  });
+  return helper;
 }
 
 /** Options of the end of a helper process. */

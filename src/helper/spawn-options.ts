@@ -9,7 +9,7 @@ import {
 } from '../open/session-options.ts';
 import type { Registry } from '../rpc/serving/registry.ts';
 import type { StartSettings } from './helper-process.ts';
-import { commandOf } from './node-command.ts';
+import { type Command, commandOf } from './node-command.ts';
 import type { RestartOptions } from './restart-options.ts';
 
 /** Options of {@link spawnHelper}. */
@@ -79,16 +79,9 @@ export function checkSpawn(
   registry: Registry,
 ): StartSettings {
   checkKeys('spawnHelper()', options, names);
-  if (!(program instanceof URL) && checkText('program', program) === undefined) {
-    const text = 'spawnHelper() needs a program: a path, or the URL of a module';
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
-  }
   checkSignal(options.signal);
-  checkTexts('args', args);
-  const { execArgv } = options;
-  if (execArgv !== undefined) checkTexts('execArgv', execArgv);
   return {
-    ...commandOf(program, args, execArgv),
+    ...checkCommand(program, args, options.execArgv),
     cwd: options.cwd,
     env: options.env ?? process.env,
     uid: checkId('uid', options.uid),
@@ -99,6 +92,24 @@ export function checkSpawn(
     ownProcessGroup: checkBoolean('ownProcessGroup', options.ownProcessGroup),
     session: checkSessionOptions(options, registry),
   };
+}
+
+/**
+ * The command line of a helper.
+ * @throws {TypeError} for misuse.
+ */
+export function checkCommand(
+  program: string | URL,
+  args: readonly string[],
+  execArgv: readonly string[] | undefined,
+): Command {
+  if (!(program instanceof URL) && checkText('program', program) === undefined) {
+    const text = 'spawnHelper() needs a program: a path, or the URL of a module';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
+  }
+  checkTexts('args', args);
+  if (execArgv !== undefined) checkTexts('execArgv', execArgv);
+  return commandOf(program, args, execArgv);
 }
 
 function checkBoolean(name: string, value: boolean | undefined): boolean {

@@ -5,7 +5,7 @@ import type { OnEvent } from '../base/events.ts';
 import { checkLimits, ranges, type SessionLimits } from '../base/limits/option-limits.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
-import { type Implementation, Registry } from '../rpc/serving/registry.ts';
+import { Registry, type Services, servedSetOf } from '../rpc/serving/registry.ts';
 import type { KeepAliveSettings } from '../rpc/session/keep-alive.ts';
 import { addonReason, type LaneSetting, unavailable } from './lane.ts';
 
@@ -66,12 +66,12 @@ export interface SessionOptions {
    */
   readonly introspection?: boolean | undefined;
   /**
-   * Services that the first call finds already: `[implement(Contract, handlers)]`. Default: none,
-   * and calls that arrive before the first `serve()` wait for it, within their window and until
-   * their deadlines. With a list, an empty one too, calls of other services are refused with
-   * `unimplemented`.
+   * Services that the first call finds already: `[implement(Contract, handlers)]`, or a `server()`,
+   * which then closes what it is given to. Default: none, and calls that arrive before the first
+   * `serve()` wait for it, within their window and until their deadlines. With a list, an empty one
+   * too, calls of other services are refused with `unimplemented`.
    */
-  readonly services?: readonly Implementation[] | undefined;
+  readonly services?: Services | undefined;
   /**
    * Milliseconds that something of a session may wait without any progress before `onEvent` is told
    * (`stalled`). Default 10,000; 10 to 600,000.
@@ -131,7 +131,7 @@ export interface SessionSettings extends LaneSetting {
   /** Of a listener or helper, for all of its sessions. */
   readonly registry: Registry | undefined;
   /** Of the session alone. */
-  readonly services: readonly Implementation[] | undefined;
+  readonly services: Services | undefined;
   /** As in {@link SessionParts}. */
   readonly exitKnownMs?: number;
   /** Sessions wait to be taken from their listener. */
@@ -180,7 +180,7 @@ export function checkSessionOptions(
     throw unavailable(`there is no addon: ${addonReason()}`);
   }
   return {
-    limits: checkLimits(options.limits),
+    limits: checkLimits({ ...servedSetOf(options.services)?.limits, ...options.limits }),
     lane,
     ringBytes,
     leases,
@@ -205,9 +205,9 @@ export function checkSessionOptions(
  * itself.
  */
 function checkServices(
-  services: readonly Implementation[] | undefined,
+  services: Services | undefined,
   registry: Registry | undefined,
-): readonly Implementation[] | undefined {
+): Services | undefined {
   (registry ?? new Registry()).addAll(services);
   return registry === undefined ? services : undefined;
 }

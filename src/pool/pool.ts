@@ -9,7 +9,7 @@ import { FollowedState, type LastingState } from '../lasting/followed-state.ts';
 import type { LastingPeer } from '../lasting/lasting-peer.ts';
 import { type ClientOptions, makeClient } from '../rpc/calling/client.ts';
 import type { Client, Methods, Service } from '../rpc/contract/method-types.ts';
-import type { HandlersFor, ServeOptions } from '../rpc/serving/registry.ts';
+import type { HandlersFor, ServeOptions } from '../rpc/serving/implementation.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { type MapItem, mapItems } from './map-items.ts';
 import type { PoolSettings } from './pool-options.ts';

@@ -24,6 +24,7 @@ import {
   sessionOptionNames,
 } from '../open/session-options.ts';
 import { withDeadline } from '../open/time-limit.ts';
+import { held } from '../rpc/serving/hold-door.ts';
 import { Registry } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { checkModes, connectToPath, type ServerRules } from '../uds/connect-path.ts';
@@ -136,8 +137,11 @@ export async function connect(
   checkKeys('connect()', options, [...sessionOptionNames, ...names, 'reconnect']);
   checkProtocol(options.protocol);
   const { reconnect } = options;
-  if (reconnect !== undefined && reconnect !== false) return reconnecting(options, reconnect);
-  return sessionOpener(options, undefined)(options.signal);
+  const { services } = options;
+  if (reconnect !== undefined && reconnect !== false) {
+    return held(services, await reconnecting(options, reconnect));
+  }
+  return held(services, await sessionOpener(options, undefined)(options.signal));
 }
 
 /** Connects for the first time, and from then on whenever the session is lost. */

@@ -20,7 +20,8 @@ import {
   type SessionOptions,
   sessionOptionNames,
 } from '../open/session-options.ts';
-import { Registry } from '../rpc/serving/registry.ts';
+import { held } from '../rpc/serving/hold-door.ts';
+import { Registry, servedSetOf } from '../rpc/serving/registry.ts';
 import { removeLeftBehindOnce } from '../uds/left-behind.ts';
 import { checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import {
@@ -157,8 +158,14 @@ export async function listen(
   const isDefaultPolicy = options.authorize === undefined;
   const common = checkSessionOptions(options, registry, ranges.pathRingBytes);
   const session = { ...common, isUntaken: true, isDefaultPolicy };
-  const open = (held?: HeldPath): Promise<Listener> =>
-    atPath(options, (settings) => Listener.open({ ...settings, session, registry }, held));
+  const { services } = options;
+  const open = async (received?: HeldPath): Promise<Listener> => {
+    const listener = await atPath(options, (settings) =>
+      Listener.open({ ...settings, session, registry }, received),
+    );
+    if (servedSetOf(services) !== undefined) listener.beginServing();
+    return held(services, listener);
+  };
   const takeOver = checkTakeOver(options.takeOver);
   if (takeOver === undefined) return open();
   const { path, identity, unsafeDirectory = false } = options;

@@ -11,7 +11,8 @@ import { establishOverDescriptor, establishOverStream } from '../open/open-sessi
 import type { SessionSettings } from '../open/session-options.ts';
 import type { Handlers, Methods, Service } from '../rpc/contract/method-types.ts';
 import type { Health } from '../rpc/serving/health.ts';
-import type { HandlersFor, Registry, ServeOptions } from '../rpc/serving/registry.ts';
+import type { HandlersFor, ServeOptions } from '../rpc/serving/implementation.ts';
+import type { Registry } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { DescriptorWire } from '../uds/hello-wire.ts';
 import type { HeldPath } from '../uds/watched-path.ts';
@@ -88,6 +89,11 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   begin(): void {
     this.checkOpen();
     this.#acceptor.listening?.resume();
+  }
+
+  /** @internal Its services are those of a server: sessions need not be iterated. */
+  beginServing(): void {
+    this.#acceptor.serve();
   }
 
   /** @internal @throws {SidecallError} `ERR_SIDECALL_CLOSED`. */

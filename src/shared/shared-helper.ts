@@ -7,6 +7,7 @@ import { addonReason } from '../open/lane.ts';
 import { connectionBy, sessionOpener, takingOver } from '../rendezvous/connect.ts';
 import type { Connection } from '../rendezvous/connection.ts';
 import { checkReconnect } from '../rendezvous/reconnect-options.ts';
+import { held } from '../rpc/serving/hold-door.ts';
 import { Registry } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { SharedFinder } from './shared-finder.ts';
@@ -60,7 +61,7 @@ export async function sharedHelper(options: SharedHelperOptions): Promise<Connec
   // A try begins no connection behind startTimeoutMs, and ends that one.
   const tryMaxMs = settings.startTimeoutMs + ranges.connectTimeoutMs.max;
   const parts = { path, onEvent, reconnect, registry, isOnDemand: true, tryMaxMs };
-  return connectionBy(open, parts, options.signal);
+  return held(options.services, await connectionBy(open, parts, options.signal));
 }
 
 const ownNames = new Set<string>(sharedOptionNames);

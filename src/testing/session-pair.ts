@@ -5,6 +5,8 @@ import type { OnEvent } from '../base/events.ts';
 import { checkLimits, type SessionLimits } from '../base/limits/option-limits.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
+import { held } from '../rpc/serving/hold-door.ts';
+import { Registry, type Services, servedSetOf } from '../rpc/serving/registry.ts';
 import { Session } from '../rpc/session/session.ts';
 import { loopbackPair } from '../wire/loopback-transport.ts';
 
@@ -15,6 +17,8 @@ export interface PairSide {
   /** The peer that this end sees: parts of a {@link Peer}, completed by this process. */
   readonly peer?: Partial<Peer> | undefined;
   readonly introspection?: boolean | undefined;
+  /** As of `connect()`: a list of `implement(…)`, or a `server()`. */
+  readonly services?: Services | undefined;
   readonly onEvent?: OnEvent | undefined;
 }
 
@@ -47,6 +51,9 @@ export function createSessionPair(options: PairOptions = {}): SessionPair {
   const farLimits = checkSide('far', farSide);
   const near = sessionOver(nearEnd, nearSide, nearLimits, farLimits);
   const far = sessionOver(farEnd, farSide, farLimits, nearLimits);
+  // Both were checked to be open in this turn, so that neither promise rejects.
+  void held(nearSide.services, near);
+  void held(farSide.services, far);
   const close = async (): Promise<void> => {
     await Promise.all([near.close(), far.close()]);
   };
@@ -54,16 +61,17 @@ export function createSessionPair(options: PairOptions = {}): SessionPair {
 }
 
 function checkSide(name: string, side: PairSide): SessionLimits {
-  checkKeys(name, side, ['limits', 'peer', 'introspection', 'onEvent']);
+  checkKeys(name, side, ['limits', 'peer', 'introspection', 'services', 'onEvent']);
   if (side.onEvent !== undefined && typeof side.onEvent !== 'function') {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'onEvent must be a function');
   }
-  return checkLimits(side.limits);
+  new Registry().addAll(side.services);
+  return checkLimits({ ...servedSetOf(side.services)?.limits, ...side.limits });
 }
 
 function sessionOver(
   transport: ReturnType<typeof loopbackPair>[0],
-  { peer, introspection, onEvent }: PairSide,
+  { peer, introspection, services, onEvent }: PairSide,
   own: SessionLimits,
   remote: SessionLimits,
 ): Session {
@@ -74,6 +82,7 @@ function sessionOver(
     remote,
     laneReason: 'a pair of sessions in one process',
     introspection,
+    services,
     onEvent,
   });
 }

@@ -1,6 +1,6 @@
 import * as grpc from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
-import { attachListener, peerOf, serveGrpc } from '../../src/adapters/grpc.ts';
+import { attachListener, peerOf, serveGrpc } from '../../src/adapters/grpc/main.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import type { Peer } from '../../src/base/peer.ts';
 import { listen } from '../../src/rendezvous/listen.ts';

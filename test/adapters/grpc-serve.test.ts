@@ -1,6 +1,6 @@
 import * as grpc from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
-import { type ServeGrpcOptions, serveGrpc } from '../../src/adapters/grpc.ts';
+import { type ServeGrpcServiceOptions, serveGrpc } from '../../src/adapters/grpc/main.ts';
 import { RpcError } from '../../src/base/errors.ts';
 import type { Peer } from '../../src/base/peer.ts';
 import type { CallContext } from '../../src/rpc/contract/call-context.ts';
@@ -322,7 +322,7 @@ describe('serveGrpc()', () => {
 
   it('interceptors are around it', async () => {
     const seen: string[] = [];
-    const interceptors: ServeGrpcOptions['interceptors'] = [
+    const interceptors: ServeGrpcServiceOptions['interceptors'] = [
       (call, next) => {
         seen.push(`${call.side} ${call.method}`);
         return next(call);
@@ -343,8 +343,8 @@ describe('serveGrpc()', () => {
       'grpc.Server',
     );
     expect(() =>
-      serveGrpc(server, service('Demo', { add: unary() }), { add: () => 1 }, { authenticate }),
-    ).toThrow('protobufService');
+      serveGrpc(server, service('Démo', { add: unary() }), { add: () => 1 }, { authenticate }),
+    ).toThrow('no name for gRPC');
     expect(() => serveGrpc(server, Indexer, handlers, { authenticate, peers: 1 } as never)).toThrow(
       TypeError,
     );

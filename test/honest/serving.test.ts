@@ -4,7 +4,7 @@ import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { HealthService } from '../../src/rpc/serving/health.ts';
-import { implement } from '../../src/rpc/serving/registry.ts';
+import { implement } from '../../src/rpc/serving/implementation.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
 import {
   collect,

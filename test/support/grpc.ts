@@ -1,5 +1,9 @@
 import * as grpc from '@grpc/grpc-js';
-import { attachListener, type ServeGrpcOptions, serveGrpc } from '../../src/adapters/grpc.ts';
+import {
+  attachListener,
+  type ServeGrpcServiceOptions,
+  serveGrpc,
+} from '../../src/adapters/grpc/main.ts';
 import { protobufService } from '../../src/adapters/protobuf.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { listen, type PlainListenOptions } from '../../src/rendezvous/listen.ts';
@@ -109,7 +113,7 @@ export async function overTcp(
   });
 }
 
-export const secret: ServeGrpcOptions['authenticate'] = ({ metadata }) =>
+export const secret: ServeGrpcServiceOptions['authenticate'] = ({ metadata }) =>
   metadata.authorization === 'Bearer right' ? { origin: 'secret', name: 'an app' } : undefined;
 export const right = new grpc.Metadata();
 right.set('authorization', 'Bearer right');
@@ -137,7 +141,7 @@ export interface Served extends AsyncDisposable {
 
 export async function served(
   special: Partial<typeof handlers> = {},
-  options: Partial<ServeGrpcOptions> = {},
+  options: Partial<ServeGrpcServiceOptions> = {},
 ): Promise<Served> {
   const server = new grpc.Server();
   const events: SidecallEvent[] = [];

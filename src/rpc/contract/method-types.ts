@@ -98,6 +98,8 @@ export interface Service<M extends Methods = Methods> {
   wireName(method: keyof M & string): string;
   /** A description of its messages for tools, if it has descriptors. */
   readonly descriptor?: (() => unknown) | undefined;
+  /** Its `.proto` files as `FileDescriptorProto` messages, if they are known as such. */
+  readonly fileDescriptors?: (() => readonly Uint8Array[]) | undefined;
 }
 
 // A request that may be undefined may be left out.

@@ -4,6 +4,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../../base/clock.ts';
+import type { SessionLimits } from '../../base/limits/option-limits.ts';
 import { checkKeys, nodeError } from '../../base/misuse.ts';
 import type { CallContext } from '../contract/call-context.ts';
 import type { Codec } from '../contract/codec.ts';
@@ -12,54 +13,46 @@ import type { Handlers, Method, MethodKind, Methods, Service } from '../contract
 import { builtInPrefix, callKindOf, checkService } from '../contract/service.ts';
 import { withoutInheritance } from '../deadline.ts';
 import { Health, HealthService } from './health.ts';
+import type { Implementation, ServeOptions } from './implementation.ts';
 import { ReflectionService, reflectionHandlers } from './reflection.ts';
 
-/** Options of `serve()`. */
-export interface ServeOptions {
-  /** Functions around every call of the service; the first is the outermost. Default: none. */
-  readonly interceptors?: readonly Interceptor[] | undefined;
+/** The services of a `server()`, as everything that serves them sees it. */
+export interface ServedSet {
+  readonly registry: Registry;
+  /** Limits of sessions that set none themselves. */
+  readonly limits: Partial<SessionLimits> | undefined;
+  /** @throws {SidecallError} `ERR_SIDECALL_CLOSED` where the server was closed. */
+  checkOpen(): void;
   /**
-   * Serves the methods that have a handler, at least one; calls of the others end with
-   * `unimplemented`. Default: each method needs a handler.
+   * Closes `door` when the server is closed.
+   * @throws (as rejection) {SidecallError} `ERR_SIDECALL_CLOSED` where that has happened already;
+   * then `door` is closed.
    */
-  readonly partial?: boolean | undefined;
+  hold(door: Door): Promise<void>;
 }
 
-/** The handlers that `serve()` needs with the options `O`. */
-export type HandlersFor<M extends Methods, O extends ServeOptions> = O extends {
-  readonly partial: true;
-}
-  ? Partial<Handlers<M>>
-  : Handlers<M>;
-
-/** A service with the functions that answer it, for the option `services`. */
-export interface Implementation {
-  readonly service: Service;
-  readonly handlers: unknown;
-  readonly options: ServeOptions | undefined;
+/** A way to the services of a server. */
+export interface Door {
+  /** Settles when it is over. */
+  readonly closed: Promise<unknown>;
+  close(deadlineMs: number): Promise<unknown>;
 }
 
-/**
- * A service with its handlers, for the option `services` of all that makes a session: so that it is
- * served before the first call comes. The same as `serve()` otherwise.
- * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no contract.
- * @example
- * ```ts
- * import { connect, implement, service, unary } from 'sidecall';
- *
- * const Clock = service('Clock', { now: unary<void, number>() });
- *
- * const services = [implement(Clock, { now: Date.now })];
- * await connect({ path: '/run/user/1000/app/socket', services });
- * ```
- */
-export function implement<M extends Methods, O extends ServeOptions = ServeOptions>(
-  service: Service<M>,
-  handlers: HandlersFor<M, O>,
-  options?: O,
-): Implementation {
-  checkService('implement()', service);
-  return Object.freeze({ service: service as unknown as Service, handlers, options });
+/** @internal */
+export const servedSet: unique symbol = Symbol('sidecall.servedSet');
+
+/** The services of a `server()`, for the option `services`. */
+export interface ServiceSet {
+  /** @internal */
+  readonly [servedSet]: ServedSet;
+}
+
+/** The option `services`. */
+export type Services = readonly Implementation[] | ServiceSet;
+
+/** The services as a server holds them, where `services` is one. */
+export function servedSetOf(services: Services | undefined): ServedSet | undefined {
+  return (services as Partial<ServiceSet> | undefined)?.[servedSet];
 }
 
 type Handler = (request: unknown, ctx: CallContext) => unknown;
@@ -92,7 +85,7 @@ export interface Served {
 export class Registry {
   readonly #methods = new Map<string, Served>();
   readonly #services: Service[] = [];
-  readonly #parent: Registry | undefined;
+  #parent: Registry | undefined;
   #builtIns: Map<string, Served> | undefined;
   #health: Health | undefined;
   // Told of every service that comes.
@@ -200,15 +193,22 @@ export class Registry {
   }
 
   /**
-   * Serves what the option `services` says, and nothing else unless `serve()` is called. undefined:
-   * it was left out.
-   * @throws {TypeError} as `serve()`.
+   * Serves what the option `services` says: of a list nothing else, unless `serve()` is called; of
+   * a server everything that it serves, now and later. undefined: it was left out.
+   * @throws {TypeError} as `serve()`; {SidecallError} `ERR_SIDECALL_CLOSED` for a closed server.
    */
-  addAll(services: readonly Implementation[] | undefined): void {
+  addAll(services: Services | undefined): void {
     if (services === undefined) return;
-    if (!Array.isArray(services)) throw misuse('services must be a list of implement(…)');
+    const set = servedSetOf(services);
+    if (set !== undefined) {
+      set.checkOpen();
+      this.#parent = set.registry;
+      return;
+    }
+    const needed = 'services must be a list of implement(…), or a server()';
+    if (!Array.isArray(services)) throw misuse(needed);
     for (const each of services as readonly Partial<Implementation>[]) {
-      if (each?.service === undefined) throw misuse('services must be a list of implement(…)');
+      if (each?.service === undefined) throw misuse(needed);
       this.add(each.service, each.handlers as Handlers<Methods>, each.options);
     }
     this.settle();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Everything that a session is made of: what the hello agreed on, and what its owner serves.
 import type { SharedParts } from '../sending/session-shared.ts';
-import type { Implementation, Registry } from '../serving/registry.ts';
+import type { Registry, Services } from '../serving/registry.ts';
 import type { KeepAliveSettings } from './keep-alive.ts';
 
 /** The parts of a session. */
@@ -11,7 +11,7 @@ export interface SessionParts extends SharedParts {
   /** Methods that a listener or helper serves for all of its sessions. */
   readonly registry?: Registry | undefined;
   /** The services from the start. undefined: they follow, and calls wait for them. */
-  readonly services?: readonly Implementation[] | undefined;
+  readonly services?: Services | undefined;
   /** May the peer list what is served? undefined: if it runs under our own uid. */
   readonly introspection?: boolean | undefined;
   /** Milliseconds without a call after which the session is closed; undefined: never. */

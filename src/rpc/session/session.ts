@@ -27,7 +27,7 @@ import type { Client, Methods, Service } from '../contract/method-types.ts';
 import { checkCodec } from '../contract/service.ts';
 import type { SessionState } from '../sending/session-shared.ts';
 import type { Health } from '../serving/health.ts';
-import type { HandlersFor, ServeOptions } from '../serving/registry.ts';
+import type { HandlersFor, ServeOptions } from '../serving/implementation.ts';
 import type { ClosedCalls } from './closed-calls.ts';
 import { KeepAlive } from './keep-alive.ts';
 import type { Liveness } from './pings.ts';

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import { statuses } from '../../../src/base/error-codes.ts';
 import { service, unary } from '../../../src/rpc/contract/service.ts';
+import { implement } from '../../../src/rpc/serving/implementation.ts';
 import { ReflectionService } from '../../../src/rpc/serving/reflection.ts';
-import { implement, Registry } from '../../../src/rpc/serving/registry.ts';
+import { Registry } from '../../../src/rpc/serving/registry.ts';
 import { createSessionPair } from '../../../src/testing/session-pair.ts';
 
 const Store = service('Store', {

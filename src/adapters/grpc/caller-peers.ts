@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The peers of gRPC calls. grpc-js shows a handler only the address of its connection, so each
 // injected connection gets a unique address that no real one equals.
-import type { Peer } from '../base/peer.ts';
-import type { PlainConnection } from '../rendezvous/plain-listener.ts';
+import type { Peer } from '../../base/peer.ts';
+import type { PlainConnection } from '../../rendezvous/plain-listener.ts';
 
 /** The part of a call that tells its peer's address. */
 export interface PeerCarrier {

@@ -14,30 +14,40 @@ import {
   type sendUnaryData,
   status as statusNumbers,
 } from '@grpc/grpc-js';
-import { systemClock } from '../base/clock.ts';
-import { statuses } from '../base/error-codes.ts';
-import { errorText } from '../base/error-text.ts';
-import { RpcError, SidecallError } from '../base/errors.ts';
-import { emitEvent, type OnEvent } from '../base/events.ts';
-import { checkLimits, ranges, sessionRanges } from '../base/limits/option-limits.ts';
-import type { Metadata as OwnMetadata } from '../base/metadata.ts';
-import type { Peer } from '../base/peer.ts';
-import type { CallOptions } from '../rpc/contract/call-options.ts';
-import type { Service } from '../rpc/contract/method-types.ts';
-import type { Registry } from '../rpc/serving/registry.ts';
-import { Session } from '../rpc/session/session.ts';
-import { loopbackPair } from '../wire/loopback-transport.ts';
-import type { GrpcGate } from './grpc-gate.ts';
-import { peerOfCall } from './grpc-peers.ts';
+import { systemClock } from '../../base/clock.ts';
+import { statuses } from '../../base/error-codes.ts';
+import { errorText } from '../../base/error-text.ts';
+import { RpcError, SidecallError } from '../../base/errors.ts';
+import { emitEvent, type OnEvent } from '../../base/events.ts';
+import { noBytes } from '../../base/ignore-errors.ts';
+import { checkLimits, ranges, sessionRanges } from '../../base/limits/option-limits.ts';
+import type { Peer } from '../../base/peer.ts';
+import type { CallOptions } from '../../rpc/contract/call-options.ts';
+import type { Service } from '../../rpc/contract/method-types.ts';
+import type { Registry } from '../../rpc/serving/registry.ts';
+import { Session } from '../../rpc/session/session.ts';
+import { loopbackPair } from '../../wire/loopback-transport.ts';
+import type { Gate } from './caller-gate.ts';
+import { peerOfCall } from './caller-peers.ts';
+import { codecKey, detailsKey, fromGrpc, toGrpc } from './grpc-metadata.ts';
 
-/** The settings of a served contract. */
+/** The settings that all calls of a gRPC server have in common. */
 export interface GrpcServiceParts {
-  readonly service: Service;
   readonly registry: Registry;
-  readonly gate: GrpcGate;
+  readonly gate: Gate;
   /** The application states that callers from other machines use TLS only. */
   readonly isEncrypted: boolean;
   readonly onEvent: OnEvent | undefined;
+}
+
+/** The method of a call. */
+export interface BridgedMethod {
+  /** The contract with methods of bytes, and the method in it. */
+  readonly raw: Service;
+  readonly member: string;
+  readonly wireName: string;
+  /** The name of the codec of its requests. */
+  readonly codec: string;
 }
 
 /** Of any kind. */
@@ -61,49 +71,51 @@ const limits = checkLimits({
   sendQueueMaxBytes: gigabyte,
   metadataMaxBytes: sessionRanges.metadataMaxBytes.max,
 });
-const detailsKey = 'sidecall-details-bin';
 
 // biome-ignore lint/suspicious/noExplicitAny: the kinds of methods differ
-type RawClient = { readonly [member: string]: (...args: any[]) => any };
+type RawMethod = (...args: any[]) => any;
+
+/** Time for handlers that run: all of it. */
+const lastCalls = { deadlineMs: ranges.closeDeadlineMs.max };
 
 /** One call of gRPC, made again within this process. */
 export class CallBridge {
   readonly #parts: GrpcServiceParts;
   readonly #call: AnyCall;
+  readonly #method: BridgedMethod;
   readonly #cancelled = new AbortController();
   #trailers: GrpcMetadata = new Metadata();
   // A value of a handler that gRPC cannot carry fails the call, whatever else the handler said.
   #fault: unknown;
 
-  constructor(parts: GrpcServiceParts, call: AnyCall) {
+  constructor(parts: GrpcServiceParts, call: AnyCall, method: BridgedMethod) {
     this.#parts = parts;
+    this.#method = method;
     this.#call = call;
     const emitter: EventEmitter = call;
     emitter.on('cancelled', () => this.#cancelled.abort());
     emitter.on('error', () => undefined); // a connection that broke is a cancel
   }
 
-  /** One response. */
-  async single(raw: Service, member: string, callback: sendUnaryData<Uint8Array>): Promise<void> {
+  /** One response; to a notification an empty one. */
+  async single(callback: sendUnaryData<Uint8Array>): Promise<void> {
     try {
-      const response = await this.#onSession(raw, (client, options) => {
-        const method = client[member] as RawClient[string];
-        return 'request' in this.#call
+      const response = await this.#onSession((method, options) =>
+        'request' in this.#call
           ? method(this.#call.request, options)
-          : method(requestsOf(this.#call), options);
-      });
-      callback(null, response as Uint8Array, this.#trailers);
+          : method(requestsOf(this.#call), options),
+      );
+      callback(null, (response as Uint8Array | undefined) ?? noBytes, this.#trailers);
     } catch (error) {
       callback(this.#failureOf(error));
     }
   }
 
   /** A stream of responses, at the pace of their reader. */
-  async stream(raw: Service, member: string): Promise<void> {
+  async stream(): Promise<void> {
     const call = this.#call as ServerWritableStream<Uint8Array, Uint8Array>;
     try {
-      await this.#onSession(raw, async (client, options) => {
-        const method = client[member] as RawClient[string];
+      await this.#onSession(async (method, options) => {
         const request = 'request' in this.#call ? this.#call.request : requestsOf(this.#call);
         const responses: AsyncIterable<Uint8Array> = method(request, options);
         for await (const response of responses) {
@@ -117,12 +129,11 @@ export class CallBridge {
   }
 
   /** Runs a call between two ends of a session of its own: its peer is this caller and no other. */
-  async #onSession<T>(
-    raw: Service,
-    run: (client: RawClient, options: CallOptions) => Promise<T>,
-  ): Promise<T> {
+  async #onSession<T>(run: (method: RawMethod, options: CallOptions) => Promise<T>): Promise<T> {
     const { registry, onEvent } = this.#parts;
+    const { raw, member } = this.#method;
     const peer = await this.#peer();
+    this.#checkCodec();
     const [nearEnd, farEnd] = loopbackPair();
     const common = { own: limits, remote: limits, laneReason: 'a call of gRPC' };
     const near = new Session({ ...common, transport: nearEnd, peer });
@@ -135,11 +146,22 @@ export class CallBridge {
       onEvent,
     });
     try {
-      return await run(near.client(raw) as RawClient, this.#options());
+      const client = near.client(raw) as { readonly [name: string]: RawMethod };
+      return await run(client[member] as RawMethod, this.#options());
     } finally {
-      void near.close();
-      void far.close();
+      // A notification may be handled for longer than its call lasts.
+      void near.close(lastCalls);
+      void far.close(lastCalls);
     }
+  }
+
+  /** @throws {RpcError} where the caller says that its requests are of another codec. */
+  #checkCodec(): void {
+    const [named] = this.#call.metadata.get(codecKey);
+    const { codec } = this.#method;
+    if (named === undefined || named === codec) return;
+    const text = `the requests are encoded by the codec '${String(named)}', this method takes '${codec}': both sides must use the same contract`;
+    throw new RpcError('invalid_argument', text);
   }
 
   /** @throws {RpcError} where it is refused. */
@@ -208,9 +230,9 @@ export class CallBridge {
 
   /** An error that gRPC cannot carry: the caller gets INTERNAL, and `onEvent` the cause. */
   #unsayable(cause: unknown): GrpcFailure {
-    const words = `${this.#call.getPath().slice(1)}: gRPC cannot carry what the handler said: ${errorText(cause)}`;
+    const method = this.#method.wireName;
+    const words = `${method}: gRPC cannot carry what the handler said: ${errorText(cause)}`;
     const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
-    const method = this.#call.getPath().slice(1);
     emitEvent(this.#parts.onEvent, { type: 'handler-failed', error, peer: undefined, method });
     return { code: statusNumbers.INTERNAL, details: '', metadata: new Metadata() };
   }
@@ -231,7 +253,7 @@ export class CallBridge {
     const code = statuses.indexOf(error.status);
     // The session puts the method in front of its errors; the gRPC caller
     // knows it, so it is removed.
-    const prefix = `${this.#call.getPath().slice(1)}: `;
+    const prefix = `${this.#method.wireName}: `;
     const message = sayableText(error.message);
     const details = message.startsWith(prefix) ? message.slice(prefix.length) : message;
     if (!RpcError.is(error)) return { code, details, metadata };
@@ -315,35 +337,4 @@ function requestsOf(call: RequestCall): AsyncIterable<Uint8Array> {
 
 function isCertificate(found: PeerCertificate | undefined): boolean {
   return found !== undefined && Object.keys(found).length > 0;
-}
-
-function metadataEntries(metadata: OwnMetadata | undefined): [string, string | Buffer][] {
-  return Object.entries(metadata ?? {}).map(([key, value]) => [
-    key,
-    typeof value === 'string' ? value : Buffer.from(value),
-  ]);
-}
-
-// Of HTTP/2 and gRPC themselves.
-const reservedKeys =
-  /^(grpc-.*|te|content-type|content-length|connection|keep-alive|proxy-connection|transfer-encoding|upgrade|host|http2-settings)$/;
-
-/** @throws {TypeError} for what gRPC does not carry: text beyond ASCII, names that are taken. */
-function toGrpc(metadata: OwnMetadata | undefined): GrpcMetadata {
-  const grpc = new Metadata();
-  for (const [key, value] of metadataEntries(metadata)) {
-    if (reservedKeys.test(key)) throw new TypeError(`metadata '${key}' is gRPC's own`);
-    grpc.set(key, value);
-  }
-  return grpc;
-}
-
-/** Several values of one key are joined, as HTTP does; of bytes the last is taken. */
-function fromGrpc(metadata: GrpcMetadata): OwnMetadata {
-  const own: Record<string, string | Uint8Array> = Object.create(null);
-  for (const key of Object.keys(metadata.getMap())) {
-    const values = metadata.get(key);
-    own[key] = key.endsWith('-bin') ? (values.at(-1) as Buffer) : values.join(', ');
-  }
-  return own;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The identity of callers from other machines, as the application decides.
 import type { PeerCertificate } from 'node:tls';
-import { errorText } from '../base/error-text.ts';
-import { RpcError, SidecallError } from '../base/errors.ts';
-import { emitEvent, type OnEvent } from '../base/events.ts';
-import type { Metadata } from '../base/metadata.ts';
-import type { Peer } from '../base/peer.ts';
+import { errorText } from '../../base/error-text.ts';
+import { RpcError, SidecallError } from '../../base/errors.ts';
+import { emitEvent, type OnEvent } from '../../base/events.ts';
+import type { Metadata } from '../../base/metadata.ts';
+import type { Peer } from '../../base/peer.ts';
 
 /** The facts on a caller before it is let in. */
 export interface GrpcCaller {
@@ -50,11 +50,23 @@ const unknownIds = {
   groups: undefined,
 } as const;
 
+/** Lets callers in, or refuses them. */
+export interface Gate {
+  /** @throws (as rejection) {RpcError} for the caller that is refused. */
+  admit(known: Omit<GrpcCaller, 'signal'>, signal: AbortSignal): Promise<Peer>;
+}
+
+/** Lets every caller in: for the health service, which tells statuses and nothing else. */
+export const anonymous: Gate = {
+  admit: async () =>
+    Object.freeze({ origin: 'secret', capturedAt: 'connect', ...unknownIds, name: 'anonymous' }),
+};
+
 /**
  * Calls `authenticate`, and checks its result against the connection: `tls` needs a certificate,
  * `secret` an encrypted or local connection.
  */
-export class GrpcGate {
+export class GrpcGate implements Gate {
   readonly #authenticate: Authenticate;
   readonly #onEvent: OnEvent | undefined;
 

@@ -1,0 +1,44 @@
+// npm run test:interop: programs of other languages and their tools against this package. Builds
+// the Go programs of test/go into build/go, then runs test/interop. Needs go and redis-cli.
+import { spawnSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fail, root } from './lib.mjs';
+
+const usage = `usage: npm run test:interop -- [--help] [files]
+
+Runs programs of other languages against sidecall: grpcurl, grpc-health-probe, the interop client of
+grpc-go, golib, redis-cli. Needs go (1.26 or later) and redis-cli.`;
+
+const args = process.argv.slice(2);
+if (args.includes('--help')) {
+  console.log(usage);
+  process.exit(0);
+}
+for (const [command, remedy] of [
+  ['go', 'install Go 1.26 or later'],
+  ['redis-cli', 'install redis (Debian: redis-tools)'],
+]) {
+  const { error } = spawnSync(command, ['version'], { stdio: 'ignore' });
+  if (error !== undefined) fail(`${command} is missing: ${remedy}`);
+}
+const programs = [
+  'github.com/fullstorydev/grpcurl/cmd/grpcurl',
+  'github.com/grpc-ecosystem/grpc-health-probe',
+  'google.golang.org/grpc/interop/client',
+  './golib',
+];
+const target = join(root, 'build', 'go');
+mkdirSync(target, { recursive: true });
+console.log(`building the Go programs into ${target}`);
+run('go', ['build', '-o', `${target}/`, ...programs], { cwd: join(root, 'test', 'go') });
+run('npx', ['vitest', 'run', ...args], {
+  cwd: root,
+  env: { ...process.env, SIDECALL_INTEROP: '1' },
+});
+
+function run(command, commandArgs, options) {
+  const { status, error } = spawnSync(command, commandArgs, { stdio: 'inherit', ...options });
+  if (error !== undefined) fail(`${command}: ${error.message}`);
+  if (status !== 0) process.exit(status ?? 1);
+}

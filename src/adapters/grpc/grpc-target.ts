@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT
+// grpcTarget(): clients of contracts over gRPC. Each call is made on a session within this process,
+// as any other call, and the far end of that session makes it again by grpc-js: so that options,
+// errors, deadlines, cancels and streams are those of a session.
+import {
+  type Channel,
+  type ChannelCredentials,
+  type ChannelOptions,
+  Client,
+  credentials,
+} from '@grpc/grpc-js';
+import { SidecallError } from '../../base/errors.ts';
+import { ignore, quiet } from '../../base/ignore-errors.ts';
+import { checkLimits, ranges, sessionRanges } from '../../base/limits/option-limits.ts';
+import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { LastingTarget } from '../../lasting/lasting-target.ts';
+import type { MethodCall, Step, StreamCall } from '../../rpc/calling/call-target.ts';
+import { type ClientOptions, makeClient } from '../../rpc/calling/client.ts';
+import type { CallOptions } from '../../rpc/contract/call-options.ts';
+import type {
+  Method,
+  Methods,
+  Service,
+  Client as TypedClient,
+} from '../../rpc/contract/method-types.ts';
+import { checkService } from '../../rpc/contract/service.ts';
+import { Registry } from '../../rpc/serving/registry.ts';
+import { Session } from '../../rpc/session/session.ts';
+import { CallKind } from '../../wire/frame-header.ts';
+import { loopbackPair } from '../../wire/loopback-transport.ts';
+import { type ForwardedMethod, forwarderOf } from './forward-call.ts';
+import { localFailureOf } from './grpc-failure.ts';
+import { pathOf } from './grpc-service.ts';
+
+/** Options of {@link grpcTarget}. */
+export interface GrpcTargetOptions {
+  /**
+   * As grpc-js makes them: `credentials.createSsl()` for other machines. Required, but for
+   * addresses that begin with `unix:`.
+   */
+  readonly credentials?: ChannelCredentials | undefined;
+  /** Largest answer that is accepted, in bytes. Default 4 MiB; 1 KiB to 1 GiB. */
+  readonly receiveMaxBytes?: number | undefined;
+  /** Further options of the channel, as grpc-js names them. Default: its own. */
+  readonly channelOptions?: ChannelOptions | undefined;
+}
+
+/**
+ * A service at an address of gRPC, on this machine or another, as the target of typed clients:
+ * `client(Contract)` is that of a session, with the same options, errors, deadlines, cancels and
+ * streams, over `@grpc/grpc-js` with its name resolution, load balancing and TLS. It connects when
+ * the first call is made, and again whenever the connection is lost. JSON contracts need a server
+ * of this package at the other end, or one that takes JSON; those of `.proto` files any gRPC
+ * server. A notification is a unary call with an empty answer, for which its promise waits.
+ * @param address as of grpc-js (`host:443`, `dns:///name`, `unix:/path`), or a channel of it.
+ * @throws {TypeError | RangeError} for misuse.
+ * @example
+ * ```ts
+ * import { credentials } from '@grpc/grpc-js';
+ * import { service, unary } from 'sidecall';
+ * import { grpcTarget } from 'sidecall/grpc';
+ *
+ * const Clock = service('Clock', { now: unary<void, number>() });
+ *
+ * await using target = grpcTarget('clock.example:443', { credentials: credentials.createSsl() });
+ * console.log(await target.client(Clock).now());
+ * ```
+ */
+export function grpcTarget(address: string | Channel, options: GrpcTargetOptions = {}): GrpcTarget {
+  checkKeys('grpcTarget()', options, ['credentials', 'receiveMaxBytes', 'channelOptions']);
+  const receiveMaxBytes = checkInteger(
+    'receiveMaxBytes',
+    options.receiveMaxBytes,
+    sessionRanges.receiveMaxBytes,
+  );
+  const channelOptions: ChannelOptions = {
+    'grpc.max_receive_message_length': receiveMaxBytes,
+    ...options.channelOptions,
+  };
+  if (isChannel(address)) {
+    const clientOptions = { ...channelOptions, channelOverride: address };
+    return new GrpcTarget(
+      new Client(address.getTarget(), credentials.createInsecure(), clientOptions),
+    );
+  }
+  if (typeof address !== 'string' || address === '') {
+    const text = 'grpcTarget() needs an address, or a channel of @grpc/grpc-js';
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
+  }
+  const isLocal = address.startsWith('unix:');
+  const given = options.credentials ?? (isLocal ? credentials.createInsecure() : undefined);
+  if (given === undefined) {
+    const text = `grpcTarget('${address}') needs credentials: credentials.createSsl() of @grpc/grpc-js, or createInsecure() where no other machine can listen in`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
+  }
+  return new GrpcTarget(new Client(address, given, channelOptions));
+}
+
+function isChannel(address: unknown): address is Channel {
+  return typeof (address as Partial<Channel> | undefined)?.getConnectivityState === 'function';
+}
+
+const gigabyte = sessionRanges.receiveMaxBytes.max;
+/** grpc-js bounds messages itself. */
+const limits = checkLimits({
+  receiveMaxBytes: gigabyte,
+  sendQueueMaxBytes: gigabyte,
+  metadataMaxBytes: sessionRanges.metadataMaxBytes.max,
+  streamsMax: sessionRanges.streamsMax.max,
+});
+
+/** The services at an address. Made by {@link grpcTarget}. */
+export class GrpcTarget implements AsyncDisposable {
+  /** Resolves (never rejects) once {@link GrpcTarget.close} is done. */
+  readonly closed: Promise<void>;
+  readonly #grpc: Client;
+  readonly #near: Session;
+  readonly #far: Session;
+  readonly #target = new TranslatingTarget({ name: 'the gRPC target', pending: 'it was closed' });
+  readonly #registry = new Registry();
+  /** The kinds of the methods that the far end forwards, by their wire names. */
+  readonly #forwarded = new Map<string, string>();
+  #closing: Promise<void> | undefined;
+  #resolveClosed: () => void = ignore;
+
+  /** @internal Use `grpcTarget()`. */
+  constructor(grpc: Client) {
+    this.#grpc = grpc;
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
+    const [nearEnd, farEnd] = loopbackPair();
+    const common = { own: limits, remote: limits, peer: thisProcess, laneReason: 'gRPC' };
+    this.#near = new Session({ ...common, transport: nearEnd });
+    const registry = this.#registry;
+    registry.settle();
+    this.#far = new Session({ ...common, transport: farEnd, registry, introspection: false });
+    this.#target.set(this.#near, true);
+  }
+
+  /**
+   * The typed functions of a service at the address; as {@link Session.client}.
+   * @throws {TypeError} for a contract that gRPC cannot carry: messages of `leased`, names beyond
+   * letters, digits, `_` and dots.
+   */
+  client<M extends Methods>(service: Service<M>, options?: ClientOptions): TypedClient<M> {
+    checkService('client()', service);
+    for (const [member, method] of Object.entries<Method>(service.methods)) {
+      this.#forward(service as unknown as Service, member, method);
+    }
+    return makeClient(service, this.#target, options);
+  }
+
+  /**
+   * Resolves when a connection is open and has been accepted, for programs that want to know at
+   * their start.
+   * @param options.timeoutMs default 5,000; 10 to 60,000.
+   * @throws (as rejection) {SidecallError} `ERR_SIDECALL_NO_LISTENER` where it is not within that
+   * time; {TypeError | RangeError} for misuse.
+   */
+  ready(options: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
+    return quiet(this.#ready(options));
+  }
+
+  /** @throws {TypeError} always: gRPC has no channels. Use a `bidi` method. */
+  openChannel(): never {
+    throw cannot('openChannel', 'gRPC carries calls, no channels: use a bidi() method');
+  }
+
+  /** @throws {TypeError} always: gRPC has no byte streams. Use a `bidi` method of `bytes`. */
+  openDuplex(): never {
+    throw cannot('openDuplex', 'gRPC carries messages: use a bidi() method of bytes');
+  }
+
+  /** @throws {TypeError} always: memory is not shared with other machines. */
+  allocate(): never {
+    throw cannot('allocate', 'memory is not shared over gRPC: use the codec bytes');
+  }
+
+  /**
+   * Refuses new calls, lets those under way finish, and closes the channel. A second call has no
+   * further effect.
+   * @param options.deadlineMs for calls under way: default 5,000; 0 to 600,000.
+   */
+  close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {
+    return quiet(this.#checkAndClose(options));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #forward(service: Service, member: string, method: Method): void {
+    const path = pathOf('grpcTarget()', service, member);
+    const name = service.wireName(member);
+    const { kind } = method;
+    const known = this.#forwarded.get(name);
+    if (known === kind) return;
+    if (known !== undefined) {
+      const text = `grpcTarget(): '${name}' is ${known} in another contract, and ${kind} in this one`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+    }
+    this.#forwarded.set(name, kind);
+    const forwarded: ForwardedMethod = { name, path, kind, codec: method.request.name };
+    const { contract, handlers } = forwarderOf(this.#grpc, forwarded);
+    this.#registry.addOwn(contract, handlers);
+  }
+
+  async #ready(options: { readonly timeoutMs?: number | undefined }): Promise<void> {
+    checkKeys('ready()', options, ['timeoutMs']);
+    const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
+    const channel = this.#grpc.getChannel();
+    await new Promise<void>((resolve, reject) => {
+      this.#grpc.waitForReady(Date.now() + timeoutMs, (cause) => {
+        if (cause === undefined) return resolve();
+        const text = `${channel.getTarget()}: no connection was accepted within ${timeoutMs} ms`;
+        reject(new SidecallError('ERR_SIDECALL_NO_LISTENER', text, { cause }));
+      });
+    });
+  }
+
+  async #checkAndClose(options: { readonly deadlineMs?: number | undefined }): Promise<void> {
+    checkKeys('close()', options, ['deadlineMs']);
+    const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
+    this.#closing ??= this.#close(deadlineMs);
+    await this.#closing;
+  }
+
+  async #close(deadlineMs: number): Promise<void> {
+    await Promise.all([this.#near.close({ deadlineMs }), this.#far.close({ deadlineMs })]);
+    this.#grpc.close();
+    this.#resolveClosed();
+  }
+}
+
+function cannot(what: string, why: string): TypeError {
+  return nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', `${what}(): ${why}`);
+}
+
+const thisProcess = Object.freeze({
+  origin: 'loopback',
+  capturedAt: 'connect',
+  pid: process.pid,
+  pidIsHint: false,
+  uid: undefined,
+  gid: undefined,
+  groups: undefined,
+} as const);
+
+/** Calls on the near session, with the failures of the connection as what they are. */
+class TranslatingTarget extends LastingTarget {
+  protected override async callOn(
+    session: Session,
+    callable: MethodCall,
+    value: unknown,
+    options: CallOptions | undefined,
+  ): Promise<unknown> {
+    try {
+      const isNotification = callable.kind === CallKind.notification;
+      const answered = isNotification ? { ...callable, ...emptyAnswer } : callable;
+      return await super.callOn(session, answered, value, options);
+    } catch (error) {
+      throw localFailureOf(error);
+    }
+  }
+
+  protected override streamOn(
+    session: Session,
+    callable: MethodCall,
+    value: unknown,
+    options: CallOptions | undefined,
+  ): StreamCall {
+    return new TranslatedStream(super.streamOn(session, callable, value, options));
+  }
+}
+
+/** A notification as a unary call. */
+const emptyAnswer = {
+  kind: CallKind.unary,
+  response: { name: 'none', encode: () => '', decode: () => undefined },
+};
+
+/** A stream whose failures are translated as those of other calls. */
+class TranslatedStream implements StreamCall {
+  readonly promise: Promise<unknown>;
+  readonly #call: StreamCall;
+
+  constructor(call: StreamCall) {
+    this.#call = call;
+    this.promise = translated(call.promise);
+  }
+
+  get queuedBytes(): number {
+    return this.#call.queuedBytes;
+  }
+
+  next(): Promise<Step> {
+    return translated(this.#call.next());
+  }
+
+  cancelReading(): void {
+    this.#call.cancelReading();
+  }
+
+  send(value: unknown): Promise<void> {
+    return translated(this.#call.send(value));
+  }
+
+  end(): Promise<void> {
+    return translated(this.#call.end());
+  }
+
+  cancel(reason: unknown): void {
+    this.#call.cancel(reason);
+  }
+}
+
+function translated<T>(result: Promise<T>): Promise<T> {
+  return quiet(
+    result.catch((error: unknown) => {
+      throw localFailureOf(error);
+    }),
+  );
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+// serveGrpc(): contracts of this package on a server of grpc-js, with health and reflection.
+import { Server } from '@grpc/grpc-js';
+import type { OnEvent } from '../../base/events.ts';
+import { checkKeys, nodeError } from '../../base/misuse.ts';
+import type { Interceptor } from '../../rpc/contract/interceptor.ts';
+import type { Handlers, Methods, Service } from '../../rpc/contract/method-types.ts';
+import { implement } from '../../rpc/serving/implementation.ts';
+import { Registry, type Services } from '../../rpc/serving/registry.ts';
+import type { GrpcServiceParts } from './call-bridge.ts';
+import { type Authenticate, anonymous, GrpcGate } from './caller-gate.ts';
+import { GrpcHealth, grpcHealthHandlers } from './grpc-health.ts';
+import { GrpcReflection, GrpcReflectionAlpha, grpcReflectionHandlers } from './grpc-reflection.ts';
+import { definitionOf, implementationOf } from './grpc-service.ts';
+
+/** Options of {@link serveGrpc} for a whole server. */
+export interface ServeGrpcOptions {
+  /**
+   * Identifies the caller of each call that did not come by {@link attachListener}, before a
+   * codec or a handler sees the call. Required, since no kernel identifies a caller on
+   * another machine. An error that it throws refuses the call: an `RpcError` as it is, any
+   * other as `unauthenticated`.
+   */
+  readonly authenticate: Authenticate;
+  /**
+   * Callers from another machine come by TLS: all such ports of the server were bound with
+   * `createSsl()`. Then a `secret` from there is believed. Default: no; grpc-js itself tells of TLS
+   * only where the caller showed a certificate.
+   */
+  readonly isEncrypted?: boolean | undefined;
+  /**
+   * Serves `grpc.health.v1.Health`, with the statuses of the server's `health`. `anonymous`: to
+   * callers that `authenticate` does not know, too, as the probes of Kubernetes are; they learn
+   * the statuses and nothing else. Default `true`.
+   */
+  readonly health?: boolean | 'anonymous' | undefined;
+  /**
+   * Serves reflection (`grpc.reflection.v1` and `v1alpha`): the names of services, and descriptors
+   * of those that have some. Default: to callers of our own uid on this machine.
+   */
+  readonly introspection?: boolean | undefined;
+  /** As of `listen()`: refusals and failing handlers. */
+  readonly onEvent?: OnEvent | undefined;
+}
+
+/** Options of {@link serveGrpc} for one service. */
+export interface ServeGrpcServiceOptions
+  extends Pick<ServeGrpcOptions, 'authenticate' | 'isEncrypted' | 'onEvent'> {
+  /** As of `serve()`. */
+  readonly interceptors?: readonly Interceptor[] | undefined;
+}
+
+/**
+ * Serves contracts by gRPC, with the handlers that serve them on this machine: for services that
+ * outgrow one. Deadlines, cancelling, metadata, trailers, status codes and the pace of streams are
+ * those of the gRPC call; `ctx.peer` is what `authenticate` said, with `origin` `'tls'` or
+ * `'secret'` and no uid. Messages are bounded by grpc-js (`grpc.max_receive_message_length`).
+ * Contracts of `.proto` files are served as any gRPC client knows them; others with the bytes of
+ * their codecs, JSON for instance. A notification is a unary call with an empty answer, which comes
+ * when the handler was started; unlike on a session, two notifications may overtake each other.
+ * Listening, certificates and the end are the server's.
+ * @param services a `server()`, or a list of `implement(…)`. Services that a `server()`
+ * serves later are served here from then on.
+ * @throws {TypeError} where `authenticate` is missing, or a contract is none that gRPC carries.
+ */
+export function serveGrpc(server: Server, services: Services, options: ServeGrpcOptions): void;
+/**
+ * Serves one contract, and nothing else.
+ * @throws {TypeError} where `authenticate` or a handler is missing, or gRPC cannot carry it.
+ */
+export function serveGrpc<M extends Methods>(
+  server: Server,
+  service: Service<M>,
+  handlers: Handlers<M>,
+  options: ServeGrpcServiceOptions,
+): void;
+export function serveGrpc(
+  server: Server,
+  served: Services | Service,
+  second: ServeGrpcOptions | Handlers<Methods>,
+  third?: ServeGrpcServiceOptions,
+): void {
+  if (!(server instanceof Server) && typeof (server as Server)?.addService !== 'function') {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'serveGrpc() needs a grpc.Server');
+  }
+  if (third === undefined && !isService(served)) {
+    serveAll(server, served as Services, checkServeGrpc('serveGrpc()', second as ServeGrpcOptions));
+    return;
+  }
+  const names = ['authenticate', 'isEncrypted', 'interceptors', 'onEvent'] as const;
+  const given = third ?? ({} as ServeGrpcServiceOptions);
+  checkKeys('serveGrpc()', given, names);
+  const { interceptors, ...options } = given;
+  const { parts } = checkServeGrpc('serveGrpc()', options);
+  const registry = new Registry();
+  registry.addAll([implement(served as Service, second as Handlers<Methods>, { interceptors })]);
+  addService(server, { ...parts, registry }, served as Service);
+}
+
+function isService(value: unknown): value is Service {
+  return typeof (value as Partial<Service> | undefined)?.wireName === 'function';
+}
+
+/** Checked {@link ServeGrpcOptions}. */
+export interface ServeGrpcSettings {
+  readonly parts: Omit<GrpcServiceParts, 'registry'>;
+  readonly health: boolean | 'anonymous';
+  readonly introspection: boolean | undefined;
+}
+
+/** The names of {@link ServeGrpcOptions}. */
+export const serveGrpcNames = [
+  'authenticate',
+  'isEncrypted',
+  'health',
+  'introspection',
+  'onEvent',
+] as const satisfies readonly (keyof ServeGrpcOptions)[];
+
+/** @throws {TypeError} for misuse. */
+export function checkServeGrpc(what: string, options: ServeGrpcOptions): ServeGrpcSettings {
+  checkKeys(what, options ?? {}, serveGrpcNames);
+  if (typeof options?.authenticate !== 'function') {
+    const text = `${what} needs options.authenticate: the kernel of this machine does not know callers on others`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
+  }
+  const { health = true, introspection } = options;
+  if (typeof health !== 'boolean' && health !== 'anonymous') {
+    const text = `${what}: health must be true, false or 'anonymous', got '${String(health)}'`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  }
+  if (introspection !== undefined && typeof introspection !== 'boolean') {
+    const text = `${what}: introspection must be true or false`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
+  }
+  const { authenticate, onEvent } = options;
+  const gate = new GrpcGate(authenticate, onEvent);
+  const isEncrypted = options.isEncrypted === true;
+  return { parts: { gate, isEncrypted, onEvent }, health, introspection };
+}
+
+/**
+ * Serves everything that `services` holds, now and later.
+ * @returns what ends the watch for services that come later.
+ */
+export function serveAll(
+  server: Server,
+  services: Services,
+  { parts, health, introspection }: ServeGrpcSettings,
+): () => void {
+  const shared = new Registry();
+  shared.addAll(services);
+  const registry = new Registry(shared);
+  const common = { ...parts, registry };
+  if (health !== false) {
+    registry.addOwn(GrpcHealth, grpcHealthHandlers(shared.health));
+    const gate = health === 'anonymous' ? anonymous : parts.gate;
+    addService(server, { ...common, gate }, GrpcHealth);
+  }
+  if (introspection !== false) {
+    const own = health === false ? [] : [GrpcHealth as unknown as Service];
+    const handlers = grpcReflectionHandlers(() => [...shared.services, ...own], introspection);
+    for (const reflection of [GrpcReflection, GrpcReflectionAlpha]) {
+      registry.addOwn(reflection, handlers);
+      addService(server, common, reflection);
+    }
+  }
+  const added = new Set<Service>();
+  const addNew = (): void => {
+    for (const service of shared.services) {
+      if (added.has(service)) continue;
+      // A contract that was served before, under another object.
+      const { name } = service;
+      for (const other of added) {
+        if (other.name === name && added.delete(other)) removeService(server, other);
+      }
+      added.add(service);
+      addService(server, common, service);
+    }
+  };
+  addNew();
+  return shared.watch(addNew);
+}
+
+function removeService(server: Server, service: Service): void {
+  server.removeService(definitionOf('serveGrpc()', service));
+}
+
+function addService(server: Server, parts: GrpcServiceParts, service: Service): void {
+  server.addService(definitionOf('serveGrpc()', service), implementationOf(parts, service));
+}
