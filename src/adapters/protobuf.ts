@@ -3,10 +3,10 @@
 // brings; static modules need 8.6.6).
 
 import protobufjs from 'protobufjs/minimal.js';
-import { nodeError } from '../base/misuse.ts';
+import { checkKeys, nodeError } from '../base/misuse.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
-import type { Method, Service, UntypedMethod } from '../rpc/contract/method-types.ts';
-import { bidi, clientStream, serverStream, unary } from '../rpc/contract/service.ts';
+import type { Service, UntypedMethod } from '../rpc/contract/method-types.ts';
+import { camelCase, contractOf, type FoundMethod, methodOf } from './protobuf-contract.ts';
 import type { StaticMethod, StaticMethods, StaticService } from './protobuf-types.ts';
 
 export type { StaticMethods, StaticService } from './protobuf-types.ts';
@@ -43,6 +43,15 @@ export interface ReflectedMethod {
 
 // biome-ignore lint/suspicious/noExplicitAny: reflection knows no types at compile time
 type Untyped = any;
+
+/** Options of {@link protobufService} for static modules. */
+export interface ProtobufServiceOptions {
+  /**
+   * The messages as `pbjs -t json` writes them, for tools: `sidecall call`, and the reflection of
+   * gRPC. `sidecall gen` gives it. Default: tools learn the names of methods and no more.
+   */
+  readonly descriptor?: object | undefined;
+}
 
 /** A service that reflection describes: methods of any kind, and untyped values. */
 export type UntypedMethods = { readonly [name: string]: UntypedMethod };
@@ -167,29 +176,26 @@ export function protobufService(service: ReflectedService): Service<UntypedMetho
 export function protobufService<S extends StaticService, Space>(
   service: S,
   space: Space,
+  options?: ProtobufServiceOptions,
 ): Service<StaticMethods<S, Space>>;
 export function protobufService(
   service: ReflectedService | StaticService,
   space?: unknown,
+  options: ProtobufServiceOptions = {},
   // biome-ignore lint/suspicious/noExplicitAny: the overloads say of what
 ): Service<any> {
-  if (typeof service === 'function') return fromStatic(service, space);
+  checkKeys('protobufService()', options, ['descriptor']);
+  if (typeof service === 'function') return fromStatic(service, space, options.descriptor);
   if (Array.isArray((service as Partial<ReflectedService> | undefined)?.methodsArray)) {
     return fromReflection(service as ReflectedService);
   }
   throw wrong('protobufService() needs a service of protobufjs');
 }
 
-interface Found {
-  readonly member: string;
-  readonly wireName: string;
-  readonly method: Method;
-}
-
 function fromReflection(service: ReflectedService): Service<UntypedMethods> {
   service.resolveAll();
   const name = service.fullName.replace(/^\./, '');
-  const found = service.methodsArray.map((method): Found => {
+  const found = service.methodsArray.map((method): FoundMethod => {
     const { resolvedRequestType: request, resolvedResponseType: response } = method;
     if (request === null || response === null) {
       throw wrong(`${name}/${method.name}: a message type is not resolved`);
@@ -197,14 +203,18 @@ function fromReflection(service: ReflectedService): Service<UntypedMethods> {
     return {
       member: camelCase(method.name),
       wireName: `${name}/${method.name}`,
-      method: methodOf(method, request, response),
+      method: methodOf(method, { request: protobuf(request), response: protobuf(response) }),
     };
   });
-  return contract(name, found, () => service.root.toJSON());
+  return contractOf<UntypedMethods>(name, found, { descriptor: () => service.root.toJSON() });
 }
 
-function fromStatic(service: StaticService, space: unknown): Service<UntypedMethods> {
-  const found: Found[] = [];
+function fromStatic(
+  service: StaticService,
+  space: unknown,
+  descriptor: object | undefined,
+): Service<UntypedMethods> {
+  const found: FoundMethod[] = [];
   let name = '';
   for (const member of Object.getOwnPropertyNames(service.prototype)) {
     const method: unknown = service.prototype[member];
@@ -216,41 +226,15 @@ function fromStatic(service: StaticService, space: unknown): Service<UntypedMeth
     found.push({
       member: camelCase(member),
       wireName,
-      method: methodOf(method, request, response),
+      method: methodOf(method, { request: protobuf(request), response: protobuf(response) }),
     });
   }
   if (found.length === 0) {
     throw wrong('protobufService() found no methods; static modules need pbjs of protobufjs 8.6');
   }
-  return contract(name, found, undefined);
-}
-
-function contract(
-  name: string,
-  found: readonly Found[],
-  descriptor: (() => unknown) | undefined,
-): Service<UntypedMethods> {
-  const methods = Object.fromEntries(
-    found.map(({ member, method }) => [member, method as UntypedMethod]),
-  );
-  const wireNames = new Map(found.map(({ member, wireName }) => [member, wireName]));
-  const wireName = (member: string): string => wireNames.get(member) ?? `${name}/${member}`;
-  return Object.freeze({ name, methods, wireName, descriptor });
-}
-
-function methodOf(
-  streams: {
-    readonly requestStream?: boolean | undefined;
-    readonly responseStream?: boolean | undefined;
-  },
-  request: MessageType<Untyped>,
-  response: MessageType<Untyped>,
-): Method {
-  const codecs = { request: protobuf(request), response: protobuf(response) };
-  if (streams.requestStream === true) {
-    return streams.responseStream === true ? bidi(codecs) : clientStream(codecs);
-  }
-  return streams.responseStream === true ? serverStream(codecs) : unary(codecs);
+  return contractOf<UntypedMethods>(name, found, {
+    descriptor: descriptor && (() => descriptor),
+  });
 }
 
 function isStaticMethod(value: unknown): value is StaticMethod {
@@ -286,12 +270,6 @@ function member(space: unknown, path: readonly string[]): unknown {
 
 function isMessageType(found: unknown): found is MessageType<Untyped> {
   return typeof (found as Partial<MessageType<unknown>> | undefined)?.encode === 'function';
-}
-
-/** As protobufjs names members: `AddOne` and `add_one` are `addOne`. */
-function camelCase(name: string): string {
-  const joined = name.replace(/_([a-z])/gi, (_, letter: string) => letter.toUpperCase());
-  return joined.charAt(0).toLowerCase() + joined.slice(1);
 }
 
 function wrong(text: string): TypeError {

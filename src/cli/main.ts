@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: MIT
 // The command `sidecall`.
+import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { didYouMean } from '../base/closest.ts';
 import { errorText } from '../base/error-text.ts';
@@ -8,6 +9,7 @@ import { RpcError, SidecallError } from '../base/errors.ts';
 import { checkInteger } from '../base/misuse.ts';
 import { version } from '../base/version.ts';
 import { examine } from './doctor.ts';
+import { generate } from './gen.ts';
 import { printJson } from './json.ts';
 import { Misuse } from './misuse.ts';
 import { printPath, printReport, printServices } from './print.ts';
@@ -24,6 +26,7 @@ Usage: sidecall doctor [PATH] [options]
        sidecall ps [options]
        sidecall stop NAME [--key KEY] [--force] [options]
        sidecall relay [--listen PATH] [--framing NAME] -- COMMAND [ARGUMENT…]
+       sidecall gen FILE.proto… [--out DIR] [--path DIR]… [options]
 
   doctor      What works on this machine, and why what does not: the addon, the kernel, limits, paths, the lane
               that two processes get, and a self-test of one second with a second process.
@@ -37,12 +40,16 @@ Usage: sidecall doctor [PATH] [options]
   relay       Runs a program that speaks JSON-RPC over its standard input and output (a language server, an MCP
               server), and passes its messages to the process that started the relay by spawnHelper(), or, with
               --listen, to each process that connects to PATH: a program for each. Ends as the program ends.
+  gen         Makes typed contracts from .proto files: FILE_pb.js with the messages, FILE_sidecall.js with a contract
+              for each service, and their types. Needs protobufjs-cli in the project.
 
   --uid UID   The user that must listen at PATH. Default: your own.
   --mode MODE The permissions that the socket file must have, such as 0660. Default: no other user may write it.
   --listen PATH    Where the relay listens. Programs of your own user may connect; 64 at a time.
   --framing NAME   How the messages of the program follow each other: content-length (the default: language servers)
                    or newline (MCP servers).
+  --out DIR   Where gen writes. Default: beside each file.
+  --path DIR  Where gen looks for imported files, too; may be given several times.
   --key KEY   The shared helper of this key. Default: all of the name.
   --force     Ends a shared helper that does not answer by SIGKILL.
   --timeout   Milliseconds until the call fails, or the helper must have ended. Default: 30000.
@@ -104,6 +111,8 @@ interface Values {
   readonly timeout?: string;
   readonly key?: string;
   readonly force?: boolean;
+  readonly out?: string;
+  readonly path?: string[];
 }
 
 interface Command {
@@ -122,6 +131,7 @@ const commands = new Map<string, Command>([
   ],
   ['ps', { operands: [0, 0], needs: '', run: listShared }],
   ['stop', { operands: [1, 1], needs: 'the NAME of a shared helper', run: stopHelper }],
+  ['gen', { operands: [1, Infinity], needs: 'a FILE.proto', run: genContracts }],
   [
     'relay',
     {
@@ -182,6 +192,19 @@ async function stopHelper([name]: string[], values: Values): Promise<number> {
   return 0;
 }
 
+async function genContracts(files: string[], values: Values): Promise<number> {
+  const { out, path: paths = [], json } = values;
+  const generated = await generate({ files, out, paths });
+  if (json === true) console.log(JSON.stringify(generated, undefined, 2));
+  else {
+    for (const { files: written, contracts } of generated) {
+      console.log(written.map((file) => relative('', file)).join('\n'));
+      console.log(`  contracts: ${contracts.join(', ')}`);
+    }
+  }
+  return 0;
+}
+
 function relayProgram([command, ...args]: string[], values: Values): Promise<number> {
   const { framing = 'content-length', listen: path } = values;
   if (framing !== 'content-length' && framing !== 'newline') {
@@ -228,6 +251,8 @@ function parse(): { values: Values; positionals: string[] } {
         framing: { type: 'string' },
         key: { type: 'string' },
         force: { type: 'boolean' },
+        out: { type: 'string' },
+        path: { type: 'string', multiple: true },
       },
     });
   } catch (error) {

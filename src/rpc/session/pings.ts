@@ -105,8 +105,7 @@ export class Pings {
 
   /** Sends a ping, unless one is under way or the last answer is fresh. */
   begin(): void {
-    const isFresh = this.#clock.nowMs() - this.#answeredAt < wireLimits.pingIntervalMs;
-    if (this.#reason === undefined && !isFresh) this.#sendOne();
+    if (this.#reason === undefined && !this.#isFresh) this.#sendOne();
   }
 
   /** Resolves when no ping is unanswered, or the session is over. */
@@ -151,6 +150,11 @@ export class Pings {
     return isAlive ? 'alive' : 'gone';
   }
 
+  /** The last answer came less than a ping's interval ago. */
+  get #isFresh(): boolean {
+    return this.#clock.nowMs() - this.#answeredAt < wireLimits.pingIntervalMs;
+  }
+
   #wake(): void {
     for (const wake of this.#waiting) wake();
     this.#waiting.clear();
@@ -161,8 +165,7 @@ export class Pings {
    * neither, since the peer allows one ping a second.
    */
   async #ask(timeoutMs: number | undefined, isReferenced = true): Promise<void> {
-    const isFresh = this.#clock.nowMs() - this.#answeredAt < wireLimits.pingIntervalMs;
-    if (this.#reason !== undefined || (!this.#isOut && isFresh)) return;
+    if (this.#reason !== undefined || (!this.#isOut && this.#isFresh)) return;
     if (timeoutMs === undefined) {
       const answered = new Promise<void>((resolve) => this.#waiting.add(resolve));
       this.#sendOne();
