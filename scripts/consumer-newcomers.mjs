@@ -64,6 +64,32 @@ export function testProtobuf(context) {
   check('protobuf with imports', process.execPath, ['main.mjs'], { cwd, says: 'hello, Ada' });
 }
 
+/** The commands of the example of contracts, for each library in a folder of its own. */
+export function testProtoContracts(context) {
+  const { check } = context;
+  const example = join(root, 'examples', 'proto-contracts');
+  const readme = readFileSync(join(example, 'README.md'), 'utf8');
+  for (const [at, [, block]] of [...readme.matchAll(/```sh\n([^`]+)```/g)].entries()) {
+    const commands = block.trim().split('\n');
+    const isInstall = (command) => command.startsWith('npm install ');
+    const packages = commands
+      .filter(isInstall)
+      .flatMap((command) => command.split(' ').slice(2))
+      .filter((word) => word !== 'sidecall' && !word.startsWith('-'));
+    const cwd = home(context, `proto-contracts-${at}`, packages, { hasFiles: false });
+    cpSync(example, cwd, { recursive: true });
+    const rest = commands.filter((command) => !isInstall(command));
+    for (const command of rest) {
+      const says = command.startsWith('node ') ? 'apple 9223372036854775807' : undefined;
+      check(`contracts: "${command}"`, 'sh', ['-c', command], { cwd, says });
+    }
+  }
+  const cwd = join(context.folder, 'newcomers', 'proto-contracts-0');
+  writeFileSync(join(cwd, 'wrong.proto'), 'syntax = "proto3"; messag Wrong {}');
+  const gen = 'npx sidecall gen wrong.proto 2>&1; test $? = 1';
+  check('gen with a wrong file', 'sh', ['-c', gen], { cwd, says: "illegal token 'messag'" });
+}
+
 /** The adapters beside old versions: the installation succeeds, what is too old is refused. */
 export function testOldPackages(context) {
   const { check, npm } = context;

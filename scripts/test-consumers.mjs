@@ -20,6 +20,7 @@ import {
   testJest,
   testOldPackages,
   testProtobuf,
+  testProtoContracts,
   testRuntimes,
   testTypeStripping,
 } from './consumer-newcomers.mjs';
@@ -52,6 +53,7 @@ try {
   testRuntimes(context);
   testTypeStripping(context, binaries);
   testProtobuf(context);
+  testProtoContracts(context);
   testOldPackages(context);
   testJest(context);
   testExtensionAuthor(context);

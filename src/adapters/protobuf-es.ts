@@ -42,7 +42,7 @@ export type EsMethods<D extends DescService> = {
 /**
  * The codec of one message: for methods of `service()` and for channels. 64-bit integers are
  * `bigint` (unless the field says `jstype = JS_STRING`), enums are those of the generated module.
- * What is received has memory of its own.
+ * Received bytes have memory of their own.
  * @param schema as `protoc-gen-es` writes it: `QSchema`.
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no schema.
  */

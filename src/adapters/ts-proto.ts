@@ -43,11 +43,9 @@ export interface TsProtoService {
 
 type Decoded<Type> = Type extends { decode(...args: never[]): infer T } ? T : never;
 /** With `fromPartial()` fields may be left out. */
-type Encoded<Type> = Type extends { fromPartial(message: infer T): unknown }
-  ? PartialOf<T, Decoded<Type>>
+type Encoded<Type> = Type extends { fromPartial: unknown }
+  ? DeepPartial<Decoded<Type>>
   : Decoded<Type>;
-/** The parameter of `fromPartial()` is generic, and is seen as `unknown` or `any` then. */
-type PartialOf<T, Whole> = unknown extends T ? DeepPartial<Whole> : T;
 type DeepPartial<T> = T extends Uint8Array | Date | bigint | string | number | boolean | undefined
   ? T
   : T extends readonly (infer U)[]
@@ -73,8 +71,8 @@ export type TsProtoMethods<S extends TsProtoService> = {
 
 /**
  * The codec of one message: for methods of `service()` and for channels. 64-bit integers are what
- * ts-proto was told to make of them: numbers, of which those beyond 2⁵³ are refused, or `bigint`,
- * `Long` or texts by its option `forceLong`. What is received has memory of its own.
+ * ts-proto was told to make of them: numbers, of which those beyond 2⁵³ are refused, or
+ * `bigint`, `Long` or texts by its option `forceLong`. Received bytes have memory of their own.
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no message of ts-proto.
  */
 // biome-ignore lint/suspicious/noExplicitAny: a message of any type

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `sidecall gen`: typed contracts from .proto files, over a static module that protobufjs-cli makes.
+// `sidecall gen`: typed contracts from .proto files, over a static module of protobufjs-cli.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -38,8 +38,8 @@ interface FoundService {
 
 /**
  * Makes a module of messages and one of contracts for each file.
- * @throws {Misuse} for a file that is none, {RpcError} `failed_precondition` where protobufjs-cli is
- * not installed, `invalid_argument` with its words where it refuses a file.
+ * @throws {Misuse} for a file that is none, {RpcError} `failed_precondition` where protobufjs-cli
+ * is not installed, `invalid_argument` with its words where it refuses a file.
  */
 export async function generate({ files, out, paths }: GenOptions): Promise<Generated[]> {
   for (const file of files) {
@@ -150,7 +150,7 @@ function codeOf(
       `export const ${name} = protobufService(root.${path}, root, { descriptor });\n`,
   );
   return `${generatedFrom(proto)}import { protobufService } from 'sidecall/protobuf';
-import root from '${messages}';
+import * as root from '${messages}';
 
 export { root };
 const descriptor = ${JSON.stringify(descriptor)};
@@ -164,7 +164,7 @@ function typesOf(proto: string, messages: string, services: readonly FoundServic
   );
   return `${generatedFrom(proto)}import type { Service } from 'sidecall';
 import type { StaticMethods } from 'sidecall/protobuf';
-import root from '${messages}';
+import * as root from '${messages}';
 
 export { root };
 ${contracts.join('')}`;
@@ -185,10 +185,8 @@ function run(program: string, args: readonly string[]): Promise<string> {
     child.on('error', reject);
     child.on('close', (status) => {
       if (status === 0) return done(Buffer.concat(stdout).toString());
-      const words = stderr.trim().split('\n').slice(0, 20).join('\n');
-      reject(
-        new RpcError('invalid_argument', `${basename(program)} ended with ${status}: ${words}`),
-      );
+      const [, words = stderr.trim().slice(-2_000)] = /^Error: (.*)$/m.exec(stderr) ?? [];
+      reject(new RpcError('invalid_argument', `${basename(program)}: ${words}`));
     });
   });
 }

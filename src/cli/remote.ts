@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Questions to a program that listens at a path: its identity, its services, and its
 // answers.
+
 import { lstatSync } from 'node:fs';
+import type Protobufjs from 'protobufjs';
 import { didYouMean } from '../base/closest.ts';
 import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
@@ -188,10 +190,21 @@ async function protobufFunction(
       cause,
     });
   });
-  const root = protobufjs.Root.fromJSON(
-    descriptor as Parameters<typeof protobufjs.Root.fromJSON>[0],
-  );
+  const root = await rootOf(protobufjs, descriptor as object);
   const service = protobufService(root.lookupService(name));
   const member = Object.keys(service.methods).find((each) => service.wireName(each) === wireName);
   return (session.client(service) as unknown as Record<string, Invoke>)[member as string] as Invoke;
+}
+
+/** The messages of a program, in either form of {@link ServiceDescription.descriptor}. */
+async function rootOf(protobufjs: typeof Protobufjs, descriptor: object): Promise<Protobufjs.Root> {
+  const { files } = descriptor as { files?: readonly string[] };
+  if (files === undefined) {
+    return protobufjs.Root.fromJSON(descriptor as Parameters<typeof protobufjs.Root.fromJSON>[0]);
+  }
+  const { default: module } = await import('protobufjs/ext/descriptor/index.js');
+  const { FileDescriptorProto } = module as unknown as { FileDescriptorProto: Protobufjs.Type };
+  const file = files.map((text) => FileDescriptorProto.decode(Buffer.from(text, 'base64')));
+  const Root = protobufjs.Root as unknown as { fromDescriptor(set: object): Protobufjs.Root };
+  return Root.fromDescriptor({ file });
 }

@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers';
 import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
 import { protobufService } from '../../src/adapters/protobuf.ts';
+import { protobufService as esService } from '../../src/adapters/protobuf-es.ts';
 import { RpcError } from '../../src/base/errors.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import type { Listener } from '../../src/rendezvous/listener.ts';
@@ -23,6 +24,8 @@ import {
 } from '../../src/rpc/contract/service.ts';
 import { collect } from '../support/contract.ts';
 import { scratchDirectory } from '../support/programs.ts';
+import { demo as demoModule } from '../support/proto/demo.js';
+import { Store as StoreDescriptor } from '../support/proto/store_pb.js';
 import { alice, openDirectory } from '../support/users.ts';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
@@ -115,6 +118,25 @@ describe('sidecall list', () => {
 });
 
 describe('sidecall call', () => {
+  it('calls a contract of protobuf-es, and one of a static module that has a descriptor', async () => {
+    await using listener = await listen();
+    listener.serve(esService(StoreDescriptor), {
+      put: (item) => item,
+      async *find() {},
+    });
+    const descriptor = root.toJSON();
+    listener.serve(protobufService(demoModule.Indexer, demoModule, { descriptor }), {
+      addOne: ({ number }) => ({ number: number + 1 }),
+      async *listAll() {},
+      upload: () => ({}),
+      async *chat() {},
+    });
+    const put = await sidecall('call', listener.path, 'acme.v1.Store/Put', '{"name":"x"}');
+    expect(JSON.parse(put.stdout)).toMatchObject({ name: 'x', id: 0 });
+    const added = await sidecall('call', listener.path, 'demo.Indexer/AddOne', '{"number":1}');
+    expect(JSON.parse(added.stdout)).toMatchObject({ number: 2 });
+  });
+
   it('calls a method in JSON, a stream, a notification, and one in protobuf', async () => {
     await using listener = await demo();
     const call = (...args: string[]): Promise<Outcome> => sidecall('call', listener.path, ...args);

@@ -20,7 +20,8 @@ export interface ServiceDescription {
   readonly name: string;
   readonly methods: readonly MethodDescription[];
   /**
-   * For protobuf services made from reflection: their namespace as protobufjs writes it in JSON.
+   * For protobuf services: their namespace as protobufjs writes it in JSON; or `{ files }`, their
+   * `FileDescriptorProto` messages in base64.
    */
   readonly descriptor?: unknown;
 }
@@ -48,8 +49,11 @@ function describe(described: Service, isServed: (wireName: string) => boolean): 
   const methods = Object.entries(described.methods)
     .map(([method, description]) => describeMethod(described.wireName(method), description))
     .filter(({ name }) => isServed(name));
-  const { descriptor } = described;
-  return { name: described.name, methods, ...(descriptor && { descriptor: descriptor() }) };
+  const { name, descriptor, fileDescriptors } = described;
+  if (descriptor !== undefined) return { name, methods, descriptor: descriptor() };
+  if (fileDescriptors === undefined) return { name, methods };
+  const files = fileDescriptors().map((bytes) => Buffer.from(bytes).toString('base64'));
+  return { name, methods, descriptor: { files } };
 }
 
 function describeMethod(name: string, description: Method): MethodDescription {
