@@ -131,8 +131,13 @@ describe('sidecall call', () => {
       upload: () => ({}),
       async *chat() {},
     });
-    const put = await sidecall('call', listener.path, 'acme.v1.Store/Put', '{"name":"x"}');
-    expect(JSON.parse(put.stdout)).toMatchObject({ name: 'x', id: 0 });
+    const put = await sidecall(
+      'call',
+      listener.path,
+      'acme.v1.Store/Put',
+      '{"name":"x","color":1}',
+    );
+    expect(JSON.parse(put.stdout)).toEqual({ name: 'x', color: 1 });
     const added = await sidecall('call', listener.path, 'demo.Indexer/AddOne', '{"number":1}');
     expect(JSON.parse(added.stdout)).toMatchObject({ number: 2 });
   });
