@@ -108,6 +108,14 @@ export type { CallOptions } from './rpc/contract/call-options.ts';
 export type { InterceptedCall, Interceptor } from './rpc/contract/interceptor.ts';
 export type { Bidi, ClientStream, ServerStream } from './rpc/contract/stream-types.ts';
 export {
+  currentTrace,
+  runInTrace,
+  type Trace,
+  type TraceApi,
+  type TraceContextOptions,
+  traceContext,
+} from './rpc/contract/trace-context.ts';
+export {
   type Health,
   type HealthRequest,
   type HealthResponse,

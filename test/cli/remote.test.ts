@@ -137,7 +137,7 @@ describe('sidecall call', () => {
       'acme.v1.Store/Put',
       '{"name":"x","color":1}',
     );
-    expect(JSON.parse(put.stdout)).toEqual({ name: 'x', color: 1 });
+    expect(JSON.parse(put.stdout)).toEqual({ name: 'x', color: 'COLOR_RED' });
     const added = await sidecall('call', listener.path, 'demo.Indexer/AddOne', '{"number":1}');
     expect(JSON.parse(added.stdout)).toMatchObject({ number: 2 });
   });
