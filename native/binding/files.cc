@@ -144,15 +144,16 @@ Napi::Value ChangeMode(const Napi::CallbackInfo& info) {
   return FromDone(info.Env(), ChangeModeAt(directory, name, held, mode));
 }
 
-// (directory, name, held or -1, gid)
-Napi::Value ChangeGroup(const Napi::CallbackInfo& info) {
+// (directory, name, held or -1, uid or -1, gid or -1)
+Napi::Value ChangeOwner(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int directory = arguments.Descriptor(0);
   const std::string name = arguments.Text(1);
   const auto held = static_cast<int>(arguments.Integer(2, -1, 0x7fffffff));
-  const auto gid = static_cast<std::uint32_t>(arguments.Integer(3, 0, 0xfffffffe));
+  const auto uid = static_cast<std::uint32_t>(arguments.Integer(3, -1, 0xfffffffe));
+  const auto gid = static_cast<std::uint32_t>(arguments.Integer(4, -1, 0xfffffffe));
   if (!arguments.ok()) return info.Env().Undefined();
-  return FromDone(info.Env(), ChangeGroupAt(directory, name, held, gid));
+  return FromDone(info.Env(), ChangeOwnerAt(directory, name, held, uid, gid));
 }
 
 Napi::Value OpenLock(const Napi::CallbackInfo& info) {
@@ -187,7 +188,7 @@ void ExportFiles(Napi::Env env, Napi::Object exports) {
   exports.Set("unlinkAt", Napi::Function::New<UnlinkEntry>(env));
   exports.Set("holdEntry", Napi::Function::New<HoldEntry>(env));
   exports.Set("changeModeAt", Napi::Function::New<ChangeMode>(env));
-  exports.Set("changeGroupAt", Napi::Function::New<ChangeGroup>(env));
+  exports.Set("changeOwnerAt", Napi::Function::New<ChangeOwner>(env));
   exports.Set("openLockFile", Napi::Function::New<OpenLock>(env));
   exports.Set("tryLock", Napi::Function::New<Lock>(env));
 }

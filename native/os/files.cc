@@ -84,14 +84,13 @@ Result<Done> ChangeModeAt(int directory, const std::string& name, int held,
   return Done{};
 }
 
-Result<Done> ChangeGroupAt(int directory, const std::string& name, [[maybe_unused]] int held,
-                           std::uint32_t gid) noexcept {
-  constexpr auto kSameOwner = static_cast<uid_t>(-1);
+Result<Done> ChangeOwnerAt(int directory, const std::string& name, [[maybe_unused]] int held,
+                           std::uint32_t uid, std::uint32_t gid) noexcept {
   const auto change = [&] {
 #if defined(__linux__)
-    if (held >= 0) return ::fchownat(held, "", kSameOwner, gid, AT_EMPTY_PATH);
+    if (held >= 0) return ::fchownat(held, "", uid, gid, AT_EMPTY_PATH);
 #endif
-    return ::fchownat(directory, name.c_str(), kSameOwner, gid, AT_SYMLINK_NOFOLLOW);
+    return ::fchownat(directory, name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW);
   };
   if (RetryOnInterrupt(change) == -1) return Error::FromErrno("fchownat");
   return Done{};

@@ -37,7 +37,9 @@ Result<std::optional<UniqueFd>> OpenEntry(int directory, const std::string& name
 // name, unless it is a link.
 Result<Done> ChangeModeAt(int directory, const std::string& name, int held,
                           std::uint32_t mode) noexcept;
-Result<Done> ChangeGroupAt(int directory, const std::string& name, int held,
+// `kSameId` leaves the user or the group as it is.
+inline constexpr auto kSameId = static_cast<std::uint32_t>(-1);
+Result<Done> ChangeOwnerAt(int directory, const std::string& name, int held, std::uint32_t uid,
                            std::uint32_t gid) noexcept;
 
 // Opens or creates `name` (0600, never a link) without locking it.

@@ -51,7 +51,7 @@ TEST_CASE("ChangeModeAt sets all twelve bits, whatever the umask") {
   const int held = entry.value().has_value() ? entry.value()->get() : -1;
   REQUIRE(ChangeModeAt(directory.value().get(), "file", held, 0666).ok());
   CHECK_EQ(test::ModeOf(scratch.file("file")), 0666u);
-  REQUIRE(ChangeGroupAt(directory.value().get(), "file", held, ::getegid()).ok());
+  REQUIRE(ChangeOwnerAt(directory.value().get(), "file", held, kSameId, ::getegid()).ok());
   CHECK_EQ(StatAt(directory.value().get(), "file").value().gid, ::getegid());
 }
 

@@ -44,7 +44,8 @@ export interface NativeAddon {
    * name, unless it is a link.
    */
   changeModeAt(directory: number, name: string, held: number, mode: number): void;
-  changeGroupAt(directory: number, name: string, held: number, gid: number): void;
+  /** -1 leaves the user or the group as it is. */
+  changeOwnerAt(directory: number, name: string, held: number, uid: number, gid: number): void;
   openLockFile(directory: number, name: string): number;
   tryLock(fd: number): boolean;
   ownCredentials(): { pid: number; uid: number; gid: number; groups: number[] };

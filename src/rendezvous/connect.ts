@@ -27,7 +27,7 @@ import { withDeadline } from '../open/time-limit.ts';
 import { held } from '../rpc/serving/hold-door.ts';
 import { Registry } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
-import { checkModes, connectToPath, type ServerRules } from '../uds/connect-path.ts';
+import { checkModes, checkOwner, connectToPath, type ServerRules } from '../uds/connect-path.ts';
 import { plainSocket } from '../uds/net-socket.ts';
 import { kernelPeer } from '../uds/peer-credentials.ts';
 import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
@@ -227,8 +227,11 @@ function opener<C>(
   const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
   const { expect, unsafeDirectory = false } = options;
   const identity = checkIdentity(options.identity);
-  checkPolicy('expect', expect, ['modes']);
-  if (typeof expect === 'object') checkModes((expect as ServerRules).modes);
+  checkPolicy('expect', expect, ['modes', 'owner']);
+  if (typeof expect === 'object') {
+    checkModes((expect as ServerRules).modes);
+    checkOwner((expect as ServerRules).owner);
+  }
   checkPathLength(path);
   checkSignal(options.signal);
   const attempt = async (signal: AbortSignal): Promise<C> => {

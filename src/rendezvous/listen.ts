@@ -47,6 +47,12 @@ export interface ListenBaseOptions {
   /** Permission bits of the socket file: octal string or number. Default `'0600'`. */
   readonly mode?: number | string | undefined;
   /**
+   * User that owns the socket file: a daemon of root gives its socket to the user that is to
+   * connect, who then needs no wider `mode`. Needs root. Set, with mode and group, before the first
+   * connection is possible. Default: ours.
+   */
+  readonly owner?: number | undefined;
+  /**
    * Group of the socket file, for a `mode` that lets a group in. Default: the directory's or ours.
    */
   readonly gid?: number | undefined;
@@ -114,6 +120,7 @@ const names = [
   'path',
   'authorize',
   'mode',
+  'owner',
   'gid',
   'unlinkOnClose',
   'unsafeDirectory',
@@ -208,12 +215,11 @@ async function atPath<T>(
 function checkDoor(
   options: ListenBaseOptions,
 ): Omit<AcceptorSettings, 'path' | 'privateDirectory'> {
-  const { authorize, gid, onEvent } = options;
+  const { authorize, owner, gid, onEvent } = options;
   const identity = checkIdentity(options.identity);
   checkPolicy('authorize', authorize);
-  if (gid !== undefined && !(Number.isInteger(gid) && gid >= 0 && gid < 0xffff_ffff)) {
-    throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', `gid must be a group id, got ${String(gid)}`);
-  }
+  checkId('owner', 'user', owner);
+  checkId('gid', 'group', gid);
   if (onEvent !== undefined && typeof onEvent !== 'function') {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'onEvent must be a function');
   }
@@ -235,6 +241,7 @@ function checkDoor(
     sessionsPerProcessMax: sessionsPerProcessMaxOf(options),
     bind: {
       mode: options.mode === undefined ? standardMode : checkMode('mode', options.mode),
+      owner,
       gid,
       backlog: number('backlog'),
       unlinkOnClose: options.unlinkOnClose ?? true,
@@ -243,6 +250,12 @@ function checkDoor(
     native: isByPath ? undefined : addon,
     pathPeer: isByPath ? pathPeer('listen()', identity, authorize, addonReason()) : undefined,
   };
+}
+
+function checkId(name: string, kind: string, id: number | undefined): void {
+  if (id === undefined || (Number.isInteger(id) && id >= 0 && id < 0xffff_ffff)) return;
+  const text = `${name} must be the id of a ${kind}, got ${String(id)}`;
+  throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', text);
 }
 
 function sessionsPerProcessMaxOf(options: ListenBaseOptions): number {

@@ -67,7 +67,13 @@ async function openPlace(
 ): Promise<PlainListener> {
   const privateDirectory = makePrivateDirectory();
   const path = join(privateDirectory, privateSocketName);
-  const bind = { mode: standardMode, gid: undefined, backlog: 1, unlinkOnClose: true };
+  const bind = {
+    mode: standardMode,
+    owner: undefined,
+    gid: undefined,
+    backlog: 1,
+    unlinkOnClose: true,
+  };
   try {
     return await PlainListener.open({ ...settings, path, privateDirectory, authorize, bind });
   } catch (error) {

@@ -30,6 +30,7 @@ const decided = [
   'unlinkOnClose',
   'idleTimeoutMs',
   'mode',
+  'owner',
   'gid',
 ] as const satisfies readonly (keyof ListenOptions)[];
 

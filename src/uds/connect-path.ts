@@ -7,12 +7,17 @@ import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { checkMode, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
-import { ownUid } from './peer-credentials.ts';
-import { listOf, type PeerPolicy, type PeerRules } from './peer-policy.ts';
+import { ownUid, unmappedUid } from './peer-credentials.ts';
+import { checkIds, listOf, type PeerPolicy, type PeerRules } from './peer-policy.ts';
 import { SocketDirectory, unsafe } from './socket-directory.ts';
 
 /** The demands of `connect()` on the file and on the process that listens. */
 export interface ServerRules extends PeerRules {
+  /**
+   * User that owns the socket file, or several, where it is not the one that listens: as a daemon of
+   * root gives it by `listen({ owner })`. Default: as `uid`.
+   */
+  readonly owner?: number | readonly number[] | undefined;
   /**
    * Exact permission bits that the socket file may have, as octal strings or numbers. Without a
    * list no user outside the rules may be able to write it.
@@ -38,7 +43,8 @@ export async function connectToPath(
 ): Promise<number> {
   const rules = typeof expect === 'function' ? undefined : (expect ?? {});
   const uids = listOf(rules?.uid) ?? [ownUid()];
-  const owners = [...new Set([ownUid(), 0, ...uids])];
+  const foreign = rules?.unmapped === true ? [unmappedUid] : [];
+  const owners = [...new Set([ownUid(), 0, ...uids, ...foreign])];
   const trust = { owners, unsafeDirectory, advice: rules === undefined ? '' : advice };
   const directory = openDirectory(native, path, trust);
   try {
@@ -46,6 +52,11 @@ export async function connectToPath(
   } finally {
     directory.close();
   }
+}
+
+/** @throws {TypeError} where `owner` is no id, and no list of ids. */
+export function checkOwner(owner: number | readonly number[] | undefined): void {
+  checkIds('expect.owner', owner);
 }
 
 /** @throws {TypeError} where `modes` is no list, {@link RangeError} for a mode that is none. */
@@ -63,8 +74,10 @@ function checkSocketFile(
   if (file.type !== 'socket') throw unsafe(`${path} is a ${file.type}, not a socket`);
   if (rules === undefined) return; // the policy is a function, which decides by the peer
   const uids = listOf(rules.uid) ?? [ownUid()];
-  if (!uids.includes(file.uid)) {
-    throw unsafe(`${path} has owner uid ${file.uid}; expect.uid is ${uids.join(' or ')}`);
+  const owners = listOf(rules.owner) ?? uids;
+  if (!owners.includes(file.uid) && !(rules.unmapped === true && file.uid === unmappedUid)) {
+    const rule = rules.owner === undefined ? 'uid' : 'owner';
+    throw unsafe(`${path} has owner uid ${file.uid}; expect.${rule} is ${owners.join(' or ')}`);
   }
   const gids = listOf(rules.gid);
   if (gids !== undefined && !gids.includes(file.gid)) {

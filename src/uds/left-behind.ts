@@ -72,7 +72,12 @@ function clear(native: NativeAddon, directory: string): void {
   const trust = { owners: [ownUid()], unsafeDirectory: false };
   const opened = new SocketDirectory(native, join(directory, privateSocketName), trust);
   try {
-    new BoundPath(opened, { mode: standardMode, gid: undefined, backlog: 1 }).clear();
+    new BoundPath(opened, {
+      mode: standardMode,
+      owner: undefined,
+      gid: undefined,
+      backlog: 1,
+    }).clear();
   } finally {
     opened.close();
   }

@@ -7,8 +7,8 @@ import { type KnownPeer, ownUid, unmappedUid } from './peer-credentials.ts';
 
 /**
  * Which peers are accepted: every field given must match. Where none of `uid`, `gid` and `groups`
- * is given, the peer must run under our own effective uid. Uid 65534 ("unmapped") is never
- * accepted.
+ * is given, the peer must run under our own effective uid. Uid 65534 ("unmapped") is not accepted
+ * unless `unmapped` says so.
  */
 export interface PeerRules {
   /** Effective user id, or several. */
@@ -19,6 +19,13 @@ export interface PeerRules {
   readonly groups?: number | readonly number[] | undefined;
   /** Process id, or several; the process must still be alive where the kernel can tell. */
   readonly pid?: number | readonly number[] | undefined;
+  /**
+   * Accepts peers whose user our user namespace does not know, too: processes of containers with
+   * users of their own. The kernel shows all of them as uid 65534, so that any such process that
+   * reaches the socket is accepted: let the permissions of its directory decide which can.
+   * `uid`, `gid` and `groups` do not apply to such a peer. Default: no.
+   */
+  readonly unmapped?: boolean | undefined;
 }
 
 /** Rules, or a function of the peer: only `true` accepts; throwing or never settling refuses. */
@@ -42,17 +49,24 @@ export function checkPolicy(
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what} must be rules or a function`);
   }
   const named = policy as object as Record<string, unknown>;
-  checkKeys(what, named, [...ruleNames, ...others]);
-  for (const name of ruleNames) {
-    if (listOf(policy[name])?.length === 0) {
-      const text = `${what}.${name} is an empty list, which refuses everybody`;
-      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
-    }
-    for (const id of listOf(policy[name]) ?? []) {
-      if (Number.isInteger(id) && id >= 0 && id <= idMax) continue;
-      const text = `${what}.${name} must be an id or a list of ids, got ${String(id)}`;
-      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
-    }
+  checkKeys(what, named, [...ruleNames, 'unmapped', ...others]);
+  if (policy.unmapped !== undefined && typeof policy.unmapped !== 'boolean') {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what}.unmapped must be true or false`);
+  }
+  for (const name of ruleNames) checkIds(`${what}.${name}`, policy[name]);
+}
+
+/** @throws {TypeError} for what is no id, and no list of ids. */
+export function checkIds(what: string, ids: number | readonly number[] | undefined): void {
+  const list = listOf(ids);
+  if (list?.length === 0) {
+    const text = `${what} is an empty list, which refuses everybody`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  }
+  for (const id of list ?? []) {
+    if (Number.isInteger(id) && id >= 0 && id <= idMax) continue;
+    const text = `${what} must be an id or a list of ids, got ${String(id)}`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
 }
 
@@ -81,13 +95,13 @@ export function refusalByRules(
   rules: PeerRules | undefined,
   { peer, isAlive }: KnownPeer,
 ): SidecallError | undefined {
-  if (peer.uid === unmappedUid) return denied(peer, unmappedText);
+  if (peer.uid === unmappedUid && rules?.unmapped !== true) return denied(peer, unmappedText);
   const refusal = refusalOf(rules ?? {}, peer, isAlive);
   return refusal === undefined ? undefined : denied(peer, refusal);
 }
 
 const unmappedText =
-  'its uid is unmapped: 65534 stands for all users of other user namespaces (containers)';
+  'its uid is unmapped: 65534 stands for all users of other user namespaces (containers); the rule unmapped: true accepts them';
 const invisiblePidText =
   'its pid is unknown: it runs in another pid namespace (a container); a policy function, such as (peer) => peer.uid === 1000, can accept it';
 
@@ -105,6 +119,7 @@ export function listOf<T>(value: T | readonly T[] | undefined): readonly T[] | u
 function refusalOf(rules: PeerRules, peer: Peer, isAlive: boolean | undefined): string | undefined {
   const { uid, gid, pid } = peer;
   if (uid === undefined || gid === undefined) return 'its ids are unknown';
+  if (uid === unmappedUid) return refusalOfPid(rules, pid, isAlive);
   const isNamed = rules.uid !== undefined || rules.gid !== undefined || rules.groups !== undefined;
   const uids = listOf(rules.uid) ?? (isNamed ? undefined : [ownUid()]);
   if (uids !== undefined && !uids.includes(uid)) return `uid ${uid} is not ${uids.join(' or ')}`;
@@ -116,6 +131,14 @@ function refusalOf(rules: PeerRules, peer: Peer, isAlive: boolean | undefined): 
     return `it is in none of the groups ${groups.join(', ')}`;
   }
   if (pid === 0) return invisiblePidText;
+  return refusalOfPid(rules, pid, isAlive);
+}
+
+function refusalOfPid(
+  rules: PeerRules,
+  pid: number | undefined,
+  isAlive: boolean | undefined,
+): string | undefined {
   const pids = listOf(rules.pid);
   if (pids === undefined) return undefined;
   if (pid === undefined || !pids.includes(pid)) return `pid ${pid} is not ${pids.join(' or ')}`;

@@ -19,6 +19,7 @@ import { atExit } from './exit-cleanup.ts';
 import { ownUid } from './peer-credentials.ts';
 import { isAnswered, listenAt } from './plain-socket.ts';
 import { unsafe } from './socket-directory.ts';
+import { type BindOptions, notGiven } from './socket-file.ts';
 
 /** The receiver of the events of a path. */
 export interface PlainOwner {
@@ -41,6 +42,7 @@ export async function listenAtPlainPath(
   path: string,
   options: {
     readonly mode: number;
+    readonly owner: number | undefined;
     readonly gid: number | undefined;
     readonly backlog: number;
     readonly unsafeDirectory: boolean;
@@ -86,18 +88,14 @@ const startMaxMs = 5_000;
  * Listens in a directory that only we can enter; once group and mode are final the socket gets its
  * path. So no process connects before, and of several starters one has the path at the end.
  */
-async function makeAt(
-  server: Server,
-  path: string,
-  options: { readonly mode: number; readonly gid: number | undefined; readonly backlog: number },
-): Promise<Identity> {
+async function makeAt(server: Server, path: string, options: BindOptions): Promise<Identity> {
   try {
     const place = await BindLock.take(dirname(path), startMaxMs, () => isAnswered(path));
     try {
-      await removeStale(path);
+      await removeStale(path, options.owner);
       await listenAt(server, { path: place.socketPath, backlog: options.backlog });
       const made = place.socketFile;
-      if (options.gid !== undefined) chownSync(made, ownUid(), options.gid);
+      give(made, options);
       chmodSync(made, options.mode);
       const identity = lstatSync(made);
       placeAt(made, path);
@@ -150,10 +148,20 @@ function checkPlainDirectory(path: string, owners: readonly number[]): void {
   );
 }
 
-async function removeStale(path: string): Promise<void> {
+/** Sets user and group of the socket, as the options say. */
+function give(made: string, { owner, gid }: BindOptions): void {
+  if (owner === undefined && gid === undefined) return;
+  try {
+    chownSync(made, owner ?? ownUid(), gid ?? lstatSync(made).gid);
+  } catch (cause) {
+    throw notGiven(made, owner, gid, cause);
+  }
+}
+
+async function removeStale(path: string, owner: number | undefined): Promise<void> {
   const found = statOf(path);
   if (found === undefined) return;
-  if (!found.isSocket() || found.uid !== ownUid()) {
+  if (!found.isSocket() || (found.uid !== ownUid() && found.uid !== owner)) {
     throw unsafe(`${path} is not a socket of ours; nothing was replaced`);
   }
   if (await isAnswered(path)) throw inUse(path, 'it accepts connections');

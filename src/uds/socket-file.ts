@@ -12,6 +12,8 @@ import { type SocketDirectory, type SocketEntry, unsafe } from './socket-directo
 export interface BindOptions {
   /** Permission bits of the socket file. */
   readonly mode: number;
+  /** User that owns the socket file; undefined: ours. */
+  readonly owner: number | undefined;
   /** Group of the socket file; undefined: as the system gives it. */
   readonly gid: number | undefined;
   readonly backlog: number;
@@ -85,7 +87,7 @@ export class BoundPath {
    */
   adopt(): void {
     const found = this.directory.stat();
-    if (found?.type !== 'socket' || found.uid !== ownUid()) {
+    if (found?.type !== 'socket' || !this.#mayOwn(found.uid)) {
       throw unsafe(`${this.directory.socketPath} is no socket of ours any more`);
     }
     this.#identity = found.identity;
@@ -121,7 +123,7 @@ export class BoundPath {
     const found = this.directory.stat();
     if (found === undefined) return;
     if (found.type !== 'socket') throw unsafe(`${path} is a ${found.type}; nothing was replaced`);
-    if (found.uid !== ownUid()) {
+    if (!this.#mayOwn(found.uid)) {
       throw unsafe(`${path} is a socket of uid ${found.uid}; nothing was replaced`);
     }
     if (this.#isHeld()) throw this.#inUse('a process holds its socket');
@@ -172,20 +174,45 @@ export class BoundPath {
   /** Gives the socket that was just made its group and mode. Any other file there is left alone. */
   #adopt({ status: made, held }: SocketEntry): void {
     const { directory } = this;
-    const { mode, gid } = this.#options;
+    const { mode, owner, gid } = this.#options;
     if (made?.type !== 'socket' || made.uid !== ownUid()) {
       throw unsafe(`${directory.path} was replaced while its socket was made`);
     }
     this.#identity = made.identity;
     const { native, fd, name } = directory;
-    // The group is set first: otherwise the former group could connect in between.
-    if (gid !== undefined && gid !== made.gid) native.changeGroupAt(fd, name, held, gid);
+    // User and group are set first: otherwise the former ones could connect in between.
+    const newOwner = owner === made.uid ? undefined : owner;
+    const newGroup = gid === made.gid ? undefined : gid;
+    if (newOwner !== undefined || newGroup !== undefined) {
+      try {
+        native.changeOwnerAt(fd, name, held, newOwner ?? -1, newGroup ?? -1);
+      } catch (cause) {
+        throw notGiven(directory.path, newOwner, newGroup, cause);
+      }
+    }
     if (made.mode !== mode) native.changeModeAt(fd, name, held, mode);
+  }
+
+  /** A socket that we have made: ours, or given to the `owner` of the options. */
+  #mayOwn(uid: number): boolean {
+    return uid === ownUid() || uid === this.#options.owner;
   }
 
   #inUse(why: string): SidecallError {
     return inUse(this.directory.socketPath, why);
   }
+}
+
+/** The error of a socket file that could not be given to another user or group. */
+export function notGiven(
+  path: string,
+  owner: number | undefined,
+  gid: number | undefined,
+  cause: unknown,
+): SidecallError {
+  const to = [owner !== undefined && `uid ${owner}`, gid !== undefined && `gid ${gid}`];
+  const text = `${path} could not be given to ${to.filter(Boolean).join(' and ')}: that needs root, or for a group membership of it`;
+  return new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
 }
 
 /** The mode of a socket unless a wider one is asked for. */

@@ -1,11 +1,12 @@
 // Several real users: programs run under their uids; without root the tests fail.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { listen } from '../../src/rendezvous/listen.ts';
 import { until } from '../support/contract.ts';
-import { peerProgram, requireRoot } from '../support/programs.ts';
+import { peerProgram, requireRoot, startProgram } from '../support/programs.ts';
 import { alice, bob, call, listening, openDirectory, owner } from '../support/users.ts';
 
 const team = 61_100;
@@ -142,7 +143,63 @@ describe('another user', () => {
     expect(await call(server.path, expected, alice)).toMatchObject({ code: 'ERR_SIDECALL_SYSTEM' });
   });
 
-  it('nobody connects before mode and group are final', async () => {
+  it('is given the socket of a daemon of root by owner, and no further user is', async () => {
+    using directory = openDirectory();
+    const path = directory.file('s');
+    await using server = await listening({ path, owner: alice, authorize: { uid: alice } });
+    expect(statSync(path)).toMatchObject({ uid: alice });
+    expect(statSync(path).mode & 0o7777).toBe(0o600);
+    const expected = { expect: { uid: owner, owner: alice } };
+    expect(await call(path, expected, alice)).toMatchObject({ seen: { uid: alice } });
+    expect(await call(path, expected, bob)).toMatchObject({ code: 'ERR_SIDECALL_SYSTEM' });
+    const unnamed = await call(path, { expect: { uid: owner } }, alice);
+    expect(unnamed).toMatchObject({ code: 'ERR_SIDECALL_PATH_UNSAFE' });
+    expect(unnamed.message).toContain(`has owner uid ${alice}; expect.uid is 0`);
+    expect(server.served()).toBe(1);
+  });
+
+  it('finds a socket that was given to it where the addon is not used, too', async () => {
+    using directory = openDirectory();
+    const path = directory.file('s');
+    const identity = 'path-permissions';
+    await using _server = await listening({ path, owner: alice, identity });
+    expect(statSync(path)).toMatchObject({ uid: alice });
+    const outcome = await call(path, { identity, unsafeDirectory: true }, alice);
+    expect(outcome).toMatchObject({ seen: { origin: 'path' } });
+  });
+
+  it('has a socket that is replaced, when its daemon was killed, and handed over', async () => {
+    using directory = openDirectory();
+    const path = directory.file('s');
+    const options = { path, owner: alice };
+    await using killed = startProgram('listener.mjs', [JSON.stringify(options)]);
+    await killed.next();
+    killed.child.kill('SIGKILL');
+    await killed.exited;
+    expect(statSync(path)).toMatchObject({ uid: alice });
+    const first = await listen(options);
+    const handed = first.handOver();
+    const second = await listen({ ...options, takeOver: true });
+    expect(await handed).toMatchObject({ epoch: 1 });
+    expect(statSync(path)).toMatchObject({ uid: alice });
+    await second.close();
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it('cannot be given a socket by a user that is not root', async () => {
+    using directory = openDirectory();
+    const inner = directory.file('d');
+    mkdirSync(inner);
+    chownSync(inner, alice, alice);
+    const listenAs = [JSON.stringify({ path: join(inner, 's'), owner: bob }), String(alice)];
+    await using program = startProgram('listener.mjs', listenAs);
+    const { failed, message } = await program.next();
+    expect(failed).toBe('ERR_SIDECALL_SYSTEM');
+    expect(message).toContain(`could not be given to uid ${bob}: that needs root`);
+    expect(readdirSync(inner)).toEqual([]);
+  });
+
+  it('nobody connects before mode, owner and group are final', async () => {
     using directory = openDirectory();
     const path = directory.file('s');
     const script = `
@@ -162,8 +219,9 @@ describe('another user', () => {
     child.stdout.on('data', (chunk) => {
       said += chunk;
     });
-    for (let round = 0; round < 300; round += 1) {
-      const listener = await listen({ path, mode: '0660', gid: team });
+    for (let round = 0; round < 1_000; round += 1) {
+      const to = round % 2 === 0 ? { gid: team } : { owner: bob };
+      const listener = await listen({ path, mode: '0660', ...to });
       await listener.close();
     }
     child.stdin.end();

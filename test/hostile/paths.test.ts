@@ -31,7 +31,7 @@ import { scratchDirectory, startProgram } from '../support/programs.ts';
 const native = requireNative('the test');
 
 describe('a socket that is replaced while it is made', () => {
-  it.each(['changeModeAt', 'changeGroupAt'] as const)(
+  it.each(['changeModeAt', 'changeOwnerAt'] as const)(
     'before %s: no other file is changed',
     (call) => {
       using scratch = scratchDirectory();
@@ -50,7 +50,12 @@ describe('a socket that is replaced while it is made', () => {
       };
       const trust = { owners: [ownUid()], unsafeDirectory: true };
       const directory = new SocketDirectory(swapping, path, trust);
-      const bound = new BoundPath(directory, { mode: 0o666, gid: 61_234, backlog: 1 });
+      const bound = new BoundPath(directory, {
+        mode: 0o666,
+        owner: undefined,
+        gid: 61_234,
+        backlog: 1,
+      });
       try {
         native.closeDescriptor(bound.listen());
       } finally {

@@ -151,7 +151,7 @@ TEST_CASE("each call of files may fail") {
       auto held = OpenEntry(fd, "lock");
       const int entry = held.ok() && held.value().has_value() ? held.value()->get() : -1;
       (void)ChangeModeAt(fd, "lock", entry, 0600);
-      (void)ChangeGroupAt(fd, "lock", entry, ::getegid());
+      (void)ChangeOwnerAt(fd, "lock", entry, ::geteuid(), kSameId);
     }
     (void)UnlinkAt(fd, "lock");
     (void)ReadOwnCredentials();

@@ -25,6 +25,7 @@ try {
   });
   process.stdin.on('end', () => process.exit(0));
 } catch (error) {
-  say({ failed: SidecallError.is(error) ? error.code : String(error) });
+  const isOurs = SidecallError.is(error);
+  say({ failed: isOurs ? error.code : String(error), message: error.message });
   process.exit(3);
 }
