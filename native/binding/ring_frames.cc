@@ -97,6 +97,17 @@ napi_value OnDoorbell(napi_env env, napi_callback_info info) {
   return call.Return(call.ring()->OnDoorbell(call.Number(1)) ? kWritten : kCorrupt);
 }
 
+// (ring): doorbells sent, received and suppressed, in registers.
+napi_value CountDoorbells(napi_env env, napi_callback_info info) {
+  const RingCall<1> call(env, info);
+  if (call.ring() == nullptr) return call.Return(kRefused);
+  const auto& counts = call.ring()->doorbell_counts();
+  call.Set(Register::kBlock, counts.sent);
+  call.Set(Register::kBlockBytes, call.ring()->doorbells_received());
+  call.Set(Register::kRecords, counts.suppressed);
+  return call.Return(kWritten);
+}
+
 // (ring): the peer is gone; records that are published later are not read.
 napi_value Freeze(napi_env env, napi_callback_info info) {
   const RingCall<1> call(env, info);
@@ -165,6 +176,7 @@ void ExportRingFrames(napi_env env, napi_value exports) {
   add("ringWake", Wake);
   add("ringOnDoorbell", OnDoorbell);
   add("ringFreeze", Freeze);
+  add("ringCountDoorbells", CountDoorbells);
 }
 
 }  // namespace sidecall

@@ -235,6 +235,29 @@ Napi::Value Refuse(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), refused.value());
 }
 
+// (fd, bytes): asks for buffers of this size.
+Napi::Value SetBuffers(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  const auto bytes = static_cast<std::uint32_t>(arguments.Integer(1, 1, 0x7fffffff));
+  if (!arguments.ok()) return info.Env().Undefined();
+  return FromDone(info.Env(), SetSocketBuffers(fd, bytes));
+}
+
+// (fd) => { send, receive }, in bytes.
+Napi::Value ReadBuffers(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  const int fd = arguments.Descriptor(0);
+  if (!arguments.ok()) return env.Undefined();
+  const auto buffers = ReadSocketBuffers(fd);
+  if (!buffers.ok()) return Throw(env, buffers.error());
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("send", buffers.value().send);
+  object.Set("receive", buffers.value().receive);
+  return object;
+}
+
 Napi::Value Admit(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int fd = arguments.Descriptor(0);
@@ -287,6 +310,8 @@ void ExportSocket(Napi::Env env, Napi::Object exports) {
   exports.Set("queuedBytes", Napi::Function::New<Queued>(env));
   exports.Set("isPeerClosed", Napi::Function::New<PeerClosed>(env));
   exports.Set("askForSender", Napi::Function::New<Ask>(env));
+  exports.Set("setSocketBuffers", Napi::Function::New<SetBuffers>(env));
+  exports.Set("readSocketBuffers", Napi::Function::New<ReadBuffers>(env));
   exports.Set("refuseDescriptors", Napi::Function::New<Refuse>(env));
   exports.Set("admitDescriptors", Napi::Function::New<Admit>(env));
 }

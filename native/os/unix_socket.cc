@@ -334,4 +334,28 @@ Result<bool> RefuseDescriptors(int fd) noexcept { return LetDescriptorsPass(fd, 
 
 Result<bool> AdmitDescriptors(int fd) noexcept { return LetDescriptorsPass(fd, 1); }
 
+Result<SocketBuffers> ReadSocketBuffers(int fd) noexcept {
+  SocketBuffers buffers;
+  for (const auto& [option, target] :
+       {std::pair{SO_SNDBUF, &buffers.send}, std::pair{SO_RCVBUF, &buffers.receive}}) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    if (::getsockopt(fd, SOL_SOCKET, option, &value, &size) == -1) {
+      return Error::FromErrno("getsockopt");
+    }
+    *target = static_cast<std::uint32_t>(value);
+  }
+  return buffers;
+}
+
+Result<Done> SetSocketBuffers(int fd, std::uint32_t bytes) noexcept {
+  const auto value = static_cast<int>(bytes);
+  for (const int option : {SO_SNDBUF, SO_RCVBUF}) {
+    if (::setsockopt(fd, SOL_SOCKET, option, &value, sizeof value) == -1) {
+      return Error::FromErrno("setsockopt");
+    }
+  }
+  return Done{};
+}
+
 }  // namespace sidecall

@@ -82,4 +82,14 @@ Result<bool> IsPeerClosed(int fd) noexcept;
 Result<bool> RefuseDescriptors(int fd) noexcept;
 Result<bool> AdmitDescriptors(int fd) noexcept;
 
+// The buffers of a socket as the kernel counts them: on Linux twice what was asked for, and no more
+// than its limits (net.core.wmem_max, rmem_max) allow.
+struct SocketBuffers {
+  std::uint32_t send = 0;
+  std::uint32_t receive = 0;
+};
+Result<SocketBuffers> ReadSocketBuffers(int fd) noexcept;
+// Asks for `bytes` in both directions.
+Result<Done> SetSocketBuffers(int fd, std::uint32_t bytes) noexcept;
+
 }  // namespace sidecall

@@ -50,7 +50,11 @@ void Ring::Commit(std::uint64_t bytes, RecordKind kind) noexcept {
 
 void Ring::Publish() noexcept {
   if (!releases_.empty()) WriteReleases();
-  if (!is_corrupt_) RingIf(producer_.Publish());
+  if (is_corrupt_) return;
+  const bool has_news = producer_.unpublished() > 0;
+  const bool wants = producer_.Publish();
+  if (has_news && !wants) ++counts_.suppressed;
+  RingIf(wants);
 }
 
 std::optional<Ring::Block> Ring::AllocateBlock(std::uint64_t bytes) noexcept {
@@ -195,7 +199,9 @@ void Ring::Freeze() noexcept {
 }
 
 void Ring::RingIf(bool wants) noexcept {
-  if (wants) owes_doorbell_ = !bell_.Ring();
+  if (!wants) return;
+  owes_doorbell_ = !bell_.Ring();
+  if (!owes_doorbell_) ++counts_.sent;
 }
 
 Ring::Written Ring::Refuse(std::uint64_t wanted) noexcept {

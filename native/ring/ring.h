@@ -114,6 +114,13 @@ class Ring {
 
   [[nodiscard]] bool is_corrupt() const noexcept { return is_corrupt_; }
   [[nodiscard]] bool owes_doorbell() const noexcept { return owes_doorbell_; }
+  // Doorbells sent, and publishes that needed none, because the peer was awake or is waking.
+  struct DoorbellCounts {
+    std::uint64_t sent = 0;
+    std::uint64_t suppressed = 0;
+  };
+  [[nodiscard]] const DoorbellCounts& doorbell_counts() const noexcept { return counts_; }
+  [[nodiscard]] std::uint64_t doorbells_received() const noexcept { return doorbells_received_; }
   [[nodiscard]] const Producer& producer() const noexcept { return producer_; }
   [[nodiscard]] const Consumer& consumer() const noexcept { return consumer_; }
   [[nodiscard]] const BlockAllocator& blocks() const noexcept { return blocks_; }
@@ -146,6 +153,7 @@ class Ring {
   std::uint64_t space_epoch_ = 0;
   std::uint64_t sleeps_announced_ = 0;
   std::uint64_t doorbells_received_ = 0;
+  DoorbellCounts counts_;
   bool owes_doorbell_ = false;
   bool is_corrupt_ = false;
 };

@@ -110,6 +110,9 @@ export interface NativeAddon {
    * Switches the name of the sender on or off for what is received (Linux). False: there is none.
    */
   askForSender(fd: number, isWanted: boolean): boolean;
+  /** Asks for buffers of this size; the kernel may give more or less. */
+  setSocketBuffers(fd: number, bytes: number): void;
+  readSocketBuffers(fd: number): { readonly send: number; readonly receive: number };
   refuseDescriptors(fd: number): boolean;
   admitDescriptors(fd: number): boolean;
   /** Memory that the functions below work on, the same at each call. */
@@ -198,6 +201,7 @@ export interface NativeAddon {
    */
   ringDropObject(ring: number, ofOurs: number): void;
   ringCountBlocks(ring: number): number;
+  ringCountDoorbells(ring: number): number;
   detach(memory: ArrayBuffer): void;
   ringHasRoom(ring: number): number;
   ringPrepareToSleep(ring: number): number;

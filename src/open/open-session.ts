@@ -25,7 +25,7 @@ import { descriptorOpener, readQueued, streamOpener } from '../uds/net-socket.ts
 import { ownerOf } from '../uds/peer-credentials.ts';
 import { whenPeerExits } from '../uds/peer-exit.ts';
 import { SocketTransport } from '../uds/socket-transport.ts';
-import type { Transport } from '../wire/transport.ts';
+import type { LaneCapacity, Transport } from '../wire/transport.ts';
 import { pollBudgetOf, ringMemoryMaxBytes } from './configure.ts';
 import { laneReasonOf, noRingReason, plainLaneReason, unavailable } from './lane.ts';
 import { tellMissingAddon } from './missing-addon.ts';
@@ -76,10 +76,11 @@ export async function establishOverDescriptor(
             owner,
             lendsInPlace: settings.leases === 'in-place-trusted',
             frameMaxBytes: memory.frameMaxBytes,
+            capacity: memory.laneCapacity,
             open,
             pollBudgetUs: pollBudgetOf(settings.pollBudgetUs),
           })
-        : new SocketTransport(open, owner);
+        : new SocketTransport(open, owner, undefined, buffersOf(native, fd, settings));
     const hasConnected = role.side === 'accepting' && peer.capturedAt === 'connect';
     const isWatched = hasConnected || (isListeners && wire.isSentBy(peer.pid));
     const endWithPeer = isWatched ? watchPeer(native, fd, peer) : sameSession;
@@ -138,6 +139,16 @@ function watchPeer(native: NativeAddon, fd: number, peer: Peer): (session: Sessi
     if (forget !== undefined) void made.closed.then(forget);
     return made;
   };
+}
+
+/** Sets the buffers of the socket lane where that is asked for. Returns what the kernel gives. */
+function buffersOf(
+  native: NativeAddon,
+  fd: number,
+  { socketBufferBytes }: SessionSettings,
+): LaneCapacity {
+  if (socketBufferBytes !== undefined) native.setSocketBuffers(fd, socketBufferBytes);
+  return native.readSocketBuffers(fd);
 }
 
 const sameSession = (session: Session): Session => session;

@@ -36,6 +36,13 @@ export interface SessionOptions {
    */
   readonly ringBytes?: number | undefined;
   /**
+   * Buffers of the kernel for the socket lane, in bytes, as asked for: the kernel doubles them on
+   * Linux, and bounds them by net.core.wmem_max and rmem_max; `stats().capacity` tells what it
+   * gave. Of a Unix socket the sender's counts. It has no effect on the ring lane, and none without
+   * the addon. Default: those of the system; 4,096 to 67,108,864.
+   */
+  readonly socketBufferBytes?: number | undefined;
+  /**
    * The handling of messages that the peer has put into its block area, and of what the codec
    * `leased` receives. `copy` (the default): one copy, in memory that is used again.
    * `in-place-trusted`: read where they lie, by a host that allows external buffers (plain Node;
@@ -101,6 +108,7 @@ export const sessionOptionNames = [
   'limits',
   'lane',
   'ringBytes',
+  'socketBufferBytes',
   'leases',
   'blockAreaBytes',
   'pollBudgetUs',
@@ -117,6 +125,8 @@ export const sessionOptionNames = [
 export interface SessionSettings extends LaneSetting {
   readonly limits: SessionLimits;
   readonly ringBytes: number;
+  /** undefined: as the system has it. */
+  readonly socketBufferBytes: number | undefined;
   readonly leases: 'off' | 'copy' | 'in-place-trusted';
   readonly blockAreaBytes: number;
   /** undefined: as the process has it. */
@@ -183,6 +193,10 @@ export function checkSessionOptions(
     limits: checkLimits({ ...servedSetOf(options.services)?.limits, ...options.limits }),
     lane,
     ringBytes,
+    socketBufferBytes:
+      options.socketBufferBytes === undefined
+        ? undefined
+        : checkInteger('socketBufferBytes', options.socketBufferBytes, ranges.socketBufferBytes),
     leases,
     blockAreaBytes: Math.ceil(areaBytes / blockAreaUnitBytes) * blockAreaUnitBytes,
     pollBudgetUs,

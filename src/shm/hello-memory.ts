@@ -9,6 +9,7 @@ import { SidecallError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
 import type { HelloMemory } from '../uds/hello.ts';
 import { HelloFeature, type MemoryShape } from '../uds/hello-bytes.ts';
+import type { LaneCapacity } from '../wire/transport.ts';
 import { type BlockAgreement, frameMaxFor, Ring } from './ring.ts';
 
 export interface MemorySettings {
@@ -61,6 +62,7 @@ export class RingMemory implements HelloMemory {
   readonly #handle: number;
   #descriptor = -1;
   #isOpen = true;
+  #peerBytes = 0;
   /** The reason on this side why there is no ring; undefined: none. */
   failure: string | undefined;
 
@@ -122,6 +124,7 @@ export class RingMemory implements HelloMemory {
   }
 
   async accept(descriptor: number, { capacity, blockArea, nonce }: MemoryShape): Promise<boolean> {
+    this.#peerBytes = capacity;
     const { takesBlocks, owner, signal } = this.#settings;
     const native = this.#native;
     const handle = this.#handle;
@@ -139,6 +142,11 @@ export class RingMemory implements HelloMemory {
       if (taken.isViolation) throw new SidecallError('ERR_SIDECALL_PROTOCOL', this.failure);
       return false;
     }
+  }
+
+  /** The outboxes of both sides, in bytes. NOTE: once both were accepted. */
+  get laneCapacity(): LaneCapacity {
+    return { send: this.shape.capacity, receive: this.#peerBytes };
   }
 
   releaseDescriptor(descriptor: number): void {

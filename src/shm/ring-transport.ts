@@ -9,9 +9,16 @@ import type { Polled } from '../loop/poller.ts';
 import { noteArrived } from '../uds/trim-heap.ts';
 import { protocol } from '../wire/frame-header.ts';
 import type { LaneSocket, SocketOpener } from '../wire/lane-socket.ts';
-import type { FrameReceiver, OwnBlock, Transport } from '../wire/transport.ts';
+import type {
+  DoorbellCounts,
+  FrameReceiver,
+  LaneCapacity,
+  OwnBlock,
+  Transport,
+} from '../wire/transport.ts';
 import { LeaseReturns, RingBlock } from './blocks.ts';
 import { corrupt, DrainResult, type Ring, RingResult } from './ring.ts';
+import type { RingParts } from './ring-parts.ts';
 import { RingReceiver } from './ring-receiver.ts';
 import { RingSleep } from './ring-sleep.ts';
 
@@ -27,25 +34,11 @@ type RingState = 'open' | 'ending' | 'over';
 
 const moves: Moves<RingState> = { open: ['ending', 'over'], ending: ['over'], over: [] };
 
-/** The parts of a ring transport. */
-export interface RingParts {
-  readonly ring: Ring;
-  /** The process at the other end, by `ownerOf()`. */
-  readonly owner: number;
-  /** Largest frame, header included: what a record of our own outbox holds. */
-  readonly frameMaxBytes: number;
-  /** Messages in the peer's block area may be read there: it is trusted not to change them. */
-  readonly lendsInPlace: boolean;
-  readonly open: SocketOpener;
-  readonly pollBudgetUs: number;
-  /** Default: the event loop of this thread. */
-  readonly loop?: EventLoop | undefined;
-}
-
 export class RingTransport implements Transport, Polled {
   readonly lane = 'ring';
   readonly owner: number;
   readonly frameMaxBytes: number;
+  readonly capacity: LaneCapacity | undefined;
   isAwake = false;
   readonly #loop: EventLoop;
   readonly #ring: Ring;
@@ -74,6 +67,7 @@ export class RingTransport implements Transport, Polled {
     this.#ring = parts.ring;
     this.owner = parts.owner;
     this.frameMaxBytes = parts.frameMaxBytes;
+    this.capacity = parts.capacity;
     this.#open = parts.open;
     this.#lendsInPlace = parts.lendsInPlace;
     this.#returns = new LeaseReturns(parts.ring, () => this.#onReturn());
@@ -137,6 +131,10 @@ export class RingTransport implements Transport, Polled {
 
   blockCounts(): { inUse: number; held: number } {
     return this.#ring.blockCounts;
+  }
+
+  doorbellCounts(): DoorbellCounts {
+    return this.#ring.doorbellCounts;
   }
 
   /**

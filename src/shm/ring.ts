@@ -236,6 +236,18 @@ export class Ring {
     return { inUse: inUse as number, held: held as number };
   }
 
+  /** Doorbells, ever. */
+  get doorbellCounts(): { sent: number; received: number; suppressed: number } {
+    if (this.#isClosed) return { sent: 0, received: 0, suppressed: 0 };
+    this.#native.ringCountDoorbells(this.#handle);
+    const register = (at: number): number => this.#registers[at] as number;
+    return {
+      sent: register(Register.block),
+      received: register(Register.blockBytes),
+      suppressed: register(Register.records),
+    };
+  }
+
   /** Is there room for what was refused last? One of {@link RingResult}. */
   hasRoom(): number {
     return this.#native.ringHasRoom(this.#handle);

@@ -14,8 +14,8 @@ import { SocketDirectory, unsafe } from './socket-directory.ts';
 /** The demands of `connect()` on the file and on the process that listens. */
 export interface ServerRules extends PeerRules {
   /**
-   * User that owns the socket file, or several, where it is not the one that listens: as a daemon of
-   * root gives it by `listen({ owner })`. Default: as `uid`.
+   * User that owns the socket file, or several, where it is not the one that listens: as a daemon
+   * of root gives it by `listen({ owner })`. Default: as `uid`.
    */
   readonly owner?: number | readonly number[] | undefined;
   /**

@@ -10,7 +10,7 @@ import type { Polled } from '../loop/poller.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { frameMaxBytes, writeU32 } from '../wire/frame-header.ts';
 import type { LaneSocket, OpenSocket, SocketOpener } from '../wire/lane-socket.ts';
-import type { FrameReceiver, Transport } from '../wire/transport.ts';
+import type { FrameReceiver, LaneCapacity, Transport } from '../wire/transport.ts';
 import { noteArrived } from './trim-heap.ts';
 
 const lengthBytes = 4;
@@ -46,6 +46,7 @@ export class SocketTransport implements Transport, Polled {
   readonly consumedPosition = undefined;
   sentPosition = 0;
   readonly owner: number;
+  readonly capacity: LaneCapacity | undefined;
   readonly #loop: EventLoop;
   readonly #open: SocketOpener;
   #socket: LaneSocket | undefined;
@@ -73,8 +74,9 @@ export class SocketTransport implements Transport, Polled {
   #turnMaxMs = 0;
   #turnFrames = 0;
 
-  /** `owner`: the process at the other end, by `ownerOf()`. */
-  constructor(open: SocketOpener, owner: number, loop = systemLoop) {
+  /** `owner`: the other process, by `ownerOf()`; `capacity`: the buffers of the socket. */
+  constructor(open: SocketOpener, owner: number, loop = systemLoop, capacity?: LaneCapacity) {
+    this.capacity = capacity;
     this.#loop = loop;
     this.#open = open;
     this.owner = owner;

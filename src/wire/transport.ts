@@ -39,6 +39,22 @@ export interface ArrivedBlock {
 }
 
 /** Moves whole frames, in order, or fails. It keeps nothing of a frame that it refused. */
+/** Memory of a lane, in bytes. */
+export interface LaneCapacity {
+  /** For what we send. */
+  readonly send: number;
+  /** For what the peer sends. */
+  readonly receive: number;
+}
+
+/** Doorbells of a ring, ever. */
+export interface DoorbellCounts {
+  readonly sent: number;
+  readonly received: number;
+  /** Publications that needed none, because the peer was awake or about to wake. */
+  readonly suppressed: number;
+}
+
 export interface Transport {
   readonly lane: Lane;
   /** Largest frame, header included; the session cuts messages to fit. */
@@ -62,6 +78,13 @@ export interface Transport {
   trySendBlock?(header: Uint8Array, prefix: Uint8Array, block: OwnBlock): boolean;
   /** Blocks of ours in use, and leases of the peer's blocks that we hold. */
   blockCounts?(): { readonly inUse: number; readonly held: number };
+  /**
+   * Memory of the lane, in bytes: the outboxes of both sides, or the buffers of the socket as the
+   * kernel counts them. undefined: unknown.
+   */
+  readonly capacity?: LaneCapacity | undefined;
+  /** Doorbells, ever. */
+  doorbellCounts?(): DoorbellCounts;
   /** Grows with every frame sent. */
   readonly sentPosition: number;
   /**

@@ -294,6 +294,32 @@ describe('a listener among peers with bad manners', () => {
   });
 });
 
+describe('one message of 256 MiB', () => {
+  it.each(['ring', 'socket'])(
+    'leaves no memory behind ten seconds later, by the %s',
+    async (lane) => {
+      const program = ['--expose-gc', programPath('large-parent.mjs'), lane];
+      await using parent = startProgram('node', program, { command: 'node' });
+      const said = (await parent.next()) as {
+        bytes: number;
+        last: number;
+        lane: string;
+        before: Record<string, number>;
+        during: Record<string, number>;
+        after: Record<string, number>;
+      };
+      expect(said).toMatchObject({ bytes: 256 * MiB, last: 7, lane });
+      for (const process of ['parent', 'helper']) {
+        const before = said.before[process] as number;
+        expect(said.during[process]).toBeGreaterThan(before + 200); // it was seen at all
+        // A busy process keeps up to 64 MiB (docs/adr/0008-memory-of-long-messages.md).
+        expect(said.after[process]).toBeLessThan(before + 64);
+      }
+      await parent.exited;
+    },
+  );
+});
+
 describe('a helper that lives on without its session', () => {
   it('fails calls at once, and is ended and started again where that is wanted', async () => {
     const dist = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href);

@@ -46,6 +46,7 @@ export const ranges = {
   ringBytes: { standard: MiB, min: 64 * KiB, max: 64 * MiB },
   /** `ringBytes` of sessions at a path (ADR 0027). */
   pathRingBytes: { standard: 256 * KiB, min: 64 * KiB, max: 64 * MiB },
+  socketBufferBytes: { standard: 0, min: 4 * KiB, max: 64 * MiB },
   blockAreaBytes: { standard: 0, min: 0, max: GiB },
   blockBytes: { standard: 0, min: 1, max: GiB },
   ringMemoryMaxBytes: { standard: GiB, min: 0, max: 64 * GiB },

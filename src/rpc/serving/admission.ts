@@ -27,6 +27,8 @@ export class Admission implements Timed {
   readonly #delayed = new Set<MethodLoad<IncomingCall>>();
   #reservedBytes = 0;
   #running = 0;
+  /** Handlers that were started, ever. */
+  started = 0;
   #isCrowdedDue = false;
 
   constructor(calls: AcceptedCalls<IncomingCall>) {
@@ -77,6 +79,7 @@ export class Admission implements Timed {
 
   noteStarted({ load }: IncomingCall): void {
     this.#running += 1;
+    this.started += 1;
     if (load === undefined) return;
     load.running += 1;
     this.#reservedBytes += load.expectedBytes ?? 0;

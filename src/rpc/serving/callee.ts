@@ -96,6 +96,11 @@ export class Callee {
     return this.#admission.running;
   }
 
+  /** Handlers that were started, ever. */
+  get started(): number {
+    return this.#admission.started;
+  }
+
   /**
    * From now on new calls are refused. Those that were opened before go on, and notifications are
    * still taken.

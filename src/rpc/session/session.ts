@@ -32,7 +32,7 @@ import type { ClosedCalls } from './closed-calls.ts';
 import { KeepAlive } from './keep-alive.ts';
 import type { Liveness } from './pings.ts';
 import { SessionCore } from './session-core.ts';
-import type { SessionParts } from './session-parts.ts';
+import { nextSessionId, type SessionParts } from './session-parts.ts';
 import type { SessionStats } from './session-stats.ts';
 import { StallTimeout } from './stall-timeout.ts';
 
@@ -57,10 +57,10 @@ export class Session implements AsyncDisposable {
    * that would last longer. Accepting ends then.
    */
   readonly draining: Promise<void>;
-  /**
-   * Resolves (never rejects) when the session is over: undefined after an orderly close, else why.
-   */
+  /** Resolves (never rejects) at the end: undefined after an orderly close, else why. */
   readonly closed: Promise<SidecallError | undefined>;
+  /** Number of the session: 1, 2, 3 … in this thread, never given twice. */
+  readonly id = nextSessionId();
   readonly #core: SessionCore;
 
   /** @internal Sessions come from `connect()` and the like; `core` is made by a simulation. */
