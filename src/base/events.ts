@@ -45,6 +45,11 @@ export type SidecallEvent =
   /** A helper of a pool could not be followed by a fresh process; it goes on. */
   | { readonly type: 'recycle-failed'; readonly error: SidecallError; readonly peer: Peer }
   /**
+   * A connection of an adapter for another protocol broke that protocol and was closed, or an error
+   * arrived that belongs to no call.
+   */
+  | { readonly type: 'adapter-failed'; readonly error: SidecallError; readonly peer: Peer }
+  /**
    * A connection with `reconnect` lost its session, or its tries fail for another reason than
    * before, or it was given up (`error.retryable` is false then).
    */

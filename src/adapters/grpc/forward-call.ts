@@ -25,7 +25,8 @@ import type {
   Service,
 } from '../../rpc/contract/method-types.ts';
 import { bidi, clientStream, serverStream, unary } from '../../rpc/contract/service.ts';
-import { failureOf, localFailure, unsayable, withoutHttp } from './grpc-failure.ts';
+import { localFailure } from '../forwarding/local-failure.ts';
+import { failureOf, unsayable, withoutHttp } from './grpc-failure.ts';
 import { codecKey, fromGrpc, toGrpc } from './grpc-metadata.ts';
 import { asBuffer } from './grpc-service.ts';
 

@@ -1,40 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The failures of gRPC calls: those that the other side has said, and those of the way there, which
-// cross the session within this process as metadata.
+// The failures of gRPC calls: those that the other side has said, and those of the way there.
 import { type ServiceError, status as statusNumbers } from '@grpc/grpc-js';
-import { type Delivered, type SidecallErrorCode, statuses } from '../../base/error-codes.ts';
+import { statuses } from '../../base/error-codes.ts';
 import { errorText } from '../../base/error-text.ts';
-import { RpcError, SidecallError } from '../../base/errors.ts';
+import { RpcError } from '../../base/errors.ts';
+import { localFailure } from '../forwarding/local-failure.ts';
 import { detailsKey, fromGrpc } from './grpc-metadata.ts';
-
-// No peer can set it: keys of this package are left out of what arrives.
-const failureKey = 'sidecall-failure';
-
-interface LocalFailure {
-  readonly code: SidecallErrorCode;
-  readonly message: string;
-  readonly delivered: Delivered;
-  readonly retryable: boolean;
-}
-
-/** A failure of this side, for the near end. */
-export function localFailure(
-  code: SidecallErrorCode,
-  message: string,
-  { delivered, retryable }: { readonly delivered: Delivered; readonly retryable: boolean },
-): RpcError {
-  const failure: LocalFailure = { code, message, delivered, retryable };
-  return new RpcError('unknown', '', { metadata: { [failureKey]: JSON.stringify(failure) } });
-}
-
-/** The error that {@link localFailure} has sent; any other error as it is. */
-export function localFailureOf(error: unknown): unknown {
-  if (!RpcError.is(error)) return error;
-  const sent = error.metadata[failureKey];
-  if (typeof sent !== 'string') return error;
-  const { code, message, delivered, retryable } = JSON.parse(sent) as LocalFailure;
-  return new SidecallError(code, message, { delivered, retryable });
-}
 
 /** Words of grpc-js for connections that were not made, and for those that were lost. */
 const unconnected = /^(No connection established|Name resolution failed|Channel closed)/;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-// grpcTarget(): clients of contracts over gRPC. Each call is made on a session within this process,
-// as any other call, and the far end of that session makes it again by grpc-js: so that options,
-// errors, deadlines, cancels and streams are those of a session.
+// grpcTarget(): clients of contracts over gRPC.
 import {
   type Channel,
   type ChannelCredentials,
@@ -11,25 +9,13 @@ import {
 } from '@grpc/grpc-js';
 import { SidecallError } from '../../base/errors.ts';
 import { ignore, quiet } from '../../base/ignore-errors.ts';
-import { checkLimits, ranges, sessionRanges } from '../../base/limits/option-limits.ts';
+import { ranges, sessionRanges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
-import { LastingTarget } from '../../lasting/lasting-target.ts';
-import type { MethodCall, Step, StreamCall } from '../../rpc/calling/call-target.ts';
-import { type ClientOptions, makeClient } from '../../rpc/calling/client.ts';
-import type { CallOptions } from '../../rpc/contract/call-options.ts';
-import type {
-  Method,
-  Methods,
-  Service,
-  Client as TypedClient,
-} from '../../rpc/contract/method-types.ts';
-import { checkService } from '../../rpc/contract/service.ts';
-import { Registry } from '../../rpc/serving/registry.ts';
+import type { ClientOptions } from '../../rpc/calling/client.ts';
+import type { Methods, Service, Client as TypedClient } from '../../rpc/contract/method-types.ts';
 import { Session } from '../../rpc/session/session.ts';
-import { CallKind } from '../../wire/frame-header.ts';
-import { loopbackPair } from '../../wire/loopback-transport.ts';
-import { type ForwardedMethod, forwarderOf } from './forward-call.ts';
-import { localFailureOf } from './grpc-failure.ts';
+import { ForwardedCalls } from '../forwarding/forwarded-calls.ts';
+import { forwarderOf } from './forward-call.ts';
 import { pathOf } from './grpc-service.ts';
 
 /** Options of {@link grpcTarget}. */
@@ -100,26 +86,12 @@ function isChannel(address: unknown): address is Channel {
   return typeof (address as Partial<Channel> | undefined)?.getConnectivityState === 'function';
 }
 
-const gigabyte = sessionRanges.receiveMaxBytes.max;
-/** grpc-js bounds messages itself. */
-const limits = checkLimits({
-  receiveMaxBytes: gigabyte,
-  sendQueueMaxBytes: gigabyte,
-  metadataMaxBytes: sessionRanges.metadataMaxBytes.max,
-  streamsMax: sessionRanges.streamsMax.max,
-});
-
 /** The services at an address. Made by {@link grpcTarget}. */
 export class GrpcTarget implements AsyncDisposable {
   /** Resolves (never rejects) once {@link GrpcTarget.close} is done. */
   readonly closed: Promise<void>;
   readonly #grpc: Client;
-  readonly #near: Session;
-  readonly #far: Session;
-  readonly #target = new TranslatingTarget({ name: 'the gRPC target', pending: 'it was closed' });
-  readonly #registry = new Registry();
-  /** The kinds of the methods that the far end forwards, by their wire names. */
-  readonly #forwarded = new Map<string, string>();
+  readonly #calls = new ForwardedCalls('gRPC');
   #closing: Promise<void> | undefined;
   #resolveClosed: () => void = ignore;
 
@@ -129,13 +101,6 @@ export class GrpcTarget implements AsyncDisposable {
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
     });
-    const [nearEnd, farEnd] = loopbackPair();
-    const common = { own: limits, remote: limits, peer: thisProcess, laneReason: 'gRPC' };
-    this.#near = new Session({ ...common, transport: nearEnd });
-    const registry = this.#registry;
-    registry.settle();
-    this.#far = new Session({ ...common, transport: farEnd, registry, introspection: false });
-    this.#target.set(this.#near, true);
   }
 
   /**
@@ -144,11 +109,14 @@ export class GrpcTarget implements AsyncDisposable {
    * letters, digits, `_` and dots.
    */
   client<M extends Methods>(service: Service<M>, options?: ClientOptions): TypedClient<M> {
-    checkService('client()', service);
-    for (const [member, method] of Object.entries<Method>(service.methods)) {
-      this.#forward(service as unknown as Service, member, method);
-    }
-    return makeClient(service, this.#target, options);
+    return this.#calls.client(service, options, (member, method) =>
+      forwarderOf(this.#grpc, {
+        name: service.wireName(member),
+        path: pathOf('grpcTarget()', service as unknown as Service, member),
+        kind: method.kind,
+        codec: method.request.name,
+      }),
+    );
   }
 
   /**
@@ -190,22 +158,6 @@ export class GrpcTarget implements AsyncDisposable {
     return this.close();
   }
 
-  #forward(service: Service, member: string, method: Method): void {
-    const path = pathOf('grpcTarget()', service, member);
-    const name = service.wireName(member);
-    const { kind } = method;
-    const known = this.#forwarded.get(name);
-    if (known === kind) return;
-    if (known !== undefined) {
-      const text = `grpcTarget(): '${name}' is ${known} in another contract, and ${kind} in this one`;
-      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
-    }
-    this.#forwarded.set(name, kind);
-    const forwarded: ForwardedMethod = { name, path, kind, codec: method.request.name };
-    const { contract, handlers } = forwarderOf(this.#grpc, forwarded);
-    this.#registry.addOwn(contract, handlers);
-  }
-
   async #ready(options: { readonly timeoutMs?: number | undefined }): Promise<void> {
     checkKeys('ready()', options, ['timeoutMs']);
     const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
@@ -227,7 +179,7 @@ export class GrpcTarget implements AsyncDisposable {
   }
 
   async #close(deadlineMs: number): Promise<void> {
-    await Promise.all([this.#near.close({ deadlineMs }), this.#far.close({ deadlineMs })]);
+    await this.#calls.close(deadlineMs);
     this.#grpc.close();
     this.#resolveClosed();
   }
@@ -235,90 +187,4 @@ export class GrpcTarget implements AsyncDisposable {
 
 function cannot(what: string, why: string): TypeError {
   return nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', `${what}(): ${why}`);
-}
-
-const thisProcess = Object.freeze({
-  origin: 'loopback',
-  capturedAt: 'connect',
-  pid: process.pid,
-  pidIsHint: false,
-  uid: undefined,
-  gid: undefined,
-  groups: undefined,
-} as const);
-
-/** Calls on the near session, with the failures of the connection as what they are. */
-class TranslatingTarget extends LastingTarget {
-  protected override async callOn(
-    session: Session,
-    callable: MethodCall,
-    value: unknown,
-    options: CallOptions | undefined,
-  ): Promise<unknown> {
-    try {
-      const isNotification = callable.kind === CallKind.notification;
-      const answered = isNotification ? { ...callable, ...emptyAnswer } : callable;
-      return await super.callOn(session, answered, value, options);
-    } catch (error) {
-      throw localFailureOf(error);
-    }
-  }
-
-  protected override streamOn(
-    session: Session,
-    callable: MethodCall,
-    value: unknown,
-    options: CallOptions | undefined,
-  ): StreamCall {
-    return new TranslatedStream(super.streamOn(session, callable, value, options));
-  }
-}
-
-/** A notification as a unary call. */
-const emptyAnswer = {
-  kind: CallKind.unary,
-  response: { name: 'none', encode: () => '', decode: () => undefined },
-};
-
-/** A stream whose failures are translated as those of other calls. */
-class TranslatedStream implements StreamCall {
-  readonly promise: Promise<unknown>;
-  readonly #call: StreamCall;
-
-  constructor(call: StreamCall) {
-    this.#call = call;
-    this.promise = translated(call.promise);
-  }
-
-  get queuedBytes(): number {
-    return this.#call.queuedBytes;
-  }
-
-  next(): Promise<Step> {
-    return translated(this.#call.next());
-  }
-
-  cancelReading(): void {
-    this.#call.cancelReading();
-  }
-
-  send(value: unknown): Promise<void> {
-    return translated(this.#call.send(value));
-  }
-
-  end(): Promise<void> {
-    return translated(this.#call.end());
-  }
-
-  cancel(reason: unknown): void {
-    this.#call.cancel(reason);
-  }
-}
-
-function translated<T>(result: Promise<T>): Promise<T> {
-  return quiet(
-    result.catch((error: unknown) => {
-      throw localFailureOf(error);
-    }),
-  );
 }

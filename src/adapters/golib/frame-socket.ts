@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// Frames of golib over a plain connection: read one at a time, at the pace of their reader, and
+// sent at that of the peer.
+import { systemClock, type Timer } from '../../base/clock.ts';
+import { SidecallError } from '../../base/errors.ts';
+import { sessionRanges } from '../../base/limits/option-limits.ts';
+import { checkInteger } from '../../base/misuse.ts';
+import type { PlainConnection } from '../../rendezvous/plain-listener.ts';
+import { encodeFrame, FrameReader } from './chunk-framing.ts';
+
+/** Options of everything that speaks golib's frames. */
+export interface FrameOptions {
+  /** Largest message accepted, in bytes. Default 4 MiB; 1 KiB to 1 GiB. */
+  readonly receiveMaxBytes?: number | undefined;
+  /**
+   * Milliseconds in which a frame that has begun must be whole, without the time in which this side
+   * does not read. Default 30,000; 10 to 600,000.
+   */
+  readonly frameTimeoutMs?: number | undefined;
+}
+
+const frameTimeout = { standard: 30_000, min: 10, max: 600_000 };
+
+/** Frames over one connection. */
+export class FrameSocket {
+  /**
+   * Settles when the connection is over: undefined after an end behind a whole frame, else why.
+   */
+  readonly closed: Promise<SidecallError | undefined>;
+  readonly #socket: PlainConnection;
+  readonly #reader: FrameReader;
+  readonly #frameTimeoutMs: number;
+  readonly #arrived: Buffer[] = [];
+  #wake: () => void = () => undefined;
+  #isEnded = false;
+  #error: SidecallError | undefined;
+  #resolveClosed!: (error: SidecallError | undefined) => void;
+  #timer: Timer | undefined;
+
+  constructor(socket: PlainConnection, options: FrameOptions) {
+    const { receiveMaxBytes, frameTimeoutMs } = options;
+    this.#reader = new FrameReader(
+      checkInteger('receiveMaxBytes', receiveMaxBytes, sessionRanges.receiveMaxBytes),
+    );
+    this.#frameTimeoutMs = checkInteger('frameTimeoutMs', frameTimeoutMs, frameTimeout);
+    this.#socket = socket;
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
+    socket.on('data', (bytes) => this.#onData(bytes));
+    socket.on('error', (cause) => this.#fail(peerGone(cause.message)));
+    socket.on('end', () => this.#onEnd());
+    socket.on('close', () => this.#onClose());
+    socket.pause();
+  }
+
+  get peer(): PlainConnection['peer'] {
+    return this.#socket.peer;
+  }
+
+  /** Why the connection is over; undefined: it is not, or its end was orderly. */
+  get error(): SidecallError | undefined {
+    return this.#error;
+  }
+
+  /**
+   * The next frame; undefined behind the last one.
+   * @throws (as rejection) {SidecallError} where the connection has failed.
+   */
+  async next(): Promise<Buffer | undefined> {
+    for (;;) {
+      const frame = this.#arrived.shift();
+      if (frame !== undefined) return frame;
+      if (this.#error !== undefined) throw this.#error;
+      if (this.#isEnded) return undefined;
+      this.#resume();
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /**
+   * Sends a frame. Resolves when there is room for another one.
+   * @throws (as rejection) {SidecallError} where the connection is over.
+   */
+  async send(bytes: Uint8Array): Promise<void> {
+    if (this.#socket.writableEnded || this.#socket.destroyed) {
+      throw this.#error ?? new SidecallError('ERR_SIDECALL_CLOSED', 'the connection was closed');
+    }
+    if (this.#socket.write(encodeFrame(bytes))) return;
+    await new Promise<void>((resolve) => {
+      const socket = this.#socket;
+      const go = (): void => {
+        socket.off('drain', go);
+        socket.off('close', go);
+        resolve();
+      };
+      socket.on('drain', go);
+      socket.on('close', go);
+    });
+    if (this.#error !== undefined) throw this.#error;
+  }
+
+  /** Sends no more; what the peer still sends is read. */
+  end(): void {
+    this.#socket.end();
+  }
+
+  /** Ends the connection at once. */
+  destroy(error?: SidecallError): void {
+    if (error !== undefined) this.#fail(error);
+    else {
+      this.#isEnded = true;
+      this.#socket.destroy();
+    }
+  }
+
+  #onData(bytes: Uint8Array): void {
+    try {
+      for (const frame of this.#reader.push(bytes)) this.#arrived.push(frame);
+    } catch (error) {
+      return this.#fail(SidecallError.from(error));
+    }
+    if (this.#arrived.length > 0) {
+      this.#pause();
+      this.#wake();
+    } else this.#watch();
+  }
+
+  /** The time of a frame counts while it is read. */
+  #watch(): void {
+    if (!this.#reader.isMidway || this.#timer !== undefined) return;
+    this.#timer = systemClock.setTimeout(() => {
+      const text = `golib: a frame was not whole within ${this.#frameTimeoutMs} ms (frameTimeoutMs)`;
+      this.#fail(new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text));
+    }, this.#frameTimeoutMs);
+    this.#timer.unref();
+  }
+
+  #pause(): void {
+    this.#socket.pause();
+    systemClock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #resume(): void {
+    this.#socket.resume();
+    this.#watch();
+  }
+
+  #onEnd(): void {
+    this.#isEnded = true;
+    if (this.#reader.isMidway) this.#fail(peerGone('it ended in the middle of a frame'));
+    this.#wake();
+  }
+
+  #onClose(): void {
+    this.#pause();
+    if (!this.#isEnded) this.#error ??= peerGone('its end closed');
+    this.#isEnded = true;
+    this.#wake();
+    this.#resolveClosed(this.#error);
+  }
+
+  #fail(error: SidecallError): void {
+    this.#error ??= error;
+    this.#wake();
+    this.#socket.destroy();
+  }
+}
+
+function peerGone(why: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_PEER_GONE', `golib: the peer is gone: ${why}`);
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+// connectGolib(): typed clients of contracts over golib's RPC.
+import { onAbort } from '../../base/abort-listeners.ts';
+import { systemClock } from '../../base/clock.ts';
+import { RpcError, SidecallError } from '../../base/errors.ts';
+import { emitEvent, type OnEvent } from '../../base/events.ts';
+import { ignore, quiet } from '../../base/ignore-errors.ts';
+import { ranges } from '../../base/limits/option-limits.ts';
+import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import type { Peer } from '../../base/peer.ts';
+import { type ConnectBaseOptions, connect } from '../../rendezvous/connect.ts';
+import type { ClientOptions } from '../../rpc/calling/client.ts';
+import type { CallContext } from '../../rpc/contract/call-context.ts';
+import { bytes } from '../../rpc/contract/codec.ts';
+import type {
+  Client,
+  Handlers,
+  Method,
+  Methods,
+  Service,
+} from '../../rpc/contract/method-types.ts';
+import { unary } from '../../rpc/contract/service.ts';
+import { ForwardedCalls, type Forwarder } from '../forwarding/forwarded-calls.ts';
+import { localFailure } from '../forwarding/local-failure.ts';
+import { type FrameOptions, FrameSocket } from './frame-socket.ts';
+import { decodePayload, ErrorKind, encodePayload, type Payload } from './payload.ts';
+
+/** Options of {@link connectGolib}. */
+export interface GolibTargetOptions extends ConnectBaseOptions, FrameOptions {
+  /**
+   * Time of calls that say nothing else, in milliseconds: golib's servers answer some failures
+   * without an id, so that a call without a deadline could wait for ever. Default 300,000, as
+   * golib; 1 to 2,147,483,647.
+   */
+  readonly callTimeoutMs?: number | undefined;
+  /** The name that the Go program has registered, by the wire name. Default: the wire name. */
+  readonly methodName?: ((wireName: string) => string) | undefined;
+  /**
+   * Each call has a connection of its own, so that an error without an id belongs to it for
+   * certain. Default: no.
+   */
+  readonly oneCallPerConnection?: boolean | undefined;
+  /** Told of errors of the server that belong to no call (`adapter-failed`). */
+  readonly onEvent?: OnEvent | undefined;
+}
+
+const frameNames = ['receiveMaxBytes', 'frameTimeoutMs'] as const;
+const ownNames = ['callTimeoutMs', 'methodName', 'oneCallPerConnection', 'onEvent'] as const;
+const callTimeout = { standard: 300_000, min: 1, max: ranges.timeoutMs.max };
+
+/**
+ * Connects to a Go program that serves by golib's `chunk/rpc`, `json/rpc` or `proto/rpc`. Its
+ * methods are unary; a notification is a call whose answer is dropped. Metadata do not travel.
+ * docs/guide/golib.md lists what the Go side does otherwise than a session.
+ * @throws (as rejection) what `connect({ protocol: 'plain' })` rejects with; {TypeError |
+ * RangeError} for misuse.
+ * @example
+ * ```ts
+ * import { service, unary } from 'sidecall';
+ * import { connectGolib } from 'sidecall/golib';
+ *
+ * const Sums = service('math', { sum: unary<{ Ints: number[] }, { Sum: number }>() });
+ *
+ * await using go = await connectGolib({
+ *   path: '/run/user/1000/math/socket',
+ *   methodName: (wireName) => `/${wireName.replace('.', '/')}`,
+ * });
+ * console.log((await go.client(Sums).sum({ Ints: [1, 2, 3] })).Sum);
+ * ```
+ */
+export async function connectGolib(options: GolibTargetOptions): Promise<GolibTarget> {
+  const entries = Object.entries(options ?? {});
+  const pick = (names: readonly string[]): object =>
+    Object.fromEntries(entries.filter(([name]) => names.includes(name)));
+  const isOurs = (name: string): boolean => [...frameNames, ...ownNames].includes(name as never);
+  const { callTimeoutMs, methodName, oneCallPerConnection, onEvent } = options ?? {};
+  if (methodName !== undefined && typeof methodName !== 'function') {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'methodName must be a function');
+  }
+  const place = Object.fromEntries(
+    entries.filter(([name]) => !isOurs(name)),
+  ) as unknown as ConnectBaseOptions;
+  const frames: FrameOptions = pick(frameNames);
+  const open = async (signal?: AbortSignal): Promise<GolibConnection> => {
+    const plain = { ...place, protocol: 'plain', ...(signal && { signal }) } as const;
+    const socket = await connect(plain);
+    return new GolibConnection(new FrameSocket(socket, frames), onEvent);
+  };
+  const settings = {
+    callTimeoutMs: checkInteger('callTimeoutMs', callTimeoutMs, callTimeout),
+    methodName: methodName ?? ((wireName: string) => wireName),
+  };
+  const first = await open();
+  return new GolibTarget(first, oneCallPerConnection === true ? open : undefined, settings);
+}
+
+interface GolibSettings {
+  readonly callTimeoutMs: number;
+  readonly methodName: (wireName: string) => string;
+}
+
+type Open = (signal?: AbortSignal) => Promise<GolibConnection>;
+
+/** A Go program that serves by golib. Made by {@link connectGolib}. */
+export class GolibTarget implements AsyncDisposable {
+  /** The process that listens. */
+  readonly peer: Peer;
+  /** Resolves (never rejects) at the end: undefined after {@link GolibTarget.close}, else why. */
+  readonly closed: Promise<SidecallError | undefined>;
+  readonly #calls = new ForwardedCalls('golib');
+  readonly #connection: GolibConnection;
+  readonly #open: Open | undefined;
+  readonly #settings: GolibSettings;
+  #closing: Promise<void> | undefined;
+
+  /** @internal Use `connectGolib()`. */
+  constructor(connection: GolibConnection, open: Open | undefined, settings: GolibSettings) {
+    this.peer = connection.peer;
+    this.#connection = connection;
+    this.#open = open;
+    this.#settings = settings;
+    this.closed = connection.closed.then((error) =>
+      this.#closing === undefined ? (error ?? peerGone('it has closed the connection')) : undefined,
+    );
+  }
+
+  /**
+   * The typed functions of a service; as {@link Session.client}.
+   * @throws {TypeError} for a contract with streams: golib's RPC has none.
+   */
+  client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M> {
+    const { callTimeoutMs: timeoutMs } = this.#settings;
+    return this.#calls.client(service, { timeoutMs, ...options }, (member, method) =>
+      this.#forwarder(service.wireName(member), method),
+    );
+  }
+
+  /**
+   * Refuses new calls, lets those under way finish, and closes the connection. A second call has no
+   * further effect.
+   * @param options.deadlineMs for calls under way: default 5,000; 0 to 600,000.
+   */
+  close(options: { readonly deadlineMs?: number | undefined } = {}): Promise<void> {
+    return quiet(this.#checkAndClose(options));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #forwarder(name: string, { kind }: Method): Forwarder {
+    if (kind !== 'unary' && kind !== 'notification') {
+      const text = `connectGolib(): '${name}' is ${kind}; golib's RPC is unary: see chunkStream() and protoStream()`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+    }
+    const method = this.#settings.methodName(name);
+    if (typeof method !== 'string' || method === '') {
+      const text = `methodName('${name}') must give a name, got '${String(method)}'`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+    }
+    const forward = (request: Uint8Array, ctx: CallContext): Promise<Uint8Array> =>
+      this.#call(name, method, request, ctx);
+    const methods = { forward: unary({ request: bytes, response: bytes }) };
+    const contract: Service = { name, methods, wireName: () => name };
+    return { contract, handlers: { forward } as unknown as Handlers<Methods> };
+  }
+
+  async #call(
+    name: string,
+    method: string,
+    request: Uint8Array,
+    ctx: CallContext,
+  ): Promise<Uint8Array> {
+    if (Object.keys(ctx.metadata).length > 0) {
+      throw localFailure('ERR_SIDECALL_ENCODE', `${name}: golib carries no metadata`, {
+        delivered: 'no',
+        retryable: false,
+      });
+    }
+    const own = this.#open;
+    try {
+      if (own === undefined) return await this.#connection.call(method, request, ctx);
+      const connection = await own(ctx.signal);
+      try {
+        return await connection.call(method, request, ctx);
+      } finally {
+        connection.close();
+      }
+    } catch (error) {
+      if (RpcError.is(error)) throw error;
+      const { code, message, delivered, retryable } = SidecallError.from(error);
+      throw localFailure(code, `${name}: ${message}`, { delivered, retryable });
+    }
+  }
+
+  async #checkAndClose(options: { readonly deadlineMs?: number | undefined }): Promise<void> {
+    checkKeys('close()', options, ['deadlineMs']);
+    const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
+    this.#closing ??= this.#close(deadlineMs);
+    await this.#closing;
+  }
+
+  async #close(deadlineMs: number): Promise<void> {
+    await this.#calls.close(deadlineMs);
+    this.#connection.close();
+    await this.#connection.closed;
+  }
+}
+
+interface PendingCall {
+  readonly method: string;
+  readonly resolve: (data: Uint8Array) => void;
+  readonly reject: (error: SidecallError) => void;
+}
+
+const idMax = 0xffff_ffff;
+
+/** The calls of one connection. */
+class GolibConnection {
+  readonly closed: Promise<SidecallError | undefined>;
+  readonly #frames: FrameSocket;
+  readonly #onEvent: OnEvent | undefined;
+  readonly #pending = new Map<number, PendingCall>();
+  #lastId = 0;
+  /** Calls that were given up, whose answers may still come. */
+  #hasGivenUp = false;
+
+  constructor(frames: FrameSocket, onEvent: OnEvent | undefined) {
+    this.#frames = frames;
+    this.#onEvent = onEvent;
+    this.closed = frames.closed;
+    void this.#readAll();
+  }
+
+  get peer(): Peer {
+    return this.#frames.peer;
+  }
+
+  async call(method: string, data: Uint8Array, ctx: CallContext): Promise<Uint8Array> {
+    const id = this.#nextId();
+    const leftMs = (ctx.deadline ?? Number.POSITIVE_INFINITY) - systemClock.nowMs();
+    const deadlineNanos =
+      BigInt(Math.ceil(Date.now() + Math.min(leftMs, callTimeout.max))) * 1_000_000n;
+    const answer = new Promise<Uint8Array>((resolve, reject) => {
+      this.#pending.set(id, { method, resolve, reject });
+    });
+    answer.catch(ignore);
+    const forget = onAbort(ctx.signal, () => {
+      this.#hasGivenUp = true;
+      this.#pending.get(id)?.reject(new SidecallError('ERR_SIDECALL_CANCELLED'));
+      this.#pending.delete(id);
+    });
+    try {
+      await this.#frames.send(encodePayload({ id, deadlineNanos, method, data }));
+      return await answer;
+    } finally {
+      forget();
+      this.#pending.delete(id);
+    }
+  }
+
+  close(): void {
+    this.#frames.end();
+    this.#frames.destroy();
+  }
+
+  /** Ids are not 0, and not those of calls that wait. */
+  #nextId(): number {
+    do this.#lastId = this.#lastId === idMax ? 1 : this.#lastId + 1;
+    while (this.#pending.has(this.#lastId));
+    return this.#lastId;
+  }
+
+  async #readAll(): Promise<void> {
+    let error: SidecallError;
+    try {
+      for (;;) {
+        const frame = await this.#frames.next();
+        if (frame === undefined) break;
+        this.#onAnswer(decodeOf(frame));
+      }
+      error = peerGone('it has closed the connection; its policy may have refused us');
+    } catch (cause) {
+      error = SidecallError.from(cause);
+    }
+    this.#frames.destroy(error);
+    for (const { reject } of this.#pending.values()) {
+      const { code, message } = error;
+      reject(new SidecallError(code, message, { cause: error.cause, delivered: 'unknown' }));
+    }
+    this.#pending.clear();
+  }
+
+  #onAnswer(payload: Payload): void {
+    const { id, errorKind, data } = payload;
+    const call = this.#pending.get(id) ?? (id === 0 ? this.#callOf(payload) : undefined);
+    if (call === undefined) {
+      if (id === 0) this.#tell(payload);
+      return; // an answer that comes after its call was given up
+    }
+    this.#forget(call);
+    if (errorKind === ErrorKind.none) call.resolve(data);
+    else call.reject(errorOf(payload, call.method));
+  }
+
+  /** The call that an error without an id belongs to, where that is certain. */
+  #callOf({ error }: Payload): PendingCall | undefined {
+    const [, named] = /^method\((.*)\): not found$/s.exec(error) ?? [];
+    // All calls of a method that is missing get the same error.
+    for (const call of this.#pending.values()) if (call.method === named) return call;
+    const [only] = this.#pending.values();
+    return this.#pending.size === 1 && !this.#hasGivenUp ? only : undefined;
+  }
+
+  #forget(call: PendingCall): void {
+    for (const [id, each] of this.#pending) if (each === call) this.#pending.delete(id);
+  }
+
+  #tell({ error }: Payload): void {
+    const text = `golib: an error of the server that belongs to no call: ${error}`;
+    const told = new SidecallError('ERR_SIDECALL_RPC', text);
+    emitEvent(this.#onEvent, { type: 'adapter-failed', error: told, peer: this.peer });
+  }
+}
+
+/** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`. */
+function decodeOf(frame: Uint8Array): Payload {
+  try {
+    return decodePayload(frame);
+  } catch (cause) {
+    throw new SidecallError('ERR_SIDECALL_PROTOCOL', 'golib: a message is no Payload', { cause });
+  }
+}
+
+function errorOf({ errorKind, error }: Payload, method: string): SidecallError {
+  switch (errorKind) {
+    case ErrorKind.methodNotFound: {
+      const isUnknown = error === `method(${method}): not found`;
+      return new RpcError(isUnknown ? 'unimplemented' : 'unknown', error);
+    }
+    case ErrorKind.deadlineExceeded:
+      return new RpcError('deadline_exceeded', error);
+    case ErrorKind.badData:
+      return new RpcError('invalid_argument', error);
+    case ErrorKind.server:
+      return new RpcError('internal', error);
+    default:
+      return new RpcError('unknown', error);
+  }
+}
+
+function peerGone(why: string): SidecallError {
+  return new SidecallError('ERR_SIDECALL_PEER_GONE', `golib: the peer is gone: ${why}`);
+}
