@@ -3,6 +3,7 @@
 // sent at that of the peer.
 import { systemClock, type Timer } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
+import { ignore } from '../../base/ignore-errors.ts';
 import { sessionRanges } from '../../base/limits/option-limits.ts';
 import { checkInteger } from '../../base/misuse.ts';
 import type { PlainConnection } from '../../rendezvous/plain-listener.ts';
@@ -31,7 +32,8 @@ export class FrameSocket {
   readonly #reader: FrameReader;
   readonly #frameTimeoutMs: number;
   readonly #arrived: Buffer[] = [];
-  #wake: () => void = () => undefined;
+  #wake: () => void = ignore;
+  #lastSent: Promise<void> = Promise.resolve();
   #isEnded = false;
   #error: SidecallError | undefined;
   #resolveClosed!: (error: SidecallError | undefined) => void;
@@ -81,30 +83,18 @@ export class FrameSocket {
   }
 
   /**
-   * Sends a frame. Resolves when there is room for another one.
+   * Sends a frame, behind those that were sent before. Resolves when there is room for another one.
    * @throws (as rejection) {SidecallError} where the connection is over.
    */
-  async send(bytes: Uint8Array): Promise<void> {
-    if (this.#socket.writableEnded || this.#socket.destroyed) {
-      throw this.#error ?? new SidecallError('ERR_SIDECALL_CLOSED', 'the connection was closed');
-    }
-    if (this.#socket.write(encodeFrame(bytes))) return;
-    await new Promise<void>((resolve) => {
-      const socket = this.#socket;
-      const go = (): void => {
-        socket.off('drain', go);
-        socket.off('close', go);
-        resolve();
-      };
-      socket.on('drain', go);
-      socket.on('close', go);
-    });
-    if (this.#error !== undefined) throw this.#error;
+  send(bytes: Uint8Array): Promise<void> {
+    const sent = this.#lastSent.then(() => this.#send(bytes));
+    this.#lastSent = sent.catch(ignore);
+    return sent;
   }
 
-  /** Sends no more; what the peer still sends is read. */
+  /** Sends no more, behind what was sent; what the peer still sends is read. */
   end(): void {
-    this.#socket.end();
+    void this.#lastSent.then(() => this.#socket.end());
   }
 
   /** Ends the connection at once. */
@@ -114,6 +104,24 @@ export class FrameSocket {
       this.#isEnded = true;
       this.#socket.destroy();
     }
+  }
+
+  async #send(bytes: Uint8Array): Promise<void> {
+    const socket = this.#socket;
+    if (socket.writableEnded || socket.destroyed) {
+      throw this.#error ?? new SidecallError('ERR_SIDECALL_CLOSED', 'the connection was closed');
+    }
+    if (socket.write(encodeFrame(bytes))) return;
+    await new Promise<void>((resolve) => {
+      const go = (): void => {
+        socket.off('drain', go);
+        socket.off('close', go);
+        resolve();
+      };
+      socket.on('drain', go);
+      socket.on('close', go);
+    });
+    if (this.#error !== undefined) throw this.#error;
   }
 
   #onData(bytes: Uint8Array): void {

@@ -1,0 +1,243 @@
+// Peers that break golib's wire: their connection ends, with a typed event, and no other.
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { encodeFrame } from '../../../src/adapters/golib/chunk-framing.ts';
+import {
+  chunkStream,
+  connectGolib,
+  type ListenGolibOptions,
+  listenGolib,
+  protoStream,
+} from '../../../src/adapters/golib/main.ts';
+import { decodePayload, encodePayload } from '../../../src/adapters/golib/payload.ts';
+import type { SidecallEvent } from '../../../src/base/events.ts';
+import { connect } from '../../../src/rendezvous/connect.ts';
+import { listen } from '../../../src/rendezvous/listen.ts';
+import type { PlainListener } from '../../../src/rendezvous/plain-listener.ts';
+import { bytes } from '../../../src/rpc/contract/codec.ts';
+import { clientStream, notification, service, unary } from '../../../src/rpc/contract/service.ts';
+import { implement } from '../../../src/rpc/serving/implementation.ts';
+import { until } from '../../support/contract.ts';
+
+const Store = service('Store', {
+  same: unary({ request: bytes, response: bytes }),
+  wait: unary({ request: bytes, response: bytes }),
+  note: notification({ request: bytes }),
+  upload: clientStream({ request: bytes, response: bytes }),
+});
+const x = Buffer.from('x');
+const later = (): bigint => BigInt(Date.now() + 60_000) * 1_000_000n;
+
+interface Served extends AsyncDisposable {
+  readonly listener: PlainListener;
+  readonly events: SidecallEvent[];
+  readonly noted: string[];
+  started: number;
+  release(): void;
+}
+
+async function served(options: Partial<ListenGolibOptions> = {}): Promise<Served> {
+  const events: SidecallEvent[] = [];
+  const noted: string[] = [];
+  const waiting: (() => void)[] = [];
+  const state = { started: 0 };
+  const services = [
+    implement(Store, {
+      same: (message) => message,
+      wait: (message) => {
+        state.started += 1;
+        return new Promise((resolve) => waiting.push(() => resolve(message)));
+      },
+      note: (message) => void noted.push(Buffer.from(message).toString()),
+      upload: async () => x,
+    }),
+  ];
+  const onEvent = (event: SidecallEvent): void => void events.push(event);
+  const listener = await listenGolib({ services, onEvent, ...options });
+  return {
+    listener,
+    events,
+    noted,
+    get started() {
+      return state.started;
+    },
+    set started(count) {
+      state.started = count;
+    },
+    release: () => {
+      for (const resolve of waiting.splice(0)) resolve();
+    },
+    [Symbol.asyncDispose]: () => listener.close(),
+  };
+}
+
+describe('listenGolib()', () => {
+  it('answers notifications with nothing, and refuses methods with streams', async () => {
+    await using server = await served();
+    await using target = await connectGolib({ path: server.listener.path });
+    const client = target.client(service('Store', { note: notification({ request: bytes }) }));
+    await client.note(Buffer.from('a word'));
+    expect(server.noted).toEqual(['a word']);
+    const Upload = service('Store', { upload: unary({ request: bytes, response: bytes }) });
+    await expect(target.client(Upload).upload(x)).rejects.toThrow('has streams');
+    expect(() => target.client(Store)).toThrow('unary');
+  });
+
+  it.each<[string, Buffer]>([
+    ['a negative length', Buffer.from([1])],
+    ['a frame that is too large', Buffer.from('fe ff ff ff 0f'.replaceAll(' ', ''), 'hex')],
+    ['a message that is no Payload', encodeFrame(Buffer.from([0x22, 0xff]))],
+    [
+      'an id that is in use',
+      Buffer.concat(
+        [1, 1].map((id) =>
+          encodeFrame(encodePayload({ id, method: 'Store.wait', data: x, deadlineNanos: later() })),
+        ),
+      ),
+    ],
+  ])('closes the connection of a peer that sends %s, and no other', async (_, sent) => {
+    await using server = await served();
+    await using target = await connectGolib({ path: server.listener.path });
+    const bad = await connect({ path: server.listener.path, protocol: 'plain' });
+    bad.resume().write(sent);
+    await once(bad, 'close');
+    await until(() => server.events.length === 1);
+    expect(server.events[0]).toMatchObject({ type: 'adapter-failed', peer: { pid: process.pid } });
+    expect(Buffer.from(await target.client(Same).same(x)).toString()).toBe('x');
+    server.release();
+  });
+
+  it('ends the connection of a peer whose frame does not become whole', async () => {
+    await using server = await served({ frameTimeoutMs: 50 });
+    const slow = await connect({ path: server.listener.path, protocol: 'plain' });
+    slow.resume().write(Buffer.from([20, 1, 2]));
+    await once(slow, 'close');
+    await until(() => server.events.length === 1);
+    expect(server.events[0]?.error.code).toBe('ERR_SIDECALL_PEER_UNRESPONSIVE');
+    await using target = await connectGolib({ path: server.listener.path });
+    await new Promise((resolve) => setTimeout(resolve, 100)); // an idle connection is none of these
+    expect(Buffer.from(await target.client(Same).same(x)).toString()).toBe('x');
+  });
+
+  it('does not run a call whose deadline has passed, and drops one without an id', async () => {
+    await using server = await served();
+    const peer = await connect({ path: server.listener.path, protocol: 'plain' });
+    const stream = chunkStream(peer);
+    const call = { method: 'Store.wait', data: x };
+    await stream.send(encodePayload({ ...call, id: 0, deadlineNanos: later() }));
+    await stream.send(encodePayload({ ...call, id: 7 }));
+    const answers = stream[Symbol.asyncIterator]();
+    const answer = decodePayload((await answers.next()).value);
+    expect(answer).toMatchObject({ id: 7, errorKind: 2 });
+    expect(server.started).toBe(0);
+    expect(server.events).toMatchObject([{ type: 'adapter-failed' }]);
+    stream.destroy();
+  });
+
+  it('reads no further call of a connection that has enough at work', async () => {
+    await using server = await served({ callsPerConnection: 4 });
+    const peer = await connect({ path: server.listener.path, protocol: 'plain' });
+    const stream = chunkStream(peer);
+    for (let id = 1; id <= 10; id += 1) {
+      await stream.send(
+        encodePayload({ id, method: 'Store.wait', data: x, deadlineNanos: later() }),
+      );
+    }
+    await until(() => server.started === 4);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(server.started).toBe(4);
+    const seen: number[] = [];
+    const reading = (async () => {
+      for await (const frame of stream) {
+        seen.push(decodePayload(frame).id);
+        if (seen.length === 10) return;
+      }
+    })();
+    const releasing = setInterval(() => server.release(), 5);
+    await reading;
+    clearInterval(releasing);
+    expect(seen.sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    stream.destroy();
+  });
+
+  it('takes ten thousand calls at once from an honest program', async () => {
+    await using server = await served();
+    await using target = await connectGolib({ path: server.listener.path });
+    const { same } = target.client(Same);
+    const answers = await Promise.all(
+      Array.from({ length: 10_000 }, (_, at) => same(Buffer.from(String(at)))),
+    );
+    expect(answers.map((each) => Buffer.from(each).toString())).toEqual(
+      Array.from({ length: 10_000 }, (_, at) => String(at)),
+    );
+  });
+
+  it('tells a call whose answer is longer than the program takes', async () => {
+    await using server = await served({ answerMaxBytes: 1_000 });
+    await using target = await connectGolib({ path: server.listener.path });
+    const { same } = target.client(Same);
+    await expect(same(Buffer.alloc(1_001))).rejects.toThrow('exceeds answerMaxBytes 1000');
+    expect(await same(Buffer.alloc(1_000))).toHaveLength(1_000);
+  });
+
+  it('refuses misuse', async () => {
+    await expect(listenGolib({} as never)).rejects.toThrow('services');
+    await expect(listenGolib({ services: [], wireName: 1 as never })).rejects.toThrow(TypeError);
+    await expect(listenGolib({ services: [], callsPerConnection: 0 })).rejects.toThrow(RangeError);
+    await expect(listenGolib({ services: [], lane: 'ring' } as never)).rejects.toThrow(TypeError);
+    await expect(connectGolib(undefined as never)).rejects.toThrow(TypeError);
+  });
+});
+
+const Same = service('Store', { same: unary({ request: bytes, response: bytes }) });
+
+describe('streams of golib between two of ours', () => {
+  it('a message type out of order ends the stream, and tells why', async () => {
+    await using listener = await listen({ protocol: 'plain' });
+    for (const wrong of [[4], [0], [3], [2, 9]]) {
+      const peer = await connect({ path: listener.path, protocol: 'plain' });
+      peer.resume().write(encodeFrame(Buffer.from(wrong)));
+      for await (const connection of listener) {
+        const stream = protoStream(connection, bytes);
+        const messages = stream[Symbol.asyncIterator]();
+        await expect(messages.next()).rejects.toMatchObject({ code: 'ERR_SIDECALL_PROTOCOL' });
+        break;
+      }
+      await once(peer, 'close');
+    }
+  });
+
+  it.each([1, 2, 3])('both ends may end in any order, %s', async (order) => {
+    await using listener = await listen({ protocol: 'plain' });
+    const near = protoStream(await connect({ path: listener.path, protocol: 'plain' }), bytes);
+    for await (const connection of listener) {
+      const far = protoStream(connection, bytes, { closeLast: order === 3 });
+      await near.send(x);
+      await far.send(x);
+      const all = async (stream: typeof near): Promise<number> => {
+        let count = 0;
+        for await (const _ of stream) count += 1;
+        return count;
+      };
+      const counts = Promise.all([all(near), all(far)]);
+      if (order === 1) await near.end();
+      if (order === 2) await far.end();
+      await Promise.all([near.end(), far.end()]);
+      expect(await counts).toEqual([1, 1]);
+      expect([await near.closed, await far.closed]).toEqual([undefined, undefined]);
+      break;
+    }
+  });
+
+  it('an empty message and a send behind the end are refused', async () => {
+    await using listener = await listen({ protocol: 'plain' });
+    const stream = chunkStream(await connect({ path: listener.path, protocol: 'plain' }));
+    await expect(stream.send(Buffer.alloc(0))).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_ENCODE',
+    });
+    await stream.end();
+    await expect(stream.send(x)).rejects.toMatchObject({ code: 'ERR_SIDECALL_END_OF_STREAM' });
+    stream.destroy();
+    expect(() => chunkStream({} as never)).toThrow(TypeError);
+  });
+});
