@@ -55,5 +55,6 @@ listener.serve(Chat, {
     }
   },
 });
+// Calls under way are answered, and the path is removed; a second signal ends at once.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => listener.close());
 console.log(`listening at ${listener.path}`);
-process.once('SIGINT', () => listener.close());

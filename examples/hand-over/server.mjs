@@ -11,8 +11,9 @@ const listener = await listen({
     ready: (held) => held.serve(Greeter, { greet: (name) => `hello ${name}, from ${version}` }),
   },
 });
+// Calls under way are answered, and the path is removed; a second signal ends at once.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => listener.close());
 console.log(`version ${version} listens`);
-process.once('SIGINT', () => listener.close());
 const handedOver = await listener.handOver({ deadlineMs: 30_000 }).catch(() => undefined);
 if (handedOver === undefined) console.log(`version ${version} ends`);
 else console.log(`version ${version} ends: ${handedOver.moved} sessions moved to the next`);

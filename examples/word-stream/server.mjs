@@ -3,9 +3,10 @@ import { json, listen, socketPath } from 'sidecall';
 
 const [path = socketPath('word-stream')] = process.argv.slice(2);
 const listener = await listen({ path });
+// Calls under way are answered, and the path is removed; a second signal ends at once.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => listener.close());
 console.log(`listening at ${listener.path}`);
 
-process.once('SIGINT', () => listener.close());
 for await (const session of listener) void serve(session);
 
 async function serve(session) {

@@ -2,10 +2,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { until } from '../support/contract.ts';
 
 const examples = resolve(import.meta.dirname, '..', '..', 'examples');
 
@@ -161,6 +163,89 @@ describe('examples, by the commands of their README', () => {
     const stop = resolve(examples, '..', 'dist', 'cli', 'main.js');
     const stopping = type('.', `node ${stop} stop warm-daemon-example`, runtime);
     expect(await stopping.ended()).toContain('has ended');
+  });
+
+  it('structs', async () => {
+    using folder = scratch();
+    const runtime = folder.path('.');
+    const [server, client] = commandsOf('structs');
+    await using serving = type('structs', server, runtime);
+    await serving.shows('listening');
+    const lines = (await type('structs', client, runtime).ended()).trim().split('\n');
+    expect(lines.map((line) => line.replace(/[\d,]+/, 'N'))).toEqual([
+      'ring: N calls a second',
+      'ring: N messages a second',
+      'socket: N calls a second',
+      'socket: N messages a second',
+    ]);
+  });
+
+  it('structs answers the call that runs at SIGTERM, removes its path, and exits with 0', async () => {
+    using folder = scratch();
+    const path = folder.path('s');
+    await using serving = type('structs', `node server.mjs ${path}`, '');
+    await serving.shows('listening');
+    const client = type('structs', `node client.mjs ${path} settle`, '');
+    await serving.shows('settling 1');
+    serving.child.kill('SIGTERM');
+    expect(await client.ended()).toBe('settled at 101\n');
+    await serving.ended();
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it.each(['chat', 'time-ticker', 'word-stream', 'redis-like', 'structs'])(
+    '%s ends at SIGTERM: its path is gone, exit code 0',
+    async (example) => {
+      using folder = scratch();
+      const path = folder.path('s');
+      await using serving = type(example, `node server.mjs ${path}`, '');
+      await serving.shows('listening');
+      expect(existsSync(path)).toBe(true);
+      serving.child.kill('SIGTERM');
+      await serving.ended();
+      expect(existsSync(path)).toBe(false);
+    },
+  );
+
+  it('a second SIGTERM ends a server at once, with a call under way', async () => {
+    using folder = scratch();
+    const path = folder.path('s');
+    await using serving = type('structs', `node server.mjs ${path}`, '');
+    await serving.shows('listening');
+    await using _client = type('structs', `node client.mjs ${path} settle`, '');
+    await serving.shows('settling 1');
+    serving.child.kill('SIGTERM');
+    await until(() => !existsSync(path)); // the first one was heard
+    serving.child.kill('SIGTERM');
+    const [code, signal] = await once(serving.child, 'close');
+    expect({ code, signal }).toEqual({ code: null, signal: 'SIGTERM' });
+  });
+
+  it('redis-like', async () => {
+    using folder = scratch();
+    const [server] = commandsOf('redis-like');
+    await using serving = type('redis-like', server, folder.path('.'), { PATH: folder.path('s') });
+    await serving.shows('listening');
+    const socket = createConnection(folder.path('s'));
+    let said = '';
+    socket.setEncoding('utf8').on('data', (text) => {
+      said += text;
+    });
+    const incr = '*2\r\n$4\r\nincr\r\n$3\r\nfoo\r\n';
+    for (const byte of incr) socket.write(byte); // cut at every byte
+    socket.write(incr + incr);
+    socket.write('*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\nä\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n');
+    socket.write(
+      '*2\r\n$3\r\nGET\r\n$1\r\nx\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\n*1\r\n$3\r\nGET\r\n',
+    );
+    await until(() => said.includes('wrong number'));
+    expect(said).toBe(
+      ":1\r\n:2\r\n:3\r\n+OK\r\n$2\r\nä\r\n$-1\r\n-ERR value is not an integer or out of range\r\n-ERR wrong number of arguments for 'get' command\r\n",
+    );
+    said = '';
+    socket.write('*1\r\n$99999999\r\n');
+    await once(socket, 'close');
+    expect(said).toBe("-ERR Protocol error: invalid length '$99999999'\r\n");
   });
 
   it('python-helper', async () => {

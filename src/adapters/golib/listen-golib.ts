@@ -178,7 +178,7 @@ class ServedConnection {
   }
 
   async #answer({ id, method, data, deadlineNanos }: Payload): Promise<void> {
-    const leftMs = Number(deadlineNanos / 1_000_000n) - Date.now();
+    const leftMs = Number(deadlineNanos / 1_000_000n - BigInt(Date.now()));
     let answer: Partial<Payload>;
     try {
       if (leftMs <= 0) throw new RpcError('deadline_exceeded', 'the deadline has passed');
