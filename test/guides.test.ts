@@ -1,5 +1,5 @@
 // Programs in the guides and the README run, and print what their comments say.
-import { execSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, execSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   cpSync,
@@ -16,7 +16,7 @@ import { moduleOf, project, promised, type Snippets, snippetsOf } from './suppor
 
 const root = resolve(import.meta.dirname, '..');
 const guides = readdirSync(join(root, 'docs', 'guide'))
-  .filter((name) => name !== 'README.md')
+  .filter((name) => name !== 'README.md' && name !== 'many-machines.md') // programs of its own
   .map((name) => join('docs', 'guide', name))
   .concat(join('docs', 'index.md'));
 
@@ -160,6 +160,63 @@ describe('docs/electron.md', () => {
   });
 });
 
+describe('docs/guide/many-machines.md', () => {
+  it('moves its service to a server with TLS, by one line on each side', async () => {
+    const text = readFileSync(join(root, 'docs/guide/many-machines.md'), 'utf8');
+    const { files, program } = snippetsOf(text);
+    expect(program).toEqual([]);
+    using folder = project();
+    for (const [name, code] of files) folder.write(name, code);
+    const request = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2'];
+    const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
+    const cwd = folder.path;
+    execFileSync('openssl', [...request, ...names, '-keyout', 'key.pem', '-out', 'cert.pem'], {
+      cwd,
+      stdio: 'ignore',
+    });
+    const local = run([files.get('main.mjs') as string], 'main.mjs', cwd);
+    const remoteServer = spawn(process.execPath, ['remote-server.mjs'], {
+      cwd,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const exited = once(remoteServer, 'close');
+    const [port] = await once(remoteServer.stdout, 'data');
+    const remote = run(
+      [files.get('remote-main.mjs') as string],
+      'remote-main.mjs',
+      cwd,
+      String(port),
+    );
+    remoteServer.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
+    expect(remote).toBe(local);
+  });
+
+  /** Runs a program, which prints what its comments say. */
+  function run(code: string[], name: string, cwd: string, ...args: string[]): string {
+    const command = [name, ...args.map((each) => each.trim())];
+    const { stdout, stderr } = spawnSync(process.execPath, command, { cwd, encoding: 'utf8' });
+    expect(stderr).toBe('');
+    expect(stdout).toBe(promised(code));
+    return stdout;
+  }
+});
+
+/** What the tools of the text on protobuf make. */
+function writeGenerated(home: string): void {
+  const proto = join(root, 'test', 'support', 'proto');
+  for (const file of ['demo.js', 'demo.d.ts']) cpSync(join(proto, file), join(home, file));
+  const contract = `export { demo as root } from './demo.js';
+export const Indexer: import('sidecall').Service;
+`;
+  writeFileSync(join(home, 'demo_sidecall.d.ts'), contract);
+  writeFileSync(join(home, 'demo_sidecall.js'), '');
+  mkdirSync(join(home, 'gen'), { recursive: true });
+  for (const file of ['store_pb.js', 'store_pb.d.ts', 'store.ts']) {
+    cpSync(join(proto, file), join(home, 'gen', file));
+  }
+}
+
 describe('types', () => {
   const documents = [
     'README.md',
@@ -185,11 +242,9 @@ describe('types', () => {
         writeFileSync(join(home, `block-${number}.mts`), block[1] as string);
         blocks += 1;
       }
-      // The static module that the text on protobuf has made.
-      for (const file of ['demo.js', 'demo.d.ts']) {
-        cpSync(join(root, 'test', 'support', 'proto', file), join(home, file));
-      }
+      writeGenerated(home);
     }
+    writeGenerated(folder.path);
     for (const source of filesOf('src')) {
       const text = readFileSync(join(root, source), 'utf8');
       for (const [number, [, lines]] of [...text.matchAll(exampleBlock)].entries()) {

@@ -72,11 +72,11 @@ export function protobuf<D extends DescMessage>(
  * ```ts
  * import { connect } from 'sidecall';
  * import { protobufService } from 'sidecall/protobuf-es';
- * import { ElizaService } from './gen/eliza_pb.js';
+ * import { Store as StoreDescriptor } from './gen/store_pb.js';
  *
- * const Eliza = protobufService(ElizaService);
- * await using session = await connect({ path: '/run/user/1000/eliza/socket' });
- * console.log((await session.client(Eliza).say({ sentence: 'hello' })).sentence);
+ * const Store = protobufService(StoreDescriptor);
+ * await using session = await connect({ path: '/run/user/1000/store/socket' });
+ * console.log((await session.client(Store).put({ name: 'apple', id: 1n })).id);
  * ```
  */
 export function protobufService<D extends DescService>(service: D): Service<EsMethods<D>> {

@@ -102,11 +102,11 @@ export function protobuf<Type extends TsProtoMessage<any>>(
  * ```ts
  * import { connect } from 'sidecall';
  * import { protobufService } from 'sidecall/ts-proto';
- * import { IndexerDefinition } from './gen/indexer.js';
+ * import { StoreDefinition } from './gen/store.js';
  *
- * const Indexer = protobufService(IndexerDefinition);
- * await using session = await connect({ path: '/run/user/1000/indexer/socket' });
- * console.log((await session.client(Indexer).addOne({ number: 41 })).number);
+ * const Store = protobufService(StoreDefinition);
+ * await using session = await connect({ path: '/run/user/1000/store/socket' });
+ * console.log((await session.client(Store).put({ name: 'apple', id: 1n })).id);
  * ```
  */
 export function protobufService<const S extends TsProtoService>(

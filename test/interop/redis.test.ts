@@ -1,5 +1,4 @@
-// The example redis-like, and clients of redis: redis-cli, ioredis, and one in C that sends byte for
-// byte what redis's own clients send.
+// The example redis-like, and clients of redis: redis-cli and ioredis.
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { Redis } from 'ioredis';

@@ -43,8 +43,10 @@ export function moduleOf(program: readonly string[]): string {
   const pair = names.has('createSessionPair')
     ? ''
     : "import { createSessionPair } from 'sidecall/testing';";
+  // A page that shows server() has no other `server`.
+  const far = names.has('server') ? '' : ', far: server';
   return `${[...imports].join('\n')}\n${pair}
-const { near: session, far: server, close } = createSessionPair();
+const { near: session${far}, close } = createSessionPair();
 ${body}
 await close();
 `;

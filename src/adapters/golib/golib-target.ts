@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// connectGolib(): typed clients of contracts over golib's RPC.
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import type { OnEvent } from '../../base/events.ts';
 import { quiet } from '../../base/ignore-errors.ts';

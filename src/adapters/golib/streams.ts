@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The streams of golib over a plain connection: chunks and JSON, which have no end of their own, and
-// protobuf, which closes each direction by itself.
+// The streams of golib over a plain connection: chunks and JSON, which have no end of their own,
+// and protobuf, which closes each direction by itself.
 import { SidecallError } from '../../base/errors.ts';
 import { checkKeys, nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
