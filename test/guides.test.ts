@@ -174,14 +174,14 @@ describe('docs/guide/many-machines.md', () => {
       cwd,
       stdio: 'ignore',
     });
-    const local = run([files.get('main.mjs') as string], 'main.mjs', cwd);
+    const local = printed([files.get('main.mjs') as string], 'main.mjs', cwd);
     const remoteServer = spawn(process.execPath, ['remote-server.mjs'], {
       cwd,
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const exited = once(remoteServer, 'close');
     const [port] = await once(remoteServer.stdout, 'data');
-    const remote = run(
+    const remote = printed(
       [files.get('remote-main.mjs') as string],
       'remote-main.mjs',
       cwd,
@@ -193,7 +193,7 @@ describe('docs/guide/many-machines.md', () => {
   });
 
   /** Runs a program, which prints what its comments say. */
-  function run(code: string[], name: string, cwd: string, ...args: string[]): string {
+  function printed(code: string[], name: string, cwd: string, ...args: string[]): string {
     const command = [name, ...args.map((each) => each.trim())];
     const { stdout, stderr } = spawnSync(process.execPath, command, { cwd, encoding: 'utf8' });
     expect(stderr).toBe('');
@@ -202,7 +202,7 @@ describe('docs/guide/many-machines.md', () => {
   }
 });
 
-/** What the tools of the text on protobuf make. */
+/** The files that the tools in the text on protobuf make. */
 function writeGenerated(home: string): void {
   const proto = join(root, 'test', 'support', 'proto');
   for (const file of ['demo.js', 'demo.d.ts']) cpSync(join(proto, file), join(home, file));

@@ -1,5 +1,5 @@
-// A server that speaks the protocol of redis (RESP) at a path, for peers that the kernel identifies:
-// PING, GET, SET, INCR, INFO. Any client of redis connects: redis-cli -s PATH, ioredis, one in C.
+// A server that speaks the protocol of redis (RESP) at a path, for peers that the kernel
+// identifies: PING, GET, SET, INCR, INFO. Any client of redis connects: redis-cli -s PATH, ioredis.
 import { listen, socketPath } from 'sidecall';
 import { commandsIn } from './resp.mjs';
 

@@ -12,7 +12,7 @@ import { makeCertificate } from './certificate.ts';
 import { programPath } from './programs.ts';
 
 /** A caller of a server. */
-export interface Caller {
+interface Caller {
   client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M>;
   close(): Promise<unknown>;
 }

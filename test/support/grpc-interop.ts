@@ -37,7 +37,7 @@ service TestService {
   rpc FullDuplexCall(stream StreamingOutputCallRequest) returns (stream StreamingOutputCallResponse);
 }`;
 
-export const TestService = protobufService(
+const TestService = protobufService(
   protobufjs.parse(proto).root.lookupService('grpc.testing.TestService'),
 );
 

@@ -28,7 +28,7 @@ const rawMethods: { readonly [Kind in MethodKind]: () => Method } = {
 };
 
 /** The kinds of methods, as streams. */
-export function streamsOf(kind: MethodKind): { requestStream: boolean; responseStream: boolean } {
+function streamsOf(kind: MethodKind): { requestStream: boolean; responseStream: boolean } {
   return {
     requestStream: kind === 'clientStream' || kind === 'bidi',
     responseStream: kind === 'serverStream' || kind === 'bidi',

@@ -8,7 +8,14 @@ import { nodeError } from '../../base/misuse.ts';
 export { attachListener, type GrpcCall, peerOf } from './attach-listener.ts';
 export type { Authenticate, GrpcCaller, GrpcIdentity } from './caller-gate.ts';
 export { type GrpcTarget, type GrpcTargetOptions, grpcTarget } from './grpc-target.ts';
-export { type GrpcListener, type ListenGrpcOptions, listenGrpc } from './listen-grpc.ts';
+export {
+  type GrpcListener,
+  type ListenGrpcAddressOptions,
+  type ListenGrpcBaseOptions,
+  type ListenGrpcOptions,
+  type ListenGrpcPathOptions,
+  listenGrpc,
+} from './listen-grpc.ts';
 export { type ServeGrpcOptions, type ServeGrpcServiceOptions, serveGrpc } from './serve-grpc.ts';
 
 if (typeof Server.prototype.createConnectionInjector !== 'function') {

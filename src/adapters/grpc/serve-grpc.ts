@@ -109,7 +109,7 @@ export interface ServeGrpcSettings {
 }
 
 /** The names of {@link ServeGrpcOptions}. */
-export const serveGrpcNames = [
+const serveGrpcNames = [
   'authenticate',
   'isEncrypted',
   'health',
