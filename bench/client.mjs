@@ -1,10 +1,19 @@
 // The client process of one cell: opens the peer (which starts its server process), runs, prints a
 // row.
 import { readFileSync } from 'node:fs';
-import { cpuOf, rssOf } from './processes.mjs';
+import { misplaced } from './placement.mjs';
+import { cpuOf, cpuPartsOf, ownCpuParts, rssOf } from './processes.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
-const { scenario, peer: name, lane, poll, serverPrefix, ...cell } = JSON.parse(process.argv[2]);
+const {
+  scenario,
+  peer: name,
+  lane,
+  poll,
+  serverPrefix,
+  nodes,
+  ...cell
+} = JSON.parse(process.argv[2]);
 const { open } = await import(`./peers/${name}.mjs`);
 const peer = await open({
   lane,
@@ -20,15 +29,25 @@ const row = await scenarios[scenario].run(
   {
     ...peer,
     cpu: () => ({ client: ownCpu(), server: ofServers(cpuOf) }),
+    cpuParts: () => [ownCpuParts(), ...serverPids.map(cpuPartsOf)].reduce(sumOfParts),
     rss: () => ({ client: process.memoryUsage.rss(), server: ofServers(rssOf) }),
     blocks: () => Number(readFileSync(process.env.BENCH_BLOCKS).readBigUInt64LE(0)),
   },
   cell,
 );
+const misplacement = nodes === undefined ? undefined : misplaced(process.pid, nodes);
+if (misplacement !== undefined) {
+  console.error(`${name}: ${misplacement}`);
+  row.errors += 1;
+}
 await peer.close();
 process.stdout.write(JSON.stringify({ scenario, peer: name, lane: peer.lane ?? null, ...row }));
 
 function ownCpu() {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1e6;
+  const { user, system } = ownCpuParts();
+  return user + system;
+}
+
+function sumOfParts(a, b) {
+  return { user: a.user + b.user, system: a.system + b.system };
 }

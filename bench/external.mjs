@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { builtGo, compiled } from './native.mjs';
-import { cpuOf } from './processes.mjs';
+import { cpuPartsOf } from './processes.mjs';
 
 const goKinds = {
   'golib-uds': 'golib',
@@ -74,13 +74,22 @@ async function pingPong(cell, placed) {
   try {
     await once(createInterface({ input: server.stdout }), 'line');
     const [own, ...args] = [...placed.client, file, 'client', ...rest];
-    let cpuServerSeconds = 0;
+    // The last look before the server ends.
+    let served = { user: 0, system: 0 };
     const watch = setInterval(() => {
-      cpuServerSeconds = Math.max(cpuServerSeconds, cpuOf(server.pid));
+      const now = cpuPartsOf(server.pid);
+      if (now.user + now.system > 0) served = now;
     }, 100);
     const row = JSON.parse(await output(own, args));
     clearInterval(watch);
-    return { lane: null, ...row, cpuServerSeconds, what: cell.what };
+    return {
+      lane: null,
+      ...row,
+      cpuServerSeconds: served.user + served.system,
+      cpuUserSeconds: row.cpuUserSeconds + served.user,
+      cpuSystemSeconds: row.cpuSystemSeconds + served.system,
+      what: cell.what,
+    };
   } finally {
     server.kill();
     rmSync(scratch, { recursive: true, force: true });

@@ -5,10 +5,11 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chartOf } from './charts.mjs';
+import { comparisonsOf, comparisonText } from './comparisons.mjs';
 import { goalsOf } from './goals.mjs';
 import { overviewLines } from './overview.mjs';
 import { altOf } from './plots.mjs';
-import { cpuPerCall, more } from './report.mjs';
+import { cpuText, more } from './report.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
 const results = process.argv.slice(2).map((file) => ({
@@ -37,7 +38,7 @@ const header = [
   'rounds',
   'p50 µs',
   'p99 µs',
-  'CPU µs/call',
+  'CPU µs/call (user + system)',
   'more',
 ];
 
@@ -57,7 +58,7 @@ function tableOf(result, name) {
       `${number(rounds[0])} – ${number(rounds.at(-1))}`,
       row.p50Us.toFixed(1),
       row.p99Us.toFixed(1),
-      row.calls === 0 ? '–' : cpuPerCall(row).toFixed(1),
+      row.calls === 0 ? '–' : cpuText(row),
       more(row),
     ];
     return `| ${cells.join(' | ')} |`;
@@ -70,6 +71,7 @@ function tableOf(result, name) {
     `|${'---|'.repeat(header.length)}`,
     ...lines,
     '',
+    ...comparisonsOf(rows).flatMap((each) => [`${each.what}: ${comparisonText(each)}.`, '']),
   ];
 }
 

@@ -1,14 +1,26 @@
 // Resources of another process, from /proc; 0 where the process does not exist.
 import { readFileSync } from 'node:fs';
 
-/** CPU seconds, in hundredths. */
-export function cpuOf(pid) {
+/** CPU seconds in the program and in the kernel, in hundredths. */
+export function cpuPartsOf(pid) {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / 100;
+    return { user: Number(fields[11]) / 100, system: Number(fields[12]) / 100 };
   } catch {
-    return 0;
+    return { user: 0, system: 0 };
   }
+}
+
+/** CPU seconds of this process, in the program and in the kernel. */
+export function ownCpuParts() {
+  const { user, system } = process.cpuUsage();
+  return { user: user / 1e6, system: system / 1e6 };
+}
+
+/** Both parts together. */
+export function cpuOf(pid) {
+  const { user, system } = cpuPartsOf(pid);
+  return user + system;
 }
 
 /** Resident bytes. */

@@ -11,7 +11,7 @@ const columns = [
   'spread',
   'p50 µs',
   'p99 µs',
-  'CPU µs/call',
+  'CPU µs/call (user + system)',
   'more',
   'errors',
 ];
@@ -46,7 +46,7 @@ function cellsOf(row) {
     spread(row.rounds),
     row.p50Us.toFixed(1),
     row.p99Us.toFixed(1),
-    row.calls === 0 ? '' : cpuPerCall(row).toFixed(1),
+    cpuText(row),
     more(row),
     String(row.errors),
   ];
@@ -55,6 +55,15 @@ function cellsOf(row) {
 /** CPU time of both processes for one call, in microseconds. */
 export function cpuPerCall(row) {
   return ((row.cpuClientSeconds + row.cpuServerSeconds) * 1e6) / row.calls;
+}
+
+/** The same as text, with the parts in the program and in the kernel where both are known. */
+export function cpuText(row) {
+  if (row.calls === 0) return '';
+  const total = cpuPerCall(row).toFixed(1);
+  if (row.cpuUserSeconds === undefined) return total;
+  const each = (seconds) => ((seconds * 1e6) / row.calls).toFixed(1);
+  return `${total} (${each(row.cpuUserSeconds)} + ${each(row.cpuSystemSeconds)})`;
 }
 
 /** Columns of a scenario beside the common ones. */
@@ -70,7 +79,12 @@ export function more(row) {
     return `${row.what}: ${Math.round(row.firstPerSecond)}/s, then ${Math.round(row.lastPerSecond)}/s`;
   }
   if (row.windows !== undefined) {
-    return `${row.what}, windows ${Math.min(...row.windows)} to ${Math.max(...row.windows)}`;
+    const { windows } = row;
+    const count = windows.length === 1 ? '' : `${windows.length} `;
+    return `${row.what}, ${count}windows ${Math.min(...windows)} to ${Math.max(...windows)}`;
+  }
+  if (row.serverUsPerCall !== undefined) {
+    return `${row.what}, ${row.serverUsPerCall} µs in the server's command`;
   }
   if (row.what !== undefined) return row.what;
   if (row.mallocsPerCall !== undefined && row.scenario === 'allocs') {

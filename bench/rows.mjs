@@ -17,10 +17,12 @@ export function quantiles(latencies) {
 /** Runs `work`, which returns `{ calls, errors, latencies }`, and makes a row of it. */
 export async function measured(peer, { codec, size, inFlight }, work) {
   const cpuBefore = peer.cpu();
+  const partsBefore = peer.cpuParts?.();
   const begun = performance.now();
   const { calls, errors, latencies } = await work();
   const elapsed = (performance.now() - begun) / 1000;
   const cpuAfter = peer.cpu();
+  const partsAfter = peer.cpuParts?.();
   const { client: rssClientBytes, server: rssServerBytes } = peer.rss();
   return {
     codec,
@@ -31,6 +33,10 @@ export async function measured(peer, { codec, size, inFlight }, work) {
     ...quantiles(latencies),
     cpuClientSeconds: cpuAfter.client - cpuBefore.client,
     cpuServerSeconds: cpuAfter.server - cpuBefore.server,
+    ...(partsAfter && {
+      cpuUserSeconds: partsAfter.user - partsBefore.user,
+      cpuSystemSeconds: partsAfter.system - partsBefore.system,
+    }),
     rssClientBytes,
     rssServerBytes,
     calls,

@@ -6,6 +6,7 @@ import { cpus, release, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { printComparisons } from './comparisons.mjs';
 import { isExternal, output, runExternal } from './external.mjs';
 import { goalRuns } from './goals.mjs';
 import { compiled, goVersion } from './native.mjs';
@@ -37,10 +38,12 @@ Once before: npm ci --prefix bench (the other packages; without it their peers a
   --codec A,…       bytes, json, protobuf (of echo and allocs; default: bytes)
   --size B,…        bytes of a message (of echo; default: 1024,102400)
   --in-flight N,…   calls under way at once (of echo; default: 1,16)
+  --windows N       windows of a second that pingpong counts (default: --seconds)
   --rate N          calls a second, for paced (default: 1000)
   --seconds N       measured time of a cell (default: 1)
   --requests N      calls of users16, allocs, health100k; connections per client of connect-rate
-  --runs N          rounds; the median one is the row (default: 3)
+  --runs N          rounds; the median one is the row (default: 3). From 4 rounds on the two transports of
+                    health100k and connect-rate are compared, with a p-value
   --poll on|off     may sidecall look for more before it sleeps (default: on)
   --numa WHERE      same, different or default: nodes of the processes of pingpong (default: default)
   --json FILE       write the rows as JSON
@@ -59,6 +62,7 @@ const { values } = parseArgs({
     codec: { type: 'string' },
     size: { type: 'string' },
     'in-flight': { type: 'string' },
+    windows: { type: 'string' },
     rate: { type: 'string' },
     seconds: { type: 'string' },
     requests: { type: 'string' },
@@ -105,6 +109,7 @@ const settings = {
   requests: values.requests && numbers(values.requests, [], '--requests', 1, 100_000_000)[0],
   codecs: list(values.codec ?? 'bytes', ['bytes', 'json', 'protobuf'], 'codec'),
   numa,
+  windows: values.windows && numbers(values.windows, [], '--windows', 1, 600)[0],
 };
 const runs = numbers(values.runs, [values.smoke ? 1 : 3], '--runs', 1, 20)[0];
 const placement = placementOf(numa);
@@ -131,6 +136,7 @@ for (const name of new Set(jobs.map(({ scenario }) => scenario.name))) {
   rows.push(...(await measure(jobs.filter(({ scenario }) => scenario.name === name))));
 }
 printTable(rows);
+printComparisons(rows);
 if (values.json !== undefined) {
   writeFileSync(values.json, `${JSON.stringify({ ...environment(), rows }, null, 2)}\n`);
   console.log(`\nwritten: ${values.json}`);
@@ -205,7 +211,14 @@ async function runCell({ scenario, peer, lane, cell }) {
     ...(scenario.nodeOptions ?? []),
     ...(isProfiled ? ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`] : []),
   ];
-  const config = JSON.stringify({ ...labels, lane, poll, serverPrefix: placed.server, ...cell });
+  const config = JSON.stringify({
+    ...labels,
+    lane,
+    poll,
+    serverPrefix: placed.server,
+    nodes: placed.nodes,
+    ...cell,
+  });
   const [command, ...args] = [...placed.client, process.execPath, ...nodeOptions];
   try {
     return JSON.parse(await output(command, [...args, join(here, 'client.mjs'), config], env));

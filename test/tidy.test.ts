@@ -299,7 +299,7 @@ describe('tests', () => {
   const tests = filesBelow('test', /\.test\.ts$/);
   // Folders of tests that span rooms, and tests of the repository itself.
   const spanning =
-    /^(session|simulation|e2e|interop|honest|hostile)\/|^(docs|guides|tidy)\.test\.ts$/;
+    /^(bench|session|simulation|e2e|interop|honest|hostile)\/|^(docs|guides|tidy)\.test\.ts$/;
 
   it.each(tests.filter((path) => !spanning.test(path)))(
     'test/%s stands where its source does',

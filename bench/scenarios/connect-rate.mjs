@@ -22,6 +22,10 @@ export const connectRate = {
   peers: ['sidecall', 'sidecall-plain', 'net-tcp', 'redis-uds', 'redis-tcp'],
   codecs: ['bytes'],
   lanes: ['ring'],
+  pairs: [
+    ['sidecall-plain', 'net-tcp'],
+    ['redis-uds', 'redis-tcp'],
+  ],
 
   cells: ({ seconds, requests }) =>
     [1, 20].flatMap((inFlight) =>
@@ -56,6 +60,7 @@ export const connectRate = {
         // The counter is exact: no request was lost or made twice.
         errors: row.errors + (row.counter === wanted ? 0 : 1),
         cpuServerSeconds: cpu() - before,
+        ...(await server.perCommand?.()),
       };
     } finally {
       await close();
@@ -139,16 +144,31 @@ async function redis(transport) {
   const address = transport === 'unix' ? path : port;
   await untilConnected(transport === 'unix' ? { path } : { port, host: '127.0.0.1' });
   const { cpuOf } = await import('../processes.mjs');
+  const where = transport === 'unix' ? { path } : { port, host: '127.0.0.1' };
   return {
     transport,
     address,
     cpu: () => cpuOf(server.pid),
+    perCommand: async () => ({ serverUsPerCall: await commandTimeOf(where) }),
     close: async () => {
       server.kill();
       await once(server, 'exit');
       rmSync(scratch, { recursive: true, force: true });
     },
   };
+}
+
+/** Microseconds that redis counts for one INCR, without reading and writing. */
+async function commandTimeOf(where) {
+  const socket = createConnection(where);
+  socket.write('INFO commandstats\r\n');
+  let text = '';
+  for await (const chunk of socket) {
+    text += chunk;
+    const found = /cmdstat_incr:.*usec_per_call=([\d.]+)/.exec(text);
+    if (found !== null) return Number(found[1]);
+  }
+  return undefined;
 }
 
 async function freePort() {

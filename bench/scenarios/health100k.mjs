@@ -8,6 +8,7 @@ export const health100k = {
   about: 'health checks, one after the other (100,000)',
   peers: ['sidecall', 'grpc-go-uds', 'grpc-go-tcp'],
   codecs: ['bytes'],
+  pairs: [['grpc-go-uds', 'grpc-go-tcp']],
 
   cells: ({ seconds, requests }) => [
     {

@@ -12,12 +12,12 @@ export const pingpong = {
   codecs: ['bytes'],
   isPlaced: true,
 
-  cells: ({ seconds, numa }) =>
+  cells: ({ seconds, windows, numa }) =>
     (seconds < 0.5 ? [1024] : sizes).map((size) => ({
       codec: 'bytes',
       size,
       inFlight: 1,
-      seconds: Math.max(1, Math.round(seconds)), // windows of a second
+      seconds: windows ?? Math.max(1, Math.round(seconds)), // windows of a second
       what: `--numa ${numa}`,
     })),
 

@@ -153,6 +153,7 @@ export default defineConfig({
                 { text: 'Goals', link: '/performance/goals' },
                 { text: 'Tables', link: '/performance/tables' },
                 { text: 'The figures explained', link: '/performance/explained' },
+                { text: 'Published benchmarks', link: '/performance/published' },
               ],
             },
             { text: 'Protocol', link: '/protocol' },

@@ -90,13 +90,14 @@ int main(int argc, char **argv) {
 #define CPU(u) ((double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6)
   const size_t samples = counted < kSamplesMax ? (size_t)counted : kSamplesMax;
   qsort(latencies, samples, sizeof *latencies, by_number);
+#define PART(part) ((double)(used.part.tv_sec - before.part.tv_sec) + (double)(used.part.tv_usec - before.part.tv_usec) / 1e6)
 #define AT(share) (double)latencies[(size_t)((share) * (double)(samples - 1))]
   printf("{\"codec\":\"bytes\",\"size\":%zu,\"inFlight\":1,\"callsPerSecond\":%.1f,\"bytesPerSecond\":%.0f,"
          "\"p50Us\":%.2f,\"p90Us\":%.2f,\"p99Us\":%.2f,\"p999Us\":%.2f,\"maxUs\":%.1f,"
-         "\"cpuClientSeconds\":%.3f,\"rssClientBytes\":0,\"rssServerBytes\":0,"
+         "\"cpuClientSeconds\":%.3f,\"cpuUserSeconds\":%.3f,\"cpuSystemSeconds\":%.3f,\"rssClientBytes\":0,\"rssServerBytes\":0,"
          "\"calls\":%llu,\"errors\":%llu,\"touched\":true,\"messageLimitBytes\":null,\"windows\":[",
          size, (double)counted / seconds, 2.0 * (double)size * (double)counted / seconds, AT(0.5), AT(0.9), AT(0.99),
-         AT(0.999), AT(1.0), CPU(used) - CPU(before), (unsigned long long)counted, (unsigned long long)wrong);
+         AT(0.999), AT(1.0), CPU(used) - CPU(before), PART(ru_utime), PART(ru_stime), (unsigned long long)counted, (unsigned long long)wrong);
   for (int at = 0; at < seconds; ++at) printf("%s%llu", at == 0 ? "" : ",", (unsigned long long)windows[at]);
   puts("]}");
   return 0;

@@ -182,6 +182,8 @@ type row struct {
 	MaxUs            float64 `json:"maxUs"`
 	CPUClientSeconds float64 `json:"cpuClientSeconds"`
 	CPUServerSeconds float64 `json:"cpuServerSeconds"`
+	CPUUserSeconds   float64 `json:"cpuUserSeconds"`
+	CPUSystemSeconds float64 `json:"cpuSystemSeconds"`
 	RSSClientBytes   int     `json:"rssClientBytes"`
 	RSSServerBytes   int     `json:"rssServerBytes"`
 	Calls            int     `json:"calls"`
@@ -230,19 +232,22 @@ func measure(name string, kind peer, size, inFlight int, seconds float64, reques
 		return err
 	}
 	pids := []int{os.Getpid(), serving.Process.Pid}
-	cpuBefore := []float64{cpuOf(pids[0]), cpuOf(pids[1])}
+	before := []cpu{cpuOf(pids[0]), cpuOf(pids[1])}
 	mallocsBefore := mallocs() + serving.mallocs()
 	done, err := load(callers, payload, kind.touches, seconds, requests)
 	if err != nil {
 		return err
 	}
 	allocated := mallocs() + serving.mallocs() - mallocsBefore
+	client, server := cpuOf(pids[0]).since(before[0]), cpuOf(pids[1]).since(before[1])
 	result := row{
 		Codec: "bytes", Size: size, InFlight: inFlight,
 		CallsPerSecond:   float64(done.calls) / done.seconds,
 		BytesPerSecond:   2 * float64(size) * float64(done.calls) / done.seconds,
-		CPUClientSeconds: cpuOf(pids[0]) - cpuBefore[0],
-		CPUServerSeconds: cpuOf(pids[1]) - cpuBefore[1],
+		CPUClientSeconds: client.user + client.system,
+		CPUServerSeconds: server.user + server.system,
+		CPUUserSeconds:   client.user + server.user,
+		CPUSystemSeconds: client.system + server.system,
 		RSSClientBytes:   rssOf(pids[0]), RSSServerBytes: rssOf(pids[1]),
 		Calls: done.calls, Errors: done.errors, Touched: kind.touches,
 		MallocsPerCall: float64(allocated) / float64(done.calls),
@@ -314,17 +319,24 @@ func load(callers []caller, payload []byte, touches bool, seconds float64, reque
 	return all, failure
 }
 
+// cpu is time in the program and in the kernel, in seconds.
+type cpu struct{ user, system float64 }
+
+func (now cpu) since(before cpu) cpu {
+	return cpu{now.user - before.user, now.system - before.system}
+}
+
 // cpuOf is the CPU time of a process, from /proc.
-func cpuOf(pid int) float64 {
+func cpuOf(pid int) cpu {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0
+		return cpu{}
 	}
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
-	return float64(user+system) / 100
+	return cpu{float64(user) / 100, float64(system) / 100}
 }
 
 func rssOf(pid int) int {

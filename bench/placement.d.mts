@@ -1,0 +1,1 @@
+export function ringPages(numaMaps: string): Map<number, number>;

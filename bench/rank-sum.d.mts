@@ -1,0 +1,1 @@
+export function rankSumP(a: readonly number[], b: readonly number[]): number;
