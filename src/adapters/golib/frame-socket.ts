@@ -3,6 +3,7 @@
 // sent at that of the peer.
 import { systemClock, type Timer } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
+import { Fifo } from '../../base/fifo.ts';
 import { ignore } from '../../base/ignore-errors.ts';
 import { sessionRanges } from '../../base/limits/option-limits.ts';
 import { checkInteger } from '../../base/misuse.ts';
@@ -21,6 +22,32 @@ export interface FrameOptions {
 }
 
 const frameTimeout = { standard: 30_000, min: 10, max: 600_000 };
+/** The time of a frame is counted in so many steps. */
+const timeoutSteps = 10;
+/**
+ * Frames that are handled in one turn of the event loop. Promises run before timers and sockets:
+ * without a bound, a peer that sends without pause would keep every other connection waiting.
+ */
+const framesPerTurn = 256;
+const turnMaxMs = 2;
+
+/** Checked {@link FrameOptions}. */
+export interface FrameLimits {
+  readonly receiveMaxBytes: number;
+  readonly frameTimeoutMs: number;
+}
+
+/** @throws {TypeError | RangeError} for a value that is out of its range. */
+export function checkFrames({ receiveMaxBytes, frameTimeoutMs }: FrameOptions): FrameLimits {
+  return {
+    receiveMaxBytes: checkInteger(
+      'receiveMaxBytes',
+      receiveMaxBytes,
+      sessionRanges.receiveMaxBytes,
+    ),
+    frameTimeoutMs: checkInteger('frameTimeoutMs', frameTimeoutMs, frameTimeout),
+  };
+}
 
 /** Frames over one connection. */
 export class FrameSocket {
@@ -31,20 +58,19 @@ export class FrameSocket {
   readonly #socket: PlainConnection;
   readonly #reader: FrameReader;
   readonly #frameTimeoutMs: number;
-  readonly #arrived: Buffer[] = [];
+  readonly #arrived = new Fifo<Buffer>();
   #wake: () => void = ignore;
   #lastSent: Promise<void> = Promise.resolve();
   #isEnded = false;
   #error: SidecallError | undefined;
   #resolveClosed!: (error: SidecallError | undefined) => void;
   #timer: Timer | undefined;
+  #framesInTurn = 0;
+  #turnBeganMs = 0;
 
-  constructor(socket: PlainConnection, options: FrameOptions) {
-    const { receiveMaxBytes, frameTimeoutMs } = options;
-    this.#reader = new FrameReader(
-      checkInteger('receiveMaxBytes', receiveMaxBytes, sessionRanges.receiveMaxBytes),
-    );
-    this.#frameTimeoutMs = checkInteger('frameTimeoutMs', frameTimeoutMs, frameTimeout);
+  constructor(socket: PlainConnection, { receiveMaxBytes, frameTimeoutMs }: FrameLimits) {
+    this.#reader = new FrameReader(receiveMaxBytes);
+    this.#frameTimeoutMs = frameTimeoutMs;
     this.#socket = socket;
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
@@ -71,8 +97,10 @@ export class FrameSocket {
    */
   async next(): Promise<Buffer | undefined> {
     for (;;) {
-      const frame = this.#arrived.shift();
-      if (frame !== undefined) return frame;
+      if (this.#arrived.length > 0) {
+        await this.#turn();
+        return this.#arrived.shift();
+      }
       if (this.#error !== undefined) throw this.#error;
       if (this.#isEnded) return undefined;
       this.#resume();
@@ -80,6 +108,13 @@ export class FrameSocket {
         this.#wake = resolve;
       });
     }
+  }
+
+  /** Reads no more: behind the frames that have arrived, `next()` gives undefined. */
+  stopReading(): void {
+    this.#isEnded = true;
+    this.#pause();
+    this.#wake();
   }
 
   /**
@@ -104,6 +139,21 @@ export class FrameSocket {
       this.#isEnded = true;
       this.#socket.destroy();
     }
+    this.#arrived.clear();
+  }
+
+  /** Waits for the next turn of the event loop when this one has handled its share. */
+  async #turn(): Promise<void> {
+    this.#framesInTurn += 1;
+    const isLong = systemClock.nowMs() - this.#turnBeganMs > turnMaxMs;
+    if (this.#framesInTurn <= framesPerTurn && !isLong) return;
+    await new Promise<void>((resolve) => systemClock.setImmediate(resolve));
+    this.#beginTurn();
+  }
+
+  #beginTurn(): void {
+    this.#framesInTurn = 0;
+    this.#turnBeganMs = systemClock.nowMs();
   }
 
   async #send(bytes: Uint8Array): Promise<void> {
@@ -125,6 +175,7 @@ export class FrameSocket {
   }
 
   #onData(bytes: Uint8Array): void {
+    this.#beginTurn();
     try {
       for (const frame of this.#reader.push(bytes)) this.#arrived.push(frame);
     } catch (error) {
@@ -138,12 +189,26 @@ export class FrameSocket {
 
   /** The time of a frame counts while it is read. */
   #watch(): void {
-    if (!this.#reader.isMidway || this.#timer !== undefined) return;
-    this.#timer = systemClock.setTimeout(() => {
-      const text = `golib: a frame was not whole within ${this.#frameTimeoutMs} ms (frameTimeoutMs)`;
-      this.#fail(new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text));
-    }, this.#frameTimeoutMs);
-    this.#timer.unref();
+    if (this.#reader.isMidway && this.#timer === undefined) this.#count(timeoutSteps);
+  }
+
+  /** A standstill of this process counts as one step, whatever it lasts. */
+  #count(steps: number): void {
+    const step = (): void => {
+      if (steps > 1) return this.#count(steps - 1);
+      // What lies in the kernel is read before the next turn.
+      systemClock.setImmediate(() => this.#judge(timer));
+    };
+    const timer = systemClock.setTimeout(step, Math.ceil(this.#frameTimeoutMs / timeoutSteps));
+    timer.unref();
+    this.#timer = timer;
+  }
+
+  /** Fails where the frame of `timer` still arrives. */
+  #judge(timer: Timer): void {
+    if (this.#timer !== timer) return;
+    const text = `golib: a frame was not whole within ${this.#frameTimeoutMs} ms (frameTimeoutMs)`;
+    this.#fail(new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text));
   }
 
   #pause(): void {

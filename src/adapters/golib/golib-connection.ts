@@ -2,7 +2,8 @@
 // The calls of one connection with a server of golib, matched by their ids.
 import { onAbort } from '../../base/abort-listeners.ts';
 import { systemClock } from '../../base/clock.ts';
-import { RpcError, SidecallError } from '../../base/errors.ts';
+import type { Delivered } from '../../base/error-codes.ts';
+import { RpcError, SidecallError, withoutStack } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
 import { ignore } from '../../base/ignore-errors.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
@@ -28,6 +29,9 @@ export class GolibConnection {
   #lastId = 0;
   /** Calls that were given up, whose answers may still come. */
   #hasGivenUp = false;
+  #hasAnswered = false;
+  #hasTold = false;
+  #error: SidecallError | undefined;
 
   constructor(frames: FrameSocket, onEvent: OnEvent | undefined) {
     this.#frames = frames;
@@ -40,7 +44,13 @@ export class GolibConnection {
     return this.#frames.peer;
   }
 
+  /** True: no further call can be made. */
+  get isOver(): boolean {
+    return this.#error !== undefined;
+  }
+
   async call(method: string, data: Uint8Array, ctx: CallContext): Promise<Uint8Array> {
+    if (this.#error !== undefined) throw copyOf(this.#error, 'no');
     const id = this.#nextId();
     const leftMs = (ctx.deadline ?? Number.POSITIVE_INFINITY) - systemClock.nowMs();
     const deadlineNanos =
@@ -83,44 +93,41 @@ export class GolibConnection {
         if (frame === undefined) break;
         this.#onAnswer(decodeOf(frame));
       }
-      error = peerGone('it has closed the connection; its policy may have refused us');
+      const maybe = this.#hasAnswered ? '' : '; its policy may have refused us';
+      error = peerGone(`it has closed the connection${maybe}`);
     } catch (cause) {
       error = SidecallError.from(cause);
     }
+    this.#error = error;
     this.#frames.destroy(error);
-    for (const { reject } of this.#pending.values()) {
-      const { code, message } = error;
-      reject(new SidecallError(code, message, { cause: error.cause, delivered: 'unknown' }));
-    }
+    for (const { reject } of this.#pending.values()) reject(copyOf(error, 'unknown'));
     this.#pending.clear();
   }
 
   #onAnswer(payload: Payload): void {
-    const { id, errorKind, data } = payload;
-    const call = this.#pending.get(id) ?? (id === 0 ? this.#callOf(payload) : undefined);
-    if (call === undefined) {
-      if (id === 0) this.#tell(payload);
-      return; // an answer that comes after its call was given up
-    }
-    this.#forget(call);
-    if (errorKind === ErrorKind.none) call.resolve(data);
-    else call.reject(errorOf(payload, call.method));
+    this.#hasAnswered = true;
+    const id = payload.id === 0 ? this.#idOf(payload) : payload.id;
+    if (id === undefined) return this.#tell(payload);
+    const call = this.#pending.get(id);
+    if (call === undefined) return; // an answer that comes after its call was given up
+    this.#pending.delete(id);
+    if (payload.errorKind === ErrorKind.none) call.resolve(payload.data);
+    else call.reject(withoutStack(() => errorOf(payload, call.method)));
   }
 
   /** The call that an error without an id belongs to, where that is certain. */
-  #callOf({ error }: Payload): PendingCall | undefined {
+  #idOf({ error }: Payload): number | undefined {
     const [, named] = /^method\((.*)\): not found$/s.exec(error) ?? [];
     // All calls of a method that is missing get the same error.
-    for (const call of this.#pending.values()) if (call.method === named) return call;
-    const [only] = this.#pending.values();
+    for (const [id, call] of this.#pending) if (call.method === named) return id;
+    const [only] = this.#pending.keys();
     return this.#pending.size === 1 && !this.#hasGivenUp ? only : undefined;
   }
 
-  #forget(call: PendingCall): void {
-    for (const [id, each] of this.#pending) if (each === call) this.#pending.delete(id);
-  }
-
+  /** Once for a connection: a server can send as many as it likes. */
   #tell({ error }: Payload): void {
+    if (this.#hasTold) return;
+    this.#hasTold = true;
     const text = `golib: an error of the server that belongs to no call: ${error}`;
     const told = new SidecallError('ERR_SIDECALL_RPC', text);
     emitEvent(this.#onEvent, { type: 'adapter-failed', error: told, peer: this.peer });
@@ -151,6 +158,11 @@ function errorOf({ errorKind, error }: Payload, method: string): SidecallError {
     default:
       return new RpcError('unknown', error);
   }
+}
+
+/** The error of a connection, for one of its calls. */
+function copyOf({ code, message, cause }: SidecallError, delivered: Delivered): SidecallError {
+  return new SidecallError(code, message, { cause, delivered });
 }
 
 /** The error of a peer whose end has closed. */

@@ -2,7 +2,7 @@
 // connectGolib(): typed clients of contracts over golib's RPC.
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import type { OnEvent } from '../../base/events.ts';
-import { quiet } from '../../base/ignore-errors.ts';
+import { ignore, quiet } from '../../base/ignore-errors.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
@@ -20,8 +20,8 @@ import type {
 import { unary } from '../../rpc/contract/service.ts';
 import { ForwardedCalls, type Forwarder } from '../forwarding/forwarded-calls.ts';
 import { localFailure } from '../forwarding/local-failure.ts';
-import { type FrameOptions, FrameSocket } from './frame-socket.ts';
-import { GolibConnection, peerGone } from './golib-connection.ts';
+import { checkFrames, type FrameOptions, FrameSocket } from './frame-socket.ts';
+import { GolibConnection } from './golib-connection.ts';
 
 /** Options of {@link connectGolib}. */
 export interface GolibTargetOptions extends ConnectBaseOptions, FrameOptions {
@@ -48,7 +48,8 @@ const callTimeout = { standard: 300_000, min: 1, max: ranges.timeoutMs.max };
 
 /**
  * Connects to a Go program that serves by golib's `chunk/rpc`, `json/rpc` or `proto/rpc`. Its
- * methods are unary; a notification is a call whose answer is dropped. Metadata do not travel.
+ * methods are unary; a notification is a call whose answer is dropped. Metadata do not travel. When
+ * the connection has ended, the next call opens another one.
  * docs/guide/golib.md lists what the Go side does otherwise than a session.
  * @throws (as rejection) what `connect({ protocol: 'plain' })` rejects with; {TypeError |
  * RangeError} for misuse.
@@ -67,18 +68,20 @@ const callTimeout = { standard: 300_000, min: 1, max: ranges.timeoutMs.max };
  * ```
  */
 export async function connectGolib(options: GolibTargetOptions): Promise<GolibTarget> {
-  const entries = Object.entries(options ?? {});
-  const pick = (names: readonly string[]): object =>
-    Object.fromEntries(entries.filter(([name]) => names.includes(name)));
+  if (typeof options !== 'object' || options === null || options.path === undefined) {
+    const text = "connectGolib() needs the options of connect(): { path: '/run/…/socket' }";
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
+  }
+  const entries = Object.entries(options);
   const isOurs = (name: string): boolean => [...frameNames, ...ownNames].includes(name as never);
-  const { callTimeoutMs, methodName, oneCallPerConnection, onEvent } = options ?? {};
+  const { callTimeoutMs, methodName, oneCallPerConnection, onEvent } = options;
   if (methodName !== undefined && typeof methodName !== 'function') {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'methodName must be a function');
   }
   const place = Object.fromEntries(
     entries.filter(([name]) => !isOurs(name)),
   ) as unknown as ConnectBaseOptions;
-  const frames: FrameOptions = pick(frameNames);
+  const frames = checkFrames(options);
   const open = async (signal?: AbortSignal): Promise<GolibConnection> => {
     const plain = { ...place, protocol: 'plain', ...(signal && { signal }) } as const;
     const socket = await connect(plain);
@@ -88,12 +91,14 @@ export async function connectGolib(options: GolibTargetOptions): Promise<GolibTa
     callTimeoutMs: checkInteger('callTimeoutMs', callTimeoutMs, callTimeout),
     methodName: methodName ?? ((wireName: string) => wireName),
   };
-  const first = await open();
-  return new GolibTarget(first, oneCallPerConnection === true ? open : undefined, settings);
+  const hasOwnConnections = oneCallPerConnection === true;
+  return new GolibTarget(await open(), open, { ...settings, hasOwnConnections });
 }
 
 interface GolibSettings {
   readonly callTimeoutMs: number;
+  /** Each call has a connection of its own. */
+  readonly hasOwnConnections: boolean;
   readonly methodName: (wireName: string) => string;
 }
 
@@ -101,25 +106,29 @@ type Open = (signal?: AbortSignal) => Promise<GolibConnection>;
 
 /** A Go program that serves by golib. Made by {@link connectGolib}. */
 export class GolibTarget implements AsyncDisposable {
-  /** The process that listens. */
-  readonly peer: Peer;
-  /** Resolves (never rejects) at the end: undefined after {@link GolibTarget.close}, else why. */
-  readonly closed: Promise<SidecallError | undefined>;
+  /** Resolves (never rejects) once {@link GolibTarget.close} is done. */
+  readonly closed: Promise<void>;
   readonly #calls = new ForwardedCalls('golib');
-  readonly #connection: GolibConnection;
-  readonly #open: Open | undefined;
+  #connection: GolibConnection;
+  #opening: Promise<GolibConnection> | undefined;
+  readonly #open: Open;
   readonly #settings: GolibSettings;
   #closing: Promise<void> | undefined;
+  #resolveClosed: () => void = ignore;
 
   /** @internal Use `connectGolib()`. */
-  constructor(connection: GolibConnection, open: Open | undefined, settings: GolibSettings) {
-    this.peer = connection.peer;
+  constructor(connection: GolibConnection, open: Open, settings: GolibSettings) {
     this.#connection = connection;
     this.#open = open;
     this.#settings = settings;
-    this.closed = connection.closed.then((error) =>
-      this.#closing === undefined ? (error ?? peerGone('it has closed the connection')) : undefined,
-    );
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
+  }
+
+  /** The process that listens, as of the last connection. */
+  get peer(): Peer {
+    return this.#connection.peer;
   }
 
   /**
@@ -127,8 +136,8 @@ export class GolibTarget implements AsyncDisposable {
    * @throws {TypeError} for a contract with streams: golib's RPC has none.
    */
   client<M extends Methods>(service: Service<M>, options?: ClientOptions): Client<M> {
-    const { callTimeoutMs: timeoutMs } = this.#settings;
-    return this.#calls.client(service, { timeoutMs, ...options }, (member, method) =>
+    const timeoutMs = options?.timeoutMs ?? this.#settings.callTimeoutMs;
+    return this.#calls.client(service, { ...options, timeoutMs }, (member, method) =>
       this.#forwarder(service.wireName(member), method),
     );
   }
@@ -175,10 +184,12 @@ export class GolibTarget implements AsyncDisposable {
         retryable: false,
       });
     }
-    const own = this.#open;
     try {
-      if (own === undefined) return await this.#connection.call(method, request, ctx);
-      const connection = await own(ctx.signal);
+      if (!this.#settings.hasOwnConnections) {
+        const connection = await this.#connected();
+        return await connection.call(method, request, ctx);
+      }
+      const connection = await this.#open(ctx.signal);
       try {
         return await connection.call(method, request, ctx);
       } finally {
@@ -191,6 +202,16 @@ export class GolibTarget implements AsyncDisposable {
     }
   }
 
+  /** The connection; a new one where it has ended. */
+  async #connected(): Promise<GolibConnection> {
+    if (!this.#connection.isOver) return this.#connection;
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
+    });
+    this.#connection = await this.#opening;
+    return this.#connection;
+  }
+
   async #checkAndClose(options: { readonly deadlineMs?: number | undefined }): Promise<void> {
     checkKeys('close()', options, ['deadlineMs']);
     const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
@@ -200,7 +221,10 @@ export class GolibTarget implements AsyncDisposable {
 
   async #close(deadlineMs: number): Promise<void> {
     await this.#calls.close(deadlineMs);
+    const opened = await this.#opening?.catch(() => undefined);
+    opened?.close();
     this.#connection.close();
     await this.#connection.closed;
+    this.#resolveClosed();
   }
 }

@@ -2,11 +2,12 @@
 // The streams of golib over a plain connection: chunks and JSON, which have no end of their own,
 // and protobuf, which closes each direction by itself.
 import { SidecallError } from '../../base/errors.ts';
+import { Fifo } from '../../base/fifo.ts';
 import { checkKeys, nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import type { PlainConnection } from '../../rendezvous/plain-listener.ts';
 import { bytes, type Codec, decodeWith, encodeWith } from '../../rpc/contract/codec.ts';
-import { type FrameOptions, FrameSocket } from './frame-socket.ts';
+import { checkFrames, type FrameOptions, FrameSocket } from './frame-socket.ts';
 
 /** Options of {@link chunkStream}. */
 export interface ChunkStreamOptions extends FrameOptions {}
@@ -85,7 +86,7 @@ export function protoStream<T, In = T>(
 
 function frames(what: string, connection: PlainConnection, options: FrameOptions): FrameSocket {
   if (typeof connection?.write === 'function' && connection.peer !== undefined) {
-    return new FrameSocket(connection, options);
+    return new FrameSocket(connection, checkFrames(options));
   }
   const text = `${what}() needs a connection of listen() or connect() with protocol 'plain'`;
   throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
@@ -166,7 +167,7 @@ class ProtoStream<T, In> implements GolibStream<T, In> {
   readonly #frames: FrameSocket;
   readonly #codec: Codec<T, In>;
   readonly #closesLast: boolean;
-  readonly #messages: T[] = [];
+  readonly #messages = new Fifo<T>();
   #reading: Promise<void> | undefined;
   #ending: Promise<void> | undefined;
   #hasSentClose = false;
@@ -248,11 +249,9 @@ class ProtoStream<T, In> implements GolibStream<T, In> {
   async #read(): Promise<void> {
     const frame = await this.#frames.next();
     if (frame === undefined) {
-      if (this.#isPeerDone) return;
-      throw this.#broken(
-        'ERR_SIDECALL_PEER_GONE',
-        'the peer is gone: it has not ended its direction',
-      );
+      if (!this.#isPeerDone) throw this.#gone('it has not ended its direction');
+      if (this.#hasSentClose && !this.#isAcked) throw this.#gone('it has not answered our end');
+      return;
     }
     const type = frame[0];
     if (type === MessageType.data && !this.#isPeerDone) {
@@ -274,6 +273,10 @@ class ProtoStream<T, In> implements GolibStream<T, In> {
 
   #finish(): void {
     if (this.#isAcked && this.#isPeerDone) this.#frames.end();
+  }
+
+  #gone(why: string): SidecallError {
+    return this.#broken('ERR_SIDECALL_PEER_GONE', `the peer is gone: ${why}`);
   }
 
   #broken(code: 'ERR_SIDECALL_PROTOCOL' | 'ERR_SIDECALL_PEER_GONE', what: string): SidecallError {

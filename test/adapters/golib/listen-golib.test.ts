@@ -1,5 +1,8 @@
 // Peers that break golib's wire: their connection ends, with a typed event, and no other.
 import { once } from 'node:events';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { encodeFrame } from '../../../src/adapters/golib/chunk-framing.ts';
 import {
@@ -11,6 +14,7 @@ import {
 } from '../../../src/adapters/golib/main.ts';
 import { decodePayload, encodePayload } from '../../../src/adapters/golib/payload.ts';
 import type { SidecallEvent } from '../../../src/base/events.ts';
+import { server as makeServer } from '../../../src/open/server.ts';
 import { connect } from '../../../src/rendezvous/connect.ts';
 import { listen } from '../../../src/rendezvous/listen.ts';
 import type { PlainListener } from '../../../src/rendezvous/plain-listener.ts';
@@ -180,7 +184,100 @@ describe('listenGolib()', () => {
     expect(await same(Buffer.alloc(1_000))).toHaveLength(1_000);
   });
 
+  it('starts few handlers for a program that does not read, and answers all once it does', async () => {
+    const large = Buffer.alloc(2_000_000);
+    let started = 0;
+    const Big = service('Big', { get: unary({ request: bytes, response: bytes }) });
+    const get = async (): Promise<Uint8Array> => {
+      started += 1;
+      return large;
+    };
+    await using listener = await listenGolib({ services: [implement(Big, { get })] });
+    const peer = await connect({ path: listener.path, protocol: 'plain' });
+    const stream = chunkStream(peer, bytes, { receiveMaxBytes: 8_000_000 });
+    const calls = 150;
+    for (let id = 1; id <= calls; id += 1) {
+      await stream.send(encodePayload({ id, method: 'Big.get', data: x, deadlineNanos: later() }));
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(started).toBeGreaterThan(0);
+    expect(started).toBeLessThan(100);
+    let answered = 0;
+    for await (const frame of stream) {
+      expect(decodePayload(frame).data).toHaveLength(large.byteLength);
+      answered += 1;
+      if (answered === calls) break;
+    }
+    stream.destroy();
+  });
+
+  it('a wireName that throws is told, and ends neither the server nor the connection', async () => {
+    const wireName = (name: string): string => {
+      if (name === 'Store.same') return name;
+      throw new Error('no such name');
+    };
+    await using server = await served({ wireName });
+    await using target = await connectGolib({ path: server.listener.path });
+    const Other = service('Other', { same: unary({ request: bytes, response: bytes }) });
+    const call = target.client(Other).same(x);
+    await expect(call).rejects.toMatchObject({ status: 'unimplemented' });
+    expect(server.events).toMatchObject([{ type: 'adapter-failed' }]);
+    expect(server.events[0]?.error.message).toContain('no such name');
+    expect(Buffer.from(await target.client(Same).same(x)).toString()).toBe('x');
+  });
+
+  it('a close lets calls under way finish', async () => {
+    const server = await served();
+    await using target = await connectGolib({ path: server.listener.path });
+    const Wait = service('Store', { wait: unary({ request: bytes, response: bytes }) });
+    const answer = target.client(Wait).wait(x);
+    await until(() => server.started === 1);
+    const closed = server.listener.close();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    server.release();
+    expect(Buffer.from(await answer).toString()).toBe('x');
+    await closed;
+  });
+
+  it('the limits of the server are those of its golib listeners', async () => {
+    await using app = makeServer({ limits: { receiveMaxBytes: 8_000_000, streamsMax: 1 } });
+    let most = 0;
+    let now = 0;
+    app.serve(Same, {
+      same: async (message) => {
+        now += 1;
+        most = Math.max(most, now);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        now -= 1;
+        return message;
+      },
+    });
+    const listener = await listenGolib({ services: app });
+    await using target = await connectGolib({ path: listener.path, receiveMaxBytes: 8_000_000 });
+    const { same } = target.client(Same);
+    expect(await same(Buffer.alloc(6_000_000))).toHaveLength(6_000_000);
+    await Promise.all([same(x), same(x), same(x)]);
+    expect(most).toBe(1);
+  });
+
+  it('calls of a server that came back go over a new connection', async () => {
+    const path = join(mkdtempSync(join(tmpdir(), 'golib-')), 'socket');
+    const first = await served({ path });
+    await using target = await connectGolib({ path });
+    const { same } = target.client(Same);
+    await same(x);
+    await first.listener.close();
+    const none = { code: 'ERR_SIDECALL_NO_LISTENER', delivered: 'no' };
+    await expect(same(x)).rejects.toMatchObject(none);
+    await using _second = await served({ path });
+    expect(Buffer.from(await same(x)).toString()).toBe('x');
+  });
+
   it('refuses misuse', async () => {
+    await expect(listenGolib({ services: [], receiveMaxBytes: 5 })).rejects.toThrow(RangeError);
+    await expect(listenGolib({ services: [], frameTimeoutMs: 1 })).rejects.toThrow(RangeError);
+    const place = { path: '/tmp/nothing/socket' };
+    await expect(connectGolib({ ...place, receiveMaxBytes: 5 })).rejects.toThrow(RangeError);
     await expect(listenGolib({} as never)).rejects.toThrow('services');
     await expect(listenGolib({ services: [], wireName: 1 as never })).rejects.toThrow(TypeError);
     await expect(listenGolib({ services: [], callsPerConnection: 0 })).rejects.toThrow(RangeError);
@@ -225,6 +322,61 @@ describe('streams of golib between two of ours', () => {
       await Promise.all([near.end(), far.end()]);
       expect(await counts).toEqual([1, 1]);
       expect([await near.closed, await far.closed]).toEqual([undefined, undefined]);
+      break;
+    }
+  });
+
+  it('an end that a peer does not answer before it goes is told', async () => {
+    await using listener = await listen({ protocol: 'plain' });
+    const peer = await connect({ path: listener.path, protocol: 'plain' });
+    peer.resume().write(encodeFrame(Buffer.of(2))); // its own end
+    for await (const connection of listener) {
+      const stream = protoStream(connection, bytes);
+      const ended = stream.end();
+      peer.end();
+      await expect(ended).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+      break;
+    }
+  });
+
+  it('short messages without pause leave turns of the event loop to others', async () => {
+    await using listener = await listen({ protocol: 'plain' });
+    const peer = await connect({ path: listener.path, protocol: 'plain' });
+    const count = 100_000;
+    const one = encodeFrame(x);
+    peer.end(Buffer.concat(Array.from({ length: count }, () => one)));
+    for await (const connection of listener) {
+      let turns = 0;
+      let isOver = false;
+      const turn = (): void => {
+        turns += 1;
+        if (!isOver) setImmediate(turn);
+      };
+      turn();
+      let seen = 0;
+      for await (const _ of chunkStream(connection)) seen += 1;
+      isOver = true;
+      expect(seen).toBe(count);
+      expect(turns).toBeGreaterThan(count / 256);
+      break;
+    }
+  });
+
+  it('the time of a frame does not count while this process stands still', async () => {
+    await using listener = await listen({ protocol: 'plain' });
+    const peer = await connect({ path: listener.path, protocol: 'plain' });
+    const frame = encodeFrame(Buffer.from('a whole frame'));
+    for await (const connection of listener) {
+      const stream = chunkStream(connection, bytes, { frameTimeoutMs: 100 });
+      const messages = stream[Symbol.asyncIterator]();
+      const message = messages.next();
+      peer.write(frame.subarray(0, 5));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise((resolve) => setImmediate(resolve)); // timers are what comes next
+      peer.write(frame.subarray(5));
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+      expect(Buffer.from((await message).value).toString()).toBe('a whole frame');
+      stream.destroy();
       break;
     }
   });
