@@ -59,7 +59,8 @@ export function testProtobuf(context) {
   const [, block] = /```sh\n([^`]+)```/.exec(guide);
   const commands = block.replaceAll('demo.', 'desk.').trim().split('\n');
   for (const command of commands) {
-    check(`the guide's "${command}"`, 'sh', ['-c', command.replace(/ sidecall /, ' ')], { cwd });
+    const run = command.replace(/^npm install sidecall /, 'npm install ');
+    check(`the guide's "${command}"`, 'sh', ['-c', run], { cwd });
   }
   check('protobuf with imports', process.execPath, ['main.mjs'], { cwd, says: 'hello, Ada' });
 }
@@ -88,6 +89,13 @@ export function testProtoContracts(context) {
   writeFileSync(join(cwd, 'wrong.proto'), 'syntax = "proto3"; messag Wrong {}');
   const gen = 'npx sidecall gen wrong.proto 2>&1; test $? = 1';
   check('gen with a wrong file', 'sh', ['-c', gen], { cwd, says: "illegal token 'messag'" });
+  mkdirSync(join(cwd, 'twice'), { recursive: true });
+  cpSync(join(cwd, 'proto', 'store.proto'), join(cwd, 'twice', 'store.proto'));
+  const twice = 'npx sidecall gen proto/store.proto twice/store.proto --out two 2>&1; test $? = 2';
+  check('gen with results of one name', 'sh', ['-c', twice], { cwd, says: 'the same names' });
+  writeFileSync(join(cwd, 'twice', 'store_pb.js'), '// of another program');
+  const lost = 'npx sidecall gen twice/store.proto 2>&1; test $? = 1';
+  check('gen over a file of another program', 'sh', ['-c', lost], { cwd, says: 'would be lost' });
 }
 
 /** The adapters beside old versions: the installation succeeds, what is too old is refused. */

@@ -47,10 +47,20 @@ export async function generate({ files, out, paths }: GenOptions): Promise<Gener
     if (!existsSync(file) || !statSync(file).isFile())
       throw new Misuse(`there is no file '${file}'`);
   }
+  const bases = files.map((file) => baseOf(file, out));
+  const twice = bases.findIndex((base, at) => bases.indexOf(base) !== at);
+  if (twice !== -1) {
+    const text = `the results of '${files[twice]}' and of another file have the same names: give each its own --out`;
+    throw new Misuse(text);
+  }
   const tools = findTools();
   const generated: Generated[] = [];
   for (const file of files) generated.push(await generateOne(tools, file, out, paths));
   return generated;
+}
+
+function baseOf(proto: string, out: string | undefined): string {
+  return join(resolve(out ?? dirname(proto)), basename(proto, '.proto'));
 }
 
 interface Tools {
@@ -76,12 +86,13 @@ async function generateOne(
   out: string | undefined,
   paths: readonly string[],
 ): Promise<Generated> {
-  const directory = resolve(out ?? dirname(proto));
+  const base = baseOf(proto, out);
+  const directory = dirname(base);
   mkdirSync(directory, { recursive: true });
-  const base = join(directory, basename(proto, '.proto'));
   // In a package of CommonJS only a file of this name is a module.
   const [js, dts] = isModulePackage(directory) ? ['.js', '.d.ts'] : ['.mjs', '.d.mts'];
   const messages = `${base}_pb${js}`;
+  checkReplaceable(messages);
   const contracts = `${base}_sidecall${js}`;
   const common = paths.flatMap((path) => ['--path', path]);
   const json = JSON.parse(await run(pbjs, ['-t', 'json', ...common, proto])) as Namespace;
@@ -108,6 +119,16 @@ async function generateOne(
   };
 }
 
+/**
+ * protoc-gen-es gives its files the same names.
+ * @throws {RpcError} where the file is there, and was made by another program.
+ */
+function checkReplaceable(messages: string): void {
+  if (!existsSync(messages) || readFileSync(messages, 'utf8').includes('protobufjs')) return;
+  const text = `${messages} was made by another program and would be lost: choose another place by --out`;
+  throw new RpcError('failed_precondition', text);
+}
+
 function isModulePackage(directory: string): boolean {
   for (let at = directory; ; at = dirname(at)) {
     const manifest = join(at, 'package.json');
@@ -126,9 +147,16 @@ function* servicesIn(space: Namespace, scope: readonly string[]): Generator<stri
   }
 }
 
+/** Names that a module cannot export, or that ours uses itself. */
+const taken = /^(protobufService|[a-z]+)$/;
+
 /** The last part of each name; more of it where two services of different packages share that. */
 function named(paths: readonly string[]): FoundService[] {
-  const lastOf = (path: string): string => path.slice(path.lastIndexOf('.') + 1);
+  const lastOf = (path: string): string => {
+    const last = path.slice(path.lastIndexOf('.') + 1);
+    // Words of the language are all lower case.
+    return taken.test(last) ? last.charAt(0).toUpperCase() + last.slice(1) : last;
+  };
   return paths.map((path) => {
     const isShared = paths.some((other) => other !== path && lastOf(other) === lastOf(path));
     const parts = path.split('.').map((part) => part.charAt(0).toUpperCase() + part.slice(1));

@@ -9,6 +9,7 @@ import { nodeError } from '../../base/misuse.ts';
 import { LastingTarget } from '../../lasting/lasting-target.ts';
 import type { MethodCall, Step, StreamCall } from '../../rpc/calling/call-target.ts';
 import { type ClientOptions, makeClient } from '../../rpc/calling/client.ts';
+import type { CallContext } from '../../rpc/contract/call-context.ts';
 import type { CallOptions } from '../../rpc/contract/call-options.ts';
 import type {
   Client,
@@ -22,12 +23,15 @@ import { Registry } from '../../rpc/serving/registry.ts';
 import { Session } from '../../rpc/session/session.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { loopbackPair } from '../../wire/loopback-transport.ts';
+import { CallerContexts } from './caller-contexts.ts';
 import { localFailureOf } from './local-failure.ts';
 
 /** A contract of one method of bytes, and the handler that makes its calls. */
 export interface Forwarder {
   readonly contract: Service;
   readonly handlers: Handlers<Methods>;
+  /** Contracts that differ in it cannot share the method: its kind, and what else matters. */
+  readonly form: string;
 }
 
 const gigabyte = sessionRanges.receiveMaxBytes.max;
@@ -53,9 +57,10 @@ const thisProcess = Object.freeze({
 export class ForwardedCalls {
   readonly #near: Session;
   readonly #far: Session;
-  readonly #target = new TranslatingTarget({ name: 'the target', pending: 'it was closed' });
+  readonly #contexts = new CallerContexts();
+  readonly #target = new TranslatingTarget(this.#contexts);
   readonly #registry = new Registry();
-  /** The kinds of the methods that the far end forwards, by their wire names. */
+  /** The forms of the methods that the far end forwards, by their wire names. */
   readonly #forwarded = new Map<string, string>();
 
   /** `protocol`: its name, for errors. */
@@ -72,7 +77,7 @@ export class ForwardedCalls {
   /**
    * The functions of a service.
    * @param forward makes the forwarder of a method. It throws for one that cannot be forwarded.
-   * @throws {TypeError} what `forward` throws, and for a name that has two kinds.
+   * @throws {TypeError} what `forward` throws, and for a name that has two forms.
    */
   client<M extends Methods>(
     service: Service<M>,
@@ -82,17 +87,27 @@ export class ForwardedCalls {
     checkService('client()', service);
     for (const [member, method] of Object.entries<Method>(service.methods)) {
       const name = service.wireName(member);
-      const { contract, handlers } = forward(member, method);
+      const { contract, handlers, form } = forward(member, method);
       const known = this.#forwarded.get(name);
-      if (known === method.kind) continue;
+      if (known === form) continue;
       if (known !== undefined) {
-        const text = `client(): '${name}' is ${known} in another contract, and ${method.kind} in this one`;
+        const text = `client(): '${name}' is ${known} in another contract, and ${form} in this one`;
         throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
       }
-      this.#forwarded.set(name, method.kind);
-      this.#registry.addOwn(contract, handlers);
+      this.#forwarded.set(name, form);
+      // The caller is this process: its calls are made at once.
+      this.#registry.addOwn(contract, this.#inContext(handlers), { isBuiltIn: true });
     }
     return makeClient(service, this.#target, options);
+  }
+
+  #inContext(handlers: Handlers<Methods>): Handlers<Methods> {
+    const entries = Object.entries(handlers as { readonly [name: string]: Forward });
+    const wrapped = entries.map(([name, forward]): [string, Forward] => [
+      name,
+      (request, ctx) => this.#contexts.run(ctx, () => forward(request, ctx)),
+    ]);
+    return Object.fromEntries(wrapped) as unknown as Handlers<Methods>;
   }
 
   /** Refuses new calls, and resolves when those under way are over. */
@@ -101,20 +116,32 @@ export class ForwardedCalls {
   }
 }
 
+type Forward = (request: unknown, ctx: CallContext) => unknown;
+
 /** Calls on the near session, with the failures of the connection as what they are. */
 class TranslatingTarget extends LastingTarget {
+  readonly #contexts: CallerContexts;
+
+  constructor(contexts: CallerContexts) {
+    super({ name: 'the target', pending: 'it was closed' });
+    this.#contexts = contexts;
+  }
+
   protected override async callOn(
     session: Session,
     callable: MethodCall,
     value: unknown,
     options: CallOptions | undefined,
   ): Promise<unknown> {
+    const kept = this.#contexts.keep(options);
     try {
       const isNotification = callable.kind === CallKind.notification;
       const answered = isNotification ? { ...callable, ...emptyAnswer } : callable;
-      return await super.callOn(session, answered, value, options);
+      return await super.callOn(session, answered, value, kept.options);
     } catch (error) {
       throw localFailureOf(error);
+    } finally {
+      kept.forget();
     }
   }
 
@@ -124,7 +151,10 @@ class TranslatingTarget extends LastingTarget {
     value: unknown,
     options: CallOptions | undefined,
   ): StreamCall {
-    return new TranslatedStream(super.streamOn(session, callable, value, options));
+    const kept = this.#contexts.keep(options);
+    const stream = super.streamOn(session, callable, value, kept.options);
+    void stream.promise.then(kept.forget, kept.forget);
+    return new TranslatedStream(stream);
   }
 }
 

@@ -196,7 +196,7 @@ export class FrameSocket {
   #count(steps: number): void {
     const step = (): void => {
       if (steps > 1) return this.#count(steps - 1);
-      // What lies in the kernel is read before the next turn.
+      // Bytes that lie in the kernel are read before the next turn.
       systemClock.setImmediate(() => this.#judge(timer));
     };
     const timer = systemClock.setTimeout(step, Math.ceil(this.#frameTimeoutMs / timeoutSteps));

@@ -18,6 +18,7 @@ import type {
   Service,
 } from '../../rpc/contract/method-types.ts';
 import { unary } from '../../rpc/contract/service.ts';
+import { callerMetadata } from '../forwarding/caller-contexts.ts';
 import { ForwardedCalls, type Forwarder } from '../forwarding/forwarded-calls.ts';
 import { localFailure } from '../forwarding/local-failure.ts';
 import { checkFrames, type FrameOptions, FrameSocket } from './frame-socket.ts';
@@ -169,7 +170,7 @@ export class GolibTarget implements AsyncDisposable {
       this.#call(name, method, request, ctx);
     const methods = { forward: unary({ request: bytes, response: bytes }) };
     const contract: Service = { name, methods, wireName: () => name };
-    return { contract, handlers: { forward } as unknown as Handlers<Methods> };
+    return { contract, handlers: { forward } as unknown as Handlers<Methods>, form: kind };
   }
 
   async #call(
@@ -178,7 +179,7 @@ export class GolibTarget implements AsyncDisposable {
     request: Uint8Array,
     ctx: CallContext,
   ): Promise<Uint8Array> {
-    if (Object.keys(ctx.metadata).length > 0) {
+    if (Object.keys(callerMetadata(ctx)).length > 0) {
       throw localFailure('ERR_SIDECALL_ENCODE', `${name}: golib carries no metadata`, {
         delivered: 'no',
         retryable: false,

@@ -14,7 +14,10 @@ import {
 } from '@grpc/grpc-js';
 import { onAbort } from '../../base/abort-listeners.ts';
 import { systemClock } from '../../base/clock.ts';
+import { errorText } from '../../base/error-text.ts';
+import { RpcError } from '../../base/errors.ts';
 import { ignore } from '../../base/ignore-errors.ts';
+import type { Metadata as OwnMetadata } from '../../base/metadata.ts';
 import type { CallContext } from '../../rpc/contract/call-context.ts';
 import { bytes } from '../../rpc/contract/codec.ts';
 import type {
@@ -25,9 +28,11 @@ import type {
   Service,
 } from '../../rpc/contract/method-types.ts';
 import { bidi, clientStream, serverStream, unary } from '../../rpc/contract/service.ts';
+import { callerMetadata } from '../forwarding/caller-contexts.ts';
+import type { Forwarder } from '../forwarding/forwarded-calls.ts';
 import { localFailure } from '../forwarding/local-failure.ts';
-import { failureOf, unsayable, withoutHttp } from './grpc-failure.ts';
-import { codecKey, fromGrpc, toGrpc } from './grpc-metadata.ts';
+import { checkedMetadata, failureOf, unsayable } from './grpc-failure.ts';
+import { codecKey, toGrpc } from './grpc-metadata.ts';
 import { asBuffer } from './grpc-service.ts';
 
 /** A method that is forwarded. */
@@ -49,15 +54,13 @@ type Duplex = ClientDuplexStream<Buffer, Buffer>;
 const codecs = { request: bytes, response: bytes };
 
 /** A contract of one method of bytes, and the handler that makes its calls by `client`. */
-export function forwarderOf(
-  client: Client,
-  method: ForwardedMethod,
-): { contract: Service; handlers: Handlers<Methods> } {
+export function forwarderOf(client: Client, method: ForwardedMethod): Forwarder {
   const start = (ctx: CallContext): Forwarding => new Forwarding(client, method, ctx);
   const [made, handler] = byKind(method.kind, start);
   const { name } = method;
   const contract: Service = { name, methods: { forward: made }, wireName: () => name };
-  return { contract, handlers: { forward: handler } as unknown as Handlers<Methods> };
+  const handlers = { forward: handler } as unknown as Handlers<Methods>;
+  return { contract, handlers, form: `${method.kind} with the codec '${method.codec}'` };
 }
 
 function byKind(kind: MethodKind, start: (ctx: CallContext) => Forwarding): [Method, unknown] {
@@ -86,6 +89,9 @@ class Forwarding {
   readonly #client: Client;
   readonly #method: ForwardedMethod;
   readonly #ctx: CallContext;
+  /** True: headers of the server have come. */
+  #hasHeard = false;
+  #fault: unknown;
 
   constructor(client: Client, method: ForwardedMethod, ctx: CallContext) {
     this.#client = client;
@@ -124,7 +130,7 @@ class Forwarding {
     return answer.finally(() => over.abort());
   }
 
-  async *serverStream(request: Uint8Array): AsyncGenerator<Uint8Array> {
+  serverStream(request: Uint8Array): AsyncGenerator<Uint8Array> {
     const { metadata, options } = this.#begin();
     const { path } = this.#method;
     const call = this.#client.makeServerStreamRequest(
@@ -135,28 +141,24 @@ class Forwarding {
       metadata,
       options,
     );
-    yield* this.#responses(call);
+    return this.#responses(call);
   }
 
-  async *bidi(requests: Requests): AsyncGenerator<Uint8Array> {
+  bidi(requests: Requests): AsyncGenerator<Uint8Array> {
     const { metadata, options } = this.#begin();
     const { path } = this.#method;
     const call = this.#client.makeBidiStreamRequest(path, asBuffer, asBuffer, metadata, options);
     const over = new AbortController();
     void sendAll(call, requests, over.signal);
-    try {
-      yield* this.#responses(call);
-    } finally {
-      over.abort();
-    }
+    return this.#responses(call, over);
   }
 
   /** @throws {RpcError} for metadata that gRPC does not carry. */
   #begin(): { metadata: Metadata; options: CallOptions } {
-    const { deadline, metadata: own } = this.#ctx;
+    const { deadline } = this.#ctx;
     let metadata: Metadata;
     try {
-      metadata = toGrpc(own);
+      metadata = toGrpc(callerMetadata(this.#ctx));
     } catch (cause) {
       throw unsayable(this.#method.name, cause);
     }
@@ -183,16 +185,30 @@ class Forwarding {
       });
       forget = this.#follow(call);
     });
-    return answer.catch((error: ServiceError) => this.#fail(error)).finally(() => forget());
+    const checked = answer.then((value) => {
+      this.#checkFault();
+      return value;
+    });
+    return checked.catch((error) => this.#fail(error)).finally(() => forget());
   }
 
-  async *#responses(call: Readable | Duplex): AsyncGenerator<Uint8Array> {
-    const forget = this.#follow(call);
+  /** Follows the call from now on, also where its responses are never asked for. */
+  #responses(call: Readable | Duplex, over?: AbortController): AsyncGenerator<Uint8Array> {
+    return this.#iterate(call, this.#follow(call), over);
+  }
+
+  async *#iterate(
+    call: Readable | Duplex,
+    forget: () => void,
+    over: AbortController | undefined,
+  ): AsyncGenerator<Uint8Array> {
     try {
       for await (const response of call) yield response as Buffer;
+      this.#checkFault();
     } catch (error) {
       await this.#fail(error as ServiceError);
     } finally {
+      over?.abort();
       forget();
       call.cancel(); // has no effect on a call that is over
     }
@@ -202,29 +218,54 @@ class Forwarding {
   #follow(call: AnyCall): () => void {
     const { signal } = this.#ctx;
     call.on('metadata', (headers) => {
-      const own = withoutHttp(fromGrpc(headers));
-      if (Object.keys(own).length > 0 && !signal.aborted) this.#ctx.sendHeaders(own);
+      this.#hasHeard = true;
+      const own = this.#received(headers);
+      if (own === undefined) call.cancel();
+      else if (Object.keys(own).length > 0 && !signal.aborted) this.#ctx.sendHeaders(own);
     });
     call.on('status', ({ metadata }) => {
-      this.#ctx.trailers = withoutHttp(fromGrpc(metadata));
+      const own = this.#received(metadata);
+      if (own !== undefined) this.#ctx.trailers = own;
     });
     if (signal.aborted) call.cancel();
     return onAbort(signal, () => call.cancel());
   }
 
-  async #fail(error: ServiceError): Promise<never> {
+  /** Metadata of the server; undefined: more than a session takes, or other keys: a fault. */
+  #received(metadata: Metadata): OwnMetadata | undefined {
+    try {
+      return checkedMetadata(metadata);
+    } catch (fault) {
+      this.#fault ??= fault;
+      return undefined;
+    }
+  }
+
+  /** @throws {RpcError} where the server sent metadata that cannot be passed on. */
+  #checkFault(): void {
+    if (this.#fault === undefined) return;
+    const text = `${this.#method.name}: the metadata of the server: ${errorText(this.#fault)}`;
+    const facts = { delivered: 'unknown', retryable: false } as const;
+    throw localFailure('ERR_SIDECALL_DECODE', text, facts);
+  }
+
+  async #fail(error: unknown): Promise<never> {
+    if (RpcError.is(error)) throw error;
+    const failure = error as ServiceError;
     const { signal, deadline } = this.#ctx;
-    if (typeof error.code !== 'number') throw unsayable(this.#method.name, error);
+    if (typeof failure.code !== 'number') throw unsayable(this.#method.name, failure);
     // The end of the near call tells the caller of its deadline, a moment later at most.
     const isOurDeadline =
-      error.code === statusNumbers.DEADLINE_EXCEEDED &&
+      failure.code === statusNumbers.DEADLINE_EXCEEDED &&
       deadline !== undefined &&
       deadline - systemClock.nowMs() < sameDeadlineMs;
     if (isOurDeadline && !signal.aborted) await once(signal, 'abort');
     if (signal.aborted) {
       throw localFailure('ERR_SIDECALL_CANCELLED', '', { delivered: 'unknown', retryable: false });
     }
-    throw failureOf(this.#method.name, error);
+    // A fault in the headers has cancelled the call.
+    if (failure.code === statusNumbers.CANCELLED) this.#checkFault();
+    throw failureOf(this.#method.name, failure, this.#hasHeard);
   }
 }
 

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: MIT
 // The failures of gRPC calls: those that the other side has said, and those of the way there.
-import { type ServiceError, status as statusNumbers } from '@grpc/grpc-js';
+import {
+  type Metadata as GrpcMetadata,
+  type ServiceError,
+  status as statusNumbers,
+} from '@grpc/grpc-js';
 import { statuses } from '../../base/error-codes.ts';
 import { errorText } from '../../base/error-text.ts';
 import { RpcError } from '../../base/errors.ts';
+import { sessionRanges } from '../../base/limits/option-limits.ts';
+import type { Metadata as OwnMetadata } from '../../base/metadata.ts';
+import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { localFailure } from '../forwarding/local-failure.ts';
 import { detailsKey, fromGrpc } from './grpc-metadata.ts';
 
@@ -12,38 +19,74 @@ const unconnected = /^(No connection established|Name resolution failed|Channel 
 const lost =
   /^(Connection dropped|Received RST_STREAM|Stream refused|Connection closed|Call ended without|.*ECONNRESET|.*transport)/i;
 
+/** Text of the other side is cut to so many characters. */
+const textMax = 8_192;
+const detailsMaxBytes = 32_768;
+
 /**
  * The error of a call.
  * @param wireName of the method, for the text.
+ * @param hasHeard headers of the server have come. The words of grpc-js are believed only where
+ * nothing did, since a server can say the same ones.
  */
-export function failureOf(wireName: string, error: ServiceError): RpcError {
-  const { code, details: text, metadata } = error;
-  if (code === statusNumbers.UNAVAILABLE && unconnected.test(text)) {
+export function failureOf(wireName: string, error: ServiceError, hasHeard: boolean): RpcError {
+  const { code, details, metadata } = error;
+  const text = details.slice(0, textMax);
+  const isOurs = !hasHeard && Object.keys(metadata.getMap()).length === 0;
+  if (isOurs && code === statusNumbers.UNAVAILABLE && unconnected.test(text)) {
     const facts = { delivered: 'no', retryable: true } as const;
     return localFailure('ERR_SIDECALL_NO_LISTENER', `${wireName}: ${text}`, facts);
   }
-  const mayBeLost = code === statusNumbers.UNAVAILABLE || code === statusNumbers.INTERNAL;
-  if (mayBeLost && lost.test(text)) {
+  if (isLoss(error)) {
     const facts = { delivered: 'unknown', retryable: true } as const;
     return localFailure('ERR_SIDECALL_PEER_GONE', `${wireName}: ${text}`, facts);
   }
   const status = statuses[code] ?? 'unknown';
   if (status === 'ok') return new RpcError('unknown', text);
   const [encoded] = metadata.get(detailsKey);
-  const own = fromGrpc(metadata);
-  return new RpcError(status, text, { details: detailsOf(encoded), metadata: withoutHttp(own) });
+  return new RpcError(status, text, { details: detailsOf(encoded), metadata: ownOf(metadata) });
+}
+
+/** grpc-js tells of a call that the server has reset, without a word on it, as cancelled. */
+const reset = 'Call cancelled';
+
+function isLoss({ code, details, metadata }: ServiceError): boolean {
+  if (code === statusNumbers.CANCELLED) {
+    return details === reset && Object.keys(metadata.getMap()).length === 0;
+  }
+  const mayBeLost = code === statusNumbers.UNAVAILABLE || code === statusNumbers.INTERNAL;
+  return mayBeLost && lost.test(details);
+}
+
+/** Metadata of a failure; none where they cannot be passed on: the failure itself matters more. */
+function ownOf(metadata: GrpcMetadata): OwnMetadata {
+  try {
+    return checkedMetadata(metadata);
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * Metadata of the other side.
+ * @throws {TypeError | SidecallError} for more than a session takes, and for other keys.
+ */
+export function checkedMetadata(metadata: GrpcMetadata): OwnMetadata {
+  const own = withoutHttp(fromGrpc(metadata));
+  encodeMetadata(own, sessionRanges.metadataMaxBytes.max);
+  return own;
 }
 
 /** The headers of HTTP that grpc-js leaves in the metadata of an answer without messages. */
 const httpKeys = /^(content-type|date|server|grpc-.*)$/;
 
 /** Metadata of the other side alone. */
-export function withoutHttp<T>(metadata: { readonly [key: string]: T }): { [key: string]: T } {
+function withoutHttp<T>(metadata: { readonly [key: string]: T }): { [key: string]: T } {
   return Object.fromEntries(Object.entries(metadata).filter(([key]) => !httpKeys.test(key)));
 }
 
 function detailsOf(encoded: string | Buffer | undefined): unknown {
-  if (encoded === undefined) return undefined;
+  if (encoded === undefined || encoded.length > detailsMaxBytes) return undefined;
   try {
     return JSON.parse(String(encoded));
   } catch {

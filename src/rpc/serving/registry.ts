@@ -183,9 +183,16 @@ export class Registry {
     this.settle();
   }
 
-  /** Serves a service of the package for a while. Returns how to end that. */
-  addOwn<M extends Methods>(service: Service<M>, handlers: Handlers<M>): () => void {
-    const added = served(service, handlers, [], {});
+  /**
+   * Serves a service of the package for a while. `isBuiltIn`: its handlers always start at once,
+   * whatever waits. Returns how to end that.
+   */
+  addOwn<M extends Methods>(
+    service: Service<M>,
+    handlers: Handlers<M>,
+    { isBuiltIn }: { readonly isBuiltIn?: boolean } = {},
+  ): () => void {
+    const added = served(service, handlers, [], { isBuiltIn: isBuiltIn === true });
     for (const [name, method] of added) this.#methods.set(name, method);
     return () => {
       for (const name of added.keys()) this.#methods.delete(name);

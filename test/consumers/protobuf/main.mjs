@@ -1,10 +1,8 @@
-// A service whose messages are of another package, from a static module of pbjs.
+// A service whose messages are of another package, from the contracts of `sidecall gen`.
 import assert from 'node:assert/strict';
-import { protobufService } from 'sidecall/protobuf';
 import { createSessionPair } from 'sidecall/testing';
-import root from './desk.js';
+import { Desk } from './desk_sidecall.js';
 
-const Desk = protobufService(root.acme.desk.v1.Desk, root);
 const pair = createSessionPair();
 pair.far.serve(Desk, {
   greet: (person) => ({ text: `hello, ${person.name}`, to: person, at: { seconds: 5 } }),
