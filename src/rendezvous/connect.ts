@@ -87,7 +87,8 @@ export interface PlainConnectOptions extends ConnectBaseOptions {
   readonly protocol: 'plain';
 }
 
-const names = [
+/** @internal The options of a connection without a protocol, for adapters that make one. */
+export const plainConnectNames = [
   'path',
   'expect',
   'timeoutMs',
@@ -127,14 +128,14 @@ export async function connect(
 ): Promise<Session | Connection | PlainConnection> {
   if (typeof options === 'string') throw pathAlone('connect', options);
   if (options?.protocol === 'plain') {
-    checkKeys("connect() with protocol 'plain'", options, names);
+    checkKeys("connect() with protocol 'plain'", options, plainConnectNames);
     const open = opener(options, {
       overDescriptor: async (native, fd, peer) => Object.assign(plainSocket(native, fd), { peer }),
       overStream: async (socket, peer) => Object.assign(socket, { peer }),
     });
     return open(options.signal);
   }
-  checkKeys('connect()', options, [...sessionOptionNames, ...names, 'reconnect']);
+  checkKeys('connect()', options, [...sessionOptionNames, ...plainConnectNames, 'reconnect']);
   checkProtocol(options.protocol);
   const { reconnect } = options;
   const { services } = options;

@@ -112,7 +112,8 @@ const counts = [
   'sessionsMax',
   'sessionsPerUidMax',
 ] as const;
-const names = [
+/** @internal The options of a listener without a protocol, for adapters that make one. */
+export const plainListenNames = [
   ...counts,
   'sessionsPerProcessMax',
   'protocol',
@@ -152,10 +153,10 @@ export async function listen(
 ): Promise<Listener | PlainListener> {
   if (typeof options === 'string') throw pathAlone('listen', options);
   if (options.protocol === 'plain') {
-    checkKeys("listen() with protocol 'plain'", options, names);
+    checkKeys("listen() with protocol 'plain'", options, plainListenNames);
     return atPath(options, (settings) => PlainListener.open(settings));
   }
-  checkKeys('listen()', options, [...sessionOptionNames, ...names, 'takeOver']);
+  checkKeys('listen()', options, [...sessionOptionNames, ...plainListenNames, 'takeOver']);
   const { protocol } = options;
   if (protocol !== undefined && protocol !== 'sidecall') {
     const text = `protocol must be sidecall or plain, got '${String(protocol)}'`;

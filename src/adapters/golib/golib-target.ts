@@ -6,7 +6,7 @@ import { ignore, quiet } from '../../base/ignore-errors.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
-import { type ConnectBaseOptions, connect } from '../../rendezvous/connect.ts';
+import { type ConnectBaseOptions, connect, plainConnectNames } from '../../rendezvous/connect.ts';
 import type { ClientOptions } from '../../rpc/calling/client.ts';
 import type { CallContext } from '../../rpc/contract/call-context.ts';
 import { bytes } from '../../rpc/contract/codec.ts';
@@ -45,6 +45,7 @@ export interface GolibTargetOptions extends ConnectBaseOptions, FrameOptions {
 
 const frameNames = ['receiveMaxBytes', 'frameTimeoutMs'] as const;
 const ownNames = ['callTimeoutMs', 'methodName', 'oneCallPerConnection', 'onEvent'] as const;
+const ofPlain = plainConnectNames.filter((name) => name !== 'protocol');
 const callTimeout = { standard: 300_000, min: 1, max: ranges.timeoutMs.max };
 
 /**
@@ -73,6 +74,7 @@ export async function connectGolib(options: GolibTargetOptions): Promise<GolibTa
     const text = "connectGolib() needs the options of connect(): { path: '/run/…/socket' }";
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
+  checkKeys('connectGolib()', options, [...frameNames, ...ownNames, ...ofPlain]);
   const entries = Object.entries(options);
   const isOurs = (name: string): boolean => [...frameNames, ...ownNames].includes(name as never);
   const { callTimeoutMs, methodName, oneCallPerConnection, onEvent } = options;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // listenGolib(): services for Go programs that call by golib's RPC.
 import { ranges, type SessionLimits } from '../../base/limits/option-limits.ts';
-import { checkInteger, nodeError } from '../../base/misuse.ts';
-import { type ListenBaseOptions, listen } from '../../rendezvous/listen.ts';
+import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { type ListenBaseOptions, listen, plainListenNames } from '../../rendezvous/listen.ts';
 import type { PlainListener } from '../../rendezvous/plain-listener.ts';
 import { held } from '../../rpc/serving/hold-door.ts';
 import { Registry, type Services, servedSetOf } from '../../rpc/serving/registry.ts';
@@ -39,7 +39,8 @@ const ownNames = [
   'answerMaxBytes',
   'receiveMaxBytes',
   'frameTimeoutMs',
-];
+] as const;
+const ofPlain = plainListenNames.filter((name) => name !== 'protocol');
 
 /**
  * Listens at a path for Go programs that call by golib's `chunk/rpc`, `json/rpc` or `proto/rpc`.
@@ -64,6 +65,7 @@ export async function listenGolib(options: ListenGolibOptions): Promise<PlainLis
     const text = 'listenGolib() needs services: a server(), or a list of implement(…)';
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
+  checkKeys('listenGolib()', options, [...ownNames, ...ofPlain]);
   const { services, wireName, onEvent } = options;
   const ofServer = servedSetOf(services)?.limits;
   if (wireName !== undefined && typeof wireName !== 'function') {
@@ -86,7 +88,7 @@ export async function listenGolib(options: ListenGolibOptions): Promise<PlainLis
       frameTimeoutMs: options.frameTimeoutMs,
     }),
   };
-  const entries = Object.entries(options).filter(([name]) => !ownNames.includes(name));
+  const entries = Object.entries(options).filter(([name]) => !ownNames.includes(name as never));
   const door: ListenBaseOptions = Object.fromEntries(entries);
   const listener = await listen({ ...door, protocol: 'plain' });
   void serveAll(listener, settings);

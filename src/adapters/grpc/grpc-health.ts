@@ -2,6 +2,8 @@
 // grpc.health.v1.Health: the statuses of our health service in the messages of gRPC
 // (grpc/doc/health-checking.md), for its tools and for the probes of Kubernetes.
 import protobufjs from 'protobufjs';
+import { RpcError } from '../../base/errors.ts';
+import type { CallContext } from '../../rpc/contract/call-context.ts';
 import type { Handlers } from '../../rpc/contract/method-types.ts';
 import type { Health, HealthResponse, HealthStatus } from '../../rpc/serving/health.ts';
 import { protobufService } from '../protobuf.ts';
@@ -37,9 +39,35 @@ function answerOf({ status }: HealthResponse): Answer {
   return { status: statuses.indexOf(status) };
 }
 
+/** Anonymous callers that may watch at once, in number. */
+const anonymousMax = 256;
+const notServing: Answer = { status: statuses.indexOf('not_serving') };
+
+/** Settings of {@link grpcHealthHandlers}. */
+export interface GrpcHealthSettings {
+  /** Aborted when the listener closes: watches end, since they would hold it for its deadline. */
+  readonly closing: AbortSignal;
+  /** Callers that were not identified may ask, too. */
+  readonly isAnonymous: boolean;
+}
+
 /** Handlers over the statuses of `health`. */
-export function grpcHealthHandlers(health: Health): Handlers<typeof GrpcHealth.methods> {
+export function grpcHealthHandlers(
+  health: Health,
+  { closing, isAnonymous }: GrpcHealthSettings,
+): Handlers<typeof GrpcHealth.methods> {
   const { check, list, watch } = health.handlers;
+  let anonymousCount = 0;
+  async function* watched(request: { service: string }, signal: AbortSignal) {
+    let told: Answer | undefined;
+    const either = AbortSignal.any([signal, closing]);
+    const ctx = { signal: either } as CallContext;
+    for await (const response of watch(request, ctx) as AsyncIterable<HealthResponse>) {
+      told = answerOf(response);
+      yield told;
+    }
+    if (closing.aborted && told?.status !== notServing.status) yield notServing;
+  }
   const handlers = {
     check: async (request: { service: string }, ctx: never) => answerOf(await check(request, ctx)),
     list: async (_request: unknown, ctx: never) => {
@@ -47,9 +75,16 @@ export function grpcHealthHandlers(health: Health): Handlers<typeof GrpcHealth.m
       const entries = Object.entries(listed).map(([name, status]) => [name, answerOf({ status })]);
       return { statuses: Object.fromEntries(entries) };
     },
-    async *watch(request: { service: string }, ctx: never) {
-      for await (const response of watch(request, ctx) as AsyncIterable<HealthResponse>) {
-        yield answerOf(response);
+    async *watch(request: { service: string }, { signal, peer }: CallContext) {
+      const isCounted = isAnonymous && peer.uid === undefined;
+      if (isCounted && anonymousCount >= anonymousMax) {
+        throw new RpcError('resource_exhausted', `${anonymousMax} callers watch already`);
+      }
+      if (isCounted) anonymousCount += 1;
+      try {
+        yield* watched(request, signal);
+      } finally {
+        if (isCounted) anonymousCount -= 1;
       }
     },
   };

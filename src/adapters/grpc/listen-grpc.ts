@@ -4,9 +4,9 @@ import { type ServerOptions as GrpcServerOptions, Server, ServerCredentials } fr
 import { systemClock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { ignore, quiet } from '../../base/ignore-errors.ts';
-import { ranges, sessionRanges } from '../../base/limits/option-limits.ts';
+import { checkLimits, ranges, sessionRanges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
-import { type ListenBaseOptions, listen } from '../../rendezvous/listen.ts';
+import { type ListenBaseOptions, listen, plainListenNames } from '../../rendezvous/listen.ts';
 import type { PlainListener } from '../../rendezvous/plain-listener.ts';
 import { held } from '../../rpc/serving/hold-door.ts';
 import { type Services, servedSetOf } from '../../rpc/serving/registry.ts';
@@ -19,9 +19,15 @@ export interface ListenGrpcBaseOptions
   extends Pick<ServeGrpcOptions, 'health' | 'introspection' | 'onEvent'> {
   /** A `server()`, which then closes this listener too; or a list of `implement(…)`. */
   readonly services: Services;
-  /** Largest request that is accepted, in bytes. Default 4 MiB; 1 KiB to 1 GiB. */
+  /**
+   * Largest request that is accepted, in bytes. Default: that of the `server()`, else 4 MiB; 1 KiB
+   * to 1 GiB.
+   */
   readonly receiveMaxBytes?: number | undefined;
-  /** Further options of the server, as grpc-js names them. Default: its own. */
+  /**
+   * Further options of the server, as grpc-js names them. Default: its own, and
+   * `grpc.max_concurrent_streams` is `limits.streamsMax` of the `server()`, else 4,096.
+   */
   readonly serverOptions?: GrpcServerOptions | undefined;
 }
 
@@ -60,6 +66,8 @@ const names = [
   'introspection',
   'onEvent',
 ] as const;
+const ofPlain = plainListenNames.filter((name) => name !== 'protocol');
+const pathNames = [...names, ...ofPlain, 'address'] as const;
 const addressNames = [...names, 'address', 'credentials', 'authenticate'] as const;
 
 /**
@@ -119,10 +127,11 @@ async function atAddress(options: ListenGrpcAddressOptions): Promise<GrpcListene
     onEvent,
   });
   const server = newServer(options);
-  const unwatch = serveAll(server, services, settings);
+  const closing = new AbortController();
+  const unwatch = serveAll(server, services, settings, closing.signal);
   try {
     const port = await bound(server, address, credentials);
-    return new GrpcListener({ server, unwatch, port, plain: undefined });
+    return new GrpcListener({ server, unwatch, closing, port, plain: undefined });
   } catch (error) {
     unwatch();
     server.forceShutdown();
@@ -131,6 +140,7 @@ async function atAddress(options: ListenGrpcAddressOptions): Promise<GrpcListene
 }
 
 async function atPath(options: ListenGrpcPathOptions): Promise<GrpcListener> {
+  checkKeys('listenGrpc()', options, pathNames);
   const { services, health, introspection, onEvent } = options;
   const settings = checkServeGrpc('listenGrpc()', {
     authenticate: () => undefined, // every caller has come by the listener
@@ -140,11 +150,12 @@ async function atPath(options: ListenGrpcPathOptions): Promise<GrpcListener> {
   });
   servedSetOf(services)?.checkOpen();
   const server = newServer(options);
-  const unwatch = serveAll(server, services, settings);
+  const closing = new AbortController();
+  const unwatch = serveAll(server, services, settings, closing.signal);
   try {
     const door = Object.entries(options).filter(([name]) => !grpcOnly.has(name));
     const plain = await listen({ ...Object.fromEntries(door), onEvent, protocol: 'plain' });
-    return new GrpcListener({ server, unwatch, port: undefined, plain });
+    return new GrpcListener({ server, unwatch, closing, port: undefined, plain });
   } catch (error) {
     unwatch();
     server.forceShutdown();
@@ -152,11 +163,20 @@ async function atPath(options: ListenGrpcPathOptions): Promise<GrpcListener> {
   }
 }
 
-const grpcOnly = new Set<string>([...names, 'address', 'protocol']);
+const grpcOnly = new Set<string>([...names, 'address']);
 
-function newServer({ receiveMaxBytes, serverOptions }: ListenGrpcBaseOptions): Server {
-  const most = checkInteger('receiveMaxBytes', receiveMaxBytes, sessionRanges.receiveMaxBytes);
-  return new Server({ 'grpc.max_receive_message_length': most, ...serverOptions });
+function newServer({ services, receiveMaxBytes, serverOptions }: ListenGrpcBaseOptions): Server {
+  const ofServer = checkLimits(servedSetOf(services)?.limits);
+  const most = receiveMaxBytes ?? ofServer.receiveMaxBytes;
+  return new Server({
+    'grpc.max_receive_message_length': checkInteger(
+      'receiveMaxBytes',
+      most,
+      sessionRanges.receiveMaxBytes,
+    ),
+    'grpc.max_concurrent_streams': ofServer.streamsMax,
+    ...serverOptions,
+  });
 }
 
 function bound(server: Server, address: string, credentials: ServerCredentials): Promise<number> {
@@ -176,6 +196,7 @@ function bound(server: Server, address: string, credentials: ServerCredentials):
 interface GrpcListenerParts {
   readonly server: Server;
   readonly unwatch: () => void;
+  readonly closing: AbortController;
   readonly port: number | undefined;
   readonly plain: PlainListener | undefined;
 }
@@ -232,8 +253,9 @@ export class GrpcListener implements AsyncDisposable {
   }
 
   async #close(deadlineMs: number): Promise<void> {
-    const { server, plain, unwatch } = this.#parts;
+    const { server, plain, unwatch, closing } = this.#parts;
     unwatch();
+    closing.abort();
     await plain?.close({ deadlineMs });
     await this.#attached.catch(ignore);
     await new Promise<void>((resolve) => {

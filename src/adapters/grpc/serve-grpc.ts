@@ -140,21 +140,26 @@ export function checkServeGrpc(what: string, options: ServeGrpcOptions): ServeGr
 }
 
 /**
- * Serves everything that `services` holds, now and later.
+ * Serves everything that `services` holds, now and later. A service that gRPC cannot carry is
+ * refused where it is added, at the `server()`.
+ * @param closing as of {@link grpcHealthHandlers}.
  * @returns what ends the watch for services that come later.
  */
 export function serveAll(
   server: Server,
   services: Services,
   { parts, health, introspection }: ServeGrpcSettings,
+  closing: AbortSignal = new AbortController().signal,
 ): () => void {
   const shared = new Registry();
   shared.addAll(services);
   const registry = new Registry(shared);
   const common = { ...parts, registry };
   if (health !== false) {
-    registry.addOwn(GrpcHealth, grpcHealthHandlers(shared.health));
-    const gate = health === 'anonymous' ? anonymous : parts.gate;
+    const isAnonymous = health === 'anonymous';
+    const handlers = grpcHealthHandlers(shared.health, { closing, isAnonymous });
+    registry.addOwn(GrpcHealth, handlers);
+    const gate = isAnonymous ? anonymous : parts.gate;
     addService(server, { ...common, gate }, GrpcHealth);
   }
   if (introspection !== false) {
@@ -167,19 +172,36 @@ export function serveAll(
   }
   const added = new Set<Service>();
   const addNew = (): void => {
-    for (const service of shared.services) {
+    const { services: now } = shared;
+    for (const service of added) {
+      // Its methods stay, answered with UNIMPLEMENTED, until another contract has the name.
+      const isReplaced = now.some(({ name }) => name === service.name);
+      if (now.includes(service) || !isReplaced) continue;
+      added.delete(service);
+      removeService(server, service);
+    }
+    for (const service of now) {
       if (added.has(service)) continue;
-      // A contract that was served before, under another object.
-      const { name } = service;
-      for (const other of added) {
-        if (other.name === name && added.delete(other)) removeService(server, other);
-      }
       added.add(service);
       addService(server, common, service);
     }
   };
+  const check = (service: Service): void => {
+    const paths = pathsOf(service);
+    const clash = shared.services.find((other) =>
+      pathsOf(other).some((path) => paths.includes(path)),
+    );
+    if (clash === undefined) return;
+    const text = `serveGrpc(): '${service.name}' and '${clash.name}' have a method of one path, '/service/method', of gRPC`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  };
   addNew();
-  return shared.watch(addNew);
+  return shared.watch(addNew, check);
+}
+
+/** @throws {TypeError} for a contract that gRPC cannot carry. */
+function pathsOf(service: Service): readonly string[] {
+  return Object.values(definitionOf('serveGrpc()', service)).map(({ path }) => path);
 }
 
 function removeService(server: Server, service: Service): void {

@@ -79,6 +79,11 @@ export interface Served {
   readonly endsAtDrain: boolean;
 }
 
+interface Watcher {
+  readonly onServed: () => void;
+  readonly check: ((service: Service) => void) | undefined;
+}
+
 /**
  * Methods of one session, on top of those that its listener or helper serves for all of its own.
  */
@@ -88,8 +93,7 @@ export class Registry {
   #parent: Registry | undefined;
   #builtIns: Map<string, Served> | undefined;
   #health: Health | undefined;
-  // Told of every service that comes.
-  readonly #watchers = new Set<() => void>();
+  readonly #watchers = new Set<Watcher>();
   #hasServed = false;
   /** The peer may list what is served here. */
   isIntrospective = false;
@@ -112,12 +116,16 @@ export class Registry {
     return this.#hasServed || this.#parent?.hasServed === true;
   }
 
-  /** Calls `onServed` for every service that comes. Returns how to end that. */
-  watch(onServed: () => void): () => void {
-    const unwatch = this.#parent?.watch(onServed);
-    this.#watchers.add(onServed);
+  /**
+   * Calls `onServed` for every service that comes, and `check` before it comes, which throws for
+   * one that cannot be served. Returns how to end that.
+   */
+  watch(onServed: () => void, check?: (service: Service) => void): () => void {
+    const unwatch = this.#parent?.watch(onServed, check);
+    const watcher = { onServed, check };
+    this.#watchers.add(watcher);
     return () => {
-      this.#watchers.delete(onServed);
+      this.#watchers.delete(watcher);
       unwatch?.();
     };
   }
@@ -125,7 +133,7 @@ export class Registry {
   /** The list of services is complete: requests for others do not wait. */
   settle(): void {
     this.#hasServed = true;
-    for (const onServed of [...this.#watchers]) onServed();
+    for (const { onServed } of [...this.#watchers]) onServed();
   }
 
   /** Everything that is served here, the built-in services not included. */
@@ -155,7 +163,7 @@ export class Registry {
   /**
    * Serves a service.
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served
-   * already; then nothing of it is served.
+   * already, or a listener of another protocol cannot serve it; then nothing of it is served.
    */
   add<M extends Methods>(
     service: Service<M>,
@@ -178,6 +186,7 @@ export class Registry {
       if (this.find(name) === undefined) continue;
       throw misuse(`serve(${service.name}): '${name}' is served already`);
     }
+    for (const { check } of this.#watchers) check?.(service as unknown as Service);
     for (const [name, method] of added) this.#methods.set(name, method);
     this.#services.push(service as unknown as Service);
     this.settle();

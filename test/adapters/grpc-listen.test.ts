@@ -1,0 +1,133 @@
+// listenGrpc(): its end, its limits, and services that are added while it is open.
+import { Client, credentials, Metadata, ServerCredentials } from '@grpc/grpc-js';
+import { describe, expect, it } from 'vitest';
+import {
+  grpcTarget,
+  type ListenGrpcPathOptions,
+  listenGrpc,
+} from '../../src/adapters/grpc/main.ts';
+import { server } from '../../src/open/server.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { leased } from '../../src/rpc/contract/leases.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
+
+const Store = service('Store', { get: unary({ request: bytes, response: bytes }) });
+const x = Buffer.from('x');
+const asIs = (message: Buffer): Buffer => message;
+
+function rawClient(path: string | undefined): Client {
+  return new Client(`unix:${path}`, credentials.createInsecure());
+}
+
+/** The statuses that a watch of the health service gives, until it ends. */
+async function watched(client: Client, onFirst: () => void): Promise<number[]> {
+  const path = '/grpc.health.v1.Health/Watch';
+  const call = client.makeServerStreamRequest(path, asIs, asIs, Buffer.alloc(0), new Metadata());
+  const seen: number[] = [];
+  for await (const message of call) {
+    seen.push((message as Buffer).at(-1) ?? 0);
+    if (seen.length === 1) onFirst();
+  }
+  return seen;
+}
+
+describe('listenGrpc()', () => {
+  it.each(['server', 'listener'])('a watch of health ends when the %s closes', async (closed) => {
+    await using app = server();
+    app.serve(Store, { get: (message) => message });
+    const listener = await listenGrpc({ services: app });
+    const client = rawClient(listener.path);
+    let begun: () => void = () => undefined;
+    const first = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const seen = watched(client, begun);
+    await first;
+    // The deadline is longer than the test may take.
+    const close = { deadlineMs: 600_000 };
+    await (closed === 'server' ? app.close(close) : listener.close(close));
+    expect(await seen).toEqual([1, 2]); // SERVING, NOT_SERVING
+    client.close();
+  });
+
+  it('a service that gRPC cannot carry is refused where it is added, and not served', async () => {
+    await using app = server();
+    app.serve(Store, { get: (message) => message });
+    const listener = await listenGrpc({ services: app });
+    const codecs = { request: leased, response: leased };
+    const Leased = service('Leased', { get: unary(codecs) });
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      expect(() => app.serve(Leased, { get: () => undefined as never })).toThrow('leased messages');
+    }
+    const Words = service('Words', { say: unary({ request: bytes, response: bytes }) });
+    app.serve(Words, { say: (message) => message });
+    await using target = grpcTarget(`unix:${listener.path}`);
+    expect(await target.client(Words).say(x)).toHaveLength(1);
+  });
+
+  it('two contracts of one service name are served side by side', async () => {
+    await using app = server();
+    const More = service('Store', { put: unary({ request: bytes, response: bytes }) });
+    app.serve(Store, { get: (message) => message });
+    const listener = await listenGrpc({ services: app });
+    app.serve(More, { put: (message) => message });
+    await using target = grpcTarget(`unix:${listener.path}`);
+    expect(await target.client(Store).get(x)).toHaveLength(1);
+    expect(await target.client(More).put(x)).toHaveLength(1);
+  });
+
+  it('takes the limits of the server: the size of requests, and calls at once', async () => {
+    await using app = server({ limits: { receiveMaxBytes: 8_000_000, streamsMax: 2 } });
+    let now = 0;
+    let most = 0;
+    app.serve(Store, {
+      get: async (message) => {
+        now += 1;
+        most = Math.max(most, now);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        now -= 1;
+        return message.subarray(0, 1);
+      },
+    });
+    const listener = await listenGrpc({ services: app });
+    await using target = grpcTarget(`unix:${listener.path}`);
+    const { get } = target.client(Store);
+    expect(await get(Buffer.alloc(6_000_000))).toHaveLength(1);
+    await Promise.all(Array.from({ length: 20 }, () => get(x)));
+    expect(most).toBe(2);
+  });
+
+  it('bounds the watches of callers that are not known, and no others', async () => {
+    await using app = server();
+    app.serve(Store, { get: (message) => message });
+    const listener = await listenGrpc({
+      services: app,
+      address: '127.0.0.1:0',
+      credentials: ServerCredentials.createInsecure(),
+      authenticate: () => undefined,
+      health: 'anonymous',
+    });
+    const client = new Client(`127.0.0.1:${listener.port}`, credentials.createInsecure());
+    let begun = 0;
+    const watches = Array.from({ length: 257 }, () => watched(client, () => void (begun += 1)));
+    const refused = await Promise.any(
+      watches.map((watch) =>
+        watch.then(
+          () => Promise.reject(new Error('it ended')),
+          (e) => e,
+        ),
+      ),
+    );
+    expect(refused).toMatchObject({ code: 8 });
+    await listener.close();
+    const ends = await Promise.allSettled(watches);
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(256);
+    expect(begun).toBe(256);
+    client.close();
+  });
+
+  it('names its own options where one is unknown', async () => {
+    const wrong = { services: [], port: 50_051 } as unknown as ListenGrpcPathOptions;
+    await expect(listenGrpc(wrong)).rejects.toThrow(/listenGrpc\(\).*'port'.*address/s);
+  });
+});
