@@ -65,6 +65,7 @@ export async function spawnHelper(
   });
   const helper = new Helper(supervisor, registry, { program, args, check });
   await servedSetOf(options.services)?.hold({
+    isListener: false,
     closed: helper.exited,
     close: (deadlineMs) => helper.stop({ deadlineMs }),
   });

@@ -125,8 +125,9 @@ export class Server implements ServiceSet, AsyncDisposable {
   }
 
   /**
-   * Ends all doors at the same time, each in its order: health says `not_serving`, new calls are
-   * refused, calls under way finish. A listener removes its socket file, a helper process is ended.
+   * Ends all doors, each in its order: health says `not_serving`, new calls are refused, calls
+   * under way finish. The listeners end first, then helpers and sessions, which the handlers of
+   * calls may still use. A listener removes its socket file, a helper process is ended.
    * A second call has no further effect.
    * @param options.deadlineMs for calls under way: default 5,000; 0 to 600,000.
    * @throws (as rejection) {TypeError | RangeError} for misuse.
@@ -162,8 +163,12 @@ export class Server implements ServiceSet, AsyncDisposable {
   }
 
   async #close(deadlineMs: number): Promise<void> {
+    const until = systemClock.nowMs() + deadlineMs;
     await this.#registry.shutDown(systemClock);
-    await Promise.allSettled([...this.#doors].map((door) => door.close(deadlineMs)));
+    const leftMs = (): number => Math.max(0, Math.floor(until - systemClock.nowMs()));
+    const end = (door: Door): Promise<unknown> => door.close(leftMs());
+    await Promise.allSettled([...this.#doors].filter(({ isListener }) => isListener).map(end));
+    await Promise.allSettled([...this.#doors].map(end));
     this.#resolveClosed();
   }
 }

@@ -172,7 +172,7 @@ export async function listen(
       Listener.open({ ...settings, session, registry }, received),
     );
     if (servedSetOf(services) !== undefined) listener.beginServing();
-    return held(services, listener);
+    return held(services, listener, { isListener: true });
   };
   const takeOver = checkTakeOver(options.takeOver);
   if (takeOver === undefined) return open();

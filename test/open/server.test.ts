@@ -40,6 +40,33 @@ describe('server()', () => {
     await app.close(); // the same end
   });
 
+  it('calls under way may use helpers of the server until they are answered', async () => {
+    const app = server();
+    const helper = await spawnHelper(process.execPath, [workerProgram, 'w'], { services: app });
+    let go: () => void = () => undefined;
+    const closing = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    let started = 0;
+    app.serve(Ask, {
+      sum: async ({ a, b }) => {
+        started += 1;
+        await closing;
+        for (const id of [1, 2, 3]) await helper.client(Work).take({ id });
+        return { sum: a + b };
+      },
+    });
+    const { path } = await listen({ services: app });
+    const session = await connect({ path });
+    const answer = session.client(Ask).sum({ a: 3, b: 4 });
+    await until(() => started === 1);
+    const closed = app.close();
+    go();
+    expect(await answer).toEqual({ sum: 7 });
+    await closed;
+    expect(isRunning(helper.pid)).toBe(false);
+  });
+
   it('tells the watchers of its health before its sessions drain', async () => {
     const app = server({ services: [implement(Demo, demoHandlers())] });
     const { path } = await listen({ services: app });

@@ -92,7 +92,7 @@ export async function listenGolib(options: ListenGolibOptions): Promise<PlainLis
   const door: ListenBaseOptions = Object.fromEntries(entries);
   const listener = await listen({ ...door, protocol: 'plain' });
   void serveAll(listener, settings);
-  return held(services, listener);
+  return held(services, listener, { isListener: true });
 }
 
 async function serveAll(listener: PlainListener, settings: ServingSettings): Promise<void> {

@@ -103,7 +103,7 @@ export async function listenGrpc(options: ListenGrpcOptions): Promise<GrpcListen
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   const listener = isAtAddress(options) ? await atAddress(options) : await atPath(options);
-  return held(options.services, listener);
+  return held(options.services, listener, { isListener: true });
 }
 
 function isAtAddress(options: ListenGrpcOptions): options is ListenGrpcAddressOptions {

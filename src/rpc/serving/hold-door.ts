@@ -17,9 +17,11 @@ interface Closable {
 export async function held<D extends Closable>(
   services: Services | undefined,
   door: D,
+  { isListener = false }: { readonly isListener?: boolean } = {},
 ): Promise<D> {
   await servedSetOf(services)?.hold({
     closed: door.closed,
+    isListener,
     close: (deadlineMs) => door.close({ deadlineMs }),
   });
   return door;

@@ -35,6 +35,8 @@ export interface ServedSet {
 export interface Door {
   /** Settles when it is over. */
   readonly closed: Promise<unknown>;
+  /** True: others call by it. Its end comes before that of helpers and sessions, which it may use. */
+  readonly isListener: boolean;
   close(deadlineMs: number): Promise<unknown>;
 }
 
