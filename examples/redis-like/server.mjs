@@ -1,5 +1,5 @@
 // A server that speaks the protocol of redis (RESP) at a path, for peers that the kernel
-// identifies: PING, GET, SET, INCR, INFO. Any client of redis connects: redis-cli -s PATH, ioredis.
+// identifies: PING, GET, SET, INCR, INFO. Clients of redis connect: redis-cli -s PATH, for one.
 import { listen, socketPath } from 'sidecall';
 import { commandsIn } from './resp.mjs';
 
@@ -29,6 +29,7 @@ function bulk(text) {
 }
 
 function answer([name, ...args]) {
+  if (name === undefined) return ''; // as redis: an empty command has no answer
   const command = commands[name.toUpperCase()];
   if (command === undefined) return `-ERR unknown command '${name.slice(0, 64)}'\r\n`;
   if (args.length < (needed[name.toUpperCase()] ?? 0)) {
@@ -54,7 +55,7 @@ async function serve(connection) {
 }
 
 const listener = await listen({ path, protocol: 'plain' });
-// Connections are ended in order, and the path is removed; a second signal ends at once.
+// Connections are ended in order, and the path is removed; the same signal again ends at once.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => listener.close());
 console.log(`listening at ${listener.path}`);
 for await (const connection of listener) void serve(connection);

@@ -16,7 +16,7 @@ listener.serve(Desk, {
     return priceOf(request);
   },
 });
-// Calls under way are answered, and the path is removed; a second signal ends at once.
+// Calls under way are answered, and the path is removed; the same signal again ends at once.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => listener.close());
 console.log(`listening at ${listener.path}`);
 for await (const session of listener) void answerChannels(session);

@@ -32,9 +32,10 @@ export interface ServerOptions {
 }
 
 /**
- * Services with their handlers, health and limits, for any number of doors at once: give it as the
- * option `services` to `listen()`, `spawnHelper()`, `parent()`, `connect()`, to the functions of
- * `sidecall/grpc` and the other adapters, and to `createSessionPair()` in tests.
+ * Services with their handlers, health and limits, for any number of listeners, helpers and
+ * sessions at once: give it as the option `services` to `listen()`, `spawnHelper()`, `parent()`,
+ * `connect()`, to the functions of `sidecall/grpc` and the other adapters, and to
+ * `createSessionPair()` in tests.
  * {@link Server.close} ends them all.
  * @throws {TypeError | RangeError} for misuse.
  * @example
@@ -54,7 +55,7 @@ export function server(options: ServerOptions = {}): Server {
   return new Server(options);
 }
 
-/** A set of services and the doors to it. Made by {@link server}. */
+/** A set of services, and all that serves it. Made by {@link server}. */
 export class Server implements ServiceSet, AsyncDisposable {
   /** Resolves (never rejects) once {@link Server.close} is done. */
   readonly closed: Promise<void>;
@@ -89,7 +90,7 @@ export class Server implements ServiceSet, AsyncDisposable {
   }
 
   /**
-   * Answers calls of a service at every door, present and future.
+   * Answers calls of a service at all listeners, helpers and sessions, also those that come later.
    * @throws {TypeError} `ERR_INVALID_ARG_VALUE` where a handler is missing or the service is served
    * already.
    */
@@ -114,20 +115,20 @@ export class Server implements ServiceSet, AsyncDisposable {
     this.#registry.remove(service as unknown as Service);
   }
 
-  /** The health of the services, the same at every door. {@link Server.close} shuts it down. */
+  /** The health of the services, the same for all callers. {@link Server.close} shuts it down. */
   get health(): Health {
     return this.#registry.health;
   }
 
-  /** Doors that are open: listeners, helpers, and sessions that we opened. */
-  get doorCount(): number {
+  /** Listeners, helpers and sessions that serve this server at the moment. */
+  get openCount(): number {
     return this.#doors.size;
   }
 
   /**
-   * Ends all doors, each in its order: health says `not_serving`, new calls are refused, calls
-   * under way finish. The listeners end first, then helpers and sessions, which the handlers of
-   * calls may still use. A listener removes its socket file, a helper process is ended.
+   * Ends everything that serves, each in its order: health says `not_serving`, new calls are
+   * refused, calls under way finish. The listeners end first, then helpers and sessions, which the
+   * handlers of calls may still use. A listener removes its socket file, a helper process is ended.
    * A second call has no further effect.
    * @param options.deadlineMs for calls under way: default 5,000; 0 to 600,000.
    * @throws (as rejection) {TypeError | RangeError} for misuse.

@@ -75,7 +75,9 @@ function checkSocketFile(
   if (rules === undefined) return; // the policy is a function, which decides by the peer
   const uids = listOf(rules.uid) ?? [ownUid()];
   const owners = listOf(rules.owner) ?? uids;
-  if (!owners.includes(file.uid) && !(rules.unmapped === true && file.uid === unmappedUid)) {
+  const isUnmapped = rules.unmapped === true && file.uid === unmappedUid;
+  // An owner that the caller has named counts alone.
+  if (!owners.includes(file.uid) && !(isUnmapped && rules.owner === undefined)) {
     const rule = rules.owner === undefined ? 'uid' : 'owner';
     throw unsafe(`${path} has owner uid ${file.uid}; expect.${rule} is ${owners.join(' or ')}`);
   }

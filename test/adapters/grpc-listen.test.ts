@@ -9,7 +9,8 @@ import {
 import { server } from '../../src/open/server.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { leased } from '../../src/rpc/contract/leases.ts';
-import { service, unary } from '../../src/rpc/contract/service.ts';
+import { notification, service, unary } from '../../src/rpc/contract/service.ts';
+import { until } from '../support/contract.ts';
 
 const Store = service('Store', { get: unary({ request: bytes, response: bytes }) });
 const x = Buffer.from('x');
@@ -124,6 +125,33 @@ describe('listenGrpc()', () => {
     expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(256);
     expect(begun).toBe(256);
     client.close();
+  });
+
+  it('bounds the notifications whose handlers run, and takes more when they are done', async () => {
+    await using app = server();
+    const Log = service('Log', { note: notification({ request: bytes }) });
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let done = 0;
+    app.serve(Log, {
+      note: async () => {
+        await released;
+        done += 1;
+      },
+    });
+    const listener = await listenGrpc({ services: app });
+    await using target = grpcTarget(`unix:${listener.path}`);
+    const { note } = target.client(Log);
+    for (let sent = 0; sent < 4_096; sent += 64) {
+      await Promise.all(Array.from({ length: 64 }, () => note(x)));
+    }
+    await expect(note(x)).rejects.toMatchObject({ status: 'resource_exhausted' });
+    release();
+    await until(() => done === 4_096);
+    await note(x);
+    await until(() => done === 4_097);
   });
 
   it('names its own options where one is unknown', async () => {

@@ -161,7 +161,7 @@ describe.each(here)('the server at $name', (door) => {
     app.serve(Everything, { ...handlers(), add });
     const caller = await door.open(app);
     const client = caller.client(Everything);
-    expect(app.doorCount).toBe(1);
+    expect(app.openCount).toBe(1);
     const running = Array.from({ length: 20 }, (_, a) => client.add({ a, b: 1 }));
     await until(() => started === 20);
     const closing = app.close();
@@ -169,7 +169,7 @@ describe.each(here)('the server at $name', (door) => {
     expect((await Promise.all(running)).map(({ sum }) => sum)).toHaveLength(20);
     await closing;
     await app.closed;
-    expect(app.doorCount).toBe(0);
+    expect(app.openCount).toBe(0);
     const refused: unknown = await client.add({ a: 1, b: 1 }).catch((error: unknown) => error);
     expect(SidecallError.is(refused) && refused.retryable, String(refused)).toBe(true);
     expect((refused as SidecallError).delivered).toBe('no');

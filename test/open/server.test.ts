@@ -25,7 +25,7 @@ describe('server()', () => {
     const helper = await spawnHelper(process.execPath, [workerProgram, 'w'], { services: app });
     const asking = [programPath('asking-helper.mjs')];
     const back = await spawnHelper(process.execPath, asking, { services: app });
-    expect(app.doorCount).toBe(4);
+    expect(app.openCount).toBe(4);
     const sessions = await Promise.all(paths.map((path) => connect({ path })));
     for (const session of sessions) {
       expect(await session.client(Demo).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
@@ -33,7 +33,7 @@ describe('server()', () => {
     expect(await helper.client(Work).take({ id: 1 })).toMatchObject({ id: 1 });
     expect(await back.client(Ask).sum({ a: 3, b: 4 })).toEqual({ sum: 7 });
     await app.close();
-    expect(app.doorCount).toBe(0);
+    expect(app.openCount).toBe(0);
     for (const path of paths) expect(existsSync(path)).toBe(false);
     for (const session of sessions) expect(await session.closed).toBeUndefined();
     for (const { pid } of [helper, back]) expect(isRunning(pid)).toBe(false);
@@ -87,7 +87,7 @@ describe('server()', () => {
     const first = await listen({ services: app });
     const second = await listen({ services: app });
     await first.close();
-    await until(() => app.doorCount === 1);
+    await until(() => app.openCount === 1);
     expect(app.health.get('')).toBe('serving');
     await using session = await connect({ path: second.path });
     expect(await session.client(Demo).add({ a: 2, b: 2 })).toEqual({ sum: 4 });

@@ -166,6 +166,6 @@ function copyOf({ code, message, cause }: SidecallError, delivered: Delivered): 
 }
 
 /** The error of a peer whose end has closed. */
-export function peerGone(why: string): SidecallError {
+function peerGone(why: string): SidecallError {
   return new SidecallError('ERR_SIDECALL_PEER_GONE', `golib: the peer is gone: ${why}`);
 }

@@ -14,7 +14,6 @@ import {
   type sendUnaryData,
   status as statusNumbers,
 } from '@grpc/grpc-js';
-import { systemClock } from '../../base/clock.ts';
 import { statuses } from '../../base/error-codes.ts';
 import { errorText } from '../../base/error-text.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
@@ -27,6 +26,7 @@ import type { Service } from '../../rpc/contract/method-types.ts';
 import type { Registry } from '../../rpc/serving/registry.ts';
 import { Session } from '../../rpc/session/session.ts';
 import { loopbackPair } from '../../wire/loopback-transport.ts';
+import { requestsOf } from './call-requests.ts';
 import type { Gate } from './caller-gate.ts';
 import { peerOfCall } from './caller-peers.ts';
 import { codecKey, detailsKey, fromGrpc, toGrpc } from './grpc-metadata.ts';
@@ -38,6 +38,8 @@ export interface GrpcServiceParts {
   /** The application states that callers from other machines use TLS only. */
   readonly isEncrypted: boolean;
   readonly onEvent: OnEvent | undefined;
+  /** Notifications whose handlers run; their calls were answered before. */
+  readonly notifications: { count: number };
 }
 
 /** The method of a call. */
@@ -46,6 +48,7 @@ export interface BridgedMethod {
   readonly raw: Service;
   readonly member: string;
   readonly wireName: string;
+  readonly isNotification: boolean;
   /** The name of the codec of its requests. */
   readonly codec: string;
 }
@@ -75,6 +78,8 @@ const limits = checkLimits({
 // biome-ignore lint/suspicious/noExplicitAny: the kinds of methods differ
 type RawMethod = (...args: any[]) => any;
 
+/** Notifications whose handlers run, for all callers of a server. */
+const notificationsMax = sessionRanges.streamsMax.standard;
 /** Time for handlers that run: all of it. */
 const lastCalls = { deadlineMs: ranges.closeDeadlineMs.max };
 
@@ -134,6 +139,7 @@ export class CallBridge {
     const { raw, member } = this.#method;
     const peer = await this.#peer();
     this.#checkCodec();
+    this.#checkNotifications();
     const [nearEnd, farEnd] = loopbackPair();
     const common = { own: limits, remote: limits, laneReason: 'a call of gRPC' };
     const near = new Session({ ...common, transport: nearEnd, peer });
@@ -150,9 +156,22 @@ export class CallBridge {
       return await run(client[member] as RawMethod, this.#options());
     } finally {
       // A notification may be handled for longer than its call lasts.
-      void near.close(lastCalls);
-      void far.close(lastCalls);
+      const over = Promise.all([near.close(lastCalls), far.close(lastCalls)]);
+      if (this.#method.isNotification) {
+        this.#parts.notifications.count += 1;
+        void over.finally(() => {
+          this.#parts.notifications.count -= 1;
+        });
+      }
     }
+  }
+
+  /** @throws {RpcError} where so many run that no more are taken. */
+  #checkNotifications(): void {
+    const { notifications } = this.#parts;
+    if (!this.#method.isNotification || notifications.count < notificationsMax) return;
+    const text = `${notificationsMax} notifications are handled at the moment`;
+    throw new RpcError('resource_exhausted', text);
   }
 
   /** @throws {RpcError} where the caller says that its requests are of another codec. */
@@ -269,70 +288,6 @@ export class CallBridge {
 /** The text without lone surrogates, which cannot be encoded for a header. */
 function sayableText(text: string): string {
   return Buffer.from(text).toString();
-}
-
-const turnsToClose = 4;
-
-function afterTurns(turns: number, then: () => void): void {
-  if (turns === 0) then();
-  else systemClock.setImmediate(afterTurns, turns - 1, then);
-}
-
-type RequestCall =
-  | ServerReadableStream<Uint8Array, Uint8Array>
-  | ServerDuplexStream<Uint8Array, Uint8Array>;
-
-/**
- * Requests as they come, one at a time. Not by the stream's own iterator, which destroys the call
- * with the first error, before its status has left.
- */
-function requestsOf(call: RequestCall): AsyncIterable<Uint8Array> {
-  const emitter: EventEmitter = call;
-  const waiting: Uint8Array[] = [];
-  // `lost`: the caller has gone before it ended its requests. The iteration then fails, so that
-  // half an upload does not look whole.
-  let state: 'open' | 'ending' | 'ended' | 'lost' = 'open';
-  let wake: () => void = () => undefined;
-  const become = (next: typeof state, from: readonly (typeof state)[]): void => {
-    if (from.includes(state)) state = next;
-    wake();
-  };
-  call.pause();
-  emitter.on('data', (request: Uint8Array) => {
-    if (state === 'ended') return; // the handler takes no more
-    waiting.push(request);
-    call.pause();
-    wake();
-  });
-  // A reset stream emits 'end', too. grpc-js emits 'cancelled' when Node has closed the stream: two
-  // turns of the event loop later, in 400 of 400 measurements.
-  emitter.once('end', () => {
-    become('ending', ['open']);
-    afterTurns(turnsToClose, () => become('ended', ['ending']));
-  });
-  emitter.once('cancelled', () => become('lost', ['open', 'ending']));
-  for (const event of ['error', 'close']) emitter.once(event, () => become('lost', ['open']));
-  const iterator: AsyncIterator<Uint8Array, undefined> = {
-    async next() {
-      while (waiting.length === 0) {
-        if (state === 'lost') throw new RpcError('cancelled', 'the caller has gone');
-        if (state === 'ended') return { done: true, value: undefined };
-        const more = new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-        call.resume();
-        await more;
-      }
-      return { done: false, value: waiting.shift() as Uint8Array };
-    },
-    async return() {
-      become('ended', ['open', 'ending']);
-      waiting.length = 0;
-      call.resume(); // what still comes is dropped, so that its end arrives
-      return { done: true, value: undefined };
-    },
-  };
-  return { [Symbol.asyncIterator]: () => iterator };
 }
 
 function isCertificate(found: PeerCertificate | undefined): boolean {

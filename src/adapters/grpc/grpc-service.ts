@@ -81,7 +81,9 @@ export function implementationOf(
   const raw = rawService(service);
   const entries = Object.entries(service.methods).map(([member, { kind, request }]) => {
     const { responseStream } = streamsOf(kind);
-    const method = { raw, member, wireName: service.wireName(member), codec: request.name };
+    const wireName = service.wireName(member);
+    const isNotification = kind === 'notification';
+    const method = { raw, member, wireName, isNotification, codec: request.name };
     const handler = (call: AnyCall, callback: sendUnaryData<Uint8Array>): void => {
       const bridge = new CallBridge(parts, call, method);
       if (responseStream) void bridge.stream();

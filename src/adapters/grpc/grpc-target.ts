@@ -41,6 +41,8 @@ export interface GrpcTargetOptions {
  * the first call is made, and again whenever the connection is lost. JSON contracts need a server
  * of this package at the other end, or one that takes JSON; those of `.proto` files any gRPC
  * server. A notification is a unary call with an empty answer, for which its promise waits.
+ * At `unix:/path` nothing checks which process listens, unlike `connect()`: the directory of the
+ * path must be one that only the user of the server can write to.
  * @param address as of grpc-js (`host:443`, `dns:///name`, `unix:/path`), or a channel of it.
  * @throws {TypeError | RangeError} for misuse.
  * @example

@@ -136,7 +136,8 @@ export function checkServeGrpc(what: string, options: ServeGrpcOptions): ServeGr
   const { authenticate, onEvent } = options;
   const gate = new GrpcGate(authenticate, onEvent);
   const isEncrypted = options.isEncrypted === true;
-  return { parts: { gate, isEncrypted, onEvent }, health, introspection };
+  const parts = { gate, isEncrypted, onEvent, notifications: { count: 0 } };
+  return { parts, health, introspection };
 }
 
 /**

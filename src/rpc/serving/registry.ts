@@ -35,7 +35,7 @@ export interface ServedSet {
 export interface Door {
   /** Settles when it is over. */
   readonly closed: Promise<unknown>;
-  /** True: others call by it. Its end comes before that of helpers and sessions, which it may use. */
+  /** True: others call by it. It ends before helpers and sessions, which its calls may use. */
   readonly isListener: boolean;
   close(deadlineMs: number): Promise<unknown>;
 }
