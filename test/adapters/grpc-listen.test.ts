@@ -1,4 +1,7 @@
 // listenGrpc(): its end, its limits, and services that are added while it is open.
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect as createSocket, type Socket } from 'node:net';
 import { Client, credentials, Metadata, ServerCredentials } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
 import {
@@ -152,6 +155,32 @@ describe('listenGrpc()', () => {
     await until(() => done === 4_096);
     await note(x);
     await until(() => done === 4_097);
+  });
+
+  it.each([
+    ['text/plain', '415'],
+    ['application/json', '415'],
+    ['application/grpc', '200'],
+    ['application/grpc+proto', '200'],
+    ['application/grpc+json', '200'],
+  ])('answers a call of the content type %s with the status %s', async (type, status) => {
+    await using app = server();
+    app.serve(Store, { get: (message) => message });
+    const listener = await listenGrpc({ services: app });
+    const createConnection = (): Socket => createSocket(listener.path as string);
+    const session = connectHttp2('http://localhost', { createConnection });
+    const answer = async (contentType: string): Promise<string> => {
+      const headers = { ':method': 'POST', ':path': '/Store/get', 'content-type': contentType };
+      const request = session.request({ ...headers, te: 'trailers' });
+      request.end(Buffer.of(0, 0, 0, 0, 1, 120)); // one message, x
+      const [answered] = await once(request, 'response');
+      request.resume();
+      await once(request, 'close');
+      return String(answered[':status']);
+    };
+    expect(await answer(type)).toBe(status);
+    expect(await answer('application/grpc')).toBe('200'); // on the same connection
+    session.close();
   });
 
   it('names its own options where one is unknown', async () => {
