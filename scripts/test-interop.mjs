@@ -27,6 +27,7 @@ const programs = [
   'github.com/grpc-ecosystem/grpc-health-probe',
   'google.golang.org/grpc/interop/client',
   './golib',
+  './grpcjson',
 ];
 const target = join(root, 'build', 'go');
 mkdirSync(target, { recursive: true });

@@ -2,14 +2,16 @@
 import { ServerCredentials } from '@grpc/grpc-js';
 import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
-import { listenGrpc } from '../../src/adapters/grpc/main.ts';
+import { grpcTarget, listenGrpc } from '../../src/adapters/grpc/main.ts';
 import { protobufService } from '../../src/adapters/protobuf.ts';
+import { RpcError } from '../../src/base/errors.ts';
 import { server } from '../../src/open/server.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { implement } from '../../src/rpc/serving/implementation.ts';
 import { goProgram, run } from '../support/go.ts';
 import { handlers, Indexer } from '../support/grpc.ts';
 import { testService } from '../support/grpc-interop.ts';
+import { scratchDirectory, startProgram } from '../support/programs.ts';
 
 const cases = [
   'empty_unary',
@@ -44,6 +46,39 @@ describe('the interop client of grpc-go', () => {
       const { status, stderr } = await run(client, [...where, `--test_case=${name}`]);
       expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' });
     }
+  });
+});
+
+interface Pair {
+  readonly a: number;
+  readonly b: number;
+}
+const Desk = service('Desk', { add: unary<Pair, { sum: number; by: string }>() });
+const isPair = (value: unknown): boolean => typeof (value as Partial<Pair>).a === 'number';
+
+describe('JSON contracts and grpc-go', () => {
+  it('its client calls by the content subtype json', async () => {
+    const add = (pair: Pair): { sum: number; by: string } => {
+      if (!isPair(pair)) throw new RpcError('invalid_argument', 'a pair is needed');
+      return { sum: pair.a + pair.b, by: 'node' };
+    };
+    await using listener = await listenGrpc({ services: [implement(Desk, { add })] });
+    const called = await run(goProgram('grpcjson'), ['call', `unix:${listener.path}`]);
+    expect(called.stdout.trim().split('\n')).toEqual([
+      '7 node',
+      'rpc error: code = InvalidArgument desc = a pair is needed',
+    ]);
+  });
+
+  it('its server, whose codec is JSON, answers ours', async () => {
+    using scratch = scratchDirectory();
+    const path = scratch.file('go');
+    await using go = startProgram('grpcjson', ['serve', path], { command: goProgram('grpcjson') });
+    await go.next();
+    await using target = grpcTarget(`unix:${path}`);
+    const desk = target.client(Desk);
+    expect(await desk.add({ a: 3, b: 4 })).toEqual({ sum: 7, by: 'go' });
+    await expect(desk.add('no pair' as never)).rejects.toMatchObject({ status: 'internal' });
   });
 });
 
