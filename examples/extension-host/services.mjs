@@ -117,11 +117,18 @@ function shortened(text, length) {
 /** A rate limit of log lines: 200 a second; an early caller waits. */
 export class Pace {
   #next = 0;
+  #last = Promise.resolve();
 
-  async next() {
+  /** Resolves when the next line may be taken, in the order of the calls. */
+  next() {
     const now = performance.now();
     // A second's worth of lines may come at once.
     this.#next = Math.max(this.#next + 1_000 / logLinesPerSecond, now - 1_000);
-    if (this.#next > now) await sleep(this.#next - now);
+    const at = this.#next;
+    this.#last = this.#last.then(() => {
+      const leftMs = at - performance.now();
+      return leftMs > 0 ? sleep(leftMs) : undefined;
+    });
+    return this.#last;
   }
 }
