@@ -101,7 +101,20 @@ describe('listenGrpc()', () => {
     expect(most).toBe(2);
   });
 
-  it('bounds the watches of callers that are not known, and no others', async () => {
+  it('takes more watches of callers that the kernel knows, also where health is anonymous', async () => {
+    await using app = server();
+    app.serve(Store, { get: (message) => message });
+    const listener = await listenGrpc({ services: app, health: 'anonymous' });
+    const client = rawClient(listener.path);
+    let begun = 0;
+    const watches = Array.from({ length: 300 }, () => watched(client, () => void (begun += 1)));
+    await until(() => begun === 300);
+    await listener.close();
+    expect(await Promise.all(watches)).toHaveLength(300);
+    client.close();
+  });
+
+  it('bounds the watches of callers that are not known', async () => {
     await using app = server();
     app.serve(Store, { get: (message) => message });
     const listener = await listenGrpc({
@@ -155,6 +168,18 @@ describe('listenGrpc()', () => {
     await until(() => done === 4_096);
     await note(x);
     await until(() => done === 4_097);
+  });
+
+  it('takes ten thousand short notifications from an honest program', async () => {
+    await using app = server();
+    const Log = service('Log', { note: notification({ request: bytes }) });
+    let noted = 0;
+    app.serve(Log, { note: () => void (noted += 1) });
+    const listener = await listenGrpc({ services: app });
+    await using target = grpcTarget(`unix:${listener.path}`);
+    const { note } = target.client(Log);
+    await Promise.all(Array.from({ length: 10_000 }, () => note(x)));
+    await until(() => noted === 10_000);
   });
 
   it.each([

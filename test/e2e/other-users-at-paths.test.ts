@@ -40,6 +40,20 @@ describe('another user at the path', () => {
     expect(session.peer).toMatchObject({ uid: alice, pid: squatter.pid });
   });
 
+  it('that is unmapped may own the file only where expect names no owner', async () => {
+    using directory = openDirectory();
+    const path = directory.file('s');
+    await using _listener = await listen({ path });
+    chownSync(path, 65_534, 65_534);
+    const unmapped = true;
+    await expect(connect({ path, expect: { unmapped, owner } })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_PATH_UNSAFE',
+      message: expect.stringContaining('expect.owner'),
+    });
+    await using session = await connect({ path, expect: { unmapped } });
+    expect(session.peer.pid).toBe(process.pid);
+  });
+
   it('that owns the directory is not trusted with our socket', async () => {
     using directory = openDirectory();
     chownSync(directory.path, alice, alice);

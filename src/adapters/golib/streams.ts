@@ -237,7 +237,7 @@ class ProtoStream<T, In> implements GolibStream<T, In> {
     }
   }
 
-  /** One frame, for all that wait for one. */
+  /** Reads one frame. Callers that come meanwhile get the same read. */
   #readOne(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;

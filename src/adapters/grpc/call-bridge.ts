@@ -102,7 +102,7 @@ export class CallBridge {
     emitter.on('error', () => undefined); // a connection that broke is a cancel
   }
 
-  /** One response; to a notification an empty one. */
+  /** Answers the call with one response, which is empty for a notification. */
   async single(callback: sendUnaryData<Uint8Array>): Promise<void> {
     try {
       const response = await this.#onSession((method, options) =>

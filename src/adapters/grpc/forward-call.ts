@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One call, made again by grpc-js: the handler of the far end of a target's session.
+// The handler at the far end of a target's session makes each call again by grpc-js.
 import { once } from 'node:events';
 import {
   type CallOptions,

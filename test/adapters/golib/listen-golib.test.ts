@@ -164,6 +164,32 @@ describe('listenGolib()', () => {
     stream.destroy();
   });
 
+  it('holds few large requests in memory, and answers all of them', async () => {
+    await using server = await served();
+    const stream = chunkStream(await connect({ path: server.listener.path, protocol: 'plain' }));
+    const data = Buffer.alloc(3_000_000);
+    const ids = Array.from({ length: 40 }, (_, at) => at + 1);
+    const sending = (async () => {
+      for (const id of ids) {
+        const call = { id, method: 'Store.wait', data, deadlineNanos: later() };
+        await stream.send(encodePayload(call));
+      }
+    })();
+    await until(() => server.started > 16);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(server.started).toBeLessThanOrEqual(23); // 64 MiB, and one more
+    const releasing = setInterval(() => server.release(), 5);
+    const seen: number[] = [];
+    for await (const frame of stream) {
+      seen.push(decodePayload(frame).id);
+      if (seen.length === ids.length) break;
+    }
+    clearInterval(releasing);
+    await sending;
+    expect(seen.sort((a, b) => a - b)).toEqual(ids);
+    stream.destroy();
+  });
+
   it('takes ten thousand calls at once from an honest program', async () => {
     await using server = await served();
     await using target = await connectGolib({ path: server.listener.path });
