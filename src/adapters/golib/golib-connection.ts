@@ -147,7 +147,7 @@ function errorOf({ errorKind, error }: Payload, method: string): SidecallError {
   switch (errorKind) {
     case ErrorKind.methodNotFound: {
       const isUnknown = error === `method(${method}): not found`;
-      return new RpcError(isUnknown ? 'unimplemented' : 'unknown', error);
+      return isUnknown ? new RpcError('unimplemented', error) : errorOfHandler(error);
     }
     case ErrorKind.deadlineExceeded:
       return new RpcError('deadline_exceeded', error);
@@ -156,8 +156,16 @@ function errorOf({ errorKind, error }: Payload, method: string): SidecallError {
     case ErrorKind.server:
       return new RpcError('internal', error);
     default:
-      return new RpcError('unknown', error);
+      return errorOfHandler(error);
   }
+}
+
+/** The words of Go's `context.DeadlineExceeded`, alone or at the end of a wrapped error. */
+const deadlineWords = /(?:^|: )context deadline exceeded$/;
+
+/** golib answers a handler that returns the error of its context as one that returns any other. */
+function errorOfHandler(error: string): RpcError {
+  return new RpcError(deadlineWords.test(error) ? 'deadline_exceeded' : 'unknown', error);
 }
 
 /** The error of a connection, for one of its calls. */
