@@ -8,7 +8,7 @@ import { fail, root } from './lib.mjs';
 const usage = `usage: npm run test:interop -- [--help] [files]
 
 Runs programs of other languages against sidecall: grpcurl, grpc-health-probe, the interop client of
-grpc-go, golib, redis-cli. Needs go (1.26 or later) and redis-cli.`;
+grpc-go, golib, shmipc-go, redis-cli. Needs go (1.26 or later) and redis-cli.`;
 
 const args = process.argv.slice(2);
 if (args.includes('--help')) {
@@ -28,6 +28,7 @@ const programs = [
   'google.golang.org/grpc/interop/client',
   './golib',
   './grpcjson',
+  './shmipc',
 ];
 const target = join(root, 'build', 'go');
 mkdirSync(target, { recursive: true });

@@ -8,7 +8,7 @@ import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fail, root } from './lib.mjs';
 
-const folders = ['os', 'ring', 'binding'];
+const folders = ['os', 'ring', 'shmipc', 'binding'];
 const files = folders.flatMap((folder) => namesIn(folder, '.cc'));
 const require = createRequire(import.meta.url);
 const headers = ['node-api-headers/include', 'node-addon-api'].map((path) =>

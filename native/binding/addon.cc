@@ -16,6 +16,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   sidecall::ExportRing(env, exports);
   sidecall::ExportRingBlocks(env, exports);
   sidecall::ExportRingFrames(env, exports);
+  sidecall::ExportShmipc(env, exports);
   sidecall::ExportSimulation(env, exports);
   sidecall::ExportSocket(env, exports);
   return exports;

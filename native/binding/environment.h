@@ -9,6 +9,7 @@
 #include "base/unique_fd.h"
 #include "binding/convert.h"
 #include "binding/ring_table.h"
+#include "binding/shmipc_table.h"
 #include "binding/thread_notifications.h"
 #include "os/descriptor.h"
 #include "os/peer_exit_watch.h"
@@ -40,6 +41,7 @@ struct Environment {
   // Threads that check the memory of peers, and make ours where that takes long.
   Workers memory{{.threads = 4, .threads_per_owner = 2}};
   RingTable rings;
+  ShmipcTable shmipc;
   // Listeners for memory that a thread has made or checked (`listeners`), and for peers whose
   // process has ended (`ends`).
   std::shared_ptr<Listeners> listeners = std::make_shared<Listeners>();

@@ -12,6 +12,7 @@ void ExportReceived(Napi::Env env, Napi::Object exports);
 void ExportRing(Napi::Env env, Napi::Object exports);
 void ExportRingBlocks(napi_env env, napi_value exports);
 void ExportRingFrames(napi_env env, napi_value exports);
+void ExportShmipc(Napi::Env env, Napi::Object exports);
 void ExportSimulation(Napi::Env env, Napi::Object exports);
 void ExportSocket(Napi::Env env, Napi::Object exports);
 

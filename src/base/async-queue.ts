@@ -32,8 +32,13 @@ export class AsyncQueue<T extends { onTaken?(): void }> {
   }
 
   end(): void {
-    this.#isEnded = true;
     this.clear();
+    this.finish();
+  }
+
+  /** Ends behind the items that wait. */
+  finish(): void {
+    this.#isEnded = true;
     for (const reader of this.#readers.splice(0)) reader({ done: true, value: undefined });
   }
 

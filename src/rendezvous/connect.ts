@@ -217,7 +217,7 @@ interface Reached<C> {
 }
 
 /** Checks the options; returns what connects, as often as it is called. */
-function opener<C>(
+export function opener<C>(
   options: ConnectBaseOptions,
   reached: Reached<C>,
 ): (signal: AbortSignal | undefined) => Promise<C> {

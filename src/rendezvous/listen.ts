@@ -192,7 +192,7 @@ export async function listen(
 }
 
 /** Makes a private directory where no path was given, and takes it away where `open` fails. */
-async function atPath<T>(
+export async function atPath<T>(
   options: ListenBaseOptions,
   open: (settings: AcceptorSettings) => Promise<T>,
 ): Promise<T> {

@@ -11,6 +11,7 @@ import { plainSocket, startsByItself } from '../uds/net-socket.ts';
 import { type Arrival, dropArrival } from '../uds/watched-path.ts';
 import { PathAcceptor } from './accept.ts';
 import type { AcceptedConnection, AcceptorSettings } from './accepted-connection.ts';
+import { ConnectionListener } from './connection-listener.ts';
 
 /** @internal The orderly end of the protocol on a connection; without it, our half is ended. */
 export const closeInOrder: unique symbol = Symbol('sidecall.endGently');
@@ -24,17 +25,9 @@ export type PlainConnection = Socket & {
 };
 
 /** Listens at a path, for connections that speak a protocol of their own. Iterate it. */
-export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDisposable {
-  /** Absolute path of the socket, for the process that shall connect. */
-  readonly path: string;
-  /** Resolves (never rejects) once {@link PlainListener.close} is done. */
-  readonly closed: Promise<void>;
-  readonly #acceptor: PathAcceptor<AcceptedPlain>;
-
+export class PlainListener extends ConnectionListener<AcceptedPlain, PlainConnection> {
   private constructor(acceptor: PathAcceptor<AcceptedPlain>) {
-    this.path = acceptor.path;
-    this.closed = acceptor.closed;
-    this.#acceptor = acceptor;
+    super(acceptor, ({ connection }) => connection);
   }
 
   /** @internal Use `listen({ protocol: 'plain' })`. */
@@ -62,51 +55,7 @@ export class PlainListener implements AsyncIterable<PlainConnection>, AsyncDispo
 
   /** Connections open at this moment. */
   get connectionCount(): number {
-    return this.#acceptor.count;
-  }
-
-  /**
-   * Connections in the order they were accepted, paused until the first read. Until they are taken
-   * they wait, counted by `sessionsMax`. Ends when the listener closes; leaving the loop does not
-   * close it.
-   */
-  [Symbol.asyncIterator](): AsyncIterator<PlainConnection, undefined> {
-    const accepted = this.#acceptor.reader();
-    return {
-      async next() {
-        const { done, value } = await accepted.next();
-        return done === true
-          ? { done, value: undefined }
-          : { done: false, value: value.connection };
-      },
-      return: async () => ({ done: true, value: undefined }),
-    };
-  }
-
-  /**
-   * Stops listening, removes the socket file, ends all connections, and destroys those that the
-   * other side has not ended by the deadline. A second call has no further effect.
-   * @param options.deadlineMs default 5,000; 0 to 600,000.
-   */
-  close(options?: { readonly deadlineMs?: number | undefined }): Promise<void> {
-    return this.#acceptor.close(options);
-  }
-
-  /** The listener keeps the process alive (the default). */
-  ref(): void {
-    this.#acceptor.ref();
-  }
-
-  /**
-   * The listener alone does not keep the process alive. Its connections still do: `unref()` those,
-   * too.
-   */
-  unref(): void {
-    this.#acceptor.unref();
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+    return this.count;
   }
 }
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The two files of a session of shmipc-go: its queues and its buffers. Both processes map them
+// writable. A peer that shortens a file ends each process that touches the lost part by SIGBUS;
+// IsWhole() finds a file that was shortened before.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "os/shared_memory.h"
+#include "shmipc/words.h"
+
+#if SIDECALL_HAS_SHMIPC
+namespace sidecall::shmipc {
+
+struct MemoryFile {
+  UniqueFd fd;
+  Mapping memory;
+
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept {
+    return {memory.data(), memory.size()};
+  }
+  // False: the file is shorter than the mapping.
+  [[nodiscard]] bool IsWhole() const noexcept;
+};
+
+// A new file in memory, filled with zeros; its size is fixed by seals.
+Result<MemoryFile> CreateMemory(const char* name, std::uint64_t bytes);
+
+// Maps a peer's file whole, and makes sure that each of its pages exists, so that a full file
+// system is an error here and no fault later. EFBIG: it is larger than `bytes_max`.
+// NOTE: may take long.
+Result<MemoryFile> MapMemory(UniqueFd fd, std::uint64_t bytes_max);
+
+// A file that a peer names. Only what a Go program has made for its peers is opened: an ordinary
+// file of the user `uid`, without other links, directly in `directory`. EACCES: it is none.
+Result<UniqueFd> OpenNamed(const std::string& path, const std::string& directory,
+                           std::uint32_t uid);
+
+// Removes a file of OpenNamed(), unless its name belongs to another file now.
+void RemoveNamed(const std::string& path, int fd) noexcept;
+
+}  // namespace sidecall::shmipc
+#endif
