@@ -86,6 +86,16 @@ const checks = {
     // Memory for a record of 4 GiB is one of the ways in which the bug shows.
     finds: /AddressSanitizer|libFuzzer: (deadly signal|out-of-memory)/,
   },
+  'shmipc-fuzz': {
+    build: fuzz,
+    hasOneThread: true,
+    run: ['shmipc_fuzz', '-max_total_time=30', '-print_final_stats=1'],
+  },
+  'shmipc-fuzz-unchecked-slice-is-found': {
+    build: fuzz,
+    run: ['shmipc_fuzz_unchecked', '-max_total_time=60', `-artifact_prefix=${root}/build/`],
+    finds: /AddressSanitizer|libFuzzer: deadly signal/,
+  },
   'model-store-buffers': { hasOneThread: true, command: ['python3', 'model/ring_model.py'] },
   'model-spin': { hasOneThread: true, command: ['bash', 'model/check.sh'] },
 };

@@ -40,7 +40,17 @@ add_check(ring_flip test/programs/ring_flip.cc ${RING_SOURCES})
 add_check(ring_flip_unchecked test/programs/ring_flip.cc
   ring/block_allocator.cc ring/lease_table.cc ring/producer.cc ring/ring.cc ${CMAKE_CURRENT_BINARY_DIR}/unchecked/consumer.cc)
 
+# A missing check: a message may begin anywhere in the buffers of shmipc-go.
+mutate(unchecked/buffer_pool.cc shmipc/buffer_pool.cc
+  "slice >= list.region && IsOnGrid(list, slice - list.region)" "slice >= list.region")
+
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND SIDECALL_FUZZ)
+  add_check(shmipc_fuzz test/fuzz/shmipc_fuzz.cc shmipc/buffer_pool.cc shmipc/queue.cc)
+  add_check(shmipc_fuzz_unchecked test/fuzz/shmipc_fuzz.cc shmipc/queue.cc ${CMAKE_CURRENT_BINARY_DIR}/unchecked/buffer_pool.cc)
+  foreach(name shmipc_fuzz shmipc_fuzz_unchecked)
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  endforeach()
   foreach(name ring_fuzz ring_fuzz_unchecked)
     if(name STREQUAL ring_fuzz)
       add_check(${name} test/fuzz/ring_fuzz.cc ${RING_SOURCES})
