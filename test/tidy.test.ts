@@ -26,6 +26,7 @@ const layers = [
   'helper',
   'pool',
   'shared',
+  'shmipc',
   'adapters',
   'testing',
   'cli',
@@ -36,6 +37,7 @@ const strangers: Record<string, readonly string[]> = {
   rpc: ['addon'],
   uds: ['rpc'],
   shm: ['rpc'],
+  shmipc: ['rpc', 'shm'],
   adapters: ['addon', 'uds', 'shm'],
   testing: ['adapters'],
   cli: ['uds', 'shm', 'testing'],
@@ -145,6 +147,7 @@ describe('layers', () => {
       'os/descriptor.cc': 'looks at the descriptor that a helper inherited',
       'os/files.cc': 'directories and lock files of ours',
       'os/shared_memory.cc': 'our own memory; of a peer on a thread, see below',
+      'os/writable_memory.cc': 'made, mapped and named on a thread; looked at without a lock',
     };
     for (const path of nativeSources) {
       if (path.startsWith('test/')) continue;

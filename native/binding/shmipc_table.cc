@@ -35,10 +35,10 @@ void ShmipcTable::Drop(ShmipcEntry entry) {
     void Run() noexcept override {
       const shmipc::Files& files = session->files();
       if (!files.queue_path.empty()) {
-        shmipc::RemoveNamed(files.queue_path, files.queues.fd.get());
+        RemoveNamed(files.queue_path, files.queues.fd.get());
       }
       if (!files.buffer_path.empty() && is_last) {
-        shmipc::RemoveNamed(files.buffer_path, files.buffers.fd.get());
+        RemoveNamed(files.buffer_path, files.buffers.fd.get());
       }
       session.reset();
     }

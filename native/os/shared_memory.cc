@@ -66,20 +66,6 @@ int SystemAllocate([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t bytes
 }
 
 #if defined(__linux__)
-// Allocated bytes of the object, at any offset. FIOQSIZE takes no lock; fstat() waits for a lock
-// that writers of the object hold, and serves kernels without FIOQSIZE (gVisor, QEMU).
-int SystemAllocated(int fd, std::uint64_t& bytes) {
-  std::int64_t size = 0;
-  if (::ioctl(fd, FIOQSIZE, &size) == 0) {
-    bytes = static_cast<std::uint64_t>(size);
-    return 0;
-  }
-  struct stat status = {};
-  if (::fstat(fd, &status) == -1) return -1;
-  bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;
-  return 0;
-}
-
 // Pages of the first `bytes` that are in memory or in swap. Linux 6.5; takes no lock.
 int SystemPresent(int fd, std::uint64_t bytes, std::uint64_t& pages) {
   constexpr long kCacheStat = 451;
@@ -256,6 +242,20 @@ void Mapping::Reset() noexcept {
   if (data_ != nullptr) ::munmap(std::exchange(data_, nullptr), bytes_);
 }
 
+#if defined(__linux__)
+int AllocatedBytes(int fd, std::uint64_t& bytes) noexcept {
+  std::int64_t size = 0;
+  if (::ioctl(fd, FIOQSIZE, &size) == 0) {
+    bytes = static_cast<std::uint64_t>(size);
+    return 0;
+  }
+  struct stat status = {};
+  if (::fstat(fd, &status) == -1) return -1;
+  bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;
+  return 0;
+}
+#endif
+
 MemoryCalls MemoryCalls::System() noexcept {
   return {
 #if defined(__linux__)
@@ -264,7 +264,7 @@ MemoryCalls MemoryCalls::System() noexcept {
     .resize = SystemResize, .allocate = SystemAllocate, .map = SystemMap, .seal = SystemSeal,
     .seals = SystemSeals,
 #if defined(__linux__)
-    .allocated = SystemAllocated, .present = SystemPresent, .populate = SystemPopulate,
+    .allocated = AllocatedBytes, .present = SystemPresent, .populate = SystemPopulate,
 #endif
   };
 }

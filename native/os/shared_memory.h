@@ -60,6 +60,13 @@ struct Outbox {
   [[nodiscard]] std::byte* data() const noexcept { return memory.data() + kControlPageBytes; }
 };
 
+#if defined(__linux__)
+// Allocated bytes of a file in memory, at any offset; -1: errno says why not. FIOQSIZE takes no
+// lock; fstat() waits for a lock that writers of the file hold, and serves kernels without FIOQSIZE
+// (gVisor, QEMU).
+int AllocatedBytes(int fd, std::uint64_t& bytes) noexcept;
+#endif
+
 // The calls that can fail, so that a test can make each of them fail with each errno.
 struct MemoryCalls {
   int (*create)(bool is_modern) = nullptr;  // `is_modern`: with what only newer kernels know

@@ -2,16 +2,16 @@
 #include "shmipc/handshake.h"
 
 #if SIDECALL_HAS_SHMIPC
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <random>
 #include <system_error>
 #include <utility>
 
-#include "shmipc/exact_wire.h"
+#include "os/exact_socket.h"
 
 namespace sidecall::shmipc {
 namespace {
@@ -107,23 +107,23 @@ class Steps {
   Met fault;
 
  private:
-  bool IsDone(ExactWire::Outcome outcome) {
+  bool IsDone(ExactSocket::Outcome outcome) {
     switch (outcome) {
-      case ExactWire::Outcome::kDone: return true;
-      case ExactWire::Outcome::kTimeout:
+      case ExactSocket::Outcome::kDone: return true;
+      case ExactSocket::Outcome::kTimeout:
         fault = Fault(Met::Outcome::kTimeout, "the handshake did not end in time");
         break;
-      case ExactWire::Outcome::kGone:
+      case ExactSocket::Outcome::kGone:
         fault = Fault(Met::Outcome::kGone, "the peer ended during the handshake");
         break;
-      case ExactWire::Outcome::kSystem:
+      case ExactSocket::Outcome::kSystem:
         fault = SystemFault({wire_.number(), "handshake"});
         break;
     }
     return false;
   }
 
-  ExactWire wire_;
+  ExactSocket wire_;
 };
 
 void Append(Bytes& body, const std::string& path) {
@@ -170,11 +170,10 @@ bool IsNewest(Steps& steps, std::uint8_t version) {
 }
 
 std::string UniquePath(const char* kind) {
-  std::uint64_t random = 0;
-  if (::getrandom(&random, sizeof random, 0) != sizeof random) random = 0;
+  std::random_device random;
   char path[96] = {};
-  (void)std::snprintf(path, sizeof path, "/dev/shm/sidecall_%ld_%016llx_%s",
-                static_cast<long>(::getpid()), static_cast<unsigned long long>(random), kind);
+  (void)std::snprintf(path, sizeof path, "/dev/shm/sidecall_%ld_%08x%08x_%s",
+                static_cast<long>(::getpid()), random(), random(), kind);
   return path;
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "shmipc/buffer_pool.h"
-#include "shmipc/memory.h"
+#include "os/writable_memory.h"
 #include "shmipc/queue.h"
 
 #if SIDECALL_HAS_SHMIPC

@@ -10,18 +10,18 @@
 #if SIDECALL_HAS_SHMIPC
 namespace sidecall::test {
 
-inline shmipc::MemoryFile MapAgain(const shmipc::MemoryFile& file) {
+inline MemoryFile MapAgain(const MemoryFile& file) {
   auto own = DuplicateDescriptor(file.fd.get());
   REQUIRE(own.ok());
-  auto mapped = shmipc::MapMemory(std::move(own.value()), shmipc::kPoolMaxBytes);
+  auto mapped = MapMemory(std::move(own.value()), shmipc::kPoolMaxBytes);
   REQUIRE(mapped.ok());
   return std::move(mapped.value());
 }
 
 struct ShmipcSides {
   explicit ShmipcSides(std::uint32_t capacity = 64, std::uint64_t bytes = 2 * 1024 * 1024) {
-    auto queues = shmipc::CreateMemory("queues", 2 * shmipc::HalfBytes(capacity));
-    auto buffers = shmipc::CreateMemory("buffers", bytes);
+    auto queues = CreateMemory("queues", 2 * shmipc::HalfBytes(capacity));
+    auto buffers = CreateMemory("buffers", bytes);
     REQUIRE(queues.ok());
     REQUIRE(buffers.ok());
     shmipc::Files far;

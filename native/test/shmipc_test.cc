@@ -196,8 +196,8 @@ TEST_CASE("memory that was shortened is found before it is touched") {
   REQUIRE_EQ(::ftruncate(queues.get(), static_cast<off_t>(queue_bytes)), 0);
   REQUIRE_EQ(::ftruncate(buffers.get(), 2 * 1024 * 1024), 0);
   const int number = buffers.get();
-  auto mapped = shmipc::MapMemory(std::move(buffers), shmipc::kPoolMaxBytes);
-  files.queues = std::move(shmipc::MapMemory(std::move(queues), shmipc::kPoolMaxBytes).value());
+  auto mapped = MapMemory(std::move(buffers), shmipc::kPoolMaxBytes);
+  files.queues = std::move(MapMemory(std::move(queues), shmipc::kPoolMaxBytes).value());
   std::memcpy(files.queues.memory.data(), sides.queue_words, queue_bytes);
   files.buffers = std::move(mapped.value());
   std::memcpy(files.buffers.memory.data(), sides.pool_words, 2 * 1024 * 1024);
@@ -245,21 +245,21 @@ TEST_CASE("a file that a peer names") {
   const std::string& folder = scratch.path();
   const std::string path = scratch.file("memory");
   UniqueFd made(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-  CHECK(shmipc::OpenNamed(path, folder, uid).ok());
-  CHECK_FALSE(shmipc::OpenNamed(path, folder, uid + 1).ok());
-  CHECK_FALSE(shmipc::OpenNamed(path, "/dev/shm", uid).ok());
-  CHECK_FALSE(shmipc::OpenNamed(folder + "/../" + folder.substr(5) + "/memory", folder, uid).ok());
-  CHECK_FALSE(shmipc::OpenNamed(folder + "/..", folder, uid).ok());
+  CHECK(OpenNamed(path, folder, uid).ok());
+  CHECK_FALSE(OpenNamed(path, folder, uid + 1).ok());
+  CHECK_FALSE(OpenNamed(path, "/dev/shm", uid).ok());
+  CHECK_FALSE(OpenNamed(folder + "/../" + folder.substr(5) + "/memory", folder, uid).ok());
+  CHECK_FALSE(OpenNamed(folder + "/..", folder, uid).ok());
   REQUIRE_EQ(::symlink(path.c_str(), scratch.file("link").c_str()), 0);
-  CHECK_FALSE(shmipc::OpenNamed(scratch.file("link"), folder, uid).ok());
+  CHECK_FALSE(OpenNamed(scratch.file("link"), folder, uid).ok());
   REQUIRE_EQ(::link(path.c_str(), scratch.file("second").c_str()), 0);
-  CHECK_FALSE(shmipc::OpenNamed(path, folder, uid).ok());
+  CHECK_FALSE(OpenNamed(path, folder, uid).ok());
   REQUIRE_EQ(::unlink(scratch.file("second").c_str()), 0);
   REQUIRE_EQ(::mkfifo(scratch.file("pipe").c_str(), 0600), 0);
-  CHECK_FALSE(shmipc::OpenNamed(scratch.file("pipe"), folder, uid).ok());
-  shmipc::RemoveNamed(scratch.file("pipe"), made.get());
+  CHECK_FALSE(OpenNamed(scratch.file("pipe"), folder, uid).ok());
+  RemoveNamed(scratch.file("pipe"), made.get());
   CHECK(std::filesystem::exists(scratch.file("pipe")));
-  shmipc::RemoveNamed(path, made.get());
+  RemoveNamed(path, made.get());
   CHECK_FALSE(std::filesystem::exists(path));
 }
 

@@ -136,6 +136,7 @@ export default defineConfig({
             { text: 'gRPC', link: '/guide/grpc' },
             { text: 'From one machine to many', link: '/guide/many-machines' },
             { text: 'Go programs with golib', link: '/guide/golib' },
+            { text: 'Go programs with shmipc-go', link: '/guide/shmipc' },
             { text: 'Bundlers, Bun, Deno, Jest', link: '/guide/bundlers' },
           ],
         },

@@ -6,7 +6,7 @@ import {
   listenShmipc,
   type ShmipcListener,
   type ShmipcSession,
-} from '../../src/adapters/shmipc/main.ts';
+} from '../../src/shmipc/main.ts';
 import { until } from '../support/contract.ts';
 import { goProgram } from '../support/go.ts';
 import { type RunningProgram, scratchDirectory, startProgram } from '../support/programs.ts';

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 // listenShmipc(): sessions with programs that use shmipc-go as clients.
-import { nativeState } from '../../addon/load-addon.ts';
-import { SidecallError } from '../../base/errors.ts';
-import type { OnEvent } from '../../base/events.ts';
-import { checkInteger, checkKeys, checkText, nodeError } from '../../base/misuse.ts';
-import type { Peer } from '../../base/peer.ts';
-import { addonReason } from '../../open/lane.ts';
-import { PathAcceptor } from '../../rendezvous/accept.ts';
-import type { AcceptorSettings } from '../../rendezvous/accepted-connection.ts';
-import { ConnectionListener } from '../../rendezvous/connection-listener.ts';
-import { atPath, type ListenBaseOptions, plainListenNames } from '../../rendezvous/listen.ts';
-import { socketOver } from '../../uds/net-socket.ts';
-import { ownerOf } from '../../uds/peer-credentials.ts';
+import { nativeState } from '../addon/load-addon.ts';
+import { SidecallError } from '../base/errors.ts';
+import type { OnEvent } from '../base/events.ts';
+import { checkInteger, checkKeys, checkText, nodeError } from '../base/misuse.ts';
+import type { Peer } from '../base/peer.ts';
+import { addonReason } from '../open/lane.ts';
+import { PathAcceptor } from '../rendezvous/accept.ts';
+import type { AcceptorSettings } from '../rendezvous/accepted-connection.ts';
+import { ConnectionListener } from '../rendezvous/connection-listener.ts';
+import { atPath, type ListenBaseOptions, plainListenNames } from '../rendezvous/listen.ts';
+import { socketOver } from '../uds/net-socket.ts';
+import { ownerOf } from '../uds/peer-credentials.ts';
 import { checkShmipc, type ShmipcOptions, type ShmipcSettings, shmipcNames } from './options.ts';
 import { SharedSession, type ShmipcAddon, shmipcAddon } from './shared-session.ts';
 import { ShmipcSession } from './shmipc-session.ts';

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // One stream of shmipc-go, as a Duplex of bytes.
 import { Duplex } from 'node:stream';
-import { systemClock } from '../../base/clock.ts';
-import { SidecallError } from '../../base/errors.ts';
-import { Fifo } from '../../base/fifo.ts';
+import { systemClock } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
+import { Fifo } from '../base/fifo.ts';
 
 /** The session, as its streams see it. */
 export interface StreamOwner {

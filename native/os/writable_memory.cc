@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "shmipc/memory.h"
+#include "os/writable_memory.h"
 
-#if SIDECALL_HAS_SHMIPC
+#if defined(__linux__)
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 #include "os/retry.h"
 
-namespace sidecall::shmipc {
+namespace sidecall {
 namespace {
 
 // No part of a core dump, and not inherited by a forked child.
@@ -26,8 +26,7 @@ Result<MemoryFile> Map(UniqueFd fd, std::uint64_t bytes) {
         RetryOnInterrupt([&] { return ::fallocate(fd.get(), 0, static_cast<off_t>(at), count); });
     if (done == -1) return Error::FromErrno("fallocate");
   }
-  void* const place =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  void* const place = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (place == MAP_FAILED) return Error::FromErrno("mmap");
   ::madvise(place, bytes, MADV_DONTFORK);
   ::madvise(place, bytes, MADV_DONTDUMP);
@@ -38,9 +37,8 @@ Result<MemoryFile> Map(UniqueFd fd, std::uint64_t bytes) {
 }  // namespace
 
 bool MemoryFile::IsWhole() const noexcept {
-  struct stat status = {};
-  return ::fstat(fd.get(), &status) == 0 &&
-         static_cast<std::uint64_t>(status.st_size) >= memory.size();
+  std::uint64_t allocated = 0;
+  return AllocatedBytes(fd.get(), allocated) == 0 && allocated >= memory.size();
 }
 
 Result<MemoryFile> CreateMemory(const char* name, std::uint64_t bytes) {
@@ -91,5 +89,5 @@ void RemoveNamed(const std::string& path, int fd) noexcept {
   if (named.st_dev == ours.st_dev && named.st_ino == ours.st_ino) ::unlink(path.c_str());
 }
 
-}  // namespace sidecall::shmipc
+}  // namespace sidecall
 #endif

@@ -1,6 +1,7 @@
 // Sessions and streams of shmipc-go between two ends of ours: honest load, and its limits.
 import { pipeline } from 'node:stream/promises';
 import { describe, expect, it } from 'vitest';
+import type { SidecallEvent } from '../../src/base/events.ts';
 import {
   type ConnectShmipcOptions,
   connectShmipc,
@@ -8,10 +9,9 @@ import {
   listenShmipc,
   type ShmipcSession,
   type ShmipcStream,
-} from '../../../src/adapters/shmipc/main.ts';
-import type { SidecallEvent } from '../../../src/base/events.ts';
-import { until } from '../../support/contract.ts';
-import { fileClient } from '../../support/shmipc-files.ts';
+} from '../../src/shmipc/main.ts';
+import { until } from '../support/contract.ts';
+import { fileClient } from '../support/shmipc-files.ts';
 
 const trusting = { trustsPeerMemory: true } as const;
 

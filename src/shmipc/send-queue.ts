@@ -2,10 +2,10 @@
 // Messages on their way to the peer. shmipc-go has no event for "there is room again": where the
 // queue or the slices are used up, the sender tries again.
 import type { Socket } from 'node:net';
-import { systemClock, type Timer } from '../../base/clock.ts';
-import { SidecallError } from '../../base/errors.ts';
-import { Fifo } from '../../base/fifo.ts';
-import { ignore } from '../../base/ignore-errors.ts';
+import { systemClock, type Timer } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
+import { Fifo } from '../base/fifo.ts';
+import { ignore } from '../base/ignore-errors.ts';
 import { Sent, type SharedSession } from './shared-session.ts';
 import { encodeClose, encodeData, encodeWake } from './socket-events.ts';
 
@@ -19,7 +19,7 @@ const partMaxBytes = 1024 * 1024;
 
 interface Item {
   readonly stream: number;
-  /** What is left of a message; undefined: a close. */
+  /** The rest of a message; undefined: a close. */
   bytes: Uint8Array | undefined;
   done: (error?: Error | null) => void;
 }

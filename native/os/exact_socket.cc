@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "shmipc/exact_wire.h"
+#include "os/exact_socket.h"
 
-#if SIDECALL_HAS_SHMIPC
+#if defined(__linux__)
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -13,14 +13,14 @@
 #include "os/retry.h"
 #include "os/unix_socket.h"
 
-namespace sidecall::shmipc {
+namespace sidecall {
 
-ExactWire::Outcome ExactWire::Failed(int number) noexcept {
+ExactSocket::Outcome ExactSocket::Failed(int number) noexcept {
   number_ = number;
   return number == ECONNRESET || number == EPIPE ? Outcome::kGone : Outcome::kSystem;
 }
 
-ExactWire::Outcome ExactWire::Wait(short events) {
+ExactSocket::Outcome ExactSocket::Wait(short events) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline_ - std::chrono::steady_clock::now());
   if (left.count() <= 0) return Outcome::kTimeout;
@@ -30,7 +30,7 @@ ExactWire::Outcome ExactWire::Wait(short events) {
   return Outcome::kDone;
 }
 
-ExactWire::Outcome ExactWire::Read(std::span<std::uint8_t> target) {
+ExactSocket::Outcome ExactSocket::Read(std::span<std::uint8_t> target) {
   while (!target.empty()) {
     const auto got =
         RetryOnInterrupt([&] { return ::recv(fd_, target.data(), target.size(), MSG_DONTWAIT); });
@@ -46,7 +46,7 @@ ExactWire::Outcome ExactWire::Read(std::span<std::uint8_t> target) {
   return Outcome::kDone;
 }
 
-ExactWire::Outcome ExactWire::ReadDescriptors(std::vector<UniqueFd>& descriptors) {
+ExactSocket::Outcome ExactSocket::ReadDescriptors(std::vector<UniqueFd>& descriptors) {
   for (;;) {
     std::uint8_t byte = 0;
     auto received = ReceiveBytes(fd_, std::span(&byte, 1), true);
@@ -62,7 +62,7 @@ ExactWire::Outcome ExactWire::ReadDescriptors(std::vector<UniqueFd>& descriptors
   }
 }
 
-ExactWire::Outcome ExactWire::Write(std::span<const std::uint8_t> bytes) {
+ExactSocket::Outcome ExactSocket::Write(std::span<const std::uint8_t> bytes) {
   while (!bytes.empty()) {
     const auto sent = SendBytes(fd_, bytes, -1);
     if (!sent.ok()) return Failed(sent.error().number);
@@ -76,7 +76,7 @@ ExactWire::Outcome ExactWire::Write(std::span<const std::uint8_t> bytes) {
   return Outcome::kDone;
 }
 
-ExactWire::Outcome ExactWire::WriteDescriptors(int first, int second) {
+ExactSocket::Outcome ExactSocket::WriteDescriptors(int first, int second) {
   const int descriptors[2] = {first, second};
   std::uint8_t byte = 0;
   iovec part = {&byte, 1};
@@ -101,5 +101,5 @@ ExactWire::Outcome ExactWire::WriteDescriptors(int first, int second) {
   }
 }
 
-}  // namespace sidecall::shmipc
+}  // namespace sidecall
 #endif

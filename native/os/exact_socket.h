@@ -7,17 +7,16 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "shmipc/words.h"
 
-#if SIDECALL_HAS_SHMIPC
-namespace sidecall::shmipc {
+#if defined(__linux__)
+namespace sidecall {
 
-class ExactWire {
+class ExactSocket {
  public:
   enum class Outcome { kDone, kTimeout, kGone, kSystem };
 
   // NOTE: the descriptor belongs to the caller, and does not block.
-  ExactWire(int fd, std::chrono::milliseconds timeout) noexcept
+  ExactSocket(int fd, std::chrono::milliseconds timeout) noexcept
       : fd_(fd), deadline_(std::chrono::steady_clock::now() + timeout) {}
 
   [[nodiscard]] Outcome Read(std::span<std::uint8_t> target);
@@ -38,5 +37,5 @@ class ExactWire {
   int number_ = 0;
 };
 
-}  // namespace sidecall::shmipc
+}  // namespace sidecall
 #endif

@@ -6,8 +6,8 @@ import {
   encodeWake,
   type SocketEvent,
   SocketEventReader,
-} from '../../../src/adapters/shmipc/socket-events.ts';
-import { event } from '../../support/shmipc-files.ts';
+} from '../../src/shmipc/socket-events.ts';
+import { event } from '../support/shmipc-files.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 

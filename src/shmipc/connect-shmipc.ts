@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // connectShmipc(): a session with a program that serves by shmipc-go.
-import { nativeState } from '../../addon/load-addon.ts';
-import { SidecallError } from '../../base/errors.ts';
-import type { OnEvent } from '../../base/events.ts';
-import { ranges } from '../../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
-import { addonReason } from '../../open/lane.ts';
-import { type ConnectBaseOptions, opener, plainConnectNames } from '../../rendezvous/connect.ts';
-import { socketOver } from '../../uds/net-socket.ts';
-import { ownerOf } from '../../uds/peer-credentials.ts';
+import { nativeState } from '../addon/load-addon.ts';
+import { SidecallError } from '../base/errors.ts';
+import type { OnEvent } from '../base/events.ts';
+import { ranges } from '../base/limits/option-limits.ts';
+import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
+import { addonReason } from '../open/lane.ts';
+import { type ConnectBaseOptions, opener, plainConnectNames } from '../rendezvous/connect.ts';
+import { socketOver } from '../uds/net-socket.ts';
+import { ownerOf } from '../uds/peer-credentials.ts';
 import { checkShmipc, type ShmipcOptions, shmipcNames } from './options.ts';
 import { SharedSession, shmipcAddon } from './shared-session.ts';
 import { ShmipcSession } from './shmipc-session.ts';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The shared memory of one session: its handshake, and messages out and in through the addon.
-import type { NativeAddon } from '../../addon/addon-api.ts';
-import { SidecallError } from '../../base/errors.ts';
+import type { NativeAddon } from '../addon/addon-api.ts';
+import { SidecallError } from '../base/errors.ts';
 
 /** The end of a handshake. */
 interface Met {
@@ -40,7 +40,7 @@ export interface ShmipcAddon extends NativeAddon {
   listenForShmipc(onMet: (session: number) => void): void;
 }
 
-/** What the peer has taken, and what is free. */
+/** The peer's progress, and the free memory. */
 export interface ShmipcProgress {
   /** Messages that the peer has taken, as of the last send. */
   readonly consumed: number;

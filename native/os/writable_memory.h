@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The two files of a session of shmipc-go: its queues and its buffers. Both processes map them
-// writable. A peer that shortens a file ends each process that touches the lost part by SIGBUS;
-// IsWhole() finds a file that was shortened before.
+// Memory that this process and a trusted peer both write. A peer that shortens such a file ends
+// each process that touches the lost part by SIGBUS; IsWhole() finds a file that was shortened
+// before.
 #pragma once
 
 #include <span>
@@ -10,10 +10,9 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "os/shared_memory.h"
-#include "shmipc/words.h"
 
-#if SIDECALL_HAS_SHMIPC
-namespace sidecall::shmipc {
+#if defined(__linux__)
+namespace sidecall {
 
 struct MemoryFile {
   UniqueFd fd;
@@ -22,7 +21,8 @@ struct MemoryFile {
   [[nodiscard]] std::span<std::byte> bytes() const noexcept {
     return {memory.data(), memory.size()};
   }
-  // False: the file is shorter than the mapping.
+  // False: the file has fewer pages than the mapping. Waits for no lock where the system has
+  // FIOQSIZE.
   [[nodiscard]] bool IsWhole() const noexcept;
 };
 
@@ -42,5 +42,5 @@ Result<UniqueFd> OpenNamed(const std::string& path, const std::string& directory
 // Removes a file of OpenNamed(), unless its name belongs to another file now.
 void RemoveNamed(const std::string& path, int fd) noexcept;
 
-}  // namespace sidecall::shmipc
+}  // namespace sidecall
 #endif

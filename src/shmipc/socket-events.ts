@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The events of shmipc-go that go over the socket of a session, behind its handshake.
-import { SidecallError } from '../../base/errors.ts';
+import { SidecallError } from '../base/errors.ts';
 
 /** The status of an element of a queue, and of data that come by the socket. */
 export const Status = { data: 0, closed: 1 } as const;

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: MIT
 // A session with a program that uses shmipc-go: its streams over shared memory, and its socket.
 import type { Socket } from 'node:net';
-import { AsyncQueue } from '../../base/async-queue.ts';
-import { systemClock } from '../../base/clock.ts';
-import { SidecallError } from '../../base/errors.ts';
-import { emitEvent, type OnEvent } from '../../base/events.ts';
-import { Fifo } from '../../base/fifo.ts';
-import { quiet } from '../../base/ignore-errors.ts';
-import { ranges } from '../../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
-import { pause } from '../../base/pause.ts';
-import type { Peer } from '../../base/peer.ts';
-import { descriptorOf } from '../../uds/net-socket.ts';
+import { AsyncQueue } from '../base/async-queue.ts';
+import { systemClock } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
+import { emitEvent, type OnEvent } from '../base/events.ts';
+import { quiet } from '../base/ignore-errors.ts';
+import { ranges } from '../base/limits/option-limits.ts';
+import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
+import { pause } from '../base/pause.ts';
+import type { Peer } from '../base/peer.ts';
+import { Arrivals } from './arrivals.ts';
 import type { ShmipcSettings } from './options.ts';
 import { SendQueue } from './send-queue.ts';
-import type { Part, SharedSession, ShmipcAddon } from './shared-session.ts';
+import type { SharedSession, ShmipcAddon } from './shared-session.ts';
 import { ShmipcStream } from './shmipc-stream.ts';
-import { type SocketEvent, SocketEventReader, Status } from './socket-events.ts';
 
 /** Figures of a {@link ShmipcSession}. */
 export interface ShmipcStats {
@@ -44,18 +42,11 @@ export interface SessionParts extends ShmipcSettings {
 }
 
 const drainLookMs = 1;
-// What has arrived is handled for so long in one turn of the event loop.
+// The time in one turn of the event loop for what has arrived.
 const turnMaxMs = 2;
 // Ids of closed streams that are remembered: the peer may have sent before it saw the close.
 const closedIdsMax = 16_384;
 const idMax = 0xffff_ffff;
-
-/** An end of a stream, which waits until the bytes before it in the socket are handled. */
-interface WaitingEnd {
-  readonly stream: number;
-  /** Count of bytes of the socket. */
-  readonly behind: number;
-}
 
 /** Streams with one program. Made by `connectShmipc()`; iterate a listener to get others. */
 export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposable {
@@ -67,17 +58,13 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
    */
   readonly closed: Promise<SidecallError | undefined>;
   readonly #parts: SessionParts;
-  readonly #reader: SocketEventReader;
+  readonly #arrivals: Arrivals;
   readonly #sending: SendQueue;
   readonly #streams = new Map<number, ShmipcStream>();
   readonly #incoming = new AsyncQueue<ShmipcStream & { onTaken?(): void }>();
   readonly #closedIds = new Set<number>();
-  readonly #events = new Fifo<SocketEvent>();
-  #waitingEnds: WaitingEnd[] = [];
-  #socketBytes = 0;
   #unreadBytes = 0;
   #lastId = 1;
-  #isIdle = false;
   #isWorking = false;
   #isOver = false;
   #hasSocketEnded = false;
@@ -86,10 +73,10 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
 
   /** @internal */
   constructor(parts: SessionParts) {
-    const { shared, socket, peer, isServer, stallTimeoutMs } = parts;
+    const { native, shared, socket, peer, isServer, stallTimeoutMs } = parts;
     this.peer = peer;
     this.#parts = parts;
-    this.#reader = new SocketEventReader(shared.version, isServer);
+    this.#arrivals = new Arrivals(native, shared, socket, isServer);
     this.#sending = new SendQueue(shared, socket, stallTimeoutMs, (error) => this.#fail(error));
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
@@ -169,7 +156,7 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
     const endAt = systemClock.nowMs() + deadlineMs;
     const streams = [...this.#streams.values()].map((stream) => stream.close());
     await Promise.race([Promise.all(streams), pause(systemClock, deadlineMs, over.signal)]);
-    // What the peer has not read when the socket ends is lost.
+    // The end of the socket loses messages that the peer has not read.
     while (!this.#isOver && systemClock.nowMs() < endAt && !this.#isTaken()) {
       await pause(systemClock, drainLookMs, over.signal);
     }
@@ -215,24 +202,12 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
   }
 
   #onData(bytes: Uint8Array): void {
-    this.#socketBytes += bytes.byteLength;
     try {
-      for (const event of this.#reader.push(bytes)) this.#events.push(event);
+      this.#arrivals.push(bytes);
     } catch (error) {
       return this.#fail(SidecallError.from(error));
     }
-    this.#closeBehindSocket();
     this.#work();
-  }
-
-  /** Ends streams whose end has waited for bytes that are read now. */
-  #closeBehindSocket(): void {
-    if (this.#waitingEnds.length === 0 || this.#reader.isMidway) return;
-    const isDue = ({ behind }: WaitingEnd): boolean => behind <= this.#socketBytes;
-    for (const { stream } of this.#waitingEnds.filter(isDue)) {
-      this.#events.push({ type: 'close', stream });
-    }
-    this.#waitingEnds = this.#waitingEnds.filter((end) => !isDue(end));
   }
 
   /** Handles what has arrived, the queue before the socket; a share of it in one turn. */
@@ -265,43 +240,21 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
   /** True: all that has arrived is handled. */
   #step(): boolean {
     if (this.#isFull) return false;
-    if (!this.#isIdle) {
-      this.#receive();
-      return this.#isIdle && this.#events.length === 0;
+    for (const { stream, opens, bytes } of this.#arrivals.read()) {
+      if (bytes === undefined) this.#onClosed(stream);
+      else this.#onBytes(stream, opens, bytes);
     }
-    // The stream of an event may have sent before it, by the queue.
-    const event = this.#events.peek();
-    if (event === undefined) return true;
-    this.#receive();
-    if (!this.#isIdle) return false;
-    this.#events.shift();
-    if (event.type === 'data') this.#onBytes(event.stream, event.status, event.bytes);
-    else if (event.type === 'close') this.#streams.get(event.stream)?.receiveClose();
-    return this.#events.length === 0;
+    return this.#arrivals.isDone;
   }
 
-  #receive(): void {
-    const { isIdle, parts } = this.#parts.shared.receive();
-    this.#isIdle = isIdle;
-    for (const part of parts) this.#onPart(part);
+  #onClosed(id: number): void {
+    this.#closedIds.delete(id);
+    this.#streams.get(id)?.receiveClose();
   }
 
-  #onPart({ stream, status, bytes }: Part): void {
-    if (bytes !== undefined) return this.#onBytes(stream, status, bytes);
-    const { native, socket } = this.#parts;
-    this.#closedIds.delete(stream);
-    if (!this.#streams.has(stream)) return;
-    // Bytes of the stream that had no room in the memory may lie in the socket.
-    const fd = descriptorOf(socket);
-    const queued = fd < 0 ? 0 : native.queuedBytes(fd);
-    if (queued === 0 && !this.#reader.isMidway) this.#events.push({ type: 'close', stream });
-    else this.#waitingEnds.push({ stream, behind: this.#socketBytes + queued });
-  }
-
-  #onBytes(id: number, status: number, bytes: Uint8Array): void {
-    if (status === Status.closed) return this.#streams.get(id)?.receiveClose();
+  #onBytes(id: number, opens: boolean, bytes: Uint8Array): void {
     const known = this.#streams.get(id);
-    if (known === undefined && (status !== Status.data || !this.#accepts(id))) return;
+    if (known === undefined && !(opens && this.#accepts(id))) return;
     const stream = known ?? this.#add(id);
     this.#unreadBytes += bytes.byteLength;
     stream.receive(bytes);
@@ -323,11 +276,7 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
 
   #onSocketClosed(): void {
     this.#hasSocketEnded = true;
-    for (const { stream } of this.#waitingEnds.splice(0)) {
-      this.#events.push({ type: 'close', stream });
-    }
-    // What the peer put before its end still lies in the memory.
-    this.#isIdle = false;
+    this.#arrivals.endSocket();
     this.#work();
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The options of sidecall/shmipc.
-import { ranges } from '../../base/limits/option-limits.ts';
-import { checkInteger, nodeError } from '../../base/misuse.ts';
+import { ranges } from '../base/limits/option-limits.ts';
+import { checkInteger, nodeError } from '../base/misuse.ts';
 
 /** Options of both roles. */
 export interface ShmipcOptions {
