@@ -118,7 +118,7 @@ export class ShmipcStream extends Duplex {
       // The reader takes the last chunk in this turn.
       if (failure !== undefined) return void systemClock.nextTick(() => this.destroy(failure));
       this.push(null);
-      // Nothing can be written any more.
+      // The peer takes no more.
       if (!this.writableEnded) this.end();
     }
   }
