@@ -1,4 +1,4 @@
-// What our client of golib makes of the errors of a Go program, whose wire names few kinds.
+// The errors of a Go program, whose wire names few kinds, as our client of golib reads them.
 import { describe, expect, it } from 'vitest';
 import { chunkStream, connectGolib } from '../../../src/adapters/golib/main.ts';
 import { decodePayload, encodePayload } from '../../../src/adapters/golib/payload.ts';
