@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
+import { listen } from '../../src/rendezvous/listen.ts';
 import { run } from '../support/go.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
@@ -37,6 +38,31 @@ describe('examples/redis-like', () => {
     const piped = await run('redis-cli', ['-s', served.path], many);
     expect(piped.stdout.trim().split('\n')).toHaveLength(1_000);
     expect(await cli('GET', 'm')).toBe('1000');
+  });
+
+  it('answers a client in C, whose requests are the same bytes each time', async () => {
+    using scratch = scratchDirectory();
+    const client = scratch.file('connect');
+    const source = resolve(import.meta.dirname, '../../bench/peers/c/connect.c');
+    await run('cc', ['-O2', '-o', client, source]);
+    await using served = await serving();
+    const counted = JSON.parse((await run(client, ['unix', served.path, '4', '2500'])).stdout);
+    expect(counted).toMatchObject({ calls: 10_000, errors: 0, counter: 10_000 });
+    const kept = JSON.parse((await run(client, ['unix', served.path, '1', '1000', 'kept'])).stdout);
+    expect(kept).toMatchObject({ errors: 0, counter: 11_000 });
+    await using listener = await listen({ protocol: 'plain' });
+    const requests: string[] = [];
+    void (async () => {
+      for await (const connection of listener) {
+        connection.on('data', (bytes) => {
+          requests.push(String(bytes));
+          connection.end(':1\r\n');
+        });
+      }
+    })();
+    await run(client, ['unix', listener.path, '1', '100']);
+    const request = '*2\r\n$4\r\nincr\r\n$3\r\nfoo\r\n';
+    expect(requests).toEqual(Array.from({ length: 100 }, () => request));
   });
 
   it('answers ioredis', async () => {
