@@ -113,6 +113,11 @@ describe('another user', () => {
       seen: object;
     };
     expect(seen).toMatchObject({ pid: own.pid, uid: own.uid, gid: own.gid });
+    // A user of the database, with a group that is not its own there, and others.
+    const expected = { expect: { uid: owner, modes: ['0666'] } };
+    const ids = { gid: team, groups: [team, 61_200] };
+    const root = await call(server.path, expected, owner, team, `${team},61200`);
+    expect(root).toMatchObject({ own: { uid: 0, ...ids }, seen: { uid: 0, ...ids } });
   });
 
   it.each([
@@ -129,18 +134,22 @@ describe('another user', () => {
     });
   });
 
-  it('a member of the group connects to a socket of mode 0660, others do not', async () => {
-    using directory = openDirectory();
-    await using server = await listening({
-      path: directory.file('s'),
-      mode: '0660',
-      gid: team,
-      authorize: { groups: team },
-    });
-    expect(statSync(server.path)).toMatchObject({ gid: team, uid: owner });
-    const expected = { expect: { uid: owner, modes: ['0660'] } };
-    expect(await call(server.path, expected, alice, alice, team)).toHaveProperty('seen');
-    expect(await call(server.path, expected, alice)).toMatchObject({ code: 'ERR_SIDECALL_SYSTEM' });
+  it('a member of the group connects to a socket of mode 0660 or 0770, others do not', async () => {
+    for (const mode of ['0660', '0770']) {
+      using directory = openDirectory();
+      await using server = await listening({
+        path: directory.file('s'),
+        mode,
+        gid: team,
+        authorize: { groups: team },
+      });
+      expect(statSync(server.path)).toMatchObject({ gid: team, uid: owner });
+      const expected = { expect: { uid: owner, modes: [mode] } };
+      expect(await call(server.path, expected, alice, alice, team)).toHaveProperty('seen');
+      expect(await call(server.path, expected, alice)).toMatchObject({
+        code: 'ERR_SIDECALL_SYSTEM',
+      });
+    }
   });
 
   it('is given the socket of a daemon of root by owner, and no further user is', async () => {

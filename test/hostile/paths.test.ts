@@ -30,6 +30,34 @@ import { scratchDirectory, startProgram } from '../support/programs.ts';
 
 const native = requireNative('the test');
 
+describe('a socket file', () => {
+  it('has its mode, owner and group before it listens', () => {
+    using scratch = scratchDirectory();
+    const calls: string[] = [];
+    const names = ['bindSocket', 'changeOwnerAt', 'changeModeAt', 'listenOn'] as const;
+    const recording = Object.fromEntries(
+      names.map((name) => [
+        name,
+        (...args: never[]) => {
+          calls.push(name);
+          return (native[name] as (...given: never[]) => unknown)(...args);
+        },
+      ]),
+    );
+    const trust = { owners: [ownUid()], unsafeDirectory: true };
+    const addon: NativeAddon = { ...native, ...recording };
+    const directory = new SocketDirectory(addon, scratch.file('socket'), trust);
+    const options = { mode: 0o660, owner: ownUid() + 1, gid: 61_234, backlog: 1 };
+    const bound = new BoundPath(directory, options);
+    native.closeDescriptor(bound.listen());
+    const { mode, uid, gid } = statSync(scratch.file('socket'));
+    expect([mode & 0o777, uid, gid]).toEqual([options.mode, options.owner, options.gid]);
+    expect(calls).toEqual(['bindSocket', 'changeOwnerAt', 'changeModeAt', 'listenOn']);
+    bound.release();
+    directory.close();
+  });
+});
+
 describe('a socket that is replaced while it is made', () => {
   it.each(['changeModeAt', 'changeOwnerAt'] as const)(
     'before %s: no other file is changed',

@@ -177,6 +177,10 @@ describe('the path of a listener', () => {
     const uid = process.geteuid?.() as number;
     await using _listener = await listen({ path, authorize: () => true });
     const failure = { code: 'ERR_SIDECALL_PATH_UNSAFE' };
+    const failureOf = (words: string): object => ({
+      ...failure,
+      message: expect.stringContaining(words),
+    });
     const attempt = async (mode: number, expected: object | undefined): Promise<void> => {
       chmodSync(path, mode);
       await using _session = await connect({ path, expect: expected });
@@ -188,16 +192,21 @@ describe('the path of a listener', () => {
     await attempt(0o770, { modes: ['0770'] });
     await attempt(0o770, { modes: [0o770, '0600'] });
     for (const mode of [0o700, 0o771]) {
-      await expect(attempt(mode, { modes: ['0770'] })).rejects.toMatchObject(failure);
+      await expect(attempt(mode, { modes: ['0770'] })).rejects.toMatchObject(
+        failureOf(`has mode 0${mode.toString(8)}`),
+      );
     }
     await attempt(0o660, { uid, gid: statSync(path).gid });
-    await expect(attempt(0o600, { uid: uid + 1 })).rejects.toMatchObject(failure);
-    await expect(attempt(0o600, { gid: statSync(path).gid + 1 })).rejects.toMatchObject(failure);
+    await expect(attempt(0o600, { uid: uid + 1 })).rejects.toMatchObject(
+      failureOf('has owner uid'),
+    );
+    await expect(attempt(0o600, { gid: statSync(path).gid + 1 })).rejects.toMatchObject(
+      failureOf('has gid'),
+    );
     writeFileSync(scratch.file('file'), '');
-    await expect(connect({ path: scratch.file('file') })).rejects.toMatchObject({
-      ...failure,
-      message: expect.stringContaining('file'),
-    });
+    await expect(connect({ path: scratch.file('file') })).rejects.toMatchObject(
+      failureOf('is a file, not a socket'),
+    );
     await expect(connect({ path, expect: { modes: 'x' } as never })).rejects.toThrow(TypeError);
   });
 });
