@@ -253,6 +253,36 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
     await far.end();
   });
 
+  it('subscribe() takes no further message while the callback waits, and lets it close', async () => {
+    await using pair = await openPair({ far: { streamWindowBytes: 16_384 } });
+    const [near, far] = await openChannel(pair);
+    const gate = defer();
+    const got: string[] = [];
+    far.subscribe({
+      message: async ({ text }) => {
+        got.push(text.slice(0, 1));
+        if (got.length === 1) await gate.promise;
+        if (got.length === 2) far.cancel(new Error('enough'));
+      },
+      error: () => undefined,
+    });
+    let sent = 0;
+    const sending = (async () => {
+      for (let at = 0; at < 100; at += 1) {
+        await near.send({ text: `${at % 10}${'x'.repeat(2000)}` });
+        sent += 1;
+      }
+    })();
+    await until(() => got.length === 1 && sent > 0);
+    await turns(50);
+    // The window, and what the sender may hold itself: far from a hundred messages.
+    expect(sent).toBeLessThan(40);
+    expect(got).toEqual(['0']);
+    gate.resolve();
+    await expect(sending).rejects.toMatchObject({ code: 'ERR_SIDECALL_CANCELLED' });
+    expect(got).toEqual(['0', '1']);
+  });
+
   it('a death is never a clean end: every message, then PEER_GONE', async () => {
     await using pair = await openPair();
     const [near, far] = await openChannel(pair);
