@@ -7,7 +7,6 @@
 #include "binding/environment.h"
 #include "binding/exports.h"
 #include "os/descriptor.h"
-#include "os/unix_socket.h"
 
 namespace sidecall {
 
@@ -69,9 +68,6 @@ Napi::Value Accept(const Napi::CallbackInfo& info) {
   settings.memory_max_bytes = static_cast<std::uint64_t>(
       arguments.Integer(5, 0, static_cast<std::int64_t>(shmipc::kPoolMaxBytes)));
   if (!arguments.ok()) return info.Env().Undefined();
-  if (const auto admitted = AdmitDescriptors(fd); !admitted.ok()) {
-    return Throw(info.Env(), admitted.error());
-  }
   return Begin(info.Env(), fd, owner, [settings](int own) { return Accept(own, settings); });
 }
 
@@ -103,7 +99,7 @@ const char* NameOf(shmipc::Met::Outcome outcome) {
   return "met";
 }
 
-// (session) => undefined: the handshake is under way; { outcome, what, version }.
+// (session) => undefined: the handshake is under way; { outcome, what, version, capacityBytes }.
 Napi::Value Take(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -119,6 +115,9 @@ Napi::Value Take(const Napi::CallbackInfo& info) {
   object.Set("outcome", NameOf(met->outcome));
   object.Set("what", met->what);
   object.Set("version", met->version);
+  const double capacity =
+      entry->session == nullptr ? 0 : static_cast<double>(entry->session->capacity());
+  object.Set("capacityBytes", capacity);
   return object;
 }
 
@@ -155,8 +154,9 @@ Napi::Value SendClose(const Napi::CallbackInfo& info) {
   return FromSent(info.Env(), *session, session->SendClose(stream));
 }
 
-// (session, bytes of a part, bytes in all) => { isIdle, parts: [stream, status, bytes or undefined,
-// …] }. `isIdle`: nothing is left, and the peer sends an event with the next message.
+// (session, bytes of a part, bytes in all) => { isIdle, received, parts: [stream, status, bytes or
+// undefined, …] }. `received`: messages that were received whole, ever. `isIdle`: all was, and the
+// peer sends an event with the next one.
 Napi::Value Receive(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -165,6 +165,7 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   const auto all_max = static_cast<std::size_t>(arguments.Integer(2, 1, 0x7fff'ffff));
   if (!arguments.ok() || session == nullptr) return env.Undefined();
   constexpr std::uint32_t kPartsMax = 1024;
+  constexpr std::size_t kPieceCost = 64;  // an empty slice takes time, too
   Napi::Array parts = Napi::Array::New(env);
   bool is_idle = false;
   std::uint32_t at = 0;
@@ -183,20 +184,33 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
       continue;
     }
     auto buffer = Napi::Buffer<std::uint8_t>::New(env, received.bytes);
+    if (env.IsExceptionPending()) return env.Undefined();
     if (!session->Take({buffer.Data(), buffer.Length()})) {
       return Throw(env, Error{EBADMSG, session->fault()});
     }
     parts[at++] = buffer;
-    bytes += received.bytes;
+    bytes += received.bytes + received.pieces * kPieceCost;
   }
   Napi::Object object = Napi::Object::New(env);
   object.Set("isIdle", is_idle);
+  object.Set("received", static_cast<double>(session->received()));
   object.Set("parts", parts);
   return object;
 }
 
-// (session) => { consumed, isConsumed, freeBytes, capacityBytes }: `consumed` counts the elements
-// that the peer has taken, as of the last send.
+// (session) => messages that the peer has put into its queue, ever.
+Napi::Value CountPut(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  shmipc::Session* const session = Session(info, arguments);
+  if (session == nullptr) return env.Undefined();
+  std::int64_t put = 0;
+  if (!session->CountPut(put)) return Throw(env, Error{EBADMSG, session->fault()});
+  return Napi::Number::New(env, static_cast<double>(put));
+}
+
+// (session) => { consumed, isConsumed, freeBytes }: `consumed` counts the elements that the peer
+// has taken, as of the last send.
 Napi::Value Progress(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -208,7 +222,6 @@ Napi::Value Progress(const Napi::CallbackInfo& info) {
   object.Set("consumed", static_cast<double>(progress.consumed));
   object.Set("isConsumed", progress.is_consumed);
   object.Set("freeBytes", static_cast<double>(progress.free_bytes));
-  object.Set("capacityBytes", static_cast<double>(session->capacity()));
   return object;
 }
 
@@ -229,6 +242,7 @@ void ExportShmipc(Napi::Env env, Napi::Object exports) {
   exports.Set("shmipcSend", Napi::Function::New<Send>(env));
   exports.Set("shmipcSendClose", Napi::Function::New<SendClose>(env));
   exports.Set("shmipcReceive", Napi::Function::New<Receive>(env));
+  exports.Set("shmipcCountPut", Napi::Function::New<CountPut>(env));
   exports.Set("shmipcProgress", Napi::Function::New<Progress>(env));
   exports.Set("shmipcClose", Napi::Function::New<Close>(env));
   ExportListen(env, exports, "listenForShmipc", State(env).shmipc.listeners);

@@ -28,7 +28,8 @@ class ShmipcTable {
   ShmipcTable& operator=(const ShmipcTable&) = delete;
 
   // Threads for handshakes, and for memory that is unmapped: a peer controls how long either takes.
-  Workers workers{{.threads = 4, .threads_per_owner = 2}};
+  // A thread that waits costs little, and one peer cannot keep those of others.
+  Workers workers{{.threads = 32, .threads_per_owner = 8}};
   // Told the numbers of sessions whose handshake has ended.
   std::shared_ptr<Listeners> listeners = std::make_shared<Listeners>();
 

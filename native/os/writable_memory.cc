@@ -18,14 +18,6 @@ namespace {
 
 // No part of a core dump, and not inherited by a forked child.
 Result<MemoryFile> Map(UniqueFd fd, std::uint64_t bytes) {
-  // Step of fallocate(): before Linux 6.11 a signal undoes the whole call.
-  constexpr std::uint64_t kStep = std::uint64_t{256} * 1024;
-  for (std::uint64_t at = 0; at < bytes; at += kStep) {
-    const auto count = static_cast<off_t>(bytes - at < kStep ? bytes - at : kStep);
-    const int done =
-        RetryOnInterrupt([&] { return ::fallocate(fd.get(), 0, static_cast<off_t>(at), count); });
-    if (done == -1) return Error::FromErrno("fallocate");
-  }
   void* const place = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (place == MAP_FAILED) return Error::FromErrno("mmap");
   ::madvise(place, bytes, MADV_DONTFORK);
@@ -35,6 +27,19 @@ Result<MemoryFile> Map(UniqueFd fd, std::uint64_t bytes) {
 }
 
 }  // namespace
+
+Result<Done> MemoryFile::Allocate() noexcept {
+  // Before Linux 6.11 a signal undoes the whole call, hence steps.
+  constexpr std::uint64_t kStep = std::uint64_t{256} * 1024;
+  const std::uint64_t bytes = memory.size();
+  for (std::uint64_t at = 0; at < bytes; at += kStep) {
+    const auto count = static_cast<off_t>(bytes - at < kStep ? bytes - at : kStep);
+    const int done =
+        RetryOnInterrupt([&] { return ::fallocate(fd.get(), 0, static_cast<off_t>(at), count); });
+    if (done == -1) return Error::FromErrno("fallocate");
+  }
+  return Done{};
+}
 
 bool MemoryFile::IsWhole() const noexcept {
   std::uint64_t allocated = 0;
@@ -50,7 +55,10 @@ Result<MemoryFile> CreateMemory(const char* name, std::uint64_t bytes) {
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == -1) {
     return Error::FromErrno("fcntl");
   }
-  return Map(std::move(fd), bytes);
+  auto mapped = Map(std::move(fd), bytes);
+  if (!mapped.ok()) return mapped;
+  if (const auto allocated = mapped.value().Allocate(); !allocated.ok()) return allocated.error();
+  return mapped;
 }
 
 Result<MemoryFile> MapMemory(UniqueFd fd, std::uint64_t bytes_max) {

@@ -21,6 +21,9 @@ struct MemoryFile {
   [[nodiscard]] std::span<std::byte> bytes() const noexcept {
     return {memory.data(), memory.size()};
   }
+  // Makes sure that each page exists, so that a full file system is an error here and no fault
+  // later. NOTE: may take long.
+  Result<Done> Allocate() noexcept;
   // False: the file has fewer pages than the mapping. Waits for no lock where the system has
   // FIOQSIZE.
   [[nodiscard]] bool IsWhole() const noexcept;
@@ -29,8 +32,7 @@ struct MemoryFile {
 // A new file in memory, filled with zeros; its size is fixed by seals.
 Result<MemoryFile> CreateMemory(const char* name, std::uint64_t bytes);
 
-// Maps a peer's file whole, and makes sure that each of its pages exists, so that a full file
-// system is an error here and no fault later. EFBIG: it is larger than `bytes_max`.
+// Maps a peer's file whole; its pages may not exist yet. EFBIG: it is larger than `bytes_max`.
 // NOTE: may take long.
 Result<MemoryFile> MapMemory(UniqueFd fd, std::uint64_t bytes_max);
 

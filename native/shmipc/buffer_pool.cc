@@ -110,7 +110,7 @@ std::optional<BufferPool> BufferPool::Read(std::span<std::byte> file, const char
     const std::uint32_t count = Load32(header + kCountAt);
     const std::uint32_t capacity = Load32(header + kCapacityAt);
     if (count == 0 || capacity <= above || capacity % 4 != 0) {
-      fault = "a list of slices whose size is no multiple of 4, or not above that of the list before";
+      fault = "slices whose size is no multiple of 4, or not above that of the list before";
       return std::nullopt;
     }
     const std::uint64_t stride = std::uint64_t{capacity} + kSliceHeaderBytes;
@@ -259,24 +259,32 @@ BufferPool::Filled BufferPool::Fill(std::span<const std::uint8_t> message, std::
   return Filled::kDone;
 }
 
-bool BufferPool::Follow(std::uint32_t& offset, bool& has_more, std::size_t bytes_max,
+bool BufferPool::Follow(Cursor& cursor, bool& has_more, std::size_t bytes_max,
                         std::vector<Piece>& pieces) const {
-  std::size_t bytes = 0;
   do {
-    const List* const list = ListOf(offset);
+    const List* const list = ListOf(cursor.slice);
     if (list == nullptr) return false;
-    const std::byte* const at = At(offset);
+    const std::byte* const at = At(cursor.slice);
     const std::uint32_t size = Load32(at + kSliceSizeAt);
     const std::uint32_t start = Load32(at + kSliceStartAt);
-    const bool is_inside = std::uint64_t{size} + start <= list->capacity;
+    const bool is_inside = std::uint64_t{size} + start <= list->capacity && cursor.skip <= size;
     if (!is_inside || Load32(at + kSliceCapacityAt) != list->capacity) return false;
-    pieces.push_back(
-        {.slice = offset, .start = offset + kSliceHeaderBytes + start, .bytes = size});
-    bytes += size;
+    const auto bytes =
+        static_cast<std::uint32_t>(std::min<std::size_t>(size - cursor.skip, bytes_max));
+    const bool is_last = bytes == size - cursor.skip;
+    pieces.push_back({.slice = cursor.slice,
+                      .start = cursor.slice + kSliceHeaderBytes + start + cursor.skip,
+                      .bytes = bytes,
+                      .is_last = is_last});
+    bytes_max -= bytes;
+    if (!is_last) {
+      cursor.skip += bytes;
+      has_more = true;
+      return true;
+    }
     has_more = (Load8(at + kSliceFlagsAt) & kHasNext) != 0;
-    if (has_more) offset = Load32(at + kSliceNextAt);
-    if (pieces.size() > slices_) return false;
-  } while (has_more && bytes < bytes_max);
+    if (has_more) cursor = {.slice = Load32(at + kSliceNextAt), .skip = 0};
+  } while (has_more && bytes_max > 0 && pieces.size() < kPiecesMax);
   return true;
 }
 

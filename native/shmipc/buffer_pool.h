@@ -21,6 +21,13 @@ struct Piece {
   std::uint32_t slice = 0;  // offset of its header
   std::uint32_t start = 0;  // offset of the bytes, in the file
   std::uint32_t bytes = 0;
+  bool is_last = false;  // of its slice, which is returned then
+};
+
+// The place in a message up to which it was read.
+struct Cursor {
+  std::uint32_t slice = 0;
+  std::uint32_t skip = 0;  // bytes of the slice that were read
 };
 
 class BufferPool {
@@ -39,9 +46,11 @@ class BufferPool {
   // Copies a message into slices; `first` is the offset of the first one. All or nothing is taken.
   [[nodiscard]] Filled Fill(std::span<const std::uint8_t> message, std::uint32_t& first);
 
-  // Reads the chain from `offset` on, until `pieces` have `bytes_max` bytes or more. `offset`
-  // becomes that of the slice that is next; `has_more`: there is one. False: it is corrupt.
-  [[nodiscard]] bool Follow(std::uint32_t& offset, bool& has_more, std::size_t bytes_max,
+  // Most pieces that one Follow() gives, since a slice may be empty.
+  static constexpr std::size_t kPiecesMax = 1024;
+  // Reads the chain from `cursor` on, and moves it behind the pieces, which have `bytes_max` bytes
+  // at most. `has_more`: the message goes on there. False: it is corrupt.
+  [[nodiscard]] bool Follow(Cursor& cursor, bool& has_more, std::size_t bytes_max,
                             std::vector<Piece>& pieces) const;
   void Copy(const Piece& piece, std::uint8_t* target) const noexcept;
   // False: the list is corrupt.

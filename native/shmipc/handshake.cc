@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "os/exact_socket.h"
+#include "os/unix_socket.h"
 
 namespace sidecall::shmipc {
 namespace {
@@ -36,8 +37,11 @@ struct Event {
 };
 
 Met Fault(Met::Outcome outcome, std::string what, int number = 0) {
-  return {
-      .outcome = outcome, .session = nullptr, .version = 0, .what = std::move(what), .number = number};
+  return {.outcome = outcome,
+          .session = nullptr,
+          .version = 0,
+          .what = std::move(what),
+          .number = number};
 }
 
 Met Violation(std::string what) { return Fault(Met::Outcome::kViolation, std::move(what)); }
@@ -150,7 +154,7 @@ bool ParsePaths(const Bytes& body, std::string& queue, std::string& buffer) {
 
 Met MapError(const Error& error, const char* which) {
   switch (error.number) {
-    case EFBIG: return Violation(std::string(which) + " is larger than memoryMaxBytes allows");
+    case EFBIG: return Violation(std::string(which) + " exceeds memoryMaxBytes");
     case EACCES: return Violation(std::string(which) + " is no file of the peer in the directory");
     case EMEDIUMTYPE:
     case EINVAL: return Violation(std::string(which) + " is no memory");
@@ -207,8 +211,15 @@ Met Accept(int fd, const AcceptSettings& settings) {
   if (has_descriptors) {
     files.queue_path.clear();  // labels only
     files.buffer_path.clear();
+    // At no other time does the socket take descriptors, where the kernel can refuse them.
+    if (const auto admitted = AdmitDescriptors(fd); !admitted.ok()) {
+      return SystemFault(admitted.error());
+    }
     if (!steps.Send(version, kReadyForDescriptors)) return std::move(steps.fault);
     if (!steps.ReadDescriptors(descriptors)) return std::move(steps.fault);
+    if (const auto refused = RefuseDescriptors(fd); !refused.ok()) {
+      return SystemFault(refused.error());
+    }
   } else {
     for (const std::string* path : {&files.buffer_path, &files.queue_path}) {
       auto opened = OpenNamed(*path, settings.directory, settings.uid);
@@ -216,15 +227,18 @@ Met Accept(int fd, const AcceptSettings& settings) {
       descriptors.push_back(std::move(opened.value()));
     }
   }
+  // The shape comes first: pages are made for memory that is accepted only, since they count as
+  // ours.
+  auto queues = MapMemory(std::move(descriptors[1]), 2 * HalfBytes(kQueueCapacityMax));
+  if (!queues.ok()) return MapError(queues.error(), "the queue file");
   auto buffers = MapMemory(std::move(descriptors[0]), settings.memory_max_bytes);
   if (!buffers.ok()) return MapError(buffers.error(), "the buffer file");
-  auto queues = MapMemory(std::move(descriptors[1]), settings.memory_max_bytes);
-  if (!queues.ok()) return MapError(queues.error(), "the queue file");
   files.buffers = std::move(buffers.value());
   files.queues = std::move(queues.value());
   const char* fault = "";
   auto session = Session::Open(std::move(files), fault);
   if (session == nullptr) return Violation(fault);
+  if (const auto made = session->Allocate(); !made.ok()) return SystemFault(made.error());
   if (version == kNewestVersion && !steps.Send(version, kMemoryAccepted)) {
     return std::move(steps.fault);
   }

@@ -39,11 +39,16 @@ SendQueue::Put SendQueue::Push(const Element& element) noexcept {
   return CompareExchange32(half_ + kFlagAt, 0, 1) ? Put::kDoneAndWake : Put::kDone;
 }
 
+bool ReceiveQueue::CountPut(std::int64_t& put) noexcept {
+  put = LoadCounter(half_ + kTailAt);
+  if (put < tail_ || put - head_ > capacity_) return false;
+  tail_ = put;
+  return true;
+}
+
 ReceiveQueue::Popped ReceiveQueue::Pop(Element& element) noexcept {
-  if (LoadCounter(half_ + kHeadAt) != head_) return Popped::kCorrupt;
-  const std::int64_t tail = LoadCounter(half_ + kTailAt);
-  if (tail < tail_ || tail - head_ > capacity_) return Popped::kCorrupt;
-  tail_ = tail;
+  std::int64_t tail = 0;
+  if (LoadCounter(half_ + kHeadAt) != head_ || !CountPut(tail)) return Popped::kCorrupt;
   if (tail == head_) return Popped::kEmpty;
   const std::byte* const at = ElementAt(half_, head_, capacity_);
   element = {.stream = Load32(at), .offset = Load32(at + 4), .status = Load32(at + 8) & 0xff};

@@ -63,6 +63,10 @@ class ReceiveQueue {
 
   enum class Popped { kElement, kEmpty, kCorrupt };
   [[nodiscard]] Popped Pop(Element& element) noexcept;
+  // Elements that the producer has put, ever. False: corrupt.
+  [[nodiscard]] bool CountPut(std::int64_t& put) noexcept;
+  // Elements that were popped, ever.
+  [[nodiscard]] std::int64_t taken() const noexcept { return head_; }
   // Announces that we sleep. False: an element came meanwhile, and we do not.
   [[nodiscard]] bool Rest() noexcept;
 

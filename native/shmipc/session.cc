@@ -10,6 +10,7 @@ namespace {
 constexpr const char* kShortened = "memory that was shortened";
 constexpr const char* kBrokenQueue = "a queue whose counters are impossible";
 constexpr const char* kBrokenList = "a list of free slices that leads outside itself";
+constexpr const char* kNoRoom = "a message for which this process has no memory";
 constexpr const char* kBrokenMessage = "a message whose slices do not exist";
 
 }  // namespace
@@ -97,24 +98,34 @@ Session::Next Session::Receive(std::size_t bytes_max, Received& received) {
       if (receive_.Rest()) return Next::kNone;
     }
     read_slices_ = 0;
+    cursor_ = {.slice = element_.offset, .skip = 0};
   }
-  received = {.stream = element_.stream, .status = element_.status, .bytes = 0};
+  received = {.stream = element_.stream, .status = element_.status, .bytes = 0, .pieces = 0};
   if (element_.status == kClosed) return Next::kStreamClosed;
-  // A message that leads through one slice twice would have no end.
-  if (!pool_.Follow(element_.offset, has_more_, bytes_max, pieces_) ||
-      (read_slices_ += pieces_.size()) > pool_.slices()) {
+  if (!pool_.Follow(cursor_, has_more_, bytes_max, pieces_)) {
     return Corrupt(Next::kCorrupt, kBrokenMessage);
   }
-  for (const Piece& piece : pieces_) received.bytes += piece.bytes;
+  for (const Piece& piece : pieces_) {
+    received.bytes += piece.bytes;
+    read_slices_ += piece.is_last ? 1 : 0;
+  }
+  received.pieces = pieces_.size();
+  // A message that leads through one slice twice would have no end.
+  if (read_slices_ > pool_.slices()) return Corrupt(Next::kCorrupt, kBrokenMessage);
   return Next::kPart;
 }
 
+bool Session::CountPut(std::int64_t& put) noexcept {
+  if (!IsWhole()) return Corrupt(false, kShortened);
+  return receive_.CountPut(put) || Corrupt(false, kBrokenQueue);
+}
+
 bool Session::Take(std::span<std::uint8_t> target) {
-  std::size_t at = 0;
   for (const Piece& piece : pieces_) {
-    pool_.Copy(piece, target.data() + at);
-    at += piece.bytes;
-    if (!pool_.Return(piece.slice)) return Corrupt(false, kBrokenList);
+    if (target.size() < piece.bytes) return Corrupt(false, kNoRoom);
+    pool_.Copy(piece, target.data());
+    target = target.subspan(piece.bytes);
+    if (piece.is_last && !pool_.Return(piece.slice)) return Corrupt(false, kBrokenList);
   }
   return true;
 }

@@ -32,6 +32,12 @@ class Session {
   // Takes a client's memory. nullptr: `fault` says why not.
   [[nodiscard]] static std::unique_ptr<Session> Open(Files files, const char*& fault);
 
+  // Makes the pages of the memory. NOTE: may take long.
+  Result<Done> Allocate() noexcept {
+    const auto queues = files_.queues.Allocate();
+    return queues.ok() ? files_.buffers.Allocate() : queues;
+  }
+
   enum class Sent { kDone, kDoneAndWake, kFull, kNoMemory, kCorrupt };
   // NOTE: the message is not empty. kDoneAndWake: an event must follow.
   [[nodiscard]] Sent Send(std::uint32_t stream, std::span<const std::uint8_t> message);
@@ -49,13 +55,19 @@ class Session {
   struct Received {
     std::uint32_t stream = 0;
     std::uint32_t status = 0;
-    std::size_t bytes = 0;  // of a part; Take() has them
+    std::size_t bytes = 0;   // of a part; Take() has them
+    std::size_t pieces = 0;  // of the part, which may be empty
   };
-  // The next part has `bytes_max` bytes, or up to one slice more. kNone: nothing is left, and the
-  // peer wakes us.
+  // The next part has `bytes_max` bytes at most. kNone: nothing is left, and the peer wakes us.
   [[nodiscard]] Next Receive(std::size_t bytes_max, Received& received);
-  // Copies the part of the last Receive() to `target`, which has room for it, and returns its
-  // slices. False: the memory is corrupt.
+  // Elements that the peer has put, ever. False: the memory is corrupt.
+  [[nodiscard]] bool CountPut(std::int64_t& put) noexcept;
+  // Elements that were received whole, ever.
+  [[nodiscard]] std::int64_t received() const noexcept {
+    return receive_.taken() - (has_more_ ? 1 : 0);
+  }
+  // Copies the part of the last Receive() to `target`, which has its size, and returns its slices.
+  // False: the memory is corrupt.
   [[nodiscard]] bool Take(std::span<std::uint8_t> target);
 
   // Bytes that all slices hold.
@@ -81,6 +93,7 @@ class Session {
   const char* fault_ = "";
   // Of the message that is being received.
   Element element_;
+  Cursor cursor_;
   bool has_more_ = false;
   std::uint64_t read_slices_ = 0;
   std::vector<Piece> pieces_;

@@ -15,6 +15,7 @@ inline MemoryFile MapAgain(const MemoryFile& file) {
   REQUIRE(own.ok());
   auto mapped = MapMemory(std::move(own.value()), shmipc::kPoolMaxBytes);
   REQUIRE(mapped.ok());
+  REQUIRE(mapped.value().Allocate().ok());
   return std::move(mapped.value());
 }
 

@@ -197,7 +197,9 @@ TEST_CASE("memory that was shortened is found before it is touched") {
   REQUIRE_EQ(::ftruncate(buffers.get(), 2 * 1024 * 1024), 0);
   const int number = buffers.get();
   auto mapped = MapMemory(std::move(buffers), shmipc::kPoolMaxBytes);
+  REQUIRE(mapped.value().Allocate().ok());
   files.queues = std::move(MapMemory(std::move(queues), shmipc::kPoolMaxBytes).value());
+  REQUIRE(files.queues.Allocate().ok());
   std::memcpy(files.queues.memory.data(), sides.queue_words, queue_bytes);
   files.buffers = std::move(mapped.value());
   std::memcpy(files.buffers.memory.data(), sides.pool_words, 2 * 1024 * 1024);

@@ -4,7 +4,7 @@
 
 /** Accepted connections in order, each for one call of `next()`. */
 export class AsyncQueue<T extends { onTaken?(): void }> {
-  #waiting: T[] = [];
+  readonly #waiting = new Set<T>();
   readonly #readers: ((next: IteratorResult<T, undefined>) => void)[] = [];
   #isEnded = false;
   #hasReader = false;
@@ -19,16 +19,16 @@ export class AsyncQueue<T extends { onTaken?(): void }> {
     if (reader !== undefined) {
       item.onTaken?.();
       reader({ done: false, value: item });
-    } else this.#waiting.push(item);
+    } else this.#waiting.add(item);
   }
 
   /** Removes an item that ended before it was taken. */
   remove(item: T): void {
-    this.#waiting = this.#waiting.filter((one) => one !== item);
+    this.#waiting.delete(item);
   }
 
   clear(): void {
-    this.#waiting = [];
+    this.#waiting.clear();
   }
 
   end(): void {
@@ -47,8 +47,9 @@ export class AsyncQueue<T extends { onTaken?(): void }> {
     return {
       next: () =>
         new Promise<IteratorResult<T, undefined>>((resolve) => {
-          const item = this.#waiting.shift();
+          const [item] = this.#waiting;
           if (item !== undefined) {
+            this.#waiting.delete(item);
             item.onTaken?.();
             resolve({ done: false, value: item });
           } else if (this.#isEnded) resolve({ done: true, value: undefined });

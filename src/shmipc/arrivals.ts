@@ -2,10 +2,11 @@
 // The bytes and closes of streams that a session receives, by its queue and by its socket, in the
 // order in which the peer sent them.
 import type { Socket } from 'node:net';
+import { SidecallError } from '../base/errors.ts';
 import { Fifo } from '../base/fifo.ts';
 import { descriptorOf } from '../uds/net-socket.ts';
 import type { SharedSession, ShmipcAddon } from './shared-session.ts';
-import { type SocketEvent, SocketEventReader, Status } from './socket-events.ts';
+import { SocketEventReader, Status } from './socket-events.ts';
 
 /** Bytes of a stream, or, without them, its close by the peer. */
 export interface Arrival {
@@ -15,21 +16,27 @@ export interface Arrival {
   readonly bytes: Uint8Array | undefined;
 }
 
-/** A close of a stream, which waits until the bytes before it in the socket were read. */
-interface WaitingClose {
-  readonly stream: number;
-  /** Count of bytes of the socket. */
+/** An arrival by the socket. */
+interface Queued {
+  readonly arrival: Arrival;
+  /** It comes behind so many messages of the queue: those that were put before it was read. */
   readonly behind: number;
 }
+
+// Closes that may wait for bytes of the socket; each stream has one.
+const waitingMax = 2 ** 20;
 
 export class Arrivals {
   readonly #native: ShmipcAddon;
   readonly #shared: SharedSession;
   readonly #socket: Socket;
   readonly #reader: SocketEventReader;
-  readonly #events = new Fifo<SocketEvent>();
-  #waiting: WaitingClose[] = [];
+  readonly #queued = new Fifo<Queued>();
+  /** Streams whose close waits until so many bytes of the socket were read. */
+  readonly #waiting = new Map<number, number>();
   #socketBytes = 0;
+  /** Messages of the queue that were received whole. */
+  #received = 0;
   /** The queue is empty, and the peer sends an event with the next message. */
   #isIdle = false;
 
@@ -42,79 +49,92 @@ export class Arrivals {
 
   /** All that has arrived was read. */
   get isDone(): boolean {
-    return this.#isIdle && this.#events.length === 0;
+    return this.#isIdle && this.#queued.length === 0;
   }
 
   /**
    * Bytes of the socket.
-   * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`.
+   * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`, `ERR_SIDECALL_RING_CORRUPT`.
    */
   push(bytes: Uint8Array): void {
     this.#socketBytes += bytes.byteLength;
-    for (const event of this.#reader.push(bytes)) this.#events.push(event);
-    if (!this.#reader.isMidway) this.#close(({ behind }) => behind <= this.#socketBytes);
+    const arrivals: Arrival[] = [];
+    for (const event of this.#reader.push(bytes)) {
+      if (event.type === 'data') arrivals.push(arrivalOf({ ...event, bytes: kept(event.bytes) }));
+      if (event.type === 'close') arrivals.push(closeOf(event.stream));
+    }
+    for (const [stream, behind] of this.#waiting) {
+      if (behind > this.#socketBytes) break; // those after it wait for more
+      this.#waiting.delete(stream);
+      arrivals.push(closeOf(stream));
+    }
+    this.#isIdle = false; // an event is a wake, too
+    if (arrivals.length === 0) return;
+    const behind = this.#shared.countPut();
+    for (const arrival of arrivals) this.#queued.push({ arrival, behind });
   }
 
-  /** The socket has ended; messages of the peer may still lie in the queue. */
-  endSocket(): void {
-    this.#close(() => true);
+  /**
+   * The socket has ended; messages of the peer may still lie in the queue. Returns the streams that
+   * the peer has closed behind bytes that were lost with the socket.
+   */
+  endSocket(): readonly number[] {
     this.#isIdle = false;
+    const lost = [...this.#waiting.keys()];
+    this.#waiting.clear();
+    return lost;
   }
 
   /**
    * Some of what has arrived.
-   * @throws {SidecallError} `ERR_SIDECALL_RING_CORRUPT`.
+   * @throws {SidecallError} `ERR_SIDECALL_RING_CORRUPT`, `ERR_SIDECALL_PROTOCOL`.
    */
   read(): readonly Arrival[] {
-    if (!this.#isIdle) return this.#readQueue();
-    const event = this.#events.peek();
-    if (event === undefined) return [];
-    // The stream of the event may have sent before it, by the queue.
-    const arrivals = this.#readQueue();
-    if (!this.#isIdle) return arrivals;
-    this.#events.shift();
-    if (event.type === 'data') return [...arrivals, arrivalOf(event)];
-    if (event.type === 'close') return [...arrivals, closeOf(event.stream)];
-    return arrivals;
-  }
-
-  #readQueue(): readonly Arrival[] {
-    const { isIdle, parts } = this.#shared.receive();
-    this.#isIdle = isIdle;
     const arrivals: Arrival[] = [];
+    for (let first = this.#queued.peek(); first !== undefined; first = this.#queued.peek()) {
+      if (first.behind > this.#received) break;
+      this.#queued.shift();
+      arrivals.push(first.arrival);
+    }
+    if (arrivals.length > 0 || this.isDone) return arrivals;
+    const { isIdle, received, parts } = this.#shared.receive();
+    this.#isIdle = isIdle;
+    this.#received = received;
     for (const part of parts) {
-      if (part.bytes === undefined) this.#closeBehindSocket(part.stream);
-      else arrivals.push(arrivalOf(part));
+      if (part.bytes !== undefined) arrivals.push(arrivalOf(part));
+      else if (this.#isDue(part.stream)) arrivals.push(closeOf(part.stream));
     }
     return arrivals;
   }
 
   /** Bytes of the stream that had no room in the memory may lie in the socket. */
-  #closeBehindSocket(stream: number): void {
+  #isDue(stream: number): boolean {
     const fd = descriptorOf(this.#socket);
-    const queued = fd < 0 ? 0 : this.#native.queuedBytes(fd);
-    if (queued === 0 && !this.#reader.isMidway) this.#events.push({ type: 'close', stream });
-    else this.#waiting.push({ stream, behind: this.#socketBytes + queued });
-  }
-
-  #close(isDue: (waiting: WaitingClose) => boolean): void {
-    if (this.#waiting.length === 0) return;
-    for (const one of this.#waiting.filter(isDue)) {
-      this.#events.push({ type: 'close', stream: one.stream });
-    }
-    this.#waiting = this.#waiting.filter((one) => !isDue(one));
+    const unread = this.#socket.readableLength + (fd < 0 ? 0 : this.#native.queuedBytes(fd));
+    if (unread > 0) {
+      if (this.#waiting.size >= waitingMax) {
+        const text = `shmipc: the peer has closed more than ${waitingMax} streams behind unread bytes`;
+        throw new SidecallError('ERR_SIDECALL_PROTOCOL', text);
+      }
+      this.#waiting.set(stream, this.#socketBytes + unread);
+    } else if (this.#queued.length > 0) {
+      this.#queued.push({ arrival: closeOf(stream), behind: 0 });
+    } else return true;
+    return false;
   }
 }
 
-function arrivalOf({
-  stream,
-  status,
-  bytes,
-}: Omit<Arrival, 'opens'> & { readonly status: number }): Arrival {
+function arrivalOf(part: Omit<Arrival, 'opens'> & { readonly status: number }): Arrival {
+  const { stream, status, bytes } = part;
   if (status === Status.closed) return closeOf(stream);
   return { stream, opens: status === Status.data, bytes };
 }
 
 function closeOf(stream: number): Arrival {
   return { stream, opens: false, bytes: undefined };
+}
+
+/** Bytes that keep no much larger buffer of the socket alive. */
+function kept(bytes: Uint8Array): Uint8Array {
+  return bytes.buffer.byteLength > 2 * bytes.byteLength ? Uint8Array.from(bytes) : bytes;
 }

@@ -7,11 +7,11 @@ import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { addonReason } from '../open/lane.ts';
 import { type ConnectBaseOptions, opener, plainConnectNames } from '../rendezvous/connect.ts';
-import { socketOver } from '../uds/net-socket.ts';
 import { ownerOf } from '../uds/peer-credentials.ts';
 import { checkShmipc, type ShmipcOptions, shmipcNames } from './options.ts';
+import { sessionOver } from './session-over.ts';
 import { SharedSession, shmipcAddon } from './shared-session.ts';
-import { ShmipcSession } from './shmipc-session.ts';
+import type { ShmipcSession } from './shmipc-session.ts';
 
 /** Options of {@link connectShmipc}. */
 export interface ConnectShmipcOptions extends Omit<ConnectBaseOptions, 'identity'>, ShmipcOptions {
@@ -20,7 +20,10 @@ export interface ConnectShmipcOptions extends Omit<ConnectBaseOptions, 'identity
    * 1 GiB.
    */
   readonly bufferBytes?: number | undefined;
-  /** Messages that wait in one direction. Default 8,192, as shmipc-go; 16 to 1,048,576. */
+  /**
+   * Messages that wait in one direction. Default 8,192, as shmipc-go; 16 to 1,048,576, made a
+   * multiple of 16, so that no counter of the memory lies across two cache lines.
+   */
   readonly queueCapacity?: number | undefined;
   /** Streams open at one time. Default 65,536; 1 to 1,048,576. */
   readonly streamsMax?: number | undefined;
@@ -64,7 +67,8 @@ export async function connectShmipc(options: ConnectShmipcOptions): Promise<Shmi
   const settings = checkShmipc('connectShmipc()', options);
   const { onEvent } = options;
   const bufferBytes = checkInteger('bufferBytes', options.bufferBytes, bufferRange);
-  const queueCapacity = checkInteger('queueCapacity', options.queueCapacity, queueRange);
+  const queueCapacity =
+    Math.ceil(checkInteger('queueCapacity', options.queueCapacity, queueRange) / 16) * 16;
   const streamsMax = checkInteger('streamsMax', options.streamsMax, streamsRange);
   const native = shmipcAddon(nativeState().addon, addonReason());
   const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
@@ -74,10 +78,8 @@ export async function connectShmipc(options: ConnectShmipcOptions): Promise<Shmi
         const begin = (): number =>
           native.shmipcConnect(fd, ownerOf(peer), timeoutMs, queueCapacity, bufferBytes);
         const shared = await SharedSession.meet(native, begin, signal);
-        const socket = socketOver(fd);
-        native.disownDescriptor(fd);
-        const parts = { native, shared, socket, peer, isServer: false, streamsMax, onEvent };
-        return new ShmipcSession({ ...parts, ...settings });
+        const parts = { native, shared, peer, isServer: false, streamsMax, onEvent, ...settings };
+        return sessionOver(fd, parts, () => []);
       } catch (error) {
         native.closeReceived(fd, ownerOf(peer));
         throw error;

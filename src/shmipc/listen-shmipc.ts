@@ -10,11 +10,12 @@ import { PathAcceptor } from '../rendezvous/accept.ts';
 import type { AcceptorSettings } from '../rendezvous/accepted-connection.ts';
 import { ConnectionListener } from '../rendezvous/connection-listener.ts';
 import { atPath, type ListenBaseOptions, plainListenNames } from '../rendezvous/listen.ts';
-import { socketOver } from '../uds/net-socket.ts';
+import { readQueued } from '../uds/net-socket.ts';
 import { ownerOf } from '../uds/peer-credentials.ts';
 import { checkShmipc, type ShmipcOptions, type ShmipcSettings, shmipcNames } from './options.ts';
+import { sessionOver } from './session-over.ts';
 import { SharedSession, type ShmipcAddon, shmipcAddon } from './shared-session.ts';
-import { ShmipcSession } from './shmipc-session.ts';
+import type { ShmipcSession } from './shmipc-session.ts';
 
 /** Options of {@link listenShmipc}. */
 export interface ListenShmipcOptions extends Omit<ListenBaseOptions, 'identity'>, ShmipcOptions {
@@ -24,7 +25,8 @@ export interface ListenShmipcOptions extends Omit<ListenBaseOptions, 'identity'>
    * `/dev/shm`.
    */
   readonly directory?: string | undefined;
-  /** Largest file of a client's memory, in bytes. Default 1 GiB; 1 MiB to 4,294,963,200. */
+  /** Largest buffer file of a client, in bytes. Its pages are made here, and count as ours. Default
+   * 256 MiB; 1 MiB to 4,294,963,200. */
   readonly memoryMaxBytes?: number | undefined;
   /**
    * Streams of one session; a stream beyond them is closed. Default 65,536, of which shmipc-go
@@ -33,7 +35,7 @@ export interface ListenShmipcOptions extends Omit<ListenBaseOptions, 'identity'>
   readonly streamsMax?: number | undefined;
 }
 
-const memoryRange = { standard: 1024 * 1024 * 1024, min: 1024 * 1024, max: 0xffff_f000 };
+const memoryRange = { standard: 256 * 1024 * 1024, min: 1024 * 1024, max: 0xffff_f000 };
 const streamsRange = { standard: 65_536, min: 1, max: 1_048_576 };
 const ownNames = ['directory', 'memoryMaxBytes', 'streamsMax'] as const;
 const ofPlain = plainListenNames.filter((name) => name !== 'protocol' && name !== 'identity');
@@ -139,8 +141,7 @@ async function acceptSession(
   const begin = (): number =>
     native.shmipcAccept(fd, owner, timeoutMs, directory, peer.uid ?? 0, memoryMaxBytes);
   const shared = await SharedSession.meet(native, begin, signal);
-  native.refuseDescriptors(fd);
-  const socket = socketOver(fd);
-  native.disownDescriptor(fd);
-  return new ShmipcSession({ ...settings, native, shared, socket, peer, isServer: true });
+  const parts = { ...settings, native, shared, peer, isServer: true };
+  // Descriptors behind the handshake, which older kernels let through, end the connection.
+  return sessionOver(fd, parts, () => readQueued(native, fd, owner));
 }

@@ -8,6 +8,8 @@ interface Met {
   readonly outcome: 'met' | 'violation' | 'version' | 'system' | 'timeout' | 'gone';
   readonly what: string;
   readonly version: number;
+  /** Bytes that the slices of the memory hold. */
+  readonly capacityBytes: number;
 }
 
 /** The addon's functions for shmipc-go; on x86-64 Linux only. */
@@ -34,7 +36,12 @@ export interface ShmipcAddon extends NativeAddon {
     session: number,
     partMaxBytes: number,
     allMaxBytes: number,
-  ): { readonly isIdle: boolean; readonly parts: readonly (number | Buffer | undefined)[] };
+  ): {
+    readonly isIdle: boolean;
+    readonly received: number;
+    readonly parts: readonly (number | Buffer | undefined)[];
+  };
+  shmipcCountPut(session: number): number;
   shmipcProgress(session: number): ShmipcProgress;
   shmipcClose(session: number): void;
   listenForShmipc(onMet: (session: number) => void): void;
@@ -47,11 +54,19 @@ export interface ShmipcProgress {
   /** It has taken all. */
   readonly isConsumed: boolean;
   readonly freeBytes: number;
-  readonly capacityBytes: number;
 }
 
 /** Results of a send. */
 export const Sent = { done: 0, doneAndWake: 1, full: 2, noMemory: 3 } as const;
+
+/** Some of what the peer has sent. */
+interface Received {
+  /** All was received, and the peer sends an event with more. */
+  readonly isIdle: boolean;
+  /** Messages that were received whole, ever. */
+  readonly received: number;
+  readonly parts: readonly Part[];
+}
 
 /** A message, or a part of one; without bytes: the peer has closed the stream. */
 export interface Part {
@@ -79,14 +94,17 @@ export function shmipcAddon(native: NativeAddon | undefined, reason: string): Sh
 export class SharedSession {
   /** Of the events on the socket. */
   readonly version: number;
+  /** Bytes that the slices of the memory hold, which both directions share. */
+  readonly capacityBytes: number;
   readonly #native: ShmipcAddon;
   readonly #number: number;
   #isOpen = true;
 
-  private constructor(native: ShmipcAddon, number: number, version: number) {
+  private constructor(native: ShmipcAddon, number: number, met: Met) {
     this.#native = native;
     this.#number = number;
-    this.version = version;
+    this.version = met.version;
+    this.capacityBytes = met.capacityBytes;
   }
 
   /**
@@ -114,7 +132,7 @@ export class SharedSession {
       });
       const met = native.shmipcTake(number) as Met;
       if (met.outcome !== 'met') throw failureOf(met);
-      return new SharedSession(native, number, met.version);
+      return new SharedSession(native, number, met);
     } catch (error) {
       native.shmipcClose(number);
       throw error;
@@ -132,9 +150,8 @@ export class SharedSession {
     return this.#checked(() => this.#native.shmipcSendClose(this.#number, stream));
   }
 
-  /** Some of what the peer has sent. `isIdle`: all, and the peer sends an event with more. */
-  receive(): { readonly isIdle: boolean; readonly parts: readonly Part[] } {
-    const { isIdle, parts: flat } = this.#checked(() =>
+  receive(): Received {
+    const { parts: flat, ...rest } = this.#checked(() =>
       this.#native.shmipcReceive(this.#number, partMaxBytes, allMaxBytes),
     );
     const parts: Part[] = [];
@@ -142,7 +159,12 @@ export class SharedSession {
       const [stream, status, bytes] = flat.slice(at, at + 3);
       parts.push({ stream, status, bytes } as Part);
     }
-    return { isIdle, parts };
+    return { ...rest, parts };
+  }
+
+  /** Messages that the peer has put into its queue, ever. */
+  countPut(): number {
+    return this.#checked(() => this.#native.shmipcCountPut(this.#number));
   }
 
   progress(): ShmipcProgress {

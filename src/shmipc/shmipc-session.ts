@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 // A session with a program that uses shmipc-go: its streams over shared memory, and its socket.
-import type { Socket } from 'node:net';
 import { AsyncQueue } from '../base/async-queue.ts';
-import { systemClock } from '../base/clock.ts';
+import { systemClock, type Timer } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
-import { emitEvent, type OnEvent } from '../base/events.ts';
-import { quiet } from '../base/ignore-errors.ts';
+import { emitEvent } from '../base/events.ts';
+import { ignore, quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
 import { Arrivals } from './arrivals.ts';
-import type { ShmipcSettings } from './options.ts';
+import { OpenStreams } from './open-streams.ts';
 import { SendQueue } from './send-queue.ts';
-import type { SharedSession, ShmipcAddon } from './shared-session.ts';
-import { ShmipcStream } from './shmipc-stream.ts';
+import type { SessionParts } from './session-parts.ts';
+import type { ShmipcStream } from './shmipc-stream.ts';
 
 /** Figures of a {@link ShmipcSession}. */
 export interface ShmipcStats {
@@ -30,23 +29,14 @@ export interface ShmipcStats {
   readonly sentBySocket: number;
 }
 
-/** @internal The parts of a session, once its handshake has ended. */
-export interface SessionParts extends ShmipcSettings {
-  readonly native: ShmipcAddon;
-  readonly shared: SharedSession;
-  readonly socket: Socket;
-  readonly peer: Peer;
-  readonly isServer: boolean;
-  readonly streamsMax: number;
-  readonly onEvent: OnEvent | undefined;
-}
-
 const drainLookMs = 1;
 // The time in one turn of the event loop for what has arrived.
 const turnMaxMs = 2;
-// Ids of closed streams that are remembered: the peer may have sent before it saw the close.
-const closedIdsMax = 16_384;
-const idMax = 0xffff_ffff;
+// Closes that may wait for a peer, beside a message of each stream.
+const waitingMax = 16_384;
+const closesLookMs = 20;
+const limitPauseMs = 1_000;
+const peerGone = new SidecallError('ERR_SIDECALL_PEER_GONE', 'shmipc: the peer is gone');
 
 /** Streams with one program. Made by `connectShmipc()`; iterate a listener to get others. */
 export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposable {
@@ -60,12 +50,14 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
   readonly #parts: SessionParts;
   readonly #arrivals: Arrivals;
   readonly #sending: SendQueue;
-  readonly #streams = new Map<number, ShmipcStream>();
+  readonly #streams = new OpenStreams();
   readonly #incoming = new AsyncQueue<ShmipcStream & { onTaken?(): void }>();
-  readonly #closedIds = new Set<number>();
-  #unreadBytes = 0;
-  #lastId = 1;
+  #limitToldAt = Number.NEGATIVE_INFINITY;
   #isWorking = false;
+  #isScheduled = false;
+  /** The peer is not received from until readers have taken some. */
+  #isHeld = false;
+  #timer: Timer | undefined;
   #isOver = false;
   #hasSocketEnded = false;
   #closing: Promise<void> | undefined;
@@ -73,18 +65,20 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
 
   /** @internal */
   constructor(parts: SessionParts) {
-    const { native, shared, socket, peer, isServer, stallTimeoutMs } = parts;
+    const { native, shared, socket, peer, isServer, stallTimeoutMs, early } = parts;
     this.peer = peer;
     this.#parts = parts;
     this.#arrivals = new Arrivals(native, shared, socket, isServer);
-    this.#sending = new SendQueue(shared, socket, stallTimeoutMs, (error) => this.#fail(error));
+    const onFailed = (error: SidecallError): void => this.#fail(error);
+    this.#sending = new SendQueue(native, shared, socket, stallTimeoutMs, onFailed);
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
     });
+    socket.on('error', ignore); // 'close' follows
     socket.on('data', (bytes) => this.#onData(bytes));
-    socket.on('error', ignoreError);
     socket.on('close', () => this.#onSocketClosed());
     // The client may have put messages into the queue before the handshake ended.
+    for (const bytes of early) this.#onData(bytes);
     this.#work();
   }
 
@@ -106,9 +100,7 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
       const text = `shmipc: ${streamsMax} streams are open`;
       throw new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', text);
     }
-    do this.#lastId = this.#lastId === idMax ? 2 : this.#lastId + 1;
-    while (this.#streams.has(this.#lastId));
-    return this.#add(this.#lastId);
+    return this.#add(this.#streams.nextId());
   }
 
   /** The streams that the client opens, at the server. Ends with the session. */
@@ -118,14 +110,10 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
 
   /** Figures of this moment. Of a session that is over: zeros for its memory. */
   stats(): ShmipcStats {
-    const memory = this.#isOver
-      ? { capacityBytes: 0, freeBytes: 0 }
-      : this.#parts.shared.progress();
     return {
       streams: this.#streams.size,
-      unreadBytes: this.#unreadBytes,
-      capacityBytes: memory.capacityBytes,
-      freeBytes: memory.freeBytes,
+      unreadBytes: this.#streams.unreadBytes,
+      ...this.#memory(),
       sentBySocket: this.#sending.sentBySocket,
     };
   }
@@ -143,6 +131,18 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
     await this.close();
   }
 
+  #memory(): { readonly capacityBytes: number; readonly freeBytes: number } {
+    const { shared } = this.#parts;
+    try {
+      if (!this.#isOver) {
+        return { capacityBytes: shared.capacityBytes, freeBytes: shared.progress().freeBytes };
+      }
+    } catch (error) {
+      this.#fail(SidecallError.from(error));
+    }
+    return { capacityBytes: 0, freeBytes: 0 };
+  }
+
   async #checkAndClose(options: { readonly deadlineMs?: number | undefined }): Promise<void> {
     checkKeys('close()', options, ['deadlineMs']);
     const deadlineMs = checkInteger('deadlineMs', options.deadlineMs, ranges.closeDeadlineMs);
@@ -154,7 +154,7 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
     const over = new AbortController();
     void this.closed.then(() => over.abort());
     const endAt = systemClock.nowMs() + deadlineMs;
-    const streams = [...this.#streams.values()].map((stream) => stream.close());
+    const streams = this.#streams.all().map((stream) => stream.close());
     await Promise.race([Promise.all(streams), pause(systemClock, deadlineMs, over.signal)]);
     // The end of the socket loses messages that the peer has not read.
     while (!this.#isOver && systemClock.nowMs() < endAt && !this.#isTaken()) {
@@ -173,41 +173,51 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
   }
 
   #add(id: number): ShmipcStream {
-    const stream = new ShmipcStream(id, {
+    return this.#streams.add(id, {
       send: ({ id: number }, bytes, then) => this.#sending.send(number, bytes, then),
-      onRead: (bytes) => this.#onRead(bytes),
-      onDestroyed: (one) => this.#onDestroyed(one),
+      onRead: (piece) => this.#onRead(piece),
+      onDestroyed: (one, error) => this.#onDestroyed(one, error),
     });
-    this.#streams.set(id, stream);
-    return stream;
   }
 
-  #onRead(bytes: number): void {
-    this.#unreadBytes -= bytes;
-    if (!this.#isWorking) systemClock.nextTick(() => this.#work());
+  #onRead(piece: Uint8Array): void {
+    this.#streams.countRead(piece);
+    if (this.#isHeld) this.#schedule();
   }
 
-  #onDestroyed(stream: ShmipcStream): void {
+  #onDestroyed(stream: ShmipcStream, error: Error | null): void {
     const { id, isClosedByPeer } = stream;
+    const { isServer } = this.#parts;
     this.#incoming.remove(stream);
-    if (!this.#streams.delete(id) || this.#isOver) return;
-    this.#sending.drop(id);
+    const says = !isClosedByPeer || !isServer;
+    const reason =
+      error ?? new SidecallError('ERR_SIDECALL_CLOSED', 'shmipc: the stream was closed');
+    this.#sending.drop(id, reason, !says);
+    if (!this.#streams.remove(id) || this.#isOver) return;
     // A client says it also where the server was first: the server may have opened it again, for
     // bytes that were on their way.
-    if (!isClosedByPeer || !this.#parts.isServer) this.#sending.sendClose(id);
-    if (isClosedByPeer || !this.#parts.isServer) return;
-    this.#closedIds.add(id);
-    const [oldest] = this.#closedIds;
-    if (this.#closedIds.size > closedIdsMax) this.#closedIds.delete(oldest as number);
+    if (says) this.#sending.sendClose(id);
+    if (!isClosedByPeer && isServer) this.#streams.remember(id);
   }
 
   #onData(bytes: Uint8Array): void {
+    if (this.#isOver) return;
     try {
       this.#arrivals.push(bytes);
     } catch (error) {
       return this.#fail(SidecallError.from(error));
     }
     this.#work();
+  }
+
+  /** Goes on in the next turn of the event loop. */
+  #schedule(): void {
+    if (this.#isScheduled || this.#isOver) return;
+    this.#isScheduled = true;
+    systemClock.setImmediate(() => {
+      this.#isScheduled = false;
+      this.#work();
+    });
   }
 
   /** Handles what has arrived, the queue before the socket; a share of it in one turn. */
@@ -219,36 +229,60 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
       let isDone = this.#step();
       while (!isDone && !this.#isFull && systemClock.nowMs() < endAt) isDone = this.#step();
       this.#isWorking = false;
-      if (this.#isOver) return;
-      this.#sending.retry();
-      if (isDone) this.#parts.socket.resume();
-      else this.#parts.socket.pause();
-      // shmipc-go has no other goodbye than the end of the socket.
-      const isOrderly = this.#streams.size === 0 || this.#closing !== undefined;
-      if (isDone && this.#hasSocketEnded) this.#end(isOrderly ? undefined : peerGone());
-      else if (!isDone && !this.#isFull) systemClock.setImmediate(() => this.#work());
+      if (!this.#isOver) this.#goOn(isDone);
     } catch (error) {
       this.#isWorking = false;
       this.#fail(SidecallError.from(error));
     }
   }
 
+  #goOn(isDone: boolean): void {
+    const { socket } = this.#parts;
+    this.#sending.retry();
+    this.#isHeld = !isDone && this.#isFull;
+    if (!isDone) {
+      socket.pause();
+      if (!this.#isFull) this.#schedule();
+      else if (this.#isPiledUp) this.#waitForCloses();
+    } else if (!this.#hasSocketEnded) socket.resume();
+    else {
+      // shmipc-go has no other goodbye than the end of the socket.
+      const isOrderly = this.#streams.size === 0 || this.#closing !== undefined;
+      this.#end(isOrderly ? undefined : peerGone);
+    }
+  }
+
+  /** The socket is not read meanwhile, so that its end is not seen. */
+  #waitForCloses(): void {
+    this.#timer ??= systemClock.setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#sending.isPeerGone) this.#end(peerGone);
+      this.#work();
+    }, closesLookMs);
+  }
+
   get #isFull(): boolean {
-    return this.#unreadBytes >= this.#parts.unreadMaxBytes;
+    return this.#streams.unreadCost >= this.#parts.unreadMaxBytes || this.#isPiledUp;
+  }
+
+  /** The peer opens streams and does not take that they are closed. */
+  get #isPiledUp(): boolean {
+    return this.#sending.length >= waitingMax + this.#streams.size;
   }
 
   /** True: all that has arrived is handled. */
   #step(): boolean {
     if (this.#isFull) return false;
     for (const { stream, opens, bytes } of this.#arrivals.read()) {
+      if (this.#isOver) return false;
       if (bytes === undefined) this.#onClosed(stream);
-      else this.#onBytes(stream, opens, bytes);
+      else if (bytes.byteLength > 0) this.#onBytes(stream, opens, bytes);
     }
     return this.#arrivals.isDone;
   }
 
   #onClosed(id: number): void {
-    this.#closedIds.delete(id);
+    this.#streams.forget(id);
     this.#streams.get(id)?.receiveClose();
   }
 
@@ -256,7 +290,7 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
     const known = this.#streams.get(id);
     if (known === undefined && !(opens && this.#accepts(id))) return;
     const stream = known ?? this.#add(id);
-    this.#unreadBytes += bytes.byteLength;
+    this.#streams.countArrived(bytes);
     stream.receive(bytes);
     if (known === undefined) this.#incoming.push(stream);
   }
@@ -264,19 +298,22 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
   /** May the client open this stream? Over the limit, it is closed at once. */
   #accepts(id: number): boolean {
     const { isServer, streamsMax, onEvent } = this.#parts;
-    if (!isServer || this.#closing !== undefined || this.#closedIds.has(id)) return false;
+    if (!isServer || this.#closing !== undefined || this.#streams.isRemembered(id)) return false;
     if (this.#streams.size < streamsMax) return true;
+    this.#streams.remember(id);
+    this.#sending.sendClose(id);
+    const now = systemClock.nowMs();
+    if (now - this.#limitToldAt < limitPauseMs) return false;
+    this.#limitToldAt = now;
     const text = `shmipc: ${streamsMax} streams are open (streamsMax)`;
     const error = new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', text);
     emitEvent(onEvent, { type: 'limit', error, peer: this.peer });
-    this.#closedIds.add(id);
-    this.#sending.sendClose(id);
     return false;
   }
 
   #onSocketClosed(): void {
     this.#hasSocketEnded = true;
-    this.#arrivals.endSocket();
+    for (const id of this.#arrivals.endSocket()) this.#streams.get(id)?.fail(peerGone);
     this.#work();
   }
 
@@ -292,19 +329,12 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
     const { shared, socket } = this.#parts;
     const reason =
       error ?? new SidecallError('ERR_SIDECALL_CLOSED', 'shmipc: the session was closed');
-    this.#sending.end(reason);
-    for (const stream of [...this.#streams.values()]) stream.fail(reason);
+    this.#sending.end();
+    systemClock.clearTimeout(this.#timer);
+    for (const stream of this.#streams.all()) stream.fail(reason);
     this.#incoming.finish();
     socket.destroy();
     shared.close();
     this.#resolveClosed(error);
   }
-}
-
-function ignoreError(): void {
-  // 'close' follows.
-}
-
-function peerGone(): SidecallError {
-  return new SidecallError('ERR_SIDECALL_PEER_GONE', 'shmipc: the peer is gone');
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One stream of shmipc-go, as a Duplex of bytes.
 import { Duplex } from 'node:stream';
-import { systemClock } from '../base/clock.ts';
+import { systemClock, throwLater } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { Fifo } from '../base/fifo.ts';
 
@@ -9,9 +9,9 @@ import { Fifo } from '../base/fifo.ts';
 export interface StreamOwner {
   /** Sends behind what was sent before; `then` is called when it is on its way, or has failed. */
   send(stream: ShmipcStream, bytes: Uint8Array, then: (error?: Error | null) => void): void;
-  /** A reader has taken bytes that had arrived. */
-  onRead(bytes: number): void;
-  onDestroyed(stream: ShmipcStream): void;
+  /** A reader has taken a piece of what had arrived. */
+  onRead(piece: Uint8Array): void;
+  onDestroyed(stream: ShmipcStream, error: Error | null): void;
 }
 
 /**
@@ -59,16 +59,16 @@ export class ShmipcStream extends Duplex {
 
   /** @internal */
   receive(bytes: Uint8Array): void {
-    if (this.#isClosedByPeer || this.destroyed) return this.#owner.onRead(bytes.byteLength);
-    if (bytes.byteLength > 0) this.#arrived.push(bytes);
-    if (this.#wantsMore) this.#hand();
+    if (this.#isClosedByPeer || this.destroyed) return this.#owner.onRead(bytes);
+    this.#arrived.push(bytes);
+    if (this.#wantsMore) this.#run();
   }
 
   /** @internal */
   receiveClose(): void {
     if (this.#isClosedByPeer) return;
     this.#isClosedByPeer = true;
-    if (this.#wantsMore) this.#hand();
+    if (this.#wantsMore) this.#run();
   }
 
   /** @internal The session is over: an error, behind what has arrived. */
@@ -99,10 +99,20 @@ export class ShmipcStream extends Duplex {
   }
 
   override _destroy(error: Error | null, then: (error?: Error | null) => void): void {
-    for (const bytes of this.#arrived.items()) this.#owner.onRead(bytes.byteLength);
+    const left = this.#arrived.items();
     this.#arrived.clear();
-    this.#owner.onDestroyed(this);
+    for (const bytes of left) this.#owner.onRead(bytes);
+    this.#owner.onDestroyed(this, error);
     then(error);
+  }
+
+  /** Runs the listeners of the program; an error that they throw is its own. */
+  #run(): void {
+    try {
+      this.#hand();
+    } catch (error) {
+      throwLater(error);
+    }
   }
 
   #hand(): void {
@@ -110,7 +120,7 @@ export class ShmipcStream extends Duplex {
       const bytes = this.#arrived.shift();
       if (bytes === undefined) break;
       this.#wantsMore = this.push(bytes);
-      this.#owner.onRead(bytes.byteLength);
+      this.#owner.onRead(bytes);
     }
     if (this.#isClosedByPeer && this.#arrived.length === 0 && !this.#hasEnded) {
       this.#hasEnded = true;

@@ -18,8 +18,8 @@ function shmipc(role: string, path: string, kind: string, ...numbers: number[]):
   return startProgram('shmipc', args, { command: goProgram('shmipc') });
 }
 
-const memoryFiles = (): string[] =>
-  readdirSync('/dev/shm').filter((name) => name.startsWith('sidecall_test_'));
+const memoryFiles = (pid: number): string[] =>
+  readdirSync('/dev/shm').filter((name) => name.startsWith(`sidecall_test_${pid}_`));
 
 async function serving(
   kind: string,
@@ -113,6 +113,7 @@ describe('our server of Go clients', () => {
     await using listener = await listenShmipc(trusting);
     await using go = shmipc('hold', listener.path, kind);
     await go.next();
+    expect(memoryFiles(go.pid)).toHaveLength(kind === 'file' ? 2 : 0);
     for await (const session of listener) {
       for await (const stream of session) {
         expect(String(await readBytes(stream.iterator({ destroyOnReturn: false }), 5))).toBe(
@@ -128,7 +129,7 @@ describe('our server of Go clients', () => {
       break;
     }
     // As a server in Go, ours removes the files of a client that cannot.
-    await until(() => memoryFiles().length === 0);
+    await until(() => memoryFiles(go.pid).length === 0);
   });
 });
 

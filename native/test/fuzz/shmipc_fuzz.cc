@@ -73,13 +73,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
         shmipc::Element element;
         if (receiving.Pop(element) != shmipc::ReceiveQueue::Popped::kElement) break;
         bool has_more = true;
-        for (std::uint64_t read = 0; has_more && read <= pool->slices(); read += pieces.size()) {
+        shmipc::Cursor cursor = {.slice = element.offset, .skip = 0};
+        for (std::uint64_t read = 0; has_more && read <= 4 * pool->slices();
+             read += pieces.size()) {
           pieces.clear();
-          if (!pool->Follow(element.offset, has_more, 100, pieces)) break;
+          if (!pool->Follow(cursor, has_more, 100, pieces)) break;
           for (const shmipc::Piece& piece : pieces) {
             std::vector<std::uint8_t> target(piece.bytes);
             pool->Copy(piece, target.data());
-            if (!pool->Return(piece.slice)) break;
+            if (piece.is_last && !pool->Return(piece.slice)) break;
           }
         }
       }
