@@ -1,5 +1,5 @@
-// The first byte of a program in C: echoed where the policy lets its user in, and left in the kernel
-// where it does not.
+// The first byte of a program in C: echoed where the policy lets its user in, and left in the
+// kernel where it does not.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, readFileSync, writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';

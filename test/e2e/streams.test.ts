@@ -154,7 +154,7 @@ describe.each(['ring', 'socket'] as const)('streams of a helper over the %s', (l
   it('a peer whose loop is blocked loses nothing of 100,000 sends', async () => {
     await using helper = await start(lane);
     const flow = helper.client(Flow);
-    await flow.block({ ms: 2000 });
+    await flow.block({ ms: 5000 });
     const call = flow.swallow();
     const message = new Uint8Array(64);
     let admitted = 0;

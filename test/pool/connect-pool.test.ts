@@ -1,7 +1,9 @@
 // Pools of connections with one listener.
 import { describe, expect, it } from 'vitest';
+import { SidecallError } from '../../src/base/errors.ts';
 import { connectPool } from '../../src/pool/connect-pool.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
+import type { Session } from '../../src/rpc/session/session.ts';
 import { until } from '../support/contract.ts';
 import { scratchDirectory } from '../support/programs.ts';
 import { Work } from '../support/work.ts';
@@ -58,6 +60,44 @@ describe('connectPool()', () => {
     expect(seen.toSorted((a, b) => a - b)).toEqual(made.toSorted((a, b) => a - b)); // each once
     await pool.stop();
     await second.listener.close();
+  });
+
+  it('gives no call to a member whose session has died, until it has another one', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('socket');
+    const { listener, peers } = await serve(path, 'only');
+    const pool = await connectPool({ path, size: 4, reconnect: { firstMs: 300, maxMs: 600 } });
+    const work = pool.client(Work);
+    await Promise.all(Array.from({ length: 40 }, (_, id) => work.take({ id, ms: 1 })));
+    (pool.session() as Session).terminate(new SidecallError('ERR_SIDECALL_PEER_GONE'));
+    await until(() => pool.state.open === 3);
+    peers.clear();
+    const during = Array.from({ length: 60 }, (_, id) => work.take({ id, ms: 1 }));
+    expect(await Promise.all(during)).toHaveLength(60); // none of them fails
+    expect(peers.size).toBe(3);
+    await until(() => pool.state.open === 4);
+    await pool.stop();
+    await listener.close();
+  });
+
+  it('has options of its own, beside another pool in the same process', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('socket');
+    const { listener } = await serve(path, 'only');
+    await using small = await connectPool({ path, size: 1, limits: { receiveMaxBytes: 1024 } });
+    await using large = await connectPool({ path, size: 3, lane: 'socket' });
+    const [ofSmall, ofLarge] = [small.client(Work), large.client(Work)];
+    const both = [...Array(50).keys()].flatMap((id) => [
+      ofSmall.take({ id }),
+      ofLarge.take({ id: id + 100 }),
+    ]);
+    expect(await Promise.all(both)).toHaveLength(100);
+    expect([small.stats().members.length, large.stats().members.length]).toEqual([1, 3]);
+    expect([small.session().lane, large.session().lane]).toEqual(['ring', 'socket']);
+    await small.stop();
+    expect(await ofLarge.take({ id: 7 })).toMatchObject({ id: 7 });
+    await large.stop();
+    await listener.close();
   });
 
   it('opens all, or none', async () => {
