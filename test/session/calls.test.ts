@@ -139,4 +139,25 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
     pair.far.serve(service('Late', { hello: unary<void, string>() }), { hello: () => 'hi' });
     expect(await pair.near.call('Late.hello')).toBe('hi');
   });
+
+  it('serves more while a thousand calls are running, and none of them is disturbed', async () => {
+    await using pair = await openPair();
+    const gate = defer();
+    const Slow = service('Slow', { wait: unary<number, number>() });
+    pair.far.serve(Slow, {
+      wait: async (at) => {
+        await gate.promise;
+        return at;
+      },
+    });
+    const { wait } = pair.near.client(Slow);
+    const running = Promise.all(Array.from({ length: 1_000 }, (_, at) => wait(at)));
+    for (let at = 0; at < 100; at += 1) {
+      pair.far.serve(service(`Late${at}`, { hello: unary<void, string>() }), { hello: () => 'hi' });
+      expect(await pair.near.call(`Late${at}.hello`)).toBe('hi');
+      expect(() => pair.far.serve(Slow, { wait: () => -1 })).toThrow('Slow');
+    }
+    gate.resolve();
+    expect(await running).toEqual(Array.from({ length: 1_000 }, (_, at) => at));
+  });
 });

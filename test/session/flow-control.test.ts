@@ -265,6 +265,23 @@ describe('stream ids', () => {
     expect(() => streams.find(1, 1)).toThrow();
   });
 
+  it('a late answer is known as late across the wrap of the generation', () => {
+    const streams = new OpenedStreams<{ slot: number; generation: number }>(4);
+    const stream = { slot: -1, generation: 0 };
+    streams.add(stream);
+    stream.generation = 0xffff_ffff; // as after 2^32 - 2 streams of this slot
+    streams.remove(stream, false, 'us');
+    streams.add(stream);
+    expect(stream.generation).toBe(0xffff_ffff);
+    expect(streams.find(0, 0xffff_fffe)).toBeUndefined();
+    streams.remove(stream, true, 'peer');
+    streams.add(stream);
+    expect(stream.generation).toBe(1);
+    expect(streams.find(0, 0xffff_ffff)).toBeUndefined();
+    expect(streams.find(0, 1)).toBe(stream);
+    expect(() => streams.find(0, 2)).toThrow();
+  });
+
   it('a stream that was never sent gives its generation back', () => {
     const streams = new OpenedStreams<{ slot: number; generation: number }>(1);
     const stream = { slot: -1, generation: 0 };

@@ -50,6 +50,34 @@ describe('death under load', () => {
     expect(outcomes.no + outcomes.unknown).toBe(32 * kills);
   });
 
+  it.each(['ring', 'socket'] as const)(
+    'of the serving side, with a thousand calls and notifications that wait (%s)',
+    async (lane) => {
+      const helper = await spawnHelper(process.execPath, [programPath('helper.mjs')], { lane });
+      expect(helper.session.lane).toBe(lane);
+      const { hang } = helper.client(Demo);
+      const calls = Array.from({ length: 1_000 }, () => hang());
+      const { add, log } = helper.client(Demo);
+      await add({ a: 1, b: 1 }); // all of them have begun
+      await helper.session.notify('Demo.block'); // it takes nothing more
+      const notifications = Array.from({ length: 500 }, () => log('x'.repeat(100_000)));
+      const settled = Promise.allSettled([...calls, ...notifications]);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      process.kill(helper.pid, 'SIGKILL');
+      const outcomes = await settled;
+      const rejected = outcomes.filter(({ status }) => status === 'rejected');
+      // Every call, and the notifications that had not left.
+      expect(outcomes.slice(0, 1_000).every(({ status }) => status === 'rejected')).toBe(true);
+      expect(rejected.length).toBeGreaterThan(1_000);
+      for (const { reason } of rejected as PromiseRejectedResult[]) {
+        expect(reason).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE', retryable: true });
+      }
+      await expect(log('x')).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+      await expect(hang()).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+      await helper.exited;
+    },
+  );
+
   it('of the calling side: its session ends, and its memory is given back', async () => {
     await using listener = await listen();
     let served = 0;

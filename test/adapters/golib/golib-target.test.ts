@@ -28,4 +28,27 @@ describe('connectGolib()', () => {
       break;
     }
   });
+
+  it.each([
+    [2, 'deadline_exceeded'],
+    [3, 'invalid_argument'],
+    [4, 'internal'],
+    [99, 'unknown'],
+  ])('an error of kind %d has the status %s', async (errorKind, status) => {
+    await using listener = await listen({ protocol: 'plain' });
+    await using target = await connectGolib({ path: listener.path });
+    const call = target.client(Go).fail(Buffer.from('x'));
+    for await (const connection of listener) {
+      const stream = chunkStream(connection);
+      const { value } = await stream[Symbol.asyncIterator]().next();
+      const { id } = decodePayload(value as Uint8Array);
+      await stream.send(encodePayload({ id, errorKind, error: 'some words' }));
+      await expect(call).rejects.toMatchObject({
+        status,
+        message: expect.stringContaining('some words'),
+      });
+      stream.destroy();
+      break;
+    }
+  });
 });

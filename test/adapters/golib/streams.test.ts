@@ -6,8 +6,71 @@ import { chunkStream, protoStream } from '../../../src/adapters/golib/main.ts';
 import { connect } from '../../../src/rendezvous/connect.ts';
 import { listen } from '../../../src/rendezvous/listen.ts';
 import { bytes } from '../../../src/rpc/contract/codec.ts';
+import { json } from '../../../src/rpc/contract/json.ts';
 
 const x = Buffer.from('x');
+
+describe("the bytes of golib's streams", () => {
+  it.each([
+    ['json', '1e7b2254657874223a226920616d227d', { Text: 'i am' }],
+    ['proto', '06010801', Buffer.from([8, 1])],
+    ['proto', '0e01080112026162', Buffer.from('0801120261 62'.replace(' ', ''), 'hex')],
+    ['proto', '180108ffffffffffffffffff01', Buffer.from('08ffffffffffffffffff01', 'hex')],
+    ['proto', '0201', Buffer.alloc(0)],
+  ])('of a %s stream: %s', async (kind, hex, message) => {
+    await using listener = await listen({ protocol: 'plain' });
+    const socket = await connect({ path: listener.path, protocol: 'plain' });
+    const heard: Buffer[] = [];
+    socket.on('data', (chunk) => heard.push(chunk));
+    socket.write(Buffer.from(hex, 'hex'));
+    for await (const connection of listener) {
+      const stream =
+        kind === 'json' ? chunkStream(connection, json()) : protoStream(connection, bytes);
+      const { value } = await stream[Symbol.asyncIterator]().next();
+      if (kind === 'json') expect(value).toEqual(message);
+      else expect(Buffer.from(value as Uint8Array)).toEqual(message);
+      await stream.send(message as never);
+      while (Buffer.concat(heard).byteLength < hex.length / 2) await once(socket, 'data');
+      expect(Buffer.concat(heard).toString('hex')).toBe(hex);
+      stream.destroy();
+      break;
+    }
+    socket.destroy();
+  });
+
+  it('an end and its answer are one byte each', async () => {
+    await using listener = await listen({ protocol: 'plain' });
+    const socket = await connect({ path: listener.path, protocol: 'plain' });
+    const heard: Buffer[] = [];
+    socket.on('data', (chunk) => heard.push(chunk));
+    socket.write(Buffer.from('0202', 'hex')); // its end
+    for await (const connection of listener) {
+      const stream = protoStream(connection, bytes);
+      const ended = stream.end();
+      while (Buffer.concat(heard).byteLength < 4) await once(socket, 'data');
+      expect(Buffer.concat(heard).toString('hex').match(/..../g)?.sort()).toEqual(['0202', '0203']);
+      socket.write(Buffer.from('0203', 'hex'));
+      await ended;
+      break;
+    }
+    socket.destroy();
+  });
+
+  it('an end in the middle of a frame is no clean end', async () => {
+    await using listener = await listen({ protocol: 'plain' });
+    const socket = await connect({ path: listener.path, protocol: 'plain' });
+    socket.resume().end(Buffer.from('06010801060108', 'hex'));
+    for await (const connection of listener) {
+      const got: unknown[] = [];
+      const reading = (async () => {
+        for await (const message of protoStream(connection, bytes)) got.push(message);
+      })();
+      await expect(reading).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+      expect(got).toHaveLength(1);
+      break;
+    }
+  });
+});
 
 describe('streams of golib between two of ours', () => {
   it('a message type out of order ends the stream, and tells why', async () => {
