@@ -69,6 +69,7 @@ describe('another user', () => {
       own: { uid: alice, gid: alice, groups: [] },
       seen: { uid: alice, gid: alice, groups: [], pidIsHint: false },
       server: { uid: owner, pid: process.pid, capturedAt: 'listen' },
+      lane: 'ring',
     });
     const grouped = await call(server.path, expected, bob, team, `${team},61200`);
     expect(grouped).toMatchObject({

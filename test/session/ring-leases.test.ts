@@ -137,9 +137,11 @@ describe('leases of the receiver', () => {
       const block = pair.near.allocate(100_000);
       expect(block.inPlace).toBe(false);
       const sum = fill(block.bytes, round);
+      const expected = block.bytes.map((byte) => (byte + 1) & 0xff);
       using lease = await pair.near.client(LeaseCalls).raise(block);
       expect(lease.copied).toBe(true);
       expect(sumOf(lease.bytes)).not.toBe(sum);
+      expect(Buffer.from(lease.bytes)).toEqual(Buffer.from(expected));
     }
     await until(() => pair.far.stats().blocks.inUse === 0); // each went back as soon as it was copied
   });

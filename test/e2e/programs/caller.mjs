@@ -12,7 +12,13 @@ if (uid !== undefined) {
 try {
   const session = await connect({ path, ...JSON.parse(options ?? '{}') });
   const { peer } = await session.client(Demo).whoami();
-  say({ own: ownCredentials(), seen: peer, server: session.peer, started: probe.uid });
+  say({
+    own: ownCredentials(),
+    seen: peer,
+    server: session.peer,
+    started: probe.uid,
+    lane: session.lane,
+  });
   await session.close();
 } catch (error) {
   say({ code: error.code, message: error.message });
