@@ -69,7 +69,7 @@ interface Received {
 }
 
 /** A message, or a part of one; without bytes: the peer has closed the stream. */
-export interface Part {
+interface Part {
   readonly stream: number;
   readonly status: number;
   readonly bytes: Buffer | undefined;
