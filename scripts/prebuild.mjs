@@ -40,7 +40,7 @@ const zig = spawnSync('python3', ['-m', 'ziglang', 'version'], { encoding: 'utf8
 if (zig.status !== 0) fail(`prebuild: python3 with ziglang is missing\n${usage}`);
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const sources = ['os', 'ring', 'binding'].flatMap((folder) =>
+const sources = ['os', 'ring', 'shmipc', 'binding'].flatMap((folder) =>
   readdirSync(join(root, 'native', folder))
     .filter((name) => name.endsWith('.cc'))
     .map((name) => join(root, 'native', folder, name)),

@@ -14,23 +14,23 @@ namespace sidecall {
 namespace {
 
 // Results of `shmipcSend`.
-constexpr int kSent = 0;
-constexpr int kSentAndWake = 1;
-constexpr int kFull = 2;
-constexpr int kNoMemory = 3;
+constexpr int kShmipcSent = 0;
+constexpr int kShmipcSentAndWake = 1;
+constexpr int kShmipcFull = 2;
+constexpr int kShmipcNoMemory = 3;
 
-std::uint32_t NumberAt(Arguments& arguments, std::size_t index) {
+std::uint32_t ShmipcNumberAt(Arguments& arguments, std::size_t index) {
   return static_cast<std::uint32_t>(arguments.Integer(index, 0, 0xffff'ffff));
 }
 
-ShmipcEntry* Entry(const Napi::CallbackInfo& info, Arguments& arguments) {
-  const std::uint32_t number = NumberAt(arguments, 0);
+ShmipcEntry* ShmipcEntryOf(const Napi::CallbackInfo& info, Arguments& arguments) {
+  const std::uint32_t number = ShmipcNumberAt(arguments, 0);
   return arguments.ok() ? State(info.Env()).shmipc.Find(number) : nullptr;
 }
 
 // The open session of the first argument; where there is none, an error is thrown.
-shmipc::Session* Session(const Napi::CallbackInfo& info, Arguments& arguments) {
-  ShmipcEntry* const entry = Entry(info, arguments);
+shmipc::Session* ShmipcSessionOf(const Napi::CallbackInfo& info, Arguments& arguments) {
+  ShmipcEntry* const entry = ShmipcEntryOf(info, arguments);
   if (entry != nullptr && entry->session != nullptr) return entry->session.get();
   if (arguments.ok()) Throw(info.Env(), Error{EINVAL, "shmipc"});
   return nullptr;
@@ -38,7 +38,7 @@ shmipc::Session* Session(const Napi::CallbackInfo& info, Arguments& arguments) {
 
 // Runs `meet` on a thread, with a descriptor of its own, since the socket may be closed meanwhile.
 template <typename Meet>
-Napi::Value Begin(Napi::Env env, int fd, Owner owner, Meet meet) {
+Napi::Value BeginShmipc(Napi::Env env, int fd, Owner owner, Meet meet) {
   Environment& state = State(env);
   auto own = DuplicateDescriptor(fd);
   if (!own.ok()) return Throw(env, own.error());
@@ -57,23 +57,24 @@ Napi::Value Begin(Napi::Env env, int fd, Owner owner, Meet meet) {
 
 // (fd, owner, timeout, directory, uid, most bytes of memory) => number of the session, whose
 // handshake has begun as the server.
-Napi::Value Accept(const Napi::CallbackInfo& info) {
+Napi::Value ShmipcAccept(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int fd = arguments.Descriptor(0);
   const Owner owner = OwnerAt(arguments, 1);
   shmipc::AcceptSettings settings;
   settings.timeout = std::chrono::milliseconds(arguments.Integer(2, 1, 600'000));
   settings.directory = arguments.Text(3);
-  settings.uid = NumberAt(arguments, 4);
+  settings.uid = ShmipcNumberAt(arguments, 4);
   settings.memory_max_bytes = static_cast<std::uint64_t>(
       arguments.Integer(5, 0, static_cast<std::int64_t>(shmipc::kPoolMaxBytes)));
   if (!arguments.ok()) return info.Env().Undefined();
-  return Begin(info.Env(), fd, owner, [settings](int own) { return Accept(own, settings); });
+  return BeginShmipc(info.Env(), fd, owner,
+                     [settings](int own) { return shmipc::Accept(own, settings); });
 }
 
 // (fd, owner, timeout, elements of a queue, bytes of buffers) => number of the session, whose
 // handshake has begun as the client.
-Napi::Value Connect(const Napi::CallbackInfo& info) {
+Napi::Value ShmipcConnect(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int fd = arguments.Descriptor(0);
   const Owner owner = OwnerAt(arguments, 1);
@@ -84,10 +85,11 @@ Napi::Value Connect(const Napi::CallbackInfo& info) {
   settings.buffer_bytes = static_cast<std::uint64_t>(arguments.Integer(
       4, shmipc::kPoolMinBytes, static_cast<std::int64_t>(shmipc::kPoolMaxBytes)));
   if (!arguments.ok()) return info.Env().Undefined();
-  return Begin(info.Env(), fd, owner, [settings](int own) { return Connect(own, settings); });
+  return BeginShmipc(info.Env(), fd, owner,
+                     [settings](int own) { return shmipc::Connect(own, settings); });
 }
 
-const char* NameOf(shmipc::Met::Outcome outcome) {
+const char* ShmipcNameOf(shmipc::Met::Outcome outcome) {
   switch (outcome) {
     case shmipc::Met::Outcome::kMet: break;
     case shmipc::Met::Outcome::kViolation: return "violation";
@@ -100,10 +102,10 @@ const char* NameOf(shmipc::Met::Outcome outcome) {
 }
 
 // (session) => undefined: the handshake is under way; { outcome, what, version, capacityBytes }.
-Napi::Value Take(const Napi::CallbackInfo& info) {
+Napi::Value ShmipcTake(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
-  ShmipcEntry* const entry = Entry(info, arguments);
+  ShmipcEntry* const entry = ShmipcEntryOf(info, arguments);
   if (entry == nullptr || entry->meeting == nullptr) {
     return arguments.ok() ? Throw(env, Error{EINVAL, "shmipcTake"}) : env.Undefined();
   }
@@ -112,7 +114,7 @@ Napi::Value Take(const Napi::CallbackInfo& info) {
   entry->meeting.reset();
   entry->session = std::move(met->session);
   Napi::Object object = Napi::Object::New(env);
-  object.Set("outcome", NameOf(met->outcome));
+  object.Set("outcome", ShmipcNameOf(met->outcome));
   object.Set("what", met->what);
   object.Set("version", met->version);
   const double capacity =
@@ -123,22 +125,22 @@ Napi::Value Take(const Napi::CallbackInfo& info) {
 
 // The number of a result of sending; EBADMSG is thrown for corrupt memory.
 Napi::Value FromSent(Napi::Env env, shmipc::Session& session, shmipc::Session::Sent sent) {
-  int number = kSent;
+  int number = kShmipcSent;
   switch (sent) {
     case shmipc::Session::Sent::kDone: break;
-    case shmipc::Session::Sent::kDoneAndWake: number = kSentAndWake; break;
-    case shmipc::Session::Sent::kFull: number = kFull; break;
-    case shmipc::Session::Sent::kNoMemory: number = kNoMemory; break;
+    case shmipc::Session::Sent::kDoneAndWake: number = kShmipcSentAndWake; break;
+    case shmipc::Session::Sent::kFull: number = kShmipcFull; break;
+    case shmipc::Session::Sent::kNoMemory: number = kShmipcNoMemory; break;
     case shmipc::Session::Sent::kCorrupt: return Throw(env, Error{EBADMSG, session.fault()});
   }
   return Napi::Number::New(env, number);
 }
 
 // (session, stream, bytes)
-Napi::Value Send(const Napi::CallbackInfo& info) {
+Napi::Value ShmipcSend(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
-  shmipc::Session* const session = Session(info, arguments);
-  const std::uint32_t stream = NumberAt(arguments, 1);
+  shmipc::Session* const session = ShmipcSessionOf(info, arguments);
+  const std::uint32_t stream = ShmipcNumberAt(arguments, 1);
   const std::span<std::uint8_t> bytes = arguments.Bytes(2);
   if (!arguments.ok() || session == nullptr) return info.Env().Undefined();
   if (bytes.empty()) return Throw(info.Env(), Error{EINVAL, "shmipcSend"});
@@ -146,10 +148,10 @@ Napi::Value Send(const Napi::CallbackInfo& info) {
 }
 
 // (session, stream)
-Napi::Value SendClose(const Napi::CallbackInfo& info) {
+Napi::Value ShmipcSendClose(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
-  shmipc::Session* const session = Session(info, arguments);
-  const std::uint32_t stream = NumberAt(arguments, 1);
+  shmipc::Session* const session = ShmipcSessionOf(info, arguments);
+  const std::uint32_t stream = ShmipcNumberAt(arguments, 1);
   if (!arguments.ok() || session == nullptr) return info.Env().Undefined();
   return FromSent(info.Env(), *session, session->SendClose(stream));
 }
@@ -157,10 +159,10 @@ Napi::Value SendClose(const Napi::CallbackInfo& info) {
 // (session, bytes of a part, bytes in all) => { isIdle, received, parts: [stream, status, bytes or
 // undefined, …] }. `received`: messages that were received whole, ever. `isIdle`: all was, and the
 // peer sends an event with the next one.
-Napi::Value Receive(const Napi::CallbackInfo& info) {
+Napi::Value ShmipcReceive(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
-  shmipc::Session* const session = Session(info, arguments);
+  shmipc::Session* const session = ShmipcSessionOf(info, arguments);
   const auto part_max = static_cast<std::size_t>(arguments.Integer(1, 1, 0x7fff'ffff));
   const auto all_max = static_cast<std::size_t>(arguments.Integer(2, 1, 0x7fff'ffff));
   if (!arguments.ok() || session == nullptr) return env.Undefined();
@@ -199,10 +201,10 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
 }
 
 // (session) => messages that the peer has put into its queue, ever.
-Napi::Value CountPut(const Napi::CallbackInfo& info) {
+Napi::Value ShmipcCountPut(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
-  shmipc::Session* const session = Session(info, arguments);
+  shmipc::Session* const session = ShmipcSessionOf(info, arguments);
   if (session == nullptr) return env.Undefined();
   std::int64_t put = 0;
   if (!session->CountPut(put)) return Throw(env, Error{EBADMSG, session->fault()});
@@ -211,10 +213,10 @@ Napi::Value CountPut(const Napi::CallbackInfo& info) {
 
 // (session) => { consumed, isConsumed, freeBytes }: `consumed` counts the elements that the peer
 // has taken, as of the last send.
-Napi::Value Progress(const Napi::CallbackInfo& info) {
+Napi::Value ShmipcProgress(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
-  shmipc::Session* const session = Session(info, arguments);
+  shmipc::Session* const session = ShmipcSessionOf(info, arguments);
   if (session == nullptr) return env.Undefined();
   shmipc::Session::Progress progress;
   if (!session->Look(progress)) return Throw(env, Error{EBADMSG, session->fault()});
@@ -226,9 +228,9 @@ Napi::Value Progress(const Napi::CallbackInfo& info) {
 }
 
 // (session): gives its memory back, on a thread; a second call does nothing.
-Napi::Value Close(const Napi::CallbackInfo& info) {
+Napi::Value ShmipcClose(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
-  const std::uint32_t number = NumberAt(arguments, 0);
+  const std::uint32_t number = ShmipcNumberAt(arguments, 0);
   if (arguments.ok()) State(info.Env()).shmipc.Close(number);
   return info.Env().Undefined();
 }
@@ -236,15 +238,15 @@ Napi::Value Close(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void ExportShmipc(Napi::Env env, Napi::Object exports) {
-  exports.Set("shmipcAccept", Napi::Function::New<Accept>(env));
-  exports.Set("shmipcConnect", Napi::Function::New<Connect>(env));
-  exports.Set("shmipcTake", Napi::Function::New<Take>(env));
-  exports.Set("shmipcSend", Napi::Function::New<Send>(env));
-  exports.Set("shmipcSendClose", Napi::Function::New<SendClose>(env));
-  exports.Set("shmipcReceive", Napi::Function::New<Receive>(env));
-  exports.Set("shmipcCountPut", Napi::Function::New<CountPut>(env));
-  exports.Set("shmipcProgress", Napi::Function::New<Progress>(env));
-  exports.Set("shmipcClose", Napi::Function::New<Close>(env));
+  exports.Set("shmipcAccept", Napi::Function::New<ShmipcAccept>(env));
+  exports.Set("shmipcConnect", Napi::Function::New<ShmipcConnect>(env));
+  exports.Set("shmipcTake", Napi::Function::New<ShmipcTake>(env));
+  exports.Set("shmipcSend", Napi::Function::New<ShmipcSend>(env));
+  exports.Set("shmipcSendClose", Napi::Function::New<ShmipcSendClose>(env));
+  exports.Set("shmipcReceive", Napi::Function::New<ShmipcReceive>(env));
+  exports.Set("shmipcCountPut", Napi::Function::New<ShmipcCountPut>(env));
+  exports.Set("shmipcProgress", Napi::Function::New<ShmipcProgress>(env));
+  exports.Set("shmipcClose", Napi::Function::New<ShmipcClose>(env));
   ExportListen(env, exports, "listenForShmipc", State(env).shmipc.listeners);
 }
 #else

@@ -18,13 +18,13 @@ constexpr std::uint32_t kListsMax = 64;
 
 // Of a list.
 constexpr std::uint32_t kListHeaderBytes = 36;
-constexpr std::uint32_t kFreeAt = 0;
-constexpr std::uint32_t kCountAt = 4;
-constexpr std::uint32_t kHeadAt = 8;   // the first free slice, from the region on
-constexpr std::uint32_t kTailAt = 12;  // the last one
-constexpr std::uint32_t kCapacityAt = 16;
-constexpr std::uint32_t kCreatorCountAt = 20;
-constexpr std::uint32_t kMapperCountAt = 24;
+constexpr std::uint32_t kListFreeAt = 0;
+constexpr std::uint32_t kListCountAt = 4;
+constexpr std::uint32_t kListHeadAt = 8;   // the first free slice, from the region on
+constexpr std::uint32_t kListTailAt = 12;  // the last one
+constexpr std::uint32_t kListCapacityAt = 16;
+constexpr std::uint32_t kListCreatorCountAt = 20;
+constexpr std::uint32_t kListMapperCountAt = 24;
 
 // Of a slice.
 constexpr std::uint32_t kSliceHeaderBytes = 20;
@@ -66,10 +66,10 @@ BufferPool BufferPool::Create(std::span<std::byte> file) {
                        .capacity = share.capacity,
                        .stride = stride};
     std::byte* const header = pool.At(at);
-    Store32(header + kFreeAt, count);
-    Store32(header + kCountAt, count);
-    Store32(header + kTailAt, (count - 1) * stride);
-    Store32(header + kCapacityAt, share.capacity);
+    Store32(header + kListFreeAt, count);
+    Store32(header + kListCountAt, count);
+    Store32(header + kListTailAt, (count - 1) * stride);
+    Store32(header + kListCapacityAt, share.capacity);
     for (std::uint32_t index = 0; index < count; index += 1) {
       std::byte* const slice = pool.At(list.region + index * stride);
       Store32(slice + kSliceCapacityAt, share.capacity);
@@ -107,8 +107,8 @@ std::optional<BufferPool> BufferPool::Read(std::span<std::byte> file, const char
       return std::nullopt;
     }
     const std::byte* const header = pool.At(static_cast<std::uint32_t>(at));
-    const std::uint32_t count = Load32(header + kCountAt);
-    const std::uint32_t capacity = Load32(header + kCapacityAt);
+    const std::uint32_t count = Load32(header + kListCountAt);
+    const std::uint32_t capacity = Load32(header + kListCapacityAt);
     if (count == 0 || capacity <= above || capacity % 4 != 0) {
       fault = "slices whose size is no multiple of 4, or not above that of the list before";
       return std::nullopt;
@@ -150,28 +150,28 @@ const BufferPool::List* BufferPool::ListOf(std::uint32_t slice) const noexcept {
 
 // The count of a process, which shmipc-go's own processes wait for at their end.
 void BufferPool::Count(const List& list, std::int32_t by) const noexcept {
-  const std::uint32_t where = side_ == Side::kCreator ? kCreatorCountAt : kMapperCountAt;
+  const std::uint32_t where = side_ == Side::kCreator ? kListCreatorCountAt : kListMapperCountAt;
   Add32(At(list.at + where), static_cast<std::uint32_t>(by));
 }
 
 BufferPool::Taken BufferPool::Take(const List& list, std::uint32_t& slice) noexcept {
   std::byte* const header = At(list.at);
   // The last slice stays, so that the tail always is a slice of the list.
-  if (static_cast<std::int32_t>(Add32(header + kFreeAt, 0xffff'ffff)) <= 0) {
-    Add32(header + kFreeAt, 1);
+  if (static_cast<std::int32_t>(Add32(header + kListFreeAt, 0xffff'ffff)) <= 0) {
+    Add32(header + kListFreeAt, 1);
     return Taken::kNone;
   }
   for (int tries = 0; tries < kTakeTriesMax; tries += 1) {
-    const std::uint32_t head = Load32(header + kHeadAt);
+    const std::uint32_t head = Load32(header + kListHeadAt);
     if (!IsOnGrid(list, head)) return Taken::kCorrupt;
     std::byte* const at = At(list.region + head);
     if ((Load8(at + kSliceFlagsAt) & kHasNext) != 0) {
       const std::uint32_t next = Load32(at + kSliceNextAt);
       // Another process may have taken the slice meanwhile, and `next` be anything: the exchange
       // fails then.
-      if (Load32(header + kHeadAt) != head) continue;
+      if (Load32(header + kListHeadAt) != head) continue;
       if (!IsOnGrid(list, next)) return Taken::kCorrupt;
-      if (CompareExchange32(header + kHeadAt, head, next)) {
+      if (CompareExchange32(header + kListHeadAt, head, next)) {
         if (Load32(at + kSliceCapacityAt) != list.capacity) return Taken::kCorrupt;
         Store32(at + kSliceSizeAt, 0);
         Store32(at + kSliceStartAt, 0);
@@ -180,12 +180,12 @@ BufferPool::Taken BufferPool::Take(const List& list, std::uint32_t& slice) noexc
         slice = list.region + head;
         return Taken::kSlice;
       }
-    } else if (static_cast<std::int32_t>(Load32(header + kFreeAt)) <= 1) {
+    } else if (static_cast<std::int32_t>(Load32(header + kListFreeAt)) <= 1) {
       break;
     }
     Relax();
   }
-  Add32(header + kFreeAt, 1);
+  Add32(header + kListFreeAt, 1);
   return Taken::kNone;
 }
 
@@ -198,13 +198,13 @@ bool BufferPool::Return(std::uint32_t slice) noexcept {
   SetFlags(at, 0);
   std::byte* const header = At(list->at);
   const std::uint32_t own = slice - list->region;
-  const std::uint32_t before = Exchange32(header + kTailAt, own);
+  const std::uint32_t before = Exchange32(header + kListTailAt, own);
   if (!IsOnGrid(*list, before)) return false;
   std::byte* const last = At(list->region + before);
   Store32(last + kSliceNextAt, own);
   __atomic_or_fetch(reinterpret_cast<std::uint8_t*>(last + kSliceFlagsAt), kHasNext,
                     __ATOMIC_SEQ_CST);
-  Add32(header + kFreeAt, 1);
+  Add32(header + kListFreeAt, 1);
   Count(*list, -1);
   return true;
 }
@@ -295,7 +295,7 @@ void BufferPool::Copy(const Piece& piece, std::uint8_t* target) const noexcept {
 std::uint64_t BufferPool::FreeBytes() const noexcept {
   std::uint64_t bytes = 0;
   for (const List& list : lists_) {
-    const auto free = static_cast<std::int32_t>(Load32(At(list.at + kFreeAt)));
+    const auto free = static_cast<std::int32_t>(Load32(At(list.at + kListFreeAt)));
     if (free > 1) bytes += std::uint64_t{static_cast<std::uint32_t>(free) - 1} * list.capacity;
   }
   return bytes;

@@ -5,10 +5,10 @@
 namespace sidecall::shmipc {
 namespace {
 
-constexpr std::size_t kCapacityAt = 0;
-constexpr std::size_t kHeadAt = 4;   // elements taken, ever
-constexpr std::size_t kTailAt = 12;  // elements put, ever
-constexpr std::size_t kFlagAt = 20;  // 1: the consumer is awake, or an event is on its way
+constexpr std::size_t kQueueCapacityAt = 0;
+constexpr std::size_t kQueueHeadAt = 4;   // elements taken, ever
+constexpr std::size_t kQueueTailAt = 12;  // elements put, ever
+constexpr std::size_t kQueueFlagAt = 20;  // 1: the consumer is awake, or an event is on its way
 
 std::byte* ElementAt(std::byte* half, std::int64_t count, std::uint32_t capacity) noexcept {
   return half + kQueueHeaderBytes + static_cast<std::size_t>(count % capacity) * kElementBytes;
@@ -17,14 +17,14 @@ std::byte* ElementAt(std::byte* half, std::int64_t count, std::uint32_t capacity
 }  // namespace
 
 void InitializeHalf(std::byte* half, std::uint32_t capacity) noexcept {
-  Store32(half + kCapacityAt, capacity);
+  Store32(half + kQueueCapacityAt, capacity);
 }
 
-std::uint32_t CapacityOf(const std::byte* half) noexcept { return Load32(half + kCapacityAt); }
+std::uint32_t CapacityOf(const std::byte* half) noexcept { return Load32(half + kQueueCapacityAt); }
 
 SendQueue::Room SendQueue::HasRoom() noexcept {
-  const std::int64_t head = LoadCounter(half_ + kHeadAt);
-  if (head < head_ || head > tail_ || LoadCounter(half_ + kTailAt) != tail_) return Room::kCorrupt;
+  const std::int64_t head = LoadCounter(half_ + kQueueHeadAt);
+  if (head < head_ || head > tail_ || LoadCounter(half_ + kQueueTailAt) != tail_) return Room::kCorrupt;
   head_ = head;
   return tail_ - head < capacity_ ? Room::kSome : Room::kNone;
 }
@@ -34,13 +34,13 @@ SendQueue::Put SendQueue::Push(const Element& element) noexcept {
   Store32(at, element.stream);
   Store32(at + 4, element.offset);
   Store32(at + 8, element.status);
-  IncrementCounter(half_ + kTailAt);
+  IncrementCounter(half_ + kQueueTailAt);
   tail_ += 1;
-  return CompareExchange32(half_ + kFlagAt, 0, 1) ? Put::kDoneAndWake : Put::kDone;
+  return CompareExchange32(half_ + kQueueFlagAt, 0, 1) ? Put::kDoneAndWake : Put::kDone;
 }
 
 bool ReceiveQueue::CountPut(std::int64_t& put) noexcept {
-  put = LoadCounter(half_ + kTailAt);
+  put = LoadCounter(half_ + kQueueTailAt);
   if (put < tail_ || put - head_ > capacity_) return false;
   tail_ = put;
   return true;
@@ -48,11 +48,11 @@ bool ReceiveQueue::CountPut(std::int64_t& put) noexcept {
 
 ReceiveQueue::Popped ReceiveQueue::Pop(Element& element) noexcept {
   std::int64_t tail = 0;
-  if (LoadCounter(half_ + kHeadAt) != head_ || !CountPut(tail)) return Popped::kCorrupt;
+  if (LoadCounter(half_ + kQueueHeadAt) != head_ || !CountPut(tail)) return Popped::kCorrupt;
   if (tail == head_) return Popped::kEmpty;
   const std::byte* const at = ElementAt(half_, head_, capacity_);
   element = {.stream = Load32(at), .offset = Load32(at + 4), .status = Load32(at + 8) & 0xff};
-  IncrementCounter(half_ + kHeadAt);
+  IncrementCounter(half_ + kQueueHeadAt);
   head_ += 1;
   return Popped::kElement;
 }
@@ -60,9 +60,9 @@ ReceiveQueue::Popped ReceiveQueue::Pop(Element& element) noexcept {
 bool ReceiveQueue::Rest() noexcept {
   // The order "flag, then tail" here, and "tail, then flag" of the producer: one of the two sees
   // the other's store, so that no element is left behind.
-  [[maybe_unused]] const std::uint32_t before = Exchange32(half_ + kFlagAt, 0);
-  if (LoadCounter(half_ + kTailAt) == head_) return true;
-  Store32(half_ + kFlagAt, 1);
+  [[maybe_unused]] const std::uint32_t before = Exchange32(half_ + kQueueFlagAt, 0);
+  if (LoadCounter(half_ + kQueueTailAt) == head_) return true;
+  Store32(half_ + kQueueFlagAt, 1);
   return false;
 }
 
