@@ -361,24 +361,18 @@ describe('connections of a listener', () => {
     await Promise.all(sessions.map((session) => session.close()));
   });
 
-  it('5,000 connects at once against a backlog of 16 all succeed', async () => {
+  it('2,000 connects at once against a backlog of 16 all succeed', async () => {
     await using listener = await listen({
       backlog: 16,
-      hellosMax: 16_384,
-      sessionsMax: 8192,
-      sessionsPerUidMax: 8192,
+      hellosMax: 4096,
+      sessionsPerUidMax: 4096,
       helloTimeoutMs: 60_000,
     });
-    listener.serve(Demo, demoHandlers());
-    // Each ends once it was served: both ends of all of them need more descriptors than there are.
-    const served = async (at: number): Promise<number> => {
-      const session = await connect({ path: listener.path, timeoutMs: 60_000, lane: 'socket' });
-      const { sum } = await session.client(Demo).add({ a: at, b: 0 });
-      await session.close();
-      return sum;
-    };
-    const all = Array.from({ length: 5_000 }, (_, at) => at);
-    expect(await Promise.all(all.map(served))).toEqual(all);
-    await until(() => listener.sessionCount === 0);
+    const connecting = Array.from({ length: 2000 }, () =>
+      connect({ path: listener.path, timeoutMs: 60_000 }),
+    );
+    const sessions = await Promise.all(connecting);
+    await until(() => listener.sessionCount === 2000);
+    await Promise.all(sessions.map((session) => session.close()));
   });
 });
