@@ -133,7 +133,7 @@ std::optional<BufferPool> BufferPool::Read(std::span<std::byte> file, const char
 void BufferPool::Add(const List& list) {
   lists_.push_back(list);
   slices_ += list.count;
-  // One slice of each list is never given out.
+  // The last slice of each list is never given out.
   capacity_ += std::uint64_t{list.count - 1} * list.capacity;
 }
 

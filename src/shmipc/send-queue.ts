@@ -99,8 +99,11 @@ export class SendQueue {
     this.#add({ stream, bytes: undefined, done: ignore, isDropped: false });
   }
 
-  /** Fails what a stream has not sent. `isClosed`: the peer has closed it, and no close follows. */
-  drop(stream: number, error: Error, isClosed: boolean): void {
+  /**
+   * Drops what a stream has not sent. `error`: told to its sender; undefined: the peer had closed
+   * the stream and takes no more. `isClosed`: no close follows.
+   */
+  drop(stream: number, error: Error | undefined, isClosed: boolean): void {
     if (isClosed) this.#bySocket.delete(stream);
     const item = this.#messages.get(stream);
     if (item === undefined) return;

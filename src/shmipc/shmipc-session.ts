@@ -36,7 +36,6 @@ const turnMaxMs = 2;
 const waitingMax = 16_384;
 const closesLookMs = 20;
 const limitPauseMs = 1_000;
-const peerGone = new SidecallError('ERR_SIDECALL_PEER_GONE', 'shmipc: the peer is gone');
 
 /** Streams with one program. Made by `connectShmipc()`; iterate a listener to get others. */
 export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposable {
@@ -248,7 +247,7 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
     else {
       // shmipc-go has no other goodbye than the end of the socket.
       const isOrderly = this.#streams.size === 0 || this.#closing !== undefined;
-      this.#end(isOrderly ? undefined : peerGone);
+      this.#end(isOrderly ? undefined : peerGone());
     }
   }
 
@@ -256,7 +255,7 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
   #waitForCloses(): void {
     this.#timer ??= systemClock.setTimeout(() => {
       this.#timer = undefined;
-      if (this.#sending.isPeerGone) this.#end(peerGone);
+      if (this.#sending.isPeerGone) this.#end(peerGone());
       this.#work();
     }, closesLookMs);
   }
@@ -313,7 +312,7 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
 
   #onSocketClosed(): void {
     this.#hasSocketEnded = true;
-    for (const id of this.#arrivals.endSocket()) this.#streams.get(id)?.fail(peerGone);
+    for (const id of this.#arrivals.endSocket()) this.#streams.get(id)?.fail(peerGone());
     this.#work();
   }
 
@@ -331,10 +330,17 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
       error ?? new SidecallError('ERR_SIDECALL_CLOSED', 'shmipc: the session was closed');
     this.#sending.end();
     systemClock.clearTimeout(this.#timer);
-    for (const stream of this.#streams.all()) stream.fail(reason);
+    for (const stream of this.#streams.all()) {
+      if (stream.isClosedByPeer) this.#sending.drop(stream.id, undefined, true);
+      else stream.fail(reason);
+    }
     this.#incoming.finish();
     socket.destroy();
     shared.close();
     this.#resolveClosed(error);
   }
+}
+
+function peerGone(): SidecallError {
+  return new SidecallError('ERR_SIDECALL_PEER_GONE', 'shmipc: the peer is gone');
 }

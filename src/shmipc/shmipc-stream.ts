@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One stream of shmipc-go, as a Duplex of bytes.
+// A Duplex of bytes over one stream of shmipc-go.
 import { Duplex } from 'node:stream';
 import { systemClock, throwLater } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -31,10 +31,11 @@ export class ShmipcStream extends Duplex {
   #isClosedByPeer = false;
   #hasEnded = false;
   #failure: SidecallError | undefined;
+  #isClosing = false;
 
   /** @internal */
   constructor(id: number, owner: StreamOwner) {
-    // One chunk at a time, so that a failure comes behind the last one.
+    // Chunks are handed over one at a time, so that a failure comes behind the last one.
     super({ allowHalfOpen: true, readableHighWaterMark: 1 });
     this.id = id;
     this.#owner = owner;
@@ -47,9 +48,12 @@ export class ShmipcStream extends Duplex {
 
   /** Closes both directions, behind what was written. Resolves when that is on its way. */
   async close(): Promise<void> {
-    const isOver = new Promise<void>((resolve) => this.once('close', () => resolve()));
     if (this.closed) return;
-    this.end(() => this.destroy());
+    const isOver = new Promise<void>((resolve) => this.once('close', () => resolve()));
+    this.#isClosing = true;
+    // A write that was under way when the session ended has no callback before.
+    if (this.#failure !== undefined) this.destroy(this.#failure);
+    else this.end(() => this.destroy());
     await isOver;
   }
 
@@ -77,7 +81,8 @@ export class ShmipcStream extends Duplex {
     if (this.#isClosedByPeer) return;
     this.#failure = error;
     this.#isClosedByPeer = true;
-    if (this.#arrived.length === 0 && this.readableLength === 0) this.destroy(error);
+    const isRead = this.#arrived.length === 0 && this.readableLength === 0;
+    if (isRead || this.#isClosing) this.destroy(error);
   }
 
   override _read(): void {

@@ -26,7 +26,9 @@ async function byteOf(path: string, uid: number): Promise<unknown> {
   const said = folder.file(`said-${uid}-${Math.random()}`);
   writeFileSync(said, '');
   chownSync(said, uid, uid);
-  const script = '"$0" "$1" > "$2" 2>&1 & sleep 0.2';
+  writeFileSync(`${said}.sent`, '');
+  chownSync(`${said}.sent`, uid, uid);
+  const script = '"$0" "$1" > "$2" 2> "$2.sent" & while [ ! -s "$2.sent" ]; do sleep 0.01; done';
   spawnSync('sh', ['-c', script, program, path, said], { stdio: 'ignore', uid, gid: uid });
   await until(() => readFileSync(said, 'utf8') !== '');
   return JSON.parse(readFileSync(said, 'utf8'));

@@ -117,6 +117,43 @@ describe('a peer that goes', () => {
   });
 });
 
+describe('close() of a stream whose session is over', () => {
+  it('ends at once with bytes unread and a write under way', async () => {
+    for (const closesFirst of [false, true]) {
+      await using both = await served();
+      both.peer.send(2, Buffer.from('never read'));
+      const stream = await both.next();
+      for (let count = 0; count < 100; count += 1) stream.write('x'); // the queue has 64 places
+      const closing = closesFirst ? stream.close() : undefined;
+      both.peer.socket.destroy();
+      await both.session.closed;
+      await (closing ?? stream.close());
+      expect(stream.destroyed).toBe(true);
+    }
+  });
+
+  it('ends where the peer had closed the stream, with a write under way', async () => {
+    await using both = await served();
+    both.peer.send(2, Buffer.from('read'));
+    const stream = await both.next();
+    both.peer.send(3, Buffer.from('another'));
+    const other = await both.next();
+    for (let count = 0; count < 100; count += 1) other.write('x'); // the queue has 64 places
+    stream.write('x');
+    both.peer.close(2);
+    await until(() => stream.isClosedByPeer);
+    both.peer.socket.destroy();
+    await both.session.closed;
+    const closed = new Promise((resolve) => stream.once('close', resolve));
+    let text = '';
+    stream.on('data', (bytes) => {
+      text += String(bytes);
+    });
+    await closed;
+    expect(text).toBe('read');
+  });
+});
+
 describe('a peer that asks for too much', () => {
   it('has small messages held by what they cost, not by their bytes alone', async () => {
     await using both = await served({ unreadMaxBytes: 64 * 1024 });

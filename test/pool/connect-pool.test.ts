@@ -2,14 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/base/errors.ts';
 import { connectPool } from '../../src/pool/connect-pool.ts';
-import { listen } from '../../src/rendezvous/listen.ts';
+import { type ListenOptions, listen } from '../../src/rendezvous/listen.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { until } from '../support/contract.ts';
 import { scratchDirectory } from '../support/programs.ts';
 import { Work } from '../support/work.ts';
 
-async function serve(path: string, name: string) {
-  const listener = await listen({ path });
+async function serve(path: string, name: string, options: Omit<ListenOptions, 'path'> = {}) {
+  const listener = await listen({ path, ...options });
   const seen: number[] = [];
   const peers = new Set<unknown>();
   listener.serve(
@@ -65,16 +65,19 @@ describe('connectPool()', () => {
   it('gives no call to a member whose session has died, until it has another one', async () => {
     using directory = scratchDirectory();
     const path = directory.file('socket');
-    const { listener, peers } = await serve(path, 'only');
-    const pool = await connectPool({ path, size: 4, reconnect: { firstMs: 300, maxMs: 600 } });
+    let isOpen = true;
+    const { listener, peers } = await serve(path, 'only', { authorize: () => isOpen });
+    const pool = await connectPool({ path, size: 4, reconnect: { firstMs: 5, maxMs: 10 } });
     const work = pool.client(Work);
     await Promise.all(Array.from({ length: 40 }, (_, id) => work.take({ id, ms: 1 })));
+    isOpen = false;
     (pool.session() as Session).terminate(new SidecallError('ERR_SIDECALL_PEER_GONE'));
     await until(() => pool.state.open === 3);
     peers.clear();
     const during = Array.from({ length: 60 }, (_, id) => work.take({ id, ms: 1 }));
     expect(await Promise.all(during)).toHaveLength(60); // none of them fails
     expect(peers.size).toBe(3);
+    isOpen = true;
     await until(() => pool.state.open === 4);
     await pool.stop();
     await listener.close();

@@ -14,6 +14,7 @@ int main(int argc, char **argv) {
   if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) return perror("connect"), 1;
   char byte = 'x';
   if (send(fd, &byte, 1, MSG_NOSIGNAL) != 1) return perror("send"), 1;
+  fprintf(stderr, "sent\n");
   byte = 0;
   const ssize_t got = recv(fd, &byte, 1, 0);
   // The kernel resets a connection whose other end is closed with unread bytes; an end by
