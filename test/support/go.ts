@@ -25,6 +25,10 @@ export function run(command: string, args: readonly string[], input = ''): Promi
       stderr += text;
     });
     child.on('error', reject);
+    // A program that ends before it has read its input is judged by its exit status.
+    child.stdin.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') reject(error);
+    });
     child.on('close', (status) => resolve({ status, stdout, stderr }));
     child.stdin.end(input);
   });
