@@ -84,7 +84,7 @@ export function more(row) {
     return `${row.what}, ${count}windows ${Math.min(...windows)} to ${Math.max(...windows)}`;
   }
   if (row.serverUsPerCall !== undefined) {
-    return `${row.what}, ${row.serverUsPerCall} µs in the server's command`;
+    return `${row.what}, ${row.serverUsPerCall} µs in the server for ${row.serverWhat ?? 'the command'}`;
   }
   if (row.what !== undefined) return row.what;
   if (row.mallocsPerCall !== undefined && row.scenario === 'allocs') {

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { output } from '../external.mjs';
 import { compiled } from '../native.mjs';
+import { cpuPartsOf, ownCpuParts } from '../processes.mjs';
 import { measured } from '../rows.mjs';
 import { countedLoad } from './counted.mjs';
 
@@ -59,7 +60,7 @@ export const connectRate = {
         ...row,
         // The counter is exact: no request was lost or made twice.
         errors: row.errors + (row.counter === wanted ? 0 : 1),
-        cpuServerSeconds: cpu() - before,
+        ...cpuOfBoth(row, before, cpu()),
         ...(await server.perCommand?.()),
       };
     } finally {
@@ -83,50 +84,78 @@ function cellRow({ codec, size, inFlight, what }) {
   };
 }
 
-/** Answers each request that ends with `foo` with the next number. */
-function speakResp(socket, count) {
-  let text = '';
-  socket.on('data', (chunk) => {
-    text += chunk.toString('latin1');
-    for (let at = text.indexOf('foo\r\n'); at >= 0; at = text.indexOf('foo\r\n')) {
-      text = text.slice(at + 5);
-      socket.write(`:${count()}\r\n`);
-    }
-  });
-  socket.on('error', () => undefined);
-}
-
-function counter() {
-  let last = 0;
-  return () => {
-    last += 1;
-    return last;
+/** CPU time of the client in C, as it printed it, and of the server between two looks. */
+function cpuOfBoth(row, before, after) {
+  const user = after.user - before.user;
+  const system = after.system - before.system;
+  return {
+    cpuServerSeconds: user + system,
+    cpuUserSeconds: row.cpuUserSeconds + user,
+    cpuSystemSeconds: row.cpuSystemSeconds + system,
   };
 }
 
-function ownCpu() {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1e6;
+function total({ user, system }) {
+  return user + system;
+}
+
+/** A counter that speaks RESP in this process, and the time that its handler takes. */
+class RespCounter {
+  #last = 0;
+  #handlerMs = 0;
+
+  /** Answers each request that ends with `foo` with the next number. */
+  speak(socket) {
+    let text = '';
+    socket.on('data', (chunk) => {
+      const begun = performance.now();
+      text += chunk.toString('latin1');
+      for (let at = text.indexOf('foo\r\n'); at >= 0; at = text.indexOf('foo\r\n')) {
+        text = text.slice(at + 5);
+        this.#last += 1;
+        socket.write(`:${this.#last}\r\n`);
+      }
+      this.#handlerMs += performance.now() - begun;
+    });
+    socket.on('error', () => undefined);
+  }
+
+  perCommand() {
+    return {
+      serverUsPerCall: Number(((this.#handlerMs * 1000) / this.#last).toFixed(2)),
+      serverWhat: 'the handler and its write',
+    };
+  }
 }
 
 const servers = {
   'sidecall-plain': async () => {
     const { listen } = await import('../../dist/index.js');
     const listener = await listen({ protocol: 'plain' });
-    const count = counter();
+    const count = new RespCounter();
     void (async () => {
-      for await (const socket of listener) speakResp(socket, count);
+      for await (const socket of listener) count.speak(socket);
     })();
-    const close = () => listener.close({ deadlineMs: 100 });
-    return { transport: 'unix', address: listener.path, cpu: ownCpu, close };
+    return {
+      transport: 'unix',
+      address: listener.path,
+      cpu: ownCpuParts,
+      perCommand: () => count.perCommand(),
+      close: () => listener.close({ deadlineMs: 100 }),
+    };
   },
 
   'net-tcp': async () => {
-    const count = counter();
-    const server = createServer({ noDelay: true }, (socket) => speakResp(socket, count));
+    const count = new RespCounter();
+    const server = createServer({ noDelay: true }, (socket) => count.speak(socket));
     await new Promise((done) => server.listen({ port: 0, host: '127.0.0.1', backlog: 511 }, done));
-    const close = () => new Promise((done) => server.close(done));
-    return { transport: 'tcp', address: server.address().port, cpu: ownCpu, close };
+    return {
+      transport: 'tcp',
+      address: server.address().port,
+      cpu: ownCpuParts,
+      perCommand: () => count.perCommand(),
+      close: () => new Promise((done) => server.close(done)),
+    };
   },
 
   'redis-uds': () => redis('unix'),
@@ -143,13 +172,15 @@ async function redis(transport) {
   const server = spawn('redis-server', args, { stdio: 'ignore' });
   const address = transport === 'unix' ? path : port;
   await untilConnected(transport === 'unix' ? { path } : { port, host: '127.0.0.1' });
-  const { cpuOf } = await import('../processes.mjs');
   const where = transport === 'unix' ? { path } : { port, host: '127.0.0.1' };
   return {
     transport,
     address,
-    cpu: () => cpuOf(server.pid),
-    perCommand: async () => ({ serverUsPerCall: await commandTimeOf(where) }),
+    cpu: () => cpuPartsOf(server.pid),
+    perCommand: async () => ({
+      serverUsPerCall: await commandTimeOf(where),
+      serverWhat: 'the command',
+    }),
     close: async () => {
       server.kill();
       await once(server, 'exit');
@@ -197,9 +228,14 @@ async function untilConnected(where) {
 async function sessions(cell) {
   const { connect, listen, service, unary } = await import('../../dist/index.js');
   const Counter = service('Counter', { increment: unary() });
-  const count = counter();
+  let count = 0;
   const listener = await listen();
-  listener.serve(Counter, { increment: () => count() });
+  listener.serve(Counter, {
+    increment: () => {
+      count += 1;
+      return count;
+    },
+  });
   const { path } = listener;
   const requests = Math.ceil(cell.requests / 20);
   const one = cell.what === kept ? await connect({ path }) : undefined;
@@ -211,12 +247,13 @@ async function sessions(cell) {
   };
   await countedLoad(call, 1, 50);
   const peer = {
-    cpu: () => ({ client: ownCpu(), server: 0 }),
+    cpu: () => ({ client: total(ownCpuParts()), server: 0 }),
+    cpuParts: ownCpuParts,
     rss: () => ({ client: 0, server: 0 }),
   };
   const row = await measured(peer, cell, () => countedLoad(call, 1, requests));
   await one?.close();
   await listener.close();
-  const wrong = count() === requests + 51 ? 0 : 1;
+  const wrong = count === requests + 50 ? 0 : 1;
   return { ...row, ...cellRow(cell), lane: 'ring', errors: row.errors + wrong };
 }

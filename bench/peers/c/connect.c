@@ -115,11 +115,12 @@ int main(int argc, char **argv) {
   }
   qsort(latencies, (size_t)samples, sizeof *latencies, by_number);
 #define AT(share) (double)latencies[(size_t)((share) * (double)(samples - 1))]
+#define SECONDS(time) ((double)(time).tv_sec + (double)(time).tv_usec / 1e6)
   const double calls = (double)clients * (double)connections;
   printf("{\"callsPerSecond\":%.1f,\"p50Us\":%.2f,\"p90Us\":%.2f,\"p99Us\":%.2f,\"p999Us\":%.2f,\"maxUs\":%.1f,"
-         "\"cpuClientSeconds\":%.3f,\"calls\":%.0f,\"errors\":%lld,\"counter\":%lld}\n",
+         "\"cpuClientSeconds\":%.3f,\"cpuUserSeconds\":%.3f,\"cpuSystemSeconds\":%.3f,\"calls\":%.0f,\"errors\":%lld,\"counter\":%lld}\n",
          calls / elapsed, AT(0.5), AT(0.9), AT(0.99), AT(0.999), AT(1.0),
-         (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6,
+         SECONDS(used.ru_utime) + SECONDS(used.ru_stime), SECONDS(used.ru_utime), SECONDS(used.ru_stime),
          calls, errors, last);
   return 0;
 }
