@@ -9,6 +9,7 @@ import { comparisonsOf, comparisonText } from './comparisons.mjs';
 import { goalsOf } from './goals.mjs';
 import { overviewLines } from './overview.mjs';
 import { altOf } from './plots.mjs';
+import { publishedLines } from './published.mjs';
 import { cpuText, more } from './report.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
@@ -121,5 +122,10 @@ fill(
     '',
     ...Object.keys(scenarios).flatMap((name) => tableOf(result, name)),
   ]),
+);
+fill(
+  'performance/published.md',
+  // A later result replaces the rows of earlier ones.
+  publishedLines([...results].reverse().flatMap(({ rows }) => rows)),
 );
 fill('performance.md', overviewLines(results, charts));

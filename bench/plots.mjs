@@ -98,6 +98,13 @@ export const plots = {
     category: (row) => row.what,
     series: whoOf,
   },
+  'short-stream': {
+    title: 'a stream of one message each way',
+    unit: 'µs, median',
+    value: (row) => row.p50Us,
+    category: (row) => row.what,
+    series: whoOf,
+  },
   'connect-rate': {
     ...rate,
     unit: 'requests a second',

@@ -166,12 +166,19 @@ export {
 export type { SessionLimits } from './base/limits/option-limits.ts';
 export type { KeepAliveOptions, SessionOptions } from './open/session-options.ts';
 export type { SessionState } from './rpc/sending/session-shared.ts';
+export type {
+  InspectedStream,
+  InspectedWriter,
+  RingInspection,
+  SessionInspection,
+} from './rpc/session/inspection.ts';
 export type { Liveness } from './rpc/session/pings.ts';
 export type { Accepted, Session } from './rpc/session/session.ts';
 export type { SessionStats } from './rpc/session/session-stats.ts';
 export type { WaitReason } from './rpc/stalls.ts';
 export type { WaitOptions } from './rpc/wait.ts';
-export type { Lane } from './wire/transport.ts';
+export type { OutboxReport, RecordReport, RingReport } from './wire/ring-report.ts';
+export type { HeldLease, Lane } from './wire/transport.ts';
 
 // Errors, and events outside a call.
 

@@ -1,18 +1,18 @@
 // @grpc/grpc-js over a Unix socket: one warm channel, no limit on messages, bytes without a codec.
+import { once } from 'node:events';
 import * as grpc from '@grpc/grpc-js';
 import { servedPath, startServer } from './server.mjs';
 
 const asIs = (bytes) => bytes;
+const raw = {
+  requestSerialize: asIs,
+  requestDeserialize: asIs,
+  responseSerialize: asIs,
+  responseDeserialize: asIs,
+};
 const definition = {
-  echo: {
-    path: '/bench.Echo/echo',
-    requestStream: false,
-    responseStream: false,
-    requestSerialize: asIs,
-    requestDeserialize: asIs,
-    responseSerialize: asIs,
-    responseDeserialize: asIs,
-  },
+  echo: { path: '/bench.Echo/echo', requestStream: false, responseStream: false, ...raw },
+  exchange: { path: '/bench.Echo/exchange', requestStream: true, responseStream: true, ...raw },
 };
 const limits = {
   'grpc.max_receive_message_length': -1,
@@ -27,6 +27,7 @@ export async function open() {
   return {
     serverPid: pid,
     echo: first.echo,
+    openStream: first.openStream,
     connectAgain: () => connected(path, { 'grpc.use_local_subchannel_pool': 1 }),
     close: async () => {
       first.close();
@@ -46,6 +47,20 @@ async function connected(path, options = {}) {
       new Promise((resolve, reject) =>
         client.echo(payload, (error, answer) => (error ? reject(error) : resolve(answer))),
       ),
+    openStream: () => {
+      const call = client.exchange();
+      return {
+        exchange: async (payload) => {
+          call.write(payload);
+          const [answer] = await once(call, 'data');
+          return answer;
+        },
+        end: async () => {
+          call.end();
+          await once(call, 'end');
+        },
+      };
+    },
     close: () => client.close(),
   };
 }
@@ -53,7 +68,11 @@ async function connected(path, options = {}) {
 const path = servedPath();
 if (path !== undefined) {
   const server = new grpc.Server(limits);
-  server.addService(definition, { echo: ({ request }, callback) => callback(null, request) });
+  server.addService(definition, {
+    echo: ({ request }, callback) => callback(null, request),
+    exchange: (call) =>
+      call.on('data', (message) => call.write(message)).on('end', () => call.end()),
+  });
   server.bindAsync(`unix:${path}`, grpc.ServerCredentials.createInsecure(), (error) => {
     if (error) throw error;
     process.send('ready');

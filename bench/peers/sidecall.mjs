@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { protobuf } from '../../dist/adapters/protobuf.js';
 import {
+  bidi,
   bytes,
   clientStream,
   configure,
@@ -24,6 +25,7 @@ const Echo = service('Echo', {
   echoProtobuf: unary({ request: message, response: message }),
   drip: serverStream({ response: bytes }),
   pour: clientStream({ request: bytes }),
+  exchange: bidi({ request: bytes, response: bytes }),
   upload: unary({ request: bytes }),
   lend: unary({ request: leased, response: leased }),
   raise: unary({ request: leased, response: leased }),
@@ -58,6 +60,19 @@ export async function open({ lane, pollBudgetUs, size = 0, leases, serverPrefix 
     echoJson: (value) => client.echoJson(value),
     echoProtobuf: (value) => client.echoProtobuf(value),
     drip: (request) => client.drip(request),
+    openStream: () => {
+      const call = client.exchange();
+      return {
+        exchange: async (payload) => {
+          await call.send(payload);
+          return (await call.next()).value;
+        },
+        end: async () => {
+          await call.end();
+          await call.next(); // the end of the answers
+        },
+      };
+    },
     upload: (payload) => client.upload(payload),
     allocate: (bytes) => helper.session.allocate(bytes),
     lend: (block) => client.lend(block),
@@ -164,6 +179,9 @@ if (process.argv[2] === 'serve') {
       let received = 0;
       for await (const piece of pieces) received += piece.length;
       return { bytes: received };
+    },
+    async *exchange(messages) {
+      yield* messages;
     },
     upload: (payload) => ({ bytes: payload.length }),
     lend: (lease, ctx) => ctx.allocate(lease.byteLength),

@@ -12,6 +12,7 @@ import { paced } from './paced.mjs';
 import { pingpong } from './pingpong.mjs';
 import { pool } from './pool.mjs';
 import { reliability } from './reliability.mjs';
+import { shortStream } from './short-stream.mjs';
 import { stream } from './stream.mjs';
 import { unaryJson, unaryProtobuf } from './unary.mjs';
 import { users16 } from './users16.mjs';
@@ -24,6 +25,7 @@ export const scenarios = {
   'unary-json': unaryJson,
   'unary-protobuf': unaryProtobuf,
   stream,
+  'short-stream': shortStream,
   lease,
   fairness,
   growth,

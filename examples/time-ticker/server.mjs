@@ -15,5 +15,10 @@ async function tick(session) {
     const timer = setInterval(() => stream.write(`${new Date().toISOString()}\n`), 100);
     stream.on('error', () => undefined); // the client has closed: no failure here
     stream.on('close', () => clearInterval(timer));
+    // A server that stops ends the stream, so that the client ends, too.
+    void session.draining.then(() => {
+      clearInterval(timer);
+      stream.end();
+    });
   }
 }

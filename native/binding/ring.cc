@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Making, accepting and joining outboxes: the functions that are called once per connection.
+#include <cstring>
 #include <system_error>
 
 #include "binding/convert.h"
@@ -239,6 +240,23 @@ Napi::Value Join(const Napi::CallbackInfo& info) {
   return env.Undefined();
 }
 
+// (ring, ours) => a copy of that memory, from its control page to the end of its data. The other
+// process may write meanwhile, so the copy is of no single moment.
+Napi::Value CopyMemory(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Arguments arguments(info);
+  const RingEntry* const entry = Entry(info, arguments);
+  const bool is_mine = info[1].IsBoolean() && info[1].As<Napi::Boolean>().Value();
+  if (!arguments.ok() || entry == nullptr) return env.Undefined();
+  if (!entry->ring.has_value()) return Throw(env, Error{EINVAL, "copyRingMemory"});
+  const std::byte* const memory = is_mine ? entry->mine->memory.data() : entry->peer->memory.data();
+  const OutboxShape& shape = is_mine ? entry->my_shape : entry->peer_shape;
+  const auto bytes = static_cast<std::size_t>(kControlPageBytes + shape.capacity_bytes);
+  auto copy = Napi::Uint8Array::New(env, bytes);
+  std::memcpy(copy.Data(), memory, bytes);
+  return copy;
+}
+
 Napi::Value KeepFreed(const Napi::CallbackInfo& info) {
   KeepFreedBlocks();
   return info.Env().Undefined();
@@ -280,6 +298,7 @@ void ExportRing(Napi::Env env, Napi::Object exports) {
   ExportListen(env, exports, "listenForNotifications", State(env).listeners);
   exports.Set("whyNoMemory", Napi::Function::New<WhyNoMemory>(env));
   exports.Set("joinRing", Napi::Function::New<Join>(env));
+  exports.Set("copyRingMemory", Napi::Function::New<CopyMemory>(env));
   exports.Set("keepFreedBlocks", Napi::Function::New<KeepFreed>(env));
   exports.Set("returnFreedBlocks", Napi::Function::New<ReturnFreed>(env));
   exports.Set("isReclaiming", Napi::Function::New<IsReclaiming>(env));

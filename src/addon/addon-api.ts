@@ -158,6 +158,11 @@ export interface NativeAddon {
   /** Shuts a socket down, and closes it on a thread: what is queued on it may block that. */
   closeReceived(fd: number, owner: number): void;
   joinRing(ring: number, fd: number, mayLend: boolean, mayBorrow: boolean): void;
+  /**
+   * A copy of one memory of a joined ring, ours or the peer's: its control page and its data,
+   * without blocks.
+   */
+  copyRingMemory(ring: number, ofOurs: boolean): Uint8Array;
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
   keepFreedBlocks(): void;
   /**

@@ -10,6 +10,7 @@ import { checkInteger } from '../base/misuse.ts';
 import { version } from '../base/version.ts';
 import { examine } from './doctor.ts';
 import { generate } from './gen.ts';
+import { inspectFile, printRing } from './inspect.ts';
 import { printJson } from './json.ts';
 import { Misuse } from './misuse.ts';
 import { printPath, printReport, printServices } from './print.ts';
@@ -27,6 +28,7 @@ Usage: sidecall doctor [PATH] [options]
        sidecall stop NAME [--key KEY] [--force] [options]
        sidecall relay [--listen PATH] [--framing NAME] -- COMMAND [ARGUMENT…]
        sidecall gen FILE.proto… [--out DIR] [--path DIR]… [options]
+       sidecall inspect FILE [options]
 
   doctor      What works on this machine, and why what does not: the addon, the kernel, limits, paths, the lane
               that two processes get, and a self-test of one second with a second process.
@@ -42,6 +44,8 @@ Usage: sidecall doctor [PATH] [options]
               --listen, to each process that connects to PATH: a program for each. Ends as the program ends.
   gen         Makes typed contracts from .proto files: FILE_pb.js with the messages, FILE_sidecall.js with a contract
               for each service, and their types. Needs protobufjs-cli in the project.
+  inspect     What a copy of the memory of a ring shows, which session.inspect().ring.save(FILE) has made: cursors,
+              sleep, unread records with the headers of their frames, and faults. Exit status 1 where it finds one.
 
   --uid UID   The user that must listen at PATH. Default: your own.
   --mode MODE The permissions that the socket file must have, such as 0660. Default: no other user may write it.
@@ -132,6 +136,7 @@ const commands = new Map<string, Command>([
   ['ps', { operands: [0, 0], needs: '', run: listShared }],
   ['stop', { operands: [1, 1], needs: 'the NAME of a shared helper', run: stopHelper }],
   ['gen', { operands: [1, Infinity], needs: 'a FILE.proto', run: genContracts }],
+  ['inspect', { operands: [1, 1], needs: 'a FILE that session.inspect() saved', run: inspectCopy }],
   [
     'relay',
     {
@@ -203,6 +208,12 @@ async function genContracts(files: string[], values: Values): Promise<number> {
     }
   }
   return 0;
+}
+
+async function inspectCopy([file]: string[], values: Values): Promise<number> {
+  const report = inspectFile(file as string);
+  console.log(values.json === true ? JSON.stringify(report, undefined, 2) : printRing(report));
+  return report.faults.length === 0 ? 0 : 1;
 }
 
 function relayProgram([command, ...args]: string[], values: Values): Promise<number> {

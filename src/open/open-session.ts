@@ -27,6 +27,7 @@ import { whenPeerExits } from '../uds/peer-exit.ts';
 import { SocketTransport } from '../uds/socket-transport.ts';
 import type { LaneCapacity, Transport } from '../wire/transport.ts';
 import { pollBudgetOf, ringMemoryMaxBytes } from './configure.ts';
+import { traced } from './frame-trace.ts';
 import { laneReasonOf, noRingReason, plainLaneReason, unavailable } from './lane.ts';
 import { tellMissingAddon } from './missing-addon.ts';
 import type { SessionSettings } from './session-options.ts';
@@ -199,7 +200,7 @@ function makeSession(
   const remote = hello.peer.limits;
   return new Session({
     ...settings,
-    transport,
+    transport: traced(transport, peer),
     peer,
     own: settings.limits,
     remote,

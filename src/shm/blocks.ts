@@ -2,7 +2,8 @@
 // Blocks of our outbox that are filled in place, and blocks of the peer's that are read in
 // place. A view keeps its block alive; a block that was not given back is given back when its
 // last view has been collected.
-import type { ArrivedBlock, LentBytes, OwnBlock } from '../wire/transport.ts';
+import type { Clock } from '../base/clock.ts';
+import type { ArrivedBlock, HeldLease, LentBytes, OwnBlock } from '../wire/transport.ts';
 import type { Ring } from './ring.ts';
 
 interface Ticket {
@@ -78,14 +79,31 @@ export class LeaseReturns {
   /** Schedules the publication that tells the peer. */
   #onReturn: (() => void) | undefined;
   readonly #waiting = new Map<number, () => void>();
+  readonly #clock: Clock;
+  // Numbers and words only: a reference to a lease would keep it from being collected.
+  readonly #held = new Map<number, { bytes: number; sinceMs: number; owner: string }>();
 
-  constructor(ring: Ring, onReturn: () => void) {
+  constructor(ring: Ring, clock: Clock, onReturn: () => void) {
     this.#ring = ring;
+    this.#clock = clock;
     this.#onReturn = onReturn;
+  }
+
+  /** Leases that were given out and not released. */
+  get held(): readonly HeldLease[] {
+    const now = this.#clock.nowMs();
+    return [...this.#held].map(([id, { bytes, sinceMs, owner }]) => {
+      return { id, bytes, ageMs: now - sinceMs, owner };
+    });
+  }
+
+  onLent(id: number, bytes: number, owner: string): void {
+    this.#held.set(id, { bytes, sinceMs: this.#clock.nowMs(), owner });
   }
 
   release(id: number): void {
     this.#ring.releaseLease(id);
+    this.#held.delete(id);
     this.#onReturn?.();
     const then = this.#waiting.get(id);
     this.#waiting.delete(id);
@@ -177,11 +195,12 @@ export class ArrivedRingBlock implements ArrivedBlock {
     this.release();
   }
 
-  lend(): LentBytes | undefined {
+  lend(owner: string): LentBytes | undefined {
     if (!this.#mayLend || this.#isTaken) return undefined;
     const bytes = this.#ring.lend(this.#id);
     if (bytes === undefined) return undefined; // the host wants no external buffers
     this.#isTaken = true;
+    this.#returns.onLent(this.#id, this.byteLength, owner);
     return new RingLease(bytes, new LeaseTicket(this.#ring, this.#returns, this.#id));
   }
 

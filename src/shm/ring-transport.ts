@@ -13,6 +13,7 @@ import type {
   DoorbellCounts,
   FrameReceiver,
   LaneCapacity,
+  LaneInspection,
   OwnBlock,
   Transport,
 } from '../wire/transport.ts';
@@ -70,7 +71,7 @@ export class RingTransport implements Transport, Polled {
     this.capacity = parts.capacity;
     this.#open = parts.open;
     this.#lendsInPlace = parts.lendsInPlace;
-    this.#returns = new LeaseReturns(parts.ring, () => this.#onReturn());
+    this.#returns = new LeaseReturns(parts.ring, this.#loop.clock, () => this.#onReturn());
     this.#sleep = new RingSleep(parts.ring, parts.pollBudgetUs);
   }
 
@@ -131,6 +132,10 @@ export class RingTransport implements Transport, Polled {
 
   blockCounts(): { inUse: number; held: number } {
     return this.#ring.blockCounts;
+  }
+
+  inspect(): LaneInspection {
+    return { memory: this.#ring.copyMemory(), leases: this.#returns.held };
   }
 
   doorbellCounts(): DoorbellCounts {

@@ -6,6 +6,7 @@ import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { frameMaxBytes } from '../wire/frame-header.ts';
+import type { RingMemory } from '../wire/ring-report.ts';
 
 /** The result of a call. `refused`: a mistake of ours, such as a call after the ring was closed. */
 export const RingResult = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
@@ -234,6 +235,13 @@ export class Ring {
     this.#native.ringCountBlocks(this.#handle);
     const [inUse, held] = [this.#registers[Register.block], this.#registers[Register.blockBytes]];
     return { inUse: inUse as number, held: held as number };
+  }
+
+  /** Copies of both memories from the control page to the end of the data; undefined: closed. */
+  copyMemory(): RingMemory | undefined {
+    if (this.#isClosed) return undefined;
+    const mine = this.#native.copyRingMemory(this.#handle, true);
+    return { mine, peer: this.#native.copyRingMemory(this.#handle, false) };
   }
 
   /** Doorbells, ever. */

@@ -28,6 +28,10 @@ export interface ServerRules extends PeerRules {
 const advice = '; the rules of expect can name the user that listens there (uid, or --uid)';
 const firstDelayMs = 1;
 const lastDelayMs = 32;
+/** Tries per millisecond of all connects of this process that wait for room in a backlog. */
+const triesPerMs = 4;
+/** Connects of this process that wait for room in a backlog. */
+let waiting = 0;
 
 /**
  * A connected descriptor, owned by the addon. No byte has been sent or read.
@@ -126,8 +130,23 @@ async function connectWithRetry(
     const fd = tryConnect(directory, rules);
     if (fd >= 0) return fd;
     // The backlog is full: the listener lives and is busy.
-    await pause(systemClock, delayMs, signal);
+    await pauseAmongOthers(delayMs, signal);
     delayMs = Math.min(lastDelayMs, 2 * delayMs);
+  }
+}
+
+/**
+ * Waits longer the more connects wait, at a random moment, so that thousands of them leave the
+ * processor to the listener and do not all come at once.
+ */
+async function pauseAmongOthers(delayMs: number, signal: AbortSignal): Promise<void> {
+  waiting += 1;
+  try {
+    // Spread over twice the mean, which is the number that wait over the tries per millisecond.
+    const spreadMs = Math.random() * ((2 * waiting) / triesPerMs);
+    await pause(systemClock, delayMs + spreadMs, signal);
+  } finally {
+    waiting -= 1;
   }
 }
 

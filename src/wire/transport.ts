@@ -2,6 +2,7 @@
 // The interface between a session and its lane: whole frames in order, or the end. Sessions know
 // nothing else of sockets or memory.
 import type { SidecallError } from '../base/errors.ts';
+import type { RingMemory } from './ring-report.ts';
 
 /** The lanes that carry the frames of a session. */
 export type Lane = 'ring' | 'socket' | 'loopback';
@@ -32,13 +33,12 @@ export interface ArrivedBlock {
   readonly byteLength: number;
   /** A copy, of exactly its length; the peer may then use the memory again. */
   copyInto(target: Uint8Array): void;
-  /** Its bytes in place; undefined: only `copyInto()` is possible. */
-  lend(): LentBytes | undefined;
+  /** Its bytes in place, for the method `owner`; undefined: only `copyInto()` is possible. */
+  lend(owner: string): LentBytes | undefined;
   /** The message is not wanted: the block goes back to the peer. */
   release(): void;
 }
 
-/** Moves whole frames, in order, or fails. It keeps nothing of a frame that it refused. */
 /** Memory of a lane, in bytes. */
 export interface LaneCapacity {
   /** For what we send. */
@@ -55,6 +55,26 @@ export interface DoorbellCounts {
   readonly suppressed: number;
 }
 
+/** A lease of a block of the peer's that is held. */
+export interface HeldLease {
+  /** Its number: 1, 2, 3 … in the order of the blocks that the peer has sent. */
+  readonly id: number;
+  readonly bytes: number;
+  /** Milliseconds since it was given out. */
+  readonly ageMs: number;
+  /** The method whose message it is, or the name of its channel. */
+  readonly owner: string;
+}
+
+/** The inside of a lane at one moment. */
+export interface LaneInspection {
+  /** Copies of the memories of a ring, blocks left out; undefined: it is closed. */
+  readonly memory: RingMemory | undefined;
+  /** Leases of the peer's blocks that are held. */
+  readonly leases: readonly HeldLease[];
+}
+
+/** Moves whole frames, in order, or fails. It keeps nothing of a frame that it refused. */
 export interface Transport {
   readonly lane: Lane;
   /** Largest frame, header included; the session cuts messages to fit. */
@@ -83,6 +103,7 @@ export interface Transport {
    * kernel counts them. undefined: unknown.
    */
   readonly capacity?: LaneCapacity | undefined;
+  inspect?(): LaneInspection;
   /** Doorbells, ever. */
   doorbellCounts?(): DoorbellCounts;
   /** Grows with every frame sent. */

@@ -80,6 +80,19 @@ describe('listenGrpc()', () => {
     expect(await target.client(More).put(x)).toHaveLength(1);
   });
 
+  it.each(['127.0.0.1:0', '[::1]:0', '0.0.0.0:0'])(
+    'serves nothing at %s without authenticate, or without credentials',
+    async (address) => {
+      await using app = server();
+      app.serve(Store, { get: (message) => message });
+      const given = { services: app, address };
+      const open = { ...given, credentials: ServerCredentials.createInsecure() };
+      await expect(listenGrpc(open as never)).rejects.toThrow('needs options.authenticate');
+      const known = { ...given, authenticate: () => ({ origin: 'secret' as const }) };
+      await expect(listenGrpc(known as never)).rejects.toThrow('needs credentials');
+    },
+  );
+
   it('takes the limits of the server: the size of requests, and calls at once', async () => {
     await using app = server({ limits: { receiveMaxBytes: 8_000_000, streamsMax: 2 } });
     let now = 0;

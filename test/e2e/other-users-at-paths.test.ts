@@ -1,8 +1,13 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, chownSync, statSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { grpcTarget, listenGrpc } from '../../src/adapters/grpc/main.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { type ListenOptions, listen } from '../../src/rendezvous/listen.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
+import { implement } from '../../src/rpc/serving/implementation.ts';
 import { peerProgram, programPath, requireRoot, startProgram } from '../support/programs.ts';
 import { alice, bob, call, listening, openDirectory, owner, Whoami } from '../support/users.ts';
 
@@ -38,6 +43,40 @@ describe('another user at the path', () => {
       expect: (peer) => peer.uid === alice,
     });
     expect(session.peer).toMatchObject({ uid: alice, pid: squatter.pid });
+  });
+
+  it('that connects to a gRPC listener is closed before a byte, and reaches no handler', async () => {
+    using directory = openDirectory();
+    let handled = 0;
+    const denied: string[] = [];
+    const Store = service('Store', { get: unary<void, number>() });
+    await using grpc = await listenGrpc({
+      services: [
+        implement(Store, {
+          get: () => {
+            handled += 1;
+            return handled;
+          },
+        }),
+      ],
+      path: directory.file('s'),
+      mode: '0666',
+      onEvent: ({ error }) => denied.push(error.code),
+    });
+    // The preface of HTTP/2 and an empty SETTINGS frame, as every client of gRPC begins.
+    const script = `
+      process.setgid(${alice}); process.setuid(${alice});
+      const socket = require('node:net').createConnection(${JSON.stringify(grpc.path)});
+      socket.on('error', () => {}).on('data', () => process.exit(9)).on('close', () => process.exit(0));
+      socket.write('PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n');
+      socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]));
+    `;
+    const child = spawn(process.execPath, ['-e', script], { stdio: 'ignore' });
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    expect(handled).toBe(0);
+    expect(denied).toEqual(['ERR_SIDECALL_PEER_DENIED']);
+    await using target = grpcTarget(`unix:${grpc.path}`);
+    expect(await target.client(Store).get()).toBe(1);
   });
 
   it('that is unmapped may own the file only where expect names no owner', async () => {

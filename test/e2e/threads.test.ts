@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
+import { connectPool } from '../../src/pool/connect-pool.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
@@ -62,6 +63,40 @@ describe('worker threads', () => {
       const { dirname } = await import('node:path');
       rmSync(dirname(path), { recursive: true });
     }
+  });
+});
+
+describe('pools', () => {
+  it('have options of their own, in one thread and in a worker', async () => {
+    await using listener = await listen();
+    listener.serve(Demo, demoHandlers());
+    const { path } = listener;
+    await using small = await connectPool({ path, size: 1, callsPerMember: 1 });
+    await using large = await connectPool({ path, size: 3 });
+    const worker = new Worker(
+      `const { parentPort, workerData } = require('node:worker_threads');
+       import(${dist}).then(async ({ connectPool, service, unary }) => {
+         const Demo = service('Demo', { add: unary() });
+         const pool = await connectPool({ path: workerData, size: 2, lane: 'socket' });
+         const calls = Array.from({ length: 100 }, (_, a) => pool.client(Demo).add({ a, b: 1 }));
+         const sums = await Promise.all(calls);
+         const { members } = pool.stats();
+         parentPort.postMessage({ members: members.length, sums: sums.length });
+         parentPort.once('message', () => pool.stop());
+       });`,
+      { eval: true, workerData: path },
+    );
+    const exited = once(worker, 'exit');
+    expect((await once(worker, 'message'))[0]).toEqual({ members: 2, sums: 100 });
+    expect(small.stats().members).toHaveLength(1);
+    expect(large.stats().members).toHaveLength(3);
+    expect(listener.sessionCount).toBe(6);
+    const adds = [small, large].flatMap((pool) =>
+      Array.from({ length: 50 }, (_, a) => pool.client(Demo).add({ a, b: 1 })),
+    );
+    expect(await Promise.all(adds)).toHaveLength(100);
+    worker.postMessage('stop');
+    await exited;
   });
 });
 

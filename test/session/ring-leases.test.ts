@@ -1,7 +1,6 @@
 // Leases of the receiver in shared memory, and a peer that lies about blocks.
 
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { mkdtemp, open as openFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,14 +16,11 @@ import { clientStream, service, unary } from '../../src/rpc/contract/service.ts'
 import type { Session } from '../../src/rpc/session/session.ts';
 import { canary } from '../support/canary.ts';
 import { Demo, demoHandlers, until } from '../support/contract.ts';
+import { countMaps } from '../support/leaks.ts';
 import { fill, LeaseCalls, leaseHandlers, sumOf } from '../support/lease-calls.ts';
 import { openRingPair, type Pair } from '../support/pairs.ts';
 import { ringPeerProgram, startProgram } from '../support/programs.ts';
 import { addonWith, collectUntil, inPlace, KiB, MiB, native } from '../support/ring-leases.ts';
-
-function countMaps(): number {
-  return readFileSync('/proc/self/maps', 'latin1').split('/memfd:').length - 1;
-}
 
 describe('leases of the receiver', () => {
   const Drain = service('Drain', {

@@ -40,11 +40,16 @@ export function countDescriptors(pid: number | 'self' = 'self'): number {
   return readdirSync(`/proc/${pid}/fd`).length;
 }
 
+/** Mappings of shared memory of this process, or of another one. */
+export function countMaps(pid: number | 'self' = 'self'): number {
+  return readFileSync(`/proc/${pid}/maps`, 'latin1').split('/memfd:').length - 1;
+}
+
 function takeStock(): Holdings {
   return {
     descriptors: descriptorsByKind(),
     handles: handlesByKind(),
-    maps: readFileSync('/proc/self/maps', 'latin1').split('/memfd:').length - 1,
+    maps: countMaps(),
     directories: readdirSync(tmpdir()).filter((name) => name.startsWith(`sidecall-`)),
     exitListeners: process.listenerCount('exit'),
   };

@@ -10,6 +10,7 @@ import {
   decodeHello,
   encodeAnswer,
   encodeHello,
+  HelloFeature,
   HelloFlag,
   helloBytes,
   Verdict,
@@ -183,22 +184,68 @@ describe('a hello', () => {
     }
   });
 
-  it('ends at its deadline, after whichever byte the peer stopped', async () => {
-    const bytes = Buffer.concat([encodeHello(limits), encodeAnswer(Verdict.socketLane, 1)]);
-    await Promise.all(
-      Array.from({ length: bytes.byteLength }, async (_, count) => {
-        const late = new AbortController();
-        const { hello, far, close } = meet('accepting', late.signal);
-        if (count > 0) native.send(far, bytes.subarray(0, count), 0, -1);
-        const timer = setTimeout(
-          () => late.abort(new SidecallError('ERR_SIDECALL_HELLO_TIMEOUT')),
-          50,
-        );
-        await expect(hello).rejects.toMatchObject({ code: 'ERR_SIDECALL_HELLO_TIMEOUT' });
-        clearTimeout(timer);
+  it.each(['accepting', 'connecting'] as const)(
+    'ends at its deadline, after whichever byte the peer stopped, on the %s side',
+    async (side) => {
+      const bytes = Buffer.concat([encodeHello(limits), encodeAnswer(Verdict.socketLane, 1)]);
+      await Promise.all(
+        Array.from({ length: bytes.byteLength }, async (_, count) => {
+          const late = new AbortController();
+          const { hello, far, close } = meet(side, late.signal);
+          if (count > 0) native.send(far, bytes.subarray(0, count), 0, -1);
+          const timer = setTimeout(
+            () => late.abort(new SidecallError('ERR_SIDECALL_HELLO_TIMEOUT')),
+            50,
+          );
+          await expect(hello).rejects.toMatchObject({ code: 'ERR_SIDECALL_HELLO_TIMEOUT' });
+          clearTimeout(timer);
+          close();
+        }),
+      );
+    },
+  );
+
+  it.each(['accepting', 'connecting'] as const)(
+    'keeps the features that both sides know, on the %s side',
+    async (side) => {
+      const known = HelloFeature.takesBlocks | HelloFeature.takesOver;
+      for (const features of [0, 1, 2, 3, 4, 0x8000_0000, 0xffff_fffc, 0xffff_ffff]) {
+        const { hello, far, close } = meet(side);
+        const bytes = encodeHello(limits);
+        bytes.writeUInt32LE(features, 8);
+        native.send(far, bytes, 0, -1);
+        native.send(far, encodeAnswer(Verdict.socketLane, 1), 0, -1);
+        // No memory was announced: no feature makes up for it.
+        expect(await hello).toMatchObject({
+          isRing: false,
+          peer: { version: 1, features: features & known, memory: undefined },
+        });
         close();
-      }),
-    );
+      }
+    },
+  );
+
+  it.each([
+    [1, 1, 1],
+    [1, 2, 1],
+    [1, 65_535, 1],
+    [2, 2, undefined],
+    [2, 65_535, undefined],
+  ])('of the versions %d to %d gives the version %s', async (min, max, version) => {
+    for (const side of ['accepting', 'connecting'] as const) {
+      const { hello, far, close } = meet(side);
+      const bytes = encodeHello(limits);
+      bytes.writeUInt16LE(min, 4);
+      bytes.writeUInt16LE(max, 6);
+      native.send(far, bytes, 0, -1);
+      native.send(far, encodeAnswer(Verdict.socketLane, 1), 0, -1);
+      const outcome = await hello.then(
+        ({ peer }) => peer.version,
+        (error) => error.code,
+      );
+      expect(outcome).toBe(version ?? 'ERR_SIDECALL_VERSION_MISMATCH');
+      close();
+    }
   });
 
   it('a peer that closes is gone, and the words say what that often means', async () => {

@@ -115,7 +115,8 @@ export class AnswerReceiver {
     call.placed = undefined;
     const { response } = call.request;
     if (block !== undefined) {
-      return this.#onAnswer(call, payload, MessageAssembly.ofBlock(block, response));
+      const whole = MessageAssembly.ofBlock(block, response, call.request.method);
+      return this.#onAnswer(call, payload, whole);
     }
     if (placed === undefined && payload.byteLength === messageBytes) {
       return this.#onAnswer(call, payload, undefined);

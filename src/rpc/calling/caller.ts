@@ -73,6 +73,11 @@ export class Caller implements SessionTarget {
     return open.some(({ queued, request }) => queued > 0 && !sendsMany(request.kind));
   }
 
+  /** Calls that have a slot and have not ended. */
+  get openCalls(): readonly OutgoingCall[] {
+    return this.#calls.streams.open();
+  }
+
   /** The state of the call of this stream, for simulations; undefined: there is none. */
   stateOf(slot: number, generation: number): OutgoingState | undefined {
     return this.#calls.streams.peek(slot, generation)?.state;

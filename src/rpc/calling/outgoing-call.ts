@@ -23,7 +23,8 @@ import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/end-frame
 import type { SendFifo, SendingStream } from '../sending/send-queue.ts';
 import { ChannelHalves, type ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
-import { type ReadStream, StreamReader } from '../streams/stream-reader.ts';
+import type { ReadStream } from '../streams/reader-parts.ts';
+import { StreamReader } from '../streams/stream-reader.ts';
 import { ended, StreamWriter } from '../streams/stream-writer.ts';
 import type { Abortable } from './abort-signals.ts';
 import { type CallRequest, dropRequest, late, repliesStuck } from './call-request.ts';
@@ -127,7 +128,7 @@ export class OutgoingCall
     if (receivesMany(kind)) {
       const codec = response ?? bytes;
       const windowBytes = options.windowBytes ?? own.streamWindowBytes;
-      this.reader = new StreamReader({ shared, stream: this, codec, flags, windowBytes });
+      this.reader = new StreamReader({ shared, stream: this, name, codec, flags, windowBytes });
     }
     if (sendsMany(kind)) {
       const windowBytes = remote.streamWindowBytes;

@@ -81,6 +81,11 @@ export class Callee {
     return this.pending - this.#calls.unfinished;
   }
 
+  /** Calls that are not over. */
+  get openCalls(): readonly IncomingCall[] {
+    return this.#calls.streams.all();
+  }
+
   /** The state of the call of this stream, for simulations; undefined: there is none. */
   stateOf(slot: number, generation: number): IncomingState | undefined {
     return this.#calls.streams.peek(slot, generation)?.state;

@@ -14,7 +14,8 @@ import { refuseMessage, resetReasonFor, sendEnd } from '../sending/end-frames.ts
 import type { SendFifo, SendingStream } from '../sending/send-queue.ts';
 import type { ChannelHalves, ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
-import { type ReadStream, StreamReader } from '../streams/stream-reader.ts';
+import type { ReadStream } from '../streams/reader-parts.ts';
+import { StreamReader } from '../streams/stream-reader.ts';
 import { StreamWriter } from '../streams/stream-writer.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
 import { type End, refusalOf } from './failure-reply.ts';
@@ -258,7 +259,8 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   openReader(codec: Codec<unknown>): StreamReader {
     const { shared } = this.calls;
     const windowBytes = shared.own.streamWindowBytes;
-    this.reader = new StreamReader({ shared, stream: this, codec, flags: 0, windowBytes });
+    const { method: name } = this.opening;
+    this.reader = new StreamReader({ shared, stream: this, name, codec, flags: 0, windowBytes });
     return this.reader;
   }
 

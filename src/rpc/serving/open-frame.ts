@@ -172,7 +172,9 @@ export class OpenFrames {
   #takeBlock(call: IncomingCall, block: ArrivedBlock): void {
     const { method } = call.opening;
     const isWanted = this.#registry.find(method) !== undefined || this.#unserved.mustWait(method);
-    call.wholeIn = isWanted ? MessageAssembly.ofBlock(block, this.#codecOf(call)) : undefined;
+    call.wholeIn = isWanted
+      ? MessageAssembly.ofBlock(block, this.#codecOf(call), method)
+      : undefined;
     call.whole = call.wholeIn?.bytes ?? noBytes;
   }
 

@@ -4,7 +4,9 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
+import { ranges } from '../../base/limits/option-limits.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
+import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import { endWaits, pause } from '../../base/pause.ts';
 import type { Peer } from '../../base/peer.ts';
 import type { Transport } from '../../wire/transport.ts';
@@ -74,7 +76,10 @@ export class Pings {
    * Milliseconds of a round trip. @throws {SidecallError} `ERR_SIDECALL_PEER_UNRESPONSIVE`, or why
    * the session is over.
    */
-  async ping(timeoutMs: number | undefined): Promise<number> {
+  async ping(options: { readonly timeoutMs?: number | undefined }): Promise<number> {
+    checkKeys('ping()', options, ['timeoutMs']);
+    const { timeoutMs } = options;
+    if (timeoutMs !== undefined) checkInteger('timeoutMs', timeoutMs, ranges.timeoutMs);
     const since = this.#clock.nowMs();
     await this.#ask(timeoutMs);
     if (this.#reason !== undefined) throw this.#reason;
@@ -111,6 +116,12 @@ export class Pings {
   /** Resolves when no ping is unanswered, or the session is over. */
   async answered(): Promise<void> {
     if (this.#isOut) await this.#ask(undefined);
+  }
+
+  /** The liveness, for the options of a program. @throws {TypeError | RangeError} for misuse. */
+  async livenessAsked(options: { readonly waitMs?: number | undefined }): Promise<Liveness> {
+    checkKeys('liveness()', options, ['waitMs']);
+    return this.liveness(checkInteger('waitMs', options.waitMs, ranges.livenessWaitMs));
   }
 
   /** `isReferenced`: the wait keeps the process alive. */

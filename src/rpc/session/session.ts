@@ -29,6 +29,7 @@ import type { SessionState } from '../sending/session-shared.ts';
 import type { Health } from '../serving/health.ts';
 import type { HandlersFor, ServeOptions } from '../serving/implementation.ts';
 import type { ClosedCalls } from './closed-calls.ts';
+import { inspectedParts, type SessionInspection } from './inspection.ts';
 import { KeepAlive } from './keep-alive.ts';
 import type { Liveness } from './pings.ts';
 import { SessionCore } from './session-core.ts';
@@ -85,6 +86,25 @@ export class Session implements AsyncDisposable {
   /** Load of this session at this moment, in calls and bytes. */
   stats(): SessionStats {
     return this.#core.stats();
+  }
+
+  /**
+   * The inside of the session at this moment: open calls and streams with their credit, leases with
+   * their age, and of a ring the cursors, sleep and headers of unread records, without payload.
+   * `ring.faults` names states that no correct process leaves. It copies the memory of the ring:
+   * for people who look for a fault, not for each second.
+   */
+  inspect(): SessionInspection {
+    const { id, state, lane, laneReason, peer } = this;
+    return {
+      id,
+      state,
+      lane,
+      laneReason,
+      peer,
+      stats: this.stats(),
+      ...inspectedParts(this.#core),
+    };
   }
 
   /**
@@ -272,14 +292,7 @@ export class Session implements AsyncDisposable {
    * the error of the session where it is over.
    */
   ping(options: { readonly timeoutMs?: number | undefined } = {}): Promise<number> {
-    return quiet(this.#ping(options));
-  }
-
-  async #ping(options: { readonly timeoutMs?: number | undefined }): Promise<number> {
-    checkKeys('ping()', options, ['timeoutMs']);
-    const { timeoutMs } = options;
-    if (timeoutMs !== undefined) checkInteger('timeoutMs', timeoutMs, ranges.timeoutMs);
-    return this.#core.pings.ping(timeoutMs);
+    return quiet(this.#core.pings.ping(options));
   }
 
   /**
@@ -290,12 +303,7 @@ export class Session implements AsyncDisposable {
    * @param options.waitMs longest wait for the answer to the ping. Default 250; 0 to 600,000.
    */
   liveness(options: { readonly waitMs?: number | undefined } = {}): Promise<Liveness> {
-    return quiet(this.#liveness(options));
-  }
-
-  async #liveness(options: { readonly waitMs?: number | undefined }): Promise<Liveness> {
-    checkKeys('liveness()', options, ['waitMs']);
-    return this.#core.pings.liveness(checkInteger('waitMs', options.waitMs, ranges.livenessWaitMs));
+    return quiet(this.#core.pings.livenessAsked(options));
   }
 
   /**

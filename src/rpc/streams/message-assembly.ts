@@ -34,9 +34,12 @@ export class MessageAssembly {
     }
   }
 
-  /** A whole message, read in place if codec and transport allow that, else a copy. */
-  static ofBlock(block: ArrivedBlock, codec: Codec<unknown>): MessageAssembly {
-    const lent = isLeased(codec) ? block.lend() : undefined;
+  /**
+   * A whole message, read in place if codec and transport allow that, else a copy. `owner`: the
+   * method or channel whose message it is.
+   */
+  static ofBlock(block: ArrivedBlock, codec: Codec<unknown>, owner: string): MessageAssembly {
+    const lent = isLeased(codec) ? block.lend(owner) : undefined;
     const assembly = new MessageAssembly(block.byteLength, codec, lent);
     if (lent !== undefined) return assembly;
     block.copyInto(assembly.bytes);

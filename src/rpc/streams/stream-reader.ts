@@ -11,26 +11,7 @@ import { chargeOf, ReceiveCredit, Window } from '../sending/credit.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import { type Arrived, ArrivedQueue } from './arrived-queue.ts';
 import { MessageAssembly } from './message-assembly.ts';
-
-/** The stream that a reader belongs to. */
-export interface ReadStream {
-  readonly slot: number;
-  readonly generation: number;
-  /** True: frames of the stream may still be sent to the other side. */
-  readonly isOpen: boolean;
-  /** The application wants no more: quietly, or because of `error`. */
-  onReaderStopped(error: SidecallError | undefined): void;
-}
-
-/** The parts of a reader. */
-export interface ReaderParts {
-  readonly shared: SessionShared;
-  readonly stream: ReadStream;
-  readonly codec: Codec<unknown>;
-  /** Flag `fromOpener` where we opened the stream. */
-  readonly flags: number;
-  readonly windowBytes: number;
-}
+import type { ReaderParts, ReadStream } from './reader-parts.ts';
 
 interface Waiter {
   promise: Promise<IteratorResult<unknown, undefined>>;
@@ -46,6 +27,7 @@ const done: IteratorResult<unknown, undefined> = Object.freeze({ done: true, val
 export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   readonly #shared: SessionShared;
   readonly #stream: ReadStream;
+  readonly #name: string;
   /** The codec of messages that are taken from now on. */
   codec: Codec<unknown>;
   readonly #flags: number;
@@ -76,6 +58,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   constructor(parts: ReaderParts) {
     this.#shared = parts.shared;
     this.#stream = parts.stream;
+    this.#name = parts.name;
     this.codec = parts.codec;
     this.#flags = parts.flags;
     this.#credit = new ReceiveCredit(parts.windowBytes, parts.windowBytes);
@@ -130,7 +113,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     const placed = this.#placed;
     this.#placed = undefined;
     if (block !== undefined) {
-      const assembly = MessageAssembly.ofBlock(block, this.codec);
+      const assembly = MessageAssembly.ofBlock(block, this.codec, this.#name);
       return this.#onWhole(assembly.bytes, assembly);
     }
     if (placed === undefined && payload.byteLength === messageBytes) {

@@ -8,6 +8,11 @@ export function nextGeneration(generation: number): number {
   return generation === 0xffff_ffff ? 1 : generation + 1;
 }
 
+/** The generation before this one, so that {@link nextGeneration} gives it again. */
+function generationBefore(generation: number): number {
+  return generation === 1 ? 0xffff_ffff : generation - 1;
+}
+
 function isOlder(generation: number, current: number): boolean {
   return ((current - generation) | 0) > 0;
 }
@@ -84,7 +89,7 @@ export class OpenedStreams<T extends Slotted> {
     const at = indexOf(slot, this.#slotsMax);
     this.#streams[at] = undefined;
     this.#endedByPeer[at] = endedBy === 'peer';
-    if (!wasSent) this.#generations[at] = stream.generation - 1;
+    if (!wasSent) this.#generations[at] = generationBefore(stream.generation);
     this.#size -= 1;
     if (slot < this.#slotsMax) this.#free.push(slot);
     else this.#freeExtra.push(slot);

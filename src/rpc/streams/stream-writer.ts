@@ -78,6 +78,11 @@ export class StreamWriter implements WaitQueue {
     this.#isDivisible = parts.isDivisible === true;
   }
 
+  /** Bytes that may be sent before the peer grants more. */
+  get creditBytes(): number {
+    return this.#window.left;
+  }
+
   /** Bytes that wait to be admitted. */
   get waitingBytes(): number {
     return this.#waitingBytes;

@@ -18,6 +18,11 @@ export class WriterWindow {
     this.#own = new SendCredit(windowBytes);
   }
 
+  /** Bytes that the stream's own window has left; below 0 behind a message that was longer. */
+  get left(): number {
+    return this.#own.left;
+  }
+
   /** The stream's own window has credit. */
   get hasCredit(): boolean {
     return this.#own.hasCredit;

@@ -12,12 +12,12 @@ import type { SessionParts } from '../../rpc/session/session-parts.ts';
 import { frameMaxFor } from '../../shm/ring.ts';
 import { RingTransport } from '../../shm/ring-transport.ts';
 import { SocketTransport } from '../../uds/socket-transport.ts';
+import { frameText } from '../../wire/frame-text.ts';
 import type { Transport } from '../../wire/transport.ts';
-import { frameText } from './frame-text.ts';
+import { watched } from '../../wire/watched-transport.ts';
 import type { SimulatedProcess } from './process.ts';
 import { ringPair, type SimulatedRing } from './simulated-ring.ts';
 import { type SimulatedSocket, socketPair } from './simulated-socket.ts';
-import { watched } from './watched-transport.ts';
 
 /** End of a simulated connection. */
 interface EndOptions {

@@ -3,7 +3,7 @@
 // or session that it arrives in.
 import type { SessionCore } from '../../rpc/session/session-core.ts';
 import { emptyHeader, FrameFlag, FrameType, readHeader } from '../../wire/frame-header.ts';
-import { frameTypeName } from './frame-text.ts';
+import { frameTypeName } from '../../wire/frame-text.ts';
 
 /** States of calls at the side that made them, and at the side that serves them. */
 const callerStates = ['open', 'given-up', 'over'];

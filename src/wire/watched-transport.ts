@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The frames of a transport, as they leave and arrive.
-import type { ArrivedBlock, FrameReceiver, Transport } from '../../wire/transport.ts';
+import type { ArrivedBlock, FrameReceiver, Transport } from './transport.ts';
 
 /** Called with each frame. The views are dead when it returns. */
 export interface FrameWatch {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Frames in words, for the trace of a simulation.
+// Frames in words, for traces and inspections.
 import {
   CallKind,
   emptyHeader,
@@ -9,7 +9,7 @@ import {
   noTimeout,
   ResetReason,
   readHeader,
-} from '../../wire/frame-header.ts';
+} from './frame-header.ts';
 
 const typeNames = namesOf(FrameType);
 const kindNames = namesOf(CallKind);

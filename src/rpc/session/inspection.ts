@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// The inside of a session at one moment, for people who look for the reason why it stands still.
+import { writeFile } from 'node:fs/promises';
+import { errorText } from '../../base/error-text.ts';
+import { SidecallError } from '../../base/errors.ts';
+import { noBytes } from '../../base/ignore-errors.ts';
+import type { Peer } from '../../base/peer.ts';
+import { CallKind } from '../../wire/frame-header.ts';
+import { type RingMemory, type RingReport, reportRing } from '../../wire/ring-report.ts';
+import type { HeldLease, Lane } from '../../wire/transport.ts';
+import type { Caller } from '../calling/caller.ts';
+import type { SessionShared, SessionState } from '../sending/session-shared.ts';
+import type { Callee } from '../serving/callee.ts';
+import type { StreamReader } from '../streams/stream-reader.ts';
+import type { StreamWriter } from '../streams/stream-writer.ts';
+import type { SessionStats } from './session-stats.ts';
+
+/** One call or stream that has not ended. */
+export interface InspectedStream {
+  /** Slot and generation, as frames name it: `3.1`. */
+  readonly id: string;
+  readonly openedBy: 'us' | 'peer';
+  readonly method: string;
+  readonly kind: keyof typeof CallKind;
+  readonly state: string;
+  /** Milliseconds until its deadline, below 0 where that has passed; undefined: it has none. */
+  readonly deadlineInMs: number | undefined;
+  /** Of what we send on it; undefined: we send no stream of messages. */
+  readonly sending: InspectedWriter | undefined;
+  /** Bytes that have arrived and were not taken; undefined: no stream of messages arrives. */
+  readonly untakenBytes: number | undefined;
+}
+
+/** The half of a stream that sends. */
+export interface InspectedWriter {
+  /** Bytes that we may send before the peer grants more; below 0: the last message was longer. */
+  readonly creditBytes: number;
+  /** Messages that wait to be admitted, or to leave. */
+  readonly waiting: number;
+  /** Bytes that wait to be admitted. */
+  readonly waitingBytes: number;
+  /** Why the first of them waits; undefined: none waits. */
+  readonly waitsFor: string | undefined;
+}
+
+/** The result of `session.inspect()`. It has no payload. */
+export interface SessionInspection {
+  readonly id: number;
+  readonly state: SessionState;
+  readonly lane: Lane;
+  readonly laneReason: string;
+  readonly peer: Peer;
+  readonly stats: SessionStats;
+  /** Calls and streams of both sides that have not ended. */
+  readonly streams: readonly InspectedStream[];
+  /** Leases in the peer's memory that were not released. */
+  readonly leases: readonly HeldLease[];
+  /**
+   * Cursors, sleep and unread records of both directions, and states that no correct process
+   * leaves. undefined: another lane, or the session is over.
+   */
+  readonly ring: RingInspection | undefined;
+}
+
+/** A ring at one moment. */
+export interface RingInspection extends RingReport {
+  /**
+   * Saves the copies that the report was made from to a new file of mode 0600, which
+   * `npx sidecall inspect FILE` reads. NOTE: they contain the unread messages.
+   * @throws (as rejection) {SidecallError} `ERR_SIDECALL_SYSTEM` where the file exists or cannot be
+   * made.
+   */
+  save(file: string): Promise<void>;
+}
+
+const kindNames = new Map<number, keyof typeof CallKind>(
+  Object.entries(CallKind).map(([name, kind]) => [kind, name as keyof typeof CallKind]),
+);
+
+/** The parts of a session that are looked into. */
+interface Inside {
+  readonly shared: SessionShared;
+  readonly caller: Caller;
+  readonly callee: Callee;
+}
+
+/** The parts of an inspection that lie inside the session. */
+export function inspectedParts({
+  shared,
+  caller,
+  callee,
+}: Inside): Pick<SessionInspection, 'streams' | 'leases' | 'ring'> {
+  const { transport, clock } = shared;
+  const { memory, leases = [] } = transport.inspect?.() ?? {};
+  const now = clock.nowMs();
+  const ours = caller.openCalls.map((call) =>
+    inspected('us', call, { ...call.request, deadline: call.deadline }, now),
+  );
+  const theirs = callee.openCalls.map((call) => inspected('peer', call, call.opening, now));
+  return {
+    streams: [...ours, ...theirs],
+    leases,
+    ring: memory && { ...reportRing(memory), save: (file) => saveRing(memory, file) },
+  };
+}
+
+interface Halves {
+  readonly slot: number;
+  readonly generation: number;
+  readonly state: string;
+  readonly reader: StreamReader | undefined;
+  readonly writer: StreamWriter | undefined;
+}
+
+interface Named {
+  readonly method: string;
+  readonly kind: number;
+  readonly deadline: number | undefined;
+}
+
+function inspected(
+  openedBy: 'us' | 'peer',
+  { slot, generation, state, reader, writer }: Halves,
+  { method, kind, deadline }: Named,
+  now: number,
+): InspectedStream {
+  return {
+    id: `${slot}.${generation}`,
+    openedBy,
+    method,
+    kind: kindNames.get(kind) as keyof typeof CallKind,
+    state,
+    deadlineInMs: deadline === undefined ? undefined : deadline - now,
+    sending: writer && {
+      creditBytes: writer.creditBytes,
+      waiting: writer.waiting,
+      waitingBytes: writer.waitingBytes,
+      waitsFor: writer.waiting > 0 ? writer.waitReason : undefined,
+    },
+    untakenBytes: reader?.queuedBytes,
+  };
+}
+
+async function saveRing({ mine, peer = noBytes }: RingMemory, file: string): Promise<void> {
+  try {
+    await writeFile(file, Buffer.concat([mine, peer]), { flag: 'wx', mode: 0o600 });
+  } catch (cause) {
+    const text = `the memory could not be saved to ${file}: ${errorText(cause)}`;
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
+  }
+}

@@ -1,0 +1,51 @@
+// `sidecall inspect FILE` as a user runs it.
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { scratchDirectory } from '../support/programs.ts';
+import { copyWithRequests, unreadRequests } from '../support/ring-copies.ts';
+
+const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
+
+function inspect(...args: string[]) {
+  return spawnSync(process.execPath, [main, 'inspect', ...args], { encoding: 'utf8' });
+}
+
+describe('sidecall inspect', () => {
+  it('prints a saved copy, for people and as JSON', async () => {
+    using scratch = scratchDirectory();
+    writeFileSync(scratch.file('copy'), await copyWithRequests());
+    const { stdout, stderr, status } = inspect(scratch.file('copy'));
+    expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
+    expect(stdout).toContain('sent by the side that saved the copy: 1,048,576 bytes');
+    expect(stdout.match(/ {2}frame, \d+ bytes: open \d+\.\d+ by its opener, unary/g)).toHaveLength(
+      unreadRequests,
+    );
+    expect(stdout).toMatch(/No fault was found\.\n$/);
+    const told = JSON.parse(inspect(scratch.file('copy'), '--json').stdout);
+    expect(told).toMatchObject({ faults: [], received: { unreadBytes: 0 } });
+    expect(told.sent.records).toHaveLength(unreadRequests);
+  });
+
+  it('names faults, and ends with status 1', async () => {
+    using scratch = scratchDirectory();
+    const copy = await copyWithRequests();
+    copy.writeBigUInt64LE(3n, 128);
+    writeFileSync(scratch.file('copy'), copy);
+    const { stdout, status } = inspect(scratch.file('copy'));
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^FAULT {2}the published bytes of the first memory are 3, no multiple/m);
+  });
+
+  it('says which file cannot be read', () => {
+    const { stderr, status } = inspect('/absent');
+    expect(status).toBe(1);
+    expect(stderr).toContain('sidecall inspect: unknown: /absent could not be read: ENOENT');
+  });
+
+  it('needs one file', () => {
+    expect(inspect()).toMatchObject({ status: 2 });
+    expect(inspect('a', 'b')).toMatchObject({ status: 2 });
+  });
+});

@@ -1,0 +1,144 @@
+// session.inspect(): a healthy session, one in the middle of messages, one whose peer has died.
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { spawnHelper } from '../../../src/helper/spawn-helper.ts';
+import type { Lease } from '../../../src/rpc/contract/leases.ts';
+import { Demo, demoHandlers, Flow, flowHandlers, until } from '../../support/contract.ts';
+import { LeaseCalls, leaseHandlers } from '../../support/lease-calls.ts';
+import { lanes, openRingPair } from '../../support/pairs.ts';
+import { programPath, scratchDirectory } from '../../support/programs.ts';
+import { inPlace } from '../../support/ring-leases.ts';
+
+function isDead(pid: number): boolean {
+  return readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.startsWith('Z') === true;
+}
+
+describe.each(lanes)('the inspection of a session over the $lane', ({ lane, openPair }) => {
+  it('has its open calls and streams, and why a stream waits', async () => {
+    await using pair = await openPair();
+    pair.far.serve(Demo, demoHandlers());
+    const neverReads = (_pieces: unknown, { signal }: { signal: AbortSignal }): Promise<never> =>
+      new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason)),
+      );
+    pair.far.serve(Flow, flowHandlers({ upload: neverReads }));
+    expect(pair.near.inspect()).toMatchObject({ state: 'open', lane, streams: [], leases: [] });
+
+    const stop = new AbortController();
+    const { signal } = stop;
+    const hanging = pair.near.client(Demo).hang(undefined, { signal, timeoutMs: 60_000 });
+    const upload = pair.near.client(Flow).upload({ signal });
+    const sends = Array.from({ length: 10 }, () => upload.send(Buffer.alloc(100_000)));
+    const ends = Promise.allSettled([hanging, ...sends]);
+    await until(() => pair.far.stats().handlers.running === 2);
+    await until(() => pair.near.inspect().streams[1]?.sending?.waitsFor === 'stream-window');
+    await until(() => (pair.far.inspect().streams[1]?.untakenBytes ?? 0) > 200_000);
+
+    const { streams, stats } = pair.near.inspect();
+    expect(stats.calls.open).toBe(2);
+    expect(streams).toMatchObject([
+      { openedBy: 'us', method: 'Demo.hang', kind: 'unary', state: 'open', sending: undefined },
+      {
+        openedBy: 'us',
+        method: 'Flow.upload',
+        kind: 'clientStream',
+        deadlineInMs: undefined,
+        sending: { waitsFor: 'stream-window' },
+      },
+    ]);
+    expect(streams[0]?.deadlineInMs).toBeGreaterThan(0);
+    expect(streams[0]?.deadlineInMs).toBeLessThanOrEqual(60_000);
+    const { creditBytes, waiting, waitingBytes } = streams[1]?.sending ?? {};
+    expect(creditBytes).toBeLessThanOrEqual(0);
+    expect(waiting).toBeGreaterThan(0);
+    expect(waitingBytes).toBeGreaterThanOrEqual(100_000);
+    const theirs = pair.far.inspect().streams;
+    expect(theirs.map(({ id, method }) => [id, method])).toEqual(
+      streams.map(({ id, method }) => [id, method]),
+    );
+    expect(theirs[1]).toMatchObject({ openedBy: 'peer', state: 'open', sending: undefined });
+
+    stop.abort(new Error('enough'));
+    await ends;
+    await until(() => pair.near.inspect().streams.length === 0);
+  });
+});
+
+describe('the inspection of a ring', () => {
+  it('has unread records in the turn in which they were sent, and none later', async () => {
+    await using pair = await openRingPair({}, {});
+    pair.far.serve(Demo, demoHandlers());
+    const { echo } = pair.near.client(Demo);
+    await echo(Buffer.alloc(1));
+    const calls = Array.from({ length: 4 }, () => echo(Buffer.alloc(1_000)));
+    const { ring } = pair.near.inspect();
+    expect(ring?.faults).toEqual([]);
+    expect(ring?.sent?.unreadBytes).toBeGreaterThan(4_000);
+    expect(ring?.sent?.records.map(({ frame }) => frame?.includes('payload 1000'))).toEqual(
+      Array(4).fill(true),
+    );
+    expect(pair.far.inspect().ring?.received?.records).toEqual(ring?.sent?.records);
+    await Promise.all(calls);
+    expect(pair.near.inspect().ring?.sent).toMatchObject({ unreadBytes: 0, records: [] });
+  });
+
+  it('has leases with their age and the method that they belong to', async () => {
+    await using pair = await openRingPair(inPlace, inPlace);
+    const kept: Lease[] = [];
+    pair.far.serve(LeaseCalls, leaseHandlers({ drop: (lease) => void kept.push(lease.keep()) }));
+    const leases = pair.near.client(LeaseCalls);
+    await leases.drop(pair.near.allocate(5_000));
+    const answer = await leases.raise(pair.near.allocate(9_000));
+    const pouring = leases.exchange();
+    await pouring.send(pair.near.allocate(7_000));
+    const { value: streamed } = await pouring.next();
+    await until(() => kept.length === 1);
+    await new Promise((done) => setTimeout(done, 20));
+    const { leases: ours } = pair.near.inspect();
+    expect(ours.map(({ bytes, owner }) => [bytes, owner])).toEqual([
+      [9_000, 'LeaseCalls.raise'],
+      [7_000, 'LeaseCalls.exchange'],
+    ]);
+    expect(Math.min(...ours.map(({ ageMs }) => ageMs))).toBeGreaterThanOrEqual(15);
+    expect(pair.far.inspect().leases).toMatchObject([{ bytes: 5_000, owner: 'LeaseCalls.drop' }]);
+    for (const lease of [answer, streamed as Lease, ...kept]) lease.release();
+    await pouring.end();
+    expect([...pair.near.inspect().leases, ...pair.far.inspect().leases]).toEqual([]);
+  });
+
+  it('shows what a helper that was killed has left unread, and is gone with the session', async () => {
+    const helper = await spawnHelper(process.execPath, [programPath('helper.mjs')]);
+    const { session, pid } = helper;
+    const { echo } = helper.client(Demo);
+    await echo(Buffer.alloc(1));
+    process.kill(pid, 'SIGSTOP');
+    const calls = Array.from({ length: 8 }, () => echo(Buffer.alloc(3_000)));
+    const settled = Promise.allSettled(calls);
+    process.kill(pid, 'SIGKILL');
+    const until = performance.now() + 60_000;
+    while (!isDead(pid) && performance.now() < until);
+    const { ring, state, streams } = session.inspect();
+    expect({ state, faults: ring?.faults }).toEqual({ state: 'open', faults: [] });
+    expect(ring?.sent?.records.length).toBeGreaterThanOrEqual(8);
+    expect(streams).toHaveLength(8);
+    await settled;
+    await helper.exited;
+    expect(session.inspect()).toMatchObject({ state: 'closed', ring: undefined, streams: [] });
+  });
+
+  it('is saved to a new file that only its owner reads, and never over another one', async () => {
+    using scratch = scratchDirectory();
+    await using pair = await openRingPair({}, {});
+    const { ring } = pair.near.inspect();
+    await ring?.save(scratch.file('copy'));
+    const { mode, size } = statSync(scratch.file('copy'));
+    expect(mode & 0o777).toBe(0o600);
+    expect(size).toBe(2 * (16_384 + 1_048_576));
+    writeFileSync(scratch.file('mine'), 'kept');
+    await expect(ring?.save(scratch.file('mine'))).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_SYSTEM',
+      message: expect.stringContaining('EEXIST'),
+    });
+    expect(readFileSync(scratch.file('mine'), 'utf8')).toBe('kept');
+  });
+});
