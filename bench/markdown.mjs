@@ -99,10 +99,16 @@ function goals() {
   return ['| goal | what | measured | |', '|---|---|---|---|', ...lines, ''];
 }
 
+/** NUMA nodes and `numa_balancing`, of results that have them. */
+function numaOf({ numaNodes, numaBalancing }) {
+  if (numaNodes === undefined) return '';
+  return ` on ${numaNodes} NUMA ${numaNodes === 1 ? 'node' : 'nodes'} (numa_balancing ${numaBalancing})`;
+}
+
 function headingOf(result) {
   const name = basename(result.file);
   const changes = result.dirty ? ' (with changes)' : '';
-  return `From [results/${name}](../../bench/results/${name}) (\`npm run bench -- ${result.args.join(' ')}\`): commit ${result.commit.slice(0, 12)}${changes}, ${result.cpu}, ${result.cores} cores, Linux ${result.kernel}, Node ${result.node}, ${result.date.slice(0, 10)}.${versions(result)}`;
+  return `From [results/${name}](../../bench/results/${name}) (\`npm run bench -- ${result.args.join(' ')}\`): commit ${result.commit.slice(0, 12)}${changes}, ${result.cpu}, ${result.cores} cores${numaOf(result)}, Linux ${result.kernel}, Node ${result.node}, ${result.date.slice(0, 10)}.${versions(result)}`;
 }
 
 /** Puts lines between the marks of a page, and leaves the rest of it as it is. */

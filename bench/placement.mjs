@@ -39,7 +39,8 @@ export function misplaced(pid, nodes) {
   return `rings lie on the nodes ${found.join(', ')}, expected ${nodes.join(', ')}`;
 }
 
-function readNodes() {
+/** NUMA nodes of this machine. */
+export function readNodes() {
   try {
     const names = readdirSync('/sys/devices/system/node');
     return names.filter((name) => /^node\d+$/.test(name)).length;

@@ -1,5 +1,5 @@
 // Resources of another process, from /proc; 0 where the process does not exist.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 /** CPU seconds in the program and in the kernel, in hundredths. */
 export function cpuPartsOf(pid) {
@@ -21,6 +21,14 @@ export function ownCpuParts() {
 export function cpuOf(pid) {
   const { user, system } = cpuPartsOf(pid);
   return user + system;
+}
+
+/** Open descriptors of a process, and its mappings of shared memory. */
+export function holdingsOf(pid) {
+  return {
+    descriptors: readdirSync(`/proc/${pid}/fd`).length,
+    maps: readFileSync(`/proc/${pid}/maps`, 'latin1').split('/memfd:').length - 1,
+  };
 }
 
 /** Resident bytes. */

@@ -10,7 +10,7 @@ import { printComparisons } from './comparisons.mjs';
 import { isExternal, output, runExternal } from './external.mjs';
 import { goalRuns } from './goals.mjs';
 import { compiled, goVersion } from './native.mjs';
-import { placementOf } from './placement.mjs';
+import { placementOf, readNodes } from './placement.mjs';
 import { printTable } from './report.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
@@ -253,6 +253,7 @@ function environment() {
     cpu: cpus()[0]?.model ?? 'unknown',
     cores: cpus().length,
     kernel: release(),
+    numaNodes: readNodes(),
     numaBalancing: readSetting('/proc/sys/kernel/numa_balancing'),
     node: process.version,
     go: goVersion(),

@@ -45,6 +45,7 @@ function run(program, args, env = {}) {
  * a thousand times. Node is built without them, so their libraries are loaded before it.
  */
 function endSessionsUnderSanitizers() {
+  if (!existsSync(join(root, 'dist', 'index.js'))) fail('run "npm run build:ts" before it');
   const { value } = sanitizer;
   const out = join(root, 'build', 'addon-sanitized');
   const cmakeJs = createRequire(import.meta.url).resolve('cmake-js/bin/cmake-js');

@@ -191,6 +191,26 @@ describe.each(lanes)("codecs over the '$lane'", ({ openPair }) => {
     expect(isLosslessNumber(exact.id) && exact.id.toString()).toBe('9223372036854775807');
   });
 
+  it('63-bit integers of a channel stay exact, and malformed text fails that channel alone', async () => {
+    await using pair = await openPair();
+    pair.far.serve(Codecs, handlers);
+    const accepted = pair.far.channels(lossless, { name: 'exact' });
+    const near = pair.near.openChannel(lossless, { name: 'exact' });
+    await near.send({ id: new LosslessNumber('9223372036854775807') });
+    const { value: far } = (await accepted.next()) as { value: typeof near };
+    const { value: message } = (await far.next()) as { value: { id: LosslessNumber } };
+    expect(message.id.toString()).toBe('9223372036854775807');
+    const raw = pair.near.openChannel(bytes, { name: 'exact' });
+    await raw.send(Buffer.from('{"id":'));
+    const { value: refusing } = (await accepted.next()) as { value: typeof near };
+    await expect(refusing.next()).rejects.toMatchObject({ code: 'ERR_SIDECALL_DECODE' });
+    await expect(raw.next()).rejects.toMatchObject({ status: 'invalid_argument' });
+    await far.send({ id: new LosslessNumber('1') });
+    expect((await near.next()).value).toEqual({ id: new LosslessNumber('1') });
+    await Promise.all([near.end(), far.end()]);
+    await accepted.return?.();
+  });
+
   it('bytes travel inside JSON at any size', async () => {
     await using pair = await openPair();
     pair.far.serve(Codecs, handlers);

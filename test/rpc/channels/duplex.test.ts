@@ -35,6 +35,10 @@ describe.each(lanes)("byte streams over the '$lane'", ({ openPair }) => {
       await until(() => heard.join('').split('\n').length === n + 2);
     }
     expect(heard.join('')).toBe(Array.from({ length: 10 }, (_, n) => `ack ${n}\n`).join(''));
+    heard.length = 0;
+    far.write('abc');
+    await until(() => heard.length > 0);
+    expect(heard).toEqual(['abc']);
     near.end();
     await new Promise((resolve) => near.once('close', resolve));
   });
