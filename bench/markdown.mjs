@@ -13,10 +13,16 @@ import { publishedLines } from './published.mjs';
 import { cpuText, more } from './report.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
-const results = process.argv.slice(2).map((file) => ({
+const all = process.argv.slice(2).map((file) => ({
   file,
   ...JSON.parse(readFileSync(file, 'utf8')),
 }));
+// A row of a later commit stands in place of the same one of an earlier commit.
+const results = all.map((result, at) => {
+  const newer = all.slice(at + 1).filter(({ commit }) => commit !== result.commit);
+  const later = new Set(newer.flatMap(({ rows }) => rows.map(cellOf)));
+  return { ...result, rows: result.rows.filter((row) => !later.has(cellOf(row))) };
+});
 if (results.length === 0) {
   console.error('usage: npm run bench:report -- bench/results/NAME.json …');
   process.exit(2);
@@ -27,6 +33,10 @@ const end = '<!-- end of generated -->';
 
 const charts = join(docs, 'charts');
 mkdirSync(charts, { recursive: true });
+
+function cellOf({ scenario, peer, lane, codec, size, inFlight, what }) {
+  return JSON.stringify([scenario, peer, lane ?? null, codec, size, inFlight, what ?? '']);
+}
 
 const number = (value) => Math.round(value).toLocaleString('en');
 const header = [
@@ -123,15 +133,13 @@ function fill(page, lines) {
 fill('performance/goals.md', [headingOf(results[0]), '', ...goals()]);
 fill(
   'performance/tables.md',
-  results.flatMap((result) => [
-    headingOf(result),
-    '',
-    ...Object.keys(scenarios).flatMap((name) => tableOf(result, name)),
-  ]),
+  results
+    .filter(({ rows }) => rows.length > 0)
+    .flatMap((result) => [
+      headingOf(result),
+      '',
+      ...Object.keys(scenarios).flatMap((name) => tableOf(result, name)),
+    ]),
 );
-fill(
-  'performance/published.md',
-  // A later result replaces the rows of earlier ones.
-  publishedLines([...results].reverse().flatMap(({ rows }) => rows)),
-);
+fill('performance/published.md', publishedLines(results.flatMap(({ rows }) => rows)));
 fill('performance.md', overviewLines(results, charts));

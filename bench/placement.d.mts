@@ -1,1 +1,2 @@
+export function readNodes(): number;
 export function ringPages(numaMaps: string): Map<number, number>;

@@ -1,5 +1,5 @@
-// Builds and runs the native unit tests. `--sanitize` builds them, and the addon, with ASan and UBSan,
-// `--sanitize=thread` with TSan.
+// Builds and runs the native unit tests. `--sanitize` builds them, and the addon, with ASan and
+// UBSan, `--sanitize=thread` with TSan.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -64,7 +64,7 @@ function endSessionsUnderSanitizers() {
   run(process.execPath, ['--expose-gc', program, '1000'], {
     SIDECALL_NATIVE: join(out, 'Release', 'sidecall.node'),
     LD_PRELOAD: libraries.join(':'),
-    // What Node itself does not free at its end is no leak of the addon.
+    // Memory that Node itself does not free at its end is no leak of the addon.
     ASAN_OPTIONS: 'detect_leaks=0',
   });
 }

@@ -1,5 +1,6 @@
 // The cost of a short stream beside one that is reused (`bidi` calls): one message there and one
-// back. `new each time`: the stream is opened before and ended behind them; `reused`: it stays open.
+// back. `new each time`: the stream is opened before them and ended behind them; `reused`: it stays
+// open.
 import { measured, payloadOf } from '../rows.mjs';
 import { load } from './echo.mjs';
 

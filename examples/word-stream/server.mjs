@@ -10,7 +10,11 @@ console.log(`listening at ${listener.path}`);
 for await (const session of listener) void serve(session);
 
 async function serve(session) {
-  for await (const channel of session.channels(json(), { name: 'words' })) void remember(channel);
+  for await (const channel of session.channels(json(), { name: 'words' })) {
+    remember(channel).catch(() => undefined); // the client has gone: no failure here
+    // A server that stops ends its half, so that the client ends, too.
+    void session.draining.then(() => channel.end().catch(() => undefined));
+  }
 }
 
 async function remember(channel) {

@@ -30,11 +30,11 @@ Usage: sidecall doctor [PATH] [options]
        sidecall gen FILE.proto… [--out DIR] [--path DIR]… [options]
        sidecall inspect FILE [options]
 
-  doctor      What works on this machine, and why what does not: the addon, the kernel, limits, paths, the lane
-              that two processes get, and a self-test of one second with a second process.
-  doctor PATH What is at a path: a live listener and who it is, a dead socket, somebody else's.
-  list        What a listener serves: services, methods, their kinds and codecs.
-  call        Calls a method of one, and prints what it answers as JSON, a line for each response. The request is JSON
+  doctor      Checks this machine and gives the reason for each feature that does not work: the addon, the kernel, limits,
+              paths, the lane that two processes get, and a self-test of one second with a second process.
+  doctor PATH Reports the listener at a path (pid, uid, lane), a dead socket, or a socket of another user.
+  list        Lists the services of a listener: methods, their kinds and codecs.
+  call        Calls a method of a listener, and prints each response as a line of JSON. The request is JSON
               in the arguments, from standard input (-) or in a file (@FILE); a stream of requests is one for each
               argument, or one for each line. Bytes are written as {"$bytes":"base64"}, in both directions.
   ps          The shared helpers of this user: name, version, process, the programs that use it, and since when.
@@ -44,10 +44,10 @@ Usage: sidecall doctor [PATH] [options]
               --listen, to each process that connects to PATH: a program for each. Ends as the program ends.
   gen         Makes typed contracts from .proto files: FILE_pb.js with the messages, FILE_sidecall.js with a contract
               for each service, and their types. Needs protobufjs-cli in the project.
-  inspect     What a copy of the memory of a ring shows, which session.inspect().ring.save(FILE) has made: cursors,
-              sleep, unread records with the headers of their frames, and faults. Exit status 1 where it finds one.
+  inspect     Prints a saved copy of a ring (session.inspect().ring.save(FILE)): cursors, which side sleeps, the headers of
+              unread frames, and faults. Exits with 1 where it finds a fault.
 
-  --uid UID   The user that must listen at PATH. Default: your own.
+  --uid UID   The numeric user id that the listener at PATH must have. Default: your own.
   --mode MODE The permissions that the socket file must have, such as 0660. Default: no other user may write it.
   --listen PATH    Where the relay listens. Programs of your own user may connect; 64 at a time.
   --framing NAME   How the messages of the program follow each other: content-length (the default: language servers)
@@ -56,14 +56,14 @@ Usage: sidecall doctor [PATH] [options]
   --path DIR  Where gen looks for imported files, too; may be given several times.
   --key KEY   The shared helper of this key. Default: all of the name.
   --force     Ends a shared helper that does not answer by SIGKILL.
-  --timeout   Milliseconds until the call fails, or the helper must have ended. Default: 30000.
+  --timeout MS     For call and stop: milliseconds until the call fails, or the helper must have ended. Default: 30000.
   --json      The whole report, or what failed, as JSON; failures on standard error.
-  --no-color  Plain text. So do NO_COLOR in the environment, and an output that is no terminal.
+  --no-color  Plain text; also the case with NO_COLOR in the environment, or without a terminal.
   --version   The version of the package.
   --help      This text.
 
-Exit status: 0 where all is well, 1 where something does not work or the call failed, 2 for wrong usage; of relay that
-of the program, 127 where there is no such program.`;
+Exit status: 0 where all is well, 1 where something does not work or the call failed, 2 for wrong usage. relay exits
+with the status of its program, or with 127 where there is no such program.`;
 
 const timeoutRange = { standard: 30_000, min: 0, max: 2_147_483_647 };
 

@@ -7,6 +7,7 @@ import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { checkMode, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
+import { systemRandom } from '../base/random.ts';
 import { ownUid, unmappedUid } from './peer-credentials.ts';
 import { checkIds, listOf, type PeerPolicy, type PeerRules } from './peer-policy.ts';
 import { SocketDirectory, unsafe } from './socket-directory.ts';
@@ -143,7 +144,7 @@ async function pauseAmongOthers(delayMs: number, signal: AbortSignal): Promise<v
   waiting += 1;
   try {
     // Spread over twice the mean, which is the number that wait over the tries per millisecond.
-    const spreadMs = Math.random() * ((2 * waiting) / triesPerMs);
+    const spreadMs = systemRandom() * ((2 * waiting) / triesPerMs);
     await pause(systemClock, delayMs + spreadMs, signal);
   } finally {
     waiting -= 1;

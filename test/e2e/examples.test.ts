@@ -7,6 +7,9 @@ import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { SidecallError } from '../../src/base/errors.ts';
+import { connect } from '../../src/rendezvous/connect.ts';
+import { json } from '../../src/rpc/contract/json.ts';
 import { until } from '../support/contract.ts';
 
 const examples = resolve(import.meta.dirname, '..', '..', 'examples');
@@ -23,7 +26,7 @@ function commandsOf(example: string): string[] {
 /** The output that `examples/README.md` shows for the client of an example, moments as one. */
 function shownOutput(example: string): string {
   const readme = readFileSync(join(examples, 'README.md'), 'utf8');
-  const [, shown = ''] = readme.split(`The ${example}`)[1]?.split('```text\n') ?? [];
+  const [, shown = ''] = readme.split(`The ${example} `)[1]?.split('```text\n') ?? [];
   return withoutMoments(shown.split('```')[0] ?? '');
 }
 
@@ -124,6 +127,28 @@ describe('examples, by the commands of their README', () => {
     await serving.shows('listening');
     const words = await type('word-stream', client, folder.path('.')).ended();
     expect(words).toBe(shownOutput('word-stream'));
+  });
+
+  it('word-stream ends in order where its server is stopped, and serves on where its client is', async () => {
+    using folder = scratch();
+    const path = folder.path('s');
+    await using serving = type('word-stream', `node server.mjs ${path}`, '');
+    await serving.shows('listening');
+    const meet = async () => {
+      const session = await connect({ path });
+      const channel = session.openChannel(json<unknown>(), { name: 'words' });
+      await channel.send({ word: 'one' });
+      expect((await channel.next()).value).toEqual({ words: ['one'] });
+      return { session, channel };
+    };
+    const stopped = await meet();
+    stopped.session.terminate(new SidecallError('ERR_SIDECALL_CLOSED')); // without a word to the server
+    const { session, channel } = await meet();
+    serving.child.kill('SIGTERM');
+    expect((await channel.next()).done).toBe(true); // an end, not a failure
+    await channel.end();
+    expect(await session.closed).toBeUndefined();
+    await serving.ended();
   });
 
   it('quote-of-the-day', async () => {

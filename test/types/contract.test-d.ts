@@ -119,15 +119,18 @@ export async function streams(client: Client<typeof Flow.methods>): Promise<void
 export const flowHandlers: Handlers<typeof Flow.methods> = {
   async *list({ upTo }, ctx) {
     ctx.cancelledNow() satisfies boolean | undefined;
+    ctx.peer.pid satisfies number | undefined;
     for (let n = 0; n < upTo; n += 1) yield { n };
   },
   ticks: () => [1, 2, 3],
-  async sum(numbers) {
+  async sum(numbers, ctx) {
+    ctx.peer.pid satisfies number | undefined;
     let sum = 0;
     for await (const number of numbers) sum += number;
     return { sum };
   },
-  async *chat(texts) {
+  async *chat(texts, ctx) {
+    ctx.peer.pid satisfies number | undefined;
     for await (const text of texts) yield { text };
   },
 };

@@ -84,20 +84,28 @@ interface Inside {
   readonly callee: Callee;
 }
 
-/** The parts of an inspection that lie inside the session. */
-export function inspectedParts({
-  shared,
-  caller,
-  callee,
-}: Inside): Pick<SessionInspection, 'streams' | 'leases' | 'ring'> {
+/** The session as its program sees it. */
+type Face = Pick<SessionInspection, 'id' | 'state' | 'lane' | 'laneReason' | 'peer'> & {
+  stats(): SessionStats;
+};
+
+/** The inside of a session at this moment. */
+export function inspected(face: Face, { shared, caller, callee }: Inside): SessionInspection {
+  const { id, state, lane, laneReason, peer } = face;
   const { transport, clock } = shared;
   const { memory, leases = [] } = transport.inspect?.() ?? {};
   const now = clock.nowMs();
   const ours = caller.openCalls.map((call) =>
-    inspected('us', call, { ...call.request, deadline: call.deadline }, now),
+    inspectedStream('us', call, { ...call.request, deadline: call.deadline }, now),
   );
-  const theirs = callee.openCalls.map((call) => inspected('peer', call, call.opening, now));
+  const theirs = callee.openCalls.map((call) => inspectedStream('peer', call, call.opening, now));
   return {
+    id,
+    state,
+    lane,
+    laneReason,
+    peer,
+    stats: face.stats(),
     streams: [...ours, ...theirs],
     leases,
     ring: memory && { ...reportRing(memory), save: (file) => saveRing(memory, file) },
@@ -118,7 +126,7 @@ interface Named {
   readonly deadline: number | undefined;
 }
 
-function inspected(
+function inspectedStream(
   openedBy: 'us' | 'peer',
   { slot, generation, state, reader, writer }: Halves,
   { method, kind, deadline }: Named,

@@ -29,7 +29,7 @@ import type { SessionState } from '../sending/session-shared.ts';
 import type { Health } from '../serving/health.ts';
 import type { HandlersFor, ServeOptions } from '../serving/implementation.ts';
 import type { ClosedCalls } from './closed-calls.ts';
-import { inspectedParts, type SessionInspection } from './inspection.ts';
+import { inspected, type SessionInspection } from './inspection.ts';
 import { KeepAlive } from './keep-alive.ts';
 import type { Liveness } from './pings.ts';
 import { SessionCore } from './session-core.ts';
@@ -95,16 +95,7 @@ export class Session implements AsyncDisposable {
    * for people who look for a fault, not for each second.
    */
   inspect(): SessionInspection {
-    const { id, state, lane, laneReason, peer } = this;
-    return {
-      id,
-      state,
-      lane,
-      laneReason,
-      peer,
-      stats: this.stats(),
-      ...inspectedParts(this.#core),
-    };
+    return inspected(this, this.#core);
   }
 
   /**
