@@ -57,7 +57,7 @@ function endSessionsUnderSanitizers() {
   });
   if (done.status !== 0) fail(`${done.stdout}${done.stderr}`);
   const libraries = ['libasan.so', 'libubsan.so'].map((name) => {
-    const found = spawnSync('g++', [`-print-file-name=${name}`], { encoding: 'utf8' });
+    const found = spawnSync('cc', [`-print-file-name=${name}`], { encoding: 'utf8' });
     return found.stdout.trim();
   });
   const program = join(root, 'test', 'e2e', 'programs', 'teardown.mjs');
