@@ -17,9 +17,9 @@ const all = process.argv.slice(2).map((file) => ({
   file,
   ...JSON.parse(readFileSync(file, 'utf8')),
 }));
-// A row of a later commit stands in place of the same one of an earlier commit.
-const results = all.map((result, at) => {
-  const newer = all.slice(at + 1).filter(({ commit }) => commit !== result.commit);
+// A row of another commit that was measured later stands in place of the same row.
+const results = all.map((result) => {
+  const newer = all.filter(({ commit, date }) => commit !== result.commit && date > result.date);
   const later = new Set(newer.flatMap(({ rows }) => rows.map(cellOf)));
   return { ...result, rows: result.rows.filter((row) => !later.has(cellOf(row))) };
 });

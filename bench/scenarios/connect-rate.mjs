@@ -51,17 +51,18 @@ export const connectRate = {
     if (server.why !== undefined) return { skipped: server.why };
     const { transport, address, cpu, close } = server;
     try {
-      const before = cpu();
       const held = server.holdings();
+      const before = cpu();
       const args = [transport, String(address), String(cell.inFlight), String(cell.requests)];
       const row = JSON.parse(await output(client.file, [...args, cell.what]));
+      const after = cpu();
       const wanted = cell.inFlight * cell.requests;
       return {
         ...cellRow(cell),
         ...row,
         // The counter is exact: no request was lost or made twice.
         errors: row.errors + (row.counter === wanted ? 0 : 1) + (await leftBehind(server, held)),
-        ...cpuOfBoth(row, before, cpu()),
+        ...cpuOfBoth(row, before, after),
         ...(await server.perCommand?.()),
       };
     } finally {

@@ -240,8 +240,8 @@ Napi::Value Join(const Napi::CallbackInfo& info) {
   return env.Undefined();
 }
 
-// (ring, ours) => a copy of that memory, from its control page to the end of its data. The other
-// process may write meanwhile, so the copy is of no single moment.
+// (ring, ours) => a copy of that memory, from its control page to the end of its data; undefined:
+// none can be made. The other process may write meanwhile, so the copy is of no single moment.
 Napi::Value CopyMemory(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -253,6 +253,8 @@ Napi::Value CopyMemory(const Napi::CallbackInfo& info) {
   const OutboxShape& shape = is_mine ? entry->my_shape : entry->peer_shape;
   const auto bytes = static_cast<std::size_t>(kControlPageBytes + shape.capacity_bytes);
   auto copy = Napi::Uint8Array::New(env, bytes);
+  // A worker thread that is being ended gets no memory.
+  if (env.IsExceptionPending() || copy.Data() == nullptr) return env.Undefined();
   std::memcpy(copy.Data(), memory, bytes);
   return copy;
 }

@@ -160,9 +160,9 @@ export interface NativeAddon {
   joinRing(ring: number, fd: number, mayLend: boolean, mayBorrow: boolean): void;
   /**
    * A copy of one memory of a joined ring, ours or the peer's: its control page and its data,
-   * without blocks.
+   * without blocks. undefined: the thread is being ended.
    */
-  copyRingMemory(ring: number, ofOurs: boolean): Uint8Array;
+  copyRingMemory(ring: number, ofOurs: boolean): Uint8Array | undefined;
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
   keepFreedBlocks(): void;
   /**

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A signal gets one listener of ours, however many calls wait for it: Node warns of a leak at the
 // eleventh listener, and a signal often outlives the calls that use it.
+import { ignore } from './ignore-errors.ts';
 
 const waiting = new WeakMap<AbortSignal, Set<() => void>>();
 
@@ -20,6 +21,17 @@ export function onAbort(signal: AbortSignal, then: () => void): () => void {
   return () => {
     if (own.delete(then) && own.size === 0) signal.removeEventListener('abort', tell);
   };
+}
+
+/** As {@link onAbort}; at once for a signal that is aborted, and never without a signal. */
+export function onAbortOf(
+  signal: AbortSignal | undefined,
+  then: (reason: unknown) => void,
+): () => void {
+  if (signal === undefined) return ignore;
+  if (!signal.aborted) return onAbort(signal, () => then(signal.reason));
+  then(signal.reason);
+  return ignore;
 }
 
 function tell({ target }: Event): void {

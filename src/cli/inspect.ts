@@ -35,7 +35,7 @@ export function printRing({ sent, received, faults }: RingReport): string {
 const count = (bytes: number): string => bytes.toLocaleString('en');
 
 function outboxLines(what: string, outbox: OutboxReport | undefined): string[] {
-  if (outbox === undefined) return [`${what}: not in the copy`, ''];
+  if (outbox === undefined) return [`${what}: not in the copy, or unreadable`, ''];
   const { capacityBytes, blockAreaBytes, publishedBytes, consumedBytes, unreadBytes } = outbox;
   const area = blockAreaBytes === 0 ? '' : `, and ${count(blockAreaBytes)} for blocks`;
   const read =

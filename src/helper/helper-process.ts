@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
+import { onAbortOf } from '../base/abort-listeners.ts';
 import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
@@ -117,9 +118,7 @@ export class HelperProcess {
     }
     const early = new AbortController();
     const exited = watchExit(child, early);
-    const onAbort = (): void => early.abort(signal?.reason);
-    signal?.addEventListener('abort', onAbort);
-    if (signal?.aborted) onAbort();
+    const forget = onAbortOf(signal, (reason) => early.abort(reason));
     // Node would throw away what nobody reads at the exit of the child.
     child.stderr?.on('readable', ignore);
     const silent = tellWhenSilent(settings, settings.session.onEvent);
@@ -140,7 +139,7 @@ export class HelperProcess {
     } finally {
       silent.stop();
       child.stderr?.off('readable', ignore);
-      signal?.removeEventListener('abort', onAbort);
+      forget();
     }
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // An attempt with a time limit.
+import { onAbortOf } from '../base/abort-listeners.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 
@@ -16,15 +17,13 @@ export async function withDeadline<T>(
 ): Promise<T> {
   const controller = new AbortController();
   const timer = clock.setTimeout(() => controller.abort(notInTime(what, timeoutMs)), timeoutMs);
-  const onAbort = (): void => controller.abort(signal?.reason);
-  signal?.addEventListener('abort', onAbort);
   // The attempt owns what it was given, so it runs (and cleans up) even where it is over already.
-  if (signal?.aborted) onAbort();
+  const forget = onAbortOf(signal, (reason) => controller.abort(reason));
   try {
     return await attempt(controller.signal);
   } finally {
     clock.clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
+    forget();
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The results of one call for each of many items, with a bound on calls and on results that wait.
+import { onAbortOf } from '../base/abort-listeners.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { iteratorOf } from '../base/iterable.ts';
 
@@ -34,8 +35,7 @@ export async function* mapItems<T, R>(
   const given = settings.signal;
   const signal = given === undefined ? stopped.signal : AbortSignal.any([given, stopped.signal]);
   const mapped = new MappedItems(items, run, settings, signal);
-  const wake = (): void => mapped.onChange();
-  given?.addEventListener('abort', wake);
+  const forget = onAbortOf(given, () => mapped.onChange());
   try {
     for (;;) {
       given?.throwIfAborted();
@@ -45,7 +45,7 @@ export async function* mapItems<T, R>(
       else await mapped.change();
     }
   } finally {
-    given?.removeEventListener('abort', wake);
+    forget();
     stopped.abort();
     mapped.stop();
   }

@@ -6,7 +6,7 @@ import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { frameMaxBytes } from '../wire/frame-header.ts';
-import type { RingMemory } from '../wire/ring-report.ts';
+import type { RingCopies } from '../wire/ring-report.ts';
 
 /** The result of a call. `refused`: a mistake of ours, such as a call after the ring was closed. */
 export const RingResult = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
@@ -238,10 +238,11 @@ export class Ring {
   }
 
   /** Copies of both memories from the control page to the end of the data; undefined: closed. */
-  copyMemory(): RingMemory | undefined {
+  copyMemory(): RingCopies | undefined {
     if (this.#isClosed) return undefined;
     const mine = this.#native.copyRingMemory(this.#handle, true);
-    return { mine, peer: this.#native.copyRingMemory(this.#handle, false) };
+    const peer = mine && this.#native.copyRingMemory(this.#handle, false);
+    return mine === undefined || peer === undefined ? undefined : { mine, peer };
   }
 
   /** Doorbells, ever. */

@@ -29,10 +29,12 @@ export interface ServerRules extends PeerRules {
 const advice = '; the rules of expect can name the user that listens there (uid, or --uid)';
 const firstDelayMs = 1;
 const lastDelayMs = 32;
-/** Tries per millisecond of all connects of this process that wait for room in a backlog. */
+/** Tries per millisecond of all connects of this thread that wait for room at one path. */
 const triesPerMs = 4;
-/** Connects of this process that wait for room in a backlog. */
-let waiting = 0;
+/** Longest random part of a pause, so that short deadlines have several tries, too. */
+const spreadMaxMs = 200;
+/** Connects of this thread that wait for room in the backlog of a path. */
+const waiting = new Map<string, number>();
 
 /**
  * A connected descriptor, owned by the addon. No byte has been sent or read.
@@ -131,23 +133,26 @@ async function connectWithRetry(
     const fd = tryConnect(directory, rules);
     if (fd >= 0) return fd;
     // The backlog is full: the listener lives and is busy.
-    await pauseAmongOthers(delayMs, signal);
+    await pauseAmongOthers(directory.socketPath, delayMs, signal);
     delayMs = Math.min(lastDelayMs, 2 * delayMs);
   }
 }
 
 /**
- * Waits longer the more connects wait, at a random moment, so that thousands of them leave the
- * processor to the listener and do not all come at once.
+ * Waits longer the more connects wait at the path, until a random moment, so that thousands of them
+ * leave the processor to the listener and do not all come at once.
  */
-async function pauseAmongOthers(delayMs: number, signal: AbortSignal): Promise<void> {
-  waiting += 1;
+async function pauseAmongOthers(path: string, delayMs: number, signal: AbortSignal): Promise<void> {
+  const count = (waiting.get(path) ?? 0) + 1;
+  waiting.set(path, count);
   try {
-    // Spread over twice the mean, which is the number that wait over the tries per millisecond.
-    const spreadMs = systemRandom() * ((2 * waiting) / triesPerMs);
-    await pause(systemClock, delayMs + spreadMs, signal);
+    // Twice the mean of the random part, which is the number that wait over the tries.
+    const spreadMs = Math.min(spreadMaxMs, (2 * count) / triesPerMs);
+    await pause(systemClock, delayMs + systemRandom() * spreadMs, signal);
   } finally {
-    waiting -= 1;
+    const left = (waiting.get(path) as number) - 1;
+    if (left > 0) waiting.set(path, left);
+    else waiting.delete(path);
   }
 }
 

@@ -29,11 +29,15 @@ const Word = {
   spaceSleep: 512,
 } as const;
 
+/** The beginning of what {@link frameText} says of a frame that is none. */
+const invalidFrame = 'an invalid frame';
+
 const kindNames = ['', 'padding', 'frame', 'block frame', 'block release'] as const;
 const Kind = { padding: 1, frame: 2, blockFrame: 3, blockRelease: 4 } as const;
 
-/** Records of one direction that a report shows. */
-const recordsMax = 64;
+/** Records of one direction that a report shows, and those that it looks at to count them. */
+const shownMax = 64;
+const countedMax = 100_000;
 
 /** One unread record of a ring. */
 export interface RecordReport {
@@ -62,9 +66,12 @@ export interface OutboxReport {
   readonly sleepsForRoom: boolean;
   /** How often it has fallen asleep or woken: waiting for records, and for room. */
   readonly sleepEpochs: readonly [number, number];
-  /** Unread records, the first 64. */
+  /**
+   * Unread records, the first 64. Empty where one of them has a fault: what lies at the cursor of a
+   * process that lies may be payload.
+   */
   readonly records: readonly RecordReport[];
-  /** Unread records beyond those that are shown. */
+  /** Unread records beyond those that are shown; 100,000 are counted at most. */
   readonly moreRecords: number;
 }
 
@@ -79,20 +86,20 @@ export interface RingReport {
 }
 
 /** The memories of both sides of a ring, each from its control page to the end of its data. */
-export interface RingMemory {
+export interface RingCopies {
   readonly mine: Uint8Array;
   readonly peer: Uint8Array | undefined;
 }
 
 /** The two memories of a saved copy, which follow each other. */
-export function splitRingCopy(copy: Uint8Array): RingMemory {
+export function splitRingCopy(copy: Uint8Array): RingCopies {
   const size = sizeOf(copy);
   if (size === undefined || copy.byteLength <= size) return { mine: copy, peer: undefined };
   return { mine: copy.subarray(0, size), peer: copy.subarray(size) };
 }
 
 /** Reports a ring by copies of its memories. Never throws, whatever the copies hold. */
-export function reportRing({ mine, peer }: RingMemory): RingReport {
+export function reportRing({ mine, peer }: RingCopies): RingReport {
   const faults: string[] = [];
   const near = readControl('the first memory', mine, faults);
   const far = peer && readControl('the second memory', peer, faults);
@@ -179,8 +186,10 @@ function outboxReport(
 ): OutboxReport {
   const { capacity, blockArea, published, epochs } = control;
   const unread = consumed === undefined ? undefined : unreadOf(name, control, consumed, faults);
-  const walk = new RecordWalk(name, control, faults);
-  if (consumed !== undefined && unread !== undefined) walk.from(consumed, unread);
+  const walk = new RecordWalk(control);
+  const fault =
+    consumed === undefined || unread === undefined ? undefined : walk.from(consumed, unread);
+  if (fault !== undefined) faults.push(`${fault} (${name})`);
   return {
     capacityBytes: capacity,
     blockAreaBytes: blockArea,
@@ -190,8 +199,8 @@ function outboxReport(
     sleepsForRecords: epochs[0] % 2n === 1n,
     sleepsForRoom: epochs[1] % 2n === 1n,
     sleepEpochs: [Number(epochs[0]), Number(epochs[1])],
-    records: walk.records,
-    moreRecords: walk.more,
+    records: fault === undefined ? walk.records : [],
+    moreRecords: fault === undefined ? walk.more : 0,
   };
 }
 
@@ -222,107 +231,90 @@ function unreadOf(
   return Number(published - consumed);
 }
 
-/** Looks at the unread records, one after the other, up to the first that is invalid. */
+/** Looks at the unread records, one after the other, up to the first that has a fault. */
 class RecordWalk {
   readonly records: RecordReport[] = [];
   more = 0;
-  readonly #name: string;
   readonly #control: Control;
-  readonly #faults: string[];
 
-  constructor(name: string, control: Control, faults: string[]) {
-    this.#name = name;
+  constructor(control: Control) {
     this.#control = control;
-    this.#faults = faults;
   }
 
-  from(consumed: bigint, unread: number): void {
-    for (let done = 0; done < unread; ) {
-      const bytes = this.#look(consumed + BigInt(done), unread - done);
-      if (bytes === undefined) return;
-      done += bytes;
+  /** The fault of a record, without a byte of it; undefined: none was found. */
+  from(consumed: bigint, unread: number): string | undefined {
+    const { capacity } = this.#control;
+    const begin = Number(consumed % BigInt(capacity));
+    for (let done = 0; done < unread && this.more < countedMax; ) {
+      const found = this.#look((begin + done) % capacity, unread - done);
+      if (typeof found === 'string') return `the record at ${consumed + BigInt(done)} ${found}`;
+      if (this.records.length < shownMax) {
+        this.records.push({ position: Number(consumed) + done, ...found.report });
+      } else this.more += 1;
+      done += found.size;
     }
+    return undefined;
   }
 
-  /** The bytes of the record; undefined: there is none that is valid. */
-  #look(position: bigint, unread: number): number | undefined {
+  /** The record at an offset of the data, or its fault. */
+  #look(
+    offset: number,
+    unread: number,
+  ): { readonly size: number; readonly report: Omit<RecordReport, 'position'> } | string {
     const { capacity, data } = this.#control;
-    const offset = Number(position % BigInt(capacity));
-    const where = `the record at ${position} of ${this.#name}`;
-    if (offset + recordHeaderBytes > data.byteLength) {
-      return this.#fault(`${where} lies behind the end of the copy`);
-    }
+    if (offset + recordHeaderBytes > data.byteLength) return 'lies behind the end of the copy';
     const bytes = data.getUint32(offset, true);
     const kind = data.getUint16(offset + 4, true);
     const size = Math.ceil((recordHeaderBytes + bytes) / recordAlign) * recordAlign;
-    if (data.getUint16(offset + 6, true) !== 0) return this.#fault(`${where} has no zero field`);
-    const kindName = kind === 0 ? undefined : kindNames[kind];
-    if (kindName === undefined) return this.#fault(`${where} has the unknown kind ${kind}`);
+    if (data.getUint16(offset + 6, true) !== 0) return 'has no zero field';
+    if (kind < Kind.padding || kind > Kind.blockRelease) return 'has an unknown kind';
     const untilEnd = capacity - offset;
     if (size > unread || size > untilEnd) {
-      const room = Math.min(unread, untilEnd);
-      return this.#fault(`${where} has ${size} bytes, where ${room} follow`);
+      return `has more than the ${Math.min(unread, untilEnd)} bytes that follow`;
     }
     const isPadding = kind === Kind.padding;
-    if (isPadding && size !== untilEnd) return this.#fault(`${where} pads, but not to the end`);
+    if (isPadding && size !== untilEnd) return 'pads, but not to the end';
     if (!isPadding && size > Math.min(recordMaxBytes, capacity / 2)) {
-      return this.#fault(`${where} has ${size} bytes, more than a record may have`);
+      return 'has more bytes than a record may have';
     }
-    if (offset + recordHeaderBytes + bytes > data.byteLength && !isPadding) {
-      return this.#fault(`${where} lies in part behind the end of the copy`);
-    }
-    this.#note(position, offset, kind, bytes);
-    return size;
+    const from = offset + recordHeaderBytes;
+    if (from + bytes > data.byteLength && !isPadding) return 'lies in part behind the copy';
+    const fault = this.#faultIn(from, kind, bytes);
+    if (fault !== undefined) return fault;
+    const isShown = this.records.length < shownMax;
+    const frame = isShown ? this.#frameOf(from, kind, bytes) : undefined;
+    if (frame === invalidFrame) return 'has an invalid frame';
+    return { size, report: { kind: kindNames[kind] as RecordReport['kind'], bytes, frame } };
   }
 
-  #note(position: bigint, offset: number, kind: number, bytes: number): void {
-    const frame = this.#frameOf(position, offset + recordHeaderBytes, kind, bytes);
-    if (this.records.length === recordsMax) {
-      this.more += 1;
-      return;
-    }
-    const kindName = kindNames[kind] as RecordReport['kind'];
-    this.records.push({ position: Number(position), kind: kindName, bytes, frame });
-  }
-
-  #frameOf(position: bigint, from: number, kind: number, bytes: number): string | undefined {
-    const where = `the record at ${position} of ${this.#name}`;
+  /** The fault in the payload of a record, by its first bytes. */
+  #faultIn(from: number, kind: number, bytes: number): string | undefined {
+    const { data, blockArea } = this.#control;
+    if (kind === Kind.padding) return undefined;
     if (kind === Kind.blockRelease) {
       const isWhole = bytes > 0 && bytes % 8 === 0 && bytes <= 8 * releasesMax;
-      if (!isWhole) this.#fault(`${where} gives back leases in ${bytes} bytes`);
-      return undefined;
+      return isWhole ? undefined : 'gives back no whole number of leases';
     }
-    if (kind === Kind.padding) return undefined;
-    const at = kind === Kind.blockFrame ? from + referenceBytes : from;
-    const left = from + bytes - at;
-    if (left < 1) {
-      this.#fault(`${where} has no frame`);
-      return undefined;
-    }
+    const headAt = kind === Kind.blockFrame ? referenceBytes : 0;
+    if (bytes <= headAt) return 'has no frame';
+    const head = headerBytes(data.getUint8(from + headAt));
+    if (head === 0 || headAt + head > bytes) return 'has a frame of an unknown type';
+    if (kind === Kind.frame) return undefined;
+    const end = data.getBigUint64(from, true) + data.getBigUint64(from + 8, true);
+    return end > BigInt(blockArea) ? 'refers to a block outside of the block area' : undefined;
+  }
+
+  /** The header of a frame in words; undefined: the record has none. */
+  #frameOf(from: number, kind: number, bytes: number): string | undefined {
+    if (kind !== Kind.frame && kind !== Kind.blockFrame) return undefined;
     const { data } = this.#control;
-    const size = headerBytes(data.getUint8(at));
-    if (size === 0 || size > left) {
-      this.#fault(`${where} has a frame of the unknown type ${data.getUint8(at)}`);
-      return undefined;
-    }
-    const header = new Uint8Array(data.buffer, data.byteOffset + at, size);
-    const text = frameText(header, left - size);
-    if (text.startsWith('an invalid frame')) this.#fault(`${where} has ${text}`);
-    return kind === Kind.blockFrame ? `${text}, ${this.#referenceAt(where, from)}` : text;
-  }
-
-  #referenceAt(where: string, at: number): string {
-    const { data, blockArea } = this.#control;
-    const offset = data.getBigUint64(at, true);
-    const bytes = data.getBigUint64(at + 8, true);
-    if (offset + bytes > BigInt(blockArea)) {
-      this.#fault(`${where} refers to a block outside of the block area`);
-    }
-    return `block of ${bytes} bytes at ${offset}, lease ${data.getBigUint64(at + 16, true)}`;
-  }
-
-  #fault(text: string): undefined {
-    this.#faults.push(text);
-    return undefined;
+    const headAt = kind === Kind.blockFrame ? referenceBytes : 0;
+    const head = headerBytes(data.getUint8(from + headAt));
+    const header = new Uint8Array(data.buffer, data.byteOffset + from + headAt, head);
+    const text = frameText(header, bytes - headAt - head);
+    if (text.startsWith(invalidFrame)) return invalidFrame;
+    if (kind === Kind.frame) return text;
+    const word = (at: number): bigint => data.getBigUint64(from + at, true);
+    return `${text}, block of ${word(8)} bytes at ${word(0)}, lease ${word(16)}`;
   }
 }

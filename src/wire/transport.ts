@@ -2,7 +2,7 @@
 // The interface between a session and its lane: whole frames in order, or the end. Sessions know
 // nothing else of sockets or memory.
 import type { SidecallError } from '../base/errors.ts';
-import type { RingMemory } from './ring-report.ts';
+import type { RingCopies } from './ring-report.ts';
 
 /** The lanes that carry the frames of a session. */
 export type Lane = 'ring' | 'socket' | 'loopback';
@@ -69,7 +69,7 @@ export interface HeldLease {
 /** The inside of a lane at one moment. */
 export interface LaneInspection {
   /** Copies of the memories of a ring, blocks left out; undefined: it is closed. */
-  readonly memory: RingMemory | undefined;
+  readonly memory: RingCopies | undefined;
   /** Leases of the peer's blocks that are held. */
   readonly leases: readonly HeldLease[];
 }
@@ -103,6 +103,7 @@ export interface Transport {
    * kernel counts them. undefined: unknown.
    */
   readonly capacity?: LaneCapacity | undefined;
+  /** The inside of the lane at this moment; copies the memory of a ring. */
   inspect?(): LaneInspection;
   /** Doorbells, ever. */
   doorbellCounts?(): DoorbellCounts;

@@ -6,6 +6,8 @@ import type { ArrivedBlock, FrameReceiver, Transport } from './transport.ts';
 export interface FrameWatch {
   onSent(header: Uint8Array, payloadBytes: number): void;
   onArrived(header: Uint8Array, payloadBytes: number): void;
+  /** A reset was taken in the middle of a handler, before the frames that came before it. */
+  onTakenAhead?(header: Uint8Array): void;
   onEnd(reason: string): void;
 }
 
@@ -35,7 +37,11 @@ function watchedReceiver(receiver: FrameReceiver, watch: FrameWatch): FrameRecei
       receiver.onFrame(header, payload, block);
     },
     placeFor: (header, bytes) => receiver.placeFor(header, bytes),
-    takeAhead: (header) => receiver.takeAhead(header),
+    takeAhead(header) {
+      const isTaken = receiver.takeAhead(header);
+      if (isTaken) watch.onTakenAhead?.(header);
+      return isTaken;
+    },
     onRoom: () => receiver.onRoom(),
     onEnd(error) {
       watch.onEnd(error?.message ?? 'the end');

@@ -7,7 +7,12 @@ import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/rendezvous/connect.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { countDescriptors } from '../support/leaks.ts';
-import { scratchDirectory, startProgram } from '../support/programs.ts';
+import {
+  programPath,
+  type RunningProgram,
+  scratchDirectory,
+  startProgram,
+} from '../support/programs.ts';
 
 /** Hundredths of a second that a process has computed. */
 function ticksOf(pid: number): number {
@@ -27,6 +32,12 @@ async function connectEventually(path: string): Promise<Session> {
   }
 }
 
+/** A program of the lowest priority: it takes the processors that other tests leave. */
+function startNice(name: string, ...args: string[]): RunningProgram {
+  const program = [process.execPath, programPath(name), ...args];
+  return startProgram(name, ['-n', '19', ...program], { command: 'nice' });
+}
+
 describe('a listener that many connect to at once', () => {
   it('serves 5,000 connects of five processes, with a backlog of 16', async () => {
     using scratch = scratchDirectory();
@@ -39,15 +50,41 @@ describe('a listener that many connect to at once', () => {
       sessionsPerUidMax: 8_192,
       helloTimeoutMs: 60_000,
     };
-    await using listener = startProgram('listener.mjs', [JSON.stringify(options)]);
+    await using listener = startNice('listener.mjs', JSON.stringify(options));
     await listener.next();
-    const programs = Array.from({ length: 5 }, () =>
-      startProgram('many-connects.mjs', [path, '1000']),
-    );
+    const programs = Array.from({ length: 5 }, () => startNice('many-connects.mjs', path, '1000'));
     for (const program of programs) {
       expect(await program.next()).toEqual({ sessions: 1_000, right: 1_000 });
       expect(await program.exited).toEqual({ code: 0, signal: null });
     }
+  });
+
+  it('has room at once for a connect with a short deadline, while thousands wait elsewhere', async () => {
+    using scratch = scratchDirectory();
+    const [hung, well] = [scratch.file('hung'), scratch.file('well')];
+    await using stopped = startProgram('listener.mjs', [
+      JSON.stringify({ path: hung, backlog: 1 }),
+    ]);
+    await stopped.next();
+    process.kill(stopped.pid, 'SIGSTOP');
+    const giveUp = new AbortController();
+    const waiting = Array.from({ length: 3_000 }, () =>
+      connect({ path: hung, timeoutMs: 60_000, signal: giveUp.signal }),
+    );
+    const all = Promise.allSettled(waiting);
+    await using listener = startProgram('listener.mjs', [
+      JSON.stringify({ path: well, backlog: 1 }),
+    ]);
+    await listener.next();
+    process.kill(listener.pid, 'SIGSTOP');
+    const some = Array.from({ length: 20 }, () => connect({ path: well, timeoutMs: 2_000 }));
+    await new Promise((done) => setTimeout(done, 100));
+    process.kill(listener.pid, 'SIGCONT');
+    for (const session of await Promise.all(some)) await session.close();
+    giveUp.abort(new Error('enough'));
+    const reasons = (await all).map((one) => (one as PromiseRejectedResult).reason?.message);
+    expect(new Set(reasons)).toEqual(new Set(['enough']));
+    process.kill(stopped.pid, 'SIGCONT');
   });
 
   it('sleeps while it has no descriptors, keeps its sessions, and recovers', async () => {

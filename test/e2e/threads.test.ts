@@ -37,6 +37,27 @@ describe('worker threads', () => {
     );
   });
 
+  it('can be terminated while they copy the memory of their rings', async () => {
+    await using listener = await listen({ ringBytes: 16 * 1024 * 1024 });
+    listener.serve(Demo, demoHandlers());
+    for (let round = 0; round < 20; round += 1) {
+      const worker = new Worker(
+        `const { parentPort, workerData } = require('node:worker_threads');
+         import(${dist}).then(async ({ connect }) => {
+           const options = { path: workerData, lane: 'ring', ringBytes: 16 * 1024 * 1024 };
+           const session = await connect(options);
+           parentPort.postMessage('begun');
+           for (;;) session.inspect();
+         });`,
+        { eval: true, workerData: listener.path },
+      );
+      await once(worker, 'message');
+      await new Promise((done) => setTimeout(done, round));
+      await worker.terminate();
+      await until(() => listener.sessionCount === 0);
+    }
+  });
+
   it('can be terminated in mid-call, in mid-hello and while listening: nothing is left', async () => {
     await using listener = await listen({ helloTimeoutMs: 500 });
     listener.serve(Demo, demoHandlers());

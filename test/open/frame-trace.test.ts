@@ -25,12 +25,13 @@ describe('NODE_DEBUG', () => {
     const { stdout, stderr, status } = run(lane, 'sidecall');
     expect({ stdout, status }).toEqual({ stdout: 'a secret word\n', status: 0 });
     const line = (what: string): RegExp =>
-      new RegExp(`^SIDECALL \\d+: ${lane} to \\d+ ${what}`, 'm');
+      new RegExp(`^SIDECALL \\d+: \\d, ${lane} to \\d+: ${what}`, 'm');
     expect(stderr).toMatch(line('begins$'));
     expect(stderr).toMatch(line('sends open 0\\.1 by its opener, unary, 15 bytes, ends, payload'));
     expect(stderr).toMatch(line('takes open 0\\.1 by its opener'));
     expect(stderr).toMatch(line('takes message 0\\.1, 15 bytes, ends, payload 15$'));
     expect(stderr).toMatch(line('sends goaway'));
+    expect(stderr.match(/: ends: /g)).toHaveLength(2); // one of each side
     expect(stderr).not.toContain('secret');
   });
 

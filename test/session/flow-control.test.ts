@@ -280,6 +280,10 @@ describe('stream ids', () => {
     expect(streams.find(0, 0xffff_ffff)).toBeUndefined();
     expect(streams.find(0, 1)).toBe(stream);
     expect(() => streams.find(0, 2)).toThrow();
+    streams.remove(stream, false, 'us'); // never sent: the slot is as it was before
+    expect(streams.find(0, 0xffff_ffff)).toBeUndefined();
+    streams.add(stream);
+    expect(stream.generation).toBe(1);
   });
 
   it('a stream that was never sent gives its generation back', () => {
@@ -287,6 +291,8 @@ describe('stream ids', () => {
     const stream = { slot: -1, generation: 0 };
     streams.add(stream);
     streams.remove(stream, false, 'us');
+    for (const generation of [0, 1, 0xffff_ffff])
+      expect(() => streams.find(0, generation)).toThrow();
     streams.add(stream);
     expect(stream.generation).toBe(1);
   });

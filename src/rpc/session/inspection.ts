@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The inside of a session at one moment, for people who look for the reason why it stands still.
-import { writeFile } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { errorText } from '../../base/error-text.ts';
 import { SidecallError } from '../../base/errors.ts';
-import { noBytes } from '../../base/ignore-errors.ts';
+import { ignore, noBytes } from '../../base/ignore-errors.ts';
 import type { Peer } from '../../base/peer.ts';
 import { CallKind } from '../../wire/frame-header.ts';
-import { type RingMemory, type RingReport, reportRing } from '../../wire/ring-report.ts';
+import { type RingCopies, type RingReport, reportRing } from '../../wire/ring-report.ts';
 import type { HeldLease, Lane } from '../../wire/transport.ts';
 import type { Caller } from '../calling/caller.ts';
 import type { SessionShared, SessionState } from '../sending/session-shared.ts';
@@ -51,7 +51,10 @@ export interface SessionInspection {
   readonly laneReason: string;
   readonly peer: Peer;
   readonly stats: SessionStats;
-  /** Calls and streams of both sides that have not ended. */
+  /**
+   * Calls and streams of both sides that have begun and have not ended; `stats.calls.waiting`
+   * counts calls that wait to begin.
+   */
   readonly streams: readonly InspectedStream[];
   /** Leases in the peer's memory that were not released. */
   readonly leases: readonly HeldLease[];
@@ -149,11 +152,24 @@ function inspectedStream(
   };
 }
 
-async function saveRing({ mine, peer = noBytes }: RingMemory, file: string): Promise<void> {
+async function saveRing({ mine, peer = noBytes }: RingCopies, file: string): Promise<void> {
   try {
-    await writeFile(file, Buffer.concat([mine, peer]), { flag: 'wx', mode: 0o600 });
+    await writeNew(file, [mine, peer]);
   } catch (cause) {
     const text = `the memory could not be saved to ${file}: ${errorText(cause)}`;
     throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
+  }
+}
+
+/** Writes a new file, or none: one that could not be written whole is removed. */
+async function writeNew(file: string, parts: readonly Uint8Array[]): Promise<void> {
+  const handle = await open(file, 'wx', 0o600);
+  try {
+    for (const part of parts) await handle.writeFile(part);
+    await handle.close();
+  } catch (error) {
+    await handle.close().catch(ignore);
+    await rm(file, { force: true });
+    throw error;
   }
 }

@@ -8,11 +8,6 @@ export function nextGeneration(generation: number): number {
   return generation === 0xffff_ffff ? 1 : generation + 1;
 }
 
-/** The generation before this one, so that {@link nextGeneration} gives it again. */
-function generationBefore(generation: number): number {
-  return generation === 1 ? 0xffff_ffff : generation - 1;
-}
-
 function isOlder(generation: number, current: number): boolean {
   return ((current - generation) | 0) > 0;
 }
@@ -44,6 +39,8 @@ export class OpenedStreams<T extends Slotted> {
   readonly #slotsMax: number;
   readonly #streams: (T | undefined)[] = new Array(extraSlots).fill(undefined);
   readonly #generations: number[] = new Array(extraSlots).fill(0);
+  /** Slots whose generations have begun again at 1. */
+  readonly #wrapped = new Set<number>();
   readonly #free: number[] = [];
   readonly #freeExtra: number[] = [];
   // True where the peer itself ended the last generation of a slot: a further frame
@@ -89,7 +86,7 @@ export class OpenedStreams<T extends Slotted> {
     const at = indexOf(slot, this.#slotsMax);
     this.#streams[at] = undefined;
     this.#endedByPeer[at] = endedBy === 'peer';
-    if (!wasSent) this.#generations[at] = generationBefore(stream.generation);
+    if (!wasSent) this.#generations[at] = this.#generationBefore(at, stream.generation);
     this.#size -= 1;
     if (slot < this.#slotsMax) this.#free.push(slot);
     else this.#freeExtra.push(slot);
@@ -126,9 +123,17 @@ export class OpenedStreams<T extends Slotted> {
     return this.#streams.filter((stream) => stream !== undefined);
   }
 
+  /** The generation of a slot before this one; 0: the slot was never opened before. */
+  #generationBefore(at: number, generation: number): number {
+    if (generation > 1) return generation - 1;
+    return this.#wrapped.has(at) ? 0xffff_ffff : 0;
+  }
+
   #put(stream: T, slot: number): void {
     const at = indexOf(slot, this.#slotsMax);
-    const generation = nextGeneration(this.#generations[at] ?? 0);
+    const before = this.#generations[at] ?? 0;
+    const generation = nextGeneration(before);
+    if (generation < before) this.#wrapped.add(at);
     stream.slot = slot;
     stream.generation = generation;
     this.#streams[at] = stream;

@@ -1,12 +1,13 @@
 // session.inspect(): a healthy session, one in the middle of messages, one whose peer has died.
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { spawnHelper } from '../../../src/helper/spawn-helper.ts';
 import type { Lease } from '../../../src/rpc/contract/leases.ts';
 import { Demo, demoHandlers, Flow, flowHandlers, until } from '../../support/contract.ts';
 import { LeaseCalls, leaseHandlers } from '../../support/lease-calls.ts';
 import { lanes, openRingPair } from '../../support/pairs.ts';
-import { programPath, scratchDirectory } from '../../support/programs.ts';
+import { programPath, requireRoot, scratchDirectory } from '../../support/programs.ts';
 import { inPlace } from '../../support/ring-leases.ts';
 
 function isDead(pid: number): boolean {
@@ -140,5 +141,32 @@ describe('the inspection of a ring', () => {
       message: expect.stringContaining('EEXIST'),
     });
     expect(readFileSync(scratch.file('mine'), 'utf8')).toBe('kept');
+  });
+
+  it('leaves no file where there is no room for all of it', async () => {
+    requireRoot();
+    using scratch = scratchDirectory();
+    mkdirSync(scratch.file('small'));
+    const mounted = spawnSync('mount', [
+      '-t',
+      'tmpfs',
+      '-o',
+      'size=1m',
+      'tmpfs',
+      scratch.file('small'),
+    ]);
+    expect(mounted.stderr.toString()).toBe('');
+    try {
+      await using pair = await openRingPair({}, {});
+      await expect(
+        pair.near.inspect().ring?.save(scratch.file('small/copy')),
+      ).rejects.toMatchObject({
+        code: 'ERR_SIDECALL_SYSTEM',
+        message: expect.stringContaining('ENOSPC'),
+      });
+      expect(readdirSync(scratch.file('small'))).toEqual([]);
+    } finally {
+      spawnSync('umount', [scratch.file('small')]);
+    }
   });
 });
