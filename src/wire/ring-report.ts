@@ -39,7 +39,7 @@ const Kind = { padding: 1, frame: 2, blockFrame: 3, blockRelease: 4 } as const;
 const shownMax = 64;
 const countedMax = 100_000;
 
-/** One unread record of a ring. */
+/** An unread record of a ring. */
 export interface RecordReport {
   /** Its position: bytes that were published before it, ever. */
   readonly position: number;
@@ -50,7 +50,7 @@ export interface RecordReport {
   readonly frame: string | undefined;
 }
 
-/** One direction of a ring, as the memory of its sender has it. */
+/** A direction of a ring, as the memory of its sender has it. */
 export interface OutboxReport {
   readonly capacityBytes: number;
   readonly blockAreaBytes: number;

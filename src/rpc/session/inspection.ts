@@ -15,7 +15,7 @@ import type { StreamReader } from '../streams/stream-reader.ts';
 import type { StreamWriter } from '../streams/stream-writer.ts';
 import type { SessionStats } from './session-stats.ts';
 
-/** One call or stream that has not ended. */
+/** A call or stream that has not ended. */
 export interface InspectedStream {
   /** Slot and generation, as frames name it: `3.1`. */
   readonly id: string;
