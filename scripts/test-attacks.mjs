@@ -82,6 +82,8 @@ const attacks = {
   'takes all sessions': ['crowd.py', 'sessions'],
   'takes all ring memory': ['crowd.py', 'rings'],
   'opens and resets calls': ['flood.py', seconds, '4'],
+  'opens and resets calls in one session': ['flood.py', seconds, '1'],
+  'sends calls and reads no answer': ['flood.py', seconds, '1', 'unread'],
   'connects and leaves': ['knock.py', seconds],
   'dies, and a child holds its socket': ['forking.py', 'socket'],
 };
