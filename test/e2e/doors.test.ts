@@ -1,6 +1,7 @@
 // One server, reached in every way: what a caller sees is the same.
 import { describe, expect, it } from 'vitest';
 import { SidecallError } from '../../src/base/errors.ts';
+import { Helper } from '../../src/helper/spawn-helper.ts';
 import { type Server, server } from '../../src/open/server.ts';
 import type { Client } from '../../src/rpc/contract/method-types.ts';
 import { until } from '../support/contract.ts';
@@ -131,6 +132,22 @@ describe.each(doors)('a server at $name', (door) => {
         delivered: 'no',
       });
     });
+  });
+});
+
+const withoutMemory = doors.filter(({ socketReasons }) => socketReasons !== undefined);
+
+describe.each(withoutMemory)('a session with $name', ({ open, socketReasons = [] }) => {
+  it('is on the socket lane, and each side says why', async () => {
+    const helper = await open(server());
+    try {
+      if (!(helper instanceof Helper)) throw new Error('this is no helper');
+      const reasons = [helper.session.laneReason, await helper.session.call('test.Lane.reason')];
+      expect(helper.session.lane).toBe('socket');
+      expect(reasons).toEqual(socketReasons.map((reason) => expect.stringContaining(reason)));
+    } finally {
+      await helper.close();
+    }
   });
 });
 

@@ -1,4 +1,6 @@
 // The ways to one server, each as a test opens it and as a caller reaches it.
+
+import { fileURLToPath } from 'node:url';
 import { credentials, ServerCredentials } from '@grpc/grpc-js';
 import { grpcTarget, listenGrpc } from '../../src/adapters/grpc/main.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
@@ -23,6 +25,8 @@ export interface Door {
   readonly origin: string;
   /** The handlers run in another process, with a server of its own. */
   readonly isElsewhere?: boolean;
+  /** The socket lane's reason, here and in the other process. */
+  readonly socketReasons?: readonly [string, string] | undefined;
   open(app: Server): Promise<Caller>;
 }
 
@@ -48,6 +52,26 @@ const withToken: ClientOptions = {
       }),
   ],
 };
+
+const helperProgram = programPath('everything-helper.mjs');
+
+const noMemory = fileURLToPath(new URL('without-memfd.py', import.meta.url));
+
+function helperDoor(
+  name: string,
+  command: readonly [string, ...string[]],
+  socketReasons?: Door['socketReasons'],
+  env: NodeJS.ProcessEnv = {},
+): Door {
+  const [program, ...args] = command;
+  return {
+    name,
+    origin: 'parent',
+    isElsewhere: true,
+    socketReasons,
+    open: () => spawnHelper(program, args, { env: { ...process.env, ...env } }),
+  };
+}
 
 async function overTcp(app: Server, isEncrypted: boolean): Promise<Caller> {
   const { key, cert } = makeCertificate();
@@ -83,12 +107,23 @@ export const doors: readonly Door[] = [
   },
   pathDoor('ring'),
   pathDoor('socket'),
-  {
-    name: 'a helper',
-    origin: 'parent',
-    isElsewhere: true,
-    open: () => spawnHelper(process.execPath, [programPath('everything-helper.mjs')]),
-  },
+  helperDoor('a helper', [process.execPath, helperProgram]),
+  helperDoor(
+    'a helper that may make no memory',
+    ['/usr/bin/python3', noMemory, process.execPath, helperProgram],
+    ['the peer declined our shared memory', 'memfd_create: Operation not permitted'],
+  ),
+  helperDoor(
+    'a helper that wants no memory',
+    [process.execPath, helperProgram, 'socket'],
+    ['the peer offers no shared memory', 'the socket lane was asked for'],
+  ),
+  helperDoor(
+    'a helper without the addon',
+    [process.execPath, helperProgram],
+    ['the peer offers no shared memory', 'there is no addon: SIDECALL_NATIVE=off'],
+    { SIDECALL_NATIVE: 'off' },
+  ),
   {
     name: 'gRPC at a path',
     origin: 'kernel',
