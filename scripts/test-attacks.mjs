@@ -79,6 +79,7 @@ const attacks = {
   'sends sockets that linger': ['memory.py', 'lingering', seconds],
   'sends files whose close hangs': ['closing.py', '1'],
   'drips hellos': ['crowd.py', 'drip'],
+  'stops after each byte of its hello': ['crowd.py', 'stop'],
   'takes all sessions': ['crowd.py', 'sessions'],
   'takes all ring memory': ['crowd.py', 'rings'],
   'opens and resets calls': ['flood.py', seconds, '4'],

@@ -1,5 +1,5 @@
 """One process that takes all of a resource: crowd.py PATH ACT. Prints the amount as JSON, keeps it
-until its input ends; `drip` also continues meanwhile."""
+until its input ends; `drip` and `stop` also continue meanwhile."""
 import json
 import resource
 import select
@@ -53,6 +53,24 @@ def drip():
         time.sleep(0.02)
 
 
+def stop():
+    """Says hello on 72 connections, and stops after each byte on one of them, again and again."""
+    said = wire.hello() + wire.answer(1)
+    rounds = 0
+    while not is_told_to_end():
+        stopped = []
+        for count in range(len(said)):
+            sock = wire.connect(path)
+            sock.sendall(said[:count])
+            stopped.append(sock)
+        rounds += 1
+        if rounds == 1:
+            say(stopped=len(stopped))
+        select.select([sys.stdin], [], [], 1)
+        for sock in stopped:
+            sock.close()
+
+
 def take_session():
     sock = wire.connect(path)
     sock.sendall(wire.hello())
@@ -82,5 +100,5 @@ def rings():
     say(rings=len(kept))
 
 
-{"drip": drip, "sessions": sessions, "rings": rings}[act]()
+{"drip": drip, "stop": stop, "sessions": sessions, "rings": rings}[act]()
 sys.stdin.read()
