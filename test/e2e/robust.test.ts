@@ -220,14 +220,22 @@ describe('a listener among peers with bad manners', () => {
     expect({ code, said: said.trim() }).toEqual({ code: 0, said: '{"closed":true}' });
   });
 
-  it('writes nothing to its output where events are taken, whatever happens', async () => {
+  const warning = /^\(node:\d+\) \[SIDECALL_HANDLER_FAILED\] Warning: /;
+
+  it.each([
+    ['nothing where events are taken', 'onEvent: () => undefined', [], 0],
+    ['nothing where warnings are off', '', ['--no-warnings'], 0],
+    ['a warning of the process where events are not taken', '', [], 1],
+  ])('writes %s, whatever happens', async (_name, option, flags, warnings) => {
     using scratch = scratchDirectory();
     const path = scratch.file('s');
     const dist = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href);
     const program = `
       import { listen, connect, service, unary } from ${dist};
       const S = service('S', { x: unary() });
-      const listener = await listen({ path: ${JSON.stringify(path)}, authorize: () => Math.random() < 0.5, onEvent: () => undefined });
+      let asked = 0;
+      const authorize = () => asked++ % 2 === 0;
+      const listener = await listen({ path: ${JSON.stringify(path)}, authorize, ${option} });
       listener.serve(S, { x: () => { throw new Error('secret'); } });
       for (let at = 0; at < 20; at += 1) {
         try {
@@ -239,17 +247,20 @@ describe('a listener among peers with bad manners', () => {
       await listener.close();
     `;
     writeFileSync(scratch.file('quiet.mjs'), program);
-    const child = spawn(process.execPath, [scratch.file('quiet.mjs')], {
+    const child = spawn(process.execPath, [...flags, scratch.file('quiet.mjs')], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    let said = '';
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on('data', (chunk) => {
-        said += chunk;
-      });
-    }
+    const said = { out: '', error: '' };
+    child.stdout.on('data', (chunk) => {
+      said.out += chunk;
+    });
+    child.stderr.on('data', (chunk) => {
+      said.error += chunk;
+    });
     const [code] = await once(child, 'close');
-    expect({ code, said }).toEqual({ code: 0, said: '' });
+    expect({ code, out: said.out }).toEqual({ code: 0, out: '' });
+    expect(said.error.split('\n').filter((line) => warning.test(line))).toHaveLength(warnings);
+    if (warnings === 0) expect(said.error).toBe('');
   });
 });
 

@@ -234,7 +234,7 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
       message: async ({ text }) => {
         running += 1;
         most = Math.max(most, running);
-        await turns(2);
+        await new Promise((resolve) => setTimeout(resolve, 50));
         got.push(text.slice(0, 3));
         if (got.length === 50) await far.send({ text: 'half' }); // re-entrant
         running -= 1;
@@ -244,10 +244,17 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
     expect(() => far.subscribe({ message: () => undefined })).toThrow('called before');
     const heard: string[] = [];
     near.subscribe({ message: ({ text }) => heard.push(text) });
-    for (let at = 100; at < 200; at += 1) await near.send({ text: `${at}${'x'.repeat(2000)}` });
+    let ahead = 0;
+    for (let at = 100; at < 200; at += 1) {
+      await near.send({ text: `${at}${'x'.repeat(2000)}` });
+      ahead = Math.max(ahead, at - 99 - got.length);
+    }
     await near.end();
     await ended.promise;
     expect(most).toBe(1);
+    // The window holds eight of these messages; the callback has one.
+    expect(ahead).toBeGreaterThan(1);
+    expect(ahead).toBeLessThanOrEqual(10);
     expect(got).toEqual(Array.from({ length: 100 }, (_, at) => `${at + 100}`));
     expect(heard).toEqual(['half']);
     await far.end();
