@@ -1,4 +1,4 @@
-import { spawnHelper } from 'sidecall';
+import { RpcError, spawnHelper } from 'sidecall';
 import { QuoteOfTheDay } from './contract.mjs';
 
 const helper = await spawnHelper(new URL('helper.mjs', import.meta.url));
@@ -8,6 +8,7 @@ for (const name of ['Saturday', 'Sunday', 'Doomsday']) {
     const { text, author } = await quotes.get({ name });
     console.log(`${name}: ${text} (${author})`);
   } catch (error) {
+    if (!RpcError.is(error)) throw error; // the helper has ended, or does not answer in time
     console.log(`${name}: ${error.status}`);
   }
 }

@@ -1,6 +1,7 @@
 // Prints five ticks of the server.
 import { connect, socketPath } from 'sidecall';
 
+process.stdout.on('error', () => process.exit()); // its reader has ended, as in `| head -2`
 const [path = socketPath('time-ticker')] = process.argv.slice(2);
 const session = await connect({ path });
 const stream = session.openDuplex({ name: 'time' });

@@ -156,6 +156,49 @@ describe('examples, by the commands of their README', () => {
     expect(await type('quote-of-the-day', main, '').ended()).toBe(shownOutput('quote-of-the-day'));
   });
 
+  it.each(['main', 'helper'])(
+    'quote-of-the-day leaves no process behind where its %s is stopped first',
+    async (first) => {
+      const [main = ''] = commandsOf('quote-of-the-day');
+      const cwd = join(examples, 'quote-of-the-day');
+      const child = spawn('sh', ['-c', `exec ${main}`], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+      let said = '';
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.on('data', (chunk) => {
+          said += chunk;
+        });
+      }
+      const exited = once(child, 'exit');
+      const closed = once(child, 'close'); // the helper has the same standard error
+      const helperOf = (): number =>
+        Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'));
+      await until(() => helperOf() > 0);
+      const helper = helperOf();
+      process.kill(helper, 'SIGSTOP'); // so that the program has not ended by itself
+      if (first === 'main') child.kill('SIGTERM');
+      else process.kill(helper, 'SIGKILL');
+      const [code, signal] = await exited;
+      if (first === 'main') process.kill(helper, 'SIGCONT');
+      await until(() => !existsSync(`/proc/${helper}`));
+      await closed;
+      if (first === 'main') expect(signal).toBe('SIGTERM');
+      else {
+        expect(code).toBe(1);
+        expect(said).toContain('ERR_SIDECALL_HELPER_FAILED');
+      }
+    },
+  );
+
+  it('time-ticker ends in order where the reader of its output has ended', async () => {
+    using folder = scratch();
+    const runtime = folder.path('.');
+    const [server, client = ''] = commandsOf('time-ticker');
+    await using serving = type('time-ticker', server, runtime);
+    await serving.shows('listening');
+    const two = type('time-ticker', `bash -o pipefail -c '${client} | head -n 2'`, runtime);
+    expect(withoutMoments(await two.ended())).toBe('MOMENT\nMOMENT\n');
+  });
+
   it('file-copy', async () => {
     using folder = scratch();
     const bytes = randomBytes(5_000_000);
