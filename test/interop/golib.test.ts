@@ -1,5 +1,5 @@
 // A Go program with the real golib, in both roles, against our adapter.
-import { statSync } from 'node:fs';
+import { chownSync, statSync } from 'node:fs';
 import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
 import {
@@ -155,6 +155,30 @@ describe('our client of a Go server', () => {
     const next = target.client(Go).slow(x);
     await expect(next).rejects.toMatchObject({ code: 'ERR_SIDECALL_NO_LISTENER', delivered: 'no' });
     await target.close();
+  });
+
+  it('is told that a server which closes without an answer may have refused it', async () => {
+    requireRoot();
+    using directory = openDirectory();
+    const path = directory.file('s');
+    chownSync(directory.path, alice, alice);
+    const theirs = { as: alice, owner: alice, group: alice, modes: ['777'] };
+    const expected = { uid: alice, modes: ['0777'] };
+    await using go = golib('serve', 'refusing', path, theirs);
+    await go.next();
+    await using target = await connectGolib({ path, methodName, expect: expected });
+    const refused: unknown = await target
+      .client(Go)
+      .echo(x)
+      .catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+    expect((refused as Error).message).toContain('its policy may have refused us');
+    expect(await go.next()).toEqual({ refused: uid });
+    const connection = await connect({ path, protocol: 'plain', expect: expected });
+    const stream = chunkStream(connection);
+    expect(await go.next()).toEqual({ refused: uid });
+    expect(await collect(stream)).toEqual([]);
+    await stream.end();
   });
 
   it('checks mode and user of the socket file, and who listens', async () => {

@@ -18,6 +18,8 @@ interface PendingCall {
   readonly reject: (error: SidecallError) => void;
 }
 
+const maybeRefused = '; its policy may have refused us';
+
 const idMax = 0xffff_ffff;
 
 /** The calls of one connection. */
@@ -67,6 +69,8 @@ export class GolibConnection {
     try {
       await this.#frames.send(encodePayload({ id, deadlineNanos, method, data }));
       return await answer;
+    } catch (error) {
+      throw this.#explained(SidecallError.from(error));
     } finally {
       forget();
       this.#pending.delete(id);
@@ -93,15 +97,23 @@ export class GolibConnection {
         if (frame === undefined) break;
         this.#onAnswer(decodeOf(frame));
       }
-      const maybe = this.#hasAnswered ? '' : '; its policy may have refused us';
-      error = peerGone(`it has closed the connection${maybe}`);
+      error = peerGone('it has closed the connection');
     } catch (cause) {
       error = SidecallError.from(cause);
     }
+    error = this.#explained(error);
     this.#error = error;
     this.#frames.destroy(error);
     for (const { reject } of this.#pending.values()) reject(copyOf(error, 'unknown'));
     this.#pending.clear();
+  }
+
+  /** A server of golib that refuses a user closes the connection, without a word. */
+  #explained(error: SidecallError): SidecallError {
+    if (this.#hasAnswered || error.code !== 'ERR_SIDECALL_PEER_GONE') return error;
+    if (error.message.endsWith(maybeRefused)) return error;
+    const { code, message, cause, delivered } = error;
+    return new SidecallError(code, `${message}${maybeRefused}`, { cause, delivered });
   }
 
   #onAnswer(payload: Payload): void {

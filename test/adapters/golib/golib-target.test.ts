@@ -9,11 +9,11 @@ import { service, unary } from '../../../src/rpc/contract/service.ts';
 
 const Go = service('go', { fail: unary({ request: bytes, response: bytes }) });
 
-/** The failure of a call that is answered by this error. */
-async function failureBy(answer: Partial<Payload>): Promise<unknown> {
+/** The outcome of a call that is answered by this payload. */
+async function outcomeOf(answer: Partial<Payload>): Promise<unknown> {
   await using listener = await listen({ protocol: 'plain' });
   await using target = await connectGolib({ path: listener.path });
-  const failed = target
+  const outcome = target
     .client(Go)
     .fail(Buffer.from('x'))
     .catch((error) => error);
@@ -22,9 +22,9 @@ async function failureBy(answer: Partial<Payload>): Promise<unknown> {
   const { value } = await stream[Symbol.asyncIterator]().next();
   const { id } = decodePayload(value as Uint8Array);
   await stream.send(encodePayload({ ...answer, id }));
-  const error = await failed;
+  const settled = await outcome;
   stream.destroy();
-  return error;
+  return settled;
 }
 
 describe('connectGolib()', () => {
@@ -34,7 +34,7 @@ describe('connectGolib()', () => {
     ['context deadline exceeded, or not', 'unknown'],
     ['the context deadline exceeded', 'unknown'],
   ])('an error of a handler that says "%s" has the status %s', async (error, status) => {
-    expect(await failureBy({ errorKind: 1, error })).toMatchObject({ status });
+    expect(await outcomeOf({ errorKind: 1, error })).toMatchObject({ status });
   });
 
   it.each([
@@ -43,9 +43,15 @@ describe('connectGolib()', () => {
     [4, 'internal'],
     [99, 'unknown'],
   ])('an error of kind %d has the status %s', async (errorKind, status) => {
-    expect(await failureBy({ errorKind, error: 'some words' })).toMatchObject({
+    expect(await outcomeOf({ errorKind, error: 'some words' })).toMatchObject({
       status,
       message: expect.stringContaining('some words'),
     });
+  });
+
+  it('kind 0 is no error, with whatever text', async () => {
+    const data = Buffer.from('an answer');
+    const outcome = await outcomeOf({ data, errorKind: 0, error: 'some words' });
+    expect(Buffer.from(outcome as Uint8Array).toString()).toBe('an answer');
   });
 });

@@ -1,8 +1,13 @@
 // The message of golib's RPC, byte for byte.
+import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
 import { encodeFrame } from '../../../src/adapters/golib/chunk-framing.ts';
 import { decodePayload, encodePayload } from '../../../src/adapters/golib/payload.ts';
 import { Random } from '../../support/random.ts';
+
+// The message of golib's own benchmark.
+const { root } = protobufjs.parse('syntax = "proto3"; message BenchmarkReq { bytes data = 1; }');
+const BenchmarkReq = root.lookupType('BenchmarkReq');
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
@@ -21,6 +26,24 @@ describe('the payload of golib', () => {
     expect(encodeFrame(error)).toEqual(
       hex('34 08 01 28 01 32 14 6d 65 74 68 6f 64 28 78 29 3a 20 6e 6f 74 20 66 6f 75 6e 64'),
     );
+  });
+
+  it.each([
+    [1_024, 1_056],
+    [10_240, 10_273],
+    [102_400, 102_435],
+    [1_024_000, 1_024_035],
+  ])('has the length that a benchmark of %d bytes has with golib', (size, length) => {
+    const message = { data: Buffer.alloc(size) };
+    for (const id of [128, 16_383]) {
+      const request = encodePayload({
+        id,
+        deadlineNanos: BigInt(Date.now()) * 1_000_000n,
+        method: 'benchmark',
+        data: BenchmarkReq.encode(message).finish(),
+      });
+      expect(encodeFrame(request)).toHaveLength(length);
+    }
   });
 
   it('is read as golib writes answers and errors', () => {

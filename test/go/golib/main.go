@@ -73,6 +73,8 @@ func main() {
 		err = callJSON(at)
 	case "call rpc-proto":
 		err = callProto(at)
+	case "serve refusing":
+		err = refuse(at)
 	case "serve chunk", "serve json", "serve proto":
 		err = serveStreams(at, kind)
 	case "call chunk", "call json", "call proto":
@@ -226,6 +228,25 @@ func callProto(at place) error {
 }
 
 type text struct{ Text string }
+
+// Closes each connection of a user that is not the owner of the socket, as golib's documentation
+// shows, and answers the others' chunks.
+func refuse(at place) error {
+	server, err := uds.NewServer(at.path, at.uid, at.gid, at.modes[0])
+	if err != nil {
+		return err
+	}
+	go readyWhenMade(at)
+	for conn := range server.Conn() {
+		if conn.Cred.UID.Int() != at.uid {
+			say(map[string]any{"refused": conn.Cred.UID.Int()})
+			conn.Close()
+			continue
+		}
+		go func() { _ = echo(conn, "chunk") }()
+	}
+	return nil
+}
 
 // Answers each message of each connection with itself.
 func serveStreams(at place, kind string) error {
