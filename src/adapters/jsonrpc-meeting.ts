@@ -5,7 +5,7 @@ import { systemClock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
-import { checkInteger, nodeError } from '../base/misuse.ts';
+import { checkBoolean, checkInteger, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
 import type { Channel } from '../rpc/channels/channel.ts';
@@ -63,14 +63,18 @@ export function meetOn<T, Input>(
     : accepting(session, codec, name);
 }
 
-function checkMeeting(caller: string, session: Session, name: unknown, opens: unknown): void {
+function checkMeeting(
+  caller: string,
+  session: Session,
+  name: unknown,
+  opens: boolean | undefined,
+): void {
   if (typeof session?.openChannel !== 'function') throw wrong(`${caller} needs a session`);
   const bytes = typeof name === 'string' ? Buffer.byteLength(name) : 0;
   if (bytes === 0 || bytes > wireLimits.methodNameMaxBytes) {
     throw wrong(`${caller}: name must have 1 to ${wireLimits.methodNameMaxBytes} bytes`);
   }
-  if (opens === undefined || typeof opens === 'boolean') return;
-  throw wrong(`${caller}: opens must be true or false`);
+  checkBoolean(`${caller}: opens`, opens);
 }
 
 function opensFor(caller: string, { origin, capturedAt }: Peer): boolean {

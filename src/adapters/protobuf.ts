@@ -3,7 +3,7 @@
 // brings; static modules need 8.6.6).
 
 import protobufjs from 'protobufjs/minimal.js';
-import { checkKeys, nodeError } from '../base/misuse.ts';
+import { checkKeys, checkObject, nodeError } from '../base/misuse.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
 import type { Service, UntypedMethod } from '../rpc/contract/method-types.ts';
 import { camelCase, contractOf, type FoundMethod, methodOf } from './protobuf-contract.ts';
@@ -185,6 +185,7 @@ export function protobufService(
   // biome-ignore lint/suspicious/noExplicitAny: the overloads say of what
 ): Service<any> {
   checkKeys('protobufService()', options, ['descriptor']);
+  checkObject('descriptor', options.descriptor);
   if (typeof service === 'function') return fromStatic(service, space, options.descriptor);
   if (Array.isArray((service as Partial<ReflectedService> | undefined)?.methodsArray)) {
     return fromReflection(service as ReflectedService);

@@ -10,7 +10,7 @@ import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
+import { checkFunction, checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import type { HelperExit } from '../helper/helper-errors.ts';
 import type { Channel } from '../rpc/channels/channel.ts';
@@ -84,7 +84,7 @@ export function relayStdio(
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   const meet = meetOn<Uint8Array, Uint8Array>(caller, session, raw, options);
-  const onError = options.onError ?? warn;
+  const onError = checkFunction('onError', options.onError) ?? warn;
   const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
   return new StdioRelay(child as Program, framing, graceMs, onError).run(meet, timeoutMs);
 }

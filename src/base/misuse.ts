@@ -57,6 +57,28 @@ export function checkInteger(
   throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', text);
 }
 
+/** True or false, or the default where it is undefined: `'false'` must not mean true. */
+export function checkBoolean(name: string, value: boolean | undefined, standard = false): boolean {
+  if (value === undefined) return standard;
+  if (typeof value === 'boolean') return value;
+  const text = `${name} must be true or false, got ${typeof value}`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
+}
+
+/** A function; `undefined` stays. */
+export function checkFunction<F>(name: string, value: F | undefined): F | undefined {
+  if (value === undefined || typeof value === 'function') return value;
+  const text = `${name} must be a function, got ${typeof value}`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
+}
+
+/** An object of any kind; `undefined` stays. */
+export function checkObject<T extends object>(name: string, value: T | undefined): T | undefined {
+  if (value === undefined || (typeof value === 'object' && value !== null)) return value;
+  const got = value === null ? 'null' : typeof value;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${name} must be an object, got ${got}`);
+}
+
 /** An AbortSignal, or nothing. */
 export function checkSignal(signal: AbortSignal | undefined): void {
   if (signal === undefined || signal instanceof AbortSignal) return;

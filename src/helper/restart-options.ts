@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The options of restarts, and their checks.
 import { ranges } from '../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
+import { checkBoolean, checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 
 /** When and how often a helper that died is started again. */
 export interface RestartOptions {
@@ -47,12 +47,8 @@ export function checkRestart(
     maxMs: checkInteger('restart.maxMs', given.maxMs, ranges.restartMaxMs),
     maxRestarts: checkInteger('restart.maxRestarts', given.maxRestarts, ranges.maxRestarts),
     windowMs: checkInteger('restart.windowMs', given.windowMs, ranges.restartWindowMs),
-    onSuccess: given.onSuccess ?? false,
+    onSuccess: checkBoolean('restart.onSuccess', given.onSuccess),
   };
-  if (typeof settings.onSuccess !== 'boolean') {
-    const text = 'restart.onSuccess must be true or false';
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
-  }
   if (settings.firstMs <= settings.maxMs) return settings;
   const text = `restart.firstMs ${settings.firstMs} exceeds restart.maxMs ${settings.maxMs}`;
   throw nodeError(RangeError, 'ERR_OUT_OF_RANGE', text);

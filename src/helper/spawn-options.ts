@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The options of spawnHelper(), and their checks.
 import { ranges } from '../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, checkSignal, checkText, nodeError } from '../base/misuse.ts';
+import {
+  checkBoolean,
+  checkInteger,
+  checkKeys,
+  checkObject,
+  checkSignal,
+  checkText,
+  nodeError,
+} from '../base/misuse.ts';
 import {
   checkSessionOptions,
   type SessionOptions,
@@ -82,8 +90,8 @@ export function checkSpawn(
   checkSignal(options.signal);
   return {
     ...checkCommand(program, args, options.execArgv),
-    cwd: options.cwd,
-    env: options.env ?? process.env,
+    cwd: checkText('cwd', options.cwd),
+    env: checkObject('env', options.env) ?? process.env,
     uid: checkId('uid', options.uid),
     gid: checkId('gid', options.gid),
     stdout: checkOutput('stdout', options.stdout),
@@ -110,11 +118,6 @@ export function checkCommand(
   checkTexts('args', args);
   if (execArgv !== undefined) checkTexts('execArgv', execArgv);
   return commandOf(program, args, execArgv);
-}
-
-function checkBoolean(name: string, value: boolean | undefined): boolean {
-  if (value === undefined || typeof value === 'boolean') return value ?? false;
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${name} must be true or false`);
 }
 
 function checkTexts(name: string, texts: readonly string[]): void {

@@ -77,6 +77,7 @@ export class Server implements ServiceSet, AsyncDisposable {
       this.#resolveClosed = resolve;
     });
     const registry = this.#registry;
+    new Registry().addAll(services); // throws where it is no list of services
     for (const { service, handlers, options: own } of services ?? []) {
       this.serve(service, handlers as never, own);
     }

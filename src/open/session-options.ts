@@ -4,7 +4,14 @@ import { nativeState } from '../addon/load-addon.ts';
 import type { OnEvent } from '../base/events.ts';
 import { checkLimits, ranges, type SessionLimits } from '../base/limits/option-limits.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
+import {
+  checkBoolean,
+  checkFunction,
+  checkInteger,
+  checkKeys,
+  checkObject,
+  nodeError,
+} from '../base/misuse.ts';
 import { Registry, type Services, servedSetOf } from '../rpc/serving/registry.ts';
 import type { KeepAliveSettings } from '../rpc/session/keep-alive.ts';
 import { addonReason, type LaneSetting, unavailable } from './lane.ts';
@@ -166,9 +173,6 @@ export function checkSessionOptions(
     const text = `${what} must be auto, ring or socket, got '${String(lane)}'`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
-  if (options.onEvent !== undefined && typeof options.onEvent !== 'function') {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'onEvent must be a function');
-  }
   const ringBytes = checkInteger('ringBytes', options.ringBytes, ringRange);
   if ((ringBytes & (ringBytes - 1)) !== 0) {
     const text = `ringBytes must be a power of two, got ${ringBytes}`;
@@ -190,7 +194,10 @@ export function checkSessionOptions(
     throw unavailable(`there is no addon: ${addonReason()}`);
   }
   return {
-    limits: checkLimits({ ...servedSetOf(options.services)?.limits, ...options.limits }),
+    limits: checkLimits({
+      ...servedSetOf(options.services)?.limits,
+      ...checkObject('limits', options.limits),
+    }),
     lane,
     ringBytes,
     socketBufferBytes:
@@ -201,8 +208,11 @@ export function checkSessionOptions(
     blockAreaBytes: Math.ceil(areaBytes / blockAreaUnitBytes) * blockAreaUnitBytes,
     pollBudgetUs,
     idleTimeoutMs,
-    introspection: checkIntrospection(options.introspection),
-    onEvent: options.onEvent,
+    introspection:
+      options.introspection === undefined
+        ? undefined
+        : checkBoolean('introspection', options.introspection),
+    onEvent: checkFunction('onEvent', options.onEvent),
     stalledAfterMs: checkInteger('stalledAfterMs', options.stalledAfterMs, ranges.stalledAfterMs),
     keepAlive: checkKeepAlive(options.keepAlive),
     stallTimeoutMs:
@@ -237,10 +247,4 @@ function checkKeepAlive(
     intervalMs: checkInteger('keepAlive.intervalMs', given.intervalMs, keepAliveIntervalMs),
     timeoutMs: checkInteger('keepAlive.timeoutMs', given.timeoutMs, keepAliveTimeoutMs),
   };
-}
-
-function checkIntrospection(introspection: boolean | undefined): boolean | undefined {
-  if (introspection === undefined || typeof introspection === 'boolean') return introspection;
-  const text = 'introspection must be true or false';
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
 }

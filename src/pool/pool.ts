@@ -4,7 +4,7 @@ import { SidecallError } from '../base/errors.ts';
 import { quiet } from '../base/ignore-errors.ts';
 import { isIterable } from '../base/iterable.ts';
 import { ranges } from '../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, checkSignal, nodeError } from '../base/misuse.ts';
+import { checkBoolean, checkInteger, checkKeys, checkSignal, nodeError } from '../base/misuse.ts';
 import { FollowedState, type LastingState } from '../lasting/followed-state.ts';
 import type { LastingPeer } from '../lasting/lasting-peer.ts';
 import { type ClientOptions, makeClient } from '../rpc/calling/client.ts';
@@ -201,18 +201,16 @@ export class Pool<M extends PoolMember = PoolMember> implements AsyncDisposable 
       const text = 'map() needs items that can be iterated, and a function';
       throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
     }
-    const { concurrency, ordered = true, signal } = options;
+    const { concurrency, signal } = options;
     checkSignal(signal);
-    if (typeof ordered !== 'boolean') {
-      throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'ordered must be true or false');
-    }
+    const isOrdered = checkBoolean('ordered', options.ordered, true);
     const most = Math.min(2, this.#parts.settings.callsPerMember) * this.size;
     return mapItems(items, method, {
       concurrency:
         concurrency === undefined
           ? most
           : checkInteger('concurrency', concurrency, ranges.mapConcurrency),
-      isOrdered: ordered,
+      isOrdered,
       signal,
     });
   }

@@ -7,6 +7,7 @@ import { SidecallError } from '../base/errors.ts';
 import type { OnEvent } from '../base/events.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import {
+  checkBoolean,
   checkInteger,
   checkKeys,
   checkSignal,
@@ -226,7 +227,8 @@ export function opener<C>(
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'connect() needs a path');
   }
   const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
-  const { expect, unsafeDirectory = false } = options;
+  const { expect } = options;
+  const unsafeDirectory = checkBoolean('unsafeDirectory', options.unsafeDirectory);
   const identity = checkIdentity(options.identity);
   checkPolicy('expect', expect, ['modes', 'owner']);
   if (typeof expect === 'object') {

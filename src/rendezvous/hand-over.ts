@@ -6,7 +6,7 @@ import { RpcError, SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import type { Metadata } from '../base/metadata.ts';
-import { checkInteger, checkKeys, checkSignal, nodeError } from '../base/misuse.ts';
+import { checkFunction, checkInteger, checkKeys, checkSignal } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { withDeadline } from '../open/time-limit.ts';
 import type { CallContext } from '../rpc/contract/call-context.ts';
@@ -68,9 +68,7 @@ export function checkHandOver(options: HandOverOptions): HandOverSettings {
   const { to, refuse, waitMs, deadlineMs, signal } = options;
   checkPolicy('to', to);
   checkSignal(signal);
-  if (refuse !== undefined && typeof refuse !== 'function') {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'refuse must be a function');
-  }
+  checkFunction('refuse', refuse);
   return {
     to,
     refuse,

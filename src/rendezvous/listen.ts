@@ -6,6 +6,8 @@ import { nativeState } from '../addon/load-addon.ts';
 import type { OnEvent } from '../base/events.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import {
+  checkBoolean,
+  checkFunction,
   checkInteger,
   checkKeys,
   checkMode,
@@ -221,9 +223,7 @@ function checkDoor(
   checkPolicy('authorize', authorize);
   checkId('owner', 'user', owner);
   checkId('gid', 'group', gid);
-  if (onEvent !== undefined && typeof onEvent !== 'function') {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'onEvent must be a function');
-  }
+  checkFunction('onEvent', onEvent);
   const number = (name: (typeof counts)[number]): number =>
     checkInteger(name, options[name], ranges[name]);
   if (identity === 'path-permissions' && options.unlinkOnClose === false) {
@@ -245,9 +245,9 @@ function checkDoor(
       owner,
       gid,
       backlog: number('backlog'),
-      unlinkOnClose: options.unlinkOnClose ?? true,
+      unlinkOnClose: checkBoolean('unlinkOnClose', options.unlinkOnClose, true),
     },
-    unsafeDirectory: options.unsafeDirectory ?? false,
+    unsafeDirectory: checkBoolean('unsafeDirectory', options.unsafeDirectory),
     native: isByPath ? undefined : addon,
     pathPeer: isByPath ? pathPeer('listen()', identity, authorize, addonReason()) : undefined,
   };

@@ -4,13 +4,14 @@
 import type { Clock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
-import { ranges } from '../base/limits/option-limits.ts';
+import { ranges, sessionRanges } from '../base/limits/option-limits.ts';
 import type { Metadata } from '../base/metadata.ts';
-import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
+import { checkFunction, checkInteger, checkKeys } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import { withDeadline } from '../open/time-limit.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
+import { encodeMetadata } from '../wire/metadata-bytes.ts';
 import { orAborted } from './hand-over.ts';
 import { HandOverService, type ListenerStep } from './hand-over-service.ts';
 
@@ -51,9 +52,8 @@ export function checkTakeOver<L>(
   const given = takeOver === true ? {} : takeOver;
   checkKeys('takeOver', given, ['ready', 'metadata', 'from', 'timeoutMs']);
   const { ready = () => undefined, metadata = {}, from, timeoutMs } = given;
-  if (typeof ready !== 'function') {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'takeOver.ready must be a function');
-  }
+  checkFunction('takeOver.ready', ready);
+  encodeMetadata(metadata, sessionRanges.metadataMaxBytes.max); // throws for what cannot travel
   checkPolicy('takeOver.from', from);
   const checkedMs = checkInteger('takeOver.timeoutMs', timeoutMs, ranges.startTimeoutMs);
   return { ready, metadata, from, timeoutMs: checkedMs };

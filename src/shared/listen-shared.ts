@@ -6,9 +6,10 @@ import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
-import { nodeError } from '../base/misuse.ts';
+import { checkFunction, checkKeys, nodeError } from '../base/misuse.ts';
 import { endWaits, pause } from '../base/pause.ts';
-import { type ListenOptions, listen } from '../rendezvous/listen.ts';
+import { sessionOptionNames } from '../open/session-options.ts';
+import { type ListenOptions, listen, plainListenNames } from '../rendezvous/listen.ts';
 import type { Listener } from '../rendezvous/listener.ts';
 import { boundLog } from './bounded-log.ts';
 import { endWhenIdle } from './idle-end.ts';
@@ -43,6 +44,10 @@ export interface ListenSharedOptions extends Omit<ListenOptions, (typeof decided
   readonly ready?: ((listener: Listener) => void | Promise<void>) | undefined;
 }
 
+const sharedNames = [...sessionOptionNames, ...plainListenNames, 'ready'].filter(
+  (name) => !(decided as readonly string[]).includes(name),
+) as (keyof ListenSharedOptions & string)[];
+
 const exitPauseMs = 30_000;
 const logLookMs = 5_000;
 /** Time for calls that have begun: all of it. */
@@ -67,13 +72,15 @@ const lastCalls = { deadlineMs: ranges.closeDeadlineMs.max };
  * ```
  */
 export async function listenShared(options: ListenSharedOptions = {}): Promise<Listener> {
-  const order = takeOrder();
   const { ready = ignore, ...given } = options;
   for (const name of decided) {
     if (!(name in given)) continue;
     const text = `listenShared() takes no ${name}: sharedHelper() decides it`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
+  checkKeys('listenShared()', options, sharedNames);
+  checkFunction('ready', ready);
+  const order = takeOrder();
   const { path, version } = order;
   const since = systemClock.nowMs();
   const prepare = async (listener: Listener): Promise<void> => {

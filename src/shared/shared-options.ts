@@ -2,7 +2,14 @@
 // The options of sharedHelper(), and their checks.
 import { resolve } from 'node:path';
 import { ranges } from '../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, checkSignal, checkText, nodeError } from '../base/misuse.ts';
+import {
+  checkInteger,
+  checkKeys,
+  checkObject,
+  checkSignal,
+  checkText,
+  nodeError,
+} from '../base/misuse.ts';
 import { commandOf } from '../helper/node-command.ts';
 import { type SessionOptions, sessionOptionNames } from '../open/session-options.ts';
 import type { ReconnectOptions } from '../rendezvous/reconnect-options.ts';
@@ -108,7 +115,7 @@ export function checkShared(options: SharedHelperOptions): SharedSettings {
     key,
     version: checkVersion(options.version),
     ...commandOf(placed(program), args, isOurs(program) ? [] : undefined),
-    env,
+    env: checkObject('env', env) as NodeJS.ProcessEnv,
     idleTimeoutMs: checkInteger('idleTimeoutMs', idleTimeoutMs, ranges.sharedIdleTimeoutMs),
     startTimeoutMs: checkInteger('startTimeoutMs', startTimeoutMs, ranges.startTimeoutMs),
     onOlder: oneOf('onOlder', options.onOlder, ['replace', 'use', 'fail']),

@@ -4,7 +4,7 @@ import { nativeState } from '../addon/load-addon.ts';
 import { SidecallError } from '../base/errors.ts';
 import type { OnEvent } from '../base/events.ts';
 import { ranges } from '../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
+import { checkFunction, checkInteger, checkKeys, nodeError } from '../base/misuse.ts';
 import { addonReason } from '../open/lane.ts';
 import { type ConnectBaseOptions, opener, plainConnectNames } from '../rendezvous/connect.ts';
 import { ownerOf } from '../uds/peer-credentials.ts';
@@ -65,7 +65,7 @@ export async function connectShmipc(options: ConnectShmipcOptions): Promise<Shmi
   }
   checkKeys('connectShmipc()', options, [...shmipcNames, ...ownNames, ...ofPlain]);
   const settings = checkShmipc('connectShmipc()', options);
-  const { onEvent } = options;
+  const onEvent = checkFunction('onEvent', options.onEvent);
   const bufferBytes = checkInteger('bufferBytes', options.bufferBytes, bufferRange);
   const queueCapacity =
     Math.ceil(checkInteger('queueCapacity', options.queueCapacity, queueRange) / 16) * 16;

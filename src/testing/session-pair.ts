@@ -3,7 +3,7 @@
 // others.
 import type { OnEvent } from '../base/events.ts';
 import { checkLimits, type SessionLimits } from '../base/limits/option-limits.ts';
-import { checkKeys, nodeError } from '../base/misuse.ts';
+import { checkBoolean, checkFunction, checkKeys, checkObject } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { held } from '../rpc/serving/hold-door.ts';
 import { Registry, type Services, servedSetOf } from '../rpc/serving/registry.ts';
@@ -62,11 +62,14 @@ export function createSessionPair(options: PairOptions = {}): SessionPair {
 
 function checkSide(name: string, side: PairSide): SessionLimits {
   checkKeys(name, side, ['limits', 'peer', 'introspection', 'services', 'onEvent']);
-  if (side.onEvent !== undefined && typeof side.onEvent !== 'function') {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'onEvent must be a function');
-  }
+  checkFunction('onEvent', side.onEvent);
+  checkObject('peer', side.peer);
+  if (side.introspection !== undefined) checkBoolean('introspection', side.introspection);
   new Registry().addAll(side.services);
-  return checkLimits({ ...servedSetOf(side.services)?.limits, ...side.limits });
+  return checkLimits({
+    ...servedSetOf(side.services)?.limits,
+    ...checkObject('limits', side.limits),
+  });
 }
 
 function sessionOver(

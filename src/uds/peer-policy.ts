@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The policy that decides whether to talk to a peer.
 import { SidecallError } from '../base/errors.ts';
-import { checkKeys, nodeError } from '../base/misuse.ts';
+import { checkBoolean, checkKeys, nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { type KnownPeer, ownUid, unmappedUid } from './peer-credentials.ts';
 
@@ -50,9 +50,7 @@ export function checkPolicy(
   }
   const named = policy as object as Record<string, unknown>;
   checkKeys(what, named, [...ruleNames, 'unmapped', ...others]);
-  if (policy.unmapped !== undefined && typeof policy.unmapped !== 'boolean') {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what}.unmapped must be true or false`);
-  }
+  checkBoolean(`${what}.unmapped`, policy.unmapped);
   for (const name of ruleNames) checkIds(`${what}.${name}`, policy[name]);
 }
 

@@ -19,7 +19,7 @@ const noEntries: Metadata = Object.freeze(Object.create(null) as Metadata);
  */
 export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number): Uint8Array {
   if (metadata === undefined) return noBytes;
-  checkPlain(metadata);
+  checkPlainMetadata(metadata);
   const keys = Object.keys(metadata);
   if (keys.length === 0) return noBytes;
   if (keys.length > wireLimits.metadataEntriesMax) throw tooLarge(keys.length, undefined, maxBytes);
@@ -73,8 +73,11 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
   return metadata;
 }
 
-/** A Map has no keys of its own, a string has one per letter: both would be lost in silence. */
-function checkPlain(metadata: unknown): void {
+/**
+ * A Map has no keys of its own, a string has one per letter: both would be lost in silence.
+ * @throws {TypeError} for what is no plain object.
+ */
+export function checkPlainMetadata(metadata: unknown): void {
   if (typeof metadata === 'object' && metadata !== null) {
     const prototype: unknown = Object.getPrototypeOf(metadata);
     if (prototype === null || prototype === Object.prototype) return;

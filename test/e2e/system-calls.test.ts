@@ -1,4 +1,4 @@
-// What the kernel is asked to do, as strace sees it.
+// The system calls of listeners and sessions, as strace sees them.
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { programPath, requireRoot, scratchDirectory, startProgram } from '../support/programs.ts';

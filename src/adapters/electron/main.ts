@@ -4,7 +4,7 @@
 
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
-import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { checkFunction, checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
 import { leased } from '../../rpc/contract/leases.ts';
 import type { Service } from '../../rpc/contract/method-types.ts';
 import { checkService } from '../../rpc/contract/service.ts';
@@ -90,7 +90,7 @@ export function exposeToRenderer(
     origins: checkOrigins(options.origins),
     name: checkName(options.name),
     MessageChannelMain: options.MessageChannelMain,
-    onEvent: options.onEvent,
+    onEvent: checkFunction('onEvent', options.onEvent),
   };
   return new RendererExposure(webContents, session, settings);
 }

@@ -2,6 +2,7 @@
 // `sidecall/electron/renderer`, for a page: typed clients over the port that main gives. It uses
 // neither Node nor Electron, and of the DOM only the parts that are declared below.
 import { RpcError, SidecallError } from '../../base/errors.ts';
+import { checkInteger, checkKeys, checkText } from '../../base/misuse.ts';
 import type { Methods, Service } from '../../rpc/contract/method-types.ts';
 import type { PageCall, PageConnection } from './page-call.ts';
 import { clientOver, type PageClient, type PageClientOptions } from './page-client.ts';
@@ -40,9 +41,11 @@ interface PageWindow {
 export interface ConnectMainOptions {
   /** The name that was given to `exposeToRenderer({ name })`. Default: `main`. */
   readonly name?: string | undefined;
-  /** The time that main may take to give a port. Default 5,000. */
+  /** Milliseconds that main may take to give a port. Default 5,000; 1 to 2,147,483,647. */
   readonly timeoutMs?: number | undefined;
 }
+
+const timeoutRange = { standard: 5_000, min: 1, max: 2_147_483_647 };
 
 /**
  * Connects the page to main. Main must have called `exposeToRenderer()`, and the window needs our
@@ -52,7 +55,9 @@ export interface ConnectMainOptions {
  * allow; `ERR_SIDECALL_VERSION_MISMATCH` where main has another version of this package.
  */
 export async function connectMain(options: ConnectMainOptions = {}): Promise<MainConnection> {
-  const { name = 'main', timeoutMs = 5_000 } = options;
+  checkKeys('connectMain()', options, ['name', 'timeoutMs']);
+  const name = checkText('name', options.name) ?? 'main';
+  const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, timeoutRange);
   const page = globalThis as unknown as PageWindow;
   if (typeof page.sidecall?.connect !== 'function') {
     const text =

@@ -4,7 +4,13 @@ import { RpcError, SidecallError } from '../../base/errors.ts';
 import type { OnEvent } from '../../base/events.ts';
 import { ignore, quiet } from '../../base/ignore-errors.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import {
+  checkBoolean,
+  checkFunction,
+  checkInteger,
+  checkKeys,
+  nodeError,
+} from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import { type ConnectBaseOptions, connect, plainConnectNames } from '../../rendezvous/connect.ts';
 import type { ClientOptions } from '../../rpc/calling/client.ts';
@@ -78,9 +84,9 @@ export async function connectGolib(options: GolibTargetOptions): Promise<GolibTa
   const entries = Object.entries(options);
   const isOurs = (name: string): boolean => [...frameNames, ...ownNames].includes(name as never);
   const { callTimeoutMs, methodName, oneCallPerConnection, onEvent } = options;
-  if (methodName !== undefined && typeof methodName !== 'function') {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'methodName must be a function');
-  }
+  checkFunction('methodName', methodName);
+  checkFunction('onEvent', onEvent);
+  const hasOwnConnections = checkBoolean('oneCallPerConnection', oneCallPerConnection);
   const place = Object.fromEntries(
     entries.filter(([name]) => !isOurs(name)),
   ) as unknown as ConnectBaseOptions;
@@ -94,7 +100,6 @@ export async function connectGolib(options: GolibTargetOptions): Promise<GolibTa
     callTimeoutMs: checkInteger('callTimeoutMs', callTimeoutMs, callTimeout),
     methodName: methodName ?? ((wireName: string) => wireName),
   };
-  const hasOwnConnections = oneCallPerConnection === true;
   return new GolibTarget(await open(), open, { ...settings, hasOwnConnections });
 }
 

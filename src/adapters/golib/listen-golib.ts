@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // listenGolib(): services for Go programs that call by golib's RPC.
 import { ranges, type SessionLimits } from '../../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { checkFunction, checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
 import { type ListenBaseOptions, listen, plainListenNames } from '../../rendezvous/listen.ts';
 import type { PlainListener } from '../../rendezvous/plain-listener.ts';
 import { held } from '../../rpc/serving/hold-door.ts';
@@ -68,9 +68,7 @@ export async function listenGolib(options: ListenGolibOptions): Promise<PlainLis
   checkKeys('listenGolib()', options, [...ownNames, ...ofPlain]);
   const { services, wireName, onEvent } = options;
   const ofServer = servedSetOf(services)?.limits;
-  if (wireName !== undefined && typeof wireName !== 'function') {
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'wireName must be a function');
-  }
+  checkFunction('wireName', wireName);
   const registry = new Registry();
   registry.addAll(services);
   const settings: ServingSettings = {
@@ -79,14 +77,15 @@ export async function listenGolib(options: ListenGolibOptions): Promise<PlainLis
     wireName: wireName ?? ((name) => name),
     callsMax: checkInteger(
       'callsPerConnection',
-      options.callsPerConnection ?? callsOf(ofServer),
+      options.callsPerConnection === undefined ? callsOf(ofServer) : options.callsPerConnection,
       callsRange,
     ),
     answerMaxBytes: checkInteger('answerMaxBytes', options.answerMaxBytes, answerRange),
-    frames: checkFrames({
-      receiveMaxBytes: options.receiveMaxBytes ?? ofServer?.receiveMaxBytes,
-      frameTimeoutMs: options.frameTimeoutMs,
-    }),
+    frames: checkFrames(
+      options.receiveMaxBytes === undefined
+        ? { ...options, receiveMaxBytes: ofServer?.receiveMaxBytes }
+        : options,
+    ),
   };
   const entries = Object.entries(options).filter(([name]) => !ownNames.includes(name as never));
   const door: ListenBaseOptions = Object.fromEntries(entries);

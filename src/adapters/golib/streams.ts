@@ -3,7 +3,7 @@
 // and protobuf, which closes each direction by itself.
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
-import { checkKeys, nodeError } from '../../base/misuse.ts';
+import { checkBoolean, checkKeys, nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import type { PlainConnection } from '../../rendezvous/plain-listener.ts';
 import { bytes, type Codec, decodeWith, encodeWith } from '../../rpc/contract/codec.ts';
@@ -80,8 +80,9 @@ export function protoStream<T, In = T>(
   options: ProtoStreamOptions = {},
 ): GolibStream<T, In> {
   checkKeys('protoStream()', options, [...frameNames, 'closeLast']);
-  const { closeLast, ...rest } = options;
-  return new ProtoStream(frames('protoStream', connection, rest), codec, closeLast === true);
+  const { closeLast: _, ...rest } = options;
+  const closesLast = checkBoolean('closeLast', options.closeLast);
+  return new ProtoStream(frames('protoStream', connection, rest), codec, closesLast);
 }
 
 function frames(what: string, connection: PlainConnection, options: FrameOptions): FrameSocket {

@@ -10,7 +10,7 @@ import {
 import { SidecallError } from '../../base/errors.ts';
 import { ignore, quiet } from '../../base/ignore-errors.ts';
 import { ranges, sessionRanges } from '../../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { checkInteger, checkKeys, checkObject, nodeError } from '../../base/misuse.ts';
 import type { ClientOptions } from '../../rpc/calling/client.ts';
 import type { Methods, Service, Client as TypedClient } from '../../rpc/contract/method-types.ts';
 import { Session } from '../../rpc/session/session.ts';
@@ -70,7 +70,7 @@ export function grpcTarget(address: string | Channel, options: GrpcTargetOptions
     'grpc.initial_reconnect_backoff_ms': ranges.reconnectFirstMs.standard,
     'grpc.max_reconnect_backoff_ms': ranges.reconnectMaxMs.standard,
     'grpc.max_receive_message_length': receiveMaxBytes,
-    ...options.channelOptions,
+    ...checkObject('channelOptions', options.channelOptions),
   };
   if (isChannel(address)) {
     const clientOptions = { ...channelOptions, channelOverride: address };
@@ -83,7 +83,9 @@ export function grpcTarget(address: string | Channel, options: GrpcTargetOptions
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   const isLocal = address.startsWith('unix:');
-  const given = options.credentials ?? (isLocal ? credentials.createInsecure() : undefined);
+  const given =
+    checkObject('credentials', options.credentials) ??
+    (isLocal ? credentials.createInsecure() : undefined);
   if (given === undefined) {
     const text = `grpcTarget('${address}') needs credentials: credentials.createSsl() of @grpc/grpc-js, or createInsecure() where no other machine can listen in`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);

@@ -5,7 +5,7 @@ import { systemClock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { ignore, quiet } from '../../base/ignore-errors.ts';
 import { checkLimits, ranges, sessionRanges } from '../../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { checkInteger, checkKeys, checkObject, nodeError } from '../../base/misuse.ts';
 import { type ListenBaseOptions, listen, plainListenNames } from '../../rendezvous/listen.ts';
 import type { PlainListener } from '../../rendezvous/plain-listener.ts';
 import { held } from '../../rpc/serving/hold-door.ts';
@@ -175,7 +175,7 @@ function newServer({ services, receiveMaxBytes, serverOptions }: ListenGrpcBaseO
       sessionRanges.receiveMaxBytes,
     ),
     'grpc.max_concurrent_streams': ofServer.streamsMax,
-    ...serverOptions,
+    ...checkObject('serverOptions', serverOptions),
   });
 }
 

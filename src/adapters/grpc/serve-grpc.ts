@@ -2,7 +2,7 @@
 // serveGrpc(): contracts of this package on a server of grpc-js, with health and reflection.
 import { Server } from '@grpc/grpc-js';
 import type { OnEvent } from '../../base/events.ts';
-import { checkKeys, nodeError } from '../../base/misuse.ts';
+import { checkBoolean, checkFunction, checkKeys, nodeError } from '../../base/misuse.ts';
 import type { Interceptor } from '../../rpc/contract/interceptor.ts';
 import type { Handlers, Methods, Service } from '../../rpc/contract/method-types.ts';
 import { implement } from '../../rpc/serving/implementation.ts';
@@ -129,13 +129,11 @@ export function checkServeGrpc(what: string, options: ServeGrpcOptions): ServeGr
     const text = `${what}: health must be true, false or 'anonymous', got '${String(health)}'`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
-  if (introspection !== undefined && typeof introspection !== 'boolean') {
-    const text = `${what}: introspection must be true or false`;
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
-  }
+  if (introspection !== undefined) checkBoolean(`${what}: introspection`, introspection);
   const { authenticate, onEvent } = options;
+  checkFunction(`${what}: onEvent`, onEvent);
   const gate = new GrpcGate(authenticate, onEvent);
-  const isEncrypted = options.isEncrypted === true;
+  const isEncrypted = checkBoolean(`${what}: isEncrypted`, options.isEncrypted);
   const parts = { gate, isEncrypted, onEvent, notifications: { count: 0 } };
   return { parts, health, introspection };
 }

@@ -4,7 +4,7 @@
 import { SidecallError } from '../../base/errors.ts';
 import { rejected } from '../../base/ignore-errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
-import { nodeError } from '../../base/misuse.ts';
+import { checkFunction, nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import { IdleTimeout } from '../idle-timeout.ts';
@@ -157,6 +157,8 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     if (typeof subscriber?.message !== 'function') {
       throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'subscribe() needs a function `message`');
     }
+    checkFunction('subscribe(): end', subscriber.end);
+    checkFunction('subscribe(): error', subscriber.error);
     this.#isSubscribed = true;
     void this.#feed(subscriber);
   }

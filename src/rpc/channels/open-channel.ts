@@ -3,7 +3,8 @@
 
 import { ranges } from '../../base/limits/option-limits.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { checkBoolean, checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { checkPlainMetadata } from '../../wire/metadata-bytes.ts';
 import type { Caller } from '../calling/caller.ts';
 import { checkCallOptions } from '../contract/call-options.ts';
 import type { Codec } from '../contract/codec.ts';
@@ -35,6 +36,7 @@ export function openChannel(
   checkChannel(options);
   const { name, priority, idleTimeoutMs: _, ...callOptions } = options;
   checkCallOptions(callOptions);
+  if (options.metadata !== undefined) checkPlainMetadata(options.metadata);
   const callable = {
     name,
     kind,
@@ -56,13 +58,8 @@ export function checkAccept(what: string, options: AcceptOptions): void {
 
 /** @throws {TypeError} where `allowHalfOpen` is something else than true or false. */
 export function checkHalfOpen<T extends HalfOpenOptions>(what: string, options: T): T {
-  const { allowHalfOpen } = options ?? {};
-  if (allowHalfOpen === undefined || typeof allowHalfOpen === 'boolean') return options;
-  throw nodeError(
-    TypeError,
-    'ERR_INVALID_ARG_TYPE',
-    `${what}: allowHalfOpen must be true or false`,
-  );
+  checkBoolean(`${what}: allowHalfOpen`, options?.allowHalfOpen);
+  return options;
 }
 
 function checkChannel({ name, priority, idleTimeoutMs }: AcceptOptions): void {

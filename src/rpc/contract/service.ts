@@ -2,7 +2,7 @@
 // A contract that both processes import: names, kinds and codecs of methods, and their types.
 
 import { wireLimits } from '../../base/limits/wire-limits.ts';
-import { checkKeys, nodeError } from '../../base/misuse.ts';
+import { checkBoolean, checkKeys, nodeError } from '../../base/misuse.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import type { Codec } from './codec.ts';
 import { json } from './json.ts';
@@ -174,11 +174,6 @@ export function checkPriority(
   if (priority === 'normal' || priority === 'bulk') return priority;
   const text = `${what}: priority must be normal or bulk, got '${String(priority)}'`;
   throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
-}
-
-function checkBoolean(what: string, value: boolean | undefined): boolean {
-  if (value === undefined || typeof value === 'boolean') return value ?? false;
-  throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${what} must be true or false`);
 }
 
 /**

@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../../base/clock.ts';
 import type { SessionLimits } from '../../base/limits/option-limits.ts';
-import { checkKeys, nodeError } from '../../base/misuse.ts';
+import { checkBoolean, checkKeys, nodeError } from '../../base/misuse.ts';
 import type { CallContext } from '../contract/call-context.ts';
 import type { Codec } from '../contract/codec.ts';
 import { around, checkInterceptors, type Interceptor } from '../contract/interceptor.ts';
@@ -174,15 +174,12 @@ export class Registry {
   ): void {
     checkService('serve()', service);
     checkKeys('serve()', options, ['interceptors', 'partial']);
-    const { partial } = options;
-    if (partial !== undefined && typeof partial !== 'boolean') {
-      throw misuse(`serve(${service.name}): partial must be true or false`);
-    }
+    const isPartial = checkBoolean(`serve(${service.name}): partial`, options.partial);
     const interceptors = checkInterceptors(`serve(${service.name})`, options.interceptors);
     if (typeof handlers !== 'object' || handlers === null) {
       throw misuse(`serve(${service.name}): handlers are missing`);
     }
-    const added = served(service, handlers, interceptors, { isPartial: partial === true });
+    const added = served(service, handlers, interceptors, { isPartial });
     if (added.size === 0) throw misuse(`serve(${service.name}): there is no handler`);
     for (const name of added.keys()) {
       if (this.find(name) === undefined) continue;

@@ -4,7 +4,7 @@
 
 import { systemClock } from '../../base/clock.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
-import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { checkFunction, checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
 import { makeClient } from '../../rpc/calling/client.ts';
 import type { Session } from '../../rpc/session/session.ts';
 import { type Connection, type ConnectionOptions, connectProcesses } from './connection.ts';
@@ -81,6 +81,14 @@ export async function simulate<T>(options: SimulateOptions<T>): Promise<Simulati
     min: 1,
   });
   checkInteger('seed', seed, { standard: 1, min: 0, max: Number.MAX_SAFE_INTEGER });
+  if (lane !== undefined && lane !== 'ring' && lane !== 'socket') {
+    const text = `lane must be ring or socket, got '${String(lane)}'`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  }
+  if (!Array.isArray(faults)) {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'faults must be a list of faults');
+  }
+  checkFunction('onTrace', onTrace);
   if (typeof run !== 'function') {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'run must be a function');
   }
