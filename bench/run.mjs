@@ -50,6 +50,7 @@ Once before: npm ci --prefix bench (the other packages; without it their peers a
   --cpu-prof DIR    write CPU profiles of our processes there
   --smoke           one short round of small cells: does it run, not how fast
   --list            name scenarios and peers, run nothing
+  --dry-run         count the cells that would run, run nothing
   --help            this text`;
 
 const { values } = parseArgs({
@@ -73,6 +74,7 @@ const { values } = parseArgs({
     'cpu-prof': { type: 'string' },
     smoke: { type: 'boolean' },
     list: { type: 'boolean' },
+    'dry-run': { type: 'boolean' },
     help: { type: 'boolean' },
   },
 });
@@ -113,7 +115,8 @@ const settings = {
 };
 const runs = numbers(values.runs, [values.smoke ? 1 : 3], '--runs', 1, 20)[0];
 const placement = placementOf(numa);
-if (values['cpu-prof'] !== undefined) mkdirSync(values['cpu-prof'], { recursive: true });
+if (values['cpu-prof'] !== undefined && !values['dry-run'])
+  mkdirSync(values['cpu-prof'], { recursive: true });
 
 const plans = values.goals
   ? goalRuns.map(({ scenario, peers, ...own }) => ({ scenario, peers, own }))
@@ -129,6 +132,13 @@ const jobs = plans.flatMap(({ scenario, peers, own }) =>
     { ...settings, ...own },
   ),
 );
+if (values['dry-run']) {
+  for (const name of new Set(jobs.map(({ scenario }) => scenario.name))) {
+    const cells = jobs.filter(({ scenario }) => scenario.name === name).length;
+    console.log(`${name}: ${cells} cells, ${runs} rounds`);
+  }
+  process.exit(0);
+}
 const begunAt = performance.now();
 let done = 0;
 const rows = [];

@@ -1,5 +1,5 @@
 // Documents that repeat facts of the code, compared with the code.
-
+import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -211,6 +211,25 @@ describe('documents', () => {
   it.each(documents)('%s links to files that exist', (path) => {
     for (const [, target] of read(path).matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
       expect(existsSync(join(root, dirname(path), target as string)), target).toBe(true);
+    }
+  });
+
+  it('names commands that run, with the options that they have', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const benches = new Set<string>();
+    for (const document of documents) {
+      for (const [, name = '', args] of read(document).matchAll(
+        /npm run ([a-z][a-z:-]*)(?: -- ([^`#\n]*))?/g,
+      )) {
+        expect(scripts[name], `${document}: npm run ${name}`).toBeDefined();
+        if (name === 'bench') benches.add(args?.trim() ?? '');
+      }
+    }
+    expect(benches.size).toBeGreaterThan(10);
+    for (const args of benches) {
+      const command = `node bench/run.mjs ${args.replace(/ [A-Z]+$/, ' file')} --dry-run`;
+      const { status, stderr } = spawnSync('sh', ['-c', command], { cwd: root, encoding: 'utf8' });
+      expect({ command, status, stderr }).toEqual({ command, status: 0, stderr: '' });
     }
   });
 

@@ -111,8 +111,8 @@ describe('the ping-pong in C', () => {
     const program = scratch.file('pingpong');
     const built = spawnSync('cc', ['-O2', '-o', program, `${bench}/peers/c/pingpong.c`]);
     expect(built.stderr.toString()).toBe('');
-    const serve = async (path: string) => {
-      const server = spawn(program, ['server', path, '64', '1'], {
+    const serve = async (path: string, seconds = '1') => {
+      const server = spawn(program, ['server', path, '64', seconds], {
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       await once(server.stdout, 'data');
@@ -125,11 +125,13 @@ describe('the ping-pong in C', () => {
     socket.on('error', () => undefined).write(first);
     expect((await wrong.exited)[0]).toBe(1);
     socket.destroy();
-    const right = await serve(scratch.file('right'));
-    const client = spawn(program, ['client', scratch.file('right'), '64', '1'], {
-      stdio: 'ignore',
-    });
-    expect((await once(client, 'exit'))[0]).toBe(0);
-    expect((await right.exited)[0]).toBe(0);
+    // The client's windows count, and the server's may be fewer or more.
+    for (const [ofServer, ofClient] of ['1 1', '1 2', '3 1'].map((each) => each.split(' '))) {
+      const path = scratch.file(`right-${ofServer}-${ofClient}`);
+      const right = await serve(path, ofServer);
+      const client = spawn(program, ['client', path, '64', `${ofClient}`], { stdio: 'ignore' });
+      expect((await once(client, 'exit'))[0]).toBe(0);
+      expect((await right.exited)[0]).toBe(0);
+    }
   });
 });
