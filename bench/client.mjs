@@ -31,7 +31,10 @@ const row = await scenarios[scenario].run(
     cpu: () => ({ client: ownCpu(), server: ofServers(cpuOf) }),
     cpuParts: () => [ownCpuParts(), ...serverPids.map(cpuPartsOf)].reduce(sumOfParts),
     rss: () => ({ client: process.memoryUsage.rss(), server: ofServers(rssOf) }),
-    blocks: () => Number(readFileSync(process.env.BENCH_BLOCKS).readBigUInt64LE(0)),
+    blocks: () => {
+      const counts = readFileSync(process.env.BENCH_BLOCKS);
+      return { own: Number(counts.readBigUInt64LE(0)), server: Number(counts.readBigUInt64LE(8)) };
+    },
   },
   cell,
 );

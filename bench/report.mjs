@@ -91,7 +91,10 @@ export function more(row) {
     return `${row.mallocsPerCall.toFixed(1)} mallocs, both sides`;
   }
   if (row.heapBytesPerCall !== undefined) {
-    return `${row.heapBytesPerCall.toFixed(0)} B heap, ${row.nativeBlocksPerCall.toFixed(2)} blocks, ${row.collections} GCs`;
+    const { nativeBlocksPerCall: own, nativeBlocksPerCallOfServer: server } = row;
+    const blocks =
+      server === undefined ? own.toFixed(2) : `${own.toFixed(2)} + ${server.toFixed(2)}`;
+    return `${row.heapBytesPerCall.toFixed(0)} B heap, ${blocks} blocks, ${row.collections} GCs`;
   }
   if (row.rssBytesPerSession === undefined) return '';
   const cpuMs = (row.cpuClientSeconds + row.cpuServerSeconds) * 1000;

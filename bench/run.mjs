@@ -35,7 +35,8 @@ Once before: npm ci --prefix bench (the other packages; without it their peers a
   --all             every scenario
   --peers A,…       which peers (default: all of the scenario)
   --lane A,…        lanes of sidecall (default: ring,socket)
-  --codec A,…       bytes, json, protobuf (of echo and allocs; default: bytes)
+  --codec A,…       bytes, borrowed (bytes without fresh memory), json, protobuf (of echo and
+                    allocs; default: bytes)
   --size B,…        bytes of a message (of echo; default: 1024,102400)
   --in-flight N,…   calls under way at once (of echo; default: 1,16)
   --windows N       windows of a second that pingpong counts (default: --seconds)
@@ -109,7 +110,7 @@ const settings = {
   seconds: numbers(values.seconds, [values.smoke ? 0.2 : 1], '--seconds', 0.1, 60)[0],
   rate: numbers(values.rate, [1000], '--rate', 1, 100_000)[0],
   requests: values.requests && numbers(values.requests, [], '--requests', 1, 100_000_000)[0],
-  codecs: list(values.codec ?? 'bytes', ['bytes', 'json', 'protobuf'], 'codec'),
+  codecs: list(values.codec ?? 'bytes', ['bytes', 'borrowed', 'json', 'protobuf'], 'codec'),
   numa,
   windows: values.windows && numbers(values.windows, [], '--windows', 1, 600)[0],
 };

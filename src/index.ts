@@ -56,7 +56,7 @@ export type { PeerPolicy, PeerRules } from './uds/peer-policy.ts';
 
 // Contracts: the methods that may be called, and how values become bytes.
 
-export { bytes, type Codec } from './rpc/contract/codec.ts';
+export { type BytesCodec, bytes, type Codec } from './rpc/contract/codec.ts';
 export { type JsonOptions, json } from './rpc/contract/json.ts';
 export type { IfJson, NotCarriedByJson } from './rpc/contract/jsonable.ts';
 export { type Block, type Lease, leased, type ReadonlyBytes } from './rpc/contract/leases.ts';

@@ -21,10 +21,13 @@ import { messageType } from '../rows.mjs';
 const message = protobuf(messageType);
 const Echo = service('Echo', {
   echo: unary({ request: bytes, response: bytes }),
+  echoBorrowed: unary({ request: bytes.borrowed, response: bytes.borrowed }),
   echoJson: unary(),
   echoProtobuf: unary({ request: message, response: message }),
   drip: serverStream({ response: bytes }),
   pour: clientStream({ request: bytes }),
+  pourBorrowed: clientStream({ request: bytes.borrowed }),
+  dripBorrowed: serverStream({ response: bytes.borrowed }),
   exchange: bidi({ request: bytes, response: bytes }),
   upload: unary({ request: bytes }),
   lend: unary({ request: leased, response: leased }),
@@ -57,6 +60,7 @@ export async function open({ lane, pollBudgetUs, size = 0, leases, serverPrefix 
     serverPid: helper.pid,
     messageLimitBytes,
     echo: (payload) => client.echo(payload),
+    echoBorrowed: (payload, into) => client.echoBorrowed(payload, { into }),
     echoJson: (value) => client.echoJson(value),
     echoProtobuf: (value) => client.echoProtobuf(value),
     drip: (request) => client.drip(request),
@@ -78,6 +82,7 @@ export async function open({ lane, pollBudgetUs, size = 0, leases, serverPrefix 
     lend: (block) => client.lend(block),
     raise: (block) => client.raise(block),
     check: async () => (await health.check({ service: '' })).status,
+    dripBorrowed: (request) => client.dripBorrowed(request),
     dripLeased: (request) => client.dripLeased(request),
     openPingPong: async (size) => {
       const metadata = { size: String(size) };
@@ -88,8 +93,8 @@ export async function open({ lane, pollBudgetUs, size = 0, leases, serverPrefix 
         close: () => channel.end(),
       };
     },
-    pour: async (payload, seconds, isLeased = false) => {
-      const call = isLeased ? client.pourLeased() : client.pour();
+    pour: async (payload, seconds, how = 'pour') => {
+      const call = client[how]();
       const begun = performance.now();
       let messages = 0;
       for (let now = begun; now < begun + seconds * 1000; now = performance.now()) {
@@ -158,6 +163,18 @@ async function servePingPong(session) {
   }
 }
 
+async function* drip({ size, milliseconds }) {
+  const piece = Buffer.alloc(size, 7);
+  const until = performance.now() + milliseconds;
+  while (performance.now() < until) yield piece;
+}
+
+async function lengthOf(pieces) {
+  let received = 0;
+  for await (const piece of pieces) received += piece.length;
+  return { bytes: received };
+}
+
 if (process.argv[2] === 'serve') {
   process.once('SIGTERM', () => process.exit(0)); // so that a profile is written
   const { pollBudgetUs, ...options } = JSON.parse(process.argv[3]);
@@ -168,18 +185,13 @@ if (process.argv[2] === 'serve') {
   let listener;
   const handlers = {
     echo: (payload) => payload,
+    echoBorrowed: (payload) => payload,
     echoJson: (value) => value,
     echoProtobuf: (value) => value,
-    async *drip({ size, milliseconds }) {
-      const piece = Buffer.alloc(size, 7);
-      const until = performance.now() + milliseconds;
-      while (performance.now() < until) yield piece;
-    },
-    async pour(pieces) {
-      let received = 0;
-      for await (const piece of pieces) received += piece.length;
-      return { bytes: received };
-    },
+    drip,
+    dripBorrowed: drip,
+    pour: lengthOf,
+    pourBorrowed: lengthOf,
     async *exchange(messages) {
       yield* messages;
     },

@@ -1,27 +1,30 @@
-// The memory that a call takes at the caller: bytes of JavaScript's heap, and blocks of the C
-// library (goal P10). The client's young generation holds all of it, so that no collection runs
+// The memory that a call takes: bytes of JavaScript's heap at the caller, and blocks of the C
+// library at both sides (goal P10). The client's young generation holds all of it, so that no collection runs
 // meanwhile.
 import { PerformanceObserver } from 'node:perf_hooks';
 import { measured, objectOf, payloadOf } from '../rows.mjs';
+import { borrowedCall } from './echo.mjs';
 
 const inFlight = 16;
 
 export const allocs = {
   name: 'allocs',
   about:
-    'memory per call (10,000 calls): bytes of heap and blocks of the C library at the caller; mallocs of both sides in Go',
+    'memory per call (10,000 calls): bytes of heap at the caller, blocks of the C library at the caller and at the server; mallocs of both sides in Go',
   peers: ['sidecall', 'net', 'child_process-advanced', 'golib-uds', 'grpc-go-uds'],
-  codecs: ['bytes', 'json', 'protobuf'],
+  codecs: ['bytes', 'borrowed', 'json', 'protobuf'],
   nodeOptions: ['--max-semi-space-size=512', '--min-semi-space-size=512', '--expose-gc'],
   countsBlocks: true,
 
   cells: ({ codecs, requests, seconds }) =>
-    codecs.map((codec) => ({
-      codec,
-      size: 1024,
-      inFlight,
-      requests: requests ?? (seconds < 0.5 ? 500 : 10_000),
-    })),
+    codecs.flatMap((codec) =>
+      (codec === 'borrowed' ? [1_024, 1_024_000] : [1_024]).map((size) => ({
+        codec,
+        size,
+        inFlight,
+        requests: requests ?? (seconds < 0.5 ? 500 : 10_000),
+      })),
+    ),
 
   takes: (peer, { codec }) => codec === 'bytes' || peer === 'sidecall',
 
@@ -31,11 +34,13 @@ export const allocs = {
     const { requests: calls } = cell;
     const byCodec = {
       bytes: () => peer.echo(payload),
+      borrowed: borrowedCall(peer, cell.size),
       json: () => peer.echoJson(value),
       protobuf: () => peer.echoProtobuf(value),
     };
     const call = byCodec[cell.codec];
-    await repeat(call, 40_000); // warm-up: the code is compiled after it
+    // Warm-up: the code is compiled after it.
+    await repeat(call, cell.size > 100_000 ? 2_000 : 40_000);
     let collections = 0;
     const observer = new PerformanceObserver((list) => {
       collections += list.getEntries().length;
@@ -50,7 +55,7 @@ export const allocs = {
       await repeat(call, calls);
       return { calls, errors: 0, latencies: new Float64Array(1) };
     });
-    const blocks = peer.blocks() - blocksBefore;
+    const blocks = peer.blocks();
     const after = process.memoryUsage();
     await new Promise((resolve) => setTimeout(resolve, 100));
     observer.disconnect();
@@ -58,7 +63,8 @@ export const allocs = {
       ...row,
       heapBytesPerCall: (after.heapUsed - before.heapUsed) / calls,
       externalBytesPerCall: (after.arrayBuffers - before.arrayBuffers) / calls,
-      nativeBlocksPerCall: blocks / calls,
+      nativeBlocksPerCall: (blocks.own - blocksBefore.own) / calls,
+      nativeBlocksPerCallOfServer: (blocks.server - blocksBefore.server) / calls,
       collections,
     };
   },

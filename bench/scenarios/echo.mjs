@@ -25,7 +25,7 @@ export const echo = {
     'c-tcp',
     'c-ring',
   ],
-  codecs: ['bytes', 'json', 'protobuf'],
+  codecs: ['bytes', 'borrowed', 'json', 'protobuf'],
 
   cells: ({ sizes, depths, seconds, codecs }) =>
     codecs.flatMap((codec) =>
@@ -33,11 +33,11 @@ export const echo = {
     ),
 
   /**
-   * Only sidecall has codecs to choose (to 1,024 bytes, since long JSON texts measure JSON); the C
-   * programs have one call in flight.
+   * Only sidecall has codecs to choose (texts to 1,024 bytes, since long JSON texts measure JSON);
+   * the C programs have one call in flight.
    */
   takes: (peer, { codec, size, inFlight }) =>
-    (codec === 'bytes' || (peer === 'sidecall' && size <= 1024)) &&
+    (codec === 'bytes' || (peer === 'sidecall' && (codec === 'borrowed' || size <= 1024))) &&
     (!peer.startsWith('c-') || inFlight === 1),
 
   run: runEcho,
@@ -46,9 +46,27 @@ export const echo = {
 /** Runs in the client process, over an open peer. */
 export async function runEcho(peer, cell) {
   const { codec, size, inFlight, seconds } = cell;
-  const call = codec === 'bytes' ? bytesCall(peer, size) : objectCall(peer, codec, size);
+  const call = callOf(peer, codec, size);
   await load(call, inFlight, Math.min(1, seconds / 2)); // warm-up, not counted
   return measured(peer, cell, () => load(call, inFlight, seconds));
+}
+
+function callOf(peer, codec, size) {
+  if (codec === 'bytes') return bytesCall(peer, size);
+  return codec === 'borrowed' ? borrowedCall(peer, size) : objectCall(peer, codec, size);
+}
+
+/** The answer of each call comes into a buffer that is used again. */
+export function borrowedCall(peer, size) {
+  const payload = payloadOf(size);
+  const buffers = [];
+  return async (isSampled) => {
+    const into = buffers.pop() ?? Buffer.allocUnsafeSlow(size);
+    const answer = await peer.echoBorrowed(payload, into);
+    const isRight = answer.length === size && (!isSampled || payload.equals(answer));
+    buffers.push(into);
+    return isRight;
+  };
 }
 
 function bytesCall(peer, size) {

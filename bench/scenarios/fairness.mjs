@@ -57,6 +57,7 @@ const besides = {
 async function pour(peer, isOver, isLeased) {
   const payload = payloadOf(65_536);
   let moved = 0;
-  while (!isOver()) moved += payload.length * (await peer.pour(payload, 0.2, isLeased));
+  while (!isOver())
+    moved += payload.length * (await peer.pour(payload, 0.2, isLeased ? 'pourLeased' : 'pour'));
   return moved;
 }

@@ -10,7 +10,7 @@ export const stream = {
 
   cells: ({ seconds }) =>
     [1024, 65_536].flatMap((size) =>
-      ['pour', 'drip', 'pour leased', 'drip leased'].map((what) => ({
+      Object.keys(flows).map((what) => ({
         codec: 'bytes',
         size,
         inFlight: 1,
@@ -44,7 +44,9 @@ export const stream = {
 const flows = {
   pour,
   drip,
-  'pour leased': (peer, size, seconds) => peer.pour(payloadOf(size), seconds, true),
+  'pour borrowed': (peer, size, seconds) => peer.pour(payloadOf(size), seconds, 'pourBorrowed'),
+  'drip borrowed': (peer, size, seconds) => drip(peer, size, seconds, 'dripBorrowed'),
+  'pour leased': (peer, size, seconds) => peer.pour(payloadOf(size), seconds, 'pourLeased'),
   'drip leased': dripLeased,
 };
 
@@ -63,9 +65,9 @@ function pour(peer, size, seconds) {
   return peer.pour(payloadOf(size), seconds);
 }
 
-async function drip(peer, size, seconds) {
+async function drip(peer, size, seconds, how = 'drip') {
   let messages = 0;
-  for await (const message of peer.drip({ size, milliseconds: seconds * 1000 })) {
+  for await (const message of peer[how]({ size, milliseconds: seconds * 1000 })) {
     messages += 1;
     if (message.length !== size || message[size - 1] !== 7) throw new Error('a wrong message');
   }

@@ -4,7 +4,8 @@
 
 import { tuning } from './limits/internal-limits.ts';
 
-const smallestBytes = 16 * 1024;
+const smallestBytes = 1024;
+const fill = process.env.SIDECALL_FILL_RETURNED === '1' ? 0xa5 : undefined;
 const spares = new Map<number, Buffer[]>();
 let spareBytes = 0;
 
@@ -19,6 +20,7 @@ export function takeBuffer(bytes: number): Buffer {
 
 /** Takes memory back of which no view is held any more. Returns false if it is not kept. */
 export function giveBuffer(buffer: Buffer): boolean {
+  if (fill !== undefined) buffer.fill(fill);
   const size = buffer.byteLength;
   if (size < smallestBytes || spareBytes + size > tuning.receivePoolMaxBytes) return false;
   const list = spares.get(size);

@@ -37,6 +37,7 @@ const moves: Moves<RingState> = { open: ['ending', 'over'], ending: ['over'], ov
 
 export class RingTransport implements Transport, Polled {
   readonly lane = 'ring';
+  readonly fillsAtOnce = true;
   readonly owner: number;
   readonly frameMaxBytes: number;
   readonly capacity: LaneCapacity | undefined;

@@ -79,6 +79,8 @@ export interface Transport {
   readonly lane: Lane;
   /** Largest frame, header included; the session cuts messages to fit. */
   readonly frameMaxBytes: number;
+  /** True: the memory of `placeFor` is filled before it returns to the event loop. */
+  readonly fillsAtOnce?: boolean | undefined;
   /** Called once. Frames then arrive in order, synchronously, one call each. */
   start(receiver: FrameReceiver): void;
   /**

@@ -242,7 +242,7 @@ export const targets: Record<string, Target> = {
     (given) => withPair((near) => near.client(Store).same(Buffer.from('x'), given as never)),
     {
       numbers: ['timeoutMs', 'windowBytes'],
-      others: ['signal', 'metadata', 'onHeaders', 'onTrailers', 'resubscribe'],
+      others: ['signal', 'metadata', 'into', 'onHeaders', 'onTrailers', 'resubscribe'],
     },
   ),
   'openChannel()': target(

@@ -20,7 +20,7 @@ import { type Codec, decodeWith } from '../contract/codec.ts';
 import { json } from '../contract/json.ts';
 import { Window } from '../sending/credit.ts';
 import { type SessionShared, takeMessage, takeStreamed } from '../sending/session-shared.ts';
-import { checkBlock, MessageAssembly } from '../streams/message-assembly.ts';
+import { answerPlace, checkBlock, MessageAssembly } from '../streams/message-assembly.ts';
 import type { OpenedStreams } from '../streams/stream-table.ts';
 import { releaseAnswer } from './late-frames.ts';
 import type { OpenCalls } from './open-calls.ts';
@@ -44,13 +44,21 @@ export class AnswerReceiver {
     if ((header.flags & FrameFlag.streamed) !== 0 || call.reader !== undefined) {
       return call.reader?.place(isFirst, messageBytes, bytes);
     }
-    if (!isFirst) return call.assembly?.place(bytes);
+    if (!isFirst) return this.#mustCopy(call) ? undefined : call.assembly?.place(bytes);
     if (call.assembly !== undefined || call.hasAnswer) return undefined;
     const { response } = call.request;
     const mayHold = messageBytes <= this.#shared.own.receiveMaxBytes && bytes <= messageBytes;
-    if (!mayHold || response === undefined) return undefined;
-    call.placed = new MessageAssembly(messageBytes, response);
+    if (!mayHold || response === undefined || this.#mustCopy(call)) return undefined;
+    call.placed = assemblyFor(call, messageBytes);
     return call.placed.place(bytes);
+  }
+
+  /**
+   * The pieces of an answer are copied into memory that the caller gave: bytes that arrive after
+   * the call was given up must not go there.
+   */
+  #mustCopy(call: OutgoingCall): boolean {
+    return call.request.options.into !== undefined && this.#shared.transport.fillsAtOnce !== true;
   }
 
   /** A frame of a stream that we opened. */
@@ -113,15 +121,19 @@ export class AnswerReceiver {
     call.hasAnswer = isLast;
     const { placed } = call;
     call.placed = undefined;
-    const { response } = call.request;
+    const { response, method, options } = call.request;
     if (block !== undefined) {
-      const whole = MessageAssembly.ofBlock(block, response, call.request.method);
+      const place = answerPlace(messageBytes, response, options.into);
+      const whole = MessageAssembly.ofBlock(block, response, method, place);
       return this.#onAnswer(call, payload, whole);
     }
     if (placed === undefined && payload.byteLength === messageBytes) {
-      return this.#onAnswer(call, payload, undefined);
+      const isPlaced = options.into !== undefined;
+      const place = isPlaced ? answerPlace(messageBytes, response, options.into) : undefined;
+      const whole = isPlaced ? MessageAssembly.ofBytes(payload, response, place) : undefined;
+      return this.#onAnswer(call, payload, whole);
     }
-    call.assembly = placed ?? new MessageAssembly(messageBytes, response);
+    call.assembly = placed ?? assemblyFor(call, messageBytes);
     if (payload.byteLength > 0) this.#onFragment(call, payload);
   }
 
@@ -266,4 +278,11 @@ function tell(listener: ((metadata: Metadata) => void) | undefined, metadata: Me
   } catch (error) {
     throwLater(error);
   }
+}
+
+/** Memory for the answer of a call that arrives in pieces. */
+function assemblyFor({ request }: OutgoingCall, messageBytes: number): MessageAssembly {
+  const response = request.response as Codec<unknown>;
+  const place = answerPlace(messageBytes, response, request.options.into);
+  return new MessageAssembly(messageBytes, response, undefined, place);
 }

@@ -5,7 +5,7 @@ import { noBytes } from '../../base/ignore-errors.ts';
 import { causedBy } from '../../base/incident.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { nodeError } from '../../base/misuse.ts';
-import { CallKind, sendsMany } from '../../wire/frame-header.ts';
+import { CallKind, receivesMany, sendsMany } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import {
   bindCallbacks,
@@ -46,6 +46,7 @@ export function prepareCall(
     const text = `${callable.name}: resubscribe is for server streams of a client that outlives its sessions`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
+  if (options.into !== undefined) checkInto(callable);
   const { shared, names, refusal } = calls;
   if (refusal !== undefined) {
     const { code, message, cause } = refusal;
@@ -61,6 +62,13 @@ export function prepareCall(
     ? noBytes
     : encodeRequest(shared, callable, value, metadata.byteLength);
   return makeCall(calls, callable, options, message, metadata);
+}
+
+/** @throws {TypeError} where the answer of the call is not bytes, or not one message. */
+function checkInto({ name, kind, response }: MethodCall): void {
+  if (response?.isRaw === true && !receivesMany(kind)) return;
+  const text = `${name}: into is for calls with one answer in bytes`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }
 
 /** A call of which nothing will be sent. */

@@ -27,6 +27,13 @@ export interface CallOptions {
    */
   readonly windowBytes?: number | undefined;
   /**
+   * Memory for an answer in bytes (codec `bytes` or `bytes.borrowed`), which is then a view of it;
+   * an answer that is longer has memory of its own. Its bytes change until the call has settled,
+   * also where that fails; then nothing is written there any more. Not for streams. Default: fresh
+   * memory. After `read(buffer)` of readers of the Web that are brought a buffer.
+   */
+  readonly into?: Uint8Array | undefined;
+  /**
    * Called once with what the handler sent by `ctx.sendHeaders`, before the answer. An error
    * that it throws is uncaught.
    */
@@ -57,6 +64,7 @@ const known = [
   'signal',
   'metadata',
   'windowBytes',
+  'into',
   'onHeaders',
   'onTrailers',
   'key',
@@ -79,7 +87,10 @@ export function checkCallOptions(options: CallOptions | undefined): CallOptions 
   if (options.windowBytes !== undefined) {
     checkInteger('windowBytes', options.windowBytes, ranges.windowBytes);
   }
-  const { signal } = options;
+  const { signal, into } = options;
+  if (into !== undefined && !(into instanceof Uint8Array)) {
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'into must be a Uint8Array');
+  }
   for (const name of ['onHeaders', 'onTrailers'] as const) {
     if (options[name] === undefined || typeof options[name] === 'function') continue;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${name} must be a function`);

@@ -27,6 +27,18 @@ export interface Codec<T, Input = T> {
    */
   readonly keepsBytes?: boolean | undefined;
   /**
+   * `decode` may return a value that shares the memory it was given, for a time: a request until
+   * its handler has settled and its answer was sent, a message of a stream until the next one is
+   * taken or the reading ends. Then the memory is used again. An answer of a unary call has memory
+   * of its own. Left out: no.
+   */
+  readonly borrowsBytes?: boolean | undefined;
+  /**
+   * `decode` returns the bytes as they are, so that the option `into` of a call gives them memory.
+   * Left out: no.
+   */
+  readonly isRaw?: boolean | undefined;
+  /**
    * The value in `bytes`, which come from a peer and are not to be trusted. Unless `isOwned`, the
    * memory is reused when this returns: copy the bytes that are kept. An error that it throws fails
    * the call with `ERR_SIDECALL_DECODE`.
@@ -40,6 +52,36 @@ export interface Codec<T, Input = T> {
   plain?(value: T): unknown;
 }
 
+/** The codec {@link bytes}. */
+export interface BytesCodec extends Codec<Uint8Array> {
+  /**
+   * The same bytes, read in memory that is used again: messages of some kilobytes and more cost no
+   * fresh memory. A request is valid until its handler has settled, and may be its answer; a
+   * message of a stream until the next one is taken or the reading ends. Copy what is kept longer:
+   * `Buffer.from(message)`. An answer of a unary call has memory of its own; give it some by the
+   * option `into`. With `SIDECALL_FILL_RETURNED=1` in the environment, memory that is no longer
+   * valid is filled with 0xa5, so that a program which keeps it by mistake is found by its tests.
+   * @example
+   * ```ts
+   * import { bytes, service, unary } from 'sidecall';
+   *
+   * const request = bytes.borrowed;
+   * const Images = service('Images', { size: unary<Uint8Array, number>({ request }) });
+   * ```
+   */
+  readonly borrowed: Codec<Uint8Array>;
+}
+
+const raw: Codec<Uint8Array> = {
+  name: 'bytes',
+  isRaw: true,
+  encode(value) {
+    if (value instanceof Uint8Array) return value;
+    throw new TypeError(`a Uint8Array is needed, got ${typeof value}`);
+  },
+  decode: (view, isOwned) => (isOwned ? view : Buffer.from(view)),
+};
+
 /**
  * Raw bytes, uninterpreted. The receiver gets its own copy.
  * @example
@@ -49,14 +91,10 @@ export interface Codec<T, Input = T> {
  * const Images = service('Images', { shrink: unary({ request: bytes, response: bytes }) });
  * ```
  */
-export const bytes: Codec<Uint8Array> = {
-  name: 'bytes',
+export const bytes: BytesCodec = {
+  ...raw,
   keepsBytes: true,
-  encode(value) {
-    if (value instanceof Uint8Array) return value;
-    throw new TypeError(`a Uint8Array is needed, got ${typeof value}`);
-  },
-  decode: (view, isOwned) => (isOwned ? view : Buffer.from(view)),
+  borrowed: { ...raw, borrowsBytes: true },
 };
 
 /** Encodes, and turns a refusal into `ERR_SIDECALL_ENCODE`. */

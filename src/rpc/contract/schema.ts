@@ -73,6 +73,8 @@ export function validated<In, Out>(
   return {
     name: `${codec.name}, validated by ${standard.vendor}`,
     keepsBytes: codec.keepsBytes,
+    borrowsBytes: codec.borrowsBytes,
+    isRaw: codec.isRaw,
     reusesBytes: codec.reusesBytes,
     encode: (value) => {
       check(value);

@@ -62,6 +62,7 @@ export class AnswerSender implements WaitQueue {
     const { receiveMaxBytes } = shared.remote;
     if (answer.messageBytes > receiveMaxBytes) {
       releaseMessage(answer.message);
+      call.returnRequest();
       const text = `the answer of ${answer.messageBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
       return call.answer(plainEnd('resource_exhausted', text));
     }
@@ -97,6 +98,7 @@ export class AnswerSender implements WaitQueue {
     call.dequeue = () => {
       this.#remove(call, answer);
       releaseMessage(answer.message);
+      call.returnRequest();
     };
     this.#calls.shared.waits.add(this);
   }
@@ -113,6 +115,7 @@ export class AnswerSender implements WaitQueue {
     const { shared } = this.#calls;
     const { message, messageBytes, trailers } = answer;
     if (isDetached(message, messageBytes)) {
+      call.returnRequest();
       const error = detachedError(call.opening.method);
       reportFailure(shared, call, error);
       return call.answer(faultEnd(shared, error));
@@ -122,8 +125,22 @@ export class AnswerSender implements WaitQueue {
     const endsHere = trailers.byteLength === 0;
     const flags = endsHere ? FrameFlag.end : 0;
     const header = sendQueue.header.message(flags, call.slot, call.generation, messageBytes);
-    sendQueue.send(call, header, noBytes, message, messageBytes);
+    this.#give(call, header, answer);
     if (!endsHere) sendEnd(sendQueue, call, 0, trailers, noBytes);
     call.close();
+  }
+
+  /**
+   * Gives an answer to the send queue. A borrowed request goes back when the answer, which may be
+   * in its memory, has left.
+   */
+  #give(call: IncomingCall, header: Uint8Array, { message, messageBytes }: Answer): void {
+    const { sendQueue } = this.#calls.shared;
+    if (call.borrowed === undefined || call.isBorrowed) {
+      sendQueue.send(call, header, noBytes, message, messageBytes);
+      return call.returnRequest();
+    }
+    const onTaken = (): void => call.returnRequest();
+    if (sendQueue.send(call, header, noBytes, message, messageBytes, onTaken)) onTaken();
   }
 }

@@ -16,6 +16,7 @@ import { Lease } from '../contract/leases.ts';
 import type { PeerClock } from '../peer-clock.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import { ChannelHalves } from '../streams/channel-halves.ts';
+import { MessageAssembly } from '../streams/message-assembly.ts';
 import type { ChannelAcceptors } from './accept-channels.ts';
 import { AcceptedCalls } from './accepted-calls.ts';
 import { Admission } from './admission.ts';
@@ -197,7 +198,7 @@ export class Callee {
   /** The request of a call is whole. */
   #onRequest(call: IncomingCall): void {
     const payload = call.whole as Uint8Array;
-    const assembly = call.wholeIn;
+    let assembly = call.wholeIn;
     call.whole = undefined;
     call.wholeIn = undefined;
     if (this.#unserved.mustWait(call.opening.method)) {
@@ -206,13 +207,15 @@ export class Callee {
     }
     const served = this.#servedFor(call);
     if (served === undefined) return assembly?.release();
+    const { request } = served;
+    assembly ??= MessageAssembly.ofBorrowed(payload, request);
+    if (request.borrowsBytes === true) call.borrowed = assembly;
     let value: unknown;
     try {
       value =
-        assembly === undefined
-          ? decodeWith(served.request, payload, false)
-          : assembly.decode(served.request);
+        assembly === undefined ? decodeWith(request, payload, false) : assembly.decode(request);
     } catch (error) {
+      call.returnRequest();
       return call.refuseRequest(error);
     }
     this.#admit(call, served, value);

@@ -62,6 +62,8 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   whole: Uint8Array | undefined;
   /** The memory of its own that holds the whole request. */
   wholeIn: MessageAssembly | undefined;
+  /** The memory of a request that its codec borrows. */
+  borrowed: MessageAssembly | undefined;
   /** The request, if it is a lease: released with the call, unless `keep()` was called. */
   lease: Lease | undefined;
   // The halves of a stream, or the channel that it is.
@@ -158,6 +160,12 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     this.#owedReset = undefined;
     this.calls.shared.onProgress();
     return false;
+  }
+
+  /** The memory of a borrowed request is used again: nothing reads it any more. */
+  returnRequest(): void {
+    this.borrowed?.release();
+    this.borrowed = undefined;
   }
 
   /** Ends the call with an `end` frame. */

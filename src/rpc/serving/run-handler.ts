@@ -49,21 +49,29 @@ export class HandlerRunner {
     );
   }
 
+  /** The handler has settled: a request that it has borrowed goes back, unless it is the answer. */
   #onReturned(call: IncomingCall, served: Served, value: unknown): void {
     this.#admission.noteSettled(call);
-    if (!call.settle()) return releaseBlockIn(value);
+    if (!call.settle()) {
+      call.returnRequest();
+      return releaseBlockIn(value);
+    }
     if (served.response === undefined) {
+      call.returnRequest();
       releaseBlockIn(value);
       return call.answer(plainEnd('ok', ''));
     }
     let answer: Answer;
     try {
       if (served.isStreaming) {
+        // What waits to be sent is a copy: that of the writer, or of the send queue.
+        call.returnRequest();
         const { metadataMaxBytes } = call.calls.shared;
         return call.answer(plainEnd('ok', '', encodeMetadata(call.trailers, metadataMaxBytes)));
       }
       answer = encodeAnswer(call, served.response, value);
     } catch (error) {
+      call.returnRequest();
       releaseBlockIn(value);
       // The answer cannot be encoded: a fault like any other.
       const { shared, isOverfull } = call.calls;
@@ -76,6 +84,7 @@ export class HandlerRunner {
 
   #onThrown(call: IncomingCall, served: Served, error: unknown): void {
     this.#admission.noteSettled(call);
+    call.returnRequest();
     // A handler whose call was given up may end by throwing: its error is dropped.
     if (!call.settle()) return;
     const { shared, isOverfull } = call.calls;

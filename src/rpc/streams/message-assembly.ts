@@ -10,9 +10,9 @@ import { copiedLease, isLeased, lentLease } from '../contract/leases.ts';
 
 /**
  * The memory of one message. A codec that keeps the bytes gets memory of its own; one that copies
- * them gets memory of the pool, until the message is decoded; a leased message holds memory of the
- * pool, or of the peer, until it is released. NOTE: the length was checked against the limits;
- * here the memory is taken.
+ * them gets memory of the pool, until the message is decoded; one that borrows them until
+ * `release()`; a leased message holds memory of the pool, or of the peer, until it is released.
+ * NOTE: the length was checked against the limits; here the memory is taken.
  */
 export class MessageAssembly {
   readonly bytes: Uint8Array;
@@ -21,26 +21,45 @@ export class MessageAssembly {
   #lent: LentBytes | undefined;
   #filled = 0;
 
-  constructor(totalBytes: number, codec: Codec<unknown>, lent?: LentBytes) {
+  /** `own`: memory of the caller's for it, of its length. */
+  constructor(totalBytes: number, codec: Codec<unknown>, lent?: LentBytes, own?: Uint8Array) {
     this.codec = codec;
     this.#lent = lent;
     if (lent !== undefined) {
       this.bytes = lent.bytes;
       this.#filled = totalBytes;
-    } else if (codec.keepsBytes === true) this.bytes = Buffer.allocUnsafeSlow(totalBytes);
+    } else if (own !== undefined) this.bytes = own;
+    else if (codec.keepsBytes === true) this.bytes = Buffer.allocUnsafeSlow(totalBytes);
     else {
       this.#pooled = takeBuffer(totalBytes);
       this.bytes = this.#pooled.subarray(0, totalBytes);
     }
   }
 
+  /** A whole message that lies in memory of the transport, copied. `own`: as of the constructor. */
+  static ofBytes(bytes: Uint8Array, codec: Codec<unknown>, own?: Uint8Array): MessageAssembly {
+    const assembly = new MessageAssembly(bytes.byteLength, codec, undefined, own);
+    if (bytes.byteLength > 0) assembly.add(bytes);
+    return assembly;
+  }
+
+  /** As {@link MessageAssembly.ofBytes}, for a codec that borrows bytes; for others, undefined. */
+  static ofBorrowed(bytes: Uint8Array, codec: Codec<unknown>): MessageAssembly | undefined {
+    return codec.borrowsBytes === true ? MessageAssembly.ofBytes(bytes, codec) : undefined;
+  }
+
   /**
    * A whole message, read in place if codec and transport allow that, else a copy. `owner`: the
-   * method or channel whose message it is.
+   * method or channel whose message it is. `own`: as of the constructor.
    */
-  static ofBlock(block: ArrivedBlock, codec: Codec<unknown>, owner: string): MessageAssembly {
+  static ofBlock(
+    block: ArrivedBlock,
+    codec: Codec<unknown>,
+    owner: string,
+    own?: Uint8Array,
+  ): MessageAssembly {
     const lent = isLeased(codec) ? block.lend(owner) : undefined;
-    const assembly = new MessageAssembly(block.byteLength, codec, lent);
+    const assembly = new MessageAssembly(block.byteLength, codec, lent, own);
     if (lent !== undefined) return assembly;
     block.copyInto(assembly.bytes);
     assembly.#filled = block.byteLength;
@@ -93,6 +112,9 @@ export class MessageAssembly {
       this.#pooled = undefined;
       return lent === undefined ? copiedLease(this.bytes, pooled) : lentLease(lent);
     }
+    if (codec.borrowsBytes === true && codec === this.codec) {
+      return decodeWith(codec, this.bytes, true);
+    }
     try {
       const isOwned = this.#pooled === undefined && this.#lent === undefined;
       return decodeWith(codec, this.bytes, isOwned);
@@ -111,6 +133,20 @@ export class MessageAssembly {
     this.#lent?.release();
     this.#lent = undefined;
   }
+}
+
+/**
+ * Memory for the answer of a call; undefined: the codec says which. Codecs that borrow bytes get
+ * memory of its own for it, since nothing says how long an answer is read. `into`: memory that the
+ * caller gave; a longer answer does not use it.
+ */
+export function answerPlace(
+  bytes: number,
+  codec: Codec<unknown>,
+  into: Uint8Array | undefined,
+): Uint8Array | undefined {
+  if (into !== undefined && into.byteLength >= bytes) return into.subarray(0, bytes);
+  return codec.borrowsBytes === true ? Buffer.allocUnsafeSlow(bytes) : undefined;
 }
 
 /**

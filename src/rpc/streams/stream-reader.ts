@@ -43,6 +43,8 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   // Charge of the message that arrives, until it is whole.
   #charge = 0;
   #isChargedBeyond = false;
+  /** The message that was handed out last, in memory that its codec borrows. */
+  #borrowed: MessageAssembly | undefined;
   // Bytes that the session is charged for what has arrived and was not taken.
   #held = 0;
   #isReleased = false;
@@ -179,7 +181,10 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     if (this.#failure !== undefined) {
       return rejected(this.#failure.error);
     }
-    if (this.#isEnded || this.#isStopped) return Promise.resolve(done);
+    if (this.#isEnded || this.#isStopped) {
+      this.#returnBorrowed();
+      return Promise.resolve(done);
+    }
     const waiter = {} as Waiter;
     waiter.promise = new Promise((resolve, reject) => {
       waiter.resolve = resolve;
@@ -209,6 +214,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#skipping = this.#assembly?.missingBytes ?? 0;
     this.#releasePieces();
     this.#releaseArrived();
+    this.#returnBorrowed();
     for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
       waiter.resolve(done);
     }
@@ -226,13 +232,14 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     return this;
   }
 
-  #onWhole(bytes: Uint8Array, assembly: MessageAssembly | undefined): void {
+  #onWhole(bytes: Uint8Array, whole: MessageAssembly | undefined): void {
+    const assembly = whole ?? MessageAssembly.ofBorrowed(bytes, this.codec);
     const charge = this.#charge;
     const isBeyond = this.#isChargedBeyond;
     this.#charge = 0;
     const waiter = this.#waiters.shift();
     if (waiter === undefined) {
-      this.#arrived.push(bytes, assembly, charge, isBeyond);
+      this.#arrived.push(assembly?.bytes ?? bytes, assembly, charge, isBeyond);
       this.#arrivedBytes += bytes.byteLength;
       return;
     }
@@ -277,9 +284,19 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     const value = isPlain
       ? decodeWith(this.codec, bytes, isOwned || assembly !== undefined)
       : assembly.decode();
+    if (assembly !== undefined && this.codec.borrowsBytes === true) {
+      this.#returnBorrowed();
+      this.#borrowed = assembly;
+    }
     this.taken += 1;
     if (lent === undefined) this.#releaseCredit(charge, isBeyond);
     return value;
+  }
+
+  /** The message that was handed out last is not valid any more. */
+  #returnBorrowed(): void {
+    this.#borrowed?.release();
+    this.#borrowed = undefined;
   }
 
   #stopAfter(error: unknown): void {
