@@ -30,6 +30,12 @@ export function giveBuffer(buffer: Buffer): boolean {
   return true;
 }
 
+/** Gives all spare memory to the collector: nothing long has come for a while. */
+export function dropSpares(): void {
+  spares.clear();
+  spareBytes = 0;
+}
+
 /**
  * The memory for a message of `bytes` bytes: powers of two, so that memory of another one fits.
  */

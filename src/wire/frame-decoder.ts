@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Frames out of a byte stream.
 
+import { giveBuffer, takeBuffer } from '../base/buffer-pool.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
@@ -12,6 +13,7 @@ export interface FrameSink {
 }
 
 const lengthBytes = 4;
+const scratchMaxBytes = 4096;
 
 /**
  * Frames out of a byte stream: u32 length, then header and payload. It is fed with the chunks of
@@ -27,6 +29,8 @@ export class FrameDecoder {
   #payload: Uint8Array | undefined;
   #payloadFilled = 0;
   #scratch: Uint8Array | undefined;
+  // Memory of the pool for a long payload that has no place: an idle session keeps none.
+  #pooled: Buffer | undefined;
   #chunk: Uint8Array | undefined;
   #next = 0;
   /** Frames ever whose beginning was cut. */
@@ -131,19 +135,21 @@ export class FrameDecoder {
   #finish(payload: Uint8Array): void {
     const size = headerBytes(this.#head[lengthBytes] as number);
     const header = this.#head.subarray(lengthBytes, lengthBytes + size);
+    const pooled = this.#pooled;
     this.#payload = undefined;
+    this.#pooled = undefined;
     this.#headFilled = 0;
-    // An idle session keeps no large buffer; the view in `payload` lives on until it was handed
-    // out.
-    if (this.#scratch !== undefined && this.#scratch.byteLength > 8192) this.#scratch = undefined;
     this.#sink.onFrame(header, payload);
+    if (pooled !== undefined) giveBuffer(pooled);
   }
 
   #scratchOf(bytes: number): Uint8Array {
     if (bytes === 0) return noBytes;
-    if (this.#scratch === undefined || this.#scratch.byteLength < bytes) {
-      this.#scratch = Buffer.allocUnsafeSlow(Math.max(bytes, 4096));
+    if (bytes > scratchMaxBytes) {
+      this.#pooled = takeBuffer(bytes);
+      return this.#pooled.subarray(0, bytes);
     }
+    this.#scratch ??= Buffer.allocUnsafeSlow(scratchMaxBytes);
     return this.#scratch.subarray(0, bytes);
   }
 }

@@ -19,8 +19,11 @@ export const tuning = {
   startsAtOnceMax: 16,
   /** Pause after which one more handler starts of a method that only its estimate holds back. */
   startPauseMs: 100,
-  /** Memory of a thread that is kept to receive messages in. */
-  receivePoolMaxBytes: 8 * MiB,
+  /**
+   * Memory of a thread that is kept to receive messages in: 16 of a mebibyte under way, and as many
+   * answers. A thread that is quiet keeps none (uds/trim-heap.ts).
+   */
+  receivePoolMaxBytes: 32 * MiB,
   /**
    * From this length on the first piece of a message is received where the message will lie; a
    * shorter one is copied.
