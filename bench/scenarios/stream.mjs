@@ -41,7 +41,8 @@ export const stream = {
   },
 };
 
-const flows = {
+/** The ways that messages go, by their names. */
+export const flows = {
   pour,
   drip,
   'pour borrowed': (peer, size, seconds) => peer.pour(payloadOf(size), seconds, 'pourBorrowed'),
