@@ -47,7 +47,7 @@ export const allocs = {
     });
     observer.observe({ entryTypes: ['gc'] });
     globalThis.gc();
-    // A full collection drops compiled code, too: it is compiled again before anything is counted.
+    // A full collection drops compiled code, too. It is compiled again before the count begins.
     await repeat(call, Math.min(4 * calls, cell.size > 100_000 ? 5_000 : 40_000));
     await new Promise((resolve) => setTimeout(resolve, 100));
     collections = 0;

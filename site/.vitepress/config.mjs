@@ -121,6 +121,7 @@ export default defineConfig({
             { text: 'Who may call', link: '/guide/security' },
             { text: 'One server, many ways in', link: '/guide/servers' },
             { text: 'Protobuf', link: '/guide/protobuf' },
+            { text: 'Large messages', link: '/guide/large-messages' },
             { text: 'Leases', link: '/guide/leases' },
           ],
         },

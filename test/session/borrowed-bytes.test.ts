@@ -2,6 +2,7 @@
 // a buffer of the caller's. Memory that is no longer valid is filled, so that a view that is read
 // too late is seen.
 import { beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Channel } from '../../src/rpc/channels/channel.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import {
   bidi,
@@ -130,6 +131,21 @@ describe.each(lanes)('borrowed bytes over the $lane', ({ openPair }) => {
     expect(kept).toHaveLength(50);
     await until(() => isAll(kept.at(-1) as Uint8Array, filled));
     expect(new Set(kept.map(({ buffer }) => buffer)).size).toBeLessThan(40);
+  });
+
+  it('of a stream are not held while the reader waits for the next one', async () => {
+    await using pair = await openPair(limits);
+    const [arrived] = await Promise.all([
+      pair.far.channels(borrowed, { name: 'idle' })[Symbol.asyncIterator]().next(),
+      pair.near.openChannel(bytes, { name: 'idle' }).send(Buffer.alloc(100_000, 1)),
+    ]);
+    const channel = arrived.value as Channel<Uint8Array>;
+    const message = (await channel.next()).value as Uint8Array;
+    expect(isAll(message, 1)).toBe(true);
+    const waiting = channel.next();
+    expect(isAll(message, filled)).toBe(true);
+    channel.cancel(new Error('enough'));
+    await waiting.catch(() => undefined);
   });
 
   it('of a stream come back as they were sent, at every size', async () => {

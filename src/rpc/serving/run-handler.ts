@@ -64,7 +64,7 @@ export class HandlerRunner {
     let answer: Answer;
     try {
       if (served.isStreaming) {
-        // What waits to be sent is a copy: that of the writer, or of the send queue.
+        // Messages that wait to be sent are copies, made by the send queue.
         call.returnRequest();
         const { metadataMaxBytes } = call.calls.shared;
         return call.answer(plainEnd('ok', '', encodeMetadata(call.trailers, metadataMaxBytes)));

@@ -176,15 +176,13 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   }
 
   next(): Promise<IteratorResult<unknown, undefined>> {
+    this.#returnBorrowed();
     const arrived = this.#arrived.shift();
     if (arrived !== undefined) return this.#take(arrived);
     if (this.#failure !== undefined) {
       return rejected(this.#failure.error);
     }
-    if (this.#isEnded || this.#isStopped) {
-      this.#returnBorrowed();
-      return Promise.resolve(done);
-    }
+    if (this.#isEnded || this.#isStopped) return Promise.resolve(done);
     const waiter = {} as Waiter;
     waiter.promise = new Promise((resolve, reject) => {
       waiter.resolve = resolve;
