@@ -1,6 +1,6 @@
 // The memory that a call takes: bytes of JavaScript's heap at the caller, and blocks of the C
-// library at both sides (goal P10). The client's young generation holds all of it, so that no collection runs
-// meanwhile.
+// library at both sides (goal P10). The client's young generation holds all of it, so that no
+// collection runs meanwhile.
 import { PerformanceObserver } from 'node:perf_hooks';
 import { measured, objectOf, payloadOf } from '../rows.mjs';
 import { borrowedCall } from './echo.mjs';
