@@ -57,6 +57,18 @@ describe.each(doors)('a server at $name', (door) => {
     });
   });
 
+  it('answers in a buffer of the caller, from a request that is borrowed', async () => {
+    await withDoor(door, async (client) => {
+      const into = Buffer.alloc(500_000);
+      for (const size of [0, 10, 5_000, 300_000]) {
+        const sent = Buffer.alloc(size, 'borrowed');
+        const answer = await client.borrowed(sent, { into });
+        expect(Buffer.compare(answer, sent)).toBe(0);
+        expect(answer.buffer).toBe(into.buffer);
+      }
+    });
+  });
+
   it('a hundred calls at once are answered, each with its own', async () => {
     await withDoor(door, async (client) => {
       const calls = Array.from({ length: 100 }, (_, a) => client.add({ a, b: 1 }));

@@ -11,6 +11,7 @@ import type {
 export type Kinds = {
   readonly add: UnaryMethod<{ a: number; b: number }, { sum: number }>;
   readonly bytes: UnaryMethod<Uint8Array, Uint8Array>;
+  readonly borrowed: UnaryMethod<Uint8Array, Uint8Array>;
   readonly who: UnaryMethod<void, { origin: string; hasDeadline: boolean }>;
   readonly fail: UnaryMethod<string | undefined, void>;
   readonly wait: UnaryMethod<string, void>;

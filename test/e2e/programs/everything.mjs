@@ -13,6 +13,7 @@ import {
 export const Everything = service('test.Everything', {
   add: unary(),
   bytes: unary({ request: bytes, response: bytes }),
+  borrowed: unary({ request: bytes.borrowed, response: bytes.borrowed }),
   who: unary(),
   fail: unary(),
   wait: unary(),
@@ -38,6 +39,7 @@ export function handlers() {
       return { sum: a + b };
     },
     bytes: (request) => request,
+    borrowed: (request) => request,
     who: (_, { peer, deadline }) => ({ origin: peer.origin, hasDeadline: deadline !== undefined }),
     fail: (status) => {
       if (status === undefined) throw new Error('a fault of ours');
