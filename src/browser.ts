@@ -2,7 +2,7 @@
 // `sidecall` where a bundler builds for a browser (the condition `browser`): contracts and errors,
 // so that a page and a helper import the same contract. Neither this module nor its imports need
 // Node.
-import type { Codec } from './rpc/contract/codec.ts';
+import type { BytesCodec, Codec } from './rpc/contract/codec.ts';
 import type * as jsonCodec from './rpc/contract/json.ts';
 import type * as lease from './rpc/contract/leases.ts';
 import type * as schema from './rpc/contract/schema.ts';
@@ -21,7 +21,10 @@ function codec(name: string): Codec<never> {
 }
 
 /** As in a process: messages of this codec are `Uint8Array`s. */
-export const bytes = codec('bytes') as unknown as Codec<Uint8Array>;
+export const bytes = {
+  ...codec('bytes'),
+  borrowed: codec('bytes'),
+} as unknown as BytesCodec;
 
 /**
  * As in a process, for contracts that have methods a page does not call: no page can hold a lease.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Memory of messages that were freed, given back to the kernel in a pause behind a burst: the pool
-// keeps some for the next ones, and the C library what lies under something allocated later.
+// Memory of messages that were freed, given back to the kernel in a pause behind a burst: the C
+// library keeps it where something that was allocated later lies above it.
 
 import { nativeState } from '../addon/load-addon.ts';
-import { dropSpares } from '../base/buffer-pool.ts';
 import { systemClock } from '../base/clock.ts';
 
 // As much as a busy process keeps by itself: docs/adr/0008-memory-of-long-messages.md.
@@ -37,7 +36,6 @@ function look(pauseMs: number): void {
   const isQuiet = arrivedBytes - seenBytes < quietBytes;
   seenBytes = arrivedBytes;
   if (!isQuiet) return lookAfter(firstPauseMs);
-  dropSpares();
   nativeState().addon?.returnFreedBlocks(keptMaxBytes);
   if (pauseMs < lastPauseMs) lookAfter(2 * pauseMs);
   else isWatching = false;

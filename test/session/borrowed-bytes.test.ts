@@ -1,8 +1,11 @@
 // Messages in memory that is used again: borrowed requests and messages of streams, and answers in
 // a buffer of the caller's. Memory that is no longer valid is filled, so that a view that is read
 // too late is seen.
+import { Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Channel } from '../../src/rpc/channels/channel.ts';
+import { toReadable } from '../../src/rpc/channels/node-streams.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import {
   bidi,
@@ -30,6 +33,8 @@ const Store = service('Store', {
   drip: serverStream({ request: borrowed, response: borrowed }),
   pour: clientStream<Uint8Array, number>({ request: borrowed }),
   echo: bidi({ request: borrowed, response: borrowed }),
+  part: unary({ request: borrowed, response: bytes }),
+  first: clientStream({ request: borrowed, response: bytes }),
   text: unary<string, string>(),
 });
 const filled = 0xa5;
@@ -68,6 +73,14 @@ function serve(pair: Pair): void {
     },
     async *echo(messages) {
       yield* messages;
+    },
+    part: (request) => {
+      kept.push(request);
+      return request.subarray(100, 70_100);
+    },
+    async first(messages) {
+      for await (const message of messages) return message;
+      return new Uint8Array(0);
     },
     text: (text) => text,
   });
@@ -171,6 +184,96 @@ describe.each(lanes)('borrowed bytes over the $lane', ({ openPair }) => {
     for await (const message of client.drip(request))
       dripped.push(Buffer.compare(message, request));
     expect(dripped).toEqual(Array.from({ length: 20 }, () => 0));
+  });
+
+  it('may be a part of their answer, or a message that ended the reading', async () => {
+    await using pair = await openPair(limits);
+    serve(pair);
+    const client = pair.near.client(Store);
+    kept.length = 0;
+    const sent = pattern(900_000, 4);
+    const part = await client.part(sent);
+    expect(Buffer.compare(part, sent.subarray(100, 70_100))).toBe(0);
+    expect(isAll(kept[0] as Uint8Array, filled)).toBe(true);
+    for (let round = 0; round < 5; round += 1) {
+      const call = client.first();
+      const message = pattern(1_200_000, round);
+      await call.send(message);
+      await call.send(pattern(1_200_000, 9)).catch(() => undefined);
+      const answer = await call.end();
+      expect(Buffer.compare(answer, message)).toBe(0);
+    }
+  });
+
+  it('are copied for streams that read ahead', async () => {
+    await using pair = await openPair(limits);
+    serve(pair);
+    const seen: Uint8Array[] = [];
+    const slow = new Writable({
+      objectMode: true,
+      highWaterMark: 8,
+      write: (message, _encoding, then) => {
+        seen.push(message);
+        setTimeout(then, 2);
+      },
+    });
+    const call = pair.near.client(Store).echo();
+    const sending = (async () => {
+      for (let at = 0; at < 20; at += 1) await call.send(pattern(50_000, at));
+      await call.end();
+    })();
+    await pipeline(toReadable(call), slow);
+    await sending;
+    expect(seen.map((message, at) => Buffer.compare(message, pattern(50_000, at)))).toEqual(
+      Array.from({ length: 20 }, () => 0),
+    );
+  });
+
+  it('are sent on whole, where a send is given up half-way', async () => {
+    await using pair = await openPair(limits);
+    serve(pair);
+    const to = pair.near.openChannel(bytes, { name: 'to' });
+    const outlet = (await pair.far.channels(bytes, { name: 'to' })[Symbol.asyncIterator]().next())
+      .value as Channel<Uint8Array>;
+    const source = pair.near.client(Store).drip(pattern(1_000_000, 1));
+    const received: number[] = [];
+    const reading = (async () => {
+      for await (const message of outlet) {
+        received.push(Buffer.compare(message, pattern(1_000_000, 1)));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    })();
+    let givenUp = 0;
+    for await (const message of source) {
+      await to.send(message, { timeoutMs: 5 }).catch(() => {
+        givenUp += 1;
+      });
+    }
+    await to.end();
+    await reading;
+    expect(givenUp).toBeGreaterThan(0);
+    expect(received).toEqual(received.map(() => 0));
+  });
+
+  it('are sent on by the handler of a notification, however long that waits', async () => {
+    const small = { receiveMaxBytes: 2 ** 20, streamWindowBytes: 16_384 };
+    await using pair = await openPair({ near: small, far: small });
+    const Back = service('Back', { back: notification({ request: bytes }) });
+    const Relay = service('Relay', { on: notification({ request: borrowed }) });
+    pair.far.serve(Relay, { on: (request) => pair.far.client(Back).back(request) });
+    const seen: Uint8Array[] = [];
+    pair.near.serve(Back, {
+      back: async (message) => {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        seen.push(message);
+      },
+    });
+    const { on } = pair.near.client(Relay);
+    await Promise.all(Array.from({ length: 40 }, (_, at) => on(pattern(100_000, at))));
+    await until(() => seen.length === 40);
+    expect(seen.map((message, at) => Buffer.compare(message, pattern(100_000, at)))).toEqual(
+      Array.from({ length: 40 }, () => 0),
+    );
   });
 
   it('survive random calls, cancels and ends', async () => {

@@ -21,7 +21,7 @@ export const tuning = {
   startPauseMs: 100,
   /**
    * Memory of a thread that is kept to receive messages in: 16 of a mebibyte under way, and as many
-   * answers. A thread that is quiet keeps none (uds/trim-heap.ts).
+   * answers. A thread that is quiet keeps none (base/buffer-pool.ts).
    */
   receivePoolMaxBytes: 32 * MiB,
   /**

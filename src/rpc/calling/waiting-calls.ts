@@ -58,11 +58,13 @@ export class WaitingCalls {
 
   add(call: OutgoingCall): void {
     const { request } = call;
-    if (request.isTransient && request.message instanceof Uint8Array) {
-      request.message = new Uint8Array(request.message);
-    }
     const queue = this.#queueOf(call);
     const isFirst = queue.bytes < this.#shared.own.streamWindowBytes;
+    // The sender may use the memory again: of a reply that resolves below, at once.
+    const isReused = request.isTransient || (request.isReply && isFirst);
+    if (isReused && request.message instanceof Uint8Array) {
+      request.message = new Uint8Array(request.message);
+    }
     queue.push(call);
     this.#shared.waits.add(queue);
     if (!request.isReply) return;

@@ -2,6 +2,7 @@
 // Streams of calls and channels as streams of Node and of the Web.
 import { Readable, Writable } from 'node:stream';
 import { ReadableStream, WritableStream } from 'node:stream/web';
+import { isPooled } from '../../base/buffer-pool.ts';
 
 /** Something that messages are sent to: a client stream, a bidi call, a channel. */
 export interface MessageSink<T> {
@@ -29,7 +30,16 @@ export interface MessageSink<T> {
  * ```
  */
 export function toReadable<T>(messages: AsyncIterable<T>): Readable {
-  return Readable.from(messages, { objectMode: true, highWaterMark: 1 });
+  const iterator = messages[Symbol.asyncIterator]();
+  const owned = {
+    next: async () => {
+      const { done, value } = await iterator.next();
+      return { done, value: ownedOf(value) };
+    },
+    return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
+    [Symbol.asyncIterator]: () => owned,
+  };
+  return Readable.from(owned as AsyncIterable<T>, { objectMode: true, highWaterMark: 1 });
 }
 
 /** A ReadableStream. It reads nothing ahead; cancelling it cancels the call. */
@@ -40,7 +50,7 @@ export function toReadableStream<T>(messages: AsyncIterable<T>): ReadableStream<
       async pull(controller) {
         const step = await iterator.next();
         if (step.done === true) controller.close();
-        else controller.enqueue(step.value);
+        else controller.enqueue(ownedOf(step.value));
       },
       async cancel() {
         await iterator.return?.();
@@ -48,6 +58,12 @@ export function toReadableStream<T>(messages: AsyncIterable<T>): ReadableStream<
     },
     { highWaterMark: 0 },
   );
+}
+
+/** A message that its stream reads ahead must not lie in memory that is used again. */
+function ownedOf<T>(message: T): T {
+  const isBorrowed = message instanceof Uint8Array && isPooled(message);
+  return isBorrowed ? (Buffer.from(message) as Uint8Array as T) : message;
 }
 
 /**

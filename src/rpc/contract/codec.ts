@@ -28,8 +28,8 @@ export interface Codec<T, Input = T> {
   readonly keepsBytes?: boolean | undefined;
   /**
    * `decode` may return a value that shares the memory it was given, for a time: a request until
-   * its handler has settled and its answer was sent, a message of a stream until the next one is
-   * taken or the reading ends. Then the memory is used again. An answer of a unary call has memory
+   * its handler has settled and its answer was sent, a message of a stream until its reader asks
+   * for the next one (`next()`, the next round of a loop). Then the memory is used again. An answer of a unary call has memory
    * of its own. Left out: no.
    */
   readonly borrowsBytes?: boolean | undefined;
@@ -57,7 +57,7 @@ export interface BytesCodec extends Codec<Uint8Array> {
   /**
    * The same bytes, read in memory that is used again: messages of some kilobytes and more cost no
    * fresh memory. A request is valid until its handler has settled, and may be its answer; a
-   * message of a stream until the next one is taken or the reading ends. Copy what is kept longer:
+   * message of a stream until its reader asks for the next one. Copy what is kept longer:
    * `Buffer.from(message)`. An answer of a unary call has memory of its own; give it some by the
    * option `into`. With `SIDECALL_FILL_RETURNED=1` in the environment, memory that is no longer
    * valid is filled with 0xa5, so that a program which keeps it by mistake is found by its tests.

@@ -270,7 +270,7 @@ export class SendQueue implements WaitQueue {
     if (line === undefined || queued === undefined) return 'gone';
     queued.onTaken = undefined;
     if (queued.isBegun) {
-      queued.bytes = queued.bytes.slice();
+      queued.bytes = new Uint8Array(queued.bytes); // a Buffer's slice() copies nothing
       return 'begun';
     }
     const isHead = line.peek() === queued;

@@ -41,6 +41,21 @@ export function encodeAnswer(call: IncomingCall, codec: Codec<unknown>, value: u
   return { codec, message, messageBytes, trailers };
 }
 
+/**
+ * A borrowed request goes back, unless most of its memory is the answer, which counts for it. A
+ * short part of it is copied: a peer that reads no answers must not hold what nothing counts.
+ */
+function returnUnlessAnswer(call: IncomingCall, answer: Answer): void {
+  const { borrowed } = call;
+  if (borrowed === undefined) return;
+  const { message } = answer;
+  if (message instanceof Uint8Array && borrowed.isUnder(message)) {
+    if (2 * message.byteLength >= borrowed.memoryBytes) return;
+    answer.message = new Uint8Array(message);
+  }
+  call.returnRequest();
+}
+
 export class AnswerSender implements WaitQueue {
   readonly waitReason = 'answer-window';
   departed = 0;
@@ -66,6 +81,7 @@ export class AnswerSender implements WaitQueue {
       const text = `the answer of ${answer.messageBytes} bytes exceeds the caller's receiveMaxBytes ${receiveMaxBytes}`;
       return call.answer(plainEnd('resource_exhausted', text));
     }
+    returnUnlessAnswer(call, answer);
     call.isBorrowed = answer.codec.reusesBytes === true; // what the queue keeps is copied
     const credit = shared.sendCredit[Window.answers] as SendCredit;
     if (this.#waiting.size === 0 && credit.hasCredit) return this.#send(call, answer, credit);

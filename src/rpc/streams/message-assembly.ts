@@ -2,7 +2,7 @@
 // A message on its way into its final buffer, and out of it: in pieces, or in a block of the
 // peer's.
 
-import { giveBuffer, takeBuffer } from '../../base/buffer-pool.ts';
+import { giveBuffer, pooledMinBytes, takeBuffer } from '../../base/buffer-pool.ts';
 import { protocol } from '../../wire/frame-header.ts';
 import type { ArrivedBlock, LentBytes } from '../../wire/transport.ts';
 import { type Codec, decodeWith } from '../contract/codec.ts';
@@ -43,9 +43,13 @@ export class MessageAssembly {
     return assembly;
   }
 
-  /** As {@link MessageAssembly.ofBytes}, for a codec that borrows bytes; for others, undefined. */
+  /**
+   * As {@link MessageAssembly.ofBytes}, for a codec that borrows bytes. undefined: another codec,
+   * or a short message, which the codec copies.
+   */
   static ofBorrowed(bytes: Uint8Array, codec: Codec<unknown>): MessageAssembly | undefined {
-    return codec.borrowsBytes === true ? MessageAssembly.ofBytes(bytes, codec) : undefined;
+    if (codec.borrowsBytes !== true || bytes.byteLength < pooledMinBytes) return undefined;
+    return MessageAssembly.ofBytes(bytes, codec);
   }
 
   /**
@@ -69,6 +73,11 @@ export class MessageAssembly {
   /** Memory that it holds. */
   get memoryBytes(): number {
     return this.#pooled?.byteLength ?? this.bytes.byteLength;
+  }
+
+  /** Does a view look into its memory? */
+  isUnder(view: Uint8Array): boolean {
+    return view.buffer === this.bytes.buffer;
   }
 
   /** Bytes that are still to come. */

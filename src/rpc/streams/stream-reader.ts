@@ -212,7 +212,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#skipping = this.#assembly?.missingBytes ?? 0;
     this.#releasePieces();
     this.#releaseArrived();
-    this.#returnBorrowed();
+    this.#borrowed = undefined; // not used again: a handler may leave its loop with it
     for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) {
       waiter.resolve(done);
     }
@@ -282,10 +282,8 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     const value = isPlain
       ? decodeWith(this.codec, bytes, isOwned || assembly !== undefined)
       : assembly.decode();
-    if (assembly !== undefined && this.codec.borrowsBytes === true) {
-      this.#returnBorrowed();
-      this.#borrowed = assembly;
-    }
+    // Where several are asked for at once, those before are not used again: they may still be read.
+    if (this.codec.borrowsBytes === true) this.#borrowed = assembly;
     this.taken += 1;
     if (lent === undefined) this.#releaseCredit(charge, isBeyond);
     return value;
