@@ -29,8 +29,8 @@ export interface Codec<T, Input = T> {
   /**
    * `decode` may return a value that shares the memory it was given, for a time: a request until
    * its handler has settled and its answer was sent, a message of a stream until its reader asks
-   * for the next one (`next()`, the next round of a loop). Then the memory is used again. An answer of a unary call has memory
-   * of its own. Left out: no.
+   * for the next one (`next()`, the next round of a loop). Then the memory is used again. An answer
+   * of a unary call has memory of its own. Left out: no.
    */
   readonly borrowsBytes?: boolean | undefined;
   /**
