@@ -11,6 +11,7 @@ import type { Methods, Service } from '../rpc/contract/method-types.ts';
 import type { Health } from '../rpc/serving/health.ts';
 import type { HandlersFor, Implementation, ServeOptions } from '../rpc/serving/implementation.ts';
 import {
+  checkServiceList,
   type Door,
   Registry,
   type ServedSet,
@@ -77,7 +78,7 @@ export class Server implements ServiceSet, AsyncDisposable {
       this.#resolveClosed = resolve;
     });
     const registry = this.#registry;
-    new Registry().addAll(services); // throws where it is no list of services
+    checkServiceList(services);
     for (const { service, handlers, options: own } of services ?? []) {
       this.serve(service, handlers as never, own);
     }

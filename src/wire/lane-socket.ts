@@ -4,6 +4,8 @@
 /** The part of a net.Socket that transports use. */
 export interface LaneSocket {
   readonly closed: boolean;
+  /** Bytes of writes that the kernel has not taken; left out: unknown. */
+  readonly writableLength?: number;
   on(event: 'end' | 'close', then: () => void): this;
   on(event: 'error', then: (error: NodeJS.ErrnoException) => void): this;
   once(event: 'close', then: () => void): this;

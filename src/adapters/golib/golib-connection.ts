@@ -18,8 +18,6 @@ interface PendingCall {
   readonly reject: (error: SidecallError) => void;
 }
 
-const maybeRefused = '; its policy may have refused us';
-
 const idMax = 0xffff_ffff;
 
 /** The calls of one connection. */
@@ -52,7 +50,7 @@ export class GolibConnection {
   }
 
   async call(method: string, data: Uint8Array, ctx: CallContext): Promise<Uint8Array> {
-    if (this.#error !== undefined) throw copyOf(this.#error, 'no');
+    if (this.#error !== undefined) throw this.#explained(copyOf(this.#error, 'no'));
     const id = this.#nextId();
     const leftMs = (ctx.deadline ?? Number.POSITIVE_INFINITY) - systemClock.nowMs();
     const deadlineNanos =
@@ -101,7 +99,6 @@ export class GolibConnection {
     } catch (cause) {
       error = SidecallError.from(cause);
     }
-    error = this.#explained(error);
     this.#error = error;
     this.#frames.destroy(error);
     for (const { reject } of this.#pending.values()) reject(copyOf(error, 'unknown'));
@@ -111,9 +108,9 @@ export class GolibConnection {
   /** A server of golib that refuses a user closes the connection, without a word. */
   #explained(error: SidecallError): SidecallError {
     if (this.#hasAnswered || error.code !== 'ERR_SIDECALL_PEER_GONE') return error;
-    if (error.message.endsWith(maybeRefused)) return error;
     const { code, message, cause, delivered } = error;
-    return new SidecallError(code, `${message}${maybeRefused}`, { cause, delivered });
+    const text = `${message}; its policy may have refused us`;
+    return new SidecallError(code, text, { cause, delivered });
   }
 
   #onAnswer(payload: Payload): void {

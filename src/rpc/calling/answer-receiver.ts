@@ -128,10 +128,13 @@ export class AnswerReceiver {
       return this.#onAnswer(call, payload, whole);
     }
     if (placed === undefined && payload.byteLength === messageBytes) {
-      const isPlaced = options.into !== undefined;
-      const place = isPlaced ? answerPlace(messageBytes, response, options.into) : undefined;
-      const whole = isPlaced ? MessageAssembly.ofBytes(payload, response, place) : undefined;
-      return this.#onAnswer(call, payload, whole);
+      const { into } = options;
+      const place = into && answerPlace(messageBytes, response, into);
+      return this.#onAnswer(
+        call,
+        payload,
+        into && MessageAssembly.ofBytes(payload, response, place),
+      );
     }
     call.assembly = placed ?? assemblyFor(call, messageBytes);
     if (payload.byteLength > 0) this.#onFragment(call, payload);

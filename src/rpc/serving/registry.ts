@@ -220,11 +220,9 @@ export class Registry {
       this.#parent = set.registry;
       return;
     }
-    const needed = 'services must be a list of implement(…), or a server()';
-    if (!Array.isArray(services)) throw misuse(needed);
-    for (const each of services as readonly Partial<Implementation>[]) {
-      if (each?.service === undefined) throw misuse(needed);
-      this.add(each.service, each.handlers as Handlers<Methods>, each.options);
+    checkServiceList(services as readonly Implementation[]);
+    for (const { service, handlers, options } of services as readonly Implementation[]) {
+      this.add(service, handlers as Handlers<Methods>, options);
     }
     this.settle();
   }
@@ -306,6 +304,13 @@ function intercepted(
   const call = around(interceptors, ({ request, ctx }) => handler(request, ctx as CallContext));
   return (request, ctx) =>
     call({ method, kind, side: 'handler', request, options: undefined, ctx });
+}
+
+/** @throws {TypeError} for what is no list of implementations; `undefined` is one without any. */
+export function checkServiceList(services: readonly Implementation[] | undefined): void {
+  const isList = services === undefined || Array.isArray(services);
+  if (isList && (services ?? []).every((each) => each?.service !== undefined)) return;
+  throw misuse('services must be a list of implement(…), or a server()');
 }
 
 function misuse(text: string): TypeError {

@@ -1,0 +1,59 @@
+// A peer that reads no answers, and borrowed requests: their memory goes back before the answers
+// leave, so that nothing holds it.
+import { describe, expect, it } from 'vitest';
+import { connect } from '../../src/rendezvous/connect.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
+import { turns } from '../support/contract.ts';
+import { scratchDirectory, startProgram } from '../support/programs.ts';
+
+const MiB = 1024 * 1024;
+const Store = service('Store', {
+  length: unary({ request: bytes.borrowed, response: bytes }),
+  same: unary({ request: bytes.borrowed, response: bytes }),
+});
+const attacker = new URL('attackers/unread_requests.py', import.meta.url).pathname;
+
+async function usedBytes(): Promise<number> {
+  for (let round = 0; round < 3; round += 1) {
+    await turns(5);
+    globalThis.gc?.();
+  }
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+describe('a peer that reads no answers', () => {
+  it.each([
+    ['of their own', () => new Uint8Array(1)],
+    ['in the request', (request: Uint8Array) => request.subarray(0, 1)],
+  ])('does not hold the memory of its requests, with answers %s', async (_name, length) => {
+    using scratch = scratchDirectory();
+    const path = scratch.file('s');
+    await using listener = await listen({ path });
+    let long = 0;
+    listener.serve(Store, {
+      length: (request) => {
+        if (request.length > 1) long += 1;
+        return length(request);
+      },
+      same: (request) => request,
+    });
+    await using session = await connect({ path });
+    const before = await usedBytes();
+    const args = [attacker, path, '24000', '1000', String(MiB)];
+    await using peer = startProgram('', args, { command: 'python3' });
+    const said = (await peer.next()) as { sent: number };
+    expect(said).toEqual({ sent: 25_000, ended: '' });
+    expect(long).toBe(1_000);
+    // The pool keeps 32 MiB, and the session its answers and its queue.
+    expect((await usedBytes()) - before).toBeLessThan(100 * MiB);
+    // An honest peer is served meanwhile, by requests and answers of many mebibytes.
+    const message = Buffer.alloc(3 * MiB, 'honest');
+    for (let call = 0; call < 20; call += 1) {
+      const answer = await session.client(Store).same(message);
+      expect(Buffer.compare(answer, message)).toBe(0);
+    }
+  });
+});
