@@ -232,7 +232,8 @@ export class ListeningPath {
 
   /**
    * Node accepts one for each turn of the loop: a connection behind a crowd would wait for as
-   * many turns.
+   * many turns. At the end one more descriptor is tried, since Node would drop all further
+   * connections without a word where the last one is taken.
    */
   #acceptMore(listening: number): void {
     const begun = systemClock.nowMs();
@@ -242,10 +243,12 @@ export class ListeningPath {
         count < acceptsMax && systemClock.nowMs() - begun < acceptsMaxMs;
         count += 1
       ) {
-        const fd = this.#isClosed ? -1 : this.#native.acceptSocket(listening);
-        if (fd === -1) return;
+        const fd = this.#server === undefined ? -1 : this.#native.acceptSocket(listening);
+        if (fd === -1) break;
         this.#owner.onConnection({ fd, socket: undefined });
       }
+      if (this.#server === undefined) return; // closed or paused by the owner
+      this.#native.closeDescriptor(this.#native.duplicate(listening));
     } catch (cause) {
       this.#owner.onDescriptorsExhausted(cause);
     }
