@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Making, accepting and joining outboxes: the functions that are called once per connection.
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <system_error>
 
@@ -8,6 +10,7 @@
 #include "binding/exports.h"
 #include "os/allocator.h"
 #include "os/descriptor.h"
+#include "ring/shared_words.h"
 
 namespace sidecall {
 namespace {
@@ -240,8 +243,21 @@ Napi::Value Join(const Napi::CallbackInfo& info) {
   return env.Undefined();
 }
 
-// (ring, ours) => a copy of that memory, from its control page to the end of its data; undefined:
-// none can be made. The other process may write meanwhile, so the copy is of no single moment.
+// Copies the part of the data that was published and not consumed. Cursors that no correct process
+// has copy nothing: the report names that fault.
+void CopyUnread(std::byte* copy, const std::byte* memory, std::uint64_t capacity,
+                std::uint64_t published, std::uint64_t consumed) {
+  const std::uint64_t unread = published - consumed;
+  if (consumed > published || unread > capacity) return;
+  const std::uint64_t begin = consumed & (capacity - 1);
+  const std::uint64_t first = std::min(unread, capacity - begin);
+  CopyPayload(copy + begin, memory + begin, first);
+  CopyPayload(copy, memory, unread - first);
+}
+
+// (ring, ours) => a copy of that memory, from its control page to the end of its data, with zeros
+// where nothing is unread; undefined: none can be made. The other process may write meanwhile, so
+// the copy is of no single moment.
 Napi::Value CopyMemory(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
@@ -250,12 +266,19 @@ Napi::Value CopyMemory(const Napi::CallbackInfo& info) {
   if (!arguments.ok() || entry == nullptr) return env.Undefined();
   if (!entry->ring.has_value()) return Throw(env, Error{EINVAL, "copyRingMemory"});
   const std::byte* const memory = is_mine ? entry->mine->memory.data() : entry->peer->memory.data();
+  const Control& reader = is_mine ? entry->peer->control() : entry->mine->control();
   const OutboxShape& shape = is_mine ? entry->my_shape : entry->peer_shape;
-  const auto bytes = static_cast<std::size_t>(kControlPageBytes + shape.capacity_bytes);
-  auto copy = Napi::Uint8Array::New(env, bytes);
+  auto copy = Napi::Uint8Array::New(
+      env, static_cast<std::size_t>(kControlPageBytes + shape.capacity_bytes));
   // A worker thread that is being ended gets no memory.
   if (env.IsExceptionPending() || copy.Data() == nullptr) return env.Undefined();
-  std::memcpy(copy.Data(), memory, bytes);
+  auto* const bytes = reinterpret_cast<std::byte*>(copy.Data());
+  CopyPayload(bytes, memory, kControlPageBytes);
+  std::uint64_t published = 0;
+  std::memcpy(&published, bytes + offsetof(Control, producer_cursor), sizeof(published));
+  const std::uint64_t consumed = LoadWord(reader.consumer_cursor, std::memory_order_acquire);
+  CopyUnread(bytes + kControlPageBytes, memory + kControlPageBytes, shape.capacity_bytes, published,
+             consumed);
   return copy;
 }
 

@@ -160,7 +160,7 @@ export interface NativeAddon {
   joinRing(ring: number, fd: number, mayLend: boolean, mayBorrow: boolean): void;
   /**
    * A copy of one memory of a joined ring, ours or the peer's: its control page and its data,
-   * without blocks. undefined: the thread is being ended.
+   * without blocks; zeros where nothing is unread. undefined: the thread is being ended.
    */
   copyRingMemory(ring: number, ofOurs: boolean): Uint8Array | undefined;
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */

@@ -10,10 +10,11 @@ import { checkInteger } from '../base/misuse.ts';
 import { version } from '../base/version.ts';
 import { examine } from './doctor.ts';
 import { generate } from './gen.ts';
-import { inspectFile, printRing } from './inspect.ts';
+import { faultsOf, inspect } from './inspect.ts';
 import { printJson } from './json.ts';
 import { Misuse } from './misuse.ts';
 import { printPath, printReport, printServices } from './print.ts';
+import { printInspection } from './print-inspection.ts';
 import { relay } from './relay.ts';
 import { call, examinePath, list, type Place } from './remote.ts';
 import { requestsOf } from './requests.ts';
@@ -28,7 +29,7 @@ Usage: sidecall doctor [PATH] [options]
        sidecall stop NAME [--key KEY] [--force] [options]
        sidecall relay [--listen PATH] [--framing NAME] -- COMMAND [ARGUMENT…]
        sidecall gen FILE.proto… [--out DIR] [--path DIR]… [options]
-       sidecall inspect FILE [options]
+       sidecall inspect PID|PATH|FILE [options]
 
   doctor      Checks this machine and gives the reason for each feature that does not work: the addon, the kernel, limits,
               paths, the lane that two processes get, and a self-test of one second with a second process.
@@ -44,8 +45,11 @@ Usage: sidecall doctor [PATH] [options]
               --listen, to each process that connects to PATH: a program for each. Ends as the program ends.
   gen         Makes typed contracts from .proto files: FILE_pb.js with the messages, FILE_sidecall.js with a contract
               for each service, and their types. Needs protobufjs-cli in the project.
-  inspect     Prints a saved copy of a ring (session.inspect().ring.save(FILE)): cursors, which side sleeps, the headers of
-              unread frames, and faults. Exits with 1 where it finds a fault.
+  inspect PID Looks into a process of your own user that allows it (SIDECALL_INSPECT=1 in its environment, or
+              configure({ inspection: true })): its sessions, open calls and their waits, windows, leases, and of rings
+              the cursors, which side sleeps, the headers of unread frames, and faults. No payload is shown.
+              With the PATH at which a process listens: that process. With a FILE: a saved copy of a ring
+              (session.inspect().ring.save(FILE)). Exits with 1 where it finds a fault.
 
   --uid UID   The numeric user id that the listener at PATH must have. Default: your own.
   --mode MODE The permissions that the socket file must have, such as 0660. Default: no other user may write it.
@@ -57,6 +61,7 @@ Usage: sidecall doctor [PATH] [options]
   --key KEY   The shared helper of this key. Default: all of the name.
   --force     Ends a shared helper that does not answer by SIGKILL.
   --timeout MS     For call and stop: milliseconds until the call fails, or the helper must have ended. Default: 30000.
+                   For inspect: the longest wait for an answer. Default: 3000.
   --json      The whole report, or what failed, as JSON; failures on standard error.
   --no-color  Plain text; also the case with NO_COLOR in the environment, or without a terminal.
   --version   The version of the package.
@@ -65,6 +70,7 @@ Usage: sidecall doctor [PATH] [options]
 Exit status: 0 where all is well, 1 where something does not work or the call failed, 2 for wrong usage. relay exits
 with the status of its program, or with 127 where there is no such program.`;
 
+const inspectTimeoutMs = 3_000;
 const timeoutRange = { standard: 30_000, min: 0, max: 2_147_483_647 };
 
 async function main(): Promise<number> {
@@ -136,7 +142,14 @@ const commands = new Map<string, Command>([
   ['ps', { operands: [0, 0], needs: '', run: listShared }],
   ['stop', { operands: [1, 1], needs: 'the NAME of a shared helper', run: stopHelper }],
   ['gen', { operands: [1, Infinity], needs: 'a FILE.proto', run: genContracts }],
-  ['inspect', { operands: [1, 1], needs: 'a FILE that session.inspect() saved', run: inspectCopy }],
+  [
+    'inspect',
+    {
+      operands: [1, 1],
+      needs: 'a PID, the PATH of a listener, or a FILE that session.inspect() saved',
+      run: lookInto,
+    },
+  ],
   [
     'relay',
     {
@@ -210,10 +223,17 @@ async function genContracts(files: string[], values: Values): Promise<number> {
   return 0;
 }
 
-async function inspectCopy([file]: string[], values: Values): Promise<number> {
-  const report = inspectFile(file as string);
-  console.log(values.json === true ? JSON.stringify(report, undefined, 2) : printRing(report));
-  return report.faults.length === 0 ? 0 : 1;
+async function lookInto([operand]: string[], values: Values): Promise<number> {
+  const timeoutMs = timeoutOf(values.timeout) ?? inspectTimeoutMs;
+  const shows = process.stderr.isTTY === true && values.json !== true;
+  const inspected = await inspect(operand as string, timeoutMs, (arrived, ofAll) => {
+    if (shows) process.stderr.write(`\r\u001b[Ksession ${arrived} of ${ofAll} …`);
+  });
+  if (shows) process.stderr.write('\r\u001b[K');
+  const report = 'ring' in inspected ? inspected.ring : inspected;
+  const isJson = values.json === true;
+  console.log(isJson ? JSON.stringify(report, undefined, 2) : printInspection(inspected));
+  return faultsOf(inspected).length === 0 ? 0 : 1;
 }
 
 function relayProgram([command, ...args]: string[], values: Values): Promise<number> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // parent(): the helper's end of the pair that it inherited.
+
 import { fstatSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
@@ -17,6 +18,7 @@ import {
   sessionOptionNames,
 } from '../open/session-options.ts';
 import { withDeadline } from '../open/time-limit.ts';
+import { openInspectionOnce } from '../rendezvous/inspection-listener.ts';
 import { held } from '../rpc/serving/hold-door.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { socketOver } from '../uds/net-socket.ts';
@@ -76,6 +78,7 @@ export async function parent(options: ParentOptions = {}): Promise<Session> {
   delete process.env[pollVariable];
   if (advised !== undefined) advisePollBudget(advised);
   const fd = checkVariable(variable);
+  openInspectionOnce();
   const { addon } = nativeState();
   try {
     const session = await withDeadline('parent()', timeoutMs, undefined, (signal) =>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // spawnHelper(): a child process with a session, stopped in order, started again where that is
 // wanted.
+
 import type { Readable } from 'node:stream';
 import { systemClock } from '../base/clock.ts';
 import { quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import { LastingPeer } from '../lasting/lasting-peer.ts';
+import { openInspectionOnce } from '../rendezvous/inspection-listener.ts';
 import { Registry, servedSetOf } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import type { HelperExit } from './helper-errors.ts';
@@ -49,6 +51,7 @@ export async function spawnHelper(
   const settings = checkSpawn(program, args, options, registry);
   const restart = checkRestart(options.restart);
   options.signal?.throwIfAborted();
+  openInspectionOnce();
   const first = await HelperProcess.start(settings, options.signal);
   const supervisor = new Supervisor(
     {

@@ -2,7 +2,7 @@
 // Defaults of all sessions of this thread.
 import { availableParallelism } from 'node:os';
 import { ranges } from '../base/limits/option-limits.ts';
-import { checkInteger, checkKeys } from '../base/misuse.ts';
+import { checkBoolean, checkInteger, checkKeys } from '../base/misuse.ts';
 
 /** Options of {@link configure}. */
 export interface ProcessOptions {
@@ -21,9 +21,18 @@ export interface ProcessOptions {
    * Memory of other threads counts; memory of another copy of this package does not.
    */
   readonly ringMemoryMaxBytes?: number | undefined;
+  /**
+   * Lets processes of our own user look into the sessions of this thread by `npx sidecall inspect
+   * PID`: calls, windows and rings, without payload. The kernel identifies them. The socket for
+   * that opens with the next `connect()`, `listen()`, `spawnHelper()` or `parent()`, so this comes
+   * before those. `false`: none is opened. Default: true where the environment has
+   * `SIDECALL_INSPECT=1`.
+   */
+  readonly inspection?: boolean | undefined;
 }
 
 let pollBudgetUs: number | undefined;
+let inspection: boolean | undefined;
 let advisedBudgetUs: number | undefined;
 // Read once: it asks the system each time.
 let processors: number | undefined;
@@ -35,11 +44,15 @@ let memoryMaxBytes: number = ranges.ringMemoryMaxBytes.standard;
  * @throws {TypeError | RangeError} for misuse; nothing is changed then.
  */
 export function configure(options: ProcessOptions): void {
-  checkKeys('configure()', options, ['pollBudgetUs', 'ringMemoryMaxBytes']);
+  checkKeys('configure()', options, ['pollBudgetUs', 'ringMemoryMaxBytes', 'inspection']);
   const budget = { ...ranges.pollBudgetUs, standard: pollBudgetUs ?? -1 };
   const chosen = checkInteger('pollBudgetUs', options.pollBudgetUs, budget);
   const memory = { ...ranges.ringMemoryMaxBytes, standard: memoryMaxBytes };
-  memoryMaxBytes = checkInteger('ringMemoryMaxBytes', options.ringMemoryMaxBytes, memory);
+  const memoryMax = checkInteger('ringMemoryMaxBytes', options.ringMemoryMaxBytes, memory);
+  if (options.inspection !== undefined) {
+    inspection = checkBoolean('inspection', options.inspection);
+  }
+  memoryMaxBytes = memoryMax;
   if (chosen >= 0) pollBudgetUs = chosen;
 }
 
@@ -58,6 +71,11 @@ export function advisePollBudget(text: string): void {
   const budget = Number(text);
   const { min, max } = ranges.pollBudgetUs;
   if (Number.isInteger(budget) && budget >= min && budget <= max) advisedBudgetUs = budget;
+}
+
+/** Processes of our own user may look into this thread. */
+export function isInspectionAllowed(): boolean {
+  return inspection ?? process.env.SIDECALL_INSPECT === '1';
 }
 
 /** Bytes that all our outboxes may take together. */

@@ -30,6 +30,7 @@ import { pollBudgetOf, ringMemoryMaxBytes } from './configure.ts';
 import { traced } from './frame-trace.ts';
 import { laneReasonOf, noRingReason, plainLaneReason, unavailable } from './lane.ts';
 import { tellMissingAddon } from './missing-addon.ts';
+import { addOpenSession } from './open-sessions.ts';
 import type { SessionSettings } from './session-options.ts';
 
 /**
@@ -198,7 +199,7 @@ function makeSession(
   settings: SessionSettings,
 ): Session {
   const remote = hello.peer.limits;
-  return new Session({
+  const session = new Session({
     ...settings,
     transport: traced(transport, peer),
     peer,
@@ -206,4 +207,6 @@ function makeSession(
     remote,
     laneReason,
   });
+  if (settings.isInspection !== true) addOpenSession(session);
+  return session;
 }

@@ -155,6 +155,8 @@ export interface SessionSettings extends LaneSetting {
   readonly isUntaken?: boolean;
   /** No policy was given: only processes of our own user are accepted. */
   readonly isDefaultPolicy?: boolean;
+  /** The peer looks into this process: the session is not among those that it sees. */
+  readonly isInspection?: boolean;
 }
 
 /**

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // connect(): connects to a listener at a path, and identifies it before a byte is sent.
+
 import { createConnection, type Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
@@ -35,6 +36,7 @@ import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import { checkPlainSocket } from '../uds/plain-path.ts';
 import { checkPathLength } from '../uds/socket-directory.ts';
 import { Connection } from './connection.ts';
+import { openInspectionOnce } from './inspection-listener.ts';
 import type { PlainConnection } from './plain-listener.ts';
 import {
   checkReconnect,
@@ -192,6 +194,7 @@ export function sessionOpener(
   registry: Registry | undefined,
   role: Role = connecting,
 ): OpenSession {
+  openInspectionOnce();
   const isDefaultPolicy = options.expect === undefined;
   const settings = {
     ...checkSessionOptions(options, registry, ranges.pathRingBytes),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // listen(): sessions, or plain connections, with processes that connect to a path and pass the
 // policy.
+
 import { dirname, join } from 'node:path';
 import { nativeState } from '../addon/load-addon.ts';
 import type { OnEvent } from '../base/events.ts';
@@ -35,6 +36,7 @@ import { checkPathLength } from '../uds/socket-directory.ts';
 import { standardMode } from '../uds/socket-file.ts';
 import type { HeldPath } from '../uds/watched-path.ts';
 import type { AcceptorSettings } from './accepted-connection.ts';
+import { openInspectionOnce } from './inspection-listener.ts';
 import { Listener } from './listener.ts';
 import { listenerBefore } from './listener-before.ts';
 import { PlainListener } from './plain-listener.ts';
@@ -164,6 +166,7 @@ export async function listen(
     const text = `protocol must be sidecall or plain, got '${String(protocol)}'`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
+  openInspectionOnce();
   const registry = new Registry();
   const isDefaultPolicy = options.authorize === undefined;
   const common = checkSessionOptions(options, registry, ranges.pathRingBytes);

@@ -38,7 +38,8 @@ export async function standingOf(native: NativeAddon, path: string): Promise<Sta
   return { state: 'idle', pid, words: 'does not use the processor either: it hangs' };
 }
 
-async function listenerAt(native: NativeAddon, path: string): Promise<number | undefined> {
+/** The process that listens at a path, by the word of the kernel. @throws what a connect throws. */
+export async function listenerAt(native: NativeAddon, path: string): Promise<number | undefined> {
   const fd = await connectToPath(native, path, undefined, {
     unsafeDirectory: false,
     signal: AbortSignal.timeout(connectMs), // its backlog may be full

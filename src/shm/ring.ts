@@ -237,7 +237,10 @@ export class Ring {
     return { inUse: inUse as number, held: held as number };
   }
 
-  /** Copies of both memories from the control page to the end of the data; undefined: closed. */
+  /**
+   * Copies of both memories from the control page to the end of the data, with zeros where nothing
+   * is unread; undefined: closed.
+   */
   copyMemory(): RingCopies | undefined {
     if (this.#isClosed) return undefined;
     const mine = this.#native.copyRingMemory(this.#handle, true);

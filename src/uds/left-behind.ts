@@ -59,7 +59,7 @@ async function removeIfLeft(native: NativeAddon, directory: string): Promise<boo
     const files = await readdir(directory);
     if (files.some((file) => file !== privateSocketName && file !== lockName)) return false;
     // Without its lock a socket belongs to a listener that has no addon.
-    if (files.includes(lockName)) clear(native, directory);
+    if (files.includes(lockName)) clear(native, join(directory, privateSocketName));
     await rmdir(directory);
     return true;
   } catch {
@@ -67,10 +67,40 @@ async function removeIfLeft(native: NativeAddon, directory: string): Promise<boo
   }
 }
 
+/**
+ * Removes sockets of killed processes in `directory`, a private one, with their locks: those whose
+ * names have the form, that are a minute old, and that no process holds. Never rejects.
+ */
+export async function removeLeftBehindSockets(
+  native: NativeAddon,
+  directory: string,
+  form: RegExp,
+): Promise<void> {
+  try {
+    let seen = 0;
+    for await (const { name } of await opendir(directory)) {
+      if (form.test(name)) await removeSocketIfLeft(native, join(directory, name));
+      seen += 1;
+      if (seen === entriesMax) break;
+    }
+  } catch {
+    // a directory that cannot be read: nothing is removed
+  }
+}
+
+async function removeSocketIfLeft(native: NativeAddon, path: string): Promise<void> {
+  try {
+    const { mtimeMs } = await lstat(path);
+    if (Date.now() - mtimeMs >= leftBehindAfterMs) clear(native, path);
+  } catch {
+    // in use, no socket, or removed by another process
+  }
+}
+
 /** Removes socket and lock. @throws where a process holds either of them. */
-function clear(native: NativeAddon, directory: string): void {
+function clear(native: NativeAddon, path: string): void {
   const trust = { owners: [ownUid()], unsafeDirectory: false };
-  const opened = new SocketDirectory(native, join(directory, privateSocketName), trust);
+  const opened = new SocketDirectory(native, path, trust);
   try {
     new BoundPath(opened, {
       mode: standardMode,

@@ -52,7 +52,19 @@ export function socketPath(name: string): string {
 
 function userDirectory(): string {
   const runtime = privateRuntimeDirectory();
-  if (runtime !== undefined) return join(runtime, 'sidecall');
+  return runtime === undefined ? commonDirectory() : join(runtime, 'sidecall');
+}
+
+/**
+ * The directories in which a process of this user may have its sockets: by our own environment, by
+ * that of the process, and the one of processes without `XDG_RUNTIME_DIR`.
+ */
+export function userDirectories(runtimeOfProcess: string | undefined): readonly string[] {
+  const others = runtimeOfProcess === undefined ? [] : [join(runtimeOfProcess, 'sidecall')];
+  return [...new Set([userDirectory(), ...others, commonDirectory()])];
+}
+
+function commonDirectory(): string {
   // Not by TMPDIR, which two processes of one user may see differently, except where the system
   // gives each user a directory in it.
   const base = process.platform === 'darwin' ? tmpdir() : '/tmp';

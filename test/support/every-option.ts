@@ -227,7 +227,7 @@ export const targets: Record<string, Target> = {
   }),
   'configure()': target((given) => configure(given as never), {
     numbers: ['pollBudgetUs', 'ringMemoryMaxBytes'],
-    others: none,
+    others: ['inspection'],
   }),
   'json()': target((given) => json(given as never), { numbers: ['depthMax'], others: none }),
   'client()': target((given) => withPair((near) => near.client(Store, given as never)), {

@@ -69,7 +69,8 @@ export interface SessionInspection {
 export interface RingInspection extends RingReport {
   /**
    * Saves the copies that the report was made from to a new file of mode 0600, which
-   * `npx sidecall inspect FILE` reads. NOTE: they contain the unread messages.
+   * `npx sidecall inspect FILE` reads. NOTE: they contain the unread messages, and of those that
+   * were read nothing.
    * @throws (as rejection) {SidecallError} `ERR_SIDECALL_SYSTEM` where the file exists or cannot be
    * made.
    */

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// The words between a process that is looked into and the one that looks.
+import { serverStream, service } from '../rpc/contract/service.ts';
+import type { InspectedStream, SessionInspection } from '../rpc/session/inspection.ts';
+import type { RingReport } from '../wire/ring-report.ts';
+
+/** The thread that is looked into. */
+export interface InspectedThread {
+  /** Version of this package in the process. */
+  readonly sidecall: string;
+  /** Version of Node, Bun or Deno there. */
+  readonly node: string;
+  readonly pid: number;
+  /** 0: the main thread. */
+  readonly threadId: number;
+  readonly uptimeMs: number;
+  /** Bytes of memory of the whole process. */
+  readonly residentBytes: number;
+  /** Sessions that are open, and follow. */
+  readonly sessions: number;
+}
+
+/** A session as it travels: {@link SessionInspection} with bounds. */
+export interface ReportedSession extends Omit<SessionInspection, 'streams' | 'ring'> {
+  /** The first 1,000 calls and streams. */
+  readonly streams: readonly InspectedStream[];
+  readonly moreStreams: number;
+  readonly ring: RingReport | undefined;
+}
+
+/** First the thread, then each of its sessions. */
+export type InspectionPart =
+  | { readonly thread: InspectedThread }
+  | { readonly session: ReportedSession };
+
+/** Served to processes of the own user alone, where the program allows it. */
+export const InspectionService = service('sidecall.Inspection', {
+  sessions: serverStream<void, InspectionPart>(),
+});

@@ -1,0 +1,217 @@
+// `sidecall inspect PID` as a user runs it.
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+import type { ThreadReport } from '../../src/cli/inspect-process.ts';
+import { until } from '../support/contract.ts';
+import { type RunningProgram, scratchDirectory, startProgram } from '../support/programs.ts';
+import { alice, openDirectory } from '../support/users.ts';
+
+const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
+
+interface Ended {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly status: number | null;
+}
+
+/** Runs the command beside the processes that it looks into, which a synchronous run would stop. */
+async function inspect(runtime: string, args: string[], uid?: number): Promise<Ended> {
+  const env = { ...process.env, XDG_RUNTIME_DIR: runtime };
+  const child = spawn(process.execPath, [main, 'inspect', ...args], { env, uid, gid: uid });
+  const status = new Promise<number | null>((done) => child.once('close', done));
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { stdout, stderr, status: await status };
+}
+
+async function threadsOf(runtime: string, operand: string): Promise<readonly ThreadReport[]> {
+  const { stdout, stderr, status } = await inspect(runtime, [operand, '--json']);
+  expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
+  return JSON.parse(stdout).threads;
+}
+
+async function startInspected(
+  runtime: string,
+  options: object = {},
+  env: NodeJS.ProcessEnv = { SIDECALL_INSPECT: '1' },
+): Promise<RunningProgram> {
+  const told = JSON.stringify({ path: join(runtime, 's'), ...options });
+  const program = startProgram('inspected.mjs', [told], {
+    env: { XDG_RUNTIME_DIR: runtime, ...env },
+  });
+  await program.next();
+  return program;
+}
+
+function socketsIn(runtime: string): readonly string[] {
+  const directory = join(runtime, 'sidecall');
+  const names = existsSync(directory) ? readdirSync(directory) : [];
+  return names.filter((name) => name.endsWith('.sock'));
+}
+
+describe('sidecall inspect PID', () => {
+  it('shows sessions, calls and their waits, without payload', async () => {
+    using runtime = scratchDirectory();
+    await using program = await startInspected(runtime.path);
+    const { stdout, stderr, status } = await inspect(runtime.path, [String(program.pid)]);
+    expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
+    expect(stdout).toMatch(new RegExp(`^process ${program.pid}: Node v\\d+\\.`));
+    expect(stdout.match(/^session \d+: open, lane ring/gm)).toHaveLength(2);
+    expect(stdout).toMatch(
+      /^ {2}our call \d+\.\d+ Work\.hang: unary, open; its deadline is in 9 min/m,
+    );
+    expect(stdout).toMatch(
+      /the peer's call \S+ Work\.flow: serverStream, .*waiting for stream-window/,
+    );
+    expect(stdout.match(/No fault was found/g)).toHaveLength(2);
+    expect(stdout).not.toContain('secret-of');
+    const report = JSON.stringify(await threadsOf(runtime.path, String(program.pid)));
+    expect(report).not.toContain('secret-of');
+  });
+
+  it('takes the path of a listener, and says the same', async () => {
+    using runtime = scratchDirectory();
+    await using program = await startInspected(runtime.path);
+    const [byPath] = await threadsOf(runtime.path, join(runtime.path, 's'));
+    const [byPid] = await threadsOf(runtime.path, String(program.pid));
+    const callsOf = (report: ThreadReport | undefined) =>
+      report?.sessions.map(({ id, streams }) => [id, streams.map(({ method }) => method)]);
+    expect(byPath?.thread.pid).toBe(program.pid);
+    expect(callsOf(byPath)).toEqual(callsOf(byPid));
+    expect(callsOf(byPid)?.[0]?.[1]).toContain('Work.hang');
+  });
+
+  it('shows each thread of a process', async () => {
+    using runtime = scratchDirectory();
+    await using program = await startInspected(runtime.path, { hasWorker: true });
+    const threads = await threadsOf(runtime.path, String(program.pid));
+    expect(threads.map(({ thread, sessions }) => [thread.pid, sessions.length])).toEqual([
+      [program.pid, 3],
+      [program.pid, 1],
+    ]);
+    expect(threads[0]?.thread.threadId).toBe(0);
+    expect(threads[1]?.thread.threadId).toBeGreaterThan(0);
+  });
+
+  it('works where configure() allows it, and not where it forbids what the environment allows', async () => {
+    using runtime = scratchDirectory();
+    await using allows = await startInspected(runtime.path, { inspection: true }, {});
+    expect(await threadsOf(runtime.path, String(allows.pid))).toHaveLength(1);
+    using other = scratchDirectory();
+    await using forbids = await startInspected(other.path, { inspection: false });
+    expect(socketsIn(other.path)).toEqual([]);
+    expect(await inspect(other.path, [String(forbids.pid)])).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/does not allow it: start it with SIDECALL_INSPECT=1/),
+    });
+  });
+
+  it('finds the socket of a process that has another XDG_RUNTIME_DIR', async () => {
+    using runtime = scratchDirectory();
+    using other = scratchDirectory();
+    await using program = await startInspected(runtime.path);
+    expect(await threadsOf(other.path, String(program.pid))).toHaveLength(1);
+  });
+
+  it('says that there is no such process, or that it allows nothing', async () => {
+    using runtime = scratchDirectory();
+    await using program = await startInspected(runtime.path, {}, { SIDECALL_INSPECT: '0' });
+    expect(socketsIn(runtime.path)).toEqual([]);
+    const gone = startProgram('inspected.mjs', ['{}']);
+    process.kill(gone.pid, 'SIGKILL');
+    await gone.exited;
+    const none = await inspect(runtime.path, [String(gone.pid)]);
+    expect(none.stderr).toContain(`there is no process ${gone.pid}`);
+    const silent = await inspect(runtime.path, [String(program.pid), '--json']);
+    const { error } = JSON.parse(silent.stderr);
+    expect(error).toMatchObject({ code: 'ERR_SIDECALL_NO_LISTENER' });
+    expect(error.message).toContain('start it with SIDECALL_INSPECT=1 in its environment');
+    expect([none.status, silent.status]).toEqual([1, 1]);
+  });
+
+  it('refuses a process of another user in words, from both sides', async () => {
+    using runtime = scratchDirectory();
+    using open = openDirectory();
+    await using ours = await startInspected(runtime.path);
+    const byAlice = await inspect(open.path, [String(ours.pid)], alice);
+    expect(byAlice).toMatchObject({ stdout: '', status: 1 });
+    expect(byAlice.stderr).toMatch(
+      /belongs to uid 0, and only that user may look into it \(EPERM\)/,
+    );
+    await using asleep = startSleep();
+    const byRoot = await inspect(runtime.path, [String(asleep.pid)]);
+    expect(byRoot.stderr).toContain(`process ${asleep.pid} belongs to uid ${alice}`);
+    expect(byRoot.status).toBe(1);
+  });
+
+  it('says what a process does that does not answer', async () => {
+    using runtime = scratchDirectory();
+    await using program = await startInspected(runtime.path);
+    const look = () => inspect(runtime.path, [String(program.pid), '--timeout', '1000']);
+    process.kill(program.pid, 'SIGSTOP');
+    expect((await look()).stderr).toMatch(/has not answered for 1000 ms: it was stopped/);
+    process.kill(program.pid, 'SIGCONT');
+    program.tell('block');
+    const { stderr, status } = await look();
+    expect(stderr).toMatch(/has not answered for 1000 ms: it is busy; wait longer with --timeout/);
+    expect(status).toBe(1);
+  });
+
+  it('says that the process ended meanwhile', async () => {
+    using runtime = scratchDirectory();
+    await using program = await startInspected(runtime.path, { sessions: 200 });
+    const looking = inspect(runtime.path, [String(program.pid)]);
+    const opened = join(runtime.path, 'sidecall', `inspect-${program.pid}.sock`);
+    await until(() => existsSync(opened));
+    await new Promise((done) => setTimeout(done, 700));
+    process.kill(program.pid, 'SIGKILL');
+    const { stdout, stderr, status } = await looking;
+    expect({ stdout, status }).toEqual({ stdout: '', status: 1 });
+    expect(stderr).toMatch(/process \d+ ended while it was looked into/);
+  });
+
+  it('shows 1,000 sessions to two that look at once, while the process makes its calls', async () => {
+    using runtime = scratchDirectory();
+    await using program = await startInspected(runtime.path, { sessions: 500 });
+    const looking = [1, 2].map(() => threadsOf(runtime.path, String(program.pid)));
+    program.tell('work');
+    expect(await program.next()).toEqual({ calls: 20_000 });
+    for (const [report] of await Promise.all(looking)) {
+      expect(report?.thread.sessions).toBe(1_000);
+      const ids = report?.sessions.map(({ id }) => id);
+      expect(new Set(ids).size).toBe(1_000);
+    }
+  });
+
+  it('does not keep the process alive, and takes its socket away with it', async () => {
+    using runtime = scratchDirectory();
+    const program = await startInspected(runtime.path, { isLeaving: true });
+    expect(await program.exited).toEqual({ code: 0, signal: null });
+    expect(socketsIn(runtime.path)).toEqual([]);
+  });
+
+  it('removes the sockets of killed processes, and no other file', async () => {
+    using runtime = scratchDirectory();
+    const killed = await startInspected(runtime.path);
+    process.kill(killed.pid, 'SIGKILL');
+    await killed.exited;
+    const directory = join(runtime.path, 'sidecall');
+    const left = `inspect-${killed.pid}.sock`;
+    writeFileSync(join(directory, 'inspect-1.sock'), 'no socket');
+    await using alive = await startInspected(runtime.path);
+    const then = Date.now() / 1_000 - 120;
+    for (const name of readdirSync(directory)) utimesSync(join(directory, name), then, then);
+    await using next = await startInspected(runtime.path, { path: join(runtime.path, 'next') });
+    await until(() => !socketsIn(runtime.path).includes(left));
+    const names = [alive, next].map(({ pid }) => `inspect-${pid}.sock`);
+    expect([...socketsIn(runtime.path)].sort()).toEqual(['inspect-1.sock', ...names].sort());
+    expect(await threadsOf(runtime.path, String(alive.pid))).toHaveLength(1);
+  });
+});
+
+/** A process of another user, which is not ours to look into. */
+function startSleep(): RunningProgram {
+  return startProgram('60', ['60'], { command: 'sleep', uid: alice, gid: alice });
+}
