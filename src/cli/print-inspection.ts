@@ -79,7 +79,7 @@ function deadlineText(ms: number): string {
 }
 
 /** Milliseconds, with the unit that suits them. */
-export function duration(ms: number): string {
+function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   const minutes = Math.floor(ms / 60_000);

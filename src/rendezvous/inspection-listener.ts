@@ -30,8 +30,8 @@ import { Listener } from './listener.ts';
 const inspectorsMax = 8;
 const streamsMax = 1_000;
 /**
- * The pause after each session is this many times the time of its inspection: with its encoding that
- * is less than 2 % of a processor.
+ * The pause after each session is this many times the time of its inspection: with its encoding
+ * that is less than 2 % of a processor.
  */
 const pauseFactor = 80;
 const pauseMaxMs = 1_000;
