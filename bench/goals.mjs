@@ -173,6 +173,18 @@ export function goalsOf(rows) {
     );
   }
   const lent = { scenario: 'lease', ...ring, what: 'untouched' };
+  const shortCall = row({ scenario: 'lease', ...ring, what: 'bytes', size: 64 })?.p50Us;
+  for (const { size, p50Us } of rows.filter(
+    (each) => each.scenario === 'lease' && each.peer === 'sidecall' && each.what === 'untouched',
+  )) {
+    add(
+      'P16',
+      `a lease of ${bytes(size)} that nobody touches, p50, against a call of 64 B of \`bytes\`: at most 1.3`,
+      p50Us,
+      shortCall,
+      (v) => v <= 1.3,
+    );
+  }
   add(
     'P7',
     'a lease of 4 MB that nobody touches, p50, against 64 B: at most 1.5',

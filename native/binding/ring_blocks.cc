@@ -53,6 +53,35 @@ napi_value Allocate(napi_env env, napi_callback_info info) {
   return buffer;
 }
 
+// (ring, bytes): takes a block of ours, its offset in a register; refused: none is available.
+napi_value TakePlace(napi_env env, napi_callback_info info) {
+  const RingCall<2> call(env, info);
+  if (call.ring() == nullptr) return call.Return(kRefused);
+  const auto block = call.ring()->AllocateBlock(call.Number(1));
+  if (!block.has_value()) return call.Return(kRefused);
+  call.Set(Register::kBlock, block->offset);
+  return call.Return(kWritten);
+}
+
+// (ring, 1: ours, 0: the peer's, which is mapped read-only) => a Buffer over the whole block area;
+// undefined: there is none, or the host wants no external buffers.
+napi_value Area(napi_env env, napi_callback_info info) {
+  const RingCall<2> call(env, info);
+  if (call.ring() == nullptr) return nullptr;
+  RingEntry& entry = *call.entry();
+  const bool is_mine = call.Number(1) == 1;
+  const OutboxShape& shape = is_mine ? entry.my_shape : entry.peer_shape;
+  const Mapping& mapping = is_mine ? entry.mine->memory : entry.peer->memory;
+  // The areas are mapped only where blocks were agreed on.
+  if (shape.block_area_bytes == 0 || mapping.size() < shape.total_bytes()) return nullptr;
+  Hold hold = {.memory = entry.peer, .reclaimers = call.reclaimers()};
+  if (is_mine) hold.memory = entry.mine;
+  const std::byte* const area = mapping.data() + kControlPageBytes + shape.capacity_bytes;
+  napi_value buffer = External(env, area, shape.block_area_bytes, std::move(hold));
+  if (buffer != nullptr) (is_mine ? entry.my_objects : entry.peer_objects) += 1;
+  return buffer;
+}
+
 // (ring, offset): frees a block that is not sent.
 napi_value Free(napi_env env, napi_callback_info info) {
   const RingCall<2> call(env, info);
@@ -83,6 +112,7 @@ napi_value TakeBlock(napi_env env, napi_callback_info info) {
   call.Set(Register::kFilled, taken->record_bytes);
   call.Set(Register::kBlock, taken->reference.lease_id);
   call.Set(Register::kBlockBytes, taken->reference.payload_bytes);
+  call.Set(Register::kBlockOffset, taken->reference.offset);
   return call.Return(kWritten);
 }
 
@@ -92,18 +122,6 @@ napi_value CopyLease(napi_env env, napi_callback_info info) {
   if (call.ring() == nullptr) return call.Return(kRefused);
   const bool is_copied = call.ring()->CopyLease(call.LongNumber(1), call.Bytes(2));
   return call.Return(is_copied ? kWritten : kRefused);
-}
-
-// (ring, lease) => a Buffer over the peer's memory, which is mapped read-only; undefined: copy it.
-napi_value Lend(napi_env env, napi_callback_info info) {
-  const RingCall<2> call(env, info);
-  if (call.ring() == nullptr) return nullptr;
-  const auto lease = call.ring()->Lease(call.LongNumber(1));
-  if (lease.empty()) return nullptr;
-  napi_value buffer =
-      External(env, lease.data(), lease.size(), {call.entry()->peer, call.reclaimers()});
-  if (buffer != nullptr) call.entry()->peer_objects += 1;
-  return buffer;
 }
 
 // (ring, lease): releases the lease; the peer learns of it with the next publication.
@@ -143,11 +161,12 @@ napi_value CountBlocks(napi_env env, napi_callback_info info) {
 void ExportRingBlocks(napi_env env, napi_value exports) {
   const Exporter add(env, exports);
   add("ringAllocate", Allocate);
+  add("ringTakePlace", TakePlace);
+  add("ringArea", Area);
   add("ringFreeBlock", Free);
   add("ringWriteBlock", WriteBlock);
   add("ringTakeBlock", TakeBlock);
   add("ringCopyLease", CopyLease);
-  add("ringLend", Lend);
   add("ringReleaseLease", ReleaseLease);
   add("ringDropObject", DropObject);
   add("ringCountBlocks", CountBlocks);

@@ -157,7 +157,8 @@ void ExportNumbers(napi_env env, napi_value exports) {
               {"seen", static_cast<std::int32_t>(Register::kSeen)},
               {"owesDoorbell", static_cast<std::int32_t>(Register::kOwesDoorbell)},
               {"block", static_cast<std::int32_t>(Register::kBlock)},
-              {"blockBytes", static_cast<std::int32_t>(Register::kBlockBytes)}});
+              {"blockBytes", static_cast<std::int32_t>(Register::kBlockBytes)},
+              {"blockOffset", static_cast<std::int32_t>(Register::kBlockOffset)}});
   napi_set_named_property(env, exports, "ringNumbers", all);
 }
 

@@ -84,7 +84,8 @@ enum class Register : std::size_t {
   kOwesDoorbell = 5,  // 1: the kernel had no memory for a doorbell
   kBlock = 6,         // offset of a block of ours, or id of a lease
   kBlockBytes = 7,    // of the message that lies in a block
-  kCount = 8,
+  kBlockOffset = 8,   // of the message that was taken, in the peer's block area
+  kCount = 9,
 };
 
 class RingTable {

@@ -190,19 +190,21 @@ export interface NativeAddon {
    * the host refuses external buffers.
    */
   ringAllocate(ring: number, bytes: number): Buffer | undefined;
+  /** Takes a block of our outbox, its offset in a register; `refused`: none is free. */
+  ringTakePlace(ring: number, bytes: number): number;
+  /**
+   * A buffer over the whole block area of ours (1), or of the peer's (0), which is mapped
+   * read-only. undefined: there is none, or the host refuses external buffers.
+   */
+  ringArea(ring: number, ofOurs: number): Buffer | undefined;
   ringFreeBlock(ring: number, offset: number): number;
   ringWriteBlock(ring: number, stagedBytes: number, offset: number, bytes: number): number;
   ringTakeBlock(ring: number): number;
   ringCopyLease(ring: number, lease: number, target: Uint8Array): number;
-  /**
-   * A buffer over the peer's memory, mapped read-only. undefined: the host
-   * refuses external buffers.
-   */
-  ringLend(ring: number, lease: number): Buffer | undefined;
   ringReleaseLease(ring: number, lease: number): number;
   /**
-   * Reports that an array buffer of `ringAllocate` (1) or `ringLend` (0) was
-   * collected; once for each.
+   * Reports that an array buffer over memory of ours (1), or of the peer's (0), was collected; once
+   * for each that `ringAllocate` and `ringArea` have given.
    */
   ringDropObject(ring: number, ofOurs: number): void;
   ringCountBlocks(ring: number): number;

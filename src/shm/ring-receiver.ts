@@ -7,7 +7,7 @@ import { wireLimits } from '../base/limits/wire-limits.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { headerBytes, protocol } from '../wire/frame-header.ts';
 import type { FrameReceiver } from '../wire/transport.ts';
-import { ArrivedRingBlock, type LeaseReturns } from './blocks.ts';
+import { ArrivedRingBlock, type Lending } from './arrived-blocks.ts';
 import { batchRecords, handedOut, LookAhead } from './early-cancels.ts';
 import { blockReferenceBytes, corrupt, DrainResult, type Ring, RingResult } from './ring.ts';
 import type { RingActivity } from './ring-sleep.ts';
@@ -23,10 +23,8 @@ let isExpectingLong = false;
 export interface ReceivingParts {
   readonly ring: Ring;
   readonly receiver: FrameReceiver;
-  readonly returns: LeaseReturns;
+  readonly blocks: Lending;
   readonly activity: RingActivity;
-  /** Messages in the peer's block area may be read there: it is trusted not to change them. */
-  readonly lendsInPlace: boolean;
   readonly clock: Clock;
 }
 
@@ -38,17 +36,15 @@ export class RingReceiver {
   readonly #ring: Ring;
   readonly #receiver: FrameReceiver;
   readonly #decoder: FrameDecoder;
-  readonly #returns: LeaseReturns;
+  readonly #blocks: Lending;
   readonly #activity: RingActivity;
-  readonly #lendsInPlace: boolean;
   readonly #clock: Clock;
 
   constructor(parts: ReceivingParts) {
     this.#ring = parts.ring;
     this.#receiver = parts.receiver;
-    this.#returns = parts.returns;
+    this.#blocks = parts.blocks;
     this.#activity = parts.activity;
-    this.#lendsInPlace = parts.lendsInPlace;
     this.#clock = parts.clock;
     this.#decoder = new FrameDecoder(parts.receiver, () => this.#isOver);
     this.ahead = new LookAhead(parts.ring, this.#decoder, parts.receiver);
@@ -149,12 +145,11 @@ export class RingReceiver {
   #receiveBlock(): void {
     const ring = this.#ring;
     if (ring.takeBlock() !== RingResult.written) throw corrupt();
-    const { slab, filledBytes, leaseId: id, leaseBytes: byteLength } = ring;
+    const { slab, filledBytes } = ring;
     const headerAt = blockReferenceBytes;
     const size = headerBytes(slab[headerAt] as number);
     if (size === 0 || headerAt + size > filledBytes) throw protocol('frame of unknown type');
-    const mayLend = this.#lendsInPlace;
-    const block = new ArrivedRingBlock(ring, this.#returns, { id, byteLength, mayLend });
+    const block = new ArrivedRingBlock(this.#blocks);
     const header = slab.subarray(headerAt, headerAt + size);
     handedOut.bytes = filledBytes;
     try {

@@ -17,11 +17,12 @@ import type {
   OwnBlock,
   Transport,
 } from '../wire/transport.ts';
-import { LeaseReturns, RingBlock } from './blocks.ts';
+import type { RingBlock } from './own-blocks.ts';
 import { corrupt, DrainResult, type Ring, RingResult } from './ring.ts';
 import type { RingParts } from './ring-parts.ts';
 import { RingReceiver } from './ring-receiver.ts';
 import { RingSleep } from './ring-sleep.ts';
+import { SessionBlocks } from './session-blocks.ts';
 
 const doorbell = 1;
 // Frames that become visible together: a few at a time, not all at the end of the turn, so that the
@@ -59,8 +60,7 @@ export class RingTransport implements Transport, Polled {
   #isRefusing = false;
   /** Leases went back of which the peer was not told yet. */
   #hasReleases = false;
-  readonly #lendsInPlace: boolean;
-  readonly #returns: LeaseReturns;
+  readonly #blocks: SessionBlocks;
   #state: RingState = 'open';
   #endError: SidecallError | undefined;
 
@@ -71,8 +71,9 @@ export class RingTransport implements Transport, Polled {
     this.frameMaxBytes = parts.frameMaxBytes;
     this.capacity = parts.capacity;
     this.#open = parts.open;
-    this.#lendsInPlace = parts.lendsInPlace;
-    this.#returns = new LeaseReturns(parts.ring, this.#loop.clock, () => this.#onReturn());
+    const { ring, lendsInPlace } = parts;
+    const onReturn = (): void => this.#onReturn();
+    this.#blocks = new SessionBlocks(ring, this.#loop.clock, lendsInPlace, onReturn);
     this.#sleep = new RingSleep(parts.ring, parts.pollBudgetUs);
   }
 
@@ -97,9 +98,8 @@ export class RingTransport implements Transport, Polled {
     this.#receiving = new RingReceiver({
       ring: this.#ring,
       receiver,
-      returns: this.#returns,
+      blocks: this.#blocks,
       activity: this.#sleep,
-      lendsInPlace: this.#lendsInPlace,
       clock: this.#loop.clock,
     });
     this.#loop.poller.activate(this); // a session starts awake: the peer may have published already, without ringing
@@ -119,8 +119,7 @@ export class RingTransport implements Transport, Polled {
   }
 
   allocate(bytes: number): OwnBlock | undefined {
-    const block = this.#isOver ? undefined : this.#ring.allocate(bytes);
-    return block && new RingBlock(this.#ring, block.bytes, block.offset);
+    return this.#isOver ? undefined : this.#blocks.allocate(bytes);
   }
 
   trySendBlock(header: Uint8Array, prefix: Uint8Array, block: OwnBlock): boolean {
@@ -136,7 +135,7 @@ export class RingTransport implements Transport, Polled {
   }
 
   inspect(): LaneInspection {
-    return { memory: this.#ring.copyMemory(), leases: this.#returns.held };
+    return { memory: this.#ring.copyMemory(), leases: this.#blocks.returns.held };
   }
 
   doorbellCounts(): DoorbellCounts {
@@ -183,7 +182,7 @@ export class RingTransport implements Transport, Polled {
     this.#moveTo('over');
     (this.#receiving as RingReceiver | undefined)?.end(); // undefined: never started
     this.#loop.poller.deactivate(this);
-    this.#returns.close();
+    this.#blocks.close();
     this.#ring.close();
     this.#socket?.destroy();
   }

@@ -29,6 +29,7 @@ export const Register = {
   owesDoorbell: 5,
   block: 6,
   blockBytes: 7,
+  blockOffset: 8,
 } as const;
 
 /**
@@ -170,6 +171,13 @@ export class Ring {
     return { bytes: block, offset: this.#registers[Register.block] as number };
   }
 
+  /** The offset of a block of ours in our area; undefined: there is none. */
+  takePlace(bytes: number): number | undefined {
+    if (this.#isClosed) return undefined;
+    const taken = this.#native.ringTakePlace(this.#handle, bytes);
+    return taken === RingResult.written ? (this.#registers[Register.block] as number) : undefined;
+  }
+
   /** Frees a block that is not sent. */
   releaseBlock(offset: number): void {
     if (!this.#isClosed) this.#native.ringFreeBlock(this.#handle, offset);
@@ -207,9 +215,18 @@ export class Ring {
     throw new Error('a lease was copied that is not held'); // our own mistake
   }
 
-  /** undefined: the host wants no external buffers. */
-  lend(id: number): Buffer | undefined {
-    return this.#isClosed ? undefined : this.#native.ringLend(this.#handle, id);
+  /** The offset of the message that was taken last, in the peer's block area. */
+  get leaseOffset(): number {
+    return this.#registers[Register.blockOffset] as number;
+  }
+
+  /**
+   * The block area of ours, or of the peer's; undefined: there is none, or the host wants no
+   * external buffers.
+   */
+  area(isOurs: boolean): ArrayBuffer | undefined {
+    if (this.#isClosed) return undefined;
+    return this.#native.ringArea(this.#handle, isOurs ? 1 : 0)?.buffer as ArrayBuffer | undefined;
   }
 
   /** The peer learns of it with what is published next. */

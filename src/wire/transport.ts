@@ -9,17 +9,24 @@ export type Lane = 'ring' | 'socket' | 'loopback';
 
 /** A block of our own memory that the peer reads where it lies. */
 export interface OwnBlock {
-  /** To be filled. Of length 0 once it was sealed. */
+  /** To be filled. Of length 0 once it was sealed, unless it shares its memory. */
   readonly bytes: Buffer;
-  /** Ends the writing: our views are detached. */
+  /** The array buffer has other blocks, too: it is never detached. */
+  readonly sharesMemory: boolean;
+  /** Ends the writing: our views are detached, unless the block shares its memory. */
   seal(): void;
   /** Frees a block that is not sent. Does nothing the second time, or once the peer has it. */
   release(): void;
 }
 
-/** Bytes in the peer's memory, until they are released; a second release does nothing. */
+/**
+ * Bytes in the peer's memory, until they are released; a second release does nothing. Their array
+ * buffer has other messages, too: a view that is kept longer sees those.
+ */
 export interface LentBytes {
-  readonly bytes: Uint8Array;
+  readonly byteLength: number;
+  /** A new view each time. */
+  readonly bytes: Buffer;
   release(): void;
   /** Calls `then` once, when they were released or collected. */
   whenReleased(then: () => void): void;

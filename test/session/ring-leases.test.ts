@@ -126,7 +126,7 @@ describe('leases of the receiver', () => {
   });
 
   it('are copies where the host refuses external buffers, and blocks are ordinary memory', async () => {
-    const refusing = addonWith({ ringAllocate: () => undefined, ringLend: () => undefined });
+    const refusing = addonWith({ ringArea: () => undefined });
     await using pair = await openRingPair(inPlace, inPlace, refusing);
     pair.far.serve(LeaseCalls, leaseHandlers());
     for (let round = 0; round < 30; round += 1) {

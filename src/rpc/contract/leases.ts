@@ -34,25 +34,29 @@ export class Block implements Disposable {
   readonly byteLength: number;
   readonly #owner: BlockOwner;
   readonly #own: OwnBlock | undefined;
+  // Of a block in place: made where the bytes are asked for.
   #memory: Buffer | undefined;
+  #isGone = false;
 
-  /** @internal Blocks come from `session.allocate()`. */
-  constructor(owner: BlockOwner, memory: Buffer, own: OwnBlock | undefined) {
+  /** @internal Blocks come from `session.allocate()`. `from`: a block in place, or memory. */
+  constructor(owner: BlockOwner, from: OwnBlock | Buffer, byteLength: number) {
     this.#owner = owner;
-    this.#memory = memory;
-    this.#own = own;
-    this.byteLength = memory.byteLength;
+    this.byteLength = byteLength;
+    if (from instanceof Uint8Array) this.#memory = from;
+    else this.#own = from;
   }
 
   /**
    * The memory, of which every byte is sent. A block in place begins with bytes of earlier messages
-   * of this session, any other with zeros.
+   * of this session, any other with zeros. NOTE: with `leases: 'in-place-trusted'` nothing may be
+   * written through a view that was kept after the block was sent: the peer reads there.
    * @throws {SidecallError} `ERR_SIDECALL_LEASE_RELEASED` once it was sent or freed.
    */
   get bytes(): Buffer {
-    if (this.#memory === undefined) {
+    if (this.#isGone) {
       throw new SidecallError('ERR_SIDECALL_LEASE_RELEASED', 'the block was sent or freed');
     }
+    this.#memory ??= heldTogether((this.#own as OwnBlock).bytes, this);
     return this.#memory;
   }
 
@@ -63,9 +67,8 @@ export class Block implements Disposable {
 
   /** Gives the block back unsent. Does nothing the second time, or once it was sent. */
   free(): void {
-    if (this.#memory === undefined) return;
-    if (this.#own !== undefined) mark(this.#memory.buffer);
-    this.#memory = undefined;
+    if (this.#isGone) return;
+    this.#end();
     this.#own?.release();
   }
 
@@ -87,10 +90,13 @@ export class Block implements Disposable {
    * `ERR_SIDECALL_LEASE_RELEASED`.
    */
   take(): Block | Buffer {
-    const memory = this.bytes;
-    this.#memory = undefined;
-    if (this.#own === undefined) return memory;
-    mark(memory.buffer);
+    if (this.#own === undefined) {
+      const memory = this.bytes;
+      this.#end();
+      return memory;
+    }
+    if (this.#isGone) return this.bytes; // throws
+    this.#end();
     this.#own.seal();
     return this;
   }
@@ -104,6 +110,11 @@ export class Block implements Disposable {
     const copy = this.#own === undefined ? memory : Buffer.from(memory);
     this.free();
     return copy;
+  }
+
+  /** @internal It was sent or freed. */
+  get isGone(): boolean {
+    return this.#isGone;
   }
 
   /** @internal It belongs to this session. */
@@ -120,11 +131,40 @@ export class Block implements Disposable {
   release(): void {
     this.#own?.release();
   }
+
+  /** The program writes into it no more. */
+  #end(): void {
+    this.#isGone = true;
+    if (this.#own?.sharesMemory === false) mark(this.#own.bytes.buffer);
+    this.#memory = undefined;
+  }
 }
 
 /** Frees a value that was never encoded, if it is a block. */
 export function releaseBlockIn(value: unknown): void {
   if (value instanceof Block) value.free();
+}
+
+/** A message in memory of our own, which is detached when it goes back. */
+class CopiedBytes {
+  readonly bytes: Uint8Array;
+  readonly byteLength: number;
+  readonly #pooled: Buffer | undefined;
+
+  constructor(bytes: Uint8Array, pooled: Buffer | undefined) {
+    this.bytes = bytes;
+    this.byteLength = bytes.byteLength;
+    this.#pooled = pooled;
+  }
+
+  release(): void {
+    const memory = this.bytes.buffer as ArrayBuffer;
+    const moved = detach(memory);
+    if (moved === undefined) return;
+    if (this.#pooled !== undefined && giveBuffer(Buffer.from(moved))) return;
+    // A job of the thread pool may still read it, and keeps the object that it was given.
+    outlived.register(memory, moved);
+  }
 }
 
 /**
@@ -137,41 +177,43 @@ export class Lease implements Disposable {
   readonly byteLength: number;
   /** The bytes are a copy of our own. False: they lie in the peer's memory. */
   readonly copied: boolean;
+  // Of a lease in place: made where the bytes are asked for.
   #bytes: Uint8Array | undefined;
-  readonly #release: (bytes: Uint8Array) => void;
+  readonly #source: LentBytes | CopiedBytes;
+  #isReleased = false;
   #isKept = false;
 
   /** @internal Leases are received. */
-  constructor(bytes: Uint8Array, copied: boolean, release: (bytes: Uint8Array) => void) {
-    this.#bytes = bytes;
-    this.#release = release;
-    this.copied = copied;
-    this.byteLength = bytes.byteLength;
+  constructor(source: LentBytes | CopiedBytes) {
+    this.#source = source;
+    this.copied = source instanceof CopiedBytes;
+    this.byteLength = source.byteLength;
   }
 
   /**
    * The message. NOTE: a peer can change bytes in place while they are read; only a trusted one
-   * lends them.
+   * lends them. A view of bytes in place that is kept longer than the lease shows later messages.
    * @throws {SidecallError} `ERR_SIDECALL_LEASE_RELEASED` once it was released.
    */
   get bytes(): ReadonlyBytes {
-    if (this.#bytes === undefined) {
+    if (this.#isReleased) {
       const text = 'the lease was released; in a handler keep() makes it last longer';
       throw new SidecallError('ERR_SIDECALL_LEASE_RELEASED', text);
     }
+    this.#bytes ??= this.copied ? this.#source.bytes : heldTogether(this.#source.bytes, this);
     return this.#bytes as ReadonlyBytes;
   }
 
   /**
-   * Gives the memory back; views of it have length 0 from then on. A second call has no
-   * further effect. NOTE: nothing may read it any more: release behind a pending
-   * `fs.write()`, not beside it.
+   * Gives the memory back. Views of a copy have length 0 from then on; views of bytes in place show
+   * whatever the peer writes there next. A second call has no further effect. NOTE: nothing may
+   * read it any more: release behind a pending `fs.write()`, not beside it.
    */
   release(): void {
-    const bytes = this.#bytes;
-    if (bytes === undefined) return;
+    if (this.#isReleased) return;
+    this.#isReleased = true;
     this.#bytes = undefined;
-    this.#release(bytes);
+    this.#source.release();
   }
 
   /** In a handler: it is not given back when the handler settles, but by {@link Lease.release}. */
@@ -189,9 +231,17 @@ export class Lease implements Disposable {
     if (!this.#isKept) this.release();
   }
 
+  /** @internal It was released. */
+  get isGone(): boolean {
+    return this.#isReleased;
+  }
+
   /** @internal Does a view look into it? */
   isUnder(view: Uint8Array): boolean {
-    return this.#bytes?.buffer === view.buffer;
+    const bytes = this.#bytes;
+    if (bytes === undefined || bytes.buffer !== view.buffer) return false;
+    const begin = view.byteOffset - bytes.byteOffset;
+    return begin + view.byteLength > 0 && begin < this.byteLength;
   }
 }
 
@@ -230,22 +280,7 @@ export function isLeased(codec: Codec<unknown> | undefined): boolean {
 
 /** Over bytes of our own; `pooled`: the memory under them, which goes back to the pool. */
 export function copiedLease(bytes: Uint8Array, pooled: Buffer | undefined): Lease {
-  return new Lease(bytes, true, (view) => {
-    const memory = view.buffer as ArrayBuffer;
-    const moved = detach(memory);
-    if (moved === undefined) return;
-    if (pooled !== undefined && giveBuffer(Buffer.from(moved))) return;
-    // A job of the thread pool may still read it, and keeps the object that it was given.
-    outlived.register(memory, moved);
-  });
-}
-
-/** Over the peer's memory. */
-export function lentLease(lent: LentBytes): Lease {
-  return new Lease(lent.bytes, false, ({ buffer }) => {
-    mark(buffer);
-    lent.release();
-  });
+  return new Lease(new CopiedBytes(bytes, pooled));
 }
 
 /** Gives back a value that is not handed out, if it is a lease. */
@@ -255,6 +290,18 @@ export function releaseLeaseIn(value: unknown): void {
 
 // Memory that lives as long as the array buffer that it was moved out of.
 const outlived = new FinalizationRegistry<ArrayBuffer>(() => undefined);
+
+const owner = Symbol('owner');
+
+type Owned = Uint8Array & { readonly [owner]?: Block | Lease };
+
+/**
+ * The view, which refers to its block or lease from now on: that one goes back when it is
+ * collected, which shall not happen while the view is in use.
+ */
+function heldTogether<V extends Uint8Array>(view: V, by: Block | Lease): V {
+  return Object.defineProperty(view, owner, { value: by });
+}
 
 // Mark of the array buffers of leases and blocks that were given back, so that an empty view of one
 // is not sent as an empty message. A property of the object: a WeakSet slows garbage collections
@@ -284,6 +331,8 @@ function mark(memory: Marked): void {
 
 /** Bytes that were given back before they were sent. */
 export function isReleased(view: Uint8Array): boolean {
+  const { [owner]: by } = view as Owned;
+  if (by !== undefined) return by.isGone;
   return view.byteLength === 0 && (view.buffer as Marked)[released] === true;
 }
 

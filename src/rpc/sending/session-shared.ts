@@ -144,7 +144,7 @@ export class SessionShared {
     }
     const own = this.transport.allocate?.(bytes);
     if (own === undefined) this.ordinaryBlocks += 1;
-    return new Block(this, own?.bytes ?? Buffer.alloc(bytes), own);
+    return new Block(this, own ?? Buffer.alloc(bytes), bytes);
   }
 
   /** Grants the part of our windows that the hello could not tell. */

@@ -6,7 +6,7 @@ import { giveBuffer, pooledMinBytes, takeBuffer } from '../../base/buffer-pool.t
 import { protocol } from '../../wire/frame-header.ts';
 import type { ArrivedBlock, LentBytes } from '../../wire/transport.ts';
 import { type Codec, decodeWith } from '../contract/codec.ts';
-import { copiedLease, isLeased, lentLease } from '../contract/leases.ts';
+import { copiedLease, isLeased, Lease } from '../contract/leases.ts';
 
 /**
  * The memory of one message. A codec that keeps the bytes gets memory of its own; one that copies
@@ -119,7 +119,7 @@ export class MessageAssembly {
       const [lent, pooled] = [this.#lent, this.#pooled];
       this.#lent = undefined;
       this.#pooled = undefined;
-      return lent === undefined ? copiedLease(this.bytes, pooled) : lentLease(lent);
+      return lent === undefined ? copiedLease(this.bytes, pooled) : new Lease(lent);
     }
     if (codec.borrowsBytes === true && codec === this.codec) {
       return decodeWith(codec, this.bytes, true);
