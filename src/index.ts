@@ -169,6 +169,7 @@ export type { SessionState } from './rpc/sending/session-shared.ts';
 export type {
   InspectedStream,
   InspectedWriter,
+  InspectOptions,
   RingInspection,
   SessionInspection,
 } from './rpc/session/inspection.ts';
@@ -177,7 +178,8 @@ export type { Accepted, Session } from './rpc/session/session.ts';
 export type { SessionStats } from './rpc/session/session-stats.ts';
 export type { WaitReason } from './rpc/stalls.ts';
 export type { WaitOptions } from './rpc/wait.ts';
-export type { OutboxReport, RecordReport, RingReport } from './wire/ring-report.ts';
+export type { RecordReport } from './wire/record-walk.ts';
+export type { OutboxReport, RingReport } from './wire/ring-report.ts';
 export type { HeldLease, Lane } from './wire/transport.ts';
 
 // Errors, and events outside a call.

@@ -243,42 +243,58 @@ Napi::Value Join(const Napi::CallbackInfo& info) {
   return env.Undefined();
 }
 
-// Copies the part of the data that was published and not consumed. Cursors that no correct process
-// has copy nothing: the report names that fault.
-void CopyUnread(std::byte* copy, const std::byte* memory, std::uint64_t capacity,
-                std::uint64_t published, std::uint64_t consumed) {
-  const std::uint64_t unread = published - consumed;
-  if (consumed > published || unread > capacity) return;
-  const std::uint64_t begin = consumed & (capacity - 1);
-  const std::uint64_t first = std::min(unread, capacity - begin);
-  CopyPayload(copy + begin, memory + begin, first);
-  CopyPayload(copy, memory, unread - first);
-}
+// The unread part of a data area: where it begins, and its two pieces, since it may go round the
+// end.
+struct Unread {
+  std::uint64_t begin = 0;
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
 
-// (ring, ours) => a copy of that memory, from its control page to the end of its data, with zeros
-// where nothing is unread; undefined: none can be made. The other process may write meanwhile, so
-// the copy is of no single moment.
+  // Cursors that no correct process has leave nothing: the report names that fault.
+  Unread(std::uint64_t capacity, std::uint64_t published, std::uint64_t consumed,
+         std::uint64_t bytes_max) {
+    const std::uint64_t bytes = published - consumed;
+    if (consumed > published || bytes > capacity) return;
+    begin = consumed & (capacity - 1);
+    first = std::min({bytes, capacity - begin, bytes_max});
+    second = std::min(bytes, bytes_max) - first;
+  }
+  [[nodiscard]] std::uint64_t end() const { return first == 0 ? 0 : begin + first; }
+};
+
+// (ring, ours, bytes at most) => a copy of that memory: its control page, of which nothing but the
+// control is used, and its data up to the end of the unread part, with zeros where nothing is
+// unread; undefined: none can be made. The
+// other process may write meanwhile, so the copy is of no single moment.
 Napi::Value CopyMemory(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);
   const RingEntry* const entry = Entry(info, arguments);
   const bool is_mine = info[1].IsBoolean() && info[1].As<Napi::Boolean>().Value();
+  const auto bytes_max =
+      static_cast<std::uint64_t>(arguments.Integer(2, 0, static_cast<std::int64_t>(kCapacityMax)));
   if (!arguments.ok() || entry == nullptr) return env.Undefined();
   if (!entry->ring.has_value()) return Throw(env, Error{EINVAL, "copyRingMemory"});
   const std::byte* const memory = is_mine ? entry->mine->memory.data() : entry->peer->memory.data();
+  const Control& owner = *reinterpret_cast<const Control*>(memory);
   const Control& reader = is_mine ? entry->peer->control() : entry->mine->control();
-  const OutboxShape& shape = is_mine ? entry->my_shape : entry->peer_shape;
-  auto copy = Napi::Uint8Array::New(
-      env, static_cast<std::size_t>(kControlPageBytes + shape.capacity_bytes));
+  const std::uint64_t capacity = (is_mine ? entry->my_shape : entry->peer_shape).capacity_bytes;
+  // Acquire: the bytes below the cursor are visible.
+  const std::uint64_t consumed = LoadWord(reader.consumer_cursor, std::memory_order_acquire);
+  const std::uint64_t published = LoadWord(owner.producer_cursor, std::memory_order_acquire);
+  const Unread unread(capacity, published, consumed, bytes_max);
+  const std::uint64_t size = unread.end() == 0 ? sizeof(Control) : kControlPageBytes + unread.end();
+  auto copy = Napi::Uint8Array::New(env, static_cast<std::size_t>(size));
   // A worker thread that is being ended gets no memory.
   if (env.IsExceptionPending() || copy.Data() == nullptr) return env.Undefined();
   auto* const bytes = reinterpret_cast<std::byte*>(copy.Data());
-  CopyPayload(bytes, memory, kControlPageBytes);
-  std::uint64_t published = 0;
-  std::memcpy(&published, bytes + offsetof(Control, producer_cursor), sizeof(published));
-  const std::uint64_t consumed = LoadWord(reader.consumer_cursor, std::memory_order_acquire);
-  CopyUnread(bytes + kControlPageBytes, memory + kControlPageBytes, shape.capacity_bytes, published,
-             consumed);
+  CopyPayload(bytes, memory, sizeof(Control));
+  // The cursor that the unread part was found by: it may have moved.
+  std::memcpy(bytes + offsetof(Control, producer_cursor), &published, sizeof(published));
+  if (unread.end() == 0) return copy;
+  const std::byte* const data = memory + kControlPageBytes;
+  CopyPayload(bytes + kControlPageBytes + unread.begin, data + unread.begin, unread.first);
+  CopyPayload(bytes + kControlPageBytes, data, unread.second);
   return copy;
 }
 

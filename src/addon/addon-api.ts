@@ -159,10 +159,12 @@ export interface NativeAddon {
   closeReceived(fd: number, owner: number): void;
   joinRing(ring: number, fd: number, mayLend: boolean, mayBorrow: boolean): void;
   /**
-   * A copy of one memory of a joined ring, ours or the peer's: its control page and its data,
-   * without blocks; zeros where nothing is unread. undefined: the thread is being ended.
+   * A copy of one memory of a joined ring, ours or the peer's: its control page, and its data up to
+   * the end of the unread part, of which the first `bytesMax` bytes are copied; zeros where nothing
+   * is unread. Where all is read, it is the used part of the control page alone. undefined: the
+   * thread is being ended.
    */
-  copyRingMemory(ring: number, ofOurs: boolean): Uint8Array | undefined;
+  copyRingMemory(ring: number, ofOurs: boolean, bytesMax: number): Uint8Array | undefined;
   /** Lets the C library use the memory of long messages again; see `native/os/allocator.h`. */
   keepFreedBlocks(): void;
   /**

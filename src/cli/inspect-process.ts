@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: MIT
 // `sidecall inspect PID`: the sessions of a living process that allows it.
 import { readFileSync, statSync } from 'node:fs';
-import { requireNative } from '../addon/load-addon.ts';
-import { systemClock } from '../base/clock.ts';
+import { systemClock, type Timer } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import { version } from '../base/version.ts';
 import { connect } from '../rendezvous/connect.ts';
-import { inspectionPathsOf } from '../rendezvous/inspection-paths.ts';
+import { type InspectionPath, inspectionPathsOf } from '../rendezvous/inspection-paths.ts';
 import {
   type InspectedThread,
+  type InspectionPart,
   InspectionService,
   type ReportedSession,
 } from '../rendezvous/inspection-service.ts';
-import { standingOf } from '../shared/process-standing.ts';
+import type { Session } from '../rpc/session/session.ts';
+import { standingOfProcess } from '../shared/process-standing.ts';
 
 /** A thread of a process, and its sessions. */
 export interface ThreadReport {
-  readonly thread: InspectedThread;
+  /** 0: the main thread. */
+  readonly threadId: number;
+  /** undefined: it could not be looked into, for `error`. */
+  readonly thread: InspectedThread | undefined;
   readonly sessions: readonly ReportedSession[];
+  /** Why it could not be looked into, or only in part. */
+  readonly error: string | undefined;
 }
 
 /** Called for each session that has arrived. */
@@ -31,33 +38,56 @@ const howToAllow =
  * The threads of a process that allow it. `timeoutMs`: the longest wait for the first answer, and
  * for each next one.
  * @throws {SidecallError} `ERR_SIDECALL_NO_LISTENER` where there is no such process, or it does not
- * allow it; `ERR_SIDECALL_PEER_DENIED` for a process of another user;
- * `ERR_SIDECALL_PEER_UNRESPONSIVE` where it does not answer; `ERR_SIDECALL_PEER_GONE` where it ends
- * meanwhile.
+ * allow it; `ERR_SIDECALL_PEER_DENIED` for a process of another user; what the main thread says
+ * where no thread can be looked into: `ERR_SIDECALL_PEER_UNRESPONSIVE` where it does not answer,
+ * `ERR_SIDECALL_PEER_GONE` where the process ends meanwhile.
  */
 export async function inspectProcess(
   pid: number,
   timeoutMs: number,
   onProgress: OnProgress,
 ): Promise<readonly ThreadReport[]> {
-  checkOwner(pid);
-  const paths = inspectionPathsOf(pid);
-  if (paths.length === 0) {
-    const text = `process ${pid} does not allow it: ${howToAllow}`;
-    throw new SidecallError('ERR_SIDECALL_NO_LISTENER', text);
-  }
+  checkProcess(pid);
   const threads: ThreadReport[] = [];
-  for (const path of paths) threads.push(await inspectThread(pid, path, timeoutMs, onProgress));
-  return threads;
+  let failure: unknown;
+  for (const at of inspectionPathsOf(pid)) {
+    try {
+      threads.push(await inspectThread(pid, at, timeoutMs, onProgress));
+    } catch (error) {
+      if (isAbsent(error)) continue; // a thread that was terminated, or an earlier process
+      failure ??= error;
+      const { threadId } = at;
+      threads.push({ threadId, thread: undefined, sessions: [], error: errorText(error) });
+    }
+  }
+  if (threads.some(({ thread }) => thread !== undefined)) return threads;
+  throw failure ?? notAllowed(pid);
+}
+
+function isAbsent(error: unknown): boolean {
+  return SidecallError.is(error) && error.code === 'ERR_SIDECALL_NO_LISTENER';
+}
+
+function notAllowed(pid: number): SidecallError {
+  const [, ...inner] = namespacePids(pid);
+  const text =
+    inner.length > 0
+      ? `process ${pid} runs in another pid namespace, where it is ${inner.at(-1)}: run this command there`
+      : `process ${pid} does not allow it: ${howToAllow}`;
+  return new SidecallError('ERR_SIDECALL_NO_LISTENER', text);
 }
 
 /** @throws {SidecallError} where there is no such process, or it is of another user. */
-function checkOwner(pid: number): void {
+function checkProcess(pid: number): void {
   try {
     process.kill(pid, 0);
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'EPERM') throw noProcess(pid, cause);
     throw foreign(pid, cause);
+  }
+  if (statusOf(pid, 'State')?.startsWith('Z') === true) {
+    const text = `process ${pid} has ended; its parent has not taken notice of it yet`;
+    throw new SidecallError('ERR_SIDECALL_NO_LISTENER', text);
   }
   // root may send signals to all; yet a process lets only its own user look.
   const owner = ownerOf(pid);
@@ -75,59 +105,158 @@ function foreign(pid: number, cause: unknown): SidecallError {
   return new SidecallError('ERR_SIDECALL_PEER_DENIED', text, { cause });
 }
 
-/** The effective user of a process; undefined: there is no /proc. */
-function ownerOf(pid: number): number | undefined {
+/** A line of `/proc/PID/status`; undefined: there is none. */
+function statusOf(pid: number, name: string): string | undefined {
   try {
-    const uids = /^Uid:\s+\d+\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'));
-    return uids === null ? statSync(`/proc/${pid}`).uid : Number(uids[1]);
+    const lines = readFileSync(`/proc/${pid}/status`, 'latin1').split('\n');
+    return lines
+      .find((line) => line.startsWith(`${name}:`))
+      ?.slice(name.length + 1)
+      .trim();
   } catch {
     return undefined;
   }
 }
 
+/** The effective user of a process; undefined: there is no /proc. */
+function ownerOf(pid: number): number | undefined {
+  const [, effective] = statusOf(pid, 'Uid')?.split(/\s+/) ?? [];
+  if (effective !== undefined) return Number(effective);
+  return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
+}
+
+/** The numbers of a process in each pid namespace that it is in, ours first. */
+function namespacePids(pid: number): readonly string[] {
+  return statusOf(pid, 'NSpid')?.split(/\s+/) ?? [];
+}
+
+/** The parts of a report that have arrived. */
+class Arriving {
+  readonly sessions: ReportedSession[] = [];
+  thread: InspectedThread | undefined;
+
+  /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for what a process of another version says. */
+  add(part: InspectionPart): void {
+    if (part === null || typeof part !== 'object') throw unreadable(undefined);
+    if ('thread' in part) this.thread = checkThread(part.thread);
+    else if (!Array.isArray(part.sessions)) throw unreadable(this.thread);
+    else for (const each of part.sessions) this.sessions.push(checkSession(each, this.thread));
+    if (this.sessions.length > (this.thread?.sessions ?? 0)) throw unreadable(this.thread);
+  }
+}
+
+/** The longest wait for an answer. */
+class AnswerWatch {
+  readonly #late = new AbortController();
+  readonly #timeoutMs: number;
+  #timer: Timer | undefined;
+  #isOver = false;
+  /** undefined: not connected yet. */
+  session: Session | undefined;
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
+    this.restart();
+  }
+
+  /** Aborted when the process is late. */
+  get signal(): AbortSignal {
+    return this.#late.signal;
+  }
+
+  restart(): void {
+    systemClock.clearTimeout(this.#timer);
+    if (this.#isOver) return;
+    this.#timer = systemClock.setTimeout(() => void this.#onTime(), this.#timeoutMs);
+  }
+
+  end(): void {
+    this.#isOver = true;
+    systemClock.clearTimeout(this.#timer);
+  }
+
+  /** A process that answers pings is not late: others look into it, too, and they take turns. */
+  async #onTime(): Promise<void> {
+    try {
+      if (this.session === undefined) throw new Error('not connected');
+      await this.session.ping({ timeoutMs: this.#timeoutMs });
+      this.restart();
+    } catch {
+      this.#late.abort();
+    }
+  }
+}
+
 async function inspectThread(
   pid: number,
-  path: string,
+  { path, threadId }: InspectionPath,
   timeoutMs: number,
   onProgress: OnProgress,
 ): Promise<ThreadReport> {
-  const late = new AbortController();
-  let timer = systemClock.setTimeout(() => late.abort(), timeoutMs);
-  let thread: InspectedThread | undefined;
-  const sessions: ReportedSession[] = [];
+  const watch = new AnswerWatch(timeoutMs);
+  const { signal } = watch;
+  const arriving = new Arriving();
   try {
-    await using session = await connect({ path, lane: 'socket', timeoutMs, signal: late.signal });
-    const parts = session.client(InspectionService).sessions(undefined, { signal: late.signal });
+    const { min, max } = ranges.connectTimeoutMs;
+    const connectMs = Math.min(max, Math.max(min, timeoutMs));
+    await using session = await connect({ path, lane: 'socket', timeoutMs: connectMs, signal });
+    checkPid(pid, session.peer.pid);
+    watch.session = session;
+    const parts = session.client(InspectionService).sessions(undefined, { signal });
     for await (const part of parts) {
-      systemClock.clearTimeout(timer);
-      timer = systemClock.setTimeout(() => late.abort(), timeoutMs);
-      if ('thread' in part) thread = part.thread;
-      else sessions.push(checkReport(part, thread));
-      onProgress(sessions.length, thread?.sessions ?? 0);
+      watch.restart();
+      arriving.add(part);
+      onProgress(arriving.sessions.length, arriving.thread?.sessions ?? 0);
     }
   } catch (error) {
-    throw await explained(error, { pid, path, timeoutMs, isLate: late.signal.aborted });
+    throw await explained(error, { pid, path, timeoutMs, isLate: signal.aborted });
   } finally {
-    systemClock.clearTimeout(timer);
+    watch.end();
   }
-  if (thread !== undefined) return { thread, sessions };
-  throw new SidecallError('ERR_SIDECALL_PROTOCOL', `process ${pid} said nothing of itself`);
+  const { thread, sessions } = arriving;
+  if (thread === undefined) throw unreadable(undefined);
+  return { threadId, thread, sessions, error: undefined };
 }
 
-/** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for what a process of another version says. */
-function checkReport(
-  { session }: { readonly session: ReportedSession },
+/** @throws {SidecallError} `ERR_SIDECALL_PEER_DENIED`: another process has made the socket. */
+function checkPid(wanted: number, found: number | undefined): void {
+  if (found === undefined || found === 0 || found === wanted) return;
+  const text = `the socket of process ${wanted} belongs to process ${found}, which says it is that one`;
+  throw new SidecallError('ERR_SIDECALL_PEER_DENIED', text);
+}
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
+
+function checkThread(thread: InspectedThread): InspectedThread {
+  const { sidecall, node, pid, threadId, uptimeMs, residentBytes, sessions } = thread ?? {};
+  const isRight =
+    typeof sidecall === 'string' &&
+    typeof node === 'string' &&
+    [pid, threadId, uptimeMs, residentBytes, sessions].every(isCount);
+  if (isRight) return thread;
+  throw unreadable(undefined);
+}
+
+function checkSession(
+  session: ReportedSession,
   thread: InspectedThread | undefined,
 ): ReportedSession {
-  const { stats, streams, leases, peer } = session ?? {};
+  const { stats, streams, leases, peer, ring } = session ?? {};
   const { calls, handlers, totals, waits, windows } = stats ?? {};
-  const isReadable =
-    [calls, handlers, totals, waits, windows, peer].every((each) => typeof each === 'object') &&
-    Array.isArray(streams) &&
-    Array.isArray(leases);
-  if (isReadable) return session;
-  const text = `the report of a session cannot be read: the process has version ${thread?.sidecall} of this package, this command has ${version}`;
-  throw new SidecallError('ERR_SIDECALL_PROTOCOL', text);
+  const isRight =
+    [calls, handlers, totals, waits, windows, peer].every(isObject) &&
+    Object.values(windows).every(isObject) &&
+    [streams, leases].every((list) => Array.isArray(list) && list.every(isObject)) &&
+    (ring === undefined || (isObject(ring) && Array.isArray(ring.faults)));
+  if (isRight) return session;
+  throw unreadable(thread);
+}
+
+function unreadable(thread: InspectedThread | undefined): SidecallError {
+  const other = thread?.sidecall ?? 'unknown';
+  const text = `the report cannot be read: the process has version ${other} of this package, this command has ${version}`;
+  return new SidecallError('ERR_SIDECALL_PROTOCOL', text);
 }
 
 /** The failure in words that say what the process does instead. */
@@ -137,25 +266,30 @@ async function explained(
 ): Promise<unknown> {
   const { pid, path, timeoutMs, isLate } = of;
   const code = SidecallError.is(cause) ? cause.code : undefined;
-  if (code === 'ERR_SIDECALL_NO_LISTENER') {
-    const text = `process ${pid} does not allow it: nobody listens at ${path}, which an earlier process has left; ${howToAllow}`;
-    return new SidecallError('ERR_SIDECALL_NO_LISTENER', text, { cause });
-  }
-  if (code === 'ERR_SIDECALL_PEER_GONE' || !isAlive(pid)) {
+  if (isAbsent(cause)) return cause;
+  if (!isAlive(pid)) {
     const text = `process ${pid} ended while it was looked into: ${errorText(cause)}`;
     return new SidecallError('ERR_SIDECALL_PEER_GONE', text, { cause });
   }
+  if (code === 'ERR_SIDECALL_PEER_GONE') {
+    const text = `process ${pid} lives, and has ended the inspection at ${path}: its thread ended, it had no descriptor left, or it was ended by its own close (${errorText(cause)})`;
+    return new SidecallError('ERR_SIDECALL_PEER_GONE', text, { cause });
+  }
+  if (code === 'ERR_SIDECALL_LIMIT_CONNECTIONS') {
+    const text = `8 others look into process ${pid} already: end one of them`;
+    return new SidecallError('ERR_SIDECALL_LIMIT_CONNECTIONS', text, { cause });
+  }
   const isTimeout = /TIMEOUT|DEADLINE/.test(code ?? '');
   if (!isLate && !isTimeout) return cause;
-  const { words } = await standingOf(requireNative('this'), path);
-  const text = `process ${pid} has not answered for ${timeoutMs} ms: it ${words}; wait longer with --timeout (${errorText(cause)})`;
+  const { words } = await standingOfProcess(pid);
+  const text = `process ${pid} has not answered for ${timeoutMs} ms: it ${words}; wait longer with --timeout`;
   return new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text, { cause });
 }
 
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
+    return statusOf(pid, 'State')?.startsWith('Z') !== true;
   } catch {
     return false;
   }

@@ -27,9 +27,15 @@ export async function inspect(
   if (/^\d{1,10}$/.test(operand) && Number(operand) > 0) {
     return { threads: await inspectProcess(Number(operand), timeoutMs, onProgress) };
   }
-  if (!isSocket(operand)) return { ring: inspectFile(operand) };
-  const pid = await processAt(operand);
-  return { threads: await inspectProcess(pid, timeoutMs, onProgress) };
+  const file = statSync(operand, { throwIfNoEntry: false });
+  if (file === undefined)
+    throw unreadableFile(operand, 'there is no pid, socket or file of that name');
+  if (file.isSocket()) {
+    const pid = await processAt(operand, file.uid);
+    return { threads: await inspectProcess(pid, timeoutMs, onProgress) };
+  }
+  if (!file.isFile()) throw unreadableFile(operand, 'it is neither a socket nor a file');
+  return { ring: inspectFile(operand) };
 }
 
 /** The states that no correct process leaves. */
@@ -39,15 +45,19 @@ export function faultsOf(inspected: Inspected): readonly string[] {
   return sessions.flatMap(({ ring }) => ring?.faults ?? []);
 }
 
-function isSocket(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isSocket() === true;
-}
-
-/** @throws {SidecallError} where no process listens there, or the kernel does not name it. */
-async function processAt(path: string): Promise<number> {
-  const pid = await listenerAt(requireNative('this'), path);
+/**
+ * The process that listens at a path. @throws {SidecallError} where it is of another user, or the
+ * kernel does not name it.
+ */
+async function processAt(path: string, owner: number): Promise<number> {
+  if (owner !== process.geteuid?.()) {
+    const text = `${path} is a socket of uid ${owner}, and only that user may look into its process: run this command as that user`;
+    throw new SidecallError('ERR_SIDECALL_PEER_DENIED', text);
+  }
+  // Only a number is taken from there: the process is identified again when it is looked into.
+  const pid = await listenerAt(requireNative('this'), path, true);
   if (pid !== undefined && pid > 0) return pid;
-  const text = `${path}: the kernel does not name the process that listens there`;
+  const text = `${path}: the kernel does not name the process that listens there; it may run in another pid namespace`;
   throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', text);
 }
 
@@ -55,7 +65,10 @@ function inspectFile(file: string): RingReport {
   try {
     return reportRing(splitRingCopy(readFileSync(file)));
   } catch (cause) {
-    const text = `${file} could not be read: ${errorText(cause)}`;
-    throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
+    throw unreadableFile(file, errorText(cause), cause);
   }
+}
+
+function unreadableFile(file: string, why: string, cause?: unknown): SidecallError {
+  return new SidecallError('ERR_SIDECALL_SYSTEM', `${file} could not be read: ${why}`, { cause });
 }

@@ -15,6 +15,7 @@ import { printJson } from './json.ts';
 import { Misuse } from './misuse.ts';
 import { printPath, printReport, printServices } from './print.ts';
 import { printInspection } from './print-inspection.ts';
+import { printable, printableJson } from './printable.ts';
 import { relay } from './relay.ts';
 import { call, examinePath, list, type Place } from './remote.ts';
 import { requestsOf } from './requests.ts';
@@ -70,7 +71,7 @@ Usage: sidecall doctor [PATH] [options]
 Exit status: 0 where all is well, 1 where something does not work or the call failed, 2 for wrong usage. relay exits
 with the status of its program, or with 127 where there is no such program.`;
 
-const inspectTimeoutMs = 3_000;
+const inspectTimeout = { standard: 3_000, min: 100, max: 600_000 };
 const timeoutRange = { standard: 30_000, min: 0, max: 2_147_483_647 };
 
 async function main(): Promise<number> {
@@ -90,7 +91,8 @@ async function main(): Promise<number> {
     return await known.run(operands, values);
   } catch (error) {
     if (error instanceof Misuse) return misuse(error.message);
-    console.error(values.json === true ? jsonOf(error) : `sidecall ${command}: ${textOf(error)}`);
+    const text = values.json === true ? printableJson(jsonOf(error)) : printable(textOf(error));
+    console.error(values.json === true ? text : `sidecall ${command}: ${text}`);
     return 1;
   }
 }
@@ -224,7 +226,7 @@ async function genContracts(files: string[], values: Values): Promise<number> {
 }
 
 async function lookInto([operand]: string[], values: Values): Promise<number> {
-  const timeoutMs = timeoutOf(values.timeout) ?? inspectTimeoutMs;
+  const timeoutMs = timeoutOf(values.timeout, inspectTimeout) ?? inspectTimeout.standard;
   const shows = process.stderr.isTTY === true && values.json !== true;
   const inspected = await inspect(operand as string, timeoutMs, (arrived, ofAll) => {
     if (shows) process.stderr.write(`\r\u001b[Ksession ${arrived} of ${ofAll} …`);
@@ -232,7 +234,8 @@ async function lookInto([operand]: string[], values: Values): Promise<number> {
   if (shows) process.stderr.write('\r\u001b[K');
   const report = 'ring' in inspected ? inspected.ring : inspected;
   const isJson = values.json === true;
-  console.log(isJson ? JSON.stringify(report, undefined, 2) : printInspection(inspected));
+  const json = (): string => printableJson(JSON.stringify(report, undefined, 2));
+  console.log(isJson ? json() : printInspection(inspected));
   return faultsOf(inspected).length === 0 ? 0 : 1;
 }
 
@@ -256,10 +259,10 @@ function placeOf(path: string, { uid, mode }: Values): Place {
 }
 
 /** @throws {Misuse} for what is no number of milliseconds: an empty text is not 0. */
-function timeoutOf(given: string | undefined): number | undefined {
+function timeoutOf(given: string | undefined, range = timeoutRange): number | undefined {
   if (given === undefined) return undefined;
   try {
-    if (/^\d+$/.test(given)) return checkInteger('--timeout', Number(given), timeoutRange);
+    if (/^\d+$/.test(given)) return checkInteger('--timeout', Number(given), range);
   } catch (error) {
     throw new Misuse(errorText(error));
   }

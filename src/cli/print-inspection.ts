@@ -3,9 +3,11 @@
 
 import type { ReportedSession } from '../rendezvous/inspection-service.ts';
 import type { InspectedStream } from '../rpc/session/inspection.ts';
-import type { OutboxReport, RecordReport, RingReport } from '../wire/ring-report.ts';
+import type { RecordReport } from '../wire/record-walk.ts';
+import type { OutboxReport, RingReport } from '../wire/ring-report.ts';
 import type { Inspected } from './inspect.ts';
 import type { ThreadReport } from './inspect-process.ts';
+import { printable } from './printable.ts';
 
 /** The report as lines. Names that a peer has chosen are printed without control characters. */
 export function printInspection(inspected: Inspected): string {
@@ -16,8 +18,10 @@ export function printInspection(inspected: Inspected): string {
   return lines.map(printable).join('\n').trimEnd();
 }
 
-function threadLines({ thread, sessions }: ThreadReport): string[] {
-  const { pid, threadId, sidecall, node, uptimeMs, residentBytes } = thread;
+function threadLines({ threadId, thread, sessions, error }: ThreadReport): string[] {
+  if (thread === undefined)
+    return [`${threadId === 0 ? 'the main thread' : `worker thread ${threadId}`}: ${error}`, ''];
+  const { pid, sidecall, node, uptimeMs, residentBytes } = thread;
   const where = threadId === 0 ? `process ${pid}` : `process ${pid}, worker thread ${threadId}`;
   const megabytes = Math.round(residentBytes / 1_000_000);
   return [
@@ -115,6 +119,7 @@ function outboxLines(what: string, outbox: OutboxReport | undefined): string[] {
     `  waiting for records: ${asleep(outbox.sleepsForRecords)} (epoch ${data}); for room: ${asleep(outbox.sleepsForRoom)} (epoch ${space})`,
     ...outbox.records.map(recordLine),
     ...(outbox.moreRecords > 0 ? [`  and ${outbox.moreRecords} more records`] : []),
+    ...(outbox.unseenBytes > 0 ? [`  and ${count(outbox.unseenBytes)} bytes not looked at`] : []),
     '',
   ];
 }
@@ -125,13 +130,4 @@ function asleep(is: boolean): string {
 
 function recordLine({ position, kind, bytes, frame }: RecordReport): string {
   return `  ${String(position).padStart(12)}  ${kind}, ${count(bytes)} bytes${frame === undefined ? '' : `: ${frame}`}`;
-}
-
-/**
- * The line without control characters, which a terminal obeys, and without line breaks: the rest
- * would look like a line of ours.
- */
-function printable(line: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are the ones
-  return line.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e]/g, '\ufffd');
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The private socket by which processes of our own user may look into the sessions of this thread.
 import { dirname } from 'node:path';
-import { threadId } from 'node:worker_threads';
+import { isMainThread, threadId } from 'node:worker_threads';
+import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
@@ -11,14 +12,14 @@ import { pause } from '../base/pause.ts';
 import { version } from '../base/version.ts';
 import { isInspectionAllowed } from '../open/configure.ts';
 import { addonReason } from '../open/lane.ts';
-import { openSessions } from '../open/open-sessions.ts';
+import { openSession, openSessionIds } from '../open/open-sessions.ts';
 import { checkSessionOptions } from '../open/session-options.ts';
 import { Registry } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { removeLeftBehindSockets } from '../uds/left-behind.ts';
 import { socketPath } from '../uds/private-directory.ts';
 import { standardMode } from '../uds/socket-file.ts';
-import { inspectionFile, inspectionName } from './inspection-paths.ts';
+import { copiesMax, inspectionFile, inspectionName } from './inspection-paths.ts';
 import {
   type InspectionPart,
   InspectionService,
@@ -28,13 +29,21 @@ import { Listener } from './listener.ts';
 
 /** Processes that look at once. */
 const inspectorsMax = 8;
+/** Time without progress after which a process that looks, and was stopped, is let go. */
+const stallTimeoutMs = 2_000;
 const streamsMax = 1_000;
+/** Of a ring, in each direction: its copy takes a fraction of a millisecond. */
+const unreadMaxBytes = 262_144;
+/** Sessions that are looked into in one turn of the event loop. */
+const turnMs = 0.5;
+const turnSessions = 16;
 /**
- * The pause after each session is this many times the time of its inspection: with its encoding
- * that is less than 2 % of a processor.
+ * The pause behind a turn is this many times the time that it took. To encode and send the reports
+ * takes about four times as long as to make them, so that all inspections together take less than
+ * 2 % of a processor.
  */
-const pauseFactor = 80;
-const pauseMaxMs = 1_000;
+const pauseFactor = 250;
+const pauseMaxMs = 2_000;
 
 let isOpened = false;
 
@@ -60,8 +69,32 @@ async function openInspection(): Promise<void> {
   registry.addOwn(InspectionService, {
     sessions: (_request, { signal }) => reports(systemClock, signal),
   });
-  const path = socketPath(inspectionName(process.pid, threadId));
-  const listener = await Listener.open({
+  const { listener, path } = await listenAsCopy(addon, registry);
+  listener.unref();
+  listener.beginServing();
+  // A worker thread that is terminated leaves the directory open that it reads.
+  if (isMainThread) void removeLeftBehindSockets(addon, dirname(path), inspectionFile);
+  for await (const session of listener) session.unref();
+}
+
+/** Another copy of this package in this thread may have the path of the first copy. */
+async function listenAsCopy(
+  native: NativeAddon,
+  registry: Registry,
+): Promise<{ readonly listener: Listener; readonly path: string }> {
+  for (let copy = 1; ; copy += 1) {
+    const path = socketPath(inspectionName(process.pid, threadId, copy));
+    try {
+      return { listener: await listenAt(native, path, registry), path };
+    } catch (error) {
+      const isTaken = SidecallError.is(error) && error.code === 'ERR_SIDECALL_PATH_IN_USE';
+      if (!isTaken || copy === copiesMax) throw error;
+    }
+  }
+}
+
+function listenAt(native: NativeAddon, path: string, registry: Registry): Promise<Listener> {
+  return Listener.open({
     path,
     privateDirectory: undefined,
     onEvent: undefined,
@@ -79,24 +112,24 @@ async function openInspection(): Promise<void> {
       unlinkOnClose: true,
     },
     unsafeDirectory: false,
-    native: addon,
+    native,
     pathPeer: undefined,
     session: {
-      ...checkSessionOptions({ lane: 'socket', introspection: false }, registry),
+      ...checkSessionOptions({ lane: 'socket', introspection: false, stallTimeoutMs }, registry),
       isDefaultPolicy: true,
       isInspection: true,
     },
     registry,
   });
-  listener.unref();
-  listener.beginServing();
-  void removeLeftBehindSockets(addon, dirname(path), inspectionFile);
-  for await (const session of listener) session.unref();
 }
 
-/** The thread and its sessions, one after the other, so that the event loop is free between. */
+let turn: Promise<void> = Promise.resolve();
+
+/**
+ * The thread and its sessions, one after the other, with pauses. All processes that look take turns.
+ */
 async function* reports(clock: Clock, signal: AbortSignal): AsyncGenerator<InspectionPart> {
-  const sessions = openSessions();
+  const ids = [...openSessionIds()];
   yield {
     thread: {
       sidecall: version,
@@ -105,22 +138,43 @@ async function* reports(clock: Clock, signal: AbortSignal): AsyncGenerator<Inspe
       threadId,
       uptimeMs: Math.round(process.uptime() * 1_000),
       residentBytes: process.memoryUsage.rss(),
-      sessions: sessions.length,
+      sessions: ids.length,
     },
   };
-  for (const session of sessions) {
-    if (session.state === 'closed') continue;
-    const begun = clock.nowMs();
-    const report = reportOf(session);
-    const tookMs = clock.nowMs() - begun;
-    yield { session: report };
-    const pauseMs = Math.min(pauseMaxMs, tookMs * pauseFactor);
-    await pause(clock, pauseMs, signal, false);
+  while (ids.length > 0 && !signal.aborted) {
+    const sessions = await inTurn(clock, signal, ids);
+    if (sessions.length > 0) yield { sessions };
   }
 }
 
+/** Takes sessions from `ids` in our turn, as many as may be looked into in one; their reports. */
+async function inTurn(
+  clock: Clock,
+  signal: AbortSignal,
+  ids: number[],
+): Promise<readonly ReportedSession[]> {
+  const before = turn;
+  let end: () => void = () => undefined;
+  turn = new Promise((resolve) => {
+    end = resolve;
+  });
+  await before;
+  const begun = clock.nowMs();
+  const reports: ReportedSession[] = [];
+  let tookMs = 0;
+  while (ids.length > 0 && tookMs < turnMs && reports.length < turnSessions && !signal.aborted) {
+    const session = openSession(ids.shift() as number);
+    if (session === undefined) continue; // it is over
+    reports.push(reportOf(session));
+    tookMs = clock.nowMs() - begun;
+  }
+  const pauseMs = Math.min(pauseMaxMs, tookMs * pauseFactor);
+  void pause(clock, pauseMs, signal, false).then(end);
+  return reports;
+}
+
 function reportOf(session: Session): ReportedSession {
-  const { streams, ring, ...rest } = session.inspect();
+  const { streams, ring, ...rest } = session.inspect({ unreadMaxBytes });
   return {
     ...rest,
     streams: streams.slice(0, streamsMax),

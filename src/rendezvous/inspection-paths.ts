@@ -4,25 +4,38 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { userDirectories } from '../uds/private-directory.ts';
 
-/** The name of the socket of a thread, as of `socketPath()`. */
-export function inspectionName(pid: number, threadId: number): string {
-  return threadId === 0 ? `inspect-${pid}` : `inspect-${pid}.${threadId}`;
+/** Copies of this package in one thread that each have a socket. */
+export const copiesMax = 4;
+
+/** Files that such sockets have: the pid, the thread, and the copy of this package in it. */
+export const inspectionFile = /^inspect-(\d+)(?:\.(\d+))?(?:-([2-4]))?\.sock$/;
+
+/** The name of the socket of a thread, as of `socketPath()`. `copy`: 1 to {@link copiesMax}. */
+export function inspectionName(pid: number, threadId: number, copy: number): string {
+  const thread = threadId === 0 ? '' : `.${threadId}`;
+  return `inspect-${pid}${thread}${copy === 1 ? '' : `-${copy}`}`;
 }
 
-/** Files that such sockets have; the first group is the pid, the second the thread. */
-export const inspectionFile = /^inspect-(\d+)(?:\.(\d+))?\.sock$/;
+/** The socket of a thread. */
+export interface InspectionPath {
+  readonly path: string;
+  /** 0: the main thread. */
+  readonly threadId: number;
+}
 
-/** The sockets of the threads of a process, the main thread first. */
-export function inspectionPathsOf(pid: number): readonly string[] {
-  for (const directory of userDirectories(runtimeOf(pid))) {
-    const names = namesIn(directory)
-      .map((name) => inspectionFile.exec(name))
-      .filter((match) => match !== null && Number(match[1]) === pid)
-      .map((match) => ({ name: match?.[0] ?? '', thread: Number(match?.[2] ?? 0) }))
-      .sort((a, b) => a.thread - b.thread);
-    if (names.length > 0) return names.map(({ name }) => join(directory, name));
-  }
-  return [];
+/**
+ * The sockets of the threads of a process, the main thread first; some may be left of an earlier
+ * process of the same number.
+ */
+export function inspectionPathsOf(pid: number): readonly InspectionPath[] {
+  const found = userDirectories(runtimeOf(pid)).flatMap((directory) =>
+    namesIn(directory).flatMap((name) => {
+      const match = inspectionFile.exec(name);
+      if (match === null || Number(match[1]) !== pid) return [];
+      return [{ path: join(directory, name), threadId: Number(match[2] ?? 0) }];
+    }),
+  );
+  return found.sort((a, b) => a.threadId - b.threadId || (a.path < b.path ? -1 : 1));
 }
 
 function namesIn(directory: string): readonly string[] {

@@ -28,10 +28,10 @@ export interface ReportedSession extends Omit<SessionInspection, 'streams' | 'ri
   readonly ring: RingReport | undefined;
 }
 
-/** First the thread, then each of its sessions. */
+/** First the thread, then its sessions, some at a time. */
 export type InspectionPart =
   | { readonly thread: InspectedThread }
-  | { readonly session: ReportedSession };
+  | { readonly sessions: readonly ReportedSession[] };
 
 /** Served to processes of the own user alone, where the program allows it. */
 export const InspectionService = service('sidecall.Inspection', {

@@ -22,7 +22,11 @@ const never = new AbortController().signal;
 
 /** Looks at the process for half a second: a busy one uses the processor, a hung one does not. */
 export async function standingOf(native: NativeAddon, path: string): Promise<Standing> {
-  const pid = await listenerAt(native, path).catch(() => undefined);
+  return standingOfProcess(await listenerAt(native, path).catch(() => undefined));
+}
+
+/** The same of a process by its number; undefined: it is not known. */
+export async function standingOfProcess(pid: number | undefined): Promise<Standing> {
   const before = statOf(pid);
   await pause(systemClock, sampleMs, never);
   const after = statOf(pid);
@@ -38,10 +42,17 @@ export async function standingOf(native: NativeAddon, path: string): Promise<Sta
   return { state: 'idle', pid, words: 'does not use the processor either: it hangs' };
 }
 
-/** The process that listens at a path, by the word of the kernel. @throws what a connect throws. */
-export async function listenerAt(native: NativeAddon, path: string): Promise<number | undefined> {
+/**
+ * The process that listens at a path, by the word of the kernel. `unsafeDirectory`: as of
+ * `connect()`. @throws what a connect throws.
+ */
+export async function listenerAt(
+  native: NativeAddon,
+  path: string,
+  unsafeDirectory = false,
+): Promise<number | undefined> {
   const fd = await connectToPath(native, path, undefined, {
-    unsafeDirectory: false,
+    unsafeDirectory,
     signal: AbortSignal.timeout(connectMs), // its backlog may be full
   });
   try {

@@ -134,8 +134,8 @@ export class RingTransport implements Transport, Polled {
     return this.#ring.blockCounts;
   }
 
-  inspect(): LaneInspection {
-    return { memory: this.#ring.copyMemory(), leases: this.#blocks.returns.held };
+  inspect(unreadMaxBytes: number): LaneInspection {
+    return { memory: this.#ring.copyMemory(unreadMaxBytes), leases: this.#blocks.returns.held };
   }
 
   doorbellCounts(): DoorbellCounts {

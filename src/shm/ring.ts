@@ -255,14 +255,15 @@ export class Ring {
   }
 
   /**
-   * Copies of both memories from the control page to the end of the data, with zeros where nothing
-   * is unread; undefined: closed.
+   * Copies of both memories up to the end of what is unread, with zeros elsewhere; undefined:
+   * closed. `bytesMax`: of what is unread, in each.
    */
-  copyMemory(): RingCopies | undefined {
+  copyMemory(bytesMax: number): RingCopies | undefined {
     if (this.#isClosed) return undefined;
-    const mine = this.#native.copyRingMemory(this.#handle, true);
-    const peer = mine && this.#native.copyRingMemory(this.#handle, false);
-    return mine === undefined || peer === undefined ? undefined : { mine, peer };
+    const mine = this.#native.copyRingMemory(this.#handle, true, bytesMax);
+    const peer = mine && this.#native.copyRingMemory(this.#handle, false, bytesMax);
+    if (mine === undefined || peer === undefined) return undefined;
+    return { mine, peer, unreadMaxBytes: bytesMax };
   }
 
   /** Doorbells, ever. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Private directories of listeners that were killed, which could not remove them: the next process
 // of the same user that makes one there removes them.
+import { existsSync } from 'node:fs';
 import { lstat, opendir, readdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
@@ -90,8 +91,10 @@ export async function removeLeftBehindSockets(
 
 async function removeSocketIfLeft(native: NativeAddon, path: string): Promise<void> {
   try {
-    const { mtimeMs } = await lstat(path);
-    if (Date.now() - mtimeMs >= leftBehindAfterMs) clear(native, path);
+    const status = await lstat(path);
+    const isOld = Date.now() - status.mtimeMs >= leftBehindAfterMs;
+    // Without its lock a socket belongs to another program.
+    if (status.isSocket() && isOld && existsSync(`${path}.lock`)) clear(native, path);
   } catch {
     // in use, no socket, or removed by another process
   }

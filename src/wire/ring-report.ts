@@ -2,22 +2,18 @@
 // The memory of a ring in words: cursors, sleep, the records that are unread with the headers of
 // their frames, and states that no correct process leaves. It reads copies, and no field of them
 // is trusted. docs/protocol.md draws the memory.
-import { headerBytes } from './frame-header.ts';
-import { frameText } from './frame-text.ts';
+import { type Control, type RecordReport, RecordWalk, recordAlign } from './record-walk.ts';
 
 const magic = 0x6c61_6373;
 const version = 1;
 const controlBytes = 16_384;
 const headerEnd = 40;
+/** Bytes of the control page that are used. */
+const controlEnd = 640;
 const capacityMin = 64n * 1024n;
 const capacityMax = 64n * 1024n * 1024n;
 const blockAreaMax = 1024n * 1024n * 1024n;
 const blockAreaUnit = 16_384n;
-const recordHeaderBytes = 8;
-const recordAlign = 8;
-const recordMaxBytes = 64 * 1024 + 128;
-const referenceBytes = 24;
-const releasesMax = 128;
 
 /** Offsets of the words of the control page. */
 const Word = {
@@ -28,27 +24,6 @@ const Word = {
   dataSleep: 384,
   spaceSleep: 512,
 } as const;
-
-/** The beginning of what {@link frameText} says of a frame that is none. */
-const invalidFrame = 'an invalid frame';
-
-const kindNames = ['', 'padding', 'frame', 'block frame', 'block release'] as const;
-const Kind = { padding: 1, frame: 2, blockFrame: 3, blockRelease: 4 } as const;
-
-/** Records of one direction that a report shows, and those that it looks at to count them. */
-const shownMax = 64;
-const countedMax = 100_000;
-
-/** An unread record of a ring. */
-export interface RecordReport {
-  /** Its position: bytes that were published before it, ever. */
-  readonly position: number;
-  readonly kind: (typeof kindNames)[number];
-  /** Its payload in bytes, without the record's own header. */
-  readonly bytes: number;
-  /** The header of its frame in words; no payload. undefined: it has no frame. */
-  readonly frame: string | undefined;
-}
 
 /** A direction of a ring, as the memory of its sender has it. */
 export interface OutboxReport {
@@ -73,6 +48,8 @@ export interface OutboxReport {
   readonly records: readonly RecordReport[];
   /** Unread records beyond those that are shown; 100,000 are counted at most. */
   readonly moreRecords: number;
+  /** Unread bytes behind those that the report was to look at. 0: it has looked at all. */
+  readonly unseenBytes: number;
 }
 
 /** Both directions of a ring. */
@@ -89,6 +66,18 @@ export interface RingReport {
 export interface RingCopies {
   readonly mine: Uint8Array;
   readonly peer: Uint8Array | undefined;
+  /**
+   * Each memory ends with its unread part, of which it has so many bytes at most. undefined: both
+   * are whole.
+   */
+  readonly unreadMaxBytes?: number | undefined;
+}
+
+/** A copy with zeros up to the end of the memory, so that the copy of the other one can follow. */
+export function wholeCopy(copy: Uint8Array): Uint8Array {
+  const whole = new Uint8Array(sizeOf(copy) ?? copy.byteLength);
+  whole.set(copy.subarray(0, whole.byteLength));
+  return whole;
 }
 
 /** The two memories of a saved copy, which follow each other. */
@@ -99,25 +88,17 @@ export function splitRingCopy(copy: Uint8Array): RingCopies {
 }
 
 /** Reports a ring by copies of its memories. Never throws, whatever the copies hold. */
-export function reportRing({ mine, peer }: RingCopies): RingReport {
+export function reportRing({ mine, peer, unreadMaxBytes }: RingCopies): RingReport {
   const faults: string[] = [];
-  const near = readControl('the first memory', mine, faults);
-  const far = peer && readControl('the second memory', peer, faults);
+  const isWhole = unreadMaxBytes === undefined;
+  const near = readControl('the first memory', mine, isWhole, faults);
+  const far = peer && readControl('the second memory', peer, isWhole, faults);
+  const most = unreadMaxBytes ?? Number.POSITIVE_INFINITY;
   return {
-    sent: near && outboxReport('the first memory', near, far?.consumed, faults),
-    received: far && outboxReport('the second memory', far, near?.consumed, faults),
+    sent: near && outboxReport('the first memory', near, far?.consumed, most, faults),
+    received: far && outboxReport('the second memory', far, near?.consumed, most, faults),
     faults,
   };
-}
-
-interface Control {
-  readonly capacity: number;
-  readonly blockArea: number;
-  readonly published: bigint;
-  /** Bytes that the owner of this memory has consumed of the other one. */
-  readonly consumed: bigint;
-  readonly epochs: readonly [bigint, bigint];
-  readonly data: DataView;
 }
 
 function viewOf(bytes: Uint8Array): DataView {
@@ -137,8 +118,13 @@ function sizeOf(copy: Uint8Array): number | undefined {
   return controlBytes + Number(capacity);
 }
 
-function readControl(name: string, memory: Uint8Array, faults: string[]): Control | undefined {
-  if (memory.byteLength < controlBytes) {
+function readControl(
+  name: string,
+  memory: Uint8Array,
+  isWhole: boolean,
+  faults: string[],
+): Control | undefined {
+  if (memory.byteLength < (isWhole ? controlBytes : controlEnd)) {
     faults.push(`${name} ends after ${memory.byteLength} bytes, within its control page`);
     return undefined;
   }
@@ -161,7 +147,7 @@ function readControl(name: string, memory: Uint8Array, faults: string[]): Contro
     faults.push(`${name} has a block area of ${blockArea} bytes, which no ring has`);
   }
   const whole = controlBytes + Number(capacity);
-  if (memory.byteLength < whole) {
+  if (isWhole && memory.byteLength < whole) {
     faults.push(`${name} ends after ${memory.byteLength} of ${whole} bytes`);
   }
   return {
@@ -170,11 +156,7 @@ function readControl(name: string, memory: Uint8Array, faults: string[]): Contro
     published: word(Word.producer),
     consumed: word(Word.consumer),
     epochs: [word(Word.dataSleep), word(Word.spaceSleep)],
-    data: new DataView(
-      memory.buffer,
-      memory.byteOffset + controlBytes,
-      Math.min(memory.byteLength, whole) - controlBytes,
-    ),
+    data: viewOf(memory.subarray(controlBytes, whole)),
   };
 }
 
@@ -182,11 +164,12 @@ function outboxReport(
   name: string,
   control: Control,
   consumed: bigint | undefined,
+  unreadMaxBytes: number,
   faults: string[],
 ): OutboxReport {
   const { capacity, blockArea, published, epochs } = control;
   const unread = consumed === undefined ? undefined : unreadOf(name, control, consumed, faults);
-  const walk = new RecordWalk(control);
+  const walk = new RecordWalk(control, unreadMaxBytes);
   const fault =
     consumed === undefined || unread === undefined ? undefined : walk.from(consumed, unread);
   if (fault !== undefined) faults.push(`${fault} (${name})`);
@@ -201,6 +184,7 @@ function outboxReport(
     sleepEpochs: [Number(epochs[0]), Number(epochs[1])],
     records: fault === undefined ? walk.records : [],
     moreRecords: fault === undefined ? walk.more : 0,
+    unseenBytes: fault === undefined ? walk.unseenBytes : 0,
   };
 }
 
@@ -229,92 +213,4 @@ function unreadOf(
     return undefined;
   }
   return Number(published - consumed);
-}
-
-/** Looks at the unread records, one after the other, up to the first that has a fault. */
-class RecordWalk {
-  readonly records: RecordReport[] = [];
-  more = 0;
-  readonly #control: Control;
-
-  constructor(control: Control) {
-    this.#control = control;
-  }
-
-  /** The fault of a record, without a byte of it; undefined: none was found. */
-  from(consumed: bigint, unread: number): string | undefined {
-    const { capacity } = this.#control;
-    const begin = Number(consumed % BigInt(capacity));
-    for (let done = 0; done < unread && this.more < countedMax; ) {
-      const found = this.#look((begin + done) % capacity, unread - done);
-      if (typeof found === 'string') return `the record at ${consumed + BigInt(done)} ${found}`;
-      if (this.records.length < shownMax) {
-        this.records.push({ position: Number(consumed) + done, ...found.report });
-      } else this.more += 1;
-      done += found.size;
-    }
-    return undefined;
-  }
-
-  /** The record at an offset of the data, or its fault. */
-  #look(
-    offset: number,
-    unread: number,
-  ): { readonly size: number; readonly report: Omit<RecordReport, 'position'> } | string {
-    const { capacity, data } = this.#control;
-    if (offset + recordHeaderBytes > data.byteLength) return 'lies behind the end of the copy';
-    const bytes = data.getUint32(offset, true);
-    const kind = data.getUint16(offset + 4, true);
-    const size = Math.ceil((recordHeaderBytes + bytes) / recordAlign) * recordAlign;
-    if (data.getUint16(offset + 6, true) !== 0) return 'has no zero field';
-    if (kind < Kind.padding || kind > Kind.blockRelease) return 'has an unknown kind';
-    const untilEnd = capacity - offset;
-    if (size > unread || size > untilEnd) {
-      return `has more than the ${Math.min(unread, untilEnd)} bytes that follow`;
-    }
-    const isPadding = kind === Kind.padding;
-    if (isPadding && size !== untilEnd) return 'pads, but not to the end';
-    if (!isPadding && size > Math.min(recordMaxBytes, capacity / 2)) {
-      return 'has more bytes than a record may have';
-    }
-    const from = offset + recordHeaderBytes;
-    if (from + bytes > data.byteLength && !isPadding) return 'lies in part behind the copy';
-    const fault = this.#faultIn(from, kind, bytes);
-    if (fault !== undefined) return fault;
-    const isShown = this.records.length < shownMax;
-    const frame = isShown ? this.#frameOf(from, kind, bytes) : undefined;
-    if (frame === invalidFrame) return 'has an invalid frame';
-    return { size, report: { kind: kindNames[kind] as RecordReport['kind'], bytes, frame } };
-  }
-
-  /** The fault in the payload of a record, by its first bytes. */
-  #faultIn(from: number, kind: number, bytes: number): string | undefined {
-    const { data, blockArea } = this.#control;
-    if (kind === Kind.padding) return undefined;
-    if (kind === Kind.blockRelease) {
-      const isWhole = bytes > 0 && bytes % 8 === 0 && bytes <= 8 * releasesMax;
-      return isWhole ? undefined : 'gives back no whole number of leases';
-    }
-    const headAt = kind === Kind.blockFrame ? referenceBytes : 0;
-    if (bytes <= headAt) return 'has no frame';
-    const head = headerBytes(data.getUint8(from + headAt));
-    if (head === 0 || headAt + head > bytes) return 'has a frame of an unknown type';
-    if (kind === Kind.frame) return undefined;
-    const end = data.getBigUint64(from, true) + data.getBigUint64(from + 8, true);
-    return end > BigInt(blockArea) ? 'refers to a block outside of the block area' : undefined;
-  }
-
-  /** The header of a frame in words; undefined: the record has none. */
-  #frameOf(from: number, kind: number, bytes: number): string | undefined {
-    if (kind !== Kind.frame && kind !== Kind.blockFrame) return undefined;
-    const { data } = this.#control;
-    const headAt = kind === Kind.blockFrame ? referenceBytes : 0;
-    const head = headerBytes(data.getUint8(from + headAt));
-    const header = new Uint8Array(data.buffer, data.byteOffset + from + headAt, head);
-    const text = frameText(header, bytes - headAt - head);
-    if (text.startsWith(invalidFrame)) return invalidFrame;
-    if (kind === Kind.frame) return text;
-    const word = (at: number): bigint => data.getBigUint64(from + at, true);
-    return `${text}, block of ${word(8)} bytes at ${word(0)}, lease ${word(16)}`;
-  }
 }

@@ -112,8 +112,11 @@ export interface Transport {
    * kernel counts them. undefined: unknown.
    */
   readonly capacity?: LaneCapacity | undefined;
-  /** The inside of the lane at this moment; copies the memory of a ring. */
-  inspect?(): LaneInspection;
+  /**
+   * The inside of the lane at this moment; copies what is unread in a ring, `unreadMaxBytes` in
+   * each direction at most.
+   */
+  inspect?(unreadMaxBytes: number): LaneInspection;
   /** Doorbells, ever. */
   doorbellCounts?(): DoorbellCounts;
   /** Grows with every frame sent. */

@@ -1,12 +1,17 @@
 // `sidecall inspect PID` as a user runs it.
 import { spawn } from 'node:child_process';
-import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import type { ThreadReport } from '../../src/cli/inspect-process.ts';
 import { until } from '../support/contract.ts';
-import { type RunningProgram, scratchDirectory, startProgram } from '../support/programs.ts';
+import {
+  programPath,
+  type RunningProgram,
+  scratchDirectory,
+  startProgram,
+} from '../support/programs.ts';
 import { alice, openDirectory } from '../support/users.ts';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
@@ -78,7 +83,7 @@ describe('sidecall inspect PID', () => {
     const [byPid] = await threadsOf(runtime.path, String(program.pid));
     const callsOf = (report: ThreadReport | undefined) =>
       report?.sessions.map(({ id, streams }) => [id, streams.map(({ method }) => method)]);
-    expect(byPath?.thread.pid).toBe(program.pid);
+    expect(byPath?.thread?.pid).toBe(program.pid);
     expect(callsOf(byPath)).toEqual(callsOf(byPid));
     expect(callsOf(byPid)?.[0]?.[1]).toContain('Work.hang');
   });
@@ -87,12 +92,22 @@ describe('sidecall inspect PID', () => {
     using runtime = scratchDirectory();
     await using program = await startInspected(runtime.path, { hasWorker: true });
     const threads = await threadsOf(runtime.path, String(program.pid));
-    expect(threads.map(({ thread, sessions }) => [thread.pid, sessions.length])).toEqual([
+    expect(threads.map(({ thread, sessions }) => [thread?.pid, sessions.length])).toEqual([
       [program.pid, 3],
       [program.pid, 1],
     ]);
-    expect(threads[0]?.thread.threadId).toBe(0);
-    expect(threads[1]?.thread.threadId).toBeGreaterThan(0);
+    expect(threads[0]?.threadId).toBe(0);
+    expect(threads[1]?.threadId).toBeGreaterThan(0);
+  });
+
+  it('shows the other threads where one was terminated, and has left its socket', async () => {
+    using runtime = scratchDirectory();
+    await using program = await startInspected(runtime.path, { hasWorker: true });
+    program.tell('terminate');
+    expect(await program.next()).toEqual({ terminated: true });
+    expect(socketsIn(runtime.path)).toHaveLength(2);
+    const threads = await threadsOf(runtime.path, String(program.pid));
+    expect(threads.map(({ threadId }) => threadId)).toEqual([0]);
   });
 
   it('works where configure() allows it, and not where it forbids what the environment allows', async () => {
@@ -179,9 +194,50 @@ describe('sidecall inspect PID', () => {
     program.tell('work');
     expect(await program.next()).toEqual({ calls: 20_000 });
     for (const [report] of await Promise.all(looking)) {
-      expect(report?.thread.sessions).toBe(1_000);
+      expect(report?.thread?.sessions).toBe(1_000);
       const ids = report?.sessions.map(({ id }) => id);
       expect(new Set(ids).size).toBe(1_000);
+    }
+  });
+
+  it('does not keep the process alive where the one that looks was stopped', async () => {
+    using runtime = scratchDirectory();
+    const program = await startInspected(runtime.path, { sessions: 200 });
+    const env = { ...process.env, XDG_RUNTIME_DIR: runtime.path };
+    const args = [main, 'inspect', String(program.pid)];
+    const looking = Array.from({ length: 3 }, () => spawn(process.execPath, args, { env }));
+    await new Promise((done) => setTimeout(done, 700));
+    for (const one of looking) one.kill('SIGSTOP');
+    program.tell('leave');
+    expect(await program.next()).toEqual({ closed: true });
+    expect(await program.exited).toEqual({ code: 0, signal: null });
+    const ended = looking.map((one) => new Promise((done) => one.once('close', done)));
+    for (const one of looking) one.kill('SIGKILL');
+    await Promise.all(ended);
+  });
+
+  it('says that a process runs in another pid namespace', async () => {
+    using runtime = scratchDirectory();
+    const told = JSON.stringify({ path: runtime.file('s') });
+    const args = ['--pid', '--fork', process.execPath, programPath('inspected.mjs'), told];
+    await using outer = startProgram('unshare', args, {
+      command: 'unshare',
+      env: { XDG_RUNTIME_DIR: runtime.path, SIDECALL_INSPECT: '1' },
+    });
+    await outer.next();
+    const children = readFileSync(`/proc/${outer.pid}/task/${outer.pid}/children`, 'latin1');
+    const pid = children.trim();
+    const { stderr } = await inspect(runtime.path, [pid]);
+    process.kill(Number(pid), 'SIGKILL');
+    expect(stderr).toContain(`process ${pid} runs in another pid namespace, where it is 1`);
+  });
+
+  it('takes no wait that is too short or too long', async () => {
+    using runtime = scratchDirectory();
+    for (const wrong of ['5', '600001', 'soon']) {
+      const { stderr, status } = await inspect(runtime.path, ['1', '--timeout', wrong]);
+      expect(stderr).toContain('--timeout must be');
+      expect(status).toBe(2);
     }
   });
 

@@ -41,7 +41,9 @@ describe('sidecall inspect', () => {
   it('says which file cannot be read', () => {
     const { stderr, status } = inspect('/absent');
     expect(status).toBe(1);
-    expect(stderr).toContain('sidecall inspect: unknown: /absent could not be read: ENOENT');
+    expect(stderr).toContain(
+      'sidecall inspect: unknown: /absent could not be read: there is no pid, socket or file',
+    );
   });
 
   it('needs one file', () => {

@@ -20,6 +20,8 @@ it('prints names that a peer has chosen without control characters and without l
     untakenBytes: undefined,
   } as const;
   const report: ThreadReport = {
+    threadId: 0,
+    error: undefined,
     thread: {
       sidecall: '1.0.0',
       node: 'v20',

@@ -42,7 +42,7 @@ it('is for its own user alone, for eight at once, and shows none of those that l
   expect(more).toEqual([]);
   expect(thread).toMatchObject({ thread: { pid: helper.pid, sessions: 1 } });
   expect(session).toMatchObject({
-    session: { state: 'open', peer: { origin: 'parent', pid: process.pid } },
+    sessions: [{ state: 'open', peer: { origin: 'parent', pid: process.pid } }],
   });
   for (const one of looking) await one.close();
   await until(async () => {

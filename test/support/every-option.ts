@@ -172,6 +172,10 @@ export const targets: Record<string, Target> = {
     numbers: limits,
     others: none,
   }),
+  'inspect()': target((given) => withPair(async (near) => near.inspect(given as never)), {
+    numbers: ['unreadMaxBytes'],
+    others: none,
+  }),
   'handOver()': target(
     async (given) => {
       await using listener = await listen();

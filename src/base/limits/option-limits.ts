@@ -51,6 +51,7 @@ export const ranges = {
   blockBytes: { standard: 0, min: 1, max: GiB },
   ringMemoryMaxBytes: { standard: GiB, min: 0, max: 64 * GiB },
   pollBudgetUs: { standard: 50, min: 0, max: 1_000 },
+  unreadMaxBytes: { standard: 64 * MiB, min: 0, max: 64 * MiB },
   restartFirstMs: { standard: 10, min: 1, max: 600_000 },
   restartMaxMs: { standard: 1_000, min: 1, max: 600_000 },
   maxRestarts: { standard: 5, min: 0, max: 1_000_000 },

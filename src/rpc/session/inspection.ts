@@ -4,9 +4,11 @@ import { open, rm } from 'node:fs/promises';
 import { errorText } from '../../base/error-text.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { ignore, noBytes } from '../../base/ignore-errors.ts';
+import { ranges } from '../../base/limits/option-limits.ts';
+import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import { CallKind } from '../../wire/frame-header.ts';
-import { type RingCopies, type RingReport, reportRing } from '../../wire/ring-report.ts';
+import { type RingCopies, type RingReport, reportRing, wholeCopy } from '../../wire/ring-report.ts';
 import type { HeldLease, Lane } from '../../wire/transport.ts';
 import type { Caller } from '../calling/caller.ts';
 import type { SessionShared, SessionState } from '../sending/session-shared.ts';
@@ -72,7 +74,7 @@ export interface RingInspection extends RingReport {
    * `npx sidecall inspect FILE` reads. NOTE: they contain the unread messages, and of those that
    * were read nothing.
    * @throws (as rejection) {SidecallError} `ERR_SIDECALL_SYSTEM` where the file exists or cannot be
-   * made.
+   * made; `TypeError` where `unreadMaxBytes` has left out a part of what is unread.
    */
   save(file: string): Promise<void>;
 }
@@ -93,11 +95,30 @@ type Face = Pick<SessionInspection, 'id' | 'state' | 'lane' | 'laneReason' | 'pe
   stats(): SessionStats;
 };
 
-/** The inside of a session at this moment. */
-export function inspected(face: Face, { shared, caller, callee }: Inside): SessionInspection {
+/** Options of `session.inspect()`. */
+export interface InspectOptions {
+  /**
+   * Unread bytes of a ring that are looked at, in each direction, from the first one on. Default:
+   * all of them; 0 to 64 MiB.
+   */
+  readonly unreadMaxBytes?: number | undefined;
+}
+
+/**
+ * The inside of a session at this moment.
+ * @throws {TypeError | RangeError} for misuse of the options.
+ */
+export function inspected(
+  face: Face,
+  { shared, caller, callee }: Inside,
+  options: InspectOptions = {},
+): SessionInspection {
+  checkKeys('inspect()', options, ['unreadMaxBytes']);
+  const range = ranges.unreadMaxBytes;
+  const unreadMaxBytes = checkInteger('unreadMaxBytes', options.unreadMaxBytes, range);
   const { id, state, lane, laneReason, peer } = face;
   const { transport, clock } = shared;
-  const { memory, leases = [] } = transport.inspect?.() ?? {};
+  const { memory, leases = [] } = transport.inspect?.(unreadMaxBytes) ?? {};
   const now = clock.nowMs();
   const ours = caller.openCalls.map((call) =>
     inspectedStream('us', call, { ...call.request, deadline: call.deadline }, now),
@@ -112,7 +133,7 @@ export function inspected(face: Face, { shared, caller, callee }: Inside): Sessi
     stats: face.stats(),
     streams: [...ours, ...theirs],
     leases,
-    ring: memory && { ...reportRing(memory), save: (file) => saveRing(memory, file) },
+    ring: memory && ringInspection(memory),
   };
 }
 
@@ -153,9 +174,22 @@ function inspectedStream(
   };
 }
 
+function ringInspection(memory: RingCopies): RingInspection {
+  const report = reportRing(memory);
+  const isCut = [report.sent, report.received].some((each) => (each?.unseenBytes ?? 0) > 0);
+  return { ...report, save: (file) => (isCut ? refuseCut() : saveRing(memory, file)) };
+}
+
+/** A file with a part of what is unread would look as if the ring had a fault. */
+async function refuseCut(): Promise<never> {
+  const text =
+    'inspect() looked at a part of what is unread: call it without unreadMaxBytes to save';
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+}
+
 async function saveRing({ mine, peer = noBytes }: RingCopies, file: string): Promise<void> {
   try {
-    await writeNew(file, [mine, peer]);
+    await writeNew(file, [wholeCopy(mine), wholeCopy(peer)]);
   } catch (cause) {
     const text = `the memory could not be saved to ${file}: ${errorText(cause)}`;
     throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });

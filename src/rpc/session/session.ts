@@ -29,7 +29,7 @@ import type { SessionState } from '../sending/session-shared.ts';
 import type { Health } from '../serving/health.ts';
 import type { HandlersFor, ServeOptions } from '../serving/implementation.ts';
 import type { ClosedCalls } from './closed-calls.ts';
-import { inspected, type SessionInspection } from './inspection.ts';
+import { type InspectOptions, inspected, type SessionInspection } from './inspection.ts';
 import { KeepAlive } from './keep-alive.ts';
 import type { Liveness } from './pings.ts';
 import { SessionCore } from './session-core.ts';
@@ -91,11 +91,11 @@ export class Session implements AsyncDisposable {
   /**
    * The inside of the session at this moment: open calls and streams with their credit, leases with
    * their age, and of a ring the cursors, sleep and headers of unread records, without payload.
-   * `ring.faults` names states that no correct process leaves. It copies the memory of the ring:
-   * for people who look for a fault, not for each second.
+   * `ring.faults` names states that no correct process leaves. It copies what is unread in the ring:
+   * for people who look for a fault, not for each second. @throws {TypeError | RangeError}.
    */
-  inspect(): SessionInspection {
-    return inspected(this, this.#core);
+  inspect(options?: InspectOptions): SessionInspection {
+    return inspected(this, this.#core, options);
   }
 
   /**

@@ -36,11 +36,12 @@ if (!isLeaving) {
   first.client(Work).hang({ text: 'secret-of-the-call' }, { timeoutMs: 600_000 });
   first.client(Work).flow();
 }
+let worker;
 if (hasWorker) {
   const text = `import(${JSON.stringify(new URL('../../../dist/index.js', import.meta.url).href)})
     .then(({ connect }) => connect({ path: ${JSON.stringify(path)} }))
     .then(() => require('node:worker_threads').parentPort.postMessage('ready'))`;
-  const worker = new Worker(text, { eval: true });
+  worker = new Worker(text, { eval: true });
   await new Promise((done) => worker.once('message', done));
 }
 say({ pid: process.pid });
@@ -52,6 +53,16 @@ let calls = 0;
 process.stdin.on('data', async (data) => {
   const [line] = String(data).split('\n');
   if (line === 'block') for (;;);
+  if (line === 'terminate') {
+    await worker.terminate();
+    say({ terminated: true });
+  }
+  if (line === 'leave') {
+    process.stdin.unref();
+    await Promise.all(all.map((session) => session.close({ deadlineMs: 0 })));
+    await listener.close();
+    say({ closed: true });
+  }
   if (line === 'work') {
     for (; calls < 20_000; calls += 1) {
       const { sum } = await first.client(Work).add({ a: calls, b: 1 });

@@ -4,6 +4,8 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { describe, expect, it } from 'vitest';
 import { spawnHelper } from '../../../src/helper/spawn-helper.ts';
 import type { Lease } from '../../../src/rpc/contract/leases.ts';
+import type { RingInspection } from '../../../src/rpc/session/inspection.ts';
+import { reportRing, splitRingCopy } from '../../../src/wire/ring-report.ts';
 import { Demo, demoHandlers, Flow, flowHandlers, until } from '../../support/contract.ts';
 import { LeaseCalls, leaseHandlers } from '../../support/lease-calls.ts';
 import { lanes, openRingPair } from '../../support/pairs.ts';
@@ -81,6 +83,27 @@ describe('the inspection of a ring', () => {
     expect(pair.far.inspect().ring?.received?.records).toEqual(ring?.sent?.records);
     await Promise.all(calls);
     expect(pair.near.inspect().ring?.sent).toMatchObject({ unreadBytes: 0, records: [] });
+  });
+
+  it('looks at the first unread bytes where it is told to, and saves no part as the whole', async () => {
+    using scratch = scratchDirectory();
+    await using pair = await openRingPair({}, {});
+    pair.far.serve(Demo, demoHandlers());
+    const { echo } = pair.near.client(Demo);
+    await echo(Buffer.alloc(1));
+    const calls = Array.from({ length: 4 }, () => echo(Buffer.alloc(1_000)));
+    const whole = pair.near.inspect().ring;
+    const cut = pair.near.inspect({ unreadMaxBytes: 2_500 }).ring;
+    expect(whole?.sent).toMatchObject({ unseenBytes: 0, moreRecords: 0 });
+    expect(cut?.faults).toEqual([]);
+    expect(cut?.sent?.records).toEqual(whole?.sent?.records.slice(0, 2));
+    expect(cut?.sent?.unreadBytes).toBe(whole?.sent?.unreadBytes);
+    expect(cut?.sent?.unseenBytes).toBeGreaterThan(2_000);
+    await expect(cut?.save(scratch.file('cut'))).rejects.toThrow(/without unreadMaxBytes/);
+    await whole?.save(scratch.file('whole'));
+    const { save: _, ...report } = whole as RingInspection;
+    expect(reportRing(splitRingCopy(readFileSync(scratch.file('whole'))))).toEqual(report);
+    await Promise.all(calls);
   });
 
   it('has leases with their age and the method that they belong to', async () => {

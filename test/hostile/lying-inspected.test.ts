@@ -1,0 +1,98 @@
+// Processes of our own user that lie to the one that looks into them.
+import { spawn } from 'node:child_process';
+import { resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { inspectionName } from '../../src/rendezvous/inspection-paths.ts';
+import { listen } from '../../src/rendezvous/listen.ts';
+import type { Listener } from '../../src/rendezvous/listener.ts';
+import { json } from '../../src/rpc/contract/json.ts';
+import { serverStream, service } from '../../src/rpc/contract/service.ts';
+import { socketPath } from '../../src/uds/private-directory.ts';
+import { scratchDirectory, startProgram } from '../support/programs.ts';
+
+const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
+const Forged = service('sidecall.Forged', {
+  sessions: serverStream<void, unknown>({ response: json<unknown>() }),
+});
+const wireName = {
+  ...Forged,
+  name: 'sidecall.Inspection',
+  wireName: () => 'sidecall.Inspection.sessions',
+};
+
+let runtime: ReturnType<typeof scratchDirectory>;
+const before = process.env.XDG_RUNTIME_DIR;
+
+beforeEach(() => {
+  runtime = scratchDirectory();
+  process.env.XDG_RUNTIME_DIR = runtime.path;
+});
+
+afterEach(() => {
+  runtime[Symbol.dispose]();
+  if (before === undefined) delete process.env.XDG_RUNTIME_DIR;
+  else process.env.XDG_RUNTIME_DIR = before;
+});
+
+/** A listener in this process that says `parts` where process `pid` is looked into. */
+async function liar(pid: number, parts: () => AsyncIterable<unknown>): Promise<Listener> {
+  const listener = await listen({ path: socketPath(inspectionName(pid, 0, 1)), lane: 'socket' });
+  listener.serveOwn(wireName as typeof Forged, { sessions: parts });
+  listener.beginServing();
+  return listener;
+}
+
+async function inspect(pid: number): Promise<{ stderr: string; stdout: string }> {
+  const child = spawn(process.execPath, [main, 'inspect', String(pid)]);
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { stdout, stderr };
+}
+
+const thread = {
+  sidecall: '9.\u001b[31m9',
+  node: 'v20',
+  pid: 1,
+  threadId: 0,
+  uptimeMs: 1,
+  residentBytes: 1,
+  sessions: 2,
+};
+
+describe('a process that lies to the one that looks into it', () => {
+  it('is not taken for another process, whose number its socket has', async () => {
+    await using asleep = startProgram('60', ['60'], { command: 'sleep' });
+    await using _listener = await liar(asleep.pid, async function* () {
+      yield { thread };
+    });
+    const { stdout, stderr } = await inspect(asleep.pid);
+    expect(stdout).toBe('');
+    expect(stderr).toContain(`belongs to process ${process.pid}, which says it is that one`);
+  });
+
+  it.each([
+    ['nothing', []],
+    ['null', [null]],
+    ['a thread without numbers', [{ thread: { ...thread, sessions: '\u001b]0;title\u0007' } }]],
+    ['a session before its thread', [{ sessions: [{}] }]],
+    ['a session without stats', [{ thread }, { sessions: [{ id: 1 }] }]],
+    ['a session that is null', [{ thread }, { sessions: [null] }]],
+    ['no list of sessions', [{ thread }, { sessions: 5 }]],
+    [
+      'more sessions than it has',
+      [
+        { thread },
+        ...Array.from({ length: 100_000 }, () => ({ sessions: [] })),
+        { sessions: [{}, {}, {}] },
+      ],
+    ],
+  ])('is told apart from an honest one where it says %s', async (_what, parts) => {
+    await using _listener = await liar(process.pid, async function* () {
+      yield* parts;
+    });
+    const { stdout, stderr } = await inspect(process.pid);
+    expect(stdout).toBe('');
+    expect(stderr).toContain('the report cannot be read: the process has version');
+    expect(stderr).not.toContain('\u001b');
+  });
+});
