@@ -126,7 +126,7 @@ function listenAt(native: NativeAddon, path: string, registry: Registry): Promis
 let turn: Promise<void> = Promise.resolve();
 
 /**
- * The thread and its sessions, one after the other, with pauses. All processes that look take turns.
+ * The thread and its sessions, with pauses between. All processes that look take turns.
  */
 async function* reports(clock: Clock, signal: AbortSignal): AsyncGenerator<InspectionPart> {
   const ids = [...openSessionIds()];
