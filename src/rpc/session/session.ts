@@ -91,7 +91,7 @@ export class Session implements AsyncDisposable {
   /**
    * The inside of the session at this moment: open calls and streams with their credit, leases with
    * their age, and of a ring the cursors, sleep and headers of unread records, without payload.
-   * `ring.faults` names states that no correct process leaves. It copies what is unread in the ring:
+   * `ring.faults` names states that no correct process leaves. It copies the unread part of a ring:
    * for people who look for a fault, not for each second. @throws {TypeError | RangeError}.
    */
   inspect(options?: InspectOptions): SessionInspection {
