@@ -249,7 +249,7 @@ export function opener<C>(
       await authorizeStream(socket, expect, peer, signal);
       return reached.overStream(socket, peer, signal);
     }
-    const fd = await connectToPath(addon, path, expect, { unsafeDirectory, signal });
+    const fd = await connectToPath(addon, path, expect, { unsafeDirectory, signal, timeoutMs });
     const peer = await authorizeDescriptor(addon, fd, expect, signal);
     return reached.overDescriptor(addon, fd, peer, signal);
   };

@@ -3,6 +3,7 @@
 // a place that only this process may reach.
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { systemClock } from '../base/clock.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
 import { pause } from '../base/pause.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { connectToPath } from '../uds/connect-path.ts';
@@ -43,7 +44,11 @@ async function receiveSocket(
   signal: AbortSignal,
 ): Promise<number> {
   const expect = peer.uid === undefined ? undefined : { uid: peer.uid };
-  const fd = await connectToPath(native, place, expect, { unsafeDirectory: false, signal });
+  const fd = await connectToPath(native, place, expect, {
+    unsafeDirectory: false,
+    signal,
+    timeoutMs: tuning.handOverStepMs,
+  });
   let owner: number | undefined;
   try {
     const known = kernelPeer(native, fd, 'listen').peer;

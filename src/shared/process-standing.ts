@@ -54,6 +54,7 @@ export async function listenerAt(
   const fd = await connectToPath(native, path, undefined, {
     unsafeDirectory,
     signal: AbortSignal.timeout(connectMs), // its backlog may be full
+    timeoutMs: connectMs,
   });
   try {
     return native.peerIds(fd).pid;

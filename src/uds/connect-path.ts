@@ -31,10 +31,19 @@ const firstDelayMs = 1;
 const lastDelayMs = 32;
 /** Tries per millisecond of all connects of this thread that wait for room at one path. */
 const triesPerMs = 4;
-/** Longest random part of a pause, so that short deadlines have several tries, too. */
-const spreadMaxMs = 200;
+/** Longest random part of a pause, as a share of the deadline: each connect has several tries. */
+const spreadShareMax = 0.1;
 /** Connects of this thread that wait for room in the backlog of a path. */
 const waiting = new Map<string, number>();
+
+/** Conditions of one connect. */
+export interface ConnectTerms {
+  readonly unsafeDirectory: boolean;
+  /** Ends the attempt, also when its time is over. */
+  readonly signal: AbortSignal;
+  /** Time of the attempt in milliseconds, from which pauses are derived. */
+  readonly timeoutMs: number;
+}
 
 /**
  * A connected descriptor, owned by the addon. No byte has been sent or read.
@@ -46,16 +55,17 @@ export async function connectToPath(
   native: NativeAddon,
   path: string,
   expect: ServerRules | PeerPolicy | undefined,
-  { unsafeDirectory, signal }: { unsafeDirectory: boolean; signal: AbortSignal },
+  terms: ConnectTerms,
 ): Promise<number> {
   const rules = typeof expect === 'function' ? undefined : (expect ?? {});
   const uids = listOf(rules?.uid) ?? [ownUid()];
   const foreign = rules?.unmapped === true ? [unmappedUid] : [];
   const owners = [...new Set([ownUid(), 0, ...uids, ...foreign])];
+  const { unsafeDirectory } = terms;
   const trust = { owners, unsafeDirectory, advice: rules === undefined ? '' : advice };
   const directory = openDirectory(native, path, trust);
   try {
-    return await connectWithRetry(directory, rules, signal);
+    return await connectWithRetry(directory, rules, terms);
   } finally {
     directory.close();
   }
@@ -125,7 +135,7 @@ function openDirectory(
 async function connectWithRetry(
   directory: SocketDirectory,
   rules: ServerRules | undefined,
-  signal: AbortSignal,
+  { signal, timeoutMs }: ConnectTerms,
 ): Promise<number> {
   let delayMs = firstDelayMs;
   for (;;) {
@@ -133,7 +143,7 @@ async function connectWithRetry(
     const fd = tryConnect(directory, rules);
     if (fd >= 0) return fd;
     // The backlog is full: the listener lives and is busy.
-    await pauseAmongOthers(directory.socketPath, delayMs, signal);
+    await pauseAmongOthers(directory.socketPath, delayMs, spreadShareMax * timeoutMs, signal);
     delayMs = Math.min(lastDelayMs, 2 * delayMs);
   }
 }
@@ -142,7 +152,12 @@ async function connectWithRetry(
  * Waits longer the more connects wait at the path, until a random moment, so that thousands of them
  * leave the processor to the listener and do not all come at once.
  */
-async function pauseAmongOthers(path: string, delayMs: number, signal: AbortSignal): Promise<void> {
+async function pauseAmongOthers(
+  path: string,
+  delayMs: number,
+  spreadMaxMs: number,
+  signal: AbortSignal,
+): Promise<void> {
   const count = (waiting.get(path) ?? 0) + 1;
   waiting.set(path, count);
   try {

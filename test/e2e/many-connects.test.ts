@@ -32,10 +32,10 @@ async function connectEventually(path: string): Promise<Session> {
   }
 }
 
-/** A program of the lowest priority: it takes the processors that other tests leave. */
+/** A program of low priority, so that other tests that run beside it are not held up. */
 function startNice(name: string, ...args: string[]): RunningProgram {
   const program = [process.execPath, programPath(name), ...args];
-  return startProgram(name, ['-n', '19', ...program], { command: 'nice' });
+  return startProgram(name, ['-n', '10', ...program], { command: 'nice' });
 }
 
 describe('a listener that many connect to at once', () => {
