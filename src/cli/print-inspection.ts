@@ -46,7 +46,7 @@ function sessionLines(session: ReportedSession): string[] {
       ([name, { left, held }]) =>
         `  window    ${name}: we may send ${count(left)} bytes; ${count(held)} of the peer's are held`,
     ),
-    ...streams.map(streamLine),
+    ...streams.flatMap(streamLines),
     ...(moreStreams > 0 ? [`  and ${count(moreStreams)} more calls and streams`] : []),
     ...leases.map(
       (lease) =>
@@ -59,12 +59,10 @@ function sessionLines(session: ReportedSession): string[] {
   ];
 }
 
-function streamLine(stream: InspectedStream): string {
+function streamLines(stream: InspectedStream): string[] {
   const { id, openedBy, method, kind, state, deadlineInMs, sending, untakenBytes } = stream;
-  const parts = [
-    `${kind}, ${state}`,
-    deadlineInMs === undefined ? 'no deadline' : deadlineText(deadlineInMs),
-  ];
+  const deadline = deadlineInMs === undefined ? 'no deadline' : deadlineText(deadlineInMs);
+  const parts: string[] = [];
   if (sending !== undefined) {
     parts.push(`may send ${count(sending.creditBytes)} bytes`);
     if (sending.waitsFor !== undefined) {
@@ -75,7 +73,10 @@ function streamLine(stream: InspectedStream): string {
   }
   if (untakenBytes !== undefined) parts.push(`${count(untakenBytes)} bytes have not been taken`);
   const whose = openedBy === 'us' ? 'our call' : "the peer's call";
-  return `  ${whose} ${id} ${method}: ${parts.join('; ')}`;
+  return [
+    `  ${whose} ${id} ${method}: ${kind}, ${state}; ${deadline}`,
+    ...(parts.length === 0 ? [] : [`    ${parts.join('; ')}`]),
+  ];
 }
 
 function deadlineText(ms: number): string {

@@ -68,7 +68,7 @@ describe('sidecall inspect PID', () => {
       /^ {2}our call \d+\.\d+ Work\.hang: unary, open; its deadline is in 9 min/m,
     );
     expect(stdout).toMatch(
-      /the peer's call \S+ Work\.flow: serverStream, .*waiting for stream-window/,
+      /the peer's call \S+ Work\.flow: serverStream, .*\n {4}.*waiting for stream-window/,
     );
     expect(stdout.match(/No fault was found/g)).toHaveLength(2);
     expect(stdout).not.toContain('secret-of');
