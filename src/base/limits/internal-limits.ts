@@ -25,6 +25,12 @@ export const tuning = {
    */
   receivePoolMaxBytes: 32 * MiB,
   /**
+   * Longest message that is a slice of an array buffer where the application keeps it, and the
+   * multiple of its length that such a slice holds at most (base/message-slabs.ts).
+   */
+  slicedMaxBytes: 16 * KiB,
+  heldMultipleMax: 8,
+  /**
    * From this length on the first piece of a message is received where the message will lie; a
    * shorter one is copied.
    */

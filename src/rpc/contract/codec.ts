@@ -3,6 +3,7 @@
 
 import { errorText } from '../../base/error-text.ts';
 import { SidecallError } from '../../base/errors.ts';
+import { ownedCopy } from '../../base/message-slabs.ts';
 
 /**
  * Turns values into bytes and back. Stateless: one codec serves any number of calls. `T` is what it
@@ -22,8 +23,9 @@ export interface Codec<T, Input = T> {
    */
   readonly reusesBytes?: boolean | undefined;
   /**
-   * `decode` may return a value that shares the memory it was given, where it owns it. Left out: it
-   * copies what it keeps, and the memory is used again for the next long message.
+   * `decode` may return a value that shares the memory it was given, where it owns it. That may be
+   * a slice of an array buffer with other messages in it. Left out: it copies what it keeps, and
+   * the memory is used again for the next long message.
    */
   readonly keepsBytes?: boolean | undefined;
   /**
@@ -79,7 +81,7 @@ const raw: Codec<Uint8Array> = {
     if (value instanceof Uint8Array) return value;
     throw new TypeError(`a Uint8Array is needed, got ${typeof value}`);
   },
-  decode: (view, isOwned) => (isOwned ? view : Buffer.from(view)),
+  decode: (view, isOwned) => (isOwned ? view : ownedCopy(view)),
 };
 
 /**

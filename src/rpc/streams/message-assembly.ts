@@ -3,6 +3,7 @@
 // peer's.
 
 import { giveBuffer, pooledMinBytes, takeBuffer } from '../../base/buffer-pool.ts';
+import { ownedBuffer } from '../../base/message-slabs.ts';
 import { protocol } from '../../wire/frame-header.ts';
 import type { ArrivedBlock, LentBytes } from '../../wire/transport.ts';
 import { type Codec, decodeWith } from '../contract/codec.ts';
@@ -29,7 +30,7 @@ export class MessageAssembly {
       this.bytes = lent.bytes;
       this.#filled = totalBytes;
     } else if (own !== undefined) this.bytes = own;
-    else if (codec.keepsBytes === true) this.bytes = Buffer.allocUnsafeSlow(totalBytes);
+    else if (codec.keepsBytes === true) this.bytes = ownedBuffer(totalBytes);
     else {
       this.#pooled = takeBuffer(totalBytes);
       this.bytes = this.#pooled.subarray(0, totalBytes);
@@ -155,7 +156,7 @@ export function answerPlace(
   into: Uint8Array | undefined,
 ): Uint8Array | undefined {
   if (into !== undefined && into.byteLength >= bytes) return into.subarray(0, bytes);
-  return codec.borrowsBytes === true ? Buffer.allocUnsafeSlow(bytes) : undefined;
+  return codec.borrowsBytes === true ? ownedBuffer(bytes) : undefined;
 }
 
 /**

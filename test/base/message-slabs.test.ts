@@ -1,0 +1,73 @@
+// Messages of some kilobytes that the application keeps share array buffers, in bounds.
+import { expect, test } from 'vitest';
+import { tuning } from '../../src/base/limits/internal-limits.ts';
+import { ownedBuffer, ownedCopy } from '../../src/base/message-slabs.ts';
+import { bytes, service, unary } from '../../src/index.ts';
+import { lanes } from '../support/pairs.ts';
+
+test('a slice holds at most eight times its length, whatever that is', () => {
+  for (let length = 1; length <= tuning.slicedMaxBytes + 64; length += 1) {
+    const { buffer, byteLength } = ownedBuffer(length);
+    expect(byteLength).toBe(length);
+    if (buffer.byteLength > tuning.heldMultipleMax * length)
+      expect.fail(`${length} bytes hold ${buffer.byteLength}`);
+  }
+});
+
+test('slices do not overlap, and begin where any element type may begin', () => {
+  const kept = Array.from({ length: 500 }, (_, at) => {
+    const slice = ownedBuffer(1024 + ((at * 1_237) % 15_000));
+    slice.fill(at);
+    return slice;
+  });
+  kept.forEach((slice, at) => {
+    expect(slice.byteOffset % 8).toBe(0);
+    expect(slice.every((byte) => byte === (at & 0xff))).toBe(true);
+  });
+});
+
+test('a copy has the bytes, and keeps them', () => {
+  for (const length of [0, 1, 1023, 1024, 5000, 16_384, 16_385]) {
+    const source = Buffer.alloc(length, 3);
+    const copy = ownedCopy(source);
+    source.fill(9);
+    expect(copy).toEqual(Buffer.alloc(length, 3));
+  }
+});
+
+test('a transfer of one message does not take the others along', () => {
+  const [message, other] = [ownedBuffer(4_000), ownedBuffer(4_000)];
+  try {
+    structuredClone(message, { transfer: [message.buffer as ArrayBuffer] });
+  } catch (error) {
+    expect(error).toMatchObject({ name: 'DataCloneError' }); // from Node 21 on; before it copies
+  }
+  expect([message.byteLength, other.byteLength]).toEqual([4_000, 4_000]);
+  const long = ownedBuffer(tuning.slicedMaxBytes + 1);
+  structuredClone(long, { transfer: [long.buffer as ArrayBuffer] });
+  expect(long.byteLength).toBe(0);
+});
+
+test.each(lanes)('answers and requests share memory on the $lane lane', async ({ openPair }) => {
+  await using pair = await openPair();
+  const Store = service('Store', { same: unary({ request: bytes, response: bytes }) });
+  const requests: Uint8Array[] = [];
+  pair.far.serve(Store, {
+    same: (request) => {
+      requests.push(request);
+      return request;
+    },
+  });
+  const client = pair.near.client(Store);
+  for (const length of [2_000, 5_000, 16_000]) {
+    requests.length = 0;
+    const answers: Uint8Array[] = [];
+    for (let at = 0; at < 40; at += 1) answers.push(await client.same(Buffer.alloc(length, at)));
+    for (const messages of [answers, requests])
+      expect(messages.every((message, at) => Buffer.alloc(length, at).equals(message))).toBe(true);
+    const buffers = new Set([...answers, ...requests].map(({ buffer }) => buffer));
+    expect(buffers.size).toBeLessThanOrEqual((2 * 40) / 3);
+    for (const { byteLength } of buffers)
+      expect(byteLength).toBeLessThanOrEqual(tuning.heldMultipleMax * length);
+  }
+});
