@@ -12,6 +12,8 @@ const raw = {
 };
 const definition = {
   echo: { path: '/bench.Echo/echo', requestStream: false, responseStream: false, ...raw },
+  upload: { path: '/bench.Echo/upload', requestStream: false, responseStream: false, ...raw },
+  pour: { path: '/bench.Echo/pour', requestStream: true, responseStream: false, ...raw },
   exchange: { path: '/bench.Echo/exchange', requestStream: true, responseStream: true, ...raw },
 };
 const limits = {
@@ -27,6 +29,8 @@ export async function open() {
   return {
     serverPid: pid,
     echo: first.echo,
+    upload: first.upload,
+    pour: first.pour,
     openStream: first.openStream,
     connectAgain: () => connected(path, { 'grpc.use_local_subchannel_pool': 1 }),
     close: async () => {
@@ -47,6 +51,29 @@ async function connected(path, options = {}) {
       new Promise((resolve, reject) =>
         client.echo(payload, (error, answer) => (error ? reject(error) : resolve(answer))),
       ),
+    upload: (payload) =>
+      new Promise((resolve, reject) =>
+        client.upload(payload, (error, answer) =>
+          error ? reject(error) : resolve(answer.readUInt32LE()),
+        ),
+      ),
+    /** Writes as far as the flow control of HTTP/2 lets it. */
+    pour: async (payload, seconds) => {
+      let answered;
+      const received = new Promise((resolve, reject) => {
+        answered = (error, answer) => (error ? reject(error) : resolve(answer.readDoubleLE()));
+      });
+      const call = client.pour(answered);
+      const until = performance.now() + seconds * 1000;
+      let messages = 0;
+      while (performance.now() < until) {
+        messages += 1;
+        if (!call.write(payload)) await once(call, 'drain');
+      }
+      call.end();
+      if ((await received) !== messages * payload.length) throw new Error('messages were lost');
+      return messages;
+    },
     openStream: () => {
       const call = client.exchange();
       return {
@@ -70,6 +97,16 @@ if (path !== undefined) {
   const server = new grpc.Server(limits);
   server.addService(definition, {
     echo: ({ request }, callback) => callback(null, request),
+    upload: ({ request }, callback) =>
+      callback(null, Buffer.from(Uint32Array.of(request.length).buffer)),
+    pour: (call, callback) => {
+      let received = 0;
+      call
+        .on('data', (message) => {
+          received += message.length;
+        })
+        .on('end', () => callback(null, Buffer.from(Float64Array.of(received).buffer)));
+    },
     exchange: (call) =>
       call.on('data', (message) => call.write(message)).on('end', () => call.end()),
   });

@@ -2,6 +2,7 @@
 // size.
 import { once } from 'node:events';
 import { createConnection, createServer } from 'node:net';
+import { pourCalls } from './correlate.mjs';
 import { servedPath, startServer } from './server.mjs';
 
 export async function open() {
@@ -60,6 +61,27 @@ export async function open() {
         close: () => line.destroy(),
       };
     },
+    /** One connection with frames, for messages of different kinds. */
+    openMixed: async () => {
+      const line = createConnection(`${path}-frames`);
+      await once(line, 'connect');
+      const waiting = [];
+      readFrames(line, (kind, answer) =>
+        waiting.shift()(kind === kinds.upload ? answer.readUInt32LE() : answer),
+      );
+      const call = (kind, payload) =>
+        new Promise((resolve) => {
+          waiting.push(resolve);
+          writeFrame(line, kind, payload);
+        });
+      const upload = (payload) => call(kinds.upload, payload);
+      return {
+        echo: (payload) => call(kinds.echo, payload),
+        upload,
+        pour: (payload, seconds) => pourCalls(upload, payload, seconds),
+        close: () => line.destroy(),
+      };
+    },
     connectAgain: async () => {
       const line = createConnection(path);
       await once(line, 'connect');
@@ -104,6 +126,43 @@ function reading(socket, size) {
     });
 }
 
+const kinds = { echo: 0, upload: 1 };
+const headBytes = 5;
+
+/** A head of five bytes (the length of the payload, and its kind), then the payload. */
+function writeFrame(socket, kind, payload) {
+  const head = Buffer.allocUnsafe(headBytes);
+  head.writeUInt32LE(payload.length);
+  head[4] = kind;
+  socket.cork();
+  socket.write(head);
+  socket.write(payload);
+  socket.uncork();
+}
+
+function readFrames(socket, onFrame) {
+  const head = Buffer.alloc(headBytes);
+  let payload;
+  let filled = 0;
+  socket.on('data', (chunk) => {
+    for (let at = 0; at < chunk.length; ) {
+      const into = payload ?? head;
+      const count = Math.min(into.length - filled, chunk.length - at);
+      chunk.copy(into, filled, at, at + count);
+      filled += count;
+      at += count;
+      if (filled < into.length) return;
+      filled = 0;
+      if (payload === undefined) payload = Buffer.allocUnsafeSlow(head.readUInt32LE());
+      else {
+        const whole = payload;
+        payload = undefined;
+        onFrame(head[4], whole);
+      }
+    }
+  });
+}
+
 async function playPingPong(socket) {
   socket.on('error', () => undefined);
   const size = (await reading(socket, 4)()).readUInt32LE(0);
@@ -124,6 +183,14 @@ if (path !== undefined) {
     socket.on('end', () => socket.end('done'));
   });
   const game = createServer((socket) => void playPingPong(socket));
+  const frames = createServer((socket) => {
+    socket.on('error', () => undefined);
+    readFrames(socket, (kind, payload) => {
+      const length = () => Buffer.from(Uint32Array.of(payload.length).buffer);
+      writeFrame(socket, kind, kind === kinds.upload ? length() : payload);
+    });
+  });
+  frames.listen(`${path}-frames`);
   sink.listen(`${path}-sink`, () =>
     game.listen(`${path}-pingpong`, () => server.listen(path, () => process.send('ready'))),
   );

@@ -30,6 +30,7 @@ const Echo = service('Echo', {
   dripBorrowed: serverStream({ response: bytes.borrowed }),
   exchange: bidi({ request: bytes, response: bytes }),
   upload: unary({ request: bytes }),
+  uploadBorrowed: unary({ request: bytes.borrowed }),
   lend: unary({ request: leased, response: leased }),
   raise: unary({ request: leased, response: leased }),
   pourLeased: clientStream({ request: leased }),
@@ -78,6 +79,7 @@ export async function open({ lane, pollBudgetUs, size = 0, leases, serverPrefix 
       };
     },
     upload: (payload) => client.upload(payload),
+    uploadBorrowed: (payload) => client.uploadBorrowed(payload),
     allocate: (bytes) => helper.session.allocate(bytes),
     lend: (block) => client.lend(block),
     raise: (block) => client.raise(block),
@@ -196,6 +198,7 @@ if (process.argv[2] === 'serve') {
       yield* messages;
     },
     upload: (payload) => ({ bytes: payload.length }),
+    uploadBorrowed: (payload) => ({ bytes: payload.length }),
     lend: (lease, ctx) => ctx.allocate(lease.byteLength),
     raise: (lease, ctx) => {
       const block = ctx.allocate(lease.byteLength);

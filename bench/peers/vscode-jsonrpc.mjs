@@ -11,6 +11,7 @@ import {
   SocketMessageReader,
   SocketMessageWriter,
 } from 'vscode-jsonrpc/node';
+import { pourCalls } from './correlate.mjs';
 
 function connectionOver(socket) {
   const connection = createMessageConnection(
@@ -28,6 +29,8 @@ export async function open() {
   return {
     serverPid: server.pid,
     echo: first.echo,
+    upload: first.upload,
+    pour: (payload, seconds) => pourCalls(first.upload, payload, seconds),
     connectAgain: () => connected(path),
     close: async () => {
       await first.close();
@@ -46,6 +49,7 @@ async function connected(path) {
   return {
     echo: async (payload) =>
       Buffer.from(await connection.sendRequest('echo', payload.toString('base64')), 'base64'),
+    upload: (payload) => connection.sendRequest('upload', payload.toString('base64')),
     close: async () => {
       connection.dispose();
       socket.destroy();
@@ -58,6 +62,7 @@ if (process.argv[2] === 'serve') {
     const connection = connectionOver(socket);
     // The bytes are decoded and encoded again, since a real server has to read them.
     connection.onRequest('echo', (text) => Buffer.from(text, 'base64').toString('base64'));
+    connection.onRequest('upload', (text) => Buffer.from(text, 'base64').length);
     connection.listen();
   });
   server.listen(process.argv[3], () => process.send('ready'));

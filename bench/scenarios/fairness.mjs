@@ -1,19 +1,23 @@
-// Small calls beside a large transfer in the same direction (goal P13): 100 bytes, one at a time;
-// alone, beside uploads of 64 MiB in one message each, and beside a stream of 64 kB messages, in
-// fresh memory and in leases.
+// Small calls beside a large transfer in the same direction (goal P13): 100 bytes, one at a time, on
+// one connection; alone, beside uploads of 64 MiB in one message each, and beside a stream of 64 kB
+// messages. sidecall has further rows: borrowed bytes, and leases.
 import { measured, payloadOf } from '../rows.mjs';
 import { load } from './echo.mjs';
 
 const uploadBytes = 64 * 1024 * 1024;
 
+/** What every peer does, and what sidecall alone does. */
+const commonWhats = ['quiet', 'upload', 'stream'];
+const ownWhats = ['upload borrowed', 'stream borrowed', 'stream leased'];
+
 export const fairness = {
   name: 'fairness',
-  about: '100-byte calls beside a large transfer on the same session',
-  peers: ['sidecall'],
+  about: '100-byte calls beside a large transfer on the same connection',
+  peers: ['sidecall', 'net', 'child_process-advanced', 'vscode-jsonrpc', 'grpc-js', 'zeromq'],
   codecs: ['bytes'],
 
   cells: ({ seconds }) =>
-    ['quiet', 'upload', 'stream', 'stream leased'].map((what) => ({
+    [...commonWhats, ...ownWhats].map((what) => ({
       codec: 'bytes',
       size: 100,
       inFlight: 1,
@@ -22,17 +26,19 @@ export const fairness = {
       limitBytes: uploadBytes,
     })),
 
-  takes: () => true,
+  takes: (peer, { what }) => peer === 'sidecall' || commonWhats.includes(what),
 
   async run(peer, cell) {
     const payload = payloadOf(cell.size);
-    const call = async () => (await peer.echo(payload)).length === cell.size;
+    const line = (await peer.openMixed?.()) ?? peer;
+    const call = async () => (await line.echo(payload)).length === cell.size;
     let isOver = false;
-    const beside = besides[cell.what](peer, () => isOver);
+    const beside = besides[cell.what](line, () => isOver);
     await load(call, 1, Math.min(1, cell.seconds / 2));
     const row = await measured(peer, cell, () => load(call, 1, cell.seconds));
     isOver = true;
     const moved = await beside;
+    if (line !== peer) line.close();
     return { ...row, what: cell.what, besideBytes: moved };
   },
 };
@@ -40,24 +46,26 @@ export const fairness = {
 const besides = {
   quiet: async () => 0,
 
-  async upload(peer, isOver) {
-    const payload = Buffer.alloc(uploadBytes, 7);
-    let moved = 0;
-    while (!isOver()) {
-      await peer.upload(payload);
-      moved += uploadBytes;
-    }
-    return moved;
-  },
-
-  stream: (peer, isOver) => pour(peer, isOver, false),
-  'stream leased': (peer, isOver) => pour(peer, isOver, true),
+  upload: (peer, isOver) => upload(peer.upload, isOver),
+  'upload borrowed': (peer, isOver) => upload(peer.uploadBorrowed, isOver),
+  stream: (peer, isOver) => pour(peer, isOver),
+  'stream borrowed': (peer, isOver) => pour(peer, isOver, 'pourBorrowed'),
+  'stream leased': (peer, isOver) => pour(peer, isOver, 'pourLeased'),
 };
 
-async function pour(peer, isOver, isLeased) {
+async function upload(send, isOver) {
+  const payload = Buffer.alloc(uploadBytes, 7);
+  let moved = 0;
+  while (!isOver()) {
+    await send(payload);
+    moved += uploadBytes;
+  }
+  return moved;
+}
+
+async function pour(peer, isOver, how) {
   const payload = payloadOf(65_536);
   let moved = 0;
-  while (!isOver())
-    moved += payload.length * (await peer.pour(payload, 0.2, isLeased ? 'pourLeased' : 'pour'));
+  while (!isOver()) moved += payload.length * (await peer.pour(payload, 0.2, how));
   return moved;
 }
