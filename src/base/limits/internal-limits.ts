@@ -20,10 +20,10 @@ export const tuning = {
   /** Pause after which one more handler starts of a method that only its estimate holds back. */
   startPauseMs: 100,
   /**
-   * Memory of a thread that is kept to receive messages in: 16 of a mebibyte under way, and as many
-   * answers. A thread that is quiet keeps none (base/buffer-pool.ts).
+   * Memory of a thread that is kept to receive messages in: 16 of two mebibytes under way, and as
+   * many answers, or one of 64 MiB. A thread that is quiet keeps none (base/buffer-pool.ts).
    */
-  receivePoolMaxBytes: 32 * MiB,
+  receivePoolMaxBytes: 64 * MiB,
   /**
    * Longest message that is a slice of an array buffer where the application keeps it, and the
    * multiple of its length that such a slice holds at most (base/message-slabs.ts).
