@@ -1,4 +1,4 @@
-// What peers lack that carry messages without calls: a number per call, and a bound on messages
+// Calls for peers that carry messages without calls: a number for each, and a bound on messages
 // under way.
 
 /** `send(id, payload, kind)` sends a request; `settle(id, answer)` takes its answer. */

@@ -1,12 +1,12 @@
-// Small calls beside a large transfer in the same direction (goal P13): 100 bytes, one at a time, on
-// one connection; alone, beside uploads of 64 MiB in one message each, and beside a stream of 64 kB
-// messages. sidecall has further rows: borrowed bytes, and leases.
+// Small calls beside a large transfer in the same direction (goal P13): 100 bytes, one at a time,
+// on one connection; alone, beside uploads of 64 MiB in one message each, and beside a stream of
+// 64 kB messages. sidecall has further rows: borrowed bytes, and leases.
 import { measured, payloadOf } from '../rows.mjs';
 import { load } from './echo.mjs';
 
 const uploadBytes = 64 * 1024 * 1024;
 
-/** What every peer does, and what sidecall alone does. */
+/** Transfers of every peer, and those of sidecall alone. */
 const commonWhats = ['quiet', 'upload', 'stream'];
 const ownWhats = ['upload borrowed', 'stream borrowed', 'stream leased'];
 

@@ -6,16 +6,22 @@
 namespace sidecall {
 namespace {
 
-// (ring, staged bytes, is bulk): a whole frame lies in the staging memory.
+// 0: any frame, 1: a piece of a long message, 2: the same beside short messages.
+Ring::Queue QueueOf(std::uint32_t number) noexcept {
+  if (number == 0) return Ring::Queue::kAny;
+  return number == 1 ? Ring::Queue::kBulk : Ring::Queue::kShared;
+}
+
+// (ring, staged bytes, queue): a whole frame lies in the staging memory.
 napi_value WriteStaged(napi_env env, napi_callback_info info) {
   const RingCall<3> call(env, info);
   const std::uint32_t bytes = call.Number(1);
   if (call.ring() == nullptr || bytes > call.exchange().staged.size()) return call.Return(kRefused);
   const auto frame = call.exchange().staged.first(bytes);
-  return call.ReturnWritten(call.ring()->Write(frame, {}, call.Number(2) == 1));
+  return call.ReturnWritten(call.ring()->Write(frame, {}, QueueOf(call.Number(2))));
 }
 
-// (ring, staged header bytes, payload, is bulk): the payload goes
+// (ring, staged header bytes, payload, queue): the payload goes
 // from its own memory into the ring.
 napi_value WriteBytes(napi_env env, napi_callback_info info) {
   const RingCall<4> call(env, info);
@@ -25,7 +31,7 @@ napi_value WriteBytes(napi_env env, napi_callback_info info) {
     return call.Return(kRefused);
   }
   const auto header = call.exchange().staged.first(header_bytes);
-  return call.ReturnWritten(call.ring()->Write(header, payload, call.Number(3) == 1));
+  return call.ReturnWritten(call.ring()->Write(header, payload, QueueOf(call.Number(3))));
 }
 
 // (ring): publishes. kFull: the kernel had no memory for a doorbell, or the ring no room for

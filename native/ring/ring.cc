@@ -8,9 +8,9 @@
 namespace sidecall {
 
 Ring::Written Ring::Write(std::span<const std::uint8_t> header,
-                          std::span<const std::uint8_t> payload, bool is_bulk) noexcept {
+                          std::span<const std::uint8_t> payload, Queue queue) noexcept {
   const std::uint64_t bytes = header.size() + payload.size();
-  const Written written = Reserve(bytes, is_bulk);
+  const Written written = Reserve(bytes, queue);
   if (written != Written::kWritten) return written;
   CopyPayload(reserved_, header.data(), header.size());
   CopyPayload(reserved_ + header.size(), payload.data(), payload.size());
@@ -18,10 +18,13 @@ Ring::Written Ring::Write(std::span<const std::uint8_t> header,
   return Written::kWritten;
 }
 
-Ring::Written Ring::Reserve(std::uint64_t bytes, bool is_bulk) noexcept {
+Ring::Written Ring::Reserve(std::uint64_t bytes, Queue queue) noexcept {
   if (is_corrupt_) return Written::kCorrupt;
-  const std::uint64_t bulk_max = kBulkRecordsUnread * producer_.record_max_bytes();
-  if (is_bulk && producer_.unread() >= bulk_max) {
+  const std::uint64_t piece_bytes = queue == Queue::kShared
+                                        ? std::min(kSharedPieceBytes, producer_.record_max_bytes())
+                                        : producer_.record_max_bytes();
+  const std::uint64_t bulk_max = kPiecesUnread * piece_bytes;
+  if (queue != Queue::kAny && producer_.unread() >= bulk_max) {
     is_corrupt_ = !producer_.LookForSpace(std::memory_order_acquire);
     if (is_corrupt_) return Written::kCorrupt;
     if (producer_.unread() >= bulk_max) {
@@ -68,7 +71,7 @@ Ring::Written Ring::WriteBlock(std::span<const std::uint8_t> frame, std::uint64_
   BlockReference reference = {.offset = offset, .payload_bytes = bytes, .lease_id = 0};
   const std::uint64_t record_bytes = sizeof reference + frame.size();
   if (record_bytes > Consumer::kSmallMaxBytes) return Written::kTooLarge;
-  const Written written = Reserve(record_bytes, false);
+  const Written written = Reserve(record_bytes);
   if (written != Written::kWritten) return written;
   const auto lease_id = blocks_.Lend(offset, bytes);
   if (!lease_id.has_value()) return Written::kTooLarge;  // the claim is abandoned

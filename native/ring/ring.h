@@ -55,13 +55,16 @@ class Ring {
     if (leases_.is_agreed()) releases_.reserve(kLeasesMax);
   }
 
-  // Writes one frame, in two parts. `is_bulk`: a piece of a long message, of which few
-  // may be unread, so that a small call finds a short queue. HasRoom() reports room for
-  // a frame that was refused.
+  // A piece of a long message waits while others are unread, so that a small call finds a short
+  // queue: kBulk for two of the longest pieces, kShared for two of 16 KiB.
+  enum class Queue : std::uint8_t { kAny, kBulk, kShared };
+
+  // Writes one frame, in two parts. HasRoom() reports room for a frame that was refused.
   [[nodiscard]] Written Write(std::span<const std::uint8_t> header,
-                              std::span<const std::uint8_t> payload, bool is_bulk) noexcept;
+                              std::span<const std::uint8_t> payload,
+                              Queue queue = Queue::kAny) noexcept;
   // The same in steps: room for up to `bytes`, then what was really put there.
-  [[nodiscard]] Written Reserve(std::uint64_t bytes, bool is_bulk) noexcept;
+  [[nodiscard]] Written Reserve(std::uint64_t bytes, Queue queue = Queue::kAny) noexcept;
   [[nodiscard]] std::byte* reserved() const noexcept { return reserved_; }
   void CommitReserved(std::uint64_t bytes) noexcept;
   void Publish() noexcept;
@@ -127,7 +130,8 @@ class Ring {
   [[nodiscard]] const LeaseTable& leases() const noexcept { return leases_; }
 
  private:
-  static constexpr std::uint64_t kBulkRecordsUnread = 2;
+  static constexpr std::uint64_t kPiecesUnread = 2;
+  static constexpr std::uint64_t kSharedPieceBytes = 16 * 1024;
 
   void RingIf(bool wants) noexcept;
   void Commit(std::uint64_t bytes, RecordKind kind) noexcept;

@@ -92,9 +92,9 @@ inline Frame FrameOf(std::size_t bytes, std::uint64_t seed) {
   return frame;
 }
 
-inline Ring::Written Put(Ring& ring, const Frame& frame, bool is_bulk = false) {
+inline Ring::Written Put(Ring& ring, const Frame& frame, Ring::Queue queue = Ring::Queue::kAny) {
   const std::size_t head = frame.size() < 12 ? frame.size() : 12;
-  return ring.Write({frame.data(), head}, {frame.data() + head, frame.size() - head}, is_bulk);
+  return ring.Write({frame.data(), head}, {frame.data() + head, frame.size() - head}, queue);
 }
 
 struct Received {

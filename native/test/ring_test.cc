@@ -118,7 +118,7 @@ TEST_CASE("a record larger than half the ring is the caller's mistake") {
   Sides large(1 << 20);
   CHECK_EQ(Put(large.near, FrameOf(kRecordMaxBytes - kRecordHeader + 1, 1)), Written::kTooLarge);
   CHECK_EQ(Put(large.near, FrameOf(kRecordMaxBytes - kRecordHeader, 1)), Written::kWritten);
-  CHECK_EQ(large.near.Reserve(~0ULL, false), Written::kTooLarge);
+  CHECK_EQ(large.near.Reserve(~0ULL), Written::kTooLarge);
 }
 
 TEST_CASE("nothing is seen before it is published") {
@@ -141,7 +141,7 @@ TEST_CASE("the first record for a sleeper becomes visible, and rings, by itself"
 
 TEST_CASE("what is reserved and not committed is abandoned") {
   Sides sides(kSmall);
-  REQUIRE_EQ(sides.near.Reserve(100, false), Written::kWritten);
+  REQUIRE_EQ(sides.near.Reserve(100), Written::kWritten);
   std::memset(sides.near.reserved(), 0xff, 100);
   REQUIRE_EQ(Put(sides.near, FrameOf(20, 2)), Written::kWritten);
   sides.near.Publish();
@@ -150,7 +150,7 @@ TEST_CASE("what is reserved and not committed is abandoned") {
 
 TEST_CASE("less than was reserved may be committed") {
   Sides sides(kSmall);
-  REQUIRE_EQ(sides.near.Reserve(300, false), Written::kWritten);
+  REQUIRE_EQ(sides.near.Reserve(300), Written::kWritten);
   const Frame frame = FrameOf(40, 3);
   std::memcpy(sides.near.reserved(), frame.data(), frame.size());
   sides.near.CommitReserved(frame.size());
@@ -171,15 +171,30 @@ TEST_CASE("one record's worth unpublished becomes visible by itself") {
 TEST_CASE("of a long message two records at most are unread, and a small frame still goes") {
   Sides sides(1 << 20);
   const Frame piece = FrameOf(kRecordMaxBytes - kRecordHeader, 1);
-  REQUIRE_EQ(Put(sides.near, piece, true), Written::kWritten);
-  REQUIRE_EQ(Put(sides.near, piece, true), Written::kWritten);
-  CHECK_EQ(Put(sides.near, piece, true), Written::kFull);
+  REQUIRE_EQ(Put(sides.near, piece, Ring::Queue::kBulk), Written::kWritten);
+  REQUIRE_EQ(Put(sides.near, piece, Ring::Queue::kBulk), Written::kWritten);
+  CHECK_EQ(Put(sides.near, piece, Ring::Queue::kBulk), Written::kFull);
   CHECK_EQ(Put(sides.near, FrameOf(100, 2)), Written::kWritten);
   CHECK_FALSE(sides.near.HasRoom());
   sides.near.Publish();
   REQUIRE_EQ(DrainOnce(sides.far).frames.size(), 1);
   CHECK(sides.near.HasRoom());
-  CHECK_EQ(Put(sides.near, piece, true), Written::kWritten);
+  CHECK_EQ(Put(sides.near, piece, Ring::Queue::kBulk), Written::kWritten);
+}
+
+TEST_CASE("beside small frames two pieces of 16 KiB at most are unread") {
+  Sides sides(1 << 20);
+  const Frame piece = FrameOf(16 * 1024, 1);
+  const Frame longest = FrameOf(kRecordMaxBytes - kRecordHeader, 1);
+  REQUIRE_EQ(Put(sides.near, piece, Ring::Queue::kShared), Written::kWritten);
+  REQUIRE_EQ(Put(sides.near, piece, Ring::Queue::kShared), Written::kWritten);
+  CHECK_EQ(Put(sides.near, piece, Ring::Queue::kShared), Written::kFull);
+  CHECK_EQ(Put(sides.near, FrameOf(100, 2)), Written::kWritten);
+  CHECK_EQ(Put(sides.near, longest, Ring::Queue::kBulk), Written::kWritten);
+  sides.near.Publish();
+  REQUIRE_EQ(DrainAll(sides.far).size(), 4);
+  CHECK(sides.near.HasRoom());
+  CHECK_EQ(Put(sides.near, piece, Ring::Queue::kShared), Written::kWritten);
 }
 
 TEST_CASE("a drain stops at its number of records, and at the end of its slab") {

@@ -182,8 +182,8 @@ export interface NativeAddon {
     readonly left: Readonly<Record<string, number>>;
     readonly register: Readonly<Record<string, number>>;
   };
-  ringWriteStaged(ring: number, bytes: number, bulk: number): number;
-  ringWriteBytes(ring: number, headerBytes: number, payload: Uint8Array, bulk: number): number;
+  ringWriteStaged(ring: number, bytes: number, queue: number): number;
+  ringWriteBytes(ring: number, headerBytes: number, payload: Uint8Array, queue: number): number;
   ringPublish(ring: number): number;
   ringDrain(ring: number, recordsMax: number, looks: number): number;
   ringTake(ring: number, skip: number, target: Uint8Array): number;

@@ -20,8 +20,8 @@ const slabs: Slab[] = [];
 let canMark = true;
 
 /**
- * Memory for a message of `bytes` bytes that the application keeps, not zeroed. A slice holds at most
- * `tuning.heldMultipleMax` times its length; longer messages have array buffers of their own.
+ * Memory for a message of `bytes` bytes that the application keeps, not zeroed. A slice holds at
+ * most `tuning.heldMultipleMax` times its length; longer messages have array buffers of their own.
  */
 export function ownedBuffer(bytes: number): Buffer {
   if (bytes < slicedMinBytes || bytes > tuning.slicedMaxBytes) return Buffer.allocUnsafeSlow(bytes);

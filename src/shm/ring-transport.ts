@@ -10,6 +10,7 @@ import { noteArrived } from '../uds/trim-heap.ts';
 import { protocol } from '../wire/frame-header.ts';
 import type { LaneSocket, SocketOpener } from '../wire/lane-socket.ts';
 import type {
+  Bulk,
   DoorbellCounts,
   FrameReceiver,
   LaneCapacity,
@@ -113,9 +114,9 @@ export class RingTransport implements Transport, Polled {
       .resume();
   }
 
-  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean {
     if (this.#isOver) return true; // the end is on its way to those that wait
-    return this.#onWritten(this.#ring.write(header, payload, bulk), bulk);
+    return this.#onWritten(this.#ring.write(header, payload, bulk), bulk !== false);
   }
 
   allocate(bytes: number): OwnBlock | undefined {

@@ -7,6 +7,7 @@ import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { frameMaxBytes } from '../wire/frame-header.ts';
 import type { RingCopies } from '../wire/ring-report.ts';
+import type { Bulk } from '../wire/transport.ts';
 
 /** The result of a call. `refused`: a mistake of ours, such as a call after the ring was closed. */
 export const RingResult = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
@@ -123,21 +124,21 @@ export class Ring {
   }
 
   /** The result is a number of {@link RingResult}. */
-  write(header: Uint8Array, payload: Uint8Array | string = noBytes, bulk = false): number {
+  write(header: Uint8Array, payload: Uint8Array | string = noBytes, bulk: Bulk = false): number {
     const staged = this.#staged;
     const headerBytes = header.byteLength;
     for (let at = 0; at < headerBytes; at += 1) staged[at] = header[at] as number;
-    const isBulk = bulk ? 1 : 0;
+    const queue = bulk === 'shared' ? 2 : bulk ? 1 : 0;
     if (typeof payload === 'string') {
       const bytes = headerBytes + staged.write(payload, headerBytes);
-      return this.#native.ringWriteStaged(this.#handle, bytes, isBulk);
+      return this.#native.ringWriteStaged(this.#handle, bytes, queue);
     }
     if (payload.byteLength > stagedMaxBytes) {
-      return this.#native.ringWriteBytes(this.#handle, headerBytes, payload, isBulk);
+      return this.#native.ringWriteBytes(this.#handle, headerBytes, payload, queue);
     }
     staged.set(payload, headerBytes);
     const bytes = headerBytes + payload.byteLength;
-    return this.#native.ringWriteStaged(this.#handle, bytes, isBulk);
+    return this.#native.ringWriteStaged(this.#handle, bytes, queue);
   }
 
   /**

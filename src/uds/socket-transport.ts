@@ -10,7 +10,7 @@ import type { Polled } from '../loop/poller.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { frameMaxBytes, writeU32 } from '../wire/frame-header.ts';
 import type { LaneSocket, OpenSocket, SocketOpener } from '../wire/lane-socket.ts';
-import type { FrameReceiver, LaneCapacity, Transport } from '../wire/transport.ts';
+import type { Bulk, FrameReceiver, LaneCapacity, Transport } from '../wire/transport.ts';
 import { noteArrived } from './trim-heap.ts';
 
 const lengthBytes = 4;
@@ -101,9 +101,9 @@ export class SocketTransport implements Transport, Polled {
       .resume();
   }
 
-  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean {
     if (this.#isOver) return true; // the end is on its way to those that wait
-    const max = bulk ? tuning.socketBulkMaxBytes : tuning.socketWriteMaxBytes;
+    const max = bulk !== false ? tuning.socketBulkMaxBytes : tuning.socketWriteMaxBytes;
     if (this.#inFlight + this.#filled >= max) {
       this.#isRefusing = true;
       return false;
@@ -120,7 +120,7 @@ export class SocketTransport implements Transport, Polled {
     this.sentPosition += this.#filled - start;
     this.#frames += 1;
     const isEarly = this.#frames >= this.#early || this.#filled >= earlyBytes;
-    if (isEarly && !bulk) {
+    if (isEarly && bulk === false) {
       this.#early *= 2;
       this.#flush();
     }

@@ -6,7 +6,7 @@ import { Fifo } from '../base/fifo.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { FrameType, frameMaxBytes } from './frame-header.ts';
-import type { FrameReceiver, Transport } from './transport.ts';
+import type { Bulk, FrameReceiver, Transport } from './transport.ts';
 
 interface Frame {
   readonly header: Uint8Array;
@@ -58,9 +58,9 @@ export class LoopbackTransport implements Transport {
     this.#schedule();
   }
 
-  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean {
     if (this.#isEnded || this.#isClosing) return true;
-    const max = bulk ? tuning.socketBulkMaxBytes : tuning.socketWriteMaxBytes;
+    const max = bulk !== false ? tuning.socketBulkMaxBytes : tuning.socketWriteMaxBytes;
     if (this.#peer.#arrivedBytes >= max) {
       this.#isRefusing = true;
       return false;

@@ -82,6 +82,13 @@ export interface LaneInspection {
 }
 
 /** Moves whole frames, in order, or fails. It keeps nothing of a frame that it refused. */
+/**
+ * true: a piece of a long message, which waits while two of the longest are unread; `shared`: a
+ * short piece, beside short messages, which waits while two such are unread. false: any other
+ * frame.
+ */
+export type Bulk = boolean | 'shared';
+
 export interface Transport {
   readonly lane: Lane;
   /** Largest frame, header included; the session cuts messages to fit. */
@@ -92,9 +99,9 @@ export interface Transport {
   start(receiver: FrameReceiver): void;
   /**
    * All of it or nothing. `false`: no room, `onRoom` follows. Both parts are copied before this
-   * returns; a string goes out as UTF-8. `bulk`: one piece of a message that spans several frames.
+   * returns; a string goes out as UTF-8.
    */
-  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean;
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean;
   /**
    * Memory for a message that the peer can read where it lies; undefined: ordinary memory has to
    * do.

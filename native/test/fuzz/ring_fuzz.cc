@@ -111,7 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
       case 9: {
         const std::size_t size = 1 + script.Number(2) % capacity;
         (void)ring.Write({slab.data(), std::min<std::size_t>(size, slab.size())}, {},
-                         script.Byte() % 2 == 1);
+                         static_cast<Ring::Queue>(script.Byte() % 3));
         ring.Publish();
         break;
       }

@@ -88,7 +88,7 @@ class Player {
       const Record record = {sent_++, left - 1};
       std::uint8_t frame[sizeof record];
       std::memcpy(frame, &record, sizeof record);
-      if (ring_.Write(frame, {}, false) != Ring::Written::kWritten) result_.is_wrong = true;
+      if (ring_.Write(frame, {}) != Ring::Written::kWritten) result_.is_wrong = true;
       Pause(1024);
       ring_.Publish();
     }

@@ -343,7 +343,7 @@ int main(int argc, char** argv) {
              .my_block_area = connection.my_shape.block_area_bytes},
             bell);
   const auto put = [&](const Bytes& frame) {
-    return ring.Write(frame, {}, false) == Ring::Written::kWritten;
+    return ring.Write(frame, {}) == Ring::Written::kWritten;
   };
   const auto until = [](int milliseconds) {
     return Clock::now() + std::chrono::milliseconds(milliseconds);

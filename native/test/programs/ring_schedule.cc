@@ -234,7 +234,7 @@ void SendOne(Process& process) {
   const std::vector<std::uint8_t> frame(kFrameBytes, ByteOf(process.sent));
   const auto header = std::span<const std::uint8_t>(frame).first(16);
   const auto payload = std::span<const std::uint8_t>(frame).subspan(16);
-  const Ring::Written written = process.ring->Write(header, payload, false);
+  const Ring::Written written = process.ring->Write(header, payload);
   if (written == Ring::Written::kWritten) process.sent += 1;
   if (written == Ring::Written::kCorrupt) Fail("a correct outbox was taken for a corrupt one");
 }

@@ -131,7 +131,7 @@ bool ExchangeRecords(End& end, int who, std::uint64_t records) {
   };
   while (sent < records || received < records) {
     std::uint64_t batch = 0;
-    while (sent < records && batch < 64 && ring.Write(next, {}, false) == Ring::Written::kWritten) {
+    while (sent < records && batch < 64 && ring.Write(next, {}) == Ring::Written::kWritten) {
       sent += 1;
       batch += 1;
       next = out->Next();

@@ -93,6 +93,12 @@ export const tuning = {
    * where there is no place for another.
    */
   quietHelloMs: 100,
+  /**
+   * Longest piece of a long message while short messages go beside it, and the bytes of long
+   * messages behind the last short one for which that stays so.
+   */
+  sharedPieceBytes: 16 * KiB,
+  sharedPiecesBytes: MiB,
   /** Frames, bytes and time of one session in a turn of the event loop. */
   drainRecordsMax: 256,
   drainBytesMax: 256 * KiB,

@@ -5,9 +5,10 @@
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
+import { tuning } from '../../base/limits/internal-limits.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { FrameFlag, HeaderWriter } from '../../wire/frame-header.ts';
-import type { Transport } from '../../wire/transport.ts';
+import type { Bulk, Transport } from '../../wire/transport.ts';
 import type { Message } from '../contract/encode-message.ts';
 import { Block } from '../contract/leases.ts';
 import type { WaitQueue } from '../stalls.ts';
@@ -89,6 +90,8 @@ export class SendQueue implements WaitQueue {
   #bulkBytes = 0;
   #answerBytes = 0;
   #isBulkNext = false;
+  /** Bytes of long messages that were sent since a short one went beside them. */
+  #bulkAloneBytes = Number.POSITIVE_INFINITY;
   #isFull = false;
   #isEnded = false;
   #isBulkFull = false;
@@ -202,6 +205,7 @@ export class SendQueue implements WaitQueue {
     if (!isLong && this.#isClear(isBulk) && !hasQueued(stream)) {
       if (this.#trySendWhole(header, prefix, message, messageBytes, isBulk)) {
         this.#noteSent(stream);
+        this.#noteTurn(isBulk, messageBytes);
         return true;
       }
       this.#noteFull(isBulk);
@@ -324,7 +328,8 @@ export class SendQueue implements WaitQueue {
   ): boolean {
     if (message instanceof Block) return this.#trySendBlock(header, prefix, message);
     const payload = prefix.byteLength === 0 ? message : join(prefix, message);
-    return this.#transport.trySend(header, messageBytes === 0 ? prefix : payload, isBulk);
+    const bulk = this.#bulkOf(isBulk);
+    return this.#transport.trySend(header, messageBytes === 0 ? prefix : payload, bulk);
   }
 
   /** NOTE: blocks in place come from a transport that sends them. */
@@ -375,18 +380,19 @@ export class SendQueue implements WaitQueue {
     const queued = line.peek() as OutgoingMessage;
     const { stream, bytes, sentBytes, isBulk, block } = queued;
     if (bytes.byteLength !== queued.totalBytes) return this.#onDetached(queued);
-    const end = Math.min(sentBytes + this.#fragmentBytes, bytes.byteLength);
+    const end = Math.min(sentBytes + this.#pieceBytes(isBulk), bytes.byteLength);
     const header = queued.isBegun
       ? this.header.fragment(queued.flags, stream.slot, stream.generation)
       : queued.header;
     const isSent =
       block === undefined
-        ? this.#transport.trySend(header, bytes.subarray(sentBytes, end), isBulk)
+        ? this.#transport.trySend(header, bytes.subarray(sentBytes, end), this.#bulkOf(isBulk))
         : this.#trySendBlock(header, bytes, block);
     if (!isSent) return this.#noteFull(isBulk);
     this.#noteSent(stream);
     this.departed += 1;
     this.#count(queued, -1);
+    this.#noteTurn(isBulk, end - sentBytes);
     queued.isBegun = true;
     queued.sentBytes = end;
     const isWhole = end === bytes.byteLength;
@@ -399,6 +405,21 @@ export class SendQueue implements WaitQueue {
     const following = line.peek();
     if (following !== undefined) this.#queueOf(following).push(line);
     if (isWhole) queued.onTaken?.();
+  }
+
+  /** Longest piece of the next frame. Long messages that short ones go beside are cut shorter. */
+  #pieceBytes(isBulk: boolean): number {
+    const isShared = this.#bulkOf(isBulk) === 'shared';
+    return isShared ? Math.min(tuning.sharedPieceBytes, this.#fragmentBytes) : this.#fragmentBytes;
+  }
+
+  #bulkOf(isBulk: boolean): Bulk {
+    return isBulk && this.#bulkAloneBytes < tuning.sharedPiecesBytes ? 'shared' : isBulk;
+  }
+
+  #noteTurn(isBulk: boolean, bytes: number): void {
+    if (isBulk) this.#bulkAloneBytes += bytes;
+    else if (this.#bulk.length > 0) this.#bulkAloneBytes = 0;
   }
 
   /** There is no way to take back a message that has begun: the peer waits for the rest of it. */

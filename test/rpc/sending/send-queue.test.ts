@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type SendingStream, SendQueue } from '../../../src/rpc/sending/send-queue.ts';
 import { FrameFlag, FrameType } from '../../../src/wire/frame-header.ts';
-import type { Transport } from '../../../src/wire/transport.ts';
+import type { Bulk, Transport } from '../../../src/wire/transport.ts';
 
 /** Takes what it is told to, and remembers the order: type of the frame and slot. */
 class FakeTransport implements Transport {
@@ -10,14 +10,17 @@ class FakeTransport implements Transport {
   readonly consumedPosition = undefined;
   sentPosition = 0;
   sent: string[] = [];
+  /** Length of each payload, and its queue. */
+  pieces: [number, Bulk][] = [];
   room = 0;
   bulkRoom = 0;
   start(): void {}
-  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: boolean): boolean {
+  trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean {
     if (this.room === 0 || (bulk && this.bulkRoom === 0)) return false;
     this.room -= 1;
     if (bulk) this.bulkRoom -= 1;
     this.sentPosition += header.byteLength + (payload?.length ?? 0);
+    this.pieces.push([payload?.length ?? 0, bulk]);
     this.sent.push(`${header[0]}:${header[4]}`);
     return true;
   }
@@ -88,10 +91,39 @@ describe('the send queue', () => {
     transport.bulkRoom = 100;
     sendQueue.onRoom();
     const kinds = transport.sent.map((frame) => (frame.endsWith(':1') ? 'long' : 'small'));
+    // Behind the first small message the rest of the long one goes in 12 short pieces.
     expect(kinds).toEqual([
-      ...Array.from({ length: 4 }, () => ['long', 'small']).flat(),
-      'small',
-      'small',
+      ...Array.from({ length: 6 }, () => ['long', 'small']).flat(),
+      ...Array.from({ length: 7 }, () => 'long'),
+    ]);
+  });
+
+  it('cuts long messages shorter while short ones go beside them, and for a mebibyte more', () => {
+    const { transport, sendQueue, send } = scene();
+    const pump = (frames: number): [number, Bulk][] => {
+      transport.pieces = [];
+      transport.room = frames;
+      transport.bulkRoom = frames;
+      sendQueue.onRoom();
+      return transport.pieces;
+    };
+    send(2, 4 * 1024 * 1024);
+    expect(pump(2)).toEqual([
+      [65_536, true],
+      [65_536, true],
+    ]);
+    transport.room = 1;
+    send(3, 100); // it goes at once
+    expect(pump(64)).toEqual(Array.from({ length: 64 }, () => [16_384, 'shared']));
+    expect(pump(2)).toEqual([
+      [65_536, true],
+      [65_536, true],
+    ]);
+    send(4, 100); // it waits, and the two queues take turns
+    expect(pump(3)).toEqual([
+      [65_536, true],
+      [100, false],
+      [16_384, 'shared'],
     ]);
   });
 
@@ -160,7 +192,8 @@ describe('the send queue', () => {
     expect(transport.sent).toEqual([`${message}:1`, `${message}:2`]);
     transport.bulkRoom = 100;
     sendQueue.onRoom();
-    expect(transport.sent.slice(2)).toEqual([`${fragment}:1`, `${fragment}:1`, `${message}:1`]);
+    const pieces = Array.from({ length: 8 }, () => `${fragment}:1`);
+    expect(transport.sent.slice(2)).toEqual([...pieces, `${message}:1`]);
     expect(sendQueue.isEmpty).toBe(true);
     expect(sendQueue.queuedBytes).toBe(0);
   });
