@@ -8,9 +8,9 @@ import { chartOf } from './charts.mjs';
 import { comparisonsOf, comparisonText } from './comparisons.mjs';
 import { goalsOf } from './goals.mjs';
 import { overviewLines } from './overview.mjs';
-import { altOf } from './plots.mjs';
+import { altOf, plots } from './plots.mjs';
 import { publishedLines } from './published.mjs';
-import { cpuText, more } from './report.mjs';
+import { cpuPerCall, cpuText, more } from './report.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
 const all = process.argv.slice(2).map((file) => ({
@@ -121,6 +121,36 @@ function headingOf(result) {
   return `From [results/${name}](../../bench/results/${name}) (\`npm run bench -- ${result.args.join(' ')}\`): commit ${result.commit.slice(0, 12)}${changes}, ${result.cpu}, ${result.cores} cores${numaOf(result)}, Linux ${result.kernel}, Node ${result.node}, ${result.date.slice(0, 10)}.${versions(result)}`;
 }
 
+/** The ways to send bytes: one chart, and the figures by size. */
+function codecLines(result) {
+  const rows = result.rows.filter(
+    ({ scenario, skipped }) => scenario === 'codecs' && skipped === undefined,
+  );
+  const sizes = [...new Set(rows.map(({ size }) => size))];
+  const ways = [...new Set(rows.map(plots.codecs.series))];
+  const table = (what, text) => [
+    `| ${what} | ${sizes.map(number).join(' | ')} |`,
+    `|---|${'---|'.repeat(sizes.length)}`,
+    ...ways.map((way) => {
+      const cells = sizes.map((size) => {
+        const row = rows.find((each) => each.size === size && plots.codecs.series(each) === way);
+        return row === undefined ? '–' : text(row);
+      });
+      return `| ${way} | ${cells.join(' | ')} |`;
+    }),
+    '',
+  ];
+  return [
+    `![${altOf('codecs', rows)}](../charts/codecs.svg)`,
+    '',
+    headingOf(result),
+    '',
+    ...table('calls a second', (row) => number(row.callsPerSecond)),
+    ...table('99th percentile, µs', (row) => number(row.p99Us)),
+    ...table('CPU of both sides, µs a call', (row) => number(cpuPerCall(row))),
+  ];
+}
+
 /** Puts lines between the marks of a page, and leaves the rest of it as it is. */
 function fill(page, lines) {
   const file = join(docs, page);
@@ -141,5 +171,7 @@ fill(
       ...Object.keys(scenarios).flatMap((name) => tableOf(result, name)),
     ]),
 );
+const codecs = results.find(({ rows }) => rows.some(({ scenario }) => scenario === 'codecs'));
+if (codecs !== undefined) fill('guide/large-messages.md', codecLines(codecs));
 fill('performance/published.md', publishedLines(results.flatMap(({ rows }) => rows)));
 fill('performance.md', overviewLines(results, charts));

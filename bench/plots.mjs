@@ -35,6 +35,12 @@ export const plots = {
     category: (row) => `${sizeOf(row)}, ${row.what ?? 'pour'}`,
     series: whoOf,
   },
+  codecs: {
+    ...rate,
+    title: 'ways to send bytes, 16 calls at once (c-ring: one)',
+    category: sizeOf,
+    series: (row) => ((row.what ?? 'bytes') === 'bytes' ? row.peer : `${row.peer}, ${row.what}`),
+  },
   lease: {
     ...median,
     isLog: true,

@@ -8,12 +8,13 @@ import { fileURLToPath } from 'node:url';
 
 /**
  * Starts the server process, and waits until it is ready. `path`: for its socket, in a directory
- * of its own.
+ * of its own. Options about the heap hold for both sides.
  */
 export async function startServer(url, options = {}) {
   const scratch = mkdtempSync(join(tmpdir(), 'bench-peer-'));
   const path = join(scratch, 'socket');
-  const server = fork(fileURLToPath(url), ['serve', path], { execArgv: [], ...options });
+  const execArgv = process.execArgv.filter((option) => option.startsWith('--initial-'));
+  const server = fork(fileURLToPath(url), ['serve', path], { execArgv, ...options });
   const [said] = await once(server, 'message');
   return {
     server,

@@ -1,5 +1,6 @@
 // Every scenario by its name.
 import { allocs } from './allocs.mjs';
+import { codecs } from './codecs.mjs';
 import { connect } from './connect.mjs';
 import { connectRate } from './connect-rate.mjs';
 import { echo } from './echo.mjs';
@@ -27,6 +28,7 @@ export const scenarios = {
   stream,
   'short-stream': shortStream,
   lease,
+  codecs,
   fairness,
   growth,
   allocs,
