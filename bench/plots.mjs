@@ -4,6 +4,8 @@ import { cpuPerCall } from './report.mjs';
 const sizeOf = ({ size }) => `${size.toLocaleString('en')} B`;
 const whoOf = ({ peer, lane }) => (lane === null ? peer : `${peer} (${lane})`);
 const rate = { unit: 'calls a second', value: (row) => row.callsPerSecond, isLog: true };
+/** The fastest peer in another language, and that of Node with answers. */
+const pickedPeers = ['shmipc-go', 'zeromq'];
 const median = { unit: 'µs, median', value: (row) => row.p50Us };
 
 /**
@@ -37,9 +39,14 @@ export const plots = {
   },
   codecs: {
     ...rate,
-    title: 'ways to send bytes, 16 calls at once (c-ring: one)',
+    title: 'ways to send bytes, 16 calls at once',
+    takes: ({ peer, what }) =>
+      peer === 'sidecall' || (pickedPeers.includes(peer) && what === 'bytes'),
     category: sizeOf,
-    series: (row) => ((row.what ?? 'bytes') === 'bytes' ? row.peer : `${row.peer}, ${row.what}`),
+    series: (row) =>
+      (row.what ?? 'bytes') === 'bytes' && row.peer !== 'sidecall'
+        ? row.peer
+        : `${row.peer}, ${row.what}`,
   },
   lease: {
     ...median,

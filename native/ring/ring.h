@@ -131,7 +131,7 @@ class Ring {
 
  private:
   static constexpr std::uint64_t kPiecesUnread = 2;
-  static constexpr std::uint64_t kSharedPieceBytes = 16 * 1024;
+  static constexpr std::uint64_t kSharedPieceBytes = 16ULL * 1024;
 
   void RingIf(bool wants) noexcept;
   void Commit(std::uint64_t bytes, RecordKind kind) noexcept;

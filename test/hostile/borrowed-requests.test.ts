@@ -47,7 +47,7 @@ describe('a peer that reads no answers', () => {
     const said = (await peer.next()) as { sent: number };
     expect(said).toEqual({ sent: 25_000, ended: '' });
     expect(long).toBe(1_000);
-    // The pool keeps 32 MiB, and the session its answers and its queue.
+    // The pool keeps 64 MiB at most, and the session its answers and its queue.
     expect((await usedBytes()) - before).toBeLessThan(100 * MiB);
     // An honest peer is served meanwhile, by requests and answers of many mebibytes.
     const message = Buffer.alloc(3 * MiB, 'honest');
