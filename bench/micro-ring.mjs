@@ -15,6 +15,8 @@ export class RingPair {
   #sockets;
   #staged;
   #registers;
+  #ownArea;
+  #peerArea;
 
   constructor(native) {
     this.#native = native;
@@ -28,6 +30,8 @@ export class RingPair {
     this.#meet(this.#far, this.#near);
     native.joinRing(this.#near, this.#sockets.near, true, true);
     native.joinRing(this.#far, this.#sockets.far, true, true);
+    this.#ownArea = native.ringArea(this.#near, 1).buffer;
+    this.#peerArea = native.ringArea(this.#far, 0).buffer;
   }
 
   /** Writes one frame of 16 + `payload` bytes; drains it into the slab or its final place. */
@@ -46,18 +50,18 @@ export class RingPair {
     this.#native.ringDrain(this.#far, 16, 0);
   }
 
+  /** Views of a block in both processes' areas, as with trusted peers. */
   lend() {
     const native = this.#native;
-    const block = native.ringAllocate(this.#near, 4096);
+    if (native.ringTakePlace(this.#near, 4096) !== written) throw new Error('no block is free');
     const offset = this.#registers[6];
-    native.detach(block.buffer);
+    this.block = new Uint8Array(this.#ownArea, offset, 4096);
     native.ringWriteBlock(this.#near, 16, offset, 4096);
     native.ringPublish(this.#near);
     native.ringDrain(this.#far, 16, 0);
     if (native.ringTakeBlock(this.#far) !== written) throw new Error('no block came');
     const id = this.#registers[6];
-    const lease = native.ringLend(this.#far, id);
-    native.detach(lease.buffer);
+    this.lease = new Uint8Array(this.#peerArea, this.#registers[8], this.#registers[7]);
     native.ringReleaseLease(this.#far, id);
     native.ringPublish(this.#far);
     native.ringDrain(this.#near, 16, 0);
