@@ -61,7 +61,7 @@ export async function open() {
         close: () => line.destroy(),
       };
     },
-    /** One connection with frames, for messages of different kinds. */
+    /** The connection carries framed messages, each with its kind. */
     openMixed: async () => {
       const line = createConnection(`${path}-frames`);
       await once(line, 'connect');
