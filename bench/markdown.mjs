@@ -28,9 +28,6 @@ if (results.length === 0) {
   process.exit(2);
 }
 const docs = join(dirname(fileURLToPath(import.meta.url)), '..', 'docs');
-const begin = '<!-- begin of generated -->';
-const end = '<!-- end of generated -->';
-
 const charts = join(docs, 'charts');
 mkdirSync(charts, { recursive: true });
 
@@ -151,8 +148,34 @@ function codecLines(result) {
   ];
 }
 
-/** Puts lines between the marks of a page, and leaves the rest of it as it is. */
-function fill(page, lines) {
+/** Small calls beside large transfers: what they took, and what was transferred. */
+function besideLines(result) {
+  const rows = result.rows.filter(
+    ({ scenario, skipped }) => scenario === 'fairness' && skipped === undefined,
+  );
+  const besides = rows.map((row) => {
+    const { peer, lane, what, p50Us, p99Us, besideBytes, calls, callsPerSecond } = row;
+    const seconds = calls / callsPerSecond;
+    const moved = besideBytes === 0 ? '–' : number(besideBytes / seconds / 1e6);
+    const name = lane === null ? peer : `${peer}, ${lane}`;
+    return `| ${name} | ${what} | ${p50Us.toFixed(0)} | ${p99Us.toFixed(0)} | ${moved} |`;
+  });
+  return [
+    headingOf(result),
+    '',
+    '| peer | beside | p50, µs | p99, µs | MB/s beside |',
+    '|---|---|---|---|---|',
+    ...besides,
+    '',
+  ];
+}
+
+/**
+ * Puts lines between the marks of a page, and leaves the rest of it as it is. `part`: the marks
+ * that have this name.
+ */
+function fill(page, lines, part = '') {
+  const [begin, end] = ['begin', 'end'].map((at) => `<!-- ${at} of generated${part} -->`);
   const file = join(docs, page);
   const text = readFileSync(file, 'utf8');
   const before = text.slice(0, text.indexOf(begin));
@@ -173,5 +196,7 @@ fill(
 );
 const codecs = results.find(({ rows }) => rows.some(({ scenario }) => scenario === 'codecs'));
 if (codecs !== undefined) fill('guide/large-messages.md', codecLines(codecs));
+const fairness = results.find(({ rows }) => rows.some(({ scenario }) => scenario === 'fairness'));
+if (fairness !== undefined) fill('guide/large-messages.md', besideLines(fairness), ': beside');
 fill('performance/published.md', publishedLines(results.flatMap(({ rows }) => rows)));
 fill('performance.md', overviewLines(results, charts));

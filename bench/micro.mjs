@@ -6,7 +6,6 @@ import { Bench } from 'tinybench';
 import { protobuf } from '../dist/adapters/protobuf.js';
 import { requireNative } from '../dist/addon/load-addon.js';
 import { systemLoop } from '../dist/loop/event-loop.js';
-import { bytes } from '../dist/rpc/contract/codec.js';
 import { json } from '../dist/rpc/contract/json.js';
 import { ReceiveCredit, SendCredit } from '../dist/rpc/sending/credit.js';
 import { PollBudget } from '../dist/shm/poll-budget.js';
@@ -125,8 +124,6 @@ function codecs() {
     const view = typeof encoded === 'string' ? Buffer.from(encoded) : Buffer.from(encoded);
     add(`codec: ${name} decode 1 kB`, () => codec.decode(view, false));
   }
-  const payload = payloadOf(1024);
-  add('codec: bytes decode 1 kB', () => bytes.decode(payload, false));
 }
 
 function poller() {

@@ -20,6 +20,7 @@ export type JsonRpcChannel = Channel<Message, string | Message>;
 /** Plain JSON, without a limit of depth: JSON-RPC sets none. */
 export const messages: Codec<Message, string | Message> = {
   name: 'json-rpc',
+  copiesBytes: true,
   encode: (message) => (typeof message === 'string' ? message : JSON.stringify(message)),
   decode: (bytes) =>
     JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()),

@@ -42,7 +42,7 @@ export type EsMethods<D extends DescService> = {
 /**
  * The codec of one message: for methods of `service()` and for channels. 64-bit integers are
  * `bigint` (unless the field says `jstype = JS_STRING`), enums are those of the generated module.
- * Received bytes have memory of their own.
+ * Received bytes are views of the memory of their message.
  * @param schema as `protoc-gen-es` writes it: `QSchema`.
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no schema.
  */
@@ -54,10 +54,8 @@ export function protobuf<D extends DescMessage>(
   }
   return {
     name: 'protobuf',
-    keepsBytes: true,
     encode: (message) => toBinary(schema, create(schema, message)),
-    // Fields of bytes are views of what was decoded.
-    decode: (bytes, isOwned) => fromBinary(schema, isOwned ? bytes : new Uint8Array(bytes)),
+    decode: (bytes) => fromBinary(schema, bytes), // fields of bytes are views of what was decoded
   };
 }
 

@@ -64,6 +64,12 @@ class CopyingReader extends protobufjs.BufferReader {
   override raw(start: number, end: number): Buffer {
     return Buffer.from(this.buf.subarray(start, end));
   }
+
+  /** Before 8.2.0 protobufjs reads fields without `raw()`. */
+  override bytes(): Buffer {
+    const field = super.bytes();
+    return field.buffer === this.buf.buffer ? Buffer.from(field) : (field as Buffer);
+  }
 }
 
 /**
@@ -83,6 +89,7 @@ export function protobuf<T, Input = T>(type: MessageType<T, Input>): Codec<T, In
   return {
     name: 'protobuf',
     reusesBytes: true,
+    copiesBytes: true,
     encode: (message) => {
       const wrong = type.verify?.(message as never);
       if (typeof wrong === 'string') throw new TypeError(wrong);

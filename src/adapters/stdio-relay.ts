@@ -49,8 +49,7 @@ type RawChannel = Channel<Uint8Array, Uint8Array | string>;
 const raw: Codec<Uint8Array, Uint8Array | string> = {
   name: 'json-rpc',
   encode: (body) => body,
-  decode: (bytes, isOwned) => (isOwned ? bytes : Buffer.from(bytes)),
-  keepsBytes: true,
+  decode: (bytes) => bytes,
 };
 
 // Milliseconds for what may not end by itself once the program has ended: the half of the other

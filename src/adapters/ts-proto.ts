@@ -72,7 +72,8 @@ export type TsProtoMethods<S extends TsProtoService> = {
 /**
  * The codec of one message: for methods of `service()` and for channels. 64-bit integers are what
  * ts-proto was told to make of them: numbers, of which those beyond 2⁵³ are refused, or
- * `bigint`, `Long` or texts by its option `forceLong`. Received bytes have memory of their own.
+ * `bigint`, `Long` or texts by its option `forceLong`. Received bytes are views
+ * of the memory of their message.
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no message of ts-proto.
  */
 // biome-ignore lint/suspicious/noExplicitAny: a message of any type
@@ -85,11 +86,9 @@ export function protobuf<Type extends TsProtoMessage<any>>(
   const message = type as unknown as TsProtoMessage<Decoded<Type>>;
   return {
     name: 'protobuf',
-    keepsBytes: true,
     encode: (value) =>
       message.encode(message.fromPartial?.(value) ?? (value as Decoded<Type>)).finish(),
-    // Fields of bytes are views of what was decoded.
-    decode: (bytes, isOwned) => message.decode(isOwned ? bytes : new Uint8Array(bytes)),
+    decode: (bytes) => message.decode(bytes), // fields of bytes are views of what was decoded
   };
 }
 

@@ -81,14 +81,14 @@ export interface LaneInspection {
   readonly leases: readonly HeldLease[];
 }
 
-/** Moves whole frames, in order, or fails. It keeps nothing of a frame that it refused. */
 /**
- * true: a piece of a long message, which waits while two of the longest are unread; `shared`: a
- * short piece, beside short messages, which waits while two such are unread. false: any other
- * frame.
+ * The queue of a frame. true: a piece of a long message, which waits while two of the longest are
+ * unread; `shared`: a short piece, beside short messages, which waits while two such are unread.
+ * false: any other frame.
  */
 export type Bulk = boolean | 'shared';
 
+/** Moves whole frames, in order, or fails. It keeps nothing of a frame that it refused. */
 export interface Transport {
   readonly lane: Lane;
   /** Largest frame, header included; the session cuts messages to fit. */

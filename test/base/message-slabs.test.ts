@@ -3,15 +3,56 @@ import { expect, test } from 'vitest';
 import { tuning } from '../../src/base/limits/internal-limits.ts';
 import { ownedBuffer, ownedCopy } from '../../src/base/message-slabs.ts';
 import { bytes, service, unary } from '../../src/index.ts';
+import { createSessionPair } from '../../src/testing/testing.ts';
 import { lanes } from '../support/pairs.ts';
 
-test('a slice holds at most eight times its length, whatever that is', () => {
-  for (let length = 1; length <= tuning.slicedMaxBytes + 64; length += 1) {
-    const { buffer, byteLength } = ownedBuffer(length);
-    expect(byteLength).toBe(length);
-    if (buffer.byteLength > tuning.heldMultipleMax * length)
-      expect.fail(`${length} bytes hold ${buffer.byteLength}`);
+test.each([8_192, 65_536])(
+  'a slice holds 8 KiB or 8 times its length, with a pool of %i',
+  (size) => {
+    const poolSize = Buffer.poolSize;
+    Buffer.poolSize = size; // of Node 20 to 24, and of later ones
+    try {
+      for (let length = 0; length <= tuning.slicedMaxBytes + 64; length += 1) {
+        const source = Buffer.alloc(length);
+        for (const { buffer, byteLength } of [ownedBuffer(length), ownedCopy(source)]) {
+          expect(byteLength).toBe(length);
+          if (buffer.byteLength > Math.max(8_192, tuning.heldMultipleMax * length))
+            expect.fail(`${length} bytes hold ${buffer.byteLength}`);
+        }
+      }
+    } finally {
+      Buffer.poolSize = poolSize;
+    }
+  },
+);
+
+test('a peer that has one message of each slab wait makes us hold eight times its bytes', async () => {
+  const pair = createSessionPair();
+  const Store = service('Store', {
+    keep: unary({ request: bytes, response: bytes }),
+    drop: unary({ request: bytes, response: bytes }),
+  });
+  const kept: Uint8Array[] = [];
+  const empty = new Uint8Array(0);
+  pair.far.serve(Store, {
+    keep: (request) => {
+      kept.push(request);
+      return empty;
+    },
+    drop: () => empty,
+  });
+  const client = pair.near.client(Store);
+  const message = Buffer.alloc(2_048);
+  for (let round = 0; round < 1_000; round += 1) {
+    await client.keep(message);
+    for (let call = 1; call < tuning.heldMultipleMax; call += 1) await client.drop(message);
   }
+  const held = [...new Set(kept.map(({ buffer }) => buffer))];
+  const heldBytes = held.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  expect(kept).toHaveLength(1_000);
+  expect(heldBytes).toBeGreaterThan(4 * 1_000 * message.length); // the attack is one
+  expect(heldBytes).toBeLessThanOrEqual(tuning.heldMultipleMax * 1_000 * message.length);
+  await pair.close();
 });
 
 test('slices do not overlap, and begin where any element type may begin', () => {

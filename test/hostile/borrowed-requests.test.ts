@@ -1,19 +1,22 @@
-// A peer that reads no answers, and borrowed requests: their memory goes back before the answers
-// leave, so that nothing holds it.
+// A peer that reads no answers, and requests in bytes: nothing holds the memory of those that are
+// borrowed, nor of those whose answer is a small part of them.
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
-import { bytes } from '../../src/rpc/contract/codec.ts';
+import { bytes, type Codec } from '../../src/rpc/contract/codec.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { turns } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
 const MiB = 1024 * 1024;
-const Store = service('Store', {
-  length: unary({ request: bytes.borrowed, response: bytes }),
-  same: unary({ request: bytes.borrowed, response: bytes }),
-});
+const storeOf = (request: Codec<Uint8Array>) =>
+  service('Store', {
+    length: unary({ request, response: bytes }),
+    same: unary({ request, response: bytes }),
+  });
 const attacker = new URL('attackers/unread_requests.py', import.meta.url).pathname;
+
+const firstOf = (request: Uint8Array): Uint8Array => request.subarray(0, 1);
 
 async function usedBytes(): Promise<number> {
   for (let round = 0; round < 3; round += 1) {
@@ -26,19 +29,22 @@ async function usedBytes(): Promise<number> {
 
 describe('a peer that reads no answers', () => {
   it.each([
-    ['of their own', () => new Uint8Array(1)],
-    ['in the request', (request: Uint8Array) => request.subarray(0, 1)],
-  ])('does not hold the memory of its requests, with answers %s', async (_name, length) => {
+    ['borrowed', 'of their own', bytes.borrowed, () => new Uint8Array(1)],
+    ['borrowed', 'in the request', bytes.borrowed, firstOf],
+    ['plain', 'in the request', bytes, firstOf],
+  ])('does not hold the memory of its %s requests, with answers %s', async (...row) => {
+    const [, , request, length] = row;
+    const Store = storeOf(request);
     using scratch = scratchDirectory();
     const path = scratch.file('s');
     await using listener = await listen({ path });
     let long = 0;
     listener.serve(Store, {
-      length: (request) => {
-        if (request.length > 1) long += 1;
-        return length(request);
+      length: (message) => {
+        if (message.length > 1) long += 1;
+        return length(message);
       },
-      same: (request) => request,
+      same: (message) => message,
     });
     await using session = await connect({ path });
     const before = await usedBytes();

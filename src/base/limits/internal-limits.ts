@@ -30,6 +30,8 @@ export const tuning = {
    */
   slicedMaxBytes: 16 * KiB,
   heldMultipleMax: 8,
+  /** Numbers that a thread keeps in its heap while it is busy (base/heap-ballast.ts). */
+  heapBallastBytes: 16 * MiB,
   /**
    * From this length on the first piece of a message is received where the message will lie; a
    * shorter one is copied.

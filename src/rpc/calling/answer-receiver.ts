@@ -44,12 +44,16 @@ export class AnswerReceiver {
     if ((header.flags & FrameFlag.streamed) !== 0 || call.reader !== undefined) {
       return call.reader?.place(isFirst, messageBytes, bytes);
     }
-    if (!isFirst) return this.#mustCopy(call) ? undefined : call.assembly?.place(bytes);
+    if (!isFirst) {
+      const { assembly } = call;
+      if (assembly?.isDetached === true || this.#mustCopy(call)) return undefined;
+      return assembly?.place(bytes);
+    }
     if (call.assembly !== undefined || call.hasAnswer) return undefined;
     const { response } = call.request;
     const mayHold = messageBytes <= this.#shared.own.receiveMaxBytes && bytes <= messageBytes;
     if (!mayHold || response === undefined || this.#mustCopy(call)) return undefined;
-    call.placed = assemblyFor(call, messageBytes);
+    call.placed = assemblyFor(this.#shared, call, messageBytes, bytes);
     return call.placed.place(bytes);
   }
 
@@ -70,6 +74,7 @@ export class AnswerReceiver {
     switch (header.type) {
       case FrameType.fragment:
         if (call.reader !== undefined) return call.reader.add(payload);
+        if (call.assembly?.isDetached === true) return this.#onDetached(call, header, payload);
         return this.#onFragment(call, payload);
       case FrameType.headers:
         return this.#onHeaders(call, payload);
@@ -136,7 +141,7 @@ export class AnswerReceiver {
         into && MessageAssembly.ofBytes(payload, response, place),
       );
     }
-    call.assembly = placed ?? assemblyFor(call, messageBytes);
+    call.assembly = placed ?? assemblyFor(this.#shared, call, messageBytes, payload.byteLength);
     if (payload.byteLength > 0) this.#onFragment(call, payload);
   }
 
@@ -146,6 +151,13 @@ export class AnswerReceiver {
     if (!assembly.add(payload)) return;
     call.assembly = undefined;
     this.#onAnswer(call, assembly.bytes, assembly);
+  }
+
+  /** The memory that the caller gave for the answer is gone. Other calls are not concerned. */
+  #onDetached(call: OutgoingCall, header: Header, payload: Uint8Array): void {
+    const text = `${call.request.method}: the memory of the option into was detached while the answer arrived: it was transferred, or it is memory of WebAssembly that has grown`;
+    call.cancelAs(new SidecallError('ERR_SIDECALL_LEASE_RELEASED', text), ResetReason.cancelled);
+    call.onLate(header, payload.byteLength);
   }
 
   /** The answer is whole. Where trailers follow, it waits for them. */
@@ -283,9 +295,14 @@ function tell(listener: ((metadata: Metadata) => void) | undefined, metadata: Me
   }
 }
 
-/** Memory for the answer of a call that arrives in pieces. */
-function assemblyFor({ request }: OutgoingCall, messageBytes: number): MessageAssembly {
+/** Memory for the answer of a call, of which the first piece has `firstBytes` bytes. */
+function assemblyFor(
+  { transport }: SessionShared,
+  { request }: OutgoingCall,
+  messageBytes: number,
+  firstBytes: number,
+): MessageAssembly {
   const response = request.response as Codec<unknown>;
   const place = answerPlace(messageBytes, response, request.options.into);
-  return new MessageAssembly(messageBytes, response, undefined, place);
+  return MessageAssembly.arriving(transport, messageBytes, firstBytes, response, place);
 }

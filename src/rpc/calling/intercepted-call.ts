@@ -68,6 +68,10 @@ class Bounds implements Timed {
    * Calls by the interceptors that have not settled. They observe deadline and signal themselves.
    */
   #running = 0;
+  /** Stops the call that fills the caller's buffer, once the buffer is the caller's again. */
+  #filling: AbortController | undefined;
+  /** True: the caller's buffer holds an answer, or is used again, and is not written any more. */
+  #isFilled = false;
   #stop: (reason: unknown) => void = () => undefined;
   #reason: { readonly reason: unknown } | undefined;
 
@@ -82,8 +86,11 @@ class Bounds implements Timed {
   /** The call itself, with the time that is left. */
   begin(plain: Invoke, request: unknown, options: CallOptions | undefined): unknown {
     this.#isBegun = true;
-    const result = plain(request, this.#leftOf(options));
+    const left = this.#leftOf(options);
+    const filling = left?.into === undefined ? undefined : this.#beginFilling();
+    const result = plain(request, left?.into === undefined ? left : intoOf(left, filling));
     if (!(result instanceof Promise)) return result;
+    if (filling !== undefined) this.#watchFilling(result, filling);
     this.#running += 1;
     const onSettled = (): void => {
       this.#running -= 1;
@@ -91,6 +98,30 @@ class Bounds implements Timed {
     };
     result.then(onSettled, onSettled);
     return result;
+  }
+
+  /** The caller has its answer, or an error: its buffer is its own again. */
+  onAnswered(): void {
+    this.#isFilled = true;
+    this.#filling?.abort(new SidecallError('ERR_SIDECALL_CANCELLED'));
+  }
+
+  /** undefined: another call fills the caller's buffer, or nothing may. */
+  #beginFilling(): AbortController | undefined {
+    if (this.#isFilled || this.#filling !== undefined) return undefined;
+    this.#filling = new AbortController();
+    return this.#filling;
+  }
+
+  #watchFilling(result: Promise<unknown>, filling: AbortController): void {
+    const onFailed = (): void => {
+      if (this.#filling === filling) this.#filling = undefined;
+    };
+    const onFilled = (): void => {
+      this.#isFilled = true;
+      onFailed();
+    };
+    result.then(onFilled, onFailed);
   }
 
   /** Ends the wait for `result` with `stop(reason)` when time or signal say so. */
@@ -137,6 +168,14 @@ class Bounds implements Timed {
   }
 }
 
+/** The options of a call by an interceptor; without `filling` its answer has its own memory. */
+function intoOf(options: CallOptions, filling: AbortController | undefined): CallOptions {
+  if (filling === undefined) return { ...options, into: undefined };
+  const { signal } = options;
+  const { signal: stopped } = filling;
+  return { ...options, signal: signal ? AbortSignal.any([signal, stopped]) : stopped };
+}
+
 /**
  * Frees the block once the call has settled: an interceptor may have answered without the call
  * that would have taken it.
@@ -166,12 +205,13 @@ function lifted(kind: MethodKind, request: unknown, result: unknown, bounds: Bou
 }
 
 function answerWithin(answer: Promise<unknown>, bounds: Bounds): Promise<unknown> {
-  return failingAtCallSite(
-    new Promise((resolve, reject) => {
-      answer.then(resolve, reject);
-      bounds.watch(answer, reject);
-    }),
-  );
+  const answered = new Promise((resolve, reject) => {
+    answer.then(resolve, reject);
+    bounds.watch(answer, reject);
+  });
+  const onAnswered = (): void => bounds.onAnswered();
+  answered.then(onAnswered, onAnswered);
+  return failingAtCallSite(answered);
 }
 
 /**

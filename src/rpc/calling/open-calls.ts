@@ -3,7 +3,7 @@
 import type { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { AnnouncedNames } from '../sending/method-names.ts';
-import type { OutgoingMessage } from '../sending/send-queue.ts';
+import type { OutgoingMessage } from '../sending/outgoing-messages.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { WaitQueue } from '../stalls.ts';
 import { OpenedStreams, type Slotted } from '../streams/stream-table.ts';

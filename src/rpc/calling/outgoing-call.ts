@@ -20,7 +20,7 @@ import { releaseLeaseIn } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/end-frames.ts';
-import type { SendFifo, SendingStream } from '../sending/send-queue.ts';
+import type { SendFifo, SendingStream } from '../sending/outgoing-messages.ts';
 import { ChannelHalves, type ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
 import type { ReadStream } from '../streams/reader-parts.ts';

@@ -29,7 +29,8 @@ export interface CallOptions {
   /**
    * Memory for an answer in bytes (codec `bytes` or `bytes.borrowed`), which is then a view of it;
    * an answer that is longer has memory of its own. Its bytes change until the call has settled,
-   * also where that fails; then nothing is written there any more. Not for streams. Default: fresh
+   * also where that fails; then nothing is written there any more. Where interceptors make the call
+   * several times at once, the first one uses it. Not for streams. Default: fresh
    * memory. After `read(buffer)` of readers of the Web that are brought a buffer.
    */
   readonly into?: Uint8Array | undefined;

@@ -23,11 +23,12 @@ export interface Codec<T, Input = T> {
    */
   readonly reusesBytes?: boolean | undefined;
   /**
-   * `decode` may return a value that shares the memory it was given, where it owns it. That may be
-   * a slice of an array buffer with other messages in it. Left out: it copies what it keeps, and
-   * the memory is used again for the next long message.
+   * `decode` returns no value that shares the memory which it was given, as with text that was
+   * parsed. It may then be given memory that is used again for later messages, which costs less.
+   * Left out: it is given memory that belongs to its message alone, perhaps a slice of an array
+   * buffer with other messages in it.
    */
-  readonly keepsBytes?: boolean | undefined;
+  readonly copiesBytes?: boolean | undefined;
   /**
    * `decode` may return a value that shares the memory it was given, for a time: a request until
    * its handler has settled and its answer was sent, a message of a stream until its reader asks
@@ -41,9 +42,9 @@ export interface Codec<T, Input = T> {
    */
   readonly isRaw?: boolean | undefined;
   /**
-   * The value in `bytes`, which come from a peer and are not to be trusted. Unless `isOwned`, the
-   * memory is reused when this returns: copy the bytes that are kept. An error that it throws fails
-   * the call with `ERR_SIDECALL_DECODE`.
+   * The value in `bytes`, which come from a peer and are not to be trusted. `isOwned`: the memory
+   * belongs to this message; always true unless `copiesBytes` or `borrowsBytes` is set. An error
+   * that it throws fails the call with `ERR_SIDECALL_DECODE`.
    */
   decode(bytes: Uint8Array, isOwned: boolean): T;
   /**
@@ -60,7 +61,7 @@ export interface BytesCodec extends Codec<Uint8Array> {
    * The same bytes, read in memory that is used again: messages of some kilobytes and more cost no
    * fresh memory. A request is valid until its handler has settled, and may be its answer; a
    * message of a stream until its reader asks for the next one. Copy what is kept longer:
-   * `Buffer.from(message)`. An answer of a unary call has memory of its own; give it some by the
+   * `message.slice()`. An answer of a unary call has memory of its own; give it some by the
    * option `into`. With `SIDECALL_FILL_RETURNED=1` in the environment, memory that is no longer
    * valid is filled with 0xa5, so that a program which keeps it by mistake is found by its tests.
    * @example
@@ -81,11 +82,12 @@ const raw: Codec<Uint8Array> = {
     if (value instanceof Uint8Array) return value;
     throw new TypeError(`a Uint8Array is needed, got ${typeof value}`);
   },
-  decode: (view, isOwned) => (isOwned ? view : ownedCopy(view)),
+  decode: (view) => view,
 };
 
 /**
- * Raw bytes, uninterpreted. The receiver gets its own copy.
+ * Raw bytes, uninterpreted. The receiver may keep them: a Buffer, which for up to 16 KiB is a slice
+ * of memory that it shares with other messages.
  * @example
  * ```ts
  * import { bytes, service, unary } from 'sidecall';
@@ -95,9 +97,21 @@ const raw: Codec<Uint8Array> = {
  */
 export const bytes: BytesCodec = {
   ...raw,
-  keepsBytes: true,
-  borrowed: { ...raw, borrowsBytes: true },
+  borrowed: { ...raw, borrowsBytes: true, decode: plainBytes },
 };
+
+/**
+ * Never a Buffer, whose `slice()` copies nothing: a program would keep what is not valid for long.
+ */
+function plainBytes(view: Uint8Array, isOwned: boolean): Uint8Array {
+  const { buffer, byteOffset, byteLength } = isOwned ? view : ownedCopy(view);
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** True: what the codec decodes may share the memory of its message for good. */
+export function keepsBytes({ copiesBytes, borrowsBytes }: Codec<unknown>): boolean {
+  return copiesBytes !== true && borrowsBytes !== true;
+}
 
 /** Encodes, and turns a refusal into `ERR_SIDECALL_ENCODE`. */
 export function encodeWith<T>(codec: Codec<unknown, T>, value: T): Uint8Array | string {
@@ -116,11 +130,12 @@ export function encodeWith<T>(codec: Codec<unknown, T>, value: T): Uint8Array | 
 
 /**
  * Decodes, and turns a refusal into `ERR_SIDECALL_DECODE`. The words never hold a byte of the
- * payload.
+ * payload. Unless `isOwned`, the memory is used again: it is copied for codecs that keep it.
  */
 export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolean): T {
   try {
-    return codec.decode(view, isOwned);
+    if (isOwned || !keepsBytes(codec)) return codec.decode(view, isOwned);
+    return codec.decode(ownedCopy(view), true);
   } catch (cause) {
     // No cause: JSON.parse quotes the text it refused, and errors end up in logs.
     const kind = cause instanceof Error ? cause.name : typeof cause;

@@ -15,6 +15,7 @@ const depthRange = { standard: wireLimits.jsonDepthMax, min: 1, max: 1_000 };
 function jsonCodec(depthMax: number): Codec<any> {
   return {
     name: 'json',
+    copiesBytes: true,
     encode(value: unknown) {
       // An undefined value is a message without bytes, so that methods may take and return none.
       if (value === undefined) return noBytes;

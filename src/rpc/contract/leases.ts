@@ -265,6 +265,7 @@ export class Lease implements Disposable {
  */
 export const leased: Codec<Lease, Block | Uint8Array> = {
   name: 'leased',
+  copiesBytes: true,
   encode(value) {
     if (value instanceof Block) return value.copyOut(); // under a codec of the application's own
     if (value instanceof Uint8Array) return value;

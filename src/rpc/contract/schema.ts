@@ -72,7 +72,7 @@ export function validated<In, Out>(
   };
   return {
     name: `${codec.name}, validated by ${standard.vendor}`,
-    keepsBytes: codec.keepsBytes,
+    copiesBytes: codec.copiesBytes,
     borrowsBytes: codec.borrowsBytes,
     isRaw: codec.isRaw,
     reusesBytes: codec.reusesBytes,

@@ -5,7 +5,8 @@ import { statuses } from '../../base/error-codes.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
 import { FrameFlag, ResetReason } from '../../wire/frame-header.ts';
-import type { SendingStream, SendQueue } from './send-queue.ts';
+import type { SendingStream } from './outgoing-messages.ts';
+import type { SendQueue } from './send-queue.ts';
 import type { SessionShared } from './session-shared.ts';
 
 const noSizes = { metadataBytes: 0, textBytes: 0 };

@@ -22,7 +22,8 @@ import {
   sendCredits,
   Window,
 } from './credit.ts';
-import { type SendingStream, SendQueue } from './send-queue.ts';
+import type { SendingStream } from './outgoing-messages.ts';
+import { SendQueue } from './send-queue.ts';
 import { WaitingWriters } from './waiting-writers.ts';
 
 /** The limits that the peer announced in the hello. */

@@ -10,12 +10,17 @@ import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { CallContext } from '../contract/call-context.ts';
 import type { Block } from '../contract/leases.ts';
 import type { IncomingCall } from './incoming-call.ts';
+import { holdsRequest, type RequestHolder } from './inner-handlers.ts';
 
-export class HandlerContext implements CallContext {
+export class HandlerContext implements CallContext, RequestHolder {
   readonly #call: IncomingCall;
 
   constructor(call: IncomingCall) {
     this.#call = call;
+  }
+
+  [holdsRequest](handler: Promise<unknown>): void {
+    this.#call.holdFor(handler);
   }
 
   get method(): string {

@@ -11,30 +11,17 @@ import type { Lease } from '../contract/leases.ts';
 import { armDeadline, cancelDeadline, type HandlerScope, type Timed } from '../deadline.ts';
 import { Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendEnd } from '../sending/end-frames.ts';
-import type { SendFifo, SendingStream } from '../sending/send-queue.ts';
+import type { SendFifo, SendingStream } from '../sending/outgoing-messages.ts';
 import type { ChannelHalves, ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
 import type { ReadStream } from '../streams/reader-parts.ts';
 import { StreamReader } from '../streams/stream-reader.ts';
 import { StreamWriter } from '../streams/stream-writer.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
+import type { CallOpening } from './call-opening.ts';
 import { type End, refusalOf } from './failure-reply.ts';
+import { InnerHandlers } from './inner-handlers.ts';
 import type { MethodLoad } from './method-load.ts';
-
-/** The first frame of a call, taken apart. */
-export interface CallOpening {
-  readonly slot: number;
-  readonly generation: number;
-  /** The kind, a value of `CallKind`. */
-  readonly kind: number;
-  readonly method: string;
-  readonly metadata: Metadata;
-  readonly deadline: number | undefined;
-  /** The bytes that its message took of the window. */
-  readonly charge: number;
-  /** The bytes of a stream that we may send before the caller grants more. */
-  readonly windowBytes: number;
-}
 
 const noMetadata: Metadata = Object.freeze({});
 
@@ -66,6 +53,8 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   borrowed: MessageAssembly | undefined;
   /** The request, if it is a lease: released with the call, unless `keep()` was called. */
   lease: Lease | undefined;
+  /** Its handlers behind interceptors; undefined: there was none that gave a promise. */
+  #inner: InnerHandlers | undefined;
   // The halves of a stream, or the channel that it is.
   reader: StreamReader | undefined;
   writer: StreamWriter | undefined;
@@ -154,7 +143,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     this.isRunning = false;
     this.releaseWindow();
     if (!this.isOver) return true;
-    this.lease?.settle();
+    this.#settleLease();
     // Only now the opener may use the slot again.
     if (this.#owedReset !== undefined) this.#sendReset(this.#owedReset);
     this.#owedReset = undefined;
@@ -162,9 +151,19 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     return false;
   }
 
-  /** The memory of a borrowed request is used again: nothing reads it any more. */
+  /** A handler behind interceptors runs: it reads the request until it has settled. */
+  holdFor(handler: Promise<unknown>): void {
+    this.#inner ??= new InnerHandlers();
+    this.#inner.add(handler);
+  }
+
+  /** The memory of a borrowed request is used again, once no handler reads it any more. */
   returnRequest(): void {
-    this.borrowed?.release();
+    if (this.borrowed === undefined) return;
+    if (this.#inner?.isRunning === true) {
+      return this.#inner.whenSettled(() => this.returnRequest());
+    }
+    this.borrowed.release();
     this.borrowed = undefined;
   }
 
@@ -309,7 +308,14 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     this.reader?.release();
     if (this.isRunning) return;
     this.releaseWindow();
-    this.lease?.settle();
+    this.#settleLease();
+    if (state !== 'answered') this.returnRequest();
+  }
+
+  #settleLease(): void {
+    if (this.lease === undefined) return;
+    if (this.#inner?.isRunning === true) return this.#inner.whenSettled(() => this.#settleLease());
+    this.lease.settle();
   }
 
   #moveTo(state: IncomingState): void {

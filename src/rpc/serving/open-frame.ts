@@ -26,12 +26,13 @@ import { LearntNames, methodName } from '../sending/method-names.ts';
 import { takeMessage } from '../sending/session-shared.ts';
 import { checkBlock, MessageAssembly } from '../streams/message-assembly.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
-import { type CallOpening, IncomingCall } from './incoming-call.ts';
+import type { CallOpening } from './call-opening.ts';
+import { IncomingCall } from './incoming-call.ts';
 import type { Registry } from './registry.ts';
 import type { UnservedRequests } from './unserved.ts';
 
 /** The codec of a request that no handler will see: its memory is used again. */
-const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), keepsBytes: false };
+const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), copiesBytes: true };
 
 export class OpenFrames {
   readonly #calls: AcceptedCalls<IncomingCall>;
@@ -78,7 +79,8 @@ export class OpenFrames {
     const name = this.#names.nameOf(method);
     const served = this.#registry.find(name);
     if (served === undefined || this.#unserved.mustWait(name)) return undefined;
-    this.#placed = new MessageAssembly(messageBytes, served.request);
+    const { transport } = this.#calls.shared;
+    this.#placed = MessageAssembly.arriving(transport, messageBytes, bytes, served.request);
     return this.#placed.place(bytes);
   }
 

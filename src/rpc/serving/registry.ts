@@ -6,6 +6,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../../base/clock.ts';
 import type { SessionLimits } from '../../base/limits/option-limits.ts';
 import { checkBoolean, checkKeys, nodeError } from '../../base/misuse.ts';
+import { isThenable } from '../../base/thenable.ts';
 import type { CallContext } from '../contract/call-context.ts';
 import type { Codec } from '../contract/codec.ts';
 import { around, checkInterceptors, type Interceptor } from '../contract/interceptor.ts';
@@ -14,6 +15,7 @@ import { builtInPrefix, callKindOf, checkService } from '../contract/service.ts'
 import { withoutInheritance } from '../deadline.ts';
 import { Health, HealthService } from './health.ts';
 import type { Implementation, ServeOptions } from './implementation.ts';
+import { holdsRequest, type RequestHolder } from './inner-handlers.ts';
 import { ReflectionService, reflectionHandlers } from './reflection.ts';
 
 /** The services of a `server()`, as everything that serves them sees it. */
@@ -301,7 +303,14 @@ function intercepted(
   interceptors: readonly Interceptor[],
 ): Handler {
   if (interceptors.length === 0) return handler;
-  const call = around(interceptors, ({ request, ctx }) => handler(request, ctx as CallContext));
+  const call = around(interceptors, ({ request, ctx }) => {
+    const result = handler(request, ctx as CallContext);
+    if (!isThenable(result)) return result;
+    // Once through Promise.resolve: the `then` of some objects does their work each time.
+    const settled = Promise.resolve(result);
+    (ctx as Partial<RequestHolder> | undefined)?.[holdsRequest]?.(settled);
+    return settled;
+  });
   return (request, ctx) =>
     call({ method, kind, side: 'handler', request, options: undefined, ctx });
 }

@@ -2,6 +2,7 @@
 // Runs the handler of a call, and turns what it gives or throws into the answer.
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import { isIterable } from '../../base/iterable.ts';
+import { isThenable } from '../../base/thenable.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { Codec } from '../contract/codec.ts';
@@ -125,12 +126,4 @@ async function sendAll(call: IncomingCall, served: Served, result: unknown): Pro
     throw new TypeError(`the handler must give something to iterate, and no text; got ${given}`);
   }
   for await (const message of messages) await writer.send(message);
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    value !== null &&
-    (typeof value === 'object' || typeof value === 'function') &&
-    typeof (value as { then?: unknown }).then === 'function'
-  );
 }

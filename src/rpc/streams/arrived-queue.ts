@@ -2,6 +2,7 @@
 // Messages of a stream that wait for its reader. Short ones lie one behind the other in
 // memory that they share: an object for each would cost more than the window charges for it.
 import { Fifo } from '../../base/fifo.ts';
+import { ownedCopy } from '../../base/message-slabs.ts';
 import { chargeOf } from '../sending/credit.ts';
 import type { MessageAssembly } from './message-assembly.ts';
 
@@ -19,9 +20,6 @@ export interface Arrived {
 }
 
 const shortMaxBytes = 1024;
-// Longest buffer that Node cuts out of shared memory, which lives until the last
-// such buffer is collected.
-const pooledMaxBytes = 4096;
 const lengthBytes = 2;
 const firstRunBytes = 512;
 const runMaxBytes = 16 * 1024;
@@ -51,7 +49,7 @@ class Run {
   shift(): Buffer {
     const start = this.#at + lengthBytes;
     this.#at = start + this.#memory.readUInt16LE(this.#at);
-    return Buffer.from(this.#memory.subarray(start, this.#at));
+    return ownedCopy(this.#memory.subarray(start, this.#at));
   }
 
   get isEmpty(): boolean {
@@ -75,7 +73,7 @@ export class ArrivedQueue {
     const isShort = bytes.byteLength <= shortMaxBytes && assembly === undefined && !isBeyond;
     // A message that waits alone, as most do, is taken soon.
     if (isShort && this.#items.length > 0) return this.#pushShort(bytes);
-    const kept = assembly === undefined ? this.#copy(bytes) : bytes;
+    const kept = assembly === undefined ? ownedCopy(bytes) : bytes;
     this.#run = undefined;
     this.#items.push({ bytes: kept, assembly, charge, isBeyond });
   }
@@ -92,14 +90,6 @@ export class ArrivedQueue {
       if (first === this.#run) this.#run = undefined;
     }
     return { bytes, assembly: undefined, charge: chargeOf(bytes.byteLength), isBeyond: false };
-  }
-
-  #copy(bytes: Uint8Array): Uint8Array {
-    const isAlone = this.#items.length === 0;
-    if (isAlone || bytes.byteLength > pooledMaxBytes) return Buffer.from(bytes);
-    const copy = Buffer.allocUnsafeSlow(bytes.byteLength);
-    copy.set(bytes);
-    return copy;
   }
 
   #pushShort(bytes: Uint8Array): void {

@@ -8,7 +8,7 @@ import { ignore, rejected } from '../../base/ignore-errors.ts';
 import { protocol } from '../../wire/frame-header.ts';
 import type { Watched } from '../idle-timeout.ts';
 import { answerEnd, sendHalfEnd } from '../sending/end-frames.ts';
-import type { SendingStream } from '../sending/send-queue.ts';
+import type { SendingStream } from '../sending/outgoing-messages.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { StreamReader } from './stream-reader.ts';
 import { ended, type StreamWriter } from './stream-writer.ts';

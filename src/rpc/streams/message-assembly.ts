@@ -1,45 +1,67 @@
 // SPDX-License-Identifier: MIT
-// A message on its way into its final buffer, and out of it: in pieces, or in a block of the
-// peer's.
+// Collects the pieces of one incoming message in its final buffer, or holds the block of the peer
+// that contains it, and decodes it.
 
 import { giveBuffer, pooledMinBytes, takeBuffer } from '../../base/buffer-pool.ts';
-import { ownedBuffer } from '../../base/message-slabs.ts';
+import { ownedBuffer, wholeBuffer } from '../../base/message-slabs.ts';
 import { protocol } from '../../wire/frame-header.ts';
-import type { ArrivedBlock, LentBytes } from '../../wire/transport.ts';
-import { type Codec, decodeWith } from '../contract/codec.ts';
+import type { ArrivedBlock, LentBytes, Transport } from '../../wire/transport.ts';
+import { type Codec, decodeWith, keepsBytes } from '../contract/codec.ts';
 import { copiedLease, isLeased, Lease } from '../contract/leases.ts';
 
 /**
- * The memory of one message. A codec that keeps the bytes gets memory of its own; one that copies
- * them gets memory of the pool, until the message is decoded; one that borrows them until
- * `release()`; a leased message holds memory of the pool, or of the peer, until it is released.
- * NOTE: the length was checked against the limits; here the memory is taken.
+ * The memory of one message: memory of its own for a codec that keeps the bytes; memory of the pool
+ * for one that copies them, until the message is decoded; the same for one that borrows them, until
+ * `release()`; memory of the pool, or of the peer, for a lease, until that is released.
+ * NOTE: the caller checks the length first: the constructor allocates.
  */
 export class MessageAssembly {
   readonly bytes: Uint8Array;
   readonly codec: Codec<unknown>;
+  readonly #totalBytes: number;
   #pooled: Buffer | undefined;
   #lent: LentBytes | undefined;
   #filled = 0;
 
-  /** `own`: memory of the caller's for it, of its length. */
-  constructor(totalBytes: number, codec: Codec<unknown>, lent?: LentBytes, own?: Uint8Array) {
+  /** `own`: memory for it, of its length. */
+  constructor(totalBytes: number, codec: Codec<unknown>, own?: Uint8Array, lent?: LentBytes) {
     this.codec = codec;
+    this.#totalBytes = totalBytes;
     this.#lent = lent;
     if (lent !== undefined) {
       this.bytes = lent.bytes;
       this.#filled = totalBytes;
     } else if (own !== undefined) this.bytes = own;
-    else if (codec.keepsBytes === true) this.bytes = ownedBuffer(totalBytes);
+    else if (keepsBytes(codec)) this.bytes = wholeBuffer(totalBytes);
     else {
-      this.#pooled = takeBuffer(totalBytes);
-      this.bytes = this.#pooled.subarray(0, totalBytes);
+      const pooled = takeBuffer(totalBytes);
+      this.#pooled = pooled;
+      // Not a Buffer where the application reads it: `slice()` of a Buffer copies nothing.
+      this.bytes =
+        codec.borrowsBytes === true
+          ? new Uint8Array(pooled.buffer, pooled.byteOffset, totalBytes)
+          : pooled.subarray(0, totalBytes);
     }
+  }
+
+  /** A message of which the first piece is about to arrive. `own`: as of the constructor. */
+  static arriving(
+    { fillsAtOnce }: Pick<Transport, 'fillsAtOnce'>,
+    totalBytes: number,
+    firstBytes: number,
+    codec: Codec<unknown>,
+    own?: Uint8Array,
+  ): MessageAssembly {
+    // A slice only where it is filled before the event loop goes on: a program could detach it,
+    // together with its neighbours, while it is filled.
+    const isAtOnce = fillsAtOnce === true && firstBytes === totalBytes;
+    const isSlice = isAtOnce && own === undefined && keepsBytes(codec);
+    return new MessageAssembly(totalBytes, codec, isSlice ? ownedBuffer(totalBytes) : own);
   }
 
   /** A whole message that lies in memory of the transport, copied. `own`: as of the constructor. */
   static ofBytes(bytes: Uint8Array, codec: Codec<unknown>, own?: Uint8Array): MessageAssembly {
-    const assembly = new MessageAssembly(bytes.byteLength, codec, undefined, own);
+    const assembly = new MessageAssembly(bytes.byteLength, codec, own);
     if (bytes.byteLength > 0) assembly.add(bytes);
     return assembly;
   }
@@ -64,7 +86,9 @@ export class MessageAssembly {
     own?: Uint8Array,
   ): MessageAssembly {
     const lent = isLeased(codec) ? block.lend(owner) : undefined;
-    const assembly = new MessageAssembly(block.byteLength, codec, lent, own);
+    const isSlice = lent === undefined && own === undefined && keepsBytes(codec);
+    const place = isSlice ? ownedBuffer(block.byteLength) : own;
+    const assembly = new MessageAssembly(block.byteLength, codec, place, lent);
     if (lent !== undefined) return assembly;
     block.copyInto(assembly.bytes);
     assembly.#filled = block.byteLength;
@@ -76,14 +100,19 @@ export class MessageAssembly {
     return this.#pooled?.byteLength ?? this.bytes.byteLength;
   }
 
-  /** Does a view look into its memory? */
+  /** True: the view has the same array buffer. NOTE: only memory of the pool has one message. */
   isUnder(view: Uint8Array): boolean {
     return view.buffer === this.bytes.buffer;
   }
 
   /** Bytes that are still to come. */
   get missingBytes(): number {
-    return this.bytes.byteLength - this.#filled;
+    return this.#totalBytes - this.#filled;
+  }
+
+  /** True: the memory is gone, as that of WebAssembly is once it has grown. */
+  get isDetached(): boolean {
+    return this.bytes.byteLength !== this.#totalBytes;
   }
 
   /** The peer's memory that holds the message. The caller that decodes the message releases it. */
@@ -96,7 +125,7 @@ export class MessageAssembly {
    * length.
    */
   place(bytes: number): Uint8Array {
-    if (bytes === 0 || bytes > this.bytes.byteLength - this.#filled) {
+    if (bytes === 0 || bytes > this.#totalBytes - this.#filled) {
       throw protocol('fragment that exceeds its message');
     }
     return this.bytes.subarray(this.#filled, this.#filled + bytes);
@@ -108,12 +137,13 @@ export class MessageAssembly {
     const isInPlace = payload.buffer === place.buffer && payload.byteOffset === place.byteOffset;
     if (!isInPlace) place.set(payload);
     this.#filled += payload.byteLength;
-    return this.#filled === this.bytes.byteLength;
+    return this.#filled === this.#totalBytes;
   }
 
   /**
-   * The value of the whole message, once. `codec`: that of its method, which may have been served
-   * while the message arrived. @throws {SidecallError} `ERR_SIDECALL_DECODE`.
+   * The value of the whole message, once. `codec`: that of its method; another one than the
+   * constructor's where the method was served after the first piece had come.
+   * @throws {SidecallError} `ERR_SIDECALL_DECODE`.
    */
   decode(codec = this.codec): unknown {
     if (isLeased(codec) && codec === this.codec) {
@@ -134,8 +164,8 @@ export class MessageAssembly {
   }
 
   /**
-   * Gives back memory that is not read any more. Never for a message that is given up half-way,
-   * whose next piece may be on its way into a place that was handed out.
+   * Gives back memory that is not read any more. NOTE: never for a message that is not whole, since
+   * the transport may still write into the memory that `place()` gave.
    */
   release(): void {
     if (this.#pooled !== undefined) giveBuffer(this.#pooled);
@@ -156,7 +186,8 @@ export function answerPlace(
   into: Uint8Array | undefined,
 ): Uint8Array | undefined {
   if (into !== undefined && into.byteLength >= bytes) return into.subarray(0, bytes);
-  return codec.borrowsBytes === true ? ownedBuffer(bytes) : undefined;
+  if (codec.borrowsBytes !== true) return undefined;
+  return new Uint8Array(wholeBuffer(bytes).buffer);
 }
 
 /**

@@ -87,7 +87,8 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     if (!isFirst) return this.#assembly?.place(bytes);
     const mayHold = messageBytes <= this.#shared.own.receiveMaxBytes && bytes <= messageBytes;
     if (!mayHold || this.#assembly !== undefined) return undefined;
-    this.#placed = new MessageAssembly(messageBytes, this.codec);
+    const { transport } = this.#shared;
+    this.#placed = MessageAssembly.arriving(transport, messageBytes, bytes, this.codec);
     return this.#placed.place(bytes);
   }
 

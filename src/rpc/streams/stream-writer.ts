@@ -20,7 +20,7 @@ import {
   releaseMessage,
 } from '../contract/encode-message.ts';
 import { Block, releaseBlockIn } from '../contract/leases.ts';
-import type { SendingStream } from '../sending/send-queue.ts';
+import type { SendingStream } from '../sending/outgoing-messages.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { WaitQueue, WaitReason } from '../stalls.ts';
 import { WaitingMessage } from './waiting-message.ts';

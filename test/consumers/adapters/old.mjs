@@ -14,11 +14,24 @@ const pair = createSessionPair();
 const { root } = protobufjs.parse(`
   syntax = "proto3";
   package demo;
-  message Number { int32 value = 1; }
-  service Sums { rpc AddOne(Number) returns (Number); }`);
+  message Number { int32 value = 1; bytes data = 2; }
+  service Sums { rpc AddOne(Number) returns (Number); rpc Keep(Number) returns (Number); }`);
 const Sums = protobufService(root.lookupService('demo.Sums'));
-pair.far.serve(Sums, { addOne: ({ value }) => ({ value: value + 1 }) });
-assert.equal((await pair.near.client(Sums).addOne({ value: 41 })).value, 42);
+const kept = [];
+pair.far.serve(Sums, {
+  addOne: ({ value }) => ({ value: value + 1 }),
+  keep: ({ value, data }) => {
+    kept.push({ value, data });
+    return {};
+  },
+});
+const sums = pair.near.client(Sums);
+assert.equal((await sums.addOne({ value: 41 })).value, 42);
+// Fields of bytes are the handler's to keep: the memory of their messages is used again.
+for (let value = 1; value < 60; value += 1) {
+  await sums.keep({ value, data: Buffer.alloc(value * 400, value) });
+}
+for (const { value, data } of kept) assert.ok(Buffer.alloc(value * 400, value).equals(data));
 
 const connections = [
   [pair.near, true],

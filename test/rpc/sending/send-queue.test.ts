@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type SendingStream, SendQueue } from '../../../src/rpc/sending/send-queue.ts';
+import type { SendingStream } from '../../../src/rpc/sending/outgoing-messages.ts';
+import { SendQueue } from '../../../src/rpc/sending/send-queue.ts';
 import { FrameFlag, FrameType } from '../../../src/wire/frame-header.ts';
 import type { Bulk, Transport } from '../../../src/wire/transport.ts';
 
@@ -124,6 +125,49 @@ describe('the send queue', () => {
       [65_536, true],
       [100, false],
       [16_384, 'shared'],
+    ]);
+  });
+
+  it('never cuts metadata, nor a frame that ends a call, and cuts the rest of bulk streams short', () => {
+    const { transport, sendQueue, send } = scene();
+    const bulk = (slot: number): SendingStream => ({ ...streamAt(slot), isBulk: true });
+    const sizes = { metadataBytes: 20_000, textBytes: 0 };
+    const nothing = new Uint8Array(0);
+    const metadata = new Uint8Array(20_000);
+    send(2, 4 * 1024 * 1024);
+    transport.room = 1;
+    send(3, 100); // long messages are cut short from here on
+    const opened = bulk(4);
+    const open = sendQueue.header.message(FrameFlag.end, 4, 1, 30_000);
+    sendQueue.send(opened, open, metadata, new Uint8Array(30_000), 30_000);
+    const ended = bulk(5);
+    sendQueue.send(ended, sendQueue.header.end(0, 5, 1, 2, sizes), metadata, nothing, 0);
+    send(6, 30_000, bulk(6)); // it waits behind others
+    transport.pieces = [];
+    transport.sent = [];
+    transport.room = 12;
+    transport.bulkRoom = 12;
+    sendQueue.onRoom();
+    const lengths = (slot: number): number[] =>
+      transport.pieces.filter((_, at) => transport.sent[at]?.endsWith(`:${slot}`)).map(([n]) => n);
+    expect(lengths(4)).toEqual([20_000, 16_384, 13_616]);
+    expect(lengths(5)).toEqual([20_000]);
+    expect(lengths(6)).toEqual([16_384, 13_616]);
+  });
+
+  it('cuts a message of a bulk stream short where nothing waits, too', () => {
+    const { transport, sendQueue, send } = scene();
+    transport.room = 100;
+    transport.bulkRoom = 4;
+    send(2, 10 * 65_536);
+    send(3, 100);
+    transport.bulkRoom = 100;
+    sendQueue.onRoom(); // the rest of the long message, in short pieces up to a mebibyte
+    transport.pieces = [];
+    send(4, 30_000, { ...streamAt(4), isBulk: true });
+    expect(transport.pieces).toEqual([
+      [16_384, 'shared'],
+      [13_616, 'shared'],
     ]);
   });
 
