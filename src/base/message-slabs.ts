@@ -6,6 +6,7 @@
 import { markAsUntransferable } from 'node:worker_threads';
 import { noteArrayBuffer } from './heap-ballast.ts';
 import { tuning } from './limits/internal-limits.ts';
+import { wireLimits } from './limits/wire-limits.ts';
 
 interface Slab {
   readonly memory: Buffer;
@@ -56,11 +57,13 @@ export function ownedCopy(bytes: Uint8Array): Buffer {
 }
 
 /**
- * True: the bytes are a small part of their array buffer, so that it is better to keep a copy. A
- * part of a message can hold all of it, and what bounds the waiting counts the part alone.
+ * True: the bytes are short, and a small part of their array buffer, so that a copy of them is
+ * better kept: a part of a request can hold all of it, and what bounds the answers that wait counts
+ * the part alone. Longer parts are few in that bound, and copying them would cost more.
  */
-export function holdsMuchMore(bytes: Uint8Array): boolean {
-  return bytes.buffer.byteLength > tuning.heldMultipleMax * Math.max(bytes.byteLength, shortBytes);
+export function isSmallPart({ buffer, byteLength }: Uint8Array): boolean {
+  if (byteLength > wireLimits.fragmentBytes) return false;
+  return buffer.byteLength > tuning.heldMultipleMax * Math.max(byteLength, shortBytes);
 }
 
 function newSlab(bytes: number): Slab {

@@ -1,7 +1,7 @@
 // Messages of some kilobytes that the application keeps share array buffers, in bounds.
 import { expect, test } from 'vitest';
 import { tuning } from '../../src/base/limits/internal-limits.ts';
-import { ownedBuffer, ownedCopy } from '../../src/base/message-slabs.ts';
+import { isSmallPart, ownedBuffer, ownedCopy } from '../../src/base/message-slabs.ts';
 import { bytes, service, unary } from '../../src/index.ts';
 import { createSessionPair } from '../../src/testing/testing.ts';
 import { lanes } from '../support/pairs.ts';
@@ -73,6 +73,17 @@ test('a copy has the bytes, and keeps them', () => {
     const copy = ownedCopy(source);
     source.fill(9);
     expect(copy).toEqual(Buffer.alloc(length, 3));
+  }
+});
+
+test('short parts of much longer memory are small, long ones and slices of slabs are not', () => {
+  const request = new Uint8Array(4 * 1024 * 1024);
+  const isSmall = (bytes: number): boolean => isSmallPart(request.subarray(0, bytes));
+  expect([0, 1, 16_384, 65_536].map(isSmall)).toEqual([true, true, true, true]);
+  // A program that answers with megabytes of a file in memory copies none of them.
+  expect([65_537, 1024 * 1024, request.length].map(isSmall)).toEqual([false, false, false]);
+  for (const length of [1, 1_000, 1_024, 5_000, 16_384, 16_385]) {
+    expect(isSmallPart(ownedCopy(new Uint8Array(length)))).toBe(false);
   }
 });
 

@@ -34,7 +34,7 @@ export interface SendingStream {
 /** Messages that leave in order. */
 export type SendFifo = Fifo<OutgoingMessage>;
 
-/** One message in the queue. */
+/** A message that waits to leave, and the part of it that was sent. */
 export interface OutgoingMessage {
   readonly stream: SendingStream;
   readonly header: Uint8Array;

@@ -6,7 +6,7 @@ import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
-import { holdsMuchMore } from '../../base/message-slabs.ts';
+import { isSmallPart } from '../../base/message-slabs.ts';
 import { FrameFlag, FrameType, HeaderWriter } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
 import type { Message } from '../contract/encode-message.ts';
@@ -260,7 +260,8 @@ export class SendQueue implements WaitQueue {
   ): Uint8Array {
     if (message instanceof Block) return new Uint8Array(prefix);
     if (typeof message === 'string') return join(prefix, message);
-    const copies = (stream.isBorrowed && isUnwatched) || holdsMuchMore(message);
+    const isPart = stream.isAnswer && isSmallPart(message);
+    const copies = (stream.isBorrowed && isUnwatched) || isPart;
     return join(prefix, copies ? new Uint8Array(message) : message); // a Buffer's slice() copies nothing
   }
 
@@ -281,7 +282,7 @@ export class SendQueue implements WaitQueue {
     }
   }
 
-  /** One frame of the message whose turn it is. */
+  /** Sends the next frame of the message whose turn it is. */
   #sendPiece(message: OutgoingMessage): void {
     const { stream, bytes, sentBytes, isBulk, block } = message;
     if (bytes.byteLength !== message.totalBytes) return this.#onDetached(message);

@@ -2,7 +2,7 @@
 // Answers of our handlers on their way: each is sent as soon as the peer's window allows, and ends
 // its call. Their memory is bounded where handlers are started (admission.ts).
 import { noBytes } from '../../base/ignore-errors.ts';
-import { holdsMuchMore } from '../../base/message-slabs.ts';
+import { isSmallPart } from '../../base/message-slabs.ts';
 import { FrameFlag } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
@@ -109,7 +109,7 @@ export class AnswerSender implements WaitQueue {
 
   #wait(call: IncomingCall, answer: Answer): void {
     const { message } = answer;
-    const isPart = message instanceof Uint8Array && holdsMuchMore(message);
+    const isPart = message instanceof Uint8Array && isSmallPart(message);
     answer.message = isPart ? new Uint8Array(message) : keepWaiting(answer.codec, message);
     this.#waiting.set(call, answer);
     this.#calls.waitingAnswers += 1;
