@@ -19,7 +19,14 @@ export const goalRuns = [
   {
     scenario: 'echo',
     peers: ['sidecall', ...nodePeers, ...goPeers],
-    sizes: [1024, 10_240, 102_400, 1_024_000],
+    sizes: [1024],
+    depths: [16],
+    codecs: ['bytes'],
+  },
+  {
+    scenario: 'echo',
+    peers: ['sidecall', 'zeromq', ...goPeers],
+    sizes: [10_240, 102_400, 1_024_000],
     depths: [16],
     codecs: ['bytes'],
   },

@@ -220,7 +220,6 @@ async function runCell({ scenario, peer, lane, cell }) {
   const isProfiled = profile !== undefined && peersWithLanes.includes(peer);
   const nodeOptions = [
     ...(scenario.nodeOptions ?? []),
-    ...(cell.nodeOptions ?? []),
     ...(isProfiled ? ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`] : []),
   ];
   const config = JSON.stringify({

@@ -1,13 +1,12 @@
 // Which codec for which size: an echo of bytes, 16 at once, in each way that sidecall has, beside
-// the peers. `64 MB heap`: V8 begins with an old generation of 64 MB (`--initial-old-space-size`).
-import { measured, payloadOf } from '../rows.mjs';
+// the peers.
+import { measured, payloadOf, warmUpSeconds } from '../rows.mjs';
 import { borrowedCall, load } from './echo.mjs';
 
 const sizes = [1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
 const node = ['sidecall', 'zeromq', 'net', 'child_process-advanced'];
 const whats = {
   bytes: undefined,
-  'bytes, 64 MB heap': ['sidecall', 'zeromq'],
   borrowed: ['sidecall'],
   'leased in place': ['sidecall'],
 };
@@ -30,7 +29,7 @@ export const codecs = {
 
   async run(peer, cell) {
     const call = callOf(peer, cell);
-    await load(call, cell.inFlight, Math.min(1, cell.seconds / 2));
+    await load(call, cell.inFlight, warmUpSeconds(cell.seconds));
     const row = await measured(peer, cell, () => load(call, cell.inFlight, cell.seconds));
     return { ...row, what: cell.what };
   },
@@ -45,7 +44,6 @@ function cellOf(size, what, seconds, inFlight) {
     what,
     limitBytes: 8 * 1024 * 1024,
     ...(what === 'leased in place' && { leases: 'in-place-trusted' }),
-    ...(what.endsWith('heap') && { nodeOptions: ['--initial-old-space-size=64'] }),
   };
 }
 

@@ -1,5 +1,5 @@
 // There and back, verified: length on every call, content on every hundredth.
-import { measured, objectOf, payloadOf } from '../rows.mjs';
+import { measured, objectOf, payloadOf, warmUpSeconds } from '../rows.mjs';
 
 const sampleEvery = 100;
 const samplesMax = 2_000_000;
@@ -47,7 +47,7 @@ export const echo = {
 export async function runEcho(peer, cell) {
   const { codec, size, inFlight, seconds } = cell;
   const call = callOf(peer, codec, size);
-  await load(call, inFlight, Math.min(1, seconds / 2)); // warm-up, not counted
+  await load(call, inFlight, warmUpSeconds(seconds));
   return measured(peer, cell, () => load(call, inFlight, seconds));
 }
 

@@ -1,7 +1,7 @@
 // Small calls beside a large transfer in the same direction (goal P13): 100 bytes, one at a time,
 // on one connection; alone, beside uploads of 64 MiB in one message each, and beside a stream of
 // 64 kB messages. sidecall has further rows: borrowed bytes, and leases.
-import { measured, payloadOf } from '../rows.mjs';
+import { measured, payloadOf, warmUpSeconds } from '../rows.mjs';
 import { load } from './echo.mjs';
 
 const uploadBytes = 64 * 1024 * 1024;
@@ -34,7 +34,7 @@ export const fairness = {
     const call = async () => (await line.echo(payload)).length === cell.size;
     let isOver = false;
     const beside = besides[cell.what](line, () => isOver);
-    await load(call, 1, Math.min(1, cell.seconds / 2));
+    await load(call, 1, warmUpSeconds(cell.seconds));
     const row = await measured(peer, cell, () => load(call, 1, cell.seconds));
     isOver = true;
     const moved = await beside;

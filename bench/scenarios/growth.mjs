@@ -1,6 +1,6 @@
 // The rate of calls as load grows (goal P12): more calls in flight, more sessions on one listener,
 // and after ten million calls.
-import { measured, payloadOf } from '../rows.mjs';
+import { measured, payloadOf, warmUpSeconds } from '../rows.mjs';
 import { load } from './echo.mjs';
 
 const manyCalls = 10_000_000;
@@ -39,7 +39,7 @@ export const growth = {
     const payload = payloadOf(cell.size);
     const call = async () => (await peer.echo(payload)).length === cell.size;
     if (cell.sessions !== undefined) return manySessions(peer, cell, payload);
-    await load(call, cell.inFlight, Math.min(1, cell.seconds / 2));
+    await load(call, cell.inFlight, warmUpSeconds(cell.seconds));
     if (cell.total !== undefined) return longRun(peer, cell, call, cell.total);
     const row = await measured(peer, cell, () => load(call, cell.inFlight, cell.seconds));
     return { ...row, what: cell.what };
@@ -58,7 +58,7 @@ async function manySessions(peer, cell, payload) {
     at = (at + 1) % echoes.length;
     return (await echoes[at](payload)).length === cell.size;
   };
-  await load(call, cell.inFlight, Math.min(1, cell.seconds / 2));
+  await load(call, cell.inFlight, warmUpSeconds(cell.seconds));
   const row = await measured(peer, cell, () => load(call, cell.inFlight, cell.seconds));
   await close();
   return { ...row, what: cell.what };

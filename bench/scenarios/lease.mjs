@@ -2,7 +2,7 @@
 // and released, and no byte is written or read; `in place`: blocks are filled and summed in place,
 // at both ends; `copied`: one copy at the receiver, into reused memory; `bytes`: the codec `bytes`
 // for comparison, fresh memory for each message.
-import { measured, payloadOf } from '../rows.mjs';
+import { measured, payloadOf, warmUpSeconds } from '../rows.mjs';
 import { load } from './echo.mjs';
 
 const sizes = [64, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
@@ -35,7 +35,7 @@ export const lease = {
 
   async run(peer, cell) {
     const call = callOf(peer, cell);
-    await load(call, 1, Math.min(1, cell.seconds / 2));
+    await load(call, 1, warmUpSeconds(cell.seconds));
     const row = await measured(peer, cell, () => load(call, 1, cell.seconds));
     return { ...row, what: cell.what, touched: cell.what !== 'untouched' };
   },

@@ -1,7 +1,7 @@
 // The cost of a short stream beside one that is reused (`bidi` calls): one message there and one
 // back. `new each time`: the stream is opened before them and ended behind them; `reused`: it stays
 // open.
-import { measured, payloadOf } from '../rows.mjs';
+import { measured, payloadOf, warmUpSeconds } from '../rows.mjs';
 import { load } from './echo.mjs';
 
 export const shortStream = {
@@ -30,7 +30,7 @@ export const shortStream = {
       if (kept === undefined) await stream.end();
       return payload.equals(answer);
     };
-    await load(call, 1, Math.min(1, cell.seconds / 2));
+    await load(call, 1, warmUpSeconds(cell.seconds));
     const row = await measured(peer, cell, () => load(call, 1, cell.seconds));
     await kept?.end();
     return { ...row, what: cell.what };

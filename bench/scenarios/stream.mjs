@@ -1,6 +1,6 @@
 // Messages in one direction at full speed: from the caller (`pour`) and to it (`drip`), goal P8.
 // `calls` counts messages.
-import { measured, payloadOf } from '../rows.mjs';
+import { measured, payloadOf, warmUpSeconds } from '../rows.mjs';
 
 export const stream = {
   name: 'stream',
@@ -23,7 +23,7 @@ export const stream = {
 
   async run(peer, cell) {
     const flow = flows[cell.what];
-    await flow(peer, cell.size, Math.min(1, cell.seconds / 2));
+    await flow(peer, cell.size, warmUpSeconds(cell.seconds));
     let rssAtHalf;
     const row = await measured(peer, cell, async () => {
       const first = await flow(peer, cell.size, cell.seconds / 2);
