@@ -1,6 +1,7 @@
 // Writes the rows of results into docs/performance.md and its pages, and draws their charts:
 // figures are generated, never typed. npm run bench:report -- bench/results/NAME.json
-// [bench/results/OTHER.json …]; the goals are judged by the first alone.
+// [bench/results/OTHER.json …]; the goals are judged by the first, and by further runs of all goals
+// from the same commit.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,10 +14,14 @@ import { publishedLines } from './published.mjs';
 import { cpuPerCall, cpuText, more } from './report.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
-const all = process.argv.slice(2).map((file) => ({
+const given = process.argv.slice(2).map((file) => ({
   file,
   ...JSON.parse(readFileSync(file, 'utf8')),
 }));
+const fullRuns = given.filter(
+  ({ commit, args }, at) => at === 0 || (commit === given[0].commit && args.includes('--goals')),
+);
+const all = given.filter((result) => result === given[0] || !fullRuns.includes(result));
 // A row of another commit that was measured later stands in place of the same row.
 const results = all.map((result) => {
   const newer = all.filter(({ commit, date }) => commit !== result.commit && date > result.date);
@@ -98,12 +103,22 @@ function versions(result) {
   return words.length === 0 ? '' : ` Compared with ${words.join(', ')}.`;
 }
 
+/** The goals, with a column for each run of all of them. */
 function goals() {
-  const lines = goalsOf(results[0].rows).map(
-    ({ name, what, value, isReached }) =>
-      `| ${name} | ${what} | ${value} | ${isReached ? 'reached' : '**missed**'} |`,
-  );
-  return ['| goal | what | measured | |', '|---|---|---|---|', ...lines, ''];
+  const runs = fullRuns.map(({ rows }) => goalsOf(rows));
+  const lines = runs[0].map(({ name, what }, at) => {
+    const values = runs.map((goals) => goals[at].value);
+    const reached = runs.filter((goals) => goals[at].isReached).length;
+    const verdict = reached === runs.length ? 'reached' : reached > 0 ? 'in part' : '**missed**';
+    return `| ${[name, what, ...values, verdict].join(' | ')} |`;
+  });
+  const columns = runs.map((_, at) => (runs.length === 1 ? 'measured' : `run ${at + 1}`));
+  return [
+    `| goal | what | ${columns.join(' | ')} | |`,
+    `|${'---|'.repeat(runs.length + 3)}`,
+    ...lines,
+    '',
+  ];
 }
 
 /** NUMA nodes and `numa_balancing`, of results that have them. */
@@ -183,7 +198,8 @@ function fill(page, lines, part = '') {
   writeFileSync(file, [`${before}${begin}`, '', ...lines, `${end}${after}`].join('\n'));
 }
 
-fill('performance/goals.md', [headingOf(results[0]), '', ...goals()]);
+const goalHeadings = fullRuns.flatMap((result) => [headingOf(result), '']);
+fill('performance/goals.md', [...goalHeadings, ...goals()]);
 fill(
   'performance/tables.md',
   results
