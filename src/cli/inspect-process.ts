@@ -5,6 +5,7 @@ import { systemClock, type Timer } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
+import { pause } from '../base/pause.ts';
 import { version } from '../base/version.ts';
 import { connect } from '../rendezvous/connect.ts';
 import { type InspectionPath, inspectionPathsOf } from '../rendezvous/inspection-paths.ts';
@@ -30,6 +31,10 @@ export interface ThreadReport {
 
 /** Called for each session that has arrived. */
 export type OnProgress = (arrived: number, ofAll: number) => void;
+
+/** Looks whether a process whose socket has ended ends, too, and the time between two of them. */
+const endLooks = 25;
+const endLookMs = 20;
 
 const howToAllow =
   'start it with SIDECALL_INSPECT=1 in its environment, or let it call configure({ inspection: true }) first';
@@ -61,7 +66,13 @@ export async function inspectProcess(
     }
   }
   if (threads.some(({ thread }) => thread !== undefined)) return threads;
-  throw failure ?? notAllowed(pid);
+  throw failure ?? (isAlive(pid) ? notAllowed(pid) : endedMeanwhile(pid));
+}
+
+function endedMeanwhile(pid: number, cause?: unknown): SidecallError {
+  const why = cause === undefined ? '' : `: ${errorText(cause)}`;
+  const text = `process ${pid} ended while it was looked into${why}`;
+  return new SidecallError('ERR_SIDECALL_PEER_GONE', text, { cause });
 }
 
 function isAbsent(error: unknown): boolean {
@@ -267,11 +278,9 @@ async function explained(
   const { pid, path, timeoutMs, isLate } = of;
   const code = SidecallError.is(cause) ? cause.code : undefined;
   if (isAbsent(cause)) return cause;
-  if (!isAlive(pid)) {
-    const text = `process ${pid} ended while it was looked into: ${errorText(cause)}`;
-    return new SidecallError('ERR_SIDECALL_PEER_GONE', text, { cause });
-  }
+  if (!isAlive(pid)) return endedMeanwhile(pid, cause);
   if (code === 'ERR_SIDECALL_PEER_GONE') {
+    if (await endsSoon(pid)) return endedMeanwhile(pid, cause);
     const text = `process ${pid} lives, and has ended the inspection at ${path}: its thread ended, it had no descriptor left, or it was ended by its own close (${errorText(cause)})`;
     return new SidecallError('ERR_SIDECALL_PEER_GONE', text, { cause });
   }
@@ -284,6 +293,15 @@ async function explained(
   const { words } = await standingOfProcess(pid);
   const text = `process ${pid} has not answered for ${timeoutMs} ms: it ${words}; wait longer with --timeout`;
   return new SidecallError('ERR_SIDECALL_PEER_UNRESPONSIVE', text, { cause });
+}
+
+/** A process that was killed closes its sockets some milliseconds before it has ended. */
+async function endsSoon(pid: number): Promise<boolean> {
+  const { signal } = new AbortController();
+  for (let look = 0; look < endLooks && isAlive(pid); look += 1) {
+    await pause(systemClock, endLookMs, signal);
+  }
+  return !isAlive(pid);
 }
 
 function isAlive(pid: number): boolean {
