@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { describe, expect, it } from 'vitest';
-import type { ThreadReport } from '../../src/cli/inspect-process.ts';
+import { describe, expect, it, vi } from 'vitest';
+import { inspectProcess, type ThreadReport } from '../../src/cli/inspect-process.ts';
 import { until } from '../support/contract.ts';
 import {
   programPath,
@@ -54,6 +54,12 @@ function socketsIn(runtime: string): readonly string[] {
   const directory = join(runtime, 'sidecall');
   const names = existsSync(directory) ? readdirSync(directory) : [];
   return names.filter((name) => name.endsWith('.sock'));
+}
+
+/** Sockets of a path: its listener, and each connection that was made to it. */
+function socketsAt(path: string): number {
+  const lines = readFileSync('/proc/net/unix', 'utf8').split('\n');
+  return lines.filter((line) => line.endsWith(` ${path}`)).length;
 }
 
 describe('sidecall inspect PID', () => {
@@ -176,15 +182,28 @@ describe('sidecall inspect PID', () => {
 
   it('says that the process ended meanwhile', async () => {
     using runtime = scratchDirectory();
-    await using program = await startInspected(runtime.path, { sessions: 200 });
-    const looking = inspect(runtime.path, [String(program.pid)]);
+    await using program = await startInspected(runtime.path, { sessions: 200 }); // its end takes some time
     const opened = join(runtime.path, 'sidecall', `inspect-${program.pid}.sock`);
     await until(() => existsSync(opened));
-    await new Promise((done) => setTimeout(done, 700));
+    process.kill(program.pid, 'SIGSTOP'); // so that the command waits for an answer
+    const looking = inspect(runtime.path, [String(program.pid)]);
+    await until(() => socketsAt(opened) === 2); // the listener, and the connection of the command
     process.kill(program.pid, 'SIGKILL');
     const { stdout, stderr, status } = await looking;
     expect({ stdout, status }).toEqual({ stdout: '', status: 1 });
     expect(stderr).toMatch(/process \d+ ended while it was looked into/);
+  });
+
+  it('says so, too, where the process ended before its socket was reached', async () => {
+    const gone = Object.assign(new Error('kill ESRCH'), { code: 'ESRCH' });
+    using kill = vi.spyOn(process, 'kill');
+    kill.mockReturnValueOnce(true).mockImplementation(() => {
+      throw gone;
+    });
+    await expect(inspectProcess(process.pid, 1_000, () => undefined)).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_PEER_GONE',
+      message: `process ${process.pid} ended while it was looked into`,
+    });
   });
 
   it('shows 1,000 sessions to two that look at once, while the process makes its calls', async () => {
