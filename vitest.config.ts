@@ -13,7 +13,7 @@ export default defineConfig({
     // A crash stays in its file. No retries: they hide races. The time-out is a watchdog, not a bound.
     pool: 'forks',
     retry: 0,
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     hookTimeout: 60_000,
     // Many tests wait: four of them use two processors better than two do.
     maxWorkers: 4,

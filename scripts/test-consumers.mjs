@@ -76,7 +76,7 @@ function pack() {
   const { filename, size, files, name } = Array.isArray(said) ? said[0] : Object.values(said)[0];
   const paths = files.map((file) => file.path);
   const expected =
-    /^(dist|docs|examples)\/|^prebuilds\/[\w-]+\/sidecall\.node$|^(package\.json|README\.md|LICENSE|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md)$/;
+    /^(dist|docs|examples|tools\/wireshark)\/|^prebuilds\/[\w-]+\/sidecall\.node$|^(package\.json|README\.md|LICENSE|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md)$/;
   const foreign = /\.test\.|(^|\/)(test|node_modules)\/|\.map$/;
   const strange = paths.filter((path) => !expected.test(path) || foreign.test(path));
   if (strange.length > 0) fail(`consumers: the tarball has ${strange.join(', ')}`);

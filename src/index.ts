@@ -6,6 +6,7 @@
 export type { HelperExit } from './helper/helper-errors.ts';
 export type { HelperState } from './helper/helper-state.ts';
 export { type ParentOptions, parent } from './helper/parent.ts';
+export type { HelperRecording, RecorderMode } from './helper/recorder-memory.ts';
 export type { ReplacedHelper } from './helper/replacement.ts';
 export type { RestartOptions } from './helper/restart-options.ts';
 export {
@@ -50,7 +51,11 @@ export { socketPath } from './uds/private-directory.ts';
 // The identity of the other process, and the policy that accepts it.
 
 export type { Peer } from './base/peer.ts';
+export type { MonitorOptions } from './open/monitor.ts';
+export { totalStats } from './open/open-sessions.ts';
 export type { Identity } from './open/path-identity.ts';
+export { toPrometheus } from './open/prometheus.ts';
+export type { TracedSession } from './open/session-trace.ts';
 export type { ServerRules } from './uds/connect-path.ts';
 export type { PeerPolicy, PeerRules } from './uds/peer-policy.ts';
 
@@ -145,6 +150,7 @@ export {
 } from './rpc/channels/byte-stream.ts';
 export type {
   AcceptDuplexOptions,
+  Accepted,
   AcceptOptions,
   Channel,
   ChannelOptions,
@@ -163,8 +169,12 @@ export {
 
 // The session that carries both.
 
+export type { Percentiles } from './base/histogram.ts';
 export type { SessionLimits } from './base/limits/option-limits.ts';
 export type { KeepAliveOptions, SessionOptions } from './open/session-options.ts';
+export type { TracedCall } from './rpc/counting/call-trace.ts';
+export type { MessageCounts, MethodStats } from './rpc/counting/method-counters.ts';
+export type { CallEnd } from './rpc/counting/session-counters.ts';
 export type { SessionState } from './rpc/sending/session-shared.ts';
 export type {
   InspectedStream,
@@ -174,9 +184,10 @@ export type {
   SessionInspection,
 } from './rpc/session/inspection.ts';
 export type { Liveness } from './rpc/session/pings.ts';
-export type { Accepted, Session } from './rpc/session/session.ts';
+export type { Session } from './rpc/session/session.ts';
 export type { SessionStats } from './rpc/session/session-stats.ts';
-export type { WaitReason } from './rpc/stalls.ts';
+export type { TotalStats } from './rpc/session/session-sums.ts';
+export type { WaitReason, WaitTotals } from './rpc/stalls.ts';
 export type { WaitOptions } from './rpc/wait.ts';
 export type { RecordReport } from './wire/record-walk.ts';
 export type { OutboxReport, RingReport } from './wire/ring-report.ts';
@@ -208,3 +219,4 @@ export {
   ownCredentials,
 } from './open/capabilities.ts';
 export { configure, type ProcessOptions } from './open/configure.ts';
+export type { RecordedEvent, Recording, RunningHandler } from './wire/recording.ts';

@@ -44,7 +44,17 @@ const strangers: Record<string, readonly string[]> = {
 };
 
 /** The rooms of `src/rpc/`, in the same order; '' for files beside them. */
-const rooms = ['', 'contract', 'sending', 'streams', 'calling', 'serving', 'channels', 'session'];
+const rooms = [
+  '',
+  'contract',
+  'counting',
+  'sending',
+  'streams',
+  'calling',
+  'serving',
+  'channels',
+  'session',
+];
 
 function filesBelow(folder: string, ending: RegExp): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -271,6 +281,26 @@ describe('style', () => {
       if (path === 'rpc/deadline.ts' || path === 'rpc/channels/socket-like.ts') continue;
       const text = readFileSync(join(root, 'src', path), 'utf8');
       expect(text, path).not.toMatch(/\bset(Timeout|Interval)\(/);
+    }
+  });
+
+  it('the length of bytes is read by `length`: `byteLength` is slow in Node 20', () => {
+    // Array buffers, data views, blocks and leases have no `length`.
+    const others = /(buffer|memory|ours|peers|data|block|this|source|message)\??\.byteLength$/i;
+    for (const path of sources) {
+      const reads = codeOf(path).match(/[\w\])]+\??\.byteLength\b(?!\()/g) ?? [];
+      expect(
+        reads.filter((read) => !others.test(read)),
+        path,
+      ).toEqual([]);
+    }
+  });
+
+  it('`Buffer` is imported: the global one is a getter, which every use would call', () => {
+    for (const path of sources) {
+      const code = codeOf(path);
+      if (!/\bBuffer\.\w|instanceof Buffer\b/.test(code)) continue;
+      expect(code, path).toMatch(/import (type )?\{ [^}]*\bBuffer\b[^}]*\} from 'node:buffer'/);
     }
   });
 

@@ -13,6 +13,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   sidecall::ExportFiles(env, exports);
   sidecall::ExportProcess(env, exports);
   sidecall::ExportReceived(env, exports);
+  sidecall::ExportRecorder(env, exports);
   sidecall::ExportRing(env, exports);
   sidecall::ExportRingBlocks(env, exports);
   sidecall::ExportRingFrames(env, exports);

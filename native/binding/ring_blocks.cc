@@ -7,25 +7,20 @@
 #include <memory>
 
 #include "binding/exports.h"
+#include "binding/memory_buffer.h"
 #include "binding/ring_call.h"
 
 namespace sidecall {
 namespace {
-
-// The reference of an external buffer to the mapping of its outbox, ours or the peer's: the mapping
-// lives for as long as V8 may use the buffer.
-struct Hold {
-  std::shared_ptr<const void> memory;
-  std::shared_ptr<Workers> reclaimers;
-};
 
 void LetGo(napi_env, void*, void* hint) {
   const std::unique_ptr<Hold> hold(static_cast<Hold*>(hint));
   if (hold->memory.use_count() == 1) DropOnThread(*hold->reclaimers, 0, std::move(hold->memory));
 }
 
-// nullptr: the host wants no external buffers.
-napi_value External(napi_env env, const std::byte* data, std::size_t bytes, Hold hold) {
+}  // namespace
+
+napi_value ExternalBuffer(napi_env env, const std::byte* data, std::size_t bytes, Hold hold) {
   auto owned = std::make_unique<Hold>(std::move(hold));
   napi_value buffer = nullptr;
   const napi_status status = napi_create_external_buffer(env, bytes, const_cast<std::byte*>(data),
@@ -35,6 +30,8 @@ napi_value External(napi_env env, const std::byte* data, std::size_t bytes, Hold
   return buffer;
 }
 
+namespace {
+
 // (ring, bytes) => a Buffer over a block of ours, its offset in a register; undefined: no block is
 // available, and the caller uses ordinary memory.
 napi_value Allocate(napi_env env, napi_callback_info info) {
@@ -43,7 +40,8 @@ napi_value Allocate(napi_env env, napi_callback_info info) {
   const std::uint32_t bytes = call.Number(1);
   const auto block = call.ring()->AllocateBlock(bytes);
   if (!block.has_value()) return nullptr;
-  napi_value buffer = External(env, block->data, bytes, {call.entry()->mine, call.reclaimers()});
+  napi_value buffer =
+      ExternalBuffer(env, block->data, bytes, {call.entry()->mine, call.reclaimers()});
   if (buffer == nullptr) {
     (void)call.ring()->FreeBlock(block->offset);
     return nullptr;
@@ -77,7 +75,7 @@ napi_value Area(napi_env env, napi_callback_info info) {
   Hold hold = {.memory = entry.peer, .reclaimers = call.reclaimers()};
   if (is_mine) hold.memory = entry.mine;
   const std::byte* const area = mapping.data() + kControlPageBytes + shape.capacity_bytes;
-  napi_value buffer = External(env, area, shape.block_area_bytes, std::move(hold));
+  napi_value buffer = ExternalBuffer(env, area, shape.block_area_bytes, std::move(hold));
   if (buffer != nullptr) (is_mine ? entry.my_objects : entry.peer_objects) += 1;
   return buffer;
 }

@@ -114,6 +114,17 @@ napi_value CountDoorbells(napi_env env, napi_callback_info info) {
   return call.Return(kWritten);
 }
 
+// (ring): unread bytes of our outbox and of the peer's, and the most that were ever unread in the
+// peer's, in registers.
+napi_value CountMemory(napi_env env, napi_callback_info info) {
+  const RingCall<1> call(env, info);
+  if (call.ring() == nullptr) return call.Return(kRefused);
+  call.Set(Register::kBlock, call.ring()->UnreadByPeer());
+  call.Set(Register::kBlockBytes, call.ring()->consumer().unread());
+  call.Set(Register::kRecords, call.ring()->consumer().high_water());
+  return call.Return(kWritten);
+}
+
 // (ring): the peer is gone; records that are published later are not read.
 napi_value Freeze(napi_env env, napi_callback_info info) {
   const RingCall<1> call(env, info);
@@ -184,6 +195,7 @@ void ExportRingFrames(napi_env env, napi_value exports) {
   add("ringOnDoorbell", OnDoorbell);
   add("ringFreeze", Freeze);
   add("ringCountDoorbells", CountDoorbells);
+  add("ringCountMemory", CountMemory);
 }
 
 }  // namespace sidecall

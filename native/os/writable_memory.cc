@@ -16,14 +16,21 @@
 namespace sidecall {
 namespace {
 
+constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW;
+
 // No part of a core dump, and not inherited by a forked child.
-Result<MemoryFile> Map(UniqueFd fd, std::uint64_t bytes) {
-  void* const place = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+Result<Mapping> MapFile(int fd, std::uint64_t bytes) {
+  void* const place = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (place == MAP_FAILED) return Error::FromErrno("mmap");
   ::madvise(place, bytes, MADV_DONTFORK);
   ::madvise(place, bytes, MADV_DONTDUMP);
-  return MemoryFile{.fd = std::move(fd),
-                    .memory = {static_cast<std::byte*>(place), static_cast<std::size_t>(bytes)}};
+  return Mapping(static_cast<std::byte*>(place), static_cast<std::size_t>(bytes));
+}
+
+Result<MemoryFile> Map(UniqueFd fd, std::uint64_t bytes) {
+  auto mapped = MapFile(fd.get(), bytes);
+  if (!mapped.ok()) return mapped.error();
+  return MemoryFile{.fd = std::move(fd), .memory = std::move(mapped.value())};
 }
 
 }  // namespace
@@ -52,7 +59,7 @@ Result<MemoryFile> CreateMemory(const char* name, std::uint64_t bytes) {
   const int resized =
       RetryOnInterrupt([&] { return ::ftruncate(fd.get(), static_cast<off_t>(bytes)); });
   if (resized == -1) return Error::FromErrno("ftruncate");
-  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == -1) {
+  if (::fcntl(fd.get(), F_ADD_SEALS, kFixedSize | F_SEAL_SEAL) == -1) {
     return Error::FromErrno("fcntl");
   }
   auto mapped = Map(std::move(fd), bytes);
@@ -72,6 +79,29 @@ Result<MemoryFile> MapMemory(UniqueFd fd, std::uint64_t bytes_max) {
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   if (bytes > bytes_max) return Error{EFBIG, "fstat"};
   return Map(std::move(fd), bytes);
+}
+
+Result<Mapping> MapSealed(int fd, std::uint64_t bytes) {
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (seals == -1) return Error::FromErrno("fcntl");
+  struct stat status = {};
+  if (::fstat(fd, &status) == -1) return Error::FromErrno("fstat");
+  const bool is_exact = static_cast<std::uint64_t>(status.st_size) == bytes;
+  if ((seals & kFixedSize) != kFixedSize || !is_exact) return Error{EINVAL, "fcntl"};
+  return MapFile(fd, bytes);
+}
+
+Result<Done> ReadWhole(int fd, std::span<std::uint8_t> target) {
+  std::size_t at = 0;
+  while (at < target.size()) {
+    const ssize_t taken = RetryOnInterrupt([&] {
+      return ::pread(fd, target.data() + at, target.size() - at, static_cast<off_t>(at));
+    });
+    if (taken == -1) return Error::FromErrno("pread");
+    if (taken == 0) return Error{EINVAL, "pread"};
+    at += static_cast<std::size_t>(taken);
+  }
+  return Done{};
 }
 
 Result<UniqueFd> OpenNamed(const std::string& path, const std::string& directory,

@@ -4,6 +4,7 @@
 // before.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -35,6 +36,13 @@ Result<MemoryFile> CreateMemory(const char* name, std::uint64_t bytes);
 // Maps a peer's file whole; its pages may not exist yet. EFBIG: it is larger than `bytes_max`.
 // NOTE: may take long.
 Result<MemoryFile> MapMemory(UniqueFd fd, std::uint64_t bytes_max);
+
+// Maps memory of exactly `bytes` that CreateMemory() of our parent process has made; the descriptor
+// stays open. EINVAL: it is another file, or its size is not fixed.
+Result<Mapping> MapSealed(int fd, std::uint64_t bytes);
+
+// Copies the begin of a file that fills `target`. EINVAL: it is shorter.
+Result<Done> ReadWhole(int fd, std::span<std::uint8_t> target);
 
 // A file that a peer names. Only what a Go program has made for its peers is opened: an ordinary
 // file of the user `uid`, without other links, directly in `directory`. EACCES: it is none.

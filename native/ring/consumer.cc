@@ -119,8 +119,10 @@ bool Consumer::Peek() noexcept {
   const std::uint64_t available = cursor - consumed_;
   const bool is_valid =
       cursor % kRecordAlign == 0 && available <= capacity_ && available >= produced_ - consumed_;
-  if (is_valid) produced_ = cursor;
-  return is_valid;
+  if (!is_valid) return false;
+  produced_ = cursor;
+  high_water_ = std::max(high_water_, available);
+  return true;
 }
 
 bool Consumer::Release() noexcept {

@@ -74,6 +74,9 @@ class Consumer {
   [[nodiscard]] bool HasUnseenRecords() const noexcept;
 
   [[nodiscard]] std::uint64_t consumed() const noexcept { return consumed_; }
+  // Bytes that wait, as of the last drain, and the most that ever did.
+  [[nodiscard]] std::uint64_t unread() const noexcept { return produced_ - consumed_; }
+  [[nodiscard]] std::uint64_t high_water() const noexcept { return high_water_; }
 
  private:
   // Loads the peer's producer cursor. False: no correct peer stores such a value.
@@ -97,6 +100,7 @@ class Consumer {
   std::uint64_t answered_ = 0;             // the last odd epoch of the peer's that we rang for
   std::uint64_t large_payload_bytes_ = 0;  // by the one load of its header; 0: none is next
   std::uint64_t block_record_bytes_ = 0;   // the same of a block frame
+  std::uint64_t high_water_ = 0;           // the most that ever waited
   bool is_frozen_ = false;
 };
 

@@ -154,6 +154,11 @@ bool Ring::HasRoom() noexcept {
   return true;
 }
 
+std::uint64_t Ring::UnreadByPeer() noexcept {
+  if (!is_corrupt_) is_corrupt_ = !producer_.LookForSpace(std::memory_order_acquire);
+  return producer_.unread();
+}
+
 bool Ring::PrepareToSleep() noexcept {
   Publish();  // nothing committed stays invisible while we sleep
   if (owes_doorbell_) RingIf(true);

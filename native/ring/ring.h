@@ -124,6 +124,8 @@ class Ring {
   };
   [[nodiscard]] const DoorbellCounts& doorbell_counts() const noexcept { return counts_; }
   [[nodiscard]] std::uint64_t doorbells_received() const noexcept { return doorbells_received_; }
+  // Bytes that the peer has not consumed, padding included.
+  [[nodiscard]] std::uint64_t UnreadByPeer() noexcept;
   [[nodiscard]] const Producer& producer() const noexcept { return producer_; }
   [[nodiscard]] const Consumer& consumer() const noexcept { return consumer_; }
   [[nodiscard]] const BlockAllocator& blocks() const noexcept { return blocks_; }

@@ -116,6 +116,7 @@ export default defineConfig({
             { text: 'Pools', link: '/guide/pools' },
             { text: 'Shared helpers', link: '/guide/shared-helpers' },
             { text: 'Hand-over', link: '/guide/hand-over' },
+            { text: 'Operations', link: '/guide/operations' },
             { text: 'Errors and deadlines', link: '/guide/errors-and-deadlines' },
             { text: 'Simulated faults', link: '/guide/simulation' },
             { text: 'Who may call', link: '/guide/security' },

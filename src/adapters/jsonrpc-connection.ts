@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // JSON-RPC over a channel: the queue of messages to send, and the decision when to read more.
 
+import { Buffer } from 'node:buffer';
 import type { Message } from 'vscode-jsonrpc';
 import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -23,7 +24,7 @@ export const messages: Codec<Message, string | Message> = {
   copiesBytes: true,
   encode: (message) => (typeof message === 'string' ? message : JSON.stringify(message)),
   decode: (bytes) =>
-    JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()),
+    JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()),
 };
 
 // Milliseconds that the other end has to end its half, once it has all of ours.

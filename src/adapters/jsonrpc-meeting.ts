@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The beginning of a JSON-RPC connection: one end opens a channel, the other accepts it.
 
+import { Buffer } from 'node:buffer';
 import { systemClock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Requests, notifications and responses of JSON-RPC. A peer may send any other value instead.
+import { Buffer } from 'node:buffer';
 
 /** A request has both parts, a notification `method`, a response `id`. */
 export interface MessageParts {
@@ -29,7 +30,7 @@ export function responseId(message: unknown): unknown {
 /** The value of a body; undefined: it is no JSON. */
 export function parsed(body: Uint8Array): unknown {
   try {
-    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString());
+    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString());
   } catch {
     return undefined;
   }

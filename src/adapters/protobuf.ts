@@ -2,6 +2,7 @@
 // `sidecall/protobuf`: messages and services of protobufjs (7 or later, which the application
 // brings; static modules need 8.6.6).
 
+import { Buffer } from 'node:buffer';
 import protobufjs from 'protobufjs/minimal.js';
 import { checkKeys, checkObject, nodeError } from '../base/misuse.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
@@ -98,7 +99,7 @@ export function protobuf<T, Input = T>(type: MessageType<T, Input>): Codec<T, In
     decode: (bytes) => {
       takesOurs ??= takesOurReader(type);
       const own = takesOurs
-        ? new CopyingReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+        ? new CopyingReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))
         : Buffer.from(bytes);
       return type.decode(own);
     },

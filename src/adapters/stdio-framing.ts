@@ -2,6 +2,7 @@
 // How JSON-RPC messages follow each other on a pipe: with a header that says the length, as in the
 // Language Server Protocol, or a line for each, as in the Model Context Protocol.
 
+import { Buffer } from 'node:buffer';
 import { SidecallError } from '../base/errors.ts';
 import { nodeError } from '../base/misuse.ts';
 
@@ -46,7 +47,7 @@ export function framingOf(name: FramingName = 'content-length'): Framing {
 const framings: Record<FramingName, Framing> = {
   'content-length': {
     frame: (body) =>
-      Buffer.concat([Buffer.from(`Content-Length: ${body.byteLength}${headerEnd}`), body]),
+      Buffer.concat([Buffer.from(`Content-Length: ${body.length}${headerEnd}`), body]),
     decoder: () => new ContentLengthDecoder(),
   },
   newline: { frame: lineOf, decoder: () => new LineDecoder() },
@@ -57,13 +58,13 @@ const carriageReturn = 0x0d;
 
 /** A body as one line: a newline in JSON is white space, so a space takes its place. */
 function lineOf(body: Uint8Array): Buffer {
-  const line = Buffer.allocUnsafe(body.byteLength + 1);
+  const line = Buffer.allocUnsafe(body.length + 1);
   line.set(body);
-  for (let at = line.indexOf(newline); at !== -1 && at < body.byteLength; ) {
+  for (let at = line.indexOf(newline); at !== -1 && at < body.length; ) {
     line[at] = 0x20;
     at = line.indexOf(newline, at + 1);
   }
-  line[body.byteLength] = newline;
+  line[body.length] = newline;
   return line;
 }
 
@@ -77,7 +78,7 @@ class LineDecoder implements BodyDecoder {
     for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, begin)) {
       this.#keep(bytes.subarray(begin, end));
       const line = this.#take();
-      if (line.byteLength > 0) lines.push(line);
+      if (line.length > 0) lines.push(line);
       begin = end + 1;
     }
     this.#keep(bytes.subarray(begin));
@@ -90,7 +91,7 @@ class LineDecoder implements BodyDecoder {
 
   #keep(piece: Buffer): void {
     this.#chunks.push(piece);
-    this.#buffered += piece.byteLength;
+    this.#buffered += piece.length;
     if (this.#buffered > bodyMaxBytes) throw broken(`a line of more than ${bodyMaxBytes} bytes`);
   }
 
@@ -111,7 +112,7 @@ class ContentLengthDecoder implements BodyDecoder {
 
   push(bytes: Buffer): readonly Buffer[] {
     this.#chunks.push(bytes);
-    this.#buffered += bytes.byteLength;
+    this.#buffered += bytes.length;
     const bodies: Buffer[] = [];
     for (;;) {
       this.#bodyBytes ??= this.#takeHeader();
@@ -129,7 +130,7 @@ class ContentLengthDecoder implements BodyDecoder {
   #takeHeader(): number | undefined {
     const all = this.#joined();
     const end = all.indexOf(headerEnd);
-    if (end > headerMaxBytes || (end === -1 && all.byteLength > headerMaxBytes)) {
+    if (end > headerMaxBytes || (end === -1 && all.length > headerMaxBytes)) {
       throw broken(`a header of more than ${headerMaxBytes} bytes${expected}`);
     }
     if (end === -1) return undefined;
@@ -145,7 +146,7 @@ class ContentLengthDecoder implements BodyDecoder {
 
   #take(bytes: number): Buffer {
     const all = this.#joined();
-    this.#chunks = bytes === all.byteLength ? [] : [all.subarray(bytes)];
+    this.#chunks = bytes === all.length ? [] : [all.subarray(bytes)];
     this.#buffered -= bytes;
     return all.subarray(0, bytes);
   }

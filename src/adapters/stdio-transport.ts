@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // stdioTransport(): JSON-RPC with a program over its standard input and output.
 
+import { Buffer } from 'node:buffer';
 import type { Readable, Writable } from 'node:stream';
 import {
   AbstractMessageReader,

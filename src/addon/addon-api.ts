@@ -211,7 +211,20 @@ export interface NativeAddon {
   ringDropObject(ring: number, ofOurs: number): void;
   ringCountBlocks(ring: number): number;
   ringCountDoorbells(ring: number): number;
+  ringCountMemory(ring: number): number;
   detach(memory: ArrayBuffer): void;
+  /**
+   * A descriptor of memory of a fixed size for a helper to write to: the given bytes, then zeros.
+   * Absent, as the next two: no Linux.
+   */
+  createRecorder?(bytes: number, first: Uint8Array): number;
+  /** Copies the memory, which has at least the length of the target. */
+  readRecorder?(fd: number, target: Uint8Array): void;
+  /**
+   * A buffer over the memory of `createRecorder`, by a descriptor of it. undefined: the host
+   * refuses external buffers.
+   */
+  mapRecorder?(fd: number, bytes: number): Buffer | undefined;
   ringHasRoom(ring: number): number;
   ringPrepareToSleep(ring: number): number;
   ringWake(ring: number): number;

@@ -114,6 +114,8 @@ function candidates(override: string | undefined, platform: string): readonly Ca
   return places.flatMap(([source, file]) => (file === undefined ? [] : [{ source, file }]));
 }
 
+// The functions are copied: V8 keeps the properties of an addon's exports in a dictionary, in which
+// it looks for each call (docs/adr/0040-getters-and-dictionaries.md).
 function tryOpen(file: string): {
   addon: NativeAddon | undefined;
   failure: string | undefined;
@@ -124,7 +126,7 @@ function tryOpen(file: string): {
     if (typeof addon?.peerCredentials !== 'function' || typeof addon.openRing !== 'function') {
       return { addon: undefined, failure: 'it is no addon of sidecall' };
     }
-    if (addon.version === version) return { addon, failure: undefined };
+    if (addon.version === version) return { addon: { ...addon }, failure: undefined };
     return {
       addon: undefined,
       failure: `it is of version ${addon.version}, this package is ${version}`,

@@ -2,6 +2,7 @@
 // A pool of buffers for incoming messages that the application does not keep: of codecs that copy,
 // of `bytes.borrowed`, and of leases. Fresh pages for a long message cost more than its copy.
 
+import { Buffer } from 'node:buffer';
 import { systemClock } from './clock.ts';
 import { tuning } from './limits/internal-limits.ts';
 
@@ -40,7 +41,7 @@ export function takeBuffer(bytes: number): Buffer {
   if (spare !== undefined) {
     spareBytes -= size;
     // A program that has kept a view by mistake may have transferred the memory.
-    if (spare.byteLength === size) return spare;
+    if (spare.length === size) return spare;
   }
   const memory = Buffer.allocUnsafeSlow(size);
   if (size >= pooledMinBytes) (memory.buffer as Marked)[pooled] = true;
@@ -52,7 +53,7 @@ export function takeBuffer(bytes: number): Buffer {
  */
 export function giveBuffer(buffer: Buffer): boolean {
   if (fill !== undefined) buffer.fill(fill);
-  const size = buffer.byteLength;
+  const size = buffer.length;
   if (size < pooledMinBytes || !makeRoom(size)) return false;
   (buffer.buffer as Marked)[pooled] = true; // also of memory that was moved out of a lease
   const own = spares.get(size);

@@ -3,6 +3,7 @@
 // buffers ("slabs"): an array buffer for each costs more than the copy of its bytes. Buffer does
 // the same, in a pool whose size depends on the version of Node.
 
+import { Buffer } from 'node:buffer';
 import { markAsUntransferable } from 'node:worker_threads';
 import { noteArrayBuffer } from './heap-ballast.ts';
 import { tuning } from './limits/internal-limits.ts';
@@ -32,7 +33,7 @@ export function ownedBuffer(bytes: number): Buffer {
   if (bytes === 0 || bytes > tuning.slicedMaxBytes) return wholeBuffer(bytes);
   const power = 31 - Math.clz32(Math.max(bytes, shortBytes));
   let slab = slabs[power];
-  if (slab === undefined || slab.filled + bytes > slab.memory.byteLength) {
+  if (slab === undefined || slab.filled + bytes > slab.memory.length) {
     slab = newSlab(tuning.heldMultipleMax << power);
     slabs[power] = slab;
   }
@@ -50,8 +51,8 @@ export function wholeBuffer(bytes: number): Buffer {
 /** A copy that the application may keep. */
 export function ownedCopy(bytes: Uint8Array): Buffer {
   // Buffer copies short messages faster, in calls of 64 bytes by a tenth of the whole call.
-  if (bytes.byteLength < shortBytes && Buffer.poolSize <= poolMaxBytes) return Buffer.from(bytes);
-  const copy = ownedBuffer(bytes.byteLength);
+  if (bytes.length < shortBytes && Buffer.poolSize <= poolMaxBytes) return Buffer.from(bytes);
+  const copy = ownedBuffer(bytes.length);
   copy.set(bytes);
   return copy;
 }
@@ -61,9 +62,9 @@ export function ownedCopy(bytes: Uint8Array): Buffer {
  * better kept: a part of a request can hold all of it, and what bounds the answers that wait counts
  * the part alone. Longer parts are few in that bound, and copying them would cost more.
  */
-export function isSmallPart({ buffer, byteLength }: Uint8Array): boolean {
-  if (byteLength > wireLimits.fragmentBytes) return false;
-  return buffer.byteLength > tuning.heldMultipleMax * Math.max(byteLength, shortBytes);
+export function isSmallPart({ buffer, length }: Uint8Array): boolean {
+  if (length > wireLimits.fragmentBytes) return false;
+  return buffer.byteLength > tuning.heldMultipleMax * Math.max(length, shortBytes);
 }
 
 function newSlab(bytes: number): Slab {

@@ -30,3 +30,11 @@ export function pause(
     const forget = onAbort(signal, done);
   });
 }
+
+/**
+ * As {@link pause}, over at least ten turns of the event loop. A timer that is set after long work
+ * in the same turn has counted from the begin of that turn, and is due before the loop has polled.
+ */
+export async function pauseInTurns(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await pause(clock, ms / 10, signal);
+}

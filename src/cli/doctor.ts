@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The checks of `sidecall doctor`: each tries a feature on this machine.
 
+import { Buffer } from 'node:buffer';
 import { statSync } from 'node:fs';
 import { release } from 'node:os';
 import { dirname, join } from 'node:path';

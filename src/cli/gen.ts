@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `sidecall gen`: typed contracts from .proto files, over a static module of protobufjs-cli.
+import { Buffer } from 'node:buffer';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -6,17 +6,18 @@ import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { pause } from '../base/pause.ts';
-import { version } from '../base/version.ts';
 import { connect } from '../rendezvous/connect.ts';
 import { type InspectionPath, inspectionPathsOf } from '../rendezvous/inspection-paths.ts';
 import {
   type InspectedThread,
   type InspectionPart,
+  type InspectionRequest,
   InspectionService,
   type ReportedSession,
 } from '../rendezvous/inspection-service.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { standingOfProcess } from '../shared/process-standing.ts';
+import { checkSession, checkThread, unreadable } from './check-report.ts';
 
 /** A thread of a process, and its sessions. */
 export interface ThreadReport {
@@ -30,7 +31,14 @@ export interface ThreadReport {
 }
 
 /** Called for each session that has arrived. */
-export type OnProgress = (arrived: number, ofAll: number) => void;
+type OnProgress = (arrived: number, ofAll: number) => void;
+
+/** The sessions that are looked at in full, and how long an answer is waited for. */
+export interface InspectSettings extends InspectionRequest {
+  /** The longest wait for the first answer, and for each next one. */
+  readonly timeoutMs: number;
+  readonly onProgress?: OnProgress;
+}
 
 /** Looks whether a process whose socket has ended ends, too, and the time between two of them. */
 const endLooks = 25;
@@ -40,8 +48,7 @@ const howToAllow =
   'start it with SIDECALL_INSPECT=1 in its environment, or let it call configure({ inspection: true }) first';
 
 /**
- * The threads of a process that allow it. `timeoutMs`: the longest wait for the first answer, and
- * for each next one.
+ * The threads of a process that allow it.
  * @throws {SidecallError} `ERR_SIDECALL_NO_LISTENER` where there is no such process, or it does not
  * allow it; `ERR_SIDECALL_PEER_DENIED` for a process of another user; what the main thread says
  * where no thread can be looked into: `ERR_SIDECALL_PEER_UNRESPONSIVE` where it does not answer,
@@ -49,15 +56,14 @@ const howToAllow =
  */
 export async function inspectProcess(
   pid: number,
-  timeoutMs: number,
-  onProgress: OnProgress,
+  settings: InspectSettings,
 ): Promise<readonly ThreadReport[]> {
   checkProcess(pid);
   const threads: ThreadReport[] = [];
   let failure: unknown;
   for (const at of inspectionPathsOf(pid)) {
     try {
-      threads.push(await inspectThread(pid, at, timeoutMs, onProgress));
+      threads.push(await inspectThread(pid, at, settings));
     } catch (error) {
       if (isAbsent(error)) continue; // a thread that was terminated, or an earlier process
       failure ??= error;
@@ -201,8 +207,7 @@ class AnswerWatch {
 async function inspectThread(
   pid: number,
   { path, threadId }: InspectionPath,
-  timeoutMs: number,
-  onProgress: OnProgress,
+  { timeoutMs, onProgress, detailed }: InspectSettings,
 ): Promise<ThreadReport> {
   const watch = new AnswerWatch(timeoutMs);
   const { signal } = watch;
@@ -213,11 +218,11 @@ async function inspectThread(
     await using session = await connect({ path, lane: 'socket', timeoutMs: connectMs, signal });
     checkPid(pid, session.peer.pid);
     watch.session = session;
-    const parts = session.client(InspectionService).sessions(undefined, { signal });
+    const parts = session.client(InspectionService).sessions({ detailed }, { signal });
     for await (const part of parts) {
       watch.restart();
       arriving.add(part);
-      onProgress(arriving.sessions.length, arriving.thread?.sessions ?? 0);
+      onProgress?.(arriving.sessions.length, arriving.thread?.sessions ?? 0);
     }
   } catch (error) {
     throw await explained(error, { pid, path, timeoutMs, isLate: signal.aborted });
@@ -234,40 +239,6 @@ function checkPid(wanted: number, found: number | undefined): void {
   if (found === undefined || found === 0 || found === wanted) return;
   const text = `the socket of process ${wanted} belongs to process ${found}, which says it is that one`;
   throw new SidecallError('ERR_SIDECALL_PEER_DENIED', text);
-}
-
-const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
-const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
-
-function checkThread(thread: InspectedThread): InspectedThread {
-  const { sidecall, node, pid, threadId, uptimeMs, residentBytes, sessions } = thread ?? {};
-  const isRight =
-    typeof sidecall === 'string' &&
-    typeof node === 'string' &&
-    [pid, threadId, uptimeMs, residentBytes, sessions].every(isCount);
-  if (isRight) return thread;
-  throw unreadable(undefined);
-}
-
-function checkSession(
-  session: ReportedSession,
-  thread: InspectedThread | undefined,
-): ReportedSession {
-  const { stats, streams, leases, peer, ring } = session ?? {};
-  const { calls, handlers, totals, waits, windows } = stats ?? {};
-  const isRight =
-    [calls, handlers, totals, waits, windows, peer].every(isObject) &&
-    Object.values(windows).every(isObject) &&
-    [streams, leases].every((list) => Array.isArray(list) && list.every(isObject)) &&
-    (ring === undefined || (isObject(ring) && Array.isArray(ring.faults)));
-  if (isRight) return session;
-  throw unreadable(thread);
-}
-
-function unreadable(thread: InspectedThread | undefined): SidecallError {
-  const other = thread?.sidecall ?? 'unknown';
-  const text = `the report cannot be read: the process has version ${other} of this package, this command has ${version}`;
-  return new SidecallError('ERR_SIDECALL_PROTOCOL', text);
 }
 
 /** The failure in words that say what the process does instead. */

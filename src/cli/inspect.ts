@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
 // `sidecall inspect`: a living process by its pid or by the path at which it listens, or a saved
-// copy of the memory of a ring.
+// copy: of the memory of a ring, or of the flight recorder of a helper.
 import { readFileSync, statSync } from 'node:fs';
 import { requireNative } from '../addon/load-addon.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { listenerAt } from '../shared/process-standing.ts';
+import { isRecording, type Recording, readRecording } from '../wire/recording.ts';
 import { type RingReport, reportRing, splitRingCopy } from '../wire/ring-report.ts';
-import { inspectProcess, type OnProgress, type ThreadReport } from './inspect-process.ts';
+import { type InspectSettings, inspectProcess, type ThreadReport } from './inspect-process.ts';
 
-/** The report of a saved copy, or of the threads of a process. */
+/** The report of a saved copy of either kind, or of the threads of a process. */
 export type Inspected =
   | { readonly ring: RingReport }
+  | { readonly recording: Recording }
   | { readonly threads: readonly ThreadReport[] };
 
 /**
@@ -19,28 +21,36 @@ export type Inspected =
  * @throws {SidecallError} `ERR_SIDECALL_SYSTEM` where the file cannot be read; what
  * {@link inspectProcess} throws.
  */
-export async function inspect(
-  operand: string,
-  timeoutMs: number,
-  onProgress: OnProgress,
-): Promise<Inspected> {
-  if (/^\d{1,10}$/.test(operand) && Number(operand) > 0) {
-    return { threads: await inspectProcess(Number(operand), timeoutMs, onProgress) };
+export async function inspect(operand: string, settings: InspectSettings): Promise<Inspected> {
+  const file = isPid(operand) ? undefined : statSync(operand, { throwIfNoEntry: false });
+  if (isPid(operand) || file?.isSocket() === true) {
+    return { threads: await inspectProcess(await processOf(operand), settings) };
   }
-  const file = statSync(operand, { throwIfNoEntry: false });
   if (file === undefined)
     throw unreadableFile(operand, 'there is no pid, socket or file of that name');
-  if (file.isSocket()) {
-    const pid = await processAt(operand, file.uid);
-    return { threads: await inspectProcess(pid, timeoutMs, onProgress) };
-  }
   if (!file.isFile()) throw unreadableFile(operand, 'it is neither a socket nor a file');
-  return { ring: inspectFile(operand) };
+  return inspectFile(operand);
+}
+
+/**
+ * The process of an operand that is a pid, or the path at which it listens.
+ * @throws {SidecallError} where it is neither, or of another user.
+ */
+export async function processOf(operand: string): Promise<number> {
+  if (isPid(operand)) return Number(operand);
+  const file = statSync(operand, { throwIfNoEntry: false });
+  if (file?.isSocket() === true) return processAt(operand, file.uid);
+  throw unreadableFile(operand, 'it is neither a pid nor a socket');
+}
+
+function isPid(operand: string): boolean {
+  return /^\d{1,10}$/.test(operand) && Number(operand) > 0;
 }
 
 /** The states that no correct process leaves. */
 export function faultsOf(inspected: Inspected): readonly string[] {
   if ('ring' in inspected) return inspected.ring.faults;
+  if ('recording' in inspected) return inspected.recording.faults;
   const sessions = inspected.threads.flatMap((thread) => thread.sessions);
   return sessions.flatMap(({ ring }) => ring?.faults ?? []);
 }
@@ -61,9 +71,11 @@ async function processAt(path: string, owner: number): Promise<number> {
   throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', text);
 }
 
-function inspectFile(file: string): RingReport {
+function inspectFile(file: string): Inspected {
   try {
-    return reportRing(splitRingCopy(readFileSync(file)));
+    const bytes = readFileSync(file);
+    if (isRecording(bytes)) return { recording: readRecording(bytes) };
+    return { ring: reportRing(splitRingCopy(bytes)) };
   } catch (cause) {
     throw unreadableFile(file, errorText(cause), cause);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // JSON of the command line: bytes are written as {"$bytes":"base64"}.
+import { Buffer } from 'node:buffer';
 
 const key = '$bytes';
 

@@ -7,72 +7,35 @@ import { didYouMean } from '../base/closest.ts';
 import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { checkInteger } from '../base/misuse.ts';
+import { writeNew } from '../base/new-file.ts';
+import { printable, printableJson } from '../base/printable.ts';
 import { version } from '../base/version.ts';
 import { examine } from './doctor.ts';
+import { jsonLines, pcapng } from './export-recording.ts';
 import { generate } from './gen.ts';
-import { faultsOf, inspect } from './inspect.ts';
+import { faultsOf, inspect, processOf } from './inspect.ts';
 import { printJson } from './json.ts';
 import { Misuse } from './misuse.ts';
 import { printPath, printReport, printServices } from './print.ts';
 import { printInspection } from './print-inspection.ts';
-import { printable, printableJson } from './printable.ts';
 import { relay } from './relay.ts';
 import { call, examinePath, list, type Place } from './remote.ts';
 import { requestsOf } from './requests.ts';
 import { printShared, sharedRows, stopShared } from './shared.ts';
+import { top } from './top/top.ts';
+import { usage } from './usage.ts';
 
-const usage = `sidecall ${version}: calls between two processes on one machine
-
-Usage: sidecall doctor [PATH] [options]
-       sidecall list PATH [options]
-       sidecall call PATH METHOD [JSON… | - | @FILE] [options]
-       sidecall ps [options]
-       sidecall stop NAME [--key KEY] [--force] [options]
-       sidecall relay [--listen PATH] [--framing NAME] -- COMMAND [ARGUMENT…]
-       sidecall gen FILE.proto… [--out DIR] [--path DIR]… [options]
-       sidecall inspect PID|PATH|FILE [options]
-
-  doctor      Checks this machine and gives the reason for each feature that does not work: the addon, the kernel, limits,
-              paths, the lane that two processes get, and a self-test of one second with a second process.
-  doctor PATH Reports the listener at a path (pid, uid, lane), a dead socket, or a socket of another user.
-  list        Lists the services of a listener: methods, their kinds and codecs.
-  call        Calls a method of a listener, and prints each response as a line of JSON. The request is JSON
-              in the arguments, from standard input (-) or in a file (@FILE); a stream of requests is one for each
-              argument, or one for each line. Bytes are written as {"$bytes":"base64"}, in both directions.
-  ps          The shared helpers of this user: name, version, process, the programs that use it, and since when.
-  stop        Ends a shared helper: its calls finish first. One that does not answer needs --force.
-  relay       Runs a program that speaks JSON-RPC over its standard input and output (a language server, an MCP
-              server), and passes its messages to the process that started the relay by spawnHelper(), or, with
-              --listen, to each process that connects to PATH: a program for each. Ends as the program ends.
-  gen         Makes typed contracts from .proto files: FILE_pb.js with the messages, FILE_sidecall.js with a contract
-              for each service, and their types. Needs protobufjs-cli in the project.
-  inspect PID Looks into a process of your own user that allows it (SIDECALL_INSPECT=1 in its environment, or
-              configure({ inspection: true })): its sessions, open calls and their waits, windows, leases, and of rings
-              the cursors, which side sleeps, the headers of unread frames, and faults. No payload is shown.
-              With the PATH at which a process listens: that process. With a FILE: a saved copy of a ring
-              (session.inspect().ring.save(FILE)). Exits with 1 where it finds a fault.
-
-  --uid UID   The numeric user id that the listener at PATH must have. Default: your own.
-  --mode MODE The permissions that the socket file must have, such as 0660. Default: no other user may write it.
-  --listen PATH    Where the relay listens. Programs of your own user may connect; 64 at a time.
-  --framing NAME   How the messages of the program follow each other: content-length (the default: language servers)
-                   or newline (MCP servers).
-  --out DIR   Where gen writes. Default: beside each file.
-  --path DIR  Where gen looks for imported files, too; may be given several times.
-  --key KEY   The shared helper of this key. Default: all of the name.
-  --force     Ends a shared helper that does not answer by SIGKILL.
-  --timeout MS     For call and stop: milliseconds until the call fails, or the helper must have ended. Default: 30000.
-                   For inspect: the longest wait for an answer. Default: 3000.
-  --json      The whole report, or what failed, as JSON; failures on standard error.
-  --no-color  Plain text; also the case with NO_COLOR in the environment, or without a terminal.
-  --version   The version of the package.
-  --help      This text.
-
-Exit status: 0 where all is well, 1 where something does not work or the call failed, 2 for wrong usage. relay exits
-with the status of its program, or with 127 where there is no such program.`;
-
-const inspectTimeout = { standard: 3_000, min: 100, max: 600_000 };
-const timeoutRange = { standard: 30_000, min: 0, max: 2_147_483_647 };
+interface Range {
+  readonly standard: number;
+  readonly min: number;
+  readonly max: number;
+  readonly of: string;
+}
+const of = 'a number of milliseconds';
+const inspectTimeout: Range = { standard: 3_000, min: 100, max: 600_000, of };
+const timeoutRange: Range = { standard: 30_000, min: 0, max: 2_147_483_647, of };
+const topInterval: Range = { standard: 1_000, min: 100, max: 60_000, of };
+const lookCount: Range = { standard: 1, min: 1, max: 1_000_000_000, of: 'a whole number' };
 
 async function main(): Promise<number> {
   const { values, positionals } = parse();
@@ -121,10 +84,14 @@ interface Values {
   readonly version?: boolean;
   readonly 'no-color'?: boolean;
   readonly timeout?: string;
+  readonly interval?: string;
+  readonly count?: string;
   readonly key?: string;
   readonly force?: boolean;
   readonly out?: string;
   readonly path?: string[];
+  readonly jsonl?: boolean;
+  readonly pcapng?: string;
 }
 
 interface Command {
@@ -148,10 +115,11 @@ const commands = new Map<string, Command>([
     'inspect',
     {
       operands: [1, 1],
-      needs: 'a PID, the PATH of a listener, or a FILE that session.inspect() saved',
+      needs: 'a PID, the PATH of a listener, or a FILE that was saved',
       run: lookInto,
     },
   ],
+  ['top', { operands: [1, 1], needs: 'a PID, or the PATH of a listener', run: showTop }],
   [
     'relay',
     {
@@ -228,15 +196,43 @@ async function genContracts(files: string[], values: Values): Promise<number> {
 async function lookInto([operand]: string[], values: Values): Promise<number> {
   const timeoutMs = timeoutOf(values.timeout, inspectTimeout) ?? inspectTimeout.standard;
   const shows = process.stderr.isTTY === true && values.json !== true;
-  const inspected = await inspect(operand as string, timeoutMs, (arrived, ofAll) => {
-    if (shows) process.stderr.write(`\r\u001b[Ksession ${arrived} of ${ofAll} …`);
+  const inspected = await inspect(operand as string, {
+    timeoutMs,
+    onProgress: (arrived, ofAll) => {
+      if (shows) process.stderr.write(`\r\u001b[Ksession ${arrived} of ${ofAll} …`);
+    },
   });
   if (shows) process.stderr.write('\r\u001b[K');
+  const { jsonl = false, pcapng: file } = values;
+  if (jsonl || file !== undefined) {
+    if (!('recording' in inspected)) {
+      throw new Misuse(
+        '--jsonl and --pcapng are for the recording of a helper: recording().save(FILE)',
+      );
+    }
+    if (file !== undefined) await writeNew(file, [pcapng(inspected.recording)]);
+    if (jsonl) for (const line of jsonLines(inspected.recording)) console.log(line);
+    return faultsOf(inspected).length === 0 ? 0 : 1;
+  }
   const report = 'ring' in inspected ? inspected.ring : inspected;
   const isJson = values.json === true;
   const json = (): string => printableJson(JSON.stringify(report, undefined, 2));
   console.log(isJson ? json() : printInspection(inspected));
   return faultsOf(inspected).length === 0 ? 0 : 1;
+}
+
+async function showTop([operand]: string[], values: Values): Promise<number> {
+  const { interval, timeout, count, json = false } = values;
+  const format = json ? 'json' : process.stdout.isTTY === true ? 'terminal' : 'text';
+  await top({
+    intervalMs: numberOf('--interval', interval, topInterval) ?? topInterval.standard,
+    timeoutMs: timeoutOf(timeout, inspectTimeout) ?? inspectTimeout.standard,
+    count: numberOf('--count', count, lookCount),
+    pid: await processOf(operand as string),
+    format,
+    hasColor: values['no-color'] !== true && !process.env.NO_COLOR,
+  });
+  return 0;
 }
 
 function relayProgram([command, ...args]: string[], values: Values): Promise<number> {
@@ -258,15 +254,19 @@ function placeOf(path: string, { uid, mode }: Values): Place {
   return { path, uid: uid === undefined ? undefined : Number(uid), mode };
 }
 
-/** @throws {Misuse} for what is no number of milliseconds: an empty text is not 0. */
 function timeoutOf(given: string | undefined, range = timeoutRange): number | undefined {
+  return numberOf('--timeout', given, range);
+}
+
+/** @throws {Misuse} for what is no number in its range: an empty text is not 0. */
+function numberOf(option: string, given: string | undefined, range: Range): number | undefined {
   if (given === undefined) return undefined;
   try {
-    if (/^\d+$/.test(given)) return checkInteger('--timeout', Number(given), range);
+    if (/^\d+$/.test(given)) return checkInteger(option, Number(given), range);
   } catch (error) {
     throw new Misuse(errorText(error));
   }
-  throw new Misuse(`--timeout must be a number of milliseconds, got '${given}'`);
+  throw new Misuse(`${option} must be ${range.of}, got '${given}'`);
 }
 
 function parse(): { values: Values; positionals: string[] } {
@@ -279,6 +279,8 @@ function parse(): { values: Values; positionals: string[] } {
         version: { type: 'boolean', short: 'v' },
         'no-color': { type: 'boolean' },
         timeout: { type: 'string' },
+        interval: { type: 'string' },
+        count: { type: 'string' },
         uid: { type: 'string' },
         mode: { type: 'string' },
         listen: { type: 'string' },
@@ -287,6 +289,8 @@ function parse(): { values: Values; positionals: string[] } {
         force: { type: 'boolean' },
         out: { type: 'string' },
         path: { type: 'string', multiple: true },
+        jsonl: { type: 'boolean' },
+        pcapng: { type: 'string' },
       },
     });
   } catch (error) {

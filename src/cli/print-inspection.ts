@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
 // An inspection for people.
 
+import { printable } from '../base/printable.ts';
 import type { ReportedSession } from '../rendezvous/inspection-service.ts';
 import type { InspectedStream } from '../rpc/session/inspection.ts';
 import type { RecordReport } from '../wire/record-walk.ts';
 import type { OutboxReport, RingReport } from '../wire/ring-report.ts';
 import type { Inspected } from './inspect.ts';
 import type { ThreadReport } from './inspect-process.ts';
-import { printable } from './printable.ts';
+import { recordingLines } from './print-recording.ts';
 
 /** The report as lines. Names that a peer has chosen are printed without control characters. */
 export function printInspection(inspected: Inspected): string {
-  const lines =
-    'ring' in inspected
-      ? ringLines(inspected.ring, 'the side that saved the copy')
-      : inspected.threads.flatMap(threadLines);
-  return lines.map(printable).join('\n').trimEnd();
+  return linesOf(inspected).map(printable).join('\n').trimEnd();
+}
+
+function linesOf(inspected: Inspected): string[] {
+  if ('ring' in inspected) return ringLines(inspected.ring, 'the side that saved the copy');
+  if ('recording' in inspected) return recordingLines(inspected.recording);
+  return inspected.threads.flatMap(threadLines);
 }
 
 function threadLines({ threadId, thread, sessions, error }: ThreadReport): string[] {
@@ -31,7 +34,8 @@ function threadLines({ threadId, thread, sessions, error }: ThreadReport): strin
   ];
 }
 
-function sessionLines(session: ReportedSession): string[] {
+/** A session and its calls, leases and ring. */
+export function sessionLines(session: ReportedSession): string[] {
   const { id, state, lane, laneReason, peer, stats, streams, moreStreams, leases, ring } = session;
   const { calls, handlers, totals, queuedBytes, waits, windows } = stats;
   const waiting = Object.entries(waits).filter(([, number]) => number > 0);
@@ -60,7 +64,8 @@ function sessionLines(session: ReportedSession): string[] {
 }
 
 function streamLines(stream: InspectedStream): string[] {
-  const { id, openedBy, method, kind, state, deadlineInMs, sending, untakenBytes } = stream;
+  const { id, openedBy, method, kind, state, ageMs, deadlineInMs, sending, untakenBytes } = stream;
+  const age = ageMs === undefined ? '' : ` for ${duration(ageMs)}`;
   const deadline = deadlineInMs === undefined ? 'no deadline' : deadlineText(deadlineInMs);
   const parts: string[] = [];
   if (sending !== undefined) {
@@ -74,7 +79,7 @@ function streamLines(stream: InspectedStream): string[] {
   if (untakenBytes !== undefined) parts.push(`${count(untakenBytes)} bytes have not been taken`);
   const whose = openedBy === 'us' ? 'our call' : "the peer's call";
   return [
-    `  ${whose} ${id} ${method}: ${kind}, ${state}; ${deadline}`,
+    `  ${whose} ${id} ${method}: ${kind}, ${state}${age}; ${deadline}`,
     ...(parts.length === 0 ? [] : [`    ${parts.join('; ')}`]),
   ];
 }
@@ -84,7 +89,7 @@ function deadlineText(ms: number): string {
 }
 
 /** Milliseconds, with the unit that suits them. */
-function duration(ms: number): string {
+export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   const minutes = Math.floor(ms / 60_000);

@@ -9,6 +9,7 @@ import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { fdVariable, parentVariable, pollVariable } from '../helper/helper-process.ts';
 import { parent } from '../helper/parent.ts';
+import { recorderVariable } from '../helper/recorder-memory.ts';
 import { listen } from '../rendezvous/listen.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { Misuse } from './misuse.ts';
@@ -95,6 +96,7 @@ async function start({ command, args }: RelaySettings): Promise<ChildProcess | n
     [fdVariable]: _fd,
     [parentVariable]: _parent,
     [pollVariable]: _poll,
+    [recorderVariable]: _recorder,
     ...env
   } = process.env;
   const program = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env });

@@ -2,6 +2,7 @@
 // Questions to a program that listens at a path: its identity, its services, and its
 // answers.
 
+import { Buffer } from 'node:buffer';
 import { lstatSync } from 'node:fs';
 import type Protobufjs from 'protobufjs';
 import { didYouMean } from '../base/closest.ts';

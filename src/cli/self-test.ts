@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One second of real calls to a second process: answers compared, a stream paced, a call cancelled.
 
+import { Buffer } from 'node:buffer';
 import { errorText } from '../base/error-text.ts';
 import type { Helper } from '../helper/spawn-helper.ts';
 import { bytes } from '../rpc/contract/codec.ts';

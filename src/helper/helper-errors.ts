@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Errors of helpers that do not start, or have ended: the command line, the end, and the last lines
 // that were printed.
+import { Buffer } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
@@ -31,9 +32,10 @@ const lineMaxLetters = 300;
 const tailMaxBytes = 2_048;
 const tailMaxMs = 500;
 
-/** The text of its end. */
-export function exitText(pid: number | undefined, exit: HelperExit): string {
-  return `helper ${pid} ${howEnded(exit)}`;
+/** The text of its end. `doing`: what it was doing then. */
+export function exitText(pid: number | undefined, exit: HelperExit, doing?: string): string {
+  const ended = `helper ${pid} ${howEnded(exit)}`;
+  return doing === undefined ? ended : `${ended}; ${doing}`;
 }
 
 function howEnded({ code, signal }: HelperExit): string {

@@ -29,6 +29,13 @@ import {
   tellWhenSilent,
 } from './helper-errors.ts';
 import { waitsForDebugger } from './node-command.ts';
+import {
+  type HelperRecording,
+  RecorderMemory,
+  type RecorderMode,
+  recorderFd,
+  recorderVariable,
+} from './recorder-memory.ts';
 
 /** Number of the inherited descriptor in the helper. */
 const helperFd = 3;
@@ -48,6 +55,7 @@ export interface StartSettings extends StartedCommand {
   readonly stderr: 'inherit' | 'pipe' | 'ignore';
   readonly startTimeoutMs: number;
   readonly ownProcessGroup: boolean;
+  readonly recorder: RecorderMode;
   readonly session: SessionSettings;
 }
 
@@ -69,7 +77,7 @@ const exitPauseMs = 500;
  * How long calls wait for the exit of a process whose socket has ended: it follows within a few
  * milliseconds, unless the helper has closed the socket alone.
  */
-const exitKnownMs = 200;
+const exitKnownMs = 500;
 const reapPauseMs = 2_000;
 
 /** A helper that runs, with its open session. */
@@ -79,11 +87,15 @@ export class HelperProcess {
   /** Resolves when the process has ended. */
   readonly exited: Promise<HelperExit>;
   exit: HelperExit | undefined;
+  /** The handlers that ran, in words, where it ended without `stop()`; undefined: unknown. */
+  lastWords: string | undefined;
+  readonly #recorder: RecorderMemory | undefined;
 
-  private constructor(child: ChildProcess, session: Session, exited: Promise<HelperExit>) {
+  private constructor({ child, session, exited, recorder }: HelperParts) {
     this.#child = child;
     this.session = session;
     this.exited = exited;
+    this.#recorder = recorder;
     void exited.then((exit) => this.#onExit(exit));
     void session.closed.then(() => this.#reap());
   }
@@ -107,11 +119,14 @@ export class HelperProcess {
   static async start(settings: StartSettings, signal?: AbortSignal): Promise<HelperProcess> {
     const { addon } = nativeState();
     const pair = addon === undefined ? undefined : makePair(addon);
+    const isRecorded = addon !== undefined && settings.recorder !== 'off';
+    const recorder = isRecorded ? RecorderMemory.create(addon) : undefined;
     let child: ChildProcess;
     try {
-      child = spawnChild(settings, pair?.far ?? 'pipe');
+      child = spawnChild(settings, pair?.far ?? 'pipe', recorder);
     } catch (cause) {
       if (pair !== undefined) addon?.closeDescriptor(pair.near);
+      recorder?.end('');
       throw startError(settings, cause);
     } finally {
       if (pair !== undefined) addon?.closeDescriptor(pair.far); // the child has its own
@@ -128,8 +143,9 @@ export class HelperProcess {
       const session = await withDeadline('its hello', limitMs, early.signal, (until) =>
         finishHello(addon, pair?.near, child, settings, until),
       );
-      return new HelperProcess(child, session, exited);
+      return new HelperProcess({ child, session, exited, recorder });
     } catch (cause) {
+      recorder?.end('');
       // The end of its socket is seen before the end of its process: give the exit code its chance.
       if (isGone(cause)) await pause(systemClock, exitPauseMs, early.signal);
       const reason = early.signal.aborted ? early.signal.reason : cause;
@@ -141,6 +157,11 @@ export class HelperProcess {
       child.stderr?.off('readable', ignore);
       forget();
     }
+  }
+
+  /** Its last frames, and the handlers that run or ran; undefined: it is not recorded. */
+  get recording(): HelperRecording | undefined {
+    return this.#recorder?.read();
   }
 
   kill(signal: NodeJS.Signals): void {
@@ -200,16 +221,26 @@ export class HelperProcess {
    */
   #onExit(exit: HelperExit): void {
     this.exit = exit;
+    this.#recorder?.end(exitText(this.pid, exit));
+    if (this.session.state !== 'closed') this.lastWords = this.#recorder?.lastWords;
     // Frames that the helper had sent are in the socket: two turns of the loop read all that it can
     // hold.
     systemClock.setImmediate(() =>
       systemClock.setImmediate(() => {
         this.session.terminate(
-          new SidecallError('ERR_SIDECALL_PEER_GONE', exitText(this.pid, exit)),
+          new SidecallError('ERR_SIDECALL_PEER_GONE', exitText(this.pid, exit, this.lastWords)),
         );
       }),
     );
   }
+}
+
+/** The parts of a helper that runs. */
+interface HelperParts {
+  readonly child: ChildProcess;
+  readonly session: Session;
+  readonly exited: Promise<HelperExit>;
+  readonly recorder: RecorderMemory | undefined;
 }
 
 function makePair(native: NativeAddon): { near: number; far: number } {
@@ -224,7 +255,11 @@ function makePair(native: NativeAddon): { near: number; far: number } {
   }
 }
 
-function spawnChild(settings: StartSettings, channel: number | 'pipe'): ChildProcess {
+function spawnChild(
+  settings: StartSettings,
+  channel: number | 'pipe',
+  recorder: RecorderMemory | undefined,
+): ChildProcess {
   const { command, args, cwd, uid, gid, stdout, stderr } = settings;
   const env: NodeJS.ProcessEnv = { ...settings.env, [fdVariable]: String(helperFd) };
   // Without this variable the executable of an Electron app starts the app again.
@@ -232,6 +267,12 @@ function spawnChild(settings: StartSettings, channel: number | 'pipe'): ChildPro
   // PR_SET_PDEATHSIG follows the thread that spawned: a helper of a worker dies with that worker.
   env[parentVariable] = String(process.pid);
   const stdio: StdioOptions = ['ignore', stdout, stderr, channel];
+  delete env[recorderVariable];
+  if (recorder !== undefined) {
+    const suffix = settings.recorder === 'frames' ? ':frames' : '';
+    env[recorderVariable] = `${recorderFd}${suffix}`;
+    stdio.push(recorder.fd);
+  }
   const detached = settings.ownProcessGroup;
   return spawn(command, args, { cwd, env, uid, gid, stdio, detached, windowsHide: true });
 }

@@ -10,6 +10,7 @@ import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { advisePollBudget } from '../open/configure.ts';
+import { monitorSums } from '../open/monitor.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
 import {
   checkSessionOptions,
@@ -17,6 +18,7 @@ import {
   type SessionSettings,
   sessionOptionNames,
 } from '../open/session-options.ts';
+import { recordThread } from '../open/thread-recorder.ts';
 import { withDeadline } from '../open/time-limit.ts';
 import { openInspectionOnce } from '../rendezvous/inspection-listener.ts';
 import { held } from '../rpc/serving/hold-door.ts';
@@ -25,6 +27,7 @@ import { socketOver } from '../uds/net-socket.ts';
 import { kernelPeer } from '../uds/peer-credentials.ts';
 import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import { fdVariable, parentVariable, pollVariable } from './helper-process.ts';
+import { openRecorder, recorderVariable } from './recorder-memory.ts';
 
 /** Options of {@link parent}. */
 export interface ParentOptions extends SessionOptions {
@@ -74,18 +77,23 @@ export async function parent(options: ParentOptions = {}): Promise<Session> {
   // takes itself for the helper.
   delete process.env[fdVariable];
   delete process.env[parentVariable];
+  const recorder = process.env[recorderVariable];
+  delete process.env[recorderVariable];
   const advised = process.env[pollVariable];
   delete process.env[pollVariable];
   if (advised !== undefined) advisePollBudget(advised);
   const fd = checkVariable(variable);
   openInspectionOnce();
   const { addon } = nativeState();
+  const recorded = addon && openRecorder(addon, recorder);
+  if (recorded !== undefined) recordThread(recorded);
   try {
     const session = await withDeadline('parent()', timeoutMs, undefined, (signal) =>
       addon === undefined
         ? meetOverStream(fd, options.expect, settings, signal)
         : meetOverDescriptor(addon, fd, parentPid, options.expect, settings, signal),
     );
+    monitorSums(settings.monitor, settings.sums, session.closed);
     return await held(options.services, session);
   } catch (error) {
     throw asHelperFailure(error);

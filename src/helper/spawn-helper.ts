@@ -8,12 +8,15 @@ import { quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import { LastingPeer } from '../lasting/lasting-peer.ts';
+import { monitorSums } from '../open/monitor.ts';
 import { openInspectionOnce } from '../rendezvous/inspection-listener.ts';
 import { Registry, servedSetOf } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
+import type { SessionSums } from '../rpc/session/session-sums.ts';
 import type { HelperExit } from './helper-errors.ts';
 import { HelperProcess, type StartSettings, type StopLimits } from './helper-process.ts';
 import type { HelperState } from './helper-state.ts';
+import type { HelperRecording } from './recorder-memory.ts';
 import { type ReplacedHelper, startHealthy } from './replacement.ts';
 import { checkRestart } from './restart-options.ts';
 import { checkCommand, checkSpawn, type SpawnOptions } from './spawn-options.ts';
@@ -66,7 +69,9 @@ export async function spawnHelper(
     ...settings,
     ...checkCommand(other, otherArgs, options.execArgv),
   });
-  const helper = new Helper(supervisor, registry, { program, args, check });
+  const { sums, monitor } = settings.session;
+  const helper = new Helper(supervisor, registry, sums, { program, args, check });
+  monitorSums(monitor, sums, helper.exited);
   await servedSetOf(options.services)?.hold({
     isListener: false,
     closed: helper.exited,
@@ -99,8 +104,13 @@ export class Helper extends LastingPeer<HelperState> {
   #stopping: Promise<void> | undefined;
 
   /** @internal Use `spawnHelper()`. */
-  constructor(supervisor: Supervisor, registry: Registry, command: HelperCommand) {
-    super({ target: supervisor.target, registry, states: supervisor.states });
+  constructor(
+    supervisor: Supervisor,
+    registry: Registry,
+    sums: SessionSums,
+    command: HelperCommand,
+  ) {
+    super({ target: supervisor.target, registry, states: supervisor.states, sums });
     this.#supervisor = supervisor;
     this.#registry = registry;
     this.#command = command;
@@ -127,6 +137,15 @@ export class Helper extends LastingPeer<HelperState> {
   /** As {@link Helper.stdout}. */
   get stderr(): Readable | null {
     return this.#supervisor.current.stderr;
+  }
+
+  /**
+   * The last frames of the current (or last) process, and the handlers that run (or ran when it
+   * ended): a copy, made now or at its end. Takes a few milliseconds. undefined: it is not
+   * recorded.
+   */
+  recording(): HelperRecording | undefined {
+    return this.#supervisor.current.recording;
   }
 
   /** Resolves when the helper has ended for good: it was stopped, or is not started again. */

@@ -18,6 +18,7 @@ import {
 import type { Registry } from '../rpc/serving/registry.ts';
 import type { StartSettings } from './helper-process.ts';
 import { type Command, commandOf } from './node-command.ts';
+import { type RecorderMode, recorderModes } from './recorder-memory.ts';
 import type { RestartOptions } from './restart-options.ts';
 
 /** Options of {@link spawnHelper}. */
@@ -31,7 +32,8 @@ export interface SpawnOptions extends SessionOptions {
    * `--inspect-brk` or `--inspect-wait`, also in `NODE_OPTIONS`, the start has no time limit.
    */
   readonly execArgv?: readonly string[] | undefined;
-  /** Environment of the helper. Default: ours. `SIDECALL_FD` is added; the helper deletes it. */
+  /** Environment of the helper. Default: ours. `SIDECALL_FD` and the like are added; the helper
+   * deletes them. */
   readonly env?: NodeJS.ProcessEnv | undefined;
   /** User id to run the helper under; needs the privilege. Default: ours. */
   readonly uid?: number | undefined;
@@ -47,6 +49,12 @@ export interface SpawnOptions extends SessionOptions {
    * `child_process.spawn()`: then SIGINT ends a helper that does not handle it, and its calls.
    */
   readonly ownProcessGroup?: boolean | undefined;
+  /**
+   * The helper writes which handlers run, and with `frames` the headers of its last 4,096 frames,
+   * to memory that this process reads when the helper crashes: errors then say what it was doing.
+   * 256 KiB for each helper; on Linux, with the addon on both sides. Default: `handlers`.
+   */
+  readonly recorder?: RecorderMode | undefined;
   /**
    * Milliseconds from spawn to open session; then the helper is killed.
    * Default 30,000; 100 to 600,000.
@@ -70,6 +78,7 @@ const names = [
   'stdout',
   'stderr',
   'ownProcessGroup',
+  'recorder',
   'startTimeoutMs',
   'restart',
   'signal',
@@ -98,6 +107,7 @@ export function checkSpawn(
     stderr: checkOutput('stderr', options.stderr),
     startTimeoutMs: checkInteger('startTimeoutMs', options.startTimeoutMs, ranges.startTimeoutMs),
     ownProcessGroup: checkBoolean('ownProcessGroup', options.ownProcessGroup),
+    recorder: checkRecorder(options.recorder),
     session: checkSessionOptions(options, registry),
   };
 }
@@ -129,6 +139,13 @@ function checkTexts(name: string, texts: readonly string[]): void {
 function checkId(name: string, id: number | undefined): number | undefined {
   if (id === undefined || (Number.isInteger(id) && id >= 0 && id < 0xffff_ffff)) return id;
   throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', `${name} must be an id, got ${String(id)}`);
+}
+
+function checkRecorder(value: RecorderMode | undefined): RecorderMode {
+  if (value === undefined) return 'handlers';
+  if (recorderModes.includes(value)) return value;
+  const text = `recorder must be ${recorderModes.join(', ')}, got '${String(value)}'`;
+  throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }
 
 function checkOutput(

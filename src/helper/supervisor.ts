@@ -25,6 +25,8 @@ export interface SupervisedProcess {
   /** Resolves when the process has ended. */
   readonly exited: Promise<HelperExit>;
   readonly exit: HelperExit | undefined;
+  /** The handlers that ran, in words, where it ended without `stop()`; undefined: unknown. */
+  readonly lastWords?: string | undefined;
   ref(): void;
   unref(): void;
   /** Ends it; resolves when it is gone. `isFollowed`: another process has its place. */
@@ -180,7 +182,8 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> {
     this.#isRunning = false;
     this.target.clear();
     if (this.#final !== undefined) return this.#end(exit);
-    const cause = new SidecallError('ERR_SIDECALL_PEER_GONE', exitText(helper.pid, exit));
+    const text = exitText(helper.pid, exit, helper.lastWords);
+    const cause = new SidecallError('ERR_SIDECALL_PEER_GONE', text);
     this.#report(cause);
     // True: the session ended with the process, or in order before it, and did not cause the exit.
     const isClean = error === undefined || error.code === 'ERR_SIDECALL_PEER_GONE';

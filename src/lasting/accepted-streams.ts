@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Channels and byte streams that one peer after another opens, as one iteration.
 import { rejected } from '../base/ignore-errors.ts';
-import type { Accepted, Session } from '../rpc/session/session.ts';
+import type { Accepted } from '../rpc/channels/channel.ts';
+import type { Session } from '../rpc/session/session.ts';
 import type { LastingState } from './followed-state.ts';
 
 type Step<T> = IteratorResult<T, undefined>;

@@ -4,6 +4,7 @@ import type { Peer } from '../base/peer.ts';
 import { type ClientOptions, makeClient } from '../rpc/calling/client.ts';
 import type {
   AcceptDuplexOptions,
+  Accepted,
   AcceptOptions,
   Channel,
   ChannelOptions,
@@ -15,7 +16,8 @@ import type { Client, Methods, Service } from '../rpc/contract/method-types.ts';
 import type { Health } from '../rpc/serving/health.ts';
 import type { HandlersFor, ServeOptions } from '../rpc/serving/implementation.ts';
 import type { Registry } from '../rpc/serving/registry.ts';
-import type { Accepted, Session } from '../rpc/session/session.ts';
+import type { Session } from '../rpc/session/session.ts';
+import type { SessionSums, TotalStats } from '../rpc/session/session-sums.ts';
 import { LastingAccepted } from './accepted-streams.ts';
 import type { FollowedState, LastingState } from './followed-state.ts';
 import type { LastingTarget } from './lasting-target.ts';
@@ -25,6 +27,8 @@ export interface LastingPeerParts<S extends LastingState> {
   readonly target: LastingTarget;
   readonly registry: Registry;
   readonly states: FollowedState<S>;
+  /** The sum of its sessions. */
+  readonly sums: SessionSums;
 }
 
 /**
@@ -67,6 +71,16 @@ export abstract class LastingPeer<S extends LastingState> implements AsyncDispos
    */
   states(): AsyncIterableIterator<S, undefined> {
     return this.#parts.states.follow();
+  }
+
+  /** The numbers of all its sessions together, those that are over included. */
+  stats(): TotalStats {
+    return this.#parts.sums.stats();
+  }
+
+  /** @internal The same, to be added up. */
+  get sums(): SessionSums {
+    return this.#parts.sums;
   }
 
   /**

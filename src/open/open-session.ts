@@ -32,6 +32,7 @@ import { laneReasonOf, noRingReason, plainLaneReason, unavailable } from './lane
 import { tellMissingAddon } from './missing-addon.ts';
 import { addOpenSession } from './open-sessions.ts';
 import type { SessionSettings } from './session-options.ts';
+import { threadRecorder } from './thread-recorder.ts';
 
 /**
  * The role in the hello: which side speaks first, whether it connects to take the path over, and
@@ -206,7 +207,9 @@ function makeSession(
     own: settings.limits,
     remote,
     laneReason,
+    recorder: settings.isInspection === true ? undefined : threadRecorder(),
   });
   if (settings.isInspection !== true) addOpenSession(session);
+  settings.sums.add(session);
   return session;
 }

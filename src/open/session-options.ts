@@ -14,7 +14,9 @@ import {
 } from '../base/misuse.ts';
 import { Registry, type Services, servedSetOf } from '../rpc/serving/registry.ts';
 import type { KeepAliveSettings } from '../rpc/session/keep-alive.ts';
+import { SessionSums } from '../rpc/session/session-sums.ts';
 import { addonReason, type LaneSetting, unavailable } from './lane.ts';
+import { checkMonitor, type MonitorOptions, type MonitorSettings } from './monitor.ts';
 
 /** When a peer is asked whether its event loop turns. */
 export interface KeepAliveOptions {
@@ -106,6 +108,11 @@ export interface SessionOptions {
    * several times its longest computation. Default: never; 1,000 to 2,147,483,647.
    */
   readonly stallTimeoutMs?: number | undefined;
+  /**
+   * Reports the numbers of the sessions at an interval, and a last time at their end: of a session,
+   * or of all sessions of a listener, helper, connection or pool. Default: no reports.
+   */
+  readonly monitor?: MonitorOptions | undefined;
   /** Called for events outside a call. An error that it throws is rethrown in a task of its own. */
   readonly onEvent?: OnEvent | undefined;
 }
@@ -125,6 +132,7 @@ export const sessionOptionNames = [
   'stalledAfterMs',
   'keepAlive',
   'stallTimeoutMs',
+  'monitor',
   'onEvent',
 ] as const satisfies readonly (keyof SessionOptions)[];
 
@@ -155,6 +163,9 @@ export interface SessionSettings extends LaneSetting {
   readonly isUntaken?: boolean;
   /** No policy was given: only processes of our own user are accepted. */
   readonly isDefaultPolicy?: boolean;
+  /** The sum of all sessions that have these settings. */
+  readonly sums: SessionSums;
+  readonly monitor: MonitorSettings | undefined;
   /** The peer looks into this process: the session is not among those that it sees. */
   readonly isInspection?: boolean;
 }
@@ -214,6 +225,8 @@ export function checkSessionOptions(
       options.introspection === undefined
         ? undefined
         : checkBoolean('introspection', options.introspection),
+    sums: new SessionSums(),
+    monitor: checkMonitor(options.monitor),
     onEvent: checkFunction('onEvent', options.onEvent),
     stalledAfterMs: checkInteger('stalledAfterMs', options.stalledAfterMs, ranges.stalledAfterMs),
     keepAlive: checkKeepAlive(options.keepAlive),

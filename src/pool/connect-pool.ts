@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // connectPool(): several sessions with the listener at a path, and one client over them.
 import { pathAlone } from '../base/misuse.ts';
+import { checkMonitor, startMonitor } from '../open/monitor.ts';
 import { connect, type ReconnectingOptions } from '../rendezvous/connect.ts';
 import type { Connection } from '../rendezvous/connection.ts';
 import { checkReconnect, type ReconnectOptions } from '../rendezvous/reconnect-options.ts';
@@ -36,9 +37,10 @@ const connectsAtOnce = 16;
 export async function connectPool(options: ConnectPoolOptions): Promise<Pool<Connection>> {
   if (typeof options === 'string') throw pathAlone('connectPool', options);
   const settings = checkPool(options);
-  const { size: _size, callsPerMember: _calls, ...given } = options;
+  const { size: _size, callsPerMember: _calls, monitor, ...given } = options;
   const reconnect = options.reconnect ?? true;
   checkReconnect(reconnect);
+  const reports = checkMonitor(monitor);
   const each: ReconnectingOptions = { ...given, reconnect };
   const members = await allOrNone(
     settings.size,
@@ -47,10 +49,12 @@ export async function connectPool(options: ConnectPoolOptions): Promise<Pool<Con
     (connection) => connection.close({ deadlineMs: 0 }),
     options.signal,
   );
-  return new Pool({
+  const pool = new Pool({
     members,
     settings,
     endOf: ({ state }) => (state.state === 'gave-up' ? state.error : undefined),
     stop: (connection, deadlineMs) => connection.close({ deadlineMs }),
   });
+  startMonitor(reports, () => pool.stats().total, pool.ended);
+  return pool;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The states and the numbers of a pool.
 import type { SidecallError } from '../base/errors.ts';
+import type { TotalStats } from '../rpc/session/session-sums.ts';
 
 /** The state of a {@link Pool}. `open`: members that take calls at this moment. */
 export type PoolState =
@@ -47,4 +48,6 @@ export interface PoolStats {
   /** Calls that wait for a member. */
   readonly waiting: number;
   readonly members: readonly PoolMemberStats[];
+  /** The numbers of all sessions of all members together, those that are over included. */
+  readonly total: TotalStats;
 }

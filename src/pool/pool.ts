@@ -11,6 +11,7 @@ import { type ClientOptions, makeClient } from '../rpc/calling/client.ts';
 import type { Client, Methods, Service } from '../rpc/contract/method-types.ts';
 import type { HandlersFor, ServeOptions } from '../rpc/serving/implementation.ts';
 import type { Session } from '../rpc/session/session.ts';
+import { SessionSums } from '../rpc/session/session-sums.ts';
 import { type MapItem, mapItems } from './map-items.ts';
 import type { PoolSettings } from './pool-options.ts';
 import { isPoolEnd, type PoolState, type PoolStats } from './pool-state.ts';
@@ -39,6 +40,11 @@ export interface MapOptions {
   readonly ordered?: boolean | undefined;
   /** Aborting it ends the iteration with its reason, and aborts the calls. */
   readonly signal?: AbortSignal | undefined;
+}
+
+/** The numbers of a member, which its declared type leaves out. */
+function sumsOf(member: PoolMember): SessionSums {
+  return (member as LastingPeer<LastingState>).sums;
 }
 
 /** The parts of a pool. */
@@ -126,7 +132,8 @@ export class Pool<M extends PoolMember = PoolMember> implements AsyncDisposable 
         recycled: this.#parts.recycled?.(at) ?? 0,
       };
     });
-    return { open: this.#open, waiting: this.#target.waiting, members };
+    const total = SessionSums.of(this.members.map(sumsOf));
+    return { open: this.#open, waiting: this.#target.waiting, members, total };
   }
 
   /**

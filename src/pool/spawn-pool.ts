@@ -6,6 +6,7 @@ import type { Helper } from '../helper/spawn-helper.ts';
 import { spawnHelper } from '../helper/spawn-helper.ts';
 import type { SpawnOptions } from '../helper/spawn-options.ts';
 import { configuredPollBudgetUs } from '../open/configure.ts';
+import { checkMonitor, startMonitor } from '../open/monitor.ts';
 import { Pool } from './pool.ts';
 import { checkPool, checkRecycle, type PoolOptions, type RecycleOptions } from './pool-options.ts';
 import { Recycler } from './recycler.ts';
@@ -46,7 +47,8 @@ export async function spawnPool(
 ): Promise<Pool<Helper>> {
   const settings = checkPool(options);
   const recycle = checkRecycle(options.recycle);
-  const { size: _size, callsPerMember: _calls, recycle: _recycle, ...given } = options;
+  const { size: _size, callsPerMember: _calls, recycle: _recycle, monitor, ...given } = options;
+  const reports = checkMonitor(monitor);
   const restart = options.restart ?? true;
   const each: SpawnOptions = { ...given, restart, ...polling(options, settings.size) };
   const members = await allOrNone(
@@ -57,7 +59,7 @@ export async function spawnPool(
     options.signal,
   );
   const recycler = recycle && new Recycler(members, recycle, options.onEvent);
-  return new Pool({
+  const pool = new Pool({
     members,
     settings,
     endOf: ({ state }) => (state.state === 'ended' ? state.error : undefined),
@@ -66,6 +68,8 @@ export async function spawnPool(
     recycled: recycler && ((member) => recycler.recycled(member)),
     onStop: recycler && (() => recycler.stop()),
   });
+  startMonitor(reports, () => pool.stats().total, pool.ended);
+  return pool;
 }
 
 /**

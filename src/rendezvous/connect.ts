@@ -18,11 +18,13 @@ import {
 } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
 import { addonReason } from '../open/lane.ts';
+import { monitorSums } from '../open/monitor.ts';
 import { establishOverDescriptor, establishOverStream, type Role } from '../open/open-session.ts';
 import { checkIdentity, type Identity, pathPeer } from '../open/path-identity.ts';
 import {
   checkSessionOptions,
   type SessionOptions,
+  type SessionSettings,
   sessionOptionNames,
 } from '../open/session-options.ts';
 import { withDeadline } from '../open/time-limit.ts';
@@ -145,7 +147,10 @@ export async function connect(
   if (reconnect !== undefined && reconnect !== false) {
     return held(services, await reconnecting(options, reconnect));
   }
-  return held(services, await sessionOpener(options, undefined)(options.signal));
+  const open = sessionOpener(options, undefined);
+  const session = await open(options.signal);
+  monitorSums(open.settings.monitor, open.settings.sums, session.closed);
+  return held(services, session);
 }
 
 /** Connects for the first time, and from then on whenever the session is lost. */
@@ -161,11 +166,15 @@ async function reconnecting(
   const registry = new Registry();
   const open = sessionOpener(options, registry);
   const { path, onEvent, signal } = options;
-  return connectionBy(open, { path, onEvent, reconnect, registry }, signal);
+  const { settings } = open;
+  return connectionBy(open, { path, onEvent, reconnect, registry, settings }, signal);
 }
 
 /** Opens a session, its peer authenticated. `isWanted`: as of `ReconnectorParts.connect`. */
 export type OpenSession = (signal: AbortSignal | undefined, isWanted?: boolean) => Promise<Session>;
+
+/** An opener whose sessions have these settings. */
+export type SessionOpener = OpenSession & { readonly settings: SessionSettings };
 
 /** A connection whose sessions `open` opens; the first one at once. */
 export async function connectionBy(
@@ -177,15 +186,16 @@ export async function connectionBy(
     readonly registry: Registry;
     readonly isOnDemand?: boolean | undefined;
     readonly tryMaxMs?: number | undefined;
+    readonly settings: SessionSettings;
   },
   signal: AbortSignal | undefined,
 ): Promise<Connection> {
-  const { registry, reconnect, ...reconnecting } = parts;
+  const { registry, reconnect, settings, ...reconnecting } = parts;
   const first = await open(signal);
-  return new Connection(
-    new Reconnector({ ...reconnecting, connect: open }, reconnect, first),
-    registry,
-  );
+  const reconnector = new Reconnector({ ...reconnecting, connect: open }, reconnect, first);
+  const connection = new Connection(reconnector, registry, settings.sums);
+  monitorSums(settings.monitor, settings.sums, connection.closed);
+  return connection;
 }
 
 /** Checks the options of a session; returns what opens one. */
@@ -193,18 +203,19 @@ export function sessionOpener(
   options: ConnectBaseOptions & SessionOptions,
   registry: Registry | undefined,
   role: Role = connecting,
-): OpenSession {
+): SessionOpener {
   openInspectionOnce();
   const isDefaultPolicy = options.expect === undefined;
   const settings = {
     ...checkSessionOptions(options, registry, ranges.pathRingBytes),
     isDefaultPolicy,
   };
-  return opener<Session>(options, {
+  const open = opener<Session>(options, {
     overDescriptor: (native, fd, peer, signal) =>
       establishOverDescriptor(native, fd, peer, role, settings, signal),
     overStream: (socket, peer, signal) => establishOverStream(socket, peer, role, settings, signal),
   });
+  return Object.assign(open, { settings });
 }
 
 const connecting: Role = { side: 'connecting' };

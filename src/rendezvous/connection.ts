@@ -8,6 +8,7 @@ import { checkInteger, checkKeys } from '../base/misuse.ts';
 import { LastingPeer } from '../lasting/lasting-peer.ts';
 import type { Registry } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
+import type { SessionSums } from '../rpc/session/session-sums.ts';
 import type { ConnectionState } from './connection-state.ts';
 import type { Reconnector } from './reconnector.ts';
 
@@ -27,8 +28,8 @@ export class Connection extends LastingPeer<ConnectionState> {
   #closing: Promise<void> | undefined;
 
   /** @internal Use `connect()`. */
-  constructor(reconnector: Reconnector, registry: Registry) {
-    super({ target: reconnector.target, registry, states: reconnector.states });
+  constructor(reconnector: Reconnector, registry: Registry, sums: SessionSums) {
+    super({ target: reconnector.target, registry, states: reconnector.states, sums });
     this.#reconnector = reconnector;
     this.#registry = registry;
     this.closed = reconnector.ended;

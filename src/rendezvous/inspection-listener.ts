@@ -6,7 +6,7 @@ import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
-import { SidecallError } from '../base/errors.ts';
+import { RpcError, SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { pause } from '../base/pause.ts';
 import { version } from '../base/version.ts';
@@ -22,6 +22,7 @@ import { standardMode } from '../uds/socket-file.ts';
 import { copiesMax, inspectionFile, inspectionName } from './inspection-paths.ts';
 import {
   type InspectionPart,
+  type InspectionRequest,
   InspectionService,
   type ReportedSession,
 } from './inspection-service.ts';
@@ -32,6 +33,7 @@ const inspectorsMax = 8;
 /** Time without progress after which a process that looks, and was stopped, is let go. */
 const stallTimeoutMs = 2_000;
 const streamsMax = 1_000;
+const detailedMax = 1_000;
 /** Of a ring, in each direction: its copy takes a fraction of a millisecond. */
 const unreadMaxBytes = 262_144;
 /** Sessions that are looked into in one turn of the event loop. */
@@ -67,7 +69,7 @@ async function openInspection(): Promise<void> {
   }
   const registry = new Registry();
   registry.addOwn(InspectionService, {
-    sessions: (_request, { signal }) => reports(systemClock, signal),
+    sessions: (request, { signal }) => reports(systemClock, signal, detailedIn(request)),
   });
   const { listener, path } = await listenAsCopy(addon, registry);
   listener.unref();
@@ -123,12 +125,28 @@ function listenAt(native: NativeAddon, path: string, registry: Registry): Promis
   });
 }
 
+/**
+ * The sessions that are reported in full; undefined: all of them.
+ * @throws {RpcError} `invalid_argument` for a request that is none.
+ */
+function detailedIn(request: InspectionRequest | undefined | null): Set<number> | undefined {
+  const ids: unknown = request?.detailed;
+  if (ids === undefined) return undefined;
+  const isList = Array.isArray(ids) && ids.length <= detailedMax && ids.every(Number.isSafeInteger);
+  if (isList) return new Set(ids as number[]);
+  throw new RpcError('invalid_argument', `detailed must be at most ${detailedMax} session ids`);
+}
+
 let turn: Promise<void> = Promise.resolve();
 
 /**
  * The thread and its sessions, with pauses between. All processes that look take turns.
  */
-async function* reports(clock: Clock, signal: AbortSignal): AsyncGenerator<InspectionPart> {
+async function* reports(
+  clock: Clock,
+  signal: AbortSignal,
+  detailed: Set<number> | undefined,
+): AsyncGenerator<InspectionPart> {
   const ids = [...openSessionIds()];
   yield {
     thread: {
@@ -142,7 +160,7 @@ async function* reports(clock: Clock, signal: AbortSignal): AsyncGenerator<Inspe
     },
   };
   while (ids.length > 0 && !signal.aborted) {
-    const sessions = await inTurn(clock, signal, ids);
+    const sessions = await inTurn(clock, signal, ids, detailed);
     if (sessions.length > 0) yield { sessions };
   }
 }
@@ -152,6 +170,7 @@ async function inTurn(
   clock: Clock,
   signal: AbortSignal,
   ids: number[],
+  detailed: Set<number> | undefined,
 ): Promise<readonly ReportedSession[]> {
   const before = turn;
   let end: () => void = () => undefined;
@@ -165,7 +184,8 @@ async function inTurn(
   while (ids.length > 0 && tookMs < turnMs && reports.length < turnSessions && !signal.aborted) {
     const session = openSession(ids.shift() as number);
     if (session === undefined) continue; // it is over
-    reports.push(reportOf(session));
+    const isDetailed = detailed?.has(session.id) ?? true;
+    reports.push(isDetailed ? reportOf(session, clock) : numbersOf(session, clock));
     tookMs = clock.nowMs() - begun;
   }
   const pauseMs = Math.min(pauseMaxMs, tookMs * pauseFactor);
@@ -173,12 +193,22 @@ async function inTurn(
   return reports;
 }
 
-function reportOf(session: Session): ReportedSession {
+function reportOf(session: Session, clock: Clock): ReportedSession {
+  const atMs = clock.nowMs();
   const { streams, ring, ...rest } = session.inspect({ unreadMaxBytes });
   return {
     ...rest,
+    atMs,
     streams: streams.slice(0, streamsMax),
     moreStreams: Math.max(0, streams.length - streamsMax),
     ring: ring && { sent: ring.sent, received: ring.received, faults: ring.faults },
   };
+}
+
+/** A session without its calls, leases and ring, whose copies take most of the time. */
+function numbersOf(session: Session, clock: Clock): ReportedSession {
+  const { id, state, lane, laneReason, peer } = session;
+  const stats = session.stats();
+  const none = { streams: [], moreStreams: 0, leases: [], ring: undefined };
+  return { id, state, lane, laneReason, peer, stats, atMs: clock.nowMs(), ...none };
 }

@@ -22,6 +22,8 @@ export interface InspectedThread {
 
 /** A session as it travels: {@link SessionInspection} with bounds. */
 export interface ReportedSession extends Omit<SessionInspection, 'streams' | 'ring'> {
+  /** Instant of this report, in milliseconds of a clock of the thread. */
+  readonly atMs: number;
   /** The first 1,000 calls and streams. */
   readonly streams: readonly InspectedStream[];
   readonly moreStreams: number;
@@ -33,7 +35,16 @@ export type InspectionPart =
   | { readonly thread: InspectedThread }
   | { readonly sessions: readonly ReportedSession[] };
 
+/** The detail that a process that looks asks for. */
+export interface InspectionRequest {
+  /**
+   * Numbers of sessions, as `session.id` gives them, whose calls, leases and rings are reported;
+   * of the others the report has the numbers alone. undefined: of all sessions.
+   */
+  readonly detailed?: readonly number[] | undefined;
+}
+
 /** Served to processes of the own user alone, where the program allows it. */
 export const InspectionService = service('sidecall.Inspection', {
-  sessions: serverStream<void, InspectionPart>(),
+  sessions: serverStream<InspectionRequest | undefined, InspectionPart>(),
 });

@@ -7,6 +7,7 @@ import { SidecallError } from '../base/errors.ts';
 import { quiet } from '../base/ignore-errors.ts';
 import { nodeError } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
+import { monitorSums } from '../open/monitor.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
 import type { SessionSettings } from '../open/session-options.ts';
 import type { Handlers, Methods, Service } from '../rpc/contract/method-types.ts';
@@ -14,6 +15,7 @@ import type { Health } from '../rpc/serving/health.ts';
 import type { HandlersFor, ServeOptions } from '../rpc/serving/implementation.ts';
 import type { Registry } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
+import type { SessionSums, TotalStats } from '../rpc/session/session-sums.ts';
 import { DescriptorWire } from '../uds/hello-wire.ts';
 import type { HeldPath } from '../uds/watched-path.ts';
 import { PathAcceptor } from './accept.ts';
@@ -44,7 +46,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   readonly closed: Promise<void>;
   readonly #acceptor: PathAcceptor<Session>;
   readonly #registry: Registry;
-
+  readonly #sums: SessionSums;
   readonly #settings: AcceptorSettings;
   #epoch: number;
   #isHandingOver = false;
@@ -54,7 +56,10 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     registry: Registry,
     settings: AcceptorSettings,
     epoch: number,
+    { sums, monitor }: SessionSettings,
   ) {
+    this.#sums = sums;
+    monitorSums(monitor, sums, acceptor.closed);
     this.#settings = settings;
     this.#epoch = epoch;
     this.path = acceptor.path;
@@ -82,7 +87,7 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
       onClosing: async () => registry.shutDown(systemClock),
     };
     const acceptor = await PathAcceptor.open(settings, handlers, held);
-    return new Listener(acceptor, registry, settings, held?.epoch ?? 0);
+    return new Listener(acceptor, registry, settings, held?.epoch ?? 0, session);
   }
 
   /** @internal Accepts connections from now on. */
@@ -115,6 +120,11 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
   /** Hand-overs of this path before this listener. */
   get epoch(): number {
     return this.#epoch;
+  }
+
+  /** The numbers of all sessions together, those that are over included. */
+  stats(): TotalStats {
+    return this.#sums.stats();
   }
 
   /** Sessions open at this moment. */

@@ -36,14 +36,44 @@ const waitReasons = [
 /** Why something waits: a key of `session.stats().waits`. */
 export type WaitReason = (typeof waitReasons)[number];
 
+/** No waits, by reason. */
+export function noWaits(): Record<WaitReason, number> {
+  return Object.fromEntries(waitReasons.map((reason) => [reason, 0])) as Record<WaitReason, number>;
+}
+
+/** No waits ever, by reason. */
+export function noWaitTotals(): Record<WaitReason, WaitTotals> {
+  const none = (reason: WaitReason) => [reason, { count: 0, ms: 0 }] as const;
+  return Object.fromEntries(waitReasons.map(none)) as Record<WaitReason, WaitTotals>;
+}
+
 /** A place where things wait, in their order. */
 export interface WaitQueue {
   /** The number of those that wait, of our own or of the peer's. */
   readonly waiting: number;
   /** The reason why the first of them waits. */
   readonly waitReason: WaitReason;
-  /** Grows whenever one of them need not wait any longer. */
-  readonly departed: number;
+  /** Waiters that have left the place, ever. */
+  readonly departed: Departures;
+}
+
+/** A count of those that left a place, and a look whether it is empty. */
+export class Departures {
+  count = 0;
+  /** Called when one has left. Set while the place is watched. */
+  onDeparted: (() => void) | undefined;
+
+  /** A waiter has left: called when the place no longer counts it. */
+  add(): void {
+    this.count += 1;
+    this.onDeparted?.();
+  }
+}
+
+/** Waits of one reason, ever. */
+export interface WaitTotals {
+  readonly count: number;
+  readonly ms: number;
 }
 
 /** The fields of the event `stalled`. */
@@ -57,6 +87,9 @@ interface Watch {
   departed: number;
   since: number;
   isTold: boolean;
+  /** The instant since which something waits there, and the reason then; undefined: nothing. */
+  waitingSince: number | undefined;
+  reason: WaitReason;
 }
 
 /** Checks of each place within `stalledAfterMs`. */
@@ -69,6 +102,8 @@ export class Stalls implements Timed {
   readonly #stalledAfterMs: number;
   readonly #onStalled: (stall: Stall) => void;
   readonly #places = new Map<WaitQueue, Watch>();
+  readonly #counts = new Map<WaitReason, number>();
+  readonly #ms = new Map<WaitReason, number>();
   #isEnded = false;
 
   constructor(clock: Clock, stalledAfterMs: number, onStalled: (stall: Stall) => void) {
@@ -79,24 +114,54 @@ export class Stalls implements Timed {
 
   /** Watches a place at which something waits. A repeated call does nothing. */
   add(place: WaitQueue): void {
-    if (this.#isEnded || this.#places.has(place)) return;
-    this.#places.set(place, {
-      departed: place.departed,
-      since: this.#clock.nowMs(),
+    if (this.#isEnded) return;
+    const known = this.#places.get(place);
+    if (known?.waitingSince !== undefined) return;
+    const now = this.#clock.nowMs();
+    const reason = place.waitReason;
+    this.#counts.set(reason, (this.#counts.get(reason) ?? 0) + 1);
+    if (known !== undefined) {
+      known.waitingSince = now;
+      known.reason = reason;
+      return;
+    }
+    const watch: Watch = {
+      departed: place.departed.count,
+      since: now,
       isTold: false,
-    });
+      waitingSince: now,
+      reason,
+    };
+    this.#places.set(place, watch);
+    place.departed.onDeparted = () => {
+      if (place.waiting === 0) this.#endWait(watch, this.#clock.nowMs());
+    };
     if (this.timer === undefined) this.#arm();
   }
 
   /** Forgets a place at which nothing will wait again. */
   remove(place: WaitQueue): void {
-    this.#places.delete(place);
+    const watch = this.#places.get(place);
+    if (watch === undefined) return;
+    this.#forget(place, watch, this.#clock.nowMs());
+  }
+
+  /** The waits that have begun, by reason, and the time of all of them up to now. */
+  totals(): Record<WaitReason, WaitTotals> {
+    const now = this.#clock.nowMs();
+    const totals = {} as Record<WaitReason, { count: number; ms: number }>;
+    for (const reason of waitReasons) {
+      totals[reason] = { count: this.#counts.get(reason) ?? 0, ms: this.#ms.get(reason) ?? 0 };
+    }
+    for (const { waitingSince, reason } of this.#places.values()) {
+      if (waitingSince !== undefined) totals[reason].ms += now - waitingSince;
+    }
+    return totals;
   }
 
   /** The number of those that wait, by reason. */
   counts(): Record<WaitReason, number> {
-    const counts = {} as Record<WaitReason, number>;
-    for (const reason of waitReasons) counts[reason] = 0;
+    const counts = noWaits();
     for (const place of this.#places.keys()) {
       if (place.waiting > 0) counts[place.waitReason] += place.waiting;
     }
@@ -107,8 +172,9 @@ export class Stalls implements Timed {
     const now = this.#clock.nowMs();
     const stalls = new Map<WaitReason, Stall>();
     for (const [place, watch] of this.#places) {
-      const { waiting, departed, waitReason: reason } = place;
-      if (waiting === 0) this.#places.delete(place);
+      const { waiting, waitReason: reason } = place;
+      const { count: departed } = place.departed;
+      if (waiting === 0) this.#forget(place, watch, now);
       else if (departed !== watch.departed) {
         watch.departed = departed;
         watch.since = now;
@@ -128,7 +194,21 @@ export class Stalls implements Timed {
   end(): void {
     this.#isEnded = true;
     cancelDeadline(this.#clock, this);
-    this.#places.clear();
+    const now = this.#clock.nowMs();
+    for (const [place, watch] of this.#places) this.#forget(place, watch, now);
+  }
+
+  #forget(place: WaitQueue, watch: Watch, now: number): void {
+    this.#endWait(watch, now);
+    place.departed.onDeparted = undefined;
+    this.#places.delete(place);
+  }
+
+  #endWait(watch: Watch, now: number): void {
+    const { waitingSince, reason } = watch;
+    if (waitingSince === undefined) return;
+    watch.waitingSince = undefined;
+    this.#ms.set(reason, (this.#ms.get(reason) ?? 0) + now - waitingSince);
   }
 
   #arm(): void {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The bound of the file that has the standard error of a shared helper.
+import { Buffer } from 'node:buffer';
 import {
   closeSync,
   constants,

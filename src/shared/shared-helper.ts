@@ -51,16 +51,15 @@ export async function sharedHelper(options: SharedHelperOptions): Promise<Connec
   );
   const given = { ...session, path };
   const toReplace = sessionOpener({ ...given, lane: 'socket' }, undefined, takingOver);
-  const finder = new SharedFinder(
-    settings,
-    sharedSystem(addon, settings, sessionOpener(given, registry), toReplace),
-  );
+  const opener = sessionOpener(given, registry);
+  const finder = new SharedFinder(settings, sharedSystem(addon, settings, opener, toReplace));
   const open = (signal: AbortSignal | undefined, isWanted = true): Promise<Session> =>
     isWanted ? finder.find(signal) : finder.findRunning(signal);
   const { onEvent } = options;
   // A try begins no connection behind startTimeoutMs, and ends that one.
   const tryMaxMs = settings.startTimeoutMs + ranges.connectTimeoutMs.max;
-  const parts = { path, onEvent, reconnect, registry, isOnDemand: true, tryMaxMs };
+  const ours = { registry, settings: opener.settings };
+  const parts = { path, onEvent, reconnect, ...ours, isOnDemand: true, tryMaxMs };
   return held(options.services, await connectionBy(open, parts, options.signal));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The start of a shared helper, by one program at a time.
+import { Buffer } from 'node:buffer';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import type { NativeAddon } from '../addon/addon-api.ts';

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Messages in the peer's block area: copied, or read in place under a lease. A lease that was not
 // given back is given back when it was collected.
+import { Buffer } from 'node:buffer';
 import type { Clock } from '../base/clock.ts';
 import type { ArrivedBlock, HeldLease, LentBytes } from '../wire/transport.ts';
 import type { BlockAreas } from './block-areas.ts';

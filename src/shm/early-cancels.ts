@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Frames that are copied out of a ring in the middle of a handler, to find the cancel of its call.
 
+import { Buffer } from 'node:buffer';
 import { Fifo } from '../base/fifo.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import type { FrameDecoder } from '../wire/frame-decoder.ts';
@@ -57,7 +58,7 @@ export class LookAhead {
       at = end;
       if (this.#offer(frame)) continue;
       this.#frames.push(frame);
-      this.#bytes += frame.byteLength;
+      this.#bytes += frame.length;
     }
     return left;
   }
@@ -68,9 +69,9 @@ export class LookAhead {
    */
   offerWaiting(): void {
     const rest = this.#decoder.rest;
-    if (rest !== undefined && rest.byteLength !== this.#offeredRest) {
-      this.#offeredRest = rest.byteLength;
-      for (let at = 0; at + 4 < rest.byteLength; ) {
+    if (rest !== undefined && rest.length !== this.#offeredRest) {
+      this.#offeredRest = rest.length;
+      for (let at = 0; at + 4 < rest.length; ) {
         const end = at + 4 + readU32(rest, at);
         this.#offer(rest.subarray(at, end));
         at = end;
@@ -86,13 +87,13 @@ export class LookAhead {
   shift(): Uint8Array | undefined {
     const frame = this.#frames.shift();
     if (frame === undefined) return undefined;
-    this.#bytes -= frame.byteLength;
+    this.#bytes -= frame.length;
     this.#offeredFrames = -1; // another handler looks for another cancel
     return frame;
   }
 
   #offer(frame: Uint8Array): boolean {
-    const isWhole = frame.byteLength === 4 + headerBytes(FrameType.reset); // else it breaks the rules in its turn
+    const isWhole = frame.length === 4 + headerBytes(FrameType.reset); // else it breaks the rules in its turn
     if (frame[4] !== FrameType.reset || !isWhole) return false;
     return this.#receiver.takeAhead(frame.subarray(4, 4 + headerBytes(FrameType.reset)));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The two outboxes of a connection while its hello is under way: ours is made, the peer's is
 // checked.
+import { Buffer } from 'node:buffer';
 import { randomFillSync } from 'node:crypto';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import type { Clock } from '../base/clock.ts';

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Blocks of our outbox, which are filled in place. A block that was neither sent nor freed is freed
 // when it was collected.
+import { Buffer } from 'node:buffer';
 import type { OwnBlock } from '../wire/transport.ts';
 import { type OwnedTicket, watchCollection } from './collection-watch.ts';
 import type { Ring } from './ring.ts';
@@ -52,7 +53,7 @@ export class DetachableBlock implements RingBlock {
 
   constructor(ring: Ring, bytes: Buffer, offset: number) {
     this.bytes = bytes;
-    this.byteLength = bytes.byteLength;
+    this.byteLength = bytes.length;
     this.#ticket = new DetachableTicket(ring, offset);
     watchCollection(bytes.buffer, this.#ticket);
   }

@@ -162,7 +162,7 @@ export class RingReceiver {
 }
 
 function scratchOf(bytes: number): Uint8Array {
-  if (scratch === undefined || scratch.byteLength < bytes) {
+  if (scratch === undefined || scratch.length < bytes) {
     scratch = new Uint8Array(
       Math.max(bytes, wireLimits.fragmentBytes + wireLimits.frameHeaderMaxBytes),
     );

@@ -11,11 +11,12 @@ import { protocol } from '../wire/frame-header.ts';
 import type { LaneSocket, SocketOpener } from '../wire/lane-socket.ts';
 import type {
   Bulk,
-  DoorbellCounts,
   FrameReceiver,
   LaneCapacity,
   LaneInspection,
+  MomentReceiver,
   OwnBlock,
+  RingCounts,
   Transport,
 } from '../wire/transport.ts';
 import type { RingBlock } from './own-blocks.ts';
@@ -40,6 +41,8 @@ const moves: Moves<RingState> = { open: ['ending', 'over'], ending: ['over'], ov
 export class RingTransport implements Transport, Polled {
   readonly lane = 'ring';
   readonly fillsAtOnce = true;
+  readonly tellsTime = true;
+  moments: MomentReceiver | undefined;
   readonly owner: number;
   readonly frameMaxBytes: number;
   readonly capacity: LaneCapacity | undefined;
@@ -107,11 +110,8 @@ export class RingTransport implements Transport, Polled {
     const { socket } = this.#open((bytes) => this.#onDoorbells(bytes));
     this.#socket = socket;
     // The socket is never paused: a paused one delivers neither doorbells nor the end.
-    socket
-      .on('error', (error) => this.#onSocketError(error))
-      .on('end', () => this.#onPeerGone())
-      .on('close', () => this.#onPeerGone())
-      .resume();
+    socket.on('end', () => this.#onPeerGone()).on('close', () => this.#onPeerGone());
+    socket.on('error', (error) => this.#onSocketError(error)).resume();
   }
 
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean {
@@ -131,16 +131,12 @@ export class RingTransport implements Transport, Polled {
     return this.#onWritten(written, false);
   }
 
-  blockCounts(): { inUse: number; held: number } {
-    return this.#ring.blockCounts;
+  ringCounts(): RingCounts {
+    return this.#ring.counts;
   }
 
   inspect(unreadMaxBytes: number): LaneInspection {
     return { memory: this.#ring.copyMemory(unreadMaxBytes), leases: this.#blocks.returns.held };
-  }
-
-  doorbellCounts(): DoorbellCounts {
-    return this.#ring.doorbellCounts;
   }
 
   /**
@@ -215,6 +211,7 @@ export class RingTransport implements Transport, Polled {
   /** @internal */
   rest(now: number): boolean {
     if (this.#isOver) return true;
+    this.moments?.reach(now);
     if (!this.#sleep.isDue(now) || this.#state === 'ending' || this.#receiving.isBehind) {
       return false;
     }
@@ -239,6 +236,7 @@ export class RingTransport implements Transport, Polled {
   publishQueued(): void {
     this.#isPublishQueued = false;
     if (this.#unpublished > 0) this.publish();
+    if (this.moments?.needsLook(this.isAwake)) this.moments.reach(this.#loop.clock.nowMs());
   }
 
   #onWritten(written: number, isBulk: boolean): boolean {
@@ -248,17 +246,17 @@ export class RingTransport implements Transport, Polled {
     this.#sleep.isMidway = isBulk;
     this.#unpublished += 1;
     if (this.#unpublished >= publishEvery) this.publish();
-    else this.#queuePublish();
+    else this.lookSoon();
     return true;
   }
 
   #onReturn(): void {
     this.#hasReleases = true;
     this.#unpublished += 1;
-    this.#queuePublish();
+    this.lookSoon();
   }
 
-  #queuePublish(): void {
+  lookSoon(): void {
     if (this.#isPublishQueued || this.#isServing) return;
     this.#isPublishQueued = true;
     this.#loop.clock.nextTick(publishLater, this);
@@ -290,16 +288,17 @@ export class RingTransport implements Transport, Polled {
 
   #onDoorbells(bytes: Uint8Array): void {
     if (this.#isOver) return;
-    for (let at = 0; at < bytes.byteLength; at += 1) {
+    for (let at = 0; at < bytes.length; at += 1) {
       if (bytes[at] === doorbell) continue;
       return this.#finish(protocol('byte on the socket of a ring that is not a doorbell'));
     }
     // Bytes first, epoch second, drain third, new announcement last: docs/design.md says why.
-    if (!this.#ring.onDoorbell(bytes.byteLength)) {
+    if (!this.#ring.onDoorbell(bytes.length)) {
       return this.#finish(protocol('doorbell while this side was awake'));
     }
     // Where others have used up this turn, the poller serves it in its own.
     const begun = this.#loop.clock.nowMs();
+    this.moments?.reach(begun);
     const maxMs = this.#loop.budget.shareLeftMs();
     if (maxMs > 0) this.serve(maxMs);
     if (!this.#isOver) this.#loop.poller.activate(this);

@@ -2,12 +2,13 @@
 // The native ring, typed. Figures come through registers, and short frames through memory that both
 // sides know, so that a call allocates nothing.
 
+import { Buffer } from 'node:buffer';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { frameMaxBytes } from '../wire/frame-header.ts';
 import type { RingCopies } from '../wire/ring-report.ts';
-import type { Bulk } from '../wire/transport.ts';
+import type { Bulk, RingCounts } from '../wire/transport.ts';
 
 /** The result of a call. `refused`: a mistake of ours, such as a call after the ring was closed. */
 export const RingResult = { written: 1, full: 0, corrupt: -1, refused: -2 } as const;
@@ -68,6 +69,8 @@ export class Ring {
   /** The memory that `drain()` fills: for each frame a u32 with its length, then the frame. */
   readonly slab: Uint8Array;
   #isClosed = false;
+  /** The last numbers of a ring that is closed. */
+  #closed: RingCounts | undefined;
 
   /**
    * NOTE: takes the handle over; both outboxes were accepted. @throws what duplicating `fd` throws.
@@ -83,7 +86,7 @@ export class Ring {
     this.#native = native;
     this.#handle = handle;
     this.slab = slab;
-    this.#staged = Buffer.from(staged.buffer, staged.byteOffset, staged.byteLength);
+    this.#staged = Buffer.from(staged.buffer, staged.byteOffset, staged.length);
     this.#registers = registers;
   }
 
@@ -126,18 +129,18 @@ export class Ring {
   /** The result is a number of {@link RingResult}. */
   write(header: Uint8Array, payload: Uint8Array | string = noBytes, bulk: Bulk = false): number {
     const staged = this.#staged;
-    const headerBytes = header.byteLength;
+    const headerBytes = header.length;
     for (let at = 0; at < headerBytes; at += 1) staged[at] = header[at] as number;
     const queue = bulk === 'shared' ? 2 : bulk ? 1 : 0;
     if (typeof payload === 'string') {
       const bytes = headerBytes + staged.write(payload, headerBytes);
       return this.#native.ringWriteStaged(this.#handle, bytes, queue);
     }
-    if (payload.byteLength > stagedMaxBytes) {
+    if (payload.length > stagedMaxBytes) {
       return this.#native.ringWriteBytes(this.#handle, headerBytes, payload, queue);
     }
     staged.set(payload, headerBytes);
-    const bytes = headerBytes + payload.byteLength;
+    const bytes = headerBytes + payload.length;
     return this.#native.ringWriteStaged(this.#handle, bytes, queue);
   }
 
@@ -188,8 +191,8 @@ export class Ring {
   writeBlock(header: Uint8Array, prefix: Uint8Array, offset: number, bytes: number): number {
     const staged = this.#staged;
     staged.set(header, 0);
-    staged.set(prefix, header.byteLength);
-    const frameBytes = header.byteLength + prefix.byteLength;
+    staged.set(prefix, header.length);
+    const frameBytes = header.length + prefix.length;
     return this.#native.ringWriteBlock(this.#handle, frameBytes, offset, bytes);
   }
 
@@ -247,14 +250,6 @@ export class Ring {
     this.#native.ringDropObject(this.#handle, isOurs ? 1 : 0);
   }
 
-  /** Blocks of ours in use, and leases held. */
-  get blockCounts(): { inUse: number; held: number } {
-    if (this.#isClosed) return { inUse: 0, held: 0 };
-    this.#native.ringCountBlocks(this.#handle);
-    const [inUse, held] = [this.#registers[Register.block], this.#registers[Register.blockBytes]];
-    return { inUse: inUse as number, held: held as number };
-  }
-
   /**
    * Copies of both memories up to the end of what is unread, with zeros elsewhere; undefined:
    * closed. `bytesMax`: of what is unread, in each.
@@ -267,16 +262,30 @@ export class Ring {
     return { mine, peer, unreadMaxBytes: bytesMax };
   }
 
-  /** Doorbells, ever. */
-  get doorbellCounts(): { sent: number; received: number; suppressed: number } {
-    if (this.#isClosed) return { sent: 0, received: 0, suppressed: 0 };
-    this.#native.ringCountDoorbells(this.#handle);
+  /**
+   * The numbers of the ring, or the last ones of a closed ring. Of memory: unread bytes of our
+   * outbox and of the peer's, record headers and padding included, and the most that were ever
+   * found unread in the peer's.
+   */
+  get counts(): RingCounts {
+    if (this.#closed !== undefined) return this.#closed;
+    const ring = this.#handle;
     const register = (at: number): number => this.#registers[at] as number;
-    return {
+    this.#native.ringCountDoorbells(ring);
+    const doorbells = {
       sent: register(Register.block),
       received: register(Register.blockBytes),
       suppressed: register(Register.records),
     };
+    this.#native.ringCountMemory(ring);
+    const memory = {
+      send: register(Register.block),
+      receive: register(Register.blockBytes),
+      receiveMax: register(Register.records),
+    };
+    this.#native.ringCountBlocks(ring);
+    const blocks = { inUse: register(Register.block), held: register(Register.blockBytes) };
+    return { doorbells, memory, blocks };
   }
 
   /** Is there room for what was refused last? One of {@link RingResult}. */
@@ -312,6 +321,7 @@ export class Ring {
    */
   close(): void {
     if (this.#isClosed) return;
+    this.#closed = { ...this.counts, blocks: { inUse: 0, held: 0 } };
     this.#isClosed = true;
     this.#native.closeRing(this.#handle);
   }

@@ -57,7 +57,7 @@ export class Arrivals {
    * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`, `ERR_SIDECALL_RING_CORRUPT`.
    */
   push(bytes: Uint8Array): void {
-    this.#socketBytes += bytes.byteLength;
+    this.#socketBytes += bytes.length;
     const arrivals: Arrival[] = [];
     for (const event of this.#reader.push(bytes)) {
       if (event.type === 'data') arrivals.push(arrivalOf({ ...event, bytes: kept(event.bytes) }));
@@ -136,5 +136,5 @@ function closeOf(stream: number): Arrival {
 
 /** Bytes that keep no much larger buffer of the socket alive. */
 function kept(bytes: Uint8Array): Uint8Array {
-  return bytes.buffer.byteLength > 2 * bytes.byteLength ? Uint8Array.from(bytes) : bytes;
+  return bytes.buffer.byteLength > 2 * bytes.length ? Uint8Array.from(bytes) : bytes;
 }

@@ -76,12 +76,12 @@ export class OpenStreams {
   }
 
   countArrived(piece: Uint8Array): void {
-    this.#unreadBytes += piece.byteLength;
-    this.#unreadCost += piece.byteLength + pieceBytes;
+    this.#unreadBytes += piece.length;
+    this.#unreadCost += piece.length + pieceBytes;
   }
 
   countRead(piece: Uint8Array): void {
-    this.#unreadBytes -= piece.byteLength;
-    this.#unreadCost -= piece.byteLength + pieceBytes;
+    this.#unreadBytes -= piece.length;
+    this.#unreadCost -= piece.length + pieceBytes;
   }
 }

@@ -179,7 +179,7 @@ export class SendQueue {
     }
     if (!this.#isSent(sent)) return false;
     this.#isStarved = false;
-    item.bytes = restOf(bytes, part.byteLength);
+    item.bytes = restOf(bytes, part.length);
     return true;
   }
 
@@ -199,7 +199,7 @@ export class SendQueue {
     if (this.#socket.writableLength > socketWaitingMaxBytes) return false;
     const part = bytes.subarray(0, socketPartMaxBytes);
     this.#socket.write(encodeData(version, stream, part));
-    item.bytes = restOf(bytes, part.byteLength);
+    item.bytes = restOf(bytes, part.length);
     return true;
   }
 
@@ -218,7 +218,7 @@ export class SendQueue {
       return;
     }
     const rest = this.#wakeEvent.subarray(Math.max(0, sent));
-    if (rest.byteLength > 0) this.#socket.write(rest);
+    if (rest.length > 0) this.#socket.write(rest);
   }
 
   #wait(): void {
@@ -255,7 +255,7 @@ export class SendQueue {
     if (this.#wokenMs < patienceMs) return;
     this.#wokenMs = 0;
     this.#wake(); // its flag may be wrong
-    const wanted = this.#items.peek()?.bytes?.byteLength ?? 0;
+    const wanted = this.#items.peek()?.bytes?.length ?? 0;
     if (freeBytes >= Math.min(wanted, this.#partMaxBytes)) return;
     this.#isStarved = true;
     this.retry();
@@ -263,7 +263,7 @@ export class SendQueue {
 }
 
 function restOf(bytes: Uint8Array, sent: number): Uint8Array | undefined {
-  return sent === bytes.byteLength ? undefined : bytes.subarray(sent);
+  return sent === bytes.length ? undefined : bytes.subarray(sent);
 }
 
 /** An error that the program throws is its own. */

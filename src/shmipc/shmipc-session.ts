@@ -275,7 +275,7 @@ export class ShmipcSession implements AsyncIterable<ShmipcStream>, AsyncDisposab
     for (const { stream, opens, bytes } of this.#arrivals.read()) {
       if (this.#isOver) return false;
       if (bytes === undefined) this.#onClosed(stream);
-      else if (bytes.byteLength > 0) this.#onBytes(stream, opens, bytes);
+      else if (bytes.length > 0) this.#onBytes(stream, opens, bytes);
     }
     return this.#arrivals.isDone;
   }

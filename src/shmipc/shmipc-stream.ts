@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A Duplex of bytes over one stream of shmipc-go.
+import { Buffer } from 'node:buffer';
 import { Duplex } from 'node:stream';
 import { systemClock, throwLater } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -91,7 +92,7 @@ export class ShmipcStream extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, then: (error?: Error | null) => void) {
-    if (chunk.byteLength === 0) return then();
+    if (chunk.length === 0) return then();
     if (this.#isClosedByPeer) return then(closedByPeer());
     this.#owner.send(this, chunk, then);
   }

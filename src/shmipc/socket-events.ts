@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The events of shmipc-go that go over the socket of a session, behind its handshake.
+import { Buffer } from 'node:buffer';
 import { SidecallError } from '../base/errors.ts';
 
 /** The status of an element of a queue, and of data that come by the socket. */
@@ -53,7 +54,7 @@ export function encodeClose(version: number, stream: number): Buffer {
 }
 
 export function encodeData(version: number, stream: number, payload: Uint8Array): Buffer {
-  const header = event(version, EventType.data, dataHeaderBytes + payload.byteLength);
+  const header = event(version, EventType.data, dataHeaderBytes + payload.length);
   header.writeUInt32BE(stream, headerBytes);
   return Buffer.concat([header, payload]);
 }
@@ -74,18 +75,18 @@ export class SocketEventReader {
 
   /** Bytes of an event that has begun have arrived, and are not read yet. */
   get isMidway(): boolean {
-    return this.#rest.byteLength > 0 || this.#dataLeft > 0;
+    return this.#rest.length > 0 || this.#dataLeft > 0;
   }
 
   /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`. */
   *push(bytes: Uint8Array): Generator<SocketEvent, void, undefined> {
-    let left = this.#rest.byteLength === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
+    let left = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
     this.#rest = left.subarray(0, 0);
-    while (left.byteLength > 0) {
+    while (left.length > 0) {
       if (this.#dataLeft > 0) {
         const payload = left.subarray(0, this.#dataLeft);
-        left = left.subarray(payload.byteLength);
-        this.#dataLeft -= payload.byteLength;
+        left = left.subarray(payload.length);
+        this.#dataLeft -= payload.length;
         const { stream, status } = this.#data as { stream: number; status: number };
         yield { type: 'data', stream, status, bytes: payload };
         continue;
@@ -104,8 +105,8 @@ export class SocketEventReader {
   #readHeader(
     bytes: Uint8Array,
   ): { readonly bytes: number; readonly event?: SocketEvent } | undefined {
-    if (bytes.byteLength < headerBytes) return undefined;
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (bytes.length < headerBytes) return undefined;
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     const length = view.getUint32(0);
     const version = view.getUint8(6);
     const type = view.getUint8(7);
@@ -117,7 +118,7 @@ export class SocketEventReader {
     if (type === EventType.data ? length < whole : length !== whole) {
       throw broken(`an event of type ${type} with ${length} bytes`);
     }
-    if (bytes.byteLength < whole) return undefined;
+    if (bytes.length < whole) return undefined;
     if (type === EventType.wake) return { bytes: whole, event: { type: 'wake' } };
     const stream = view.getUint32(headerBytes);
     if (type === EventType.close) return { bytes: whole, event: { type: 'close', stream } };

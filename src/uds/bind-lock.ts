@@ -4,6 +4,7 @@
 // listens on. The kernel ends that socket with its process, so a dead process holds no place. Of
 // two processes that see each other's directory, the one whose name sorts first goes on; a later
 // process always sees an earlier one.
+import { Buffer } from 'node:buffer';
 import {
   chmodSync,
   closeSync,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The bytes of the hello and of its answer. docs/protocol.md draws them.
+import { Buffer } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { SidecallError } from '../base/errors.ts';
 import { ranges, type SessionLimits, sessionRanges } from '../base/limits/option-limits.ts';

@@ -127,7 +127,7 @@ export class DescriptorWire implements HelloWire {
   async #sendFrom(bytes: Uint8Array, start: number): Promise<void> {
     const waiter = new SendWaiter(this.#signal);
     let at = start;
-    while (at < bytes.byteLength) {
+    while (at < bytes.length) {
       this.#signal.throwIfAborted();
       const sent = this.#try(() => this.#native.send(this.#fd, bytes, at, -1));
       if (sent >= 0) at += sent;
@@ -152,7 +152,7 @@ export class DescriptorWire implements HelloWire {
   async #receive(into: Uint8Array, keep: boolean, notes: ReceivedNotes): Promise<void> {
     const pace = newPace();
     let at = 0;
-    while (at < into.byteLength) {
+    while (at < into.length) {
       this.#signal.throwIfAborted();
       const got = this.#try(() =>
         this.#native.receive(this.#fd, into, at, keep && at === 0, this.#isAdmitted, this.owner),
@@ -223,14 +223,14 @@ export class StreamWire implements HelloWire {
 
   async receive(into: Uint8Array): Promise<ReceivedNotes> {
     let at = 0;
-    while (at < into.byteLength) {
+    while (at < into.length) {
       this.#signal.throwIfAborted();
-      const wanted = into.byteLength - at;
+      const wanted = into.length - at;
       const available = Math.min(wanted, this.#socket.readableLength);
       const chunk = available > 0 ? (this.#socket.read(available) as Buffer | null) : null;
       if (chunk !== null) {
         into.set(chunk, at);
-        at += chunk.byteLength;
+        at += chunk.length;
       } else await this.#readable();
     }
     return noNotes();

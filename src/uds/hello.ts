@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The fixed-size messages before anything else: version, limits, features, outbox offered, verdict.
+import { Buffer } from 'node:buffer';
 import { SidecallError } from '../base/errors.ts';
 import { quiet } from '../base/ignore-errors.ts';
 import {

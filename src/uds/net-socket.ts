@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The one place that touches the descriptor behind a net.Socket.
 
+import { Buffer } from 'node:buffer';
 import { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { systemClock } from '../base/clock.ts';

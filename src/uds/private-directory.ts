@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Directories for sockets that only this user can enter: a new one for each listener without a
 // path, and one for all names of the user.
+import { Buffer } from 'node:buffer';
 import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

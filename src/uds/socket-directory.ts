@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The directory of a socket: opened without following a link, checked, and used by its descriptor.
+import { Buffer } from 'node:buffer';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { NativeAddon, NativeFileStatus } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Transport over a net.Socket: frames of one turn leave in one write, whole frames come out of
 // reads. Bytes beyond the share of one turn wait, and reading pauses.
-
+import { Buffer } from 'node:buffer';
 import { SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { type Moves, moved } from '../base/states.ts';
@@ -10,7 +10,14 @@ import type { Polled } from '../loop/poller.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { frameMaxBytes, writeU32 } from '../wire/frame-header.ts';
 import type { LaneSocket, OpenSocket, SocketOpener } from '../wire/lane-socket.ts';
-import type { Bulk, FrameReceiver, LaneCapacity, Transport } from '../wire/transport.ts';
+import type {
+  Bulk,
+  FrameReceiver,
+  LaneCapacity,
+  MomentReceiver,
+  Transport,
+} from '../wire/transport.ts';
+import { maxBytesOf, put } from './payload-bytes.ts';
 import { noteArrived } from './trim-heap.ts';
 
 const lengthBytes = 4;
@@ -45,6 +52,8 @@ export class SocketTransport implements Transport, Polled {
   readonly lane = 'socket';
   readonly frameMaxBytes = frameMaxBytes;
   readonly consumedPosition = undefined;
+  readonly tellsTime = true;
+  moments: MomentReceiver | undefined;
   sentPosition = 0;
   readonly owner: number;
   readonly capacity: LaneCapacity | undefined;
@@ -94,11 +103,9 @@ export class SocketTransport implements Transport, Polled {
     this.#drain = opened.drain;
     this.#socket = opened.socket;
     // One direction shut is the end of the session: allowHalfOpen stays off.
-    opened.socket
-      .on('end', () => this.#end(true))
-      .on('error', () => undefined) // 'close' follows; what matters is that the peer's end is gone
-      .on('close', () => this.#end(false))
-      .resume();
+    const { socket } = opened;
+    socket.on('end', () => this.#end(true)).on('close', () => this.#end(false));
+    socket.on('error', () => undefined).resume(); // 'close' follows an error
   }
 
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean {
@@ -108,14 +115,14 @@ export class SocketTransport implements Transport, Polled {
       this.#isRefusing = true;
       return false;
     }
-    const room = lengthBytes + header.byteLength + maxBytesOf(payload);
+    const room = lengthBytes + header.length + maxBytesOf(payload);
     const slab = this.#slabWith(room);
     const start = this.#filled;
     const headerAt = start + lengthBytes;
     slab.set(header, headerAt);
-    const payloadAt = headerAt + header.byteLength;
+    const payloadAt = headerAt + header.length;
     const payloadBytes = put(slab, payload, payloadAt);
-    writeU32(slab, start, header.byteLength + payloadBytes);
+    writeU32(slab, start, header.length + payloadBytes);
     this.#filled = payloadAt + payloadBytes;
     this.sentPosition += this.#filled - start;
     this.#frames += 1;
@@ -177,15 +184,14 @@ export class SocketTransport implements Transport, Polled {
   /** @internal Goes on with what waits. */
   serve(maxMs: number): void {
     this.#turnMaxMs = maxMs;
-    this.#turnBegan = this.#loop.clock.nowMs();
-    this.#turnFrames = 0;
+    this.#beginTurn();
     let bytes = 0;
     while (bytes < tuning.drainBytesMax && !this.#isOver) {
       const [chunk] = this.#backlog;
       if (chunk === undefined) break;
       const taken = this.#decode(chunk);
       bytes += taken;
-      if (taken === chunk.byteLength) this.#backlog.shift();
+      if (taken === chunk.length) this.#backlog.shift();
       else {
         this.#backlog[0] = chunk.subarray(taken);
         return;
@@ -203,20 +209,25 @@ export class SocketTransport implements Transport, Polled {
 
   #onBytes(bytes: Uint8Array): void {
     if (this.#isOver) return;
-    noteArrived(bytes.byteLength);
+    noteArrived(bytes.length);
     let taken = 0;
     this.#turnMaxMs = this.#backlog.length === 0 ? this.#loop.budget.shareLeftMs() : 0;
     if (this.#turnMaxMs > 0) {
-      this.#turnBegan = this.#loop.clock.nowMs();
-      this.#turnFrames = 0;
+      this.#beginTurn();
       taken = this.#decode(bytes);
       this.#loop.budget.spend(this.#loop.clock.nowMs() - this.#turnBegan);
     }
-    if (taken === bytes.byteLength || this.#isOver) return;
+    if (taken === bytes.length || this.#isOver) return;
     // A copy: the bytes are another session's once this returns.
     this.#backlog.push(Buffer.from(bytes.subarray(taken)));
     this.#socket?.pause();
     this.#loop.poller.activate(this);
+  }
+
+  #beginTurn(): void {
+    this.#turnBegan = this.#loop.clock.nowMs();
+    this.#turnFrames = 0;
+    this.moments?.reach(this.#turnBegan);
   }
 
   /** Hands out frames until the share of this turn is used up. Returns the bytes taken. */
@@ -230,7 +241,7 @@ export class SocketTransport implements Transport, Polled {
       return taken;
     } catch (error) {
       this.#finish(SidecallError.from(error));
-      return bytes.byteLength;
+      return bytes.length;
     }
   }
 
@@ -243,8 +254,7 @@ export class SocketTransport implements Transport, Polled {
 
   /** The slab of this turn, with room for `bytes` more. Its first frame arranges for the flush. */
   #slabWith(bytes: number): Buffer {
-    if (this.#slab !== undefined && this.#filled + bytes <= this.#slab.byteLength)
-      return this.#slab;
+    if (this.#slab !== undefined && this.#filled + bytes <= this.#slab.length) return this.#slab;
     if (this.#slab === undefined) this.#loop.clock.nextTick(flushLater, this);
     else this.#flush();
     const spare = bytes <= slabBytes ? spareSlabs.pop() : undefined;
@@ -320,27 +330,13 @@ export class SocketTransport implements Transport, Polled {
   }
 
   #recycle(slab: Buffer | undefined): void {
-    if (slab?.byteLength !== slabBytes || spareSlabs.length >= sparesMax) return;
+    if (slab?.length !== slabBytes || spareSlabs.length >= sparesMax) return;
     spareSlabs.push(slab);
   }
 }
 
 function flushLater(transport: SocketTransport): void {
   transport.flush();
-}
-
-/** An upper bound of the bytes: of a short text three for each character, else their number. */
-function maxBytesOf(payload: Uint8Array | string | undefined): number {
-  if (payload === undefined) return 0;
-  if (typeof payload !== 'string') return payload.byteLength;
-  return payload.length <= 4096 ? payload.length * 3 : Buffer.byteLength(payload);
-}
-
-function put(slab: Buffer, payload: Uint8Array | string | undefined, at: number): number {
-  if (payload === undefined) return 0;
-  if (typeof payload === 'string') return slab.write(payload, at);
-  slab.set(payload, at);
-  return payload.byteLength;
 }
 
 function cutOff(): SidecallError {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The text of an `end` frame: why a call or a channel failed, as the peer says it.
-import { isUtf8 } from 'node:buffer';
+import { Buffer, isUtf8 } from 'node:buffer';
 import { protocol } from './frame-header.ts';
 
 /**

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Frames out of a byte stream.
 
+import { Buffer } from 'node:buffer';
 import { giveBuffer, takeBuffer } from '../base/buffer-pool.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
@@ -62,7 +63,7 @@ export class FrameDecoder {
   push(chunk: Uint8Array): number {
     let at = 0;
     this.#chunk = chunk;
-    while (at < chunk.byteLength && !this.#isStopped()) {
+    while (at < chunk.length && !this.#isStopped()) {
       at = this.#headFilled > 0 ? this.#resume(chunk, at) : this.#begin(chunk, at);
     }
     this.#chunk = undefined;
@@ -71,7 +72,7 @@ export class FrameDecoder {
 
   /** At a frame boundary: the common case is a whole frame, handed out without a copy. */
   #begin(chunk: Uint8Array, at: number): number {
-    const available = chunk.byteLength - at;
+    const available = chunk.length - at;
     if (available > lengthBytes) {
       const size = headerBytes(chunk[at + lengthBytes] as number);
       const frameBytes = checkLength(readU32(chunk, at), size);
@@ -96,10 +97,10 @@ export class FrameDecoder {
       if (this.#payload === undefined) return at;
     }
     const payload: Uint8Array = this.#payload;
-    const count = Math.min(payload.byteLength - this.#payloadFilled, chunk.byteLength - at);
+    const count = Math.min(payload.length - this.#payloadFilled, chunk.length - at);
     payload.set(chunk.subarray(at, at + count), this.#payloadFilled);
     this.#payloadFilled += count;
-    if (this.#payloadFilled === payload.byteLength) this.#finish(payload);
+    if (this.#payloadFilled === payload.length) this.#finish(payload);
     return at + count;
   }
 
@@ -108,7 +109,7 @@ export class FrameDecoder {
     let at = start;
     for (;;) {
       const wanted = this.#headWanted();
-      const count = Math.min(wanted - this.#headFilled, chunk.byteLength - at);
+      const count = Math.min(wanted - this.#headFilled, chunk.length - at);
       this.#head.set(chunk.subarray(at, at + count), this.#headFilled);
       this.#headFilled += count;
       at += count;

@@ -267,7 +267,7 @@ export function emptyHeader(): Header {
 export function readHeader(bytes: Uint8Array, into: Header): void {
   const type = bytes[0] as number;
   const size = headerBytes(type);
-  if (size === 0 || bytes.byteLength !== size) throw protocol(`frame of unknown type ${type}`);
+  if (size === 0 || bytes.length !== size) throw protocol(`frame of unknown type ${type}`);
   into.type = type;
   into.flags = bytes[1] as number;
   into.slot = readU32(bytes, 4);

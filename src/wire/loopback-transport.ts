@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A transport within one process: the RPC layer is tested over it, and so can programs be.
 
+import { Buffer } from 'node:buffer';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { Fifo } from '../base/fifo.ts';
 import { noBytes } from '../base/ignore-errors.ts';
@@ -68,8 +69,8 @@ export class LoopbackTransport implements Transport {
     const bytes =
       typeof payload === 'string' ? Buffer.from(payload) : new Uint8Array(payload ?? noBytes);
     this.#peer.#arrived.push({ header: header.slice(), payload: bytes });
-    this.#peer.#arrivedBytes += header.byteLength + bytes.byteLength;
-    this.sentPosition += header.byteLength + bytes.byteLength;
+    this.#peer.#arrivedBytes += header.length + bytes.length;
+    this.sentPosition += header.length + bytes.length;
     this.#peer.#schedule();
     return true;
   }
@@ -77,11 +78,11 @@ export class LoopbackTransport implements Transport {
   lookAhead(): boolean {
     const kept: Frame[] = [];
     for (let frame = this.#arrived.shift(); frame !== undefined; frame = this.#arrived.shift()) {
-      const isReset = frame.header[0] === FrameType.reset && frame.payload.byteLength === 0;
+      const isReset = frame.header[0] === FrameType.reset && frame.payload.length === 0;
       if (!isReset || this.#receiver?.takeAhead(frame.header) !== true) kept.push(frame);
       else {
-        this.#arrivedBytes -= frame.header.byteLength;
-        this.#consumed += frame.header.byteLength;
+        this.#arrivedBytes -= frame.header.length;
+        this.#consumed += frame.header.length;
       }
     }
     for (const frame of kept) this.#arrived.push(frame);
@@ -120,7 +121,7 @@ export class LoopbackTransport implements Transport {
   #deliver(): void {
     this.#isScheduled = false;
     for (let frame = this.#arrived.shift(); frame !== undefined; frame = this.#arrived.shift()) {
-      const bytes = frame.header.byteLength + frame.payload.byteLength;
+      const bytes = frame.header.length + frame.payload.length;
       this.#arrivedBytes -= bytes;
       this.#consumed += bytes;
       if (!this.#isEnded) this.#receiver?.onFrame(frame.header, frame.payload);

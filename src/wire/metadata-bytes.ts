@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The bytes of key-values: u16 key length, key, u32 value length, value, repeated.
 
-import { isUtf8 } from 'node:buffer';
+import { Buffer, isUtf8 } from 'node:buffer';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
@@ -30,9 +30,9 @@ export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number)
     const head = Buffer.allocUnsafe(2 + key.length + 4);
     head.writeUInt16LE(key.length, 0);
     head.write(key, 2, 'latin1');
-    head.writeUInt32LE(value.byteLength, 2 + key.length);
+    head.writeUInt32LE(value.length, 2 + key.length);
     parts.push(head, value);
-    bytes += head.byteLength + value.byteLength;
+    bytes += head.length + value.length;
   }
   if (bytes <= maxBytes) return Buffer.concat(parts);
   throw tooLarge(keys.length, bytes, maxBytes);
@@ -49,17 +49,17 @@ function tooLarge(entries: number, bytes: number | undefined, maxBytes: number):
  * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for what no correct peer sends.
  */
 export function decodeMetadata(bytes: Uint8Array): Metadata {
-  if (bytes.byteLength === 0) return noEntries;
-  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (bytes.length === 0) return noEntries;
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   const metadata = Object.create(null) as Record<string, string | Uint8Array>;
   let at = 0;
   let entries = 0;
   const take = (count: number): Buffer => {
-    if (count > view.byteLength - at) throw broken('an entry runs past the end');
+    if (count > view.length - at) throw broken('an entry runs past the end');
     at += count;
     return view.subarray(at - count, at);
   };
-  while (at < view.byteLength) {
+  while (at < view.length) {
     entries += 1;
     if (entries > wireLimits.metadataEntriesMax) throw broken('more than 64 entries');
     const key = take(take(2).readUInt16LE(0)).toString('latin1');

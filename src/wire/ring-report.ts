@@ -75,15 +75,15 @@ export interface RingCopies {
 
 /** A copy with zeros up to the end of the memory, so that the copy of the other one can follow. */
 export function wholeCopy(copy: Uint8Array): Uint8Array {
-  const whole = new Uint8Array(sizeOf(copy) ?? copy.byteLength);
-  whole.set(copy.subarray(0, whole.byteLength));
+  const whole = new Uint8Array(sizeOf(copy) ?? copy.length);
+  whole.set(copy.subarray(0, whole.length));
   return whole;
 }
 
 /** The two memories of a saved copy, which follow each other. */
 export function splitRingCopy(copy: Uint8Array): RingCopies {
   const size = sizeOf(copy);
-  if (size === undefined || copy.byteLength <= size) return { mine: copy, peer: undefined };
+  if (size === undefined || copy.length <= size) return { mine: copy, peer: undefined };
   return { mine: copy.subarray(0, size), peer: copy.subarray(size) };
 }
 
@@ -102,7 +102,7 @@ export function reportRing({ mine, peer, unreadMaxBytes }: RingCopies): RingRepo
 }
 
 function viewOf(bytes: Uint8Array): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 function isCapacity(bytes: bigint): boolean {
@@ -111,7 +111,7 @@ function isCapacity(bytes: bigint): boolean {
 
 /** Bytes of the memory at the beginning of a copy; undefined: it does not begin with one. */
 function sizeOf(copy: Uint8Array): number | undefined {
-  if (copy.byteLength < headerEnd) return undefined;
+  if (copy.length < headerEnd) return undefined;
   const view = viewOf(copy);
   const capacity = view.getBigUint64(Word.capacity, true);
   if (view.getUint32(0, true) !== magic || !isCapacity(capacity)) return undefined;
@@ -124,8 +124,8 @@ function readControl(
   isWhole: boolean,
   faults: string[],
 ): Control | undefined {
-  if (memory.byteLength < (isWhole ? controlBytes : controlEnd)) {
-    faults.push(`${name} ends after ${memory.byteLength} bytes, within its control page`);
+  if (memory.length < (isWhole ? controlBytes : controlEnd)) {
+    faults.push(`${name} ends after ${memory.length} bytes, within its control page`);
     return undefined;
   }
   const view = viewOf(memory);
@@ -147,8 +147,8 @@ function readControl(
     faults.push(`${name} has a block area of ${blockArea} bytes, which no ring has`);
   }
   const whole = controlBytes + Number(capacity);
-  if (isWhole && memory.byteLength < whole) {
-    faults.push(`${name} ends after ${memory.byteLength} of ${whole} bytes`);
+  if (isWhole && memory.length < whole) {
+    faults.push(`${name} ends after ${memory.length} of ${whole} bytes`);
   }
   return {
     capacity: Number(capacity),

@@ -55,11 +55,29 @@ export interface LaneCapacity {
 }
 
 /** Doorbells of a ring, ever. */
-export interface DoorbellCounts {
+interface DoorbellCounts {
   readonly sent: number;
   readonly received: number;
   /** Publications that needed none, because the peer was awake or about to wake. */
   readonly suppressed: number;
+}
+
+/** Unread bytes in the memory of a ring, headers and padding included. */
+export interface RingMemoryUse {
+  /** Of what we sent. */
+  readonly send: number;
+  /** Of what the peer sent. */
+  readonly receive: number;
+  /** The most that was ever found of what the peer sent. */
+  readonly receiveMax: number;
+}
+
+/** The numbers of a ring. */
+export interface RingCounts {
+  readonly doorbells: DoorbellCounts;
+  readonly memory: RingMemoryUse;
+  /** Blocks of ours in use, and leases of the peer's blocks that we hold. */
+  readonly blocks: { readonly inUse: number; readonly held: number };
 }
 
 /** A lease of a block of the peer's that is held. */
@@ -112,8 +130,8 @@ export interface Transport {
    * message. NOTE: only for blocks of `allocate`, and a prefix of at most `blockPrefixMaxBytes`.
    */
   trySendBlock?(header: Uint8Array, prefix: Uint8Array, block: OwnBlock): boolean;
-  /** Blocks of ours in use, and leases of the peer's blocks that we hold. */
-  blockCounts?(): { readonly inUse: number; readonly held: number };
+  /** The numbers of a ring, also once it is closed; undefined: another lane. */
+  ringCounts?(): RingCounts;
   /**
    * Memory of the lane, in bytes: the outboxes of both sides, or the buffers of the socket as the
    * kernel counts them. undefined: unknown.
@@ -124,10 +142,16 @@ export interface Transport {
    * each direction at most.
    */
   inspect?(unreadMaxBytes: number): LaneInspection;
-  /** Doorbells, ever. */
-  doorbellCounts?(): DoorbellCounts;
   /** Grows with every frame sent. */
   readonly sentPosition: number;
+  /** True: the lane tells `moments`, set before it is started, whenever it looks at the clock. */
+  readonly tellsTime?: boolean | undefined;
+  moments?: MomentReceiver | undefined;
+  /**
+   * The lane looks at the clock before the event loop goes on, or has begun a turn at whose end it
+   * looks. A lane without it is looked at the clock for.
+   */
+  lookSoon?(): void;
   /**
    * The position that the peer has certainly taken, on the scale of `sentPosition`; undefined:
    * unknown.
@@ -156,6 +180,14 @@ export interface Transport {
   destroy(): void;
   ref(): void;
   unref(): void;
+}
+
+/** The instants of a session, for a lane that looks at the clock anyway. */
+export interface MomentReceiver {
+  /** True: a look is needed now, and not only in the next turn, if one is certain to come. */
+  needsLook(isTurnComing: boolean): boolean;
+  /** The lane has looked at the clock: frames that were written before have left. */
+  reach(nowMs: number): void;
 }
 
 /** The interface of a session to its transport. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The frames of a transport, as they leave and arrive.
+import { Buffer } from 'node:buffer';
 import type { ArrivedBlock, FrameReceiver, Transport } from './transport.ts';
 
 /** Called with each frame. The views are dead when it returns. */
@@ -22,7 +23,7 @@ export function watched(transport: Transport, watch: FrameWatch): Transport {
   if (trySendBlock !== undefined) {
     transport.trySendBlock = (header, prefix, block) => {
       const isSent = trySendBlock.call(transport, header, prefix, block);
-      if (isSent) watch.onSent(header, prefix.byteLength);
+      if (isSent) watch.onSent(header, prefix.length);
       return isSent;
     };
   }
@@ -33,7 +34,7 @@ export function watched(transport: Transport, watch: FrameWatch): Transport {
 function watchedReceiver(receiver: FrameReceiver, watch: FrameWatch): FrameReceiver {
   return {
     onFrame(header: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void {
-      watch.onArrived(header, payload.byteLength);
+      watch.onArrived(header, payload.length);
       receiver.onFrame(header, payload, block);
     },
     placeFor: (header, bytes) => receiver.placeFor(header, bytes),
@@ -51,5 +52,5 @@ function watchedReceiver(receiver: FrameReceiver, watch: FrameWatch): FrameRecei
 }
 
 function byteLength(payload: Uint8Array | string): number {
-  return typeof payload === 'string' ? Buffer.byteLength(payload) : payload.byteLength;
+  return typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length;
 }

@@ -1,8 +1,11 @@
 // The choice of the addon that is loaded, and the error where there is none.
+
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import { describe, expect, it } from 'vitest';
+import { nativeState } from '../../src/addon/load-addon.ts';
 import { scratchDirectory } from '../support/programs.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -140,4 +143,10 @@ describe('SIDECALL_NATIVE', () => {
       addonReason: 'SIDECALL_NATIVE=off switches it off',
     });
   });
+});
+
+it('the functions of the addon are in an object that optimized code looks into', () => {
+  setFlagsFromString('--allow-natives-syntax');
+  const isFast = new Function('object', 'return %HasFastProperties(object)');
+  expect(isFast(nativeState().addon)).toBe(true);
 });

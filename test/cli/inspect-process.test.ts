@@ -71,7 +71,7 @@ describe('sidecall inspect PID', () => {
     expect(stdout).toMatch(new RegExp(`^process ${program.pid}: Node v\\d+\\.`));
     expect(stdout.match(/^session \d+: open, lane ring/gm)).toHaveLength(2);
     expect(stdout).toMatch(
-      /^ {2}our call \d+\.\d+ Work\.hang: unary, open; its deadline is in 9 min/m,
+      /^ {2}our call \d+\.\d+ Work\.hang: unary, open for [\d.]+ m?s; its deadline is in 9 min/m,
     );
     expect(stdout).toMatch(
       /the peer's call \S+ Work\.flow: serverStream, .*\n {4}.*waiting for stream-window/,
@@ -200,7 +200,7 @@ describe('sidecall inspect PID', () => {
     kill.mockReturnValueOnce(true).mockImplementation(() => {
       throw gone;
     });
-    await expect(inspectProcess(process.pid, 1_000, () => undefined)).rejects.toMatchObject({
+    await expect(inspectProcess(process.pid, { timeoutMs: 1_000 })).rejects.toMatchObject({
       code: 'ERR_SIDECALL_PEER_GONE',
       message: `process ${process.pid} ended while it was looked into`,
     });

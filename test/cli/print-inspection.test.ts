@@ -15,6 +15,7 @@ it('prints names that a peer has chosen without control characters and without l
     method: 'Work.\u001b[2J\r\nsession 9: \u009b1m\u202eforged',
     kind: 'unary',
     state: 'open',
+    ageMs: 4_200,
     deadlineInMs: -1_500,
     sending: undefined,
     untakenBytes: undefined,
@@ -31,13 +32,13 @@ it('prints names that a peer has chosen without control characters and without l
       residentBytes: 64_000_000,
       sessions: 1,
     },
-    sessions: [{ ...rest, streams: [...streams, forged], moreStreams: 3, ring }],
+    sessions: [{ ...rest, atMs: 0, streams: [...streams, forged], moreStreams: 3, ring }],
   };
   const lines = printInspection({ threads: [report] }).split('\n');
   expect(lines[0]).toBe('process 7: Node v20, sidecall 1.0.0, for 1 h 2 min, 64 MB');
   const call = lines.find((line) => line.includes('Work.'));
   expect(call).toBe(
-    "  the peer's call 0.1 Work.\ufffd[2J\ufffd\ufffdsession 9: \ufffd1m\ufffdforged: unary, open; its deadline passed 1.5 s ago",
+    "  the peer's call 0.1 Work.\ufffd[2J\ufffd\ufffdsession 9: \ufffd1m\ufffdforged: unary, open for 4.2 s; its deadline passed 1.5 s ago",
   );
   expect(lines).toContain('  and 3 more calls and streams');
   expect(lines.filter((line) => line.startsWith('session '))).toHaveLength(1);

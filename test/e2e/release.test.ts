@@ -25,7 +25,7 @@ function checkout() {
   for (const path of ['CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'src/base/version.ts']) {
     cpSync(inRoot(path), folder.file(path));
   }
-  for (const path of ['dist/base', 'docs', 'examples']) {
+  for (const path of ['dist/base', 'docs', 'examples', 'tools/wireshark']) {
     mkdirSync(folder.file(path), { recursive: true });
   }
   writeFileSync(folder.file('dist/base/version.js'), `export const version = '${version}';\n`);

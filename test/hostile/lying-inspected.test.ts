@@ -10,6 +10,7 @@ import { json } from '../../src/rpc/contract/json.ts';
 import { serverStream, service } from '../../src/rpc/contract/service.ts';
 import { socketPath } from '../../src/uds/private-directory.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
+import { latency, reported } from '../support/reported.ts';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
 const Forged = service('sidecall.Forged', {
@@ -59,6 +60,26 @@ const thread = {
   sessions: 2,
 };
 
+const honest = reported(1, 0, { methods: { called: [latency('A.b', 1, 1)], served: [] } });
+const { stats } = honest;
+const forgeries: [string, unknown][] = [
+  ['a session without an instant', { ...honest, atMs: null }],
+  ['a lane that is no text', { ...honest, lane: {} }],
+  ['no methods', { ...honest, stats: { ...stats, methods: { called: 1, served: [] } } }],
+  ['a wait that is no number', { ...honest, stats: { ...stats, waits: { slot: '\u001b[2J' } } }],
+  ['windows of null', { ...honest, stats: { ...stats, windows: { requests: null } } }],
+  [
+    'a percentile that is no number',
+    {
+      ...honest,
+      stats: {
+        ...stats,
+        methods: { called: [{ method: 'A.b', latencyMs: { p50: '1' } }], served: [] },
+      },
+    },
+  ],
+];
+
 describe('a process that lies to the one that looks into it', () => {
   it('is not taken for another process, whose number its socket has', async () => {
     await using asleep = startProgram('60', ['60'], { command: 'sleep' });
@@ -70,7 +91,7 @@ describe('a process that lies to the one that looks into it', () => {
     expect(stderr).toContain(`belongs to process ${process.pid}, which says it is that one`);
   });
 
-  it.each([
+  it.each<[string, readonly unknown[]]>([
     ['nothing', []],
     ['null', [null]],
     ['a thread without numbers', [{ thread: { ...thread, sessions: '\u001b]0;title\u0007' } }]],
@@ -78,6 +99,9 @@ describe('a process that lies to the one that looks into it', () => {
     ['a session without stats', [{ thread }, { sessions: [{ id: 1 }] }]],
     ['a session that is null', [{ thread }, { sessions: [null] }]],
     ['no list of sessions', [{ thread }, { sessions: 5 }]],
+    ...forgeries.map(
+      ([what, session]) => [what, [{ thread }, { sessions: [session] }]] as [string, unknown[]],
+    ),
     [
       'more sessions than it has',
       [

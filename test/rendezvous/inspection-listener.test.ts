@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
-import { InspectionService } from '../../src/rendezvous/inspection-service.ts';
+import {
+  type InspectionRequest,
+  InspectionService,
+} from '../../src/rendezvous/inspection-service.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { until } from '../support/contract.ts';
 import { programPath, scratchDirectory } from '../support/programs.ts';
@@ -50,6 +53,28 @@ it('is for its own user alone, for eight at once, and shows none of those that l
     await again?.close();
     return again !== undefined;
   });
+});
+
+it('reports calls and rings of the sessions that are asked for, and refuses what is no session', async () => {
+  using runtime = scratchDirectory();
+  const env = inspectable(runtime.path);
+  await using helper = await spawnHelper(process.execPath, [programPath('helper.mjs')], { env });
+  await using looking = await connect({ path: socketOf(runtime.path, helper.pid), lane: 'socket' });
+  const ringsOf = async (request: InspectionRequest): Promise<boolean[]> => {
+    const rings: boolean[] = [];
+    for await (const part of looking.client(InspectionService).sessions(request)) {
+      if ('sessions' in part) rings.push(...part.sessions.map(({ ring }) => ring !== undefined));
+    }
+    return rings;
+  };
+  expect(await ringsOf({})).toEqual([true]);
+  expect(await ringsOf({ detailed: [] })).toEqual([false]);
+  // As many as a person could ask for, of which the helper has one.
+  const ids = Array.from({ length: 1_000 }, (_, at) => at + 1);
+  expect(await ringsOf({ detailed: ids })).toEqual([true]);
+  for (const detailed of [[...ids, 1_001], ['1'], {}, null] as unknown as number[][]) {
+    await expect(ringsOf({ detailed })).rejects.toMatchObject({ status: 'invalid_argument' });
+  }
 });
 
 it('refuses another user who can reach it', async () => {

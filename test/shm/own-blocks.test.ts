@@ -67,8 +67,8 @@ describe('blocks of the sender', () => {
       expect(await take(block)).toEqual({ sum, copied: !block.inPlace });
     }
     expect(outcomes.filter(Boolean)).toHaveLength(8);
-    expect(pair.near.stats().blocks).toEqual({ inUse: 8, ordinary: 16 });
-    expect(pair.far.stats().leases).toEqual({ held: 8 });
+    expect(pair.near.stats().blocks).toEqual({ inUse: 8, inPlace: 8, ordinary: 16 });
+    expect(pair.far.stats().leases).toMatchObject({ held: 8 });
     const demo = pair.near.client(Demo);
     const sums = await Promise.all(
       Array.from({ length: 1000 }, (_, a) => demo.add({ a, b: 1 }).then(({ sum }) => sum - a)),

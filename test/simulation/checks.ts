@@ -1,5 +1,6 @@
 // Checks of sessions from outside: bounds while they work, and counters at rest.
 import { wireLimits } from '../../src/base/limits/wire-limits.ts';
+import { type ReceiveCredit, Window } from '../../src/rpc/sending/credit.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import type { ConnectedEnd } from '../../src/testing/simulation/connection.ts';
 
@@ -45,18 +46,19 @@ export class BoundCheck {
   check(): void {
     for (const { session, core, process } of this.#ends()) {
       if (process.isDead || session.state === 'closed') continue;
-      const { own } = core.shared;
-      const { handlers, queuedBytes, windows } = session.stats();
+      // Not by stats(), which takes longer: the check follows each step.
+      const { own, sendQueue, receiveCredit } = core.shared;
       const { receiveMaxBytes, streamsMax, sendQueueMaxBytes, sessionWindowBytes } = own;
       const messageBytes = core.shared.remote.receiveMaxBytes + wireLimits.messageOverheadBytes;
-      this.#atMost(process.name, 'handlers', handlers.running, streamsMax + extraSlots);
+      this.#atMost(process.name, 'handlers', core.callee.running, streamsMax + extraSlots);
       // Answers are always taken, and are bounded by their window; beside them stand two queues.
       // Each of the three has one message beyond its bound. The limits of both ends are the same.
       const answersMax = sessionWindowBytes + messageBytes;
-      this.#atMost(process.name, 'bytes of answers', core.shared.sendQueue.answerBytes, answersMax);
+      this.#atMost(process.name, 'bytes of answers', sendQueue.answerBytes, answersMax);
       const queuedMax = 2 * (sendQueueMaxBytes + messageBytes) + answersMax;
-      this.#atMost(process.name, 'queued bytes', queuedBytes, queuedMax);
-      for (const [name, { held }] of Object.entries(windows)) {
+      this.#atMost(process.name, 'queued bytes', sendQueue.queuedBytes, queuedMax);
+      for (const [name, window] of Object.entries(Window)) {
+        const { held } = receiveCredit[window] as ReceiveCredit;
         this.#atMost(process.name, `window of ${name}`, held, sessionWindowBytes + receiveMaxBytes);
       }
     }

@@ -296,7 +296,9 @@ class Run {
     await this.#until(() => world.nowMs >= this.#lastMs, this.#lastMs);
     for (const end of this.#hostileEnds()) end.process.kill(); // no later than the others rest
     const isQuiet = (): boolean =>
-      this.#liveEnds().every((end) => isAtRest(end.session) && hasCredit(end));
+      this.#liveEnds().every((end) =>
+        end.process.observe(() => isAtRest(end.session) && hasCredit(end)),
+      );
     await this.#until(isQuiet, world.nowMs + restMs);
     for (const { session, process } of this.#liveEnds()) {
       if (isAtRest(session)) continue;

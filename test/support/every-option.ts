@@ -11,6 +11,7 @@ import {
 } from '../../src/adapters/golib/main.ts';
 import { grpcTarget, listenGrpc, serveGrpc } from '../../src/adapters/grpc/main.ts';
 import { jsonrpcTransport, relayStdio, stdioTransport } from '../../src/adapters/jsonrpc.ts';
+import { observeSessions, openTelemetry } from '../../src/adapters/otel.ts';
 import { protobufService } from '../../src/adapters/protobuf.ts';
 import { parent } from '../../src/helper/parent.ts';
 import { type Helper, spawnHelper } from '../../src/helper/spawn-helper.ts';
@@ -57,7 +58,16 @@ const session = {
     'stalledAfterMs',
     'stallTimeoutMs',
   ],
-  others: ['limits', 'lane', 'leases', 'introspection', 'services', 'keepAlive', 'onEvent'],
+  others: [
+    'limits',
+    'lane',
+    'leases',
+    'introspection',
+    'services',
+    'keepAlive',
+    'monitor',
+    'onEvent',
+  ],
 };
 const connecting = {
   numbers: ['timeoutMs'],
@@ -78,7 +88,7 @@ const listening = {
 };
 const spawning = {
   numbers: ['uid', 'gid', 'startTimeoutMs'],
-  others: ['cwd', 'execArgv', 'env', 'stdout', 'stderr', 'ownProcessGroup', 'signal'],
+  others: ['cwd', 'execArgv', 'env', 'stdout', 'stderr', 'ownProcessGroup', 'recorder', 'signal'],
 };
 const pool = { numbers: ['size', 'callsPerMember'], others: [] };
 const frames = { numbers: ['receiveMaxBytes', 'frameTimeoutMs'], others: [] };
@@ -167,6 +177,10 @@ export const targets: Record<string, Target> = {
   keepAlive: target((given) => listen({ path, keepAlive: given } as never), {
     numbers: ['intervalMs', 'timeoutMs'],
     others: none,
+  }),
+  monitor: target((given) => listen({ path, monitor: given } as never), {
+    numbers: ['intervalMs'],
+    others: ['report', 'flush'],
   }),
   limits: target((given) => listen({ path, limits: given } as never), {
     numbers: limits,
@@ -430,6 +444,14 @@ export const targets: Record<string, Target> = {
     (given) => protobufService(class {} as never, {} as never, given as never),
     { numbers: none, others: ['descriptor'] },
   ),
+  'openTelemetry()': target((given) => openTelemetry(given as never), {
+    numbers: none,
+    others: ['tracerProvider', 'meterProvider'],
+  }),
+  'observeSessions()': target((given) => observeSessions(given as never), {
+    numbers: none,
+    others: ['meterProvider'],
+  }),
   'traceContext()': target((given) => traceContext(given as never), {
     numbers: none,
     others: ['api'],

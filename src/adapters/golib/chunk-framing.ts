@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The frames of golib's package chunk: the length as a signed varint of Go (zigzag, low group of 7
 // bits first), then so many bytes.
+import { Buffer } from 'node:buffer';
 import { SidecallError } from '../../base/errors.ts';
 
 /** A length of 2^55 - 1 has 8 bytes: golib writes no more. */
@@ -8,8 +9,8 @@ const lengthMaxBytes = 8;
 
 /** A frame of `bytes`, which is not empty: golib sends and expects no empty frame. */
 export function encodeFrame(bytes: Uint8Array): Buffer {
-  const length = encodeLength(bytes.byteLength);
-  const frame = Buffer.allocUnsafe(length.length + bytes.byteLength);
+  const length = encodeLength(bytes.length);
+  const frame = Buffer.allocUnsafe(length.length + bytes.length);
   frame.set(length, 0);
   frame.set(bytes, length.length);
   return frame;
@@ -52,18 +53,18 @@ export class FrameReader {
    */
   *push(bytes: Uint8Array): Generator<Buffer> {
     let at = 0;
-    while (at < bytes.byteLength) {
+    while (at < bytes.length) {
       if (this.#frame === undefined) {
         this.#length.push(bytes[at] as number);
         at += 1;
         this.#readLength();
         continue;
       }
-      const part = bytes.subarray(at, at + this.#frame.byteLength - this.#filled);
+      const part = bytes.subarray(at, at + this.#frame.length - this.#filled);
       this.#frame.set(part, this.#filled);
-      this.#filled += part.byteLength;
-      at += part.byteLength;
-      if (this.#filled < this.#frame.byteLength) return;
+      this.#filled += part.length;
+      at += part.length;
+      if (this.#filled < this.#frame.length) return;
       const whole = this.#frame;
       this.#frame = undefined;
       yield whole;

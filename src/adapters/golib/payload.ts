@@ -31,7 +31,7 @@ export function encodePayload(payload: Partial<Payload>): Uint8Array {
   if (id) writer.uint32(8).uint32(id);
   if (deadlineNanos) writer.uint32(16).int64(longOf(deadlineNanos) as never);
   if (method) writer.uint32(26).string(method);
-  if (data && data.byteLength > 0) writer.uint32(34).bytes(data);
+  if (data && data.length > 0) writer.uint32(34).bytes(data);
   if (errorKind) writer.uint32(40).uint32(errorKind);
   if (error) writer.uint32(50).string(error);
   return writer.finish();

@@ -108,7 +108,7 @@ export class ServedConnection {
     // An id of 0 cannot be answered: golib's counter has passed its end.
     if (id === 0) return this.#tell('a call with the id 0 was dropped: it cannot be answered');
     if (this.#running.has(id)) throw wrong(`the id ${id} is in use`);
-    const bytesOfIt = payload.data.byteLength;
+    const bytesOfIt = payload.data.length;
     this.#running.add(id);
     this.#requestBytes += bytesOfIt;
     void this.#answer(payload).finally(() => {
@@ -181,8 +181,8 @@ export class ServedConnection {
         throw withoutName(name, error);
       });
     const answer = callable.kind === CallKind.notification ? undefined : (given as Uint8Array);
-    if (answer !== undefined && answer.byteLength > answerMaxBytes) {
-      const text = `the answer of ${answer.byteLength} bytes exceeds answerMaxBytes ${answerMaxBytes}`;
+    if (answer !== undefined && answer.length > answerMaxBytes) {
+      const text = `the answer of ${answer.length} bytes exceeds answerMaxBytes ${answerMaxBytes}`;
       throw new RpcError('resource_exhausted', text);
     }
     return answer ?? new Uint8Array(0);

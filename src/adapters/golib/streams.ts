@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The streams of golib over a plain connection: chunks and JSON, which have no end of their own,
 // and protobuf, which closes each direction by itself.
+import { Buffer } from 'node:buffer';
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { checkBoolean, checkKeys, nodeError } from '../../base/misuse.ts';
@@ -124,7 +125,7 @@ class ChunkStream<T, In> implements GolibStream<T, In> {
   async send(message: In): Promise<void> {
     if (this.#hasEnded) throw ended();
     const made = encoded(this.#codec, message);
-    if (made.byteLength > 0) return this.#frames.send(made);
+    if (made.length > 0) return this.#frames.send(made);
     throw new SidecallError('ERR_SIDECALL_ENCODE', 'golib carries no empty message');
   }
 
@@ -257,7 +258,7 @@ class ProtoStream<T, In> implements GolibStream<T, In> {
     const type = frame[0];
     if (type === MessageType.data && !this.#isPeerDone) {
       this.#messages.push(decoded(this.#frames, this.#codec, frame.subarray(1)));
-    } else if (type === MessageType.close && !this.#isPeerDone && frame.byteLength === 1) {
+    } else if (type === MessageType.close && !this.#isPeerDone && frame.length === 1) {
       this.#isPeerDone = true;
       await this.#frames.send(Buffer.of(MessageType.closeAck));
       this.#finish();
@@ -265,7 +266,7 @@ class ProtoStream<T, In> implements GolibStream<T, In> {
       type === MessageType.closeAck &&
       this.#hasSentClose &&
       !this.#isAcked &&
-      frame.byteLength === 1
+      frame.length === 1
     ) {
       this.#isAcked = true;
       this.#finish();

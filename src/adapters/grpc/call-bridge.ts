@@ -2,6 +2,7 @@
 // One call of gRPC, made again over a session within the process, so that handlers run exactly as
 // for a peer on this machine: one place decodes, times out, cancels, paces and reports.
 
+import { Buffer } from 'node:buffer';
 import { type EventEmitter, once } from 'node:events';
 import type { PeerCertificate } from 'node:tls';
 import {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Metadata of calls, as gRPC carries it and as handlers and callers of this package see it.
+import { Buffer } from 'node:buffer';
 import { Metadata as GrpcMetadata } from '@grpc/grpc-js';
 import type { Metadata as OwnMetadata } from '../../base/metadata.ts';
 

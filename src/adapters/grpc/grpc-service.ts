@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A contract as gRPC has it: paths, kinds, and methods of bytes.
 
+import { Buffer } from 'node:buffer';
 import type { ServiceDefinition, sendUnaryData, UntypedServiceImplementation } from '@grpc/grpc-js';
 import { nodeError } from '../../base/misuse.ts';
 import { bytes } from '../../rpc/contract/codec.ts';
@@ -17,7 +18,7 @@ import { type AnyCall, CallBridge, type GrpcServiceParts } from './call-bridge.t
 
 /** Bytes as the `Buffer` that grpc-js needs, without a copy. */
 export const asBuffer = (value: Uint8Array): Buffer =>
-  Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  Buffer.from(value.buffer, value.byteOffset, value.length);
 
 const rawMethods: { readonly [Kind in MethodKind]: () => Method } = {
   unary: () => unary({ request: bytes, response: bytes }),

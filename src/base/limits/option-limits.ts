@@ -32,6 +32,7 @@ export const ranges = {
   idleTimeoutMs: { standard: 0, min: 1, max: 2_147_483_647 },
   windowBytes: { standard: 256 * KiB, min: 1, max: GiB },
   closeDeadlineMs: { standard: 5_000, min: 0, max: 600_000 },
+  monitorIntervalMs: { standard: 30_000, min: 100, max: 86_400_000 },
   stalledAfterMs: { standard: 10_000, min: 10, max: 600_000 },
   keepAliveIntervalMs: { standard: 10_000, min: 1_000, max: 3_600_000 },
   keepAliveTimeoutMs: { standard: 5_000, min: 10, max: 600_000 },

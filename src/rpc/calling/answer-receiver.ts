@@ -70,7 +70,7 @@ export class AnswerReceiver {
     const call = this.#streams.find(header.slot, header.generation);
     if (header.type === FrameType.message) return this.#onMessage(call, header, payload, block);
     if (call === undefined) return; // over, and the peer did not know
-    if (!call.isOpen) return call.onLate(header, payload.byteLength);
+    if (!call.isOpen) return call.onLate(header, payload.length);
     switch (header.type) {
       case FrameType.fragment:
         if (call.reader !== undefined) return call.reader.add(payload);
@@ -99,7 +99,7 @@ export class AnswerReceiver {
     block: ArrivedBlock | undefined,
   ): void {
     const { messageBytes } = header;
-    if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength);
+    if (block !== undefined) checkBlock(block, messageBytes, payload.length);
     const isStreamed = (header.flags & FrameFlag.streamed) !== 0;
     const isLast = (header.flags & FrameFlag.end) !== 0;
     const window = isStreamed ? Window.streams : Window.answers;
@@ -110,7 +110,7 @@ export class AnswerReceiver {
     if (!call.isOpen) {
       if (isStreamed) this.#shared.releaseCredit(window, charge);
       else call.answerCharge += charge; // the peer keeps the rest of the answer to its last piece
-      return call.onLate(header, block?.byteLength ?? payload.byteLength);
+      return call.onLate(header, block?.byteLength ?? payload.length);
     }
     if (isStreamed !== (call.reader !== undefined) || (isStreamed && isLast)) {
       throw protocol('answer that does not fit the kind of call');
@@ -118,7 +118,7 @@ export class AnswerReceiver {
     if (call.reader !== undefined) {
       return call.reader.begin(messageBytes, payload, charge, block);
     }
-    if (payload.byteLength > messageBytes) throw protocol('message longer than announced');
+    if (payload.length > messageBytes) throw protocol('message longer than announced');
     if (call.request.response === undefined || call.hasAnswer || call.assembly !== undefined) {
       throw protocol('second answer');
     }
@@ -132,7 +132,7 @@ export class AnswerReceiver {
       const whole = MessageAssembly.ofBlock(block, response, method, place);
       return this.#onAnswer(call, payload, whole);
     }
-    if (placed === undefined && payload.byteLength === messageBytes) {
+    if (placed === undefined && payload.length === messageBytes) {
       const { into } = options;
       const place = into && answerPlace(messageBytes, response, into);
       return this.#onAnswer(
@@ -141,8 +141,8 @@ export class AnswerReceiver {
         into && MessageAssembly.ofBytes(payload, response, place),
       );
     }
-    call.assembly = placed ?? assemblyFor(this.#shared, call, messageBytes, payload.byteLength);
-    if (payload.byteLength > 0) this.#onFragment(call, payload);
+    call.assembly = placed ?? assemblyFor(this.#shared, call, messageBytes, payload.length);
+    if (payload.length > 0) this.#onFragment(call, payload);
   }
 
   #onFragment(call: OutgoingCall, payload: Uint8Array): void {
@@ -157,17 +157,23 @@ export class AnswerReceiver {
   #onDetached(call: OutgoingCall, header: Header, payload: Uint8Array): void {
     const text = `${call.request.method}: the memory of the option into was detached while the answer arrived: it was transferred, or it is memory of WebAssembly that has grown`;
     call.cancelAs(new SidecallError('ERR_SIDECALL_LEASE_RELEASED', text), ResetReason.cancelled);
-    call.onLate(header, payload.byteLength);
+    call.onLate(header, payload.length);
   }
 
   /** The answer is whole. Where trailers follow, it waits for them. */
   #onAnswer(call: OutgoingCall, payload: Uint8Array, assembly: MessageAssembly | undefined): void {
     const endsHere = call.hasAnswer;
+    const { counters } = this.#shared;
+    const answerBytes = assembly?.bytes.length ?? payload.length;
+    call.counters.countReceived(answerBytes);
+    call.trace?.countReceived(answerBytes);
     call.hasAnswer = true;
     releaseAnswer(this.#shared, call);
     try {
       const codec = call.request.response as Codec<unknown>;
       call.answer = assembly === undefined ? decodeWith(codec, payload, false) : assembly.decode();
+      counters.consumed.count(answerBytes);
+      if (codec.isRaw !== true) counters.countLease(call.answer);
     } catch (thrown) {
       const error = undecodable(call, thrown);
       if (!endsHere) return call.cancelAs(error, ResetReason.cancelled);
@@ -220,13 +226,13 @@ export class AnswerReceiver {
     const { status, metadataBytes, textBytes } = header;
     const detailsAt = metadataBytes + textBytes;
     const name = statuses[status];
-    if (name === undefined || detailsAt > payload.byteLength || call.assembly !== undefined) {
+    if (name === undefined || detailsAt > payload.length || call.assembly !== undefined) {
       throw protocol('end frame with an unknown status or wrong lengths');
     }
     const metadata = this.#metadata(payload.subarray(0, metadataBytes));
     const trailers = metadataBytes > 0 ? metadata : undefined;
     if (name === 'ok') {
-      if (detailsAt !== payload.byteLength) throw protocol('success with details');
+      if (detailsAt !== payload.length) throw protocol('success with details');
       return { trailers, error: undefined };
     }
     const text = endText(payload.subarray(metadataBytes, detailsAt));
@@ -250,8 +256,7 @@ export class AnswerReceiver {
   }
 
   #metadata(bytes: Uint8Array): Metadata {
-    if (bytes.byteLength > this.#shared.own.metadataMaxBytes)
-      throw protocol('metadata over the limit');
+    if (bytes.length > this.#shared.own.metadataMaxBytes) throw protocol('metadata over the limit');
     return decodeMetadata(bytes);
   }
 }

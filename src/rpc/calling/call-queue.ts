@@ -2,13 +2,13 @@
 // Calls of ours that wait to be sent, in their order.
 import { Fifo } from '../../base/fifo.ts';
 import { chargeOf } from '../sending/credit.ts';
-import type { WaitQueue, WaitReason } from '../stalls.ts';
+import { Departures, type WaitQueue, type WaitReason } from '../stalls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
 export class CallQueue implements WaitQueue {
   readonly #calls = new Fifo<OutgoingCall>();
   readonly #reasonOf: (call: OutgoingCall) => WaitReason | undefined;
-  departed = 0;
+  readonly departed = new Departures();
   /** Bytes of their messages, as a window counts them. */
   bytes = 0;
 
@@ -57,6 +57,6 @@ export class CallQueue implements WaitQueue {
   #onTaken(call: OutgoingCall): void {
     call.place = undefined;
     this.bytes -= chargeOf(call.request.messageBytes);
-    this.departed += 1;
+    this.departed.add();
   }
 }

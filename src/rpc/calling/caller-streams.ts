@@ -10,28 +10,39 @@ function cancelled(): SidecallError {
   return new SidecallError('ERR_SIDECALL_CANCELLED', 'the call was cancelled by its caller');
 }
 
-export class CallerServerStream<Res> implements ServerStream<Res> {
-  protected readonly streamCall: StreamCall;
+/** Settles when the call of a stream is over; undefined: that is no stream of ours. */
+export function endOfStream(stream: unknown): Promise<unknown> | undefined {
+  if (stream instanceof CallerServerStream || stream instanceof CallerClientStream) {
+    return stream[call].promise;
+  }
+  return undefined;
+}
 
-  constructor(call: StreamCall) {
-    this.streamCall = call;
+/** The call below a stream, for the other parts of the package. */
+const call = Symbol('call');
+
+export class CallerServerStream<Res> implements ServerStream<Res> {
+  readonly [call]: StreamCall;
+
+  constructor(streamCall: StreamCall) {
+    this[call] = streamCall;
   }
 
   get queuedBytes(): number {
-    return this.streamCall.queuedBytes;
+    return this[call].queuedBytes;
   }
 
   next(): Promise<IteratorResult<Res, undefined>> {
-    return this.streamCall.next() as Promise<IteratorResult<Res, undefined>>;
+    return this[call].next() as Promise<IteratorResult<Res, undefined>>;
   }
 
   return(): Promise<IteratorResult<Res, undefined>> {
-    this.streamCall.cancelReading();
+    this[call].cancelReading();
     return Promise.resolve(done);
   }
 
   cancel(reason?: unknown): void {
-    this.streamCall.cancel(reason ?? cancelled());
+    this[call].cancel(reason ?? cancelled());
   }
 
   [Symbol.asyncIterator](): this {
@@ -44,28 +55,28 @@ export class CallerServerStream<Res> implements ServerStream<Res> {
 }
 
 export class CallerClientStream<Req, Res> implements ClientStream<Req, Res> {
-  readonly #call: StreamCall;
+  readonly [call]: StreamCall;
   #answer: Promise<Res> | undefined;
 
-  constructor(call: StreamCall) {
-    this.#call = call;
+  constructor(streamCall: StreamCall) {
+    this[call] = streamCall;
   }
 
   get queuedBytes(): number {
-    return this.#call.queuedBytes;
+    return this[call].queuedBytes;
   }
 
   send(request: Req): Promise<void> {
-    return this.#call.send(request);
+    return this[call].send(request);
   }
 
   end(): Promise<Res> {
     if (this.#answer === undefined) {
       // The end of the requests may be the answer itself, if an interceptor has given the
       // stream.
-      const ended = this.#call.end() as Promise<unknown>;
+      const ended = this[call].end() as Promise<unknown>;
       this.#answer = (
-        this.#call instanceof InterceptedStream ? ended : this.#call.promise
+        this[call] instanceof InterceptedStream ? ended : this[call].promise
       ) as Promise<Res>;
       ended.catch(() => undefined); // the answer has the error
     }
@@ -73,7 +84,7 @@ export class CallerClientStream<Req, Res> implements ClientStream<Req, Res> {
   }
 
   cancel(reason?: unknown): void {
-    this.#call.cancel(reason ?? cancelled());
+    this[call].cancel(reason ?? cancelled());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -83,10 +94,10 @@ export class CallerClientStream<Req, Res> implements ClientStream<Req, Res> {
 
 export class CallerBidi<Req, Res> extends CallerServerStream<Res> implements Bidi<Req, Res> {
   send(request: Req): Promise<void> {
-    return this.streamCall.send(request);
+    return this[call].send(request);
   }
 
   end(): Promise<void> {
-    return this.streamCall.end();
+    return this[call].end();
   }
 }

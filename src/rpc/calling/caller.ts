@@ -10,6 +10,7 @@ import { CallKind, sendsMany } from '../../wire/frame-header.ts';
 import type { OutgoingState } from '../call-states.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import { releaseBlockIn } from '../contract/leases.ts';
+import { type CallTrace, traceCall } from '../counting/call-trace.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import { AnswerReceiver } from './answer-receiver.ts';
 import type { MethodCall, SessionTarget } from './call-target.ts';
@@ -90,14 +91,30 @@ export class Caller implements SessionTarget {
 
   /** Never throws: what is wrong rejects the call's promise, and fails its halves. */
   openStream(callable: MethodCall, value: unknown, options: CallOptions | undefined): OutgoingCall {
+    const trace = traceCall(this.#calls.shared, callable.name, callable.kind);
+    if (trace === undefined) return this.#open(callable, value, options, trace);
+    return trace.run(() => this.#open(callable, value, options, trace));
+  }
+
+  #open(
+    callable: MethodCall,
+    value: unknown,
+    options: CallOptions | undefined,
+    trace: CallTrace | undefined,
+  ): OutgoingCall {
     let call: OutgoingCall;
     try {
       call = prepareCall(this.#calls, callable, value, options);
     } catch (error) {
       releaseBlockIn(value);
       call = emptyCall(this.#calls, callable);
+      call.trace = trace;
       call.refuse(error);
       return call;
+    }
+    if (trace !== undefined) {
+      call.trace = trace;
+      trace.sentBytes = call.request.messageBytes;
     }
     if (!this.#waiting.mustWait(call)) sendCall(this.#calls, call);
     else if (this.waiting < tuning.waitingCallsMax) this.#waiting.add(call);

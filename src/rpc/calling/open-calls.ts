@@ -5,7 +5,7 @@ import { Fifo } from '../../base/fifo.ts';
 import { AnnouncedNames } from '../sending/method-names.ts';
 import type { OutgoingMessage } from '../sending/outgoing-messages.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
-import type { WaitQueue } from '../stalls.ts';
+import { Departures, type WaitQueue } from '../stalls.ts';
 import { OpenedStreams, type Slotted } from '../streams/stream-table.ts';
 import { type Abortable, AbortWatch } from './abort-signals.ts';
 
@@ -20,7 +20,11 @@ export class OpenCalls<Call extends Slotted & Abortable> {
    * Calls that we gave up, and whose handlers may run: they keep their slots until the peer says
    * that they have settled.
    */
-  readonly givenUp = { waiting: 0, waitReason: 'given-up', departed: 0 } satisfies WaitQueue;
+  readonly givenUp = {
+    waiting: 0,
+    waitReason: 'given-up',
+    departed: new Departures(),
+  } satisfies WaitQueue;
   /** The error of every new call; undefined: calls are made. */
   refusal: SidecallError | undefined;
   /** Calls that were sent, ever. */

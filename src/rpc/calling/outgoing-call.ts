@@ -10,23 +10,25 @@ import {
   FrameFlag,
   type Header,
   ResetReason,
-  receivesMany,
   sendsMany,
 } from '../../wire/frame-header.ts';
 import { type OutgoingState, outgoingMoved } from '../call-states.ts';
 import { timeoutOf } from '../contract/call-options.ts';
-import { bytes, type Codec } from '../contract/codec.ts';
 import { releaseLeaseIn } from '../contract/leases.ts';
+import type { CallTrace } from '../counting/call-trace.ts';
+import type { MethodCounters } from '../counting/method-counters.ts';
+import { neverBegun } from '../counting/moments.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/end-frames.ts';
 import type { SendFifo, SendingStream } from '../sending/outgoing-messages.ts';
-import { ChannelHalves, type ChannelStream } from '../streams/channel-halves.ts';
+import type { ChannelHalves, ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
 import type { ReadStream } from '../streams/reader-parts.ts';
-import { StreamReader } from '../streams/stream-reader.ts';
-import { ended, StreamWriter } from '../streams/stream-writer.ts';
+import type { StreamReader } from '../streams/stream-reader.ts';
+import { ended, type StreamWriter } from '../streams/stream-writer.ts';
 import type { Abortable } from './abort-signals.ts';
+import { countFailure, countSuccess } from './call-counts.ts';
 import { type CallRequest, dropRequest, late, repliesStuck } from './call-request.ts';
 import { rejectAtCallSite } from './call-site.ts';
 import { done, type Step, type StreamCall } from './call-target.ts';
@@ -42,6 +44,11 @@ export class OutgoingCall
   readonly #resolve: Settle;
   readonly #reject: Settle;
   readonly deadline: number | undefined;
+  readonly counters: MethodCounters;
+  /** The place of the instant at which it was sent, or began to wait. */
+  begun = neverBegun;
+  /** undefined: no subscriber has asked for it. */
+  trace: CallTrace | undefined;
   timer: Timer | undefined;
 
   slot = -1;
@@ -82,6 +89,8 @@ export class OutgoingCall
     const { kind, options, isTransient } = request;
     this.request = request;
     this.calls = calls;
+    this.counters = calls.shared.counters.called.of(request.method, kind);
+    this.counters.started += 1;
     this.line = kind === CallKind.notification ? calls.notifications : undefined;
     this.beginsAtOnce = sendsMany(kind);
     // Memory of these may be reused once the message was admitted, before the call has settled.
@@ -119,28 +128,6 @@ export class OutgoingCall
     return (this.reader?.queuedBytes ?? 0) + (this.writer?.waitingBytes ?? 0);
   }
 
-  /** Makes the reader, the writer and the channel of a call that is a stream. */
-  openHalves(requestCodec: Codec<unknown>): void {
-    const { shared } = this.calls;
-    const { own, remote } = shared;
-    const { kind, method: name, response, options } = this.request;
-    const flags = FrameFlag.fromOpener;
-    if (receivesMany(kind)) {
-      const codec = response ?? bytes;
-      const windowBytes = options.windowBytes ?? own.streamWindowBytes;
-      this.reader = new StreamReader({ shared, stream: this, name, codec, flags, windowBytes });
-    }
-    if (sendsMany(kind)) {
-      const windowBytes = remote.streamWindowBytes;
-      const isDivisible = kind === CallKind.duplex;
-      const parts = { shared, stream: this, codec: requestCodec, name, flags, windowBytes };
-      this.writer = new StreamWriter({ ...parts, isDivisible });
-    }
-    const { reader, writer } = this;
-    if (kind < CallKind.channel || reader === undefined || writer === undefined) return;
-    this.channel = new ChannelHalves(shared, this, { reader, writer, flags, name });
-  }
-
   /** It was given its slot. */
   onSlot(): void {
     this.#moveTo('open');
@@ -171,6 +158,7 @@ export class OutgoingCall
 
   resolve(value: unknown): void {
     this.#settle();
+    countSuccess(this.calls.shared, this);
     this.answer = undefined;
     this.reader?.end();
     this.writer?.fail(ended(this.request.method, 'once the call was answered'));
@@ -235,7 +223,7 @@ export class OutgoingCall
     if (!isLastFrame(this, header, payloadBytes)) return;
     const { givenUp, streams, shared } = this.calls;
     givenUp.waiting -= 1;
-    givenUp.departed += 1;
+    givenUp.departed.add();
     this.#moveTo('over');
     releaseAnswer(shared, this);
     // Both ends of a channel may give it up at once, so one more frame of it is allowed.
@@ -297,6 +285,7 @@ export class OutgoingCall
 
   #settleFailed(reason: unknown, now: boolean): void {
     this.#settle();
+    countFailure(this.calls.shared, this, reason);
     this.#removeFromQueue();
     dropRequest(this.request, reason);
     releaseLeaseIn(this.answer); // it waited for trailers

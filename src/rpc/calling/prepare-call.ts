@@ -22,6 +22,7 @@ import {
 import { builtInPrefix, checkMethodName } from '../contract/service.ts';
 import { isNotifiedBy } from '../deadline.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
+import { openHalves } from './call-halves.ts';
 import type { MethodCall } from './call-target.ts';
 import type { OpenCalls } from './open-calls.ts';
 import { OutgoingCall } from './outgoing-call.ts';
@@ -60,7 +61,7 @@ export function prepareCall(
   const metadata = encodeMetadata(options.metadata, shared.metadataMaxBytes);
   const message = sendsMany(callable.kind)
     ? noBytes
-    : encodeRequest(shared, callable, value, metadata.byteLength);
+    : encodeRequest(shared, callable, value, metadata.length);
   return makeCall(calls, callable, options, message, metadata);
 }
 
@@ -116,6 +117,6 @@ function makeCall(
     options: bindCallbacks(options),
   };
   const call = new OutgoingCall(request, calls);
-  if (kind > CallKind.notification) call.openHalves(callable.request);
+  if (kind > CallKind.notification) openHalves(call, callable.request);
   return call;
 }

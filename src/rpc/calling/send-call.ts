@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The sending of a call: its slot, and the frame that opens it.
+import { Buffer } from 'node:buffer';
 import { SidecallError } from '../../base/errors.ts';
 import { CallKind, emptyHeader, inlineName, noTimeout } from '../../wire/frame-header.ts';
 import { detachedError, isDetached } from '../contract/encode-message.ts';
+import { neverBegun } from '../counting/moments.ts';
 import { timeLeftMs } from '../deadline.ts';
 import { notSaid, sentNow } from '../peer-clock.ts';
 import { chargeOf } from '../sending/credit.ts';
@@ -26,7 +28,7 @@ export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): vo
   const number = numberOf(calls, request);
   const { metadata } = request;
   const prefix = number === undefined ? withName(request.method, metadata) : metadata;
-  if (prefix.byteLength > sendQueue.fragmentBytes) {
+  if (prefix.length > sendQueue.fragmentBytes) {
     const text = `${request.method}: name and metadata exceed ${sendQueue.fragmentBytes} bytes`;
     return call.fail(new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text));
   }
@@ -39,17 +41,21 @@ export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): vo
   fields.kind = request.kind;
   fields.slot = call.slot;
   fields.generation = call.generation;
-  fields.method = number ?? inlineName + prefix.byteLength - metadata.byteLength;
+  fields.method = number ?? inlineName + prefix.length - metadata.length;
   fields.timeoutMs =
     call.deadline === undefined ? noTimeout : timeLeftMs(shared.clock, call.deadline);
-  fields.metadataBytes = metadata.byteLength;
+  fields.metadataBytes = metadata.length;
   fields.messageBytes = request.messageBytes;
   fields.windowBytes = request.options.windowBytes ?? 0;
   fields.sentAt = call.deadline === undefined ? notSaid : sentNow(shared.clock);
   const header = sendQueue.header.open(fields);
   sendQueue.send(call, header, prefix, request.message, request.messageBytes);
-  if (request.kind !== CallKind.notification) call.writer?.start();
-  else if (!call.isSettled) call.resolve(undefined);
+  if (request.kind === CallKind.notification) {
+    if (!call.isSettled) call.resolve(undefined);
+    return;
+  }
+  if (call.begun === neverBegun) call.begun = shared.moments.begin();
+  call.writer?.start();
 }
 
 /** The number of a method, announced where it is new; undefined: the name travels with the call. */

@@ -66,6 +66,7 @@ export class WaitingCalls {
       request.message = new Uint8Array(request.message);
     }
     queue.push(call);
+    call.begun = this.#shared.moments.begin();
     this.#shared.waits.add(queue);
     if (!request.isReply) return;
     // Up to one window of replies, and at least one, resolve at once: so the handlers
@@ -108,7 +109,7 @@ export class WaitingCalls {
 /** The message waits behind those of short calls. */
 function isBulk({ sendQueue }: SessionShared, request: CallRequest): boolean {
   const queuedBytes = queuedBytesOf(request.message, request.messageBytes);
-  return request.isBulk || sendQueue.isBulk(request.metadata.byteLength + queuedBytes);
+  return request.isBulk || sendQueue.isBulk(request.metadata.length + queuedBytes);
 }
 
 /** Why the call cannot be sent now; undefined: it can. */

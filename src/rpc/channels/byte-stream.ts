@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reading and writing of byte streams by count, for protocols of the application.
 
+import { Buffer } from 'node:buffer';
 import type { Readable, Writable } from 'node:stream';
 import { SidecallError } from '../../base/errors.ts';
 import { quiet, rejected } from '../../base/ignore-errors.ts';
@@ -128,7 +129,7 @@ class StreamByteReader implements ByteReader {
     for (;;) {
       for (let chunk = this.#stream.read(); chunk !== null; chunk = this.#stream.read()) {
         this.#chunks.push(chunk as Buffer);
-        this.#bytes += (chunk as Buffer).byteLength;
+        this.#bytes += (chunk as Buffer).length;
         if (this.#bytes >= count) break;
       }
       if (this.#bytes >= count) return;
@@ -148,7 +149,7 @@ class StreamByteReader implements ByteReader {
   #take(count: number): Buffer {
     this.#bytes -= count;
     const first = this.#chunks[0];
-    if (first !== undefined && first.byteLength === count) {
+    if (first !== undefined && first.length === count) {
       this.#chunks.shift();
       return first;
     }
@@ -158,9 +159,9 @@ class StreamByteReader implements ByteReader {
       const chunk = this.#chunks[0] as Buffer;
       const part = chunk.subarray(0, count - at);
       taken.set(part, at);
-      at += part.byteLength;
-      if (part.byteLength === chunk.byteLength) this.#chunks.shift();
-      else this.#chunks[0] = chunk.subarray(part.byteLength);
+      at += part.length;
+      if (part.length === chunk.length) this.#chunks.shift();
+      else this.#chunks[0] = chunk.subarray(part.length);
     }
     return taken;
   }
@@ -185,7 +186,7 @@ class StreamByteWriter implements ByteWriter {
 
   write(bytes: Uint8Array): void {
     this.#parts.push(bytes);
-    this.#bytes += bytes.byteLength;
+    this.#bytes += bytes.length;
   }
 
   writeString(text: string): void {
@@ -210,7 +211,7 @@ class StreamByteWriter implements ByteWriter {
     const bytes = Buffer.concat(this.#parts, this.#bytes);
     this.#parts = [];
     this.#bytes = 0;
-    if (bytes.byteLength > 0) {
+    if (bytes.length > 0) {
       await new Promise<void>((resolve, reject) => {
         this.#stream.write(bytes, (error) => (error ? reject(error) : resolve()));
       });

@@ -24,6 +24,9 @@ export interface ChannelOptions extends Pick<CallOptions, 'timeoutMs' | 'signal'
   readonly idleTimeoutMs?: number | undefined;
 }
 
+/** The channels that a session accepts, to be iterated. */
+export type Accepted<T> = AsyncIterableIterator<T, undefined> & AsyncDisposable;
+
 /** Options of the end that accepts channels. */
 export type AcceptOptions = Pick<ChannelOptions, 'name' | 'priority' | 'idleTimeoutMs'>;
 

@@ -55,7 +55,7 @@ export class SessionDuplex extends SocketLike {
       ({ done, value }) => {
         this.noteMoved();
         if (done === true) return this.push(null);
-        this.bytesRead += (value as Uint8Array).byteLength;
+        this.bytesRead += (value as Uint8Array).length;
         return this.push(value);
       },
       (error) => this.#onLost(error),
@@ -117,10 +117,10 @@ export class SessionDuplex extends SocketLike {
    */
   async #writePieces(chunk: Buffer): Promise<void> {
     const { writer } = this.#core;
-    for (let at = 0; at < chunk.byteLength; at += wireLimits.fragmentBytes) {
+    for (let at = 0; at < chunk.length; at += wireLimits.fragmentBytes) {
       const piece = chunk.subarray(at, at + wireLimits.fragmentBytes);
       await writer.send(piece);
-      this.bytesWritten += piece.byteLength;
+      this.bytesWritten += piece.length;
       this.noteMoved();
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Streams of calls and channels as streams of Node and of the Web.
+import { Buffer } from 'node:buffer';
 import { Readable, Writable } from 'node:stream';
 import { ReadableStream, WritableStream } from 'node:stream/web';
 import { isPooled } from '../../base/buffer-pool.ts';

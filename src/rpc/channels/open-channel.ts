@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Opening channels, and what both ends may say of them.
 
+import { Buffer } from 'node:buffer';
 import { ranges } from '../../base/limits/option-limits.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { checkBoolean, checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';

@@ -104,8 +104,8 @@ export const bytes: BytesCodec = {
  * Never a Buffer, whose `slice()` copies nothing: a program would keep what is not valid for long.
  */
 function plainBytes(view: Uint8Array, isOwned: boolean): Uint8Array {
-  const { buffer, byteOffset, byteLength } = isOwned ? view : ownedCopy(view);
-  return new Uint8Array(buffer, byteOffset, byteLength);
+  const { buffer, byteOffset, length } = isOwned ? view : ownedCopy(view);
+  return new Uint8Array(buffer, byteOffset, length);
 }
 
 /** True: what the codec decodes may share the memory of its message for good. */
@@ -139,7 +139,7 @@ export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolea
   } catch (cause) {
     // No cause: JSON.parse quotes the text it refused, and errors end up in logs.
     const kind = cause instanceof Error ? cause.name : typeof cause;
-    const what = `codec '${codec.name}' refused a message of ${view.byteLength} bytes (${kind})`;
+    const what = `codec '${codec.name}' refused a message of ${view.length} bytes (${kind})`;
     const isRefused = cause instanceof RefusedValue; // by a schema: both sides have the contract
     const text = isRefused ? what : `${what}; both sides must use the same contract`;
     const error = new SidecallError('ERR_SIDECALL_DECODE', text);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Encoding: a value becomes the bytes, the text or the block of a message.
+import { Buffer } from 'node:buffer';
 import { SidecallError } from '../../base/errors.ts';
 import { type Codec, encodeWith } from './codec.ts';
 import { Block, type BlockOwner, isLeased, isReleased } from './leases.ts';
@@ -36,6 +37,7 @@ export function encodeMessage(
 
 /** The length of a message on the wire, in bytes. */
 export function messageBytesOf(message: Message): number {
+  if (message instanceof Uint8Array) return message.length;
   return typeof message === 'string' ? Buffer.byteLength(message) : message.byteLength;
 }
 
@@ -51,7 +53,7 @@ export function releaseMessage(message: unknown): void {
 
 /** The bytes of a message have gone since it was encoded. */
 export function isDetached(message: Message, messageBytes: number): boolean {
-  return message instanceof Uint8Array && message.byteLength !== messageBytes;
+  return message instanceof Uint8Array && message.length !== messageBytes;
 }
 
 /** @param what the method or channel. */

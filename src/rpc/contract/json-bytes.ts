@@ -3,6 +3,7 @@
 // back. In the text a placeholder `{"$bytes": n}` stands for the n-th; an object that has such a
 // key of its own gets one more `$` in front of it, which the other side takes away.
 
+import { Buffer } from 'node:buffer';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { readU32, writeU32 } from '../../wire/frame-header.ts';
 
@@ -56,7 +57,7 @@ export function attach(value: unknown, attachments: readonly Uint8Array[]): unkn
 export function joinParts(text: string, attachments: readonly Uint8Array[]): Uint8Array {
   const textBytes = Buffer.byteLength(text);
   const textAt = headBytes + 4 * attachments.length;
-  const total = attachments.reduce((sum, { byteLength }) => sum + byteLength, textAt + textBytes);
+  const total = attachments.reduce((sum, { length }) => sum + length, textAt + textBytes);
   const joined = Buffer.allocUnsafe(total);
   joined.fill(0, 0, 4);
   writeU32(joined, 4, attachments.length);
@@ -64,19 +65,19 @@ export function joinParts(text: string, attachments: readonly Uint8Array[]): Uin
   joined.write(text, textAt);
   let at = textAt + textBytes;
   for (const [index, bytes] of attachments.entries()) {
-    writeU32(joined, headBytes + 4 * index, bytes.byteLength);
+    writeU32(joined, headBytes + 4 * index, bytes.length);
     joined.set(bytes, at);
-    at += bytes.byteLength;
+    at += bytes.length;
   }
   return joined;
 }
 
 /** Views of the parts. @throws {TypeError} for lengths that do not add up. */
 export function splitParts(view: Uint8Array): { text: Uint8Array; attachments: Uint8Array[] } {
-  const isHead = view.byteLength >= headBytes && view[1] === 0 && view[2] === 0 && view[3] === 0;
+  const isHead = view.length >= headBytes && view[1] === 0 && view[2] === 0 && view[3] === 0;
   const count = isHead ? readU32(view, 4) : 0;
   const textAt = headBytes + 4 * count;
-  if (count === 0 || count > wireLimits.attachmentsMax || textAt > view.byteLength) {
+  if (count === 0 || count > wireLimits.attachmentsMax || textAt > view.length) {
     throw new TypeError('attachments that are none');
   }
   let at = textAt + readU32(view, 8);
@@ -84,11 +85,11 @@ export function splitParts(view: Uint8Array): { text: Uint8Array; attachments: U
   const attachments: Uint8Array[] = [];
   for (let index = 0; index < count; index += 1) {
     const bytes = readU32(view, headBytes + 4 * index);
-    if (bytes > view.byteLength - at) throw new TypeError('an attachment that ends too late');
+    if (bytes > view.length - at) throw new TypeError('an attachment that ends too late');
     attachments.push(view.subarray(at, at + bytes));
     at += bytes;
   }
-  if (at !== view.byteLength) throw new TypeError('bytes behind the attachments');
+  if (at !== view.length) throw new TypeError('bytes behind the attachments');
   return { text, attachments };
 }
 

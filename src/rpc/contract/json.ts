@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // JSON, with bytes beside it.
 
-import { isUtf8 } from 'node:buffer';
+import { Buffer, isUtf8 } from 'node:buffer';
 import { noBytes } from '../../base/ignore-errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { checkInteger, checkKeys } from '../../base/misuse.ts';
@@ -25,7 +25,7 @@ function jsonCodec(depthMax: number): Codec<any> {
       return detached.attachments.length === 0 ? text : joinParts(text, detached.attachments);
     },
     decode(view): unknown {
-      if (view.byteLength === 0) return undefined;
+      if (view.length === 0) return undefined;
       if (view[0] !== attachmentsMark) return parse(view, depthMax);
       const { text, attachments } = splitParts(view);
       return attach(parse(text, depthMax), attachments);
@@ -73,7 +73,7 @@ export function json<T>(options: JsonOptions = {}): IfJson<T, Codec<T>> {
 /** @throws {Error} for what is no JSON, or is nested too deep to be walked. */
 function parse(view: Uint8Array, depthMax: number): unknown {
   if (!isUtf8(view)) throw new TypeError('the bytes are not UTF-8');
-  const buffer = Buffer.from(view.buffer, view.byteOffset, view.byteLength);
+  const buffer = Buffer.from(view.buffer, view.byteOffset, view.length);
   if (isDeeperThan(buffer, depthMax)) {
     throw new TypeError(`JSON nested deeper than ${depthMax}: ${deeper}`);
   }
@@ -106,10 +106,10 @@ function hasBrackets(buffer: Buffer, count: number): boolean {
  * result: the parser refuses it.
  */
 function isDeeperThan(view: Buffer, max: number): boolean {
-  if (view.byteLength <= max) return false;
-  if (view.byteLength > scannedBytes && !hasBrackets(view, max + 1)) return false;
+  if (view.length <= max) return false;
+  if (view.length > scannedBytes && !hasBrackets(view, max + 1)) return false;
   let depth = 0;
-  const end = view.byteLength;
+  const end = view.length;
   for (let at = 0; at < end; at += 1) {
     const byte = view[at] as number;
     if (byte === quote) {

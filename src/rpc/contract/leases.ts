@@ -2,6 +2,7 @@
 // Messages in memory that is lent: a block that the sender fills in place, a lease that the
 // receiver gives back. The idea is that of shmipc-go's Reserve and ReadBytes, with an owner for
 // each end.
+import { Buffer } from 'node:buffer';
 import { giveBuffer } from '../../base/buffer-pool.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { nodeError } from '../../base/misuse.ts';
@@ -153,7 +154,7 @@ class CopiedBytes {
 
   constructor(bytes: Uint8Array, pooled: Buffer | undefined) {
     this.bytes = bytes;
-    this.byteLength = bytes.byteLength;
+    this.byteLength = bytes.length;
     this.#pooled = pooled;
   }
 
@@ -241,7 +242,7 @@ export class Lease implements Disposable {
     const bytes = this.#bytes;
     if (bytes === undefined || bytes.buffer !== view.buffer) return false;
     const begin = view.byteOffset - bytes.byteOffset;
-    return begin + view.byteLength > 0 && begin < this.byteLength;
+    return begin + view.length > 0 && begin < this.byteLength;
   }
 }
 
@@ -334,7 +335,7 @@ function mark(memory: Marked): void {
 export function isReleased(view: Uint8Array): boolean {
   const { [owner]: by } = view as Owned;
   if (by !== undefined) return by.isGone;
-  return view.byteLength === 0 && (view.buffer as Marked)[released] === true;
+  return view.length === 0 && (view.buffer as Marked)[released] === true;
 }
 
 function kindOf(value: unknown): string {

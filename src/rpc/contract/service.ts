@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A contract that both processes import: names, kinds and codecs of methods, and their types.
 
+import { Buffer } from 'node:buffer';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { checkBoolean, checkKeys, nodeError } from '../../base/misuse.ts';
 import { CallKind } from '../../wire/frame-header.ts';

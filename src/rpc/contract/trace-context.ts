@@ -93,7 +93,7 @@ export function traceContext(options: TraceContextOptions = {}): Interceptor {
   }
   const carrier = api === undefined ? own : byApi(api);
   return (call, next) => {
-    if (call.side === 'caller') return next(withTrace(call, carrier.send()));
+    if (call.side === 'caller') return next(withHeaders(call, carrier.send()));
     const run = carrier.receive(call.ctx?.metadata ?? {});
     if (run === undefined) return next(call);
     const result = run(() => next(call));
@@ -131,17 +131,23 @@ function byApi({ context, propagation }: TraceApi): Carrier {
       return headers;
     },
     receive(metadata) {
-      const texts = Object.entries(metadata).filter(([, value]) => typeof value === 'string');
-      const extracted = propagation.extract(
-        context.active(),
-        Object.fromEntries(texts) as Record<string, string>,
-      );
+      const extracted = propagation.extract(context.active(), textsOf(metadata));
       return (body) => context.with(extracted, body);
     },
   };
 }
 
-function withTrace(call: InterceptedCall, headers: Record<string, string>): InterceptedCall {
+/** The metadata that are texts. */
+export function textsOf(metadata: Metadata): Record<string, string> {
+  const texts = Object.entries(metadata).filter(([, value]) => typeof value === 'string');
+  return Object.fromEntries(texts) as Record<string, string>;
+}
+
+/** The call with further metadata, which those that it has go before. */
+export function withHeaders(
+  call: InterceptedCall,
+  headers: Record<string, string>,
+): InterceptedCall {
   if (Object.keys(headers).length === 0) return call;
   const metadata = { ...headers, ...call.options?.metadata };
   return { ...call, options: { ...call.options, metadata } };
@@ -161,19 +167,42 @@ function traceOf(given: {
   return Object.freeze(hasState ? { traceparent, tracestate } : { traceparent });
 }
 
+/** Told once or more often how the responses of a handler end. */
+export interface StreamEnd {
+  onEnd(): void;
+  onFailed(error: unknown): void;
+}
+
 /** The responses of a handler, each made in the trace: a generator runs when it is asked. */
-function streamIn(run: Run, result: unknown): unknown {
-  if (result instanceof Promise) return result.then((responses) => streamIn(run, responses));
+export function streamIn(run: Run, result: unknown, end?: StreamEnd): unknown {
+  if (result instanceof Promise) {
+    if (end !== undefined) result.catch((error) => end.onFailed(error));
+    return result.then((responses) => streamIn(run, responses, end));
+  }
   const responses = result as Partial<AsyncIterable<unknown> & Iterable<unknown>>;
   const begin = responses[Symbol.asyncIterator] ?? responses[Symbol.iterator];
   if (typeof begin !== 'function') return result; // the session says what is wrong
   const iterate = begin.bind(responses) as () => AsyncIterator<unknown>;
   const iterator = run(iterate);
   const ending = iterator.return?.bind(iterator);
+  const next = async (): Promise<IteratorResult<unknown>> => {
+    try {
+      const step = await run(() => iterator.next());
+      if (step.done === true) end?.onEnd();
+      return step;
+    } catch (error) {
+      end?.onFailed(error);
+      throw error;
+    }
+  };
+  const onReturn = async (value?: unknown): Promise<unknown> => {
+    try {
+      return await run(() => ending?.(value) ?? { done: true, value });
+    } finally {
+      end?.onEnd();
+    }
+  };
   return {
-    [Symbol.asyncIterator]: () => ({
-      next: async () => run(() => iterator.next()),
-      ...(ending && { return: async (value?: unknown) => run(() => ending(value)) }),
-    }),
+    [Symbol.asyncIterator]: () => ({ next, ...((ending ?? end) && { return: onReturn }) }),
   };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The frames that end a stream, or a half of it, each by one function.
 
+import { Buffer } from 'node:buffer';
 import { statuses } from '../../base/error-codes.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
@@ -20,10 +21,10 @@ export function sendEnd(
   text: Uint8Array,
   details: Uint8Array = noBytes,
 ): void {
-  const sizes = { metadataBytes: metadata.byteLength, textBytes: text.byteLength };
+  const sizes = { metadataBytes: metadata.length, textBytes: text.length };
   const header = sendQueue.header.end(0, stream.slot, stream.generation, status, sizes);
-  const rest = details.byteLength === 0 ? text : Buffer.concat([text, details]);
-  sendQueue.send(stream, header, metadata, rest, rest.byteLength);
+  const rest = details.length === 0 ? text : Buffer.concat([text, details]);
+  sendQueue.send(stream, header, metadata, rest, rest.length);
 }
 
 /**
@@ -35,7 +36,7 @@ export function refuseMessage(shared: SessionShared, stream: SendingStream, flag
   shared.removeQueued(stream);
   const text = Buffer.from('a message could not be decoded');
   const { slot, generation } = stream;
-  const sizes = { metadataBytes: 0, textBytes: text.byteLength };
+  const sizes = { metadataBytes: 0, textBytes: text.length };
   const status = statuses.indexOf('invalid_argument');
   sendQueue.sendControl(sendQueue.header.end(flags, slot, generation, status, sizes), text);
 }

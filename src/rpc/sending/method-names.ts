@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Method names travel once per session and are numbers after that.
 
-import { isUtf8 } from 'node:buffer';
+import { Buffer, isUtf8 } from 'node:buffer';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { protocol } from '../../wire/frame-header.ts';
 
@@ -31,7 +31,7 @@ export class AnnouncedNames {
  * proper name.
  */
 export function methodName(bytes: Uint8Array, wantedBytes: number): string {
-  const isLength = bytes.byteLength === wantedBytes && wantedBytes <= wireLimits.methodNameMaxBytes;
+  const isLength = bytes.length === wantedBytes && wantedBytes <= wireLimits.methodNameMaxBytes;
   if (!isLength || wantedBytes === 0 || !isUtf8(bytes))
     throw protocol('method name that is empty, too long or not UTF-8');
   return Buffer.from(bytes).toString('utf8');
@@ -49,7 +49,7 @@ export class LearntNames {
     if (number !== this.#names.length) throw protocol('method number out of turn');
     if (number >= wireLimits.methodsMax)
       throw protocol('more method names than the protocol allows');
-    this.#names.push(methodName(bytes, bytes.byteLength));
+    this.#names.push(methodName(bytes, bytes.length));
   }
 
   /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a number that was never announced. */

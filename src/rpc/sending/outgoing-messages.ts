@@ -4,6 +4,7 @@ import { Fifo } from '../../base/fifo.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { FrameFlag } from '../../wire/frame-header.ts';
 import type { Block } from '../contract/leases.ts';
+import type { MethodCounters } from '../counting/method-counters.ts';
 import { chargeOf } from './credit.ts';
 
 /** The state of a stream that its messages need. */
@@ -16,6 +17,8 @@ export interface SendingStream {
   readonly isBulk: boolean;
   /** The peer opened it. */
   readonly isAnswer: boolean;
+  /** The numbers of its method. */
+  readonly counters: MethodCounters;
   /** Its place in the queue; several streams may share one, and then keep their order. */
   line: SendFifo | undefined;
   /** Messages of it in the line. */
@@ -47,6 +50,8 @@ export interface OutgoingMessage {
   /** The first of the bytes, which go into one frame: metadata, or all of a frame that ends. */
   readonly headBytes: number;
   readonly isBulk: boolean;
+  /** The length of the message, for the numbers of its method; undefined: it is no message. */
+  readonly messageBytes: number | undefined;
   /** It answers a call of the peer's: not a message of a stream, nor anything of our own calls. */
   readonly isAnswer: boolean;
   /** Called when its last piece was handed over. */
@@ -122,11 +127,12 @@ export class OutgoingMessages {
     this.#count(message, -1);
     message.isBegun = true;
     message.sentBytes = end;
-    const isWhole = end === message.bytes.byteLength;
+    const isWhole = end === message.bytes.length;
     if (!isWhole) this.#count(message, 1);
     else {
       line.shift();
       stream.queued -= 1;
+      if (message.messageBytes !== undefined) stream.counters.countSent(message.messageBytes);
     }
     this.#queueOf(message).shift();
     const following = line.peek();

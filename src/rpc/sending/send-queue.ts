@@ -2,17 +2,19 @@
 // The order of frames: control first, then whole messages and pieces of long ones in turn. The
 // only send queue.
 
+import { Buffer } from 'node:buffer';
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
-import { noBytes } from '../../base/ignore-errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { isSmallPart } from '../../base/message-slabs.ts';
+import type { SessionRecorder } from '../../wire/flight-recorder.ts';
 import { FrameFlag, FrameType, HeaderWriter } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
 import type { Message } from '../contract/encode-message.ts';
 import { Block } from '../contract/leases.ts';
-import type { WaitQueue } from '../stalls.ts';
+import { Departures, type WaitQueue } from '../stalls.ts';
 import { BulkPieces } from './bulk-pieces.ts';
+import { isMessage, join } from './frame-parts.ts';
 import { type OutgoingMessage, OutgoingMessages, type SendingStream } from './outgoing-messages.ts';
 
 interface ControlFrame {
@@ -26,8 +28,11 @@ interface ControlFrame {
 export class SendQueue implements WaitQueue {
   readonly waitReason = 'peer';
   /** Frames that were handed to the transport after they had waited, ever. */
-  departed = 0;
+  readonly departed = new Departures();
+  /** Frames that the transport took, ever. */
+  framesSent = 0;
   readonly header = new HeaderWriter();
+  recorder: SessionRecorder | undefined;
   readonly #transport: Transport;
   readonly #onDrained: () => void;
   readonly #onBroken: (error: SidecallError) => void;
@@ -120,7 +125,9 @@ export class SendQueue implements WaitQueue {
   sendControl(header: Uint8Array, payload?: Uint8Array | string, isOwn = false): void {
     if (this.#isEnded) return;
     if (this.#control.length === 0 && !this.#isFull) {
-      if (this.#transport.trySend(header, payload, false)) return;
+      if (this.#transport.trySend(header, payload, false)) {
+        return this.#countControl(header, payload);
+      }
       this.#isFull = true;
     }
     this.#control.push({ header: header.slice(), payload, isOwn });
@@ -147,14 +154,16 @@ export class SendQueue implements WaitQueue {
       block?.release();
       return true;
     }
-    const wholeBytes = prefix.byteLength + messageBytes;
+    const wholeBytes = prefix.length + messageBytes;
     const isLong = stream.isBulk
       ? block === undefined && this.#isCut(header, prefix, wholeBytes)
       : block === undefined && wholeBytes > this.#fragmentBytes;
     const isBulk = isLong || stream.isBulk;
-    if (!isLong && this.#isClear(isBulk) && !hasQueued(stream)) {
+    const isOvertaking = (stream.line?.length ?? 0) > 0;
+    if (!isLong && this.#isClear(isBulk) && !isOvertaking) {
       if (this.#trySendWhole(header, prefix, message, messageBytes, isBulk)) {
-        this.#noteSent(stream);
+        this.#noteSent(stream, header, prefix.length + messageBytes);
+        if (isMessage(header)) stream.counters.countSent(messageBytes);
         if (isBulk || this.#messages.has(true)) this.#pieces.noteSent(isBulk, messageBytes);
         return true;
       }
@@ -165,11 +174,12 @@ export class SendQueue implements WaitQueue {
       stream,
       header: header.slice(),
       bytes,
-      totalBytes: bytes.byteLength,
+      totalBytes: bytes.length,
       block,
       flags: (header[1] as number) & FrameFlag.fromOpener,
-      headBytes: header[0] === FrameType.end ? bytes.byteLength : prefix.byteLength,
+      headBytes: header[0] === FrameType.end ? bytes.length : prefix.length,
       isBulk,
+      messageBytes: isMessage(header) ? messageBytes : undefined,
       isAnswer: stream.isAnswer && ((header[1] as number) & FrameFlag.streamed) === 0,
       onTaken,
       sentBytes: 0,
@@ -230,7 +240,7 @@ export class SendQueue implements WaitQueue {
    */
   #isCut(header: Uint8Array, prefix: Uint8Array, wholeBytes: number): boolean {
     if (header[0] === FrameType.end) return false;
-    return wholeBytes > Math.max(this.#pieces.maxBytes(true), prefix.byteLength);
+    return wholeBytes > Math.max(this.#pieces.maxBytes(true), prefix.length);
   }
 
   #trySendWhole(
@@ -241,7 +251,7 @@ export class SendQueue implements WaitQueue {
     isBulk: boolean,
   ): boolean {
     if (message instanceof Block) return this.#trySendBlock(header, prefix, message);
-    const payload = prefix.byteLength === 0 ? message : join(prefix, message);
+    const payload = prefix.length === 0 ? message : join(prefix, message);
     const bulk = isBulk && this.#pieces.bulkOf(true);
     return this.#transport.trySend(header, messageBytes === 0 ? prefix : payload, bulk);
   }
@@ -271,8 +281,9 @@ export class SendQueue implements WaitQueue {
       if (control !== undefined) {
         if (this.#transport.trySend(control.header, control.payload, false)) {
           this.#control.shift();
-          this.departed += 1;
+          this.#countControl(control.header, control.payload);
           if (control.isOwn) this.#ownControl -= 1;
+          this.departed.add();
         } else this.#isFull = true;
         continue;
       }
@@ -285,9 +296,9 @@ export class SendQueue implements WaitQueue {
   /** Sends the next frame of the message whose turn it is. */
   #sendPiece(message: OutgoingMessage): void {
     const { stream, bytes, sentBytes, isBulk, block } = message;
-    if (bytes.byteLength !== message.totalBytes) return this.#onDetached(message);
+    if (bytes.length !== message.totalBytes) return this.#onDetached(message);
     const pieceBytes = this.#pieces.maxBytes(isBulk);
-    const end = Math.min(Math.max(sentBytes + pieceBytes, message.headBytes), bytes.byteLength);
+    const end = Math.min(Math.max(sentBytes + pieceBytes, message.headBytes), bytes.length);
     const header = message.isBegun
       ? this.header.fragment(message.flags, stream.slot, stream.generation)
       : message.header;
@@ -297,10 +308,11 @@ export class SendQueue implements WaitQueue {
         ? this.#transport.trySend(header, bytes.subarray(sentBytes, end), bulk)
         : this.#trySendBlock(header, bytes, block);
     if (!isSent) return this.#noteFull(isBulk);
-    this.#noteSent(stream);
-    this.departed += 1;
+    this.#noteSent(stream, header, end - sentBytes + (block?.byteLength ?? 0));
     if (isBulk || this.#messages.has(true)) this.#pieces.noteSent(isBulk, end - sentBytes);
-    if (this.#messages.advance(message, end)) message.onTaken?.();
+    const isWhole = this.#messages.advance(message, end);
+    this.departed.add();
+    if (isWhole) message.onTaken?.();
   }
 
   /** There is no way to take back a message that has begun: the peer waits for the rest of it. */
@@ -315,20 +327,16 @@ export class SendQueue implements WaitQueue {
     else this.#isFull = true;
   }
 
-  #noteSent(stream: SendingStream): void {
+  #countControl(header: Uint8Array, payload: Uint8Array | string | undefined): void {
+    this.framesSent += 1;
+    this.recorder?.sent(header, payload === undefined ? 0 : Buffer.byteLength(payload));
+  }
+
+  #noteSent(stream: SendingStream, header: Uint8Array, payloadBytes: number): void {
+    this.framesSent += 1;
+    this.recorder?.sentOn(stream, header, payloadBytes, stream.counters);
     const isBegun = stream.isWritten && stream.beginsAtOnce;
     stream.isWritten = true;
     if (!isBegun) stream.sentPosition = this.#transport.sentPosition;
   }
-}
-
-/** Something of the stream's line waits, and what follows must not overtake it. */
-function hasQueued(stream: SendingStream): boolean {
-  return stream.line !== undefined && stream.line.length > 0;
-}
-
-function join(prefix: Uint8Array, message: Uint8Array | string): Uint8Array {
-  const bytes =
-    typeof message === 'string' ? (message === '' ? noBytes : Buffer.from(message)) : message;
-  return prefix.byteLength === 0 ? bytes : Buffer.concat([prefix, bytes]);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The parts that both halves of a session share: transport, limits, windows, the way to report.
 
+import { Buffer } from 'node:buffer';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
@@ -10,9 +11,12 @@ import { checkInteger } from '../../base/misuse.ts';
 import { isOwnProcess, type Peer } from '../../base/peer.ts';
 import { type Random, systemRandom } from '../../base/random.ts';
 import { type Moves, moved } from '../../base/states.ts';
+import { type FlightRecorder, SessionRecorder } from '../../wire/flight-recorder.ts';
 import { FrameFlag, protocol } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
 import { Block } from '../contract/leases.ts';
+import { Moments } from '../counting/moments.ts';
+import { SessionCounters } from '../counting/session-counters.ts';
 import { type Stall, Stalls } from '../stalls.ts';
 import {
   chargeOf,
@@ -57,6 +61,8 @@ export interface SharedParts {
   readonly random?: Random | undefined;
   /** Time without progress after which a wait is told to `onEvent`. Default: 10,000. */
   readonly stalledAfterMs?: number | undefined;
+  /** The flight recorder of this process; undefined: it has none. */
+  readonly recorder?: FlightRecorder | undefined;
   /** The peer was accepted by the default policy. Default: it was not. */
   readonly isDefaultPolicy?: boolean | undefined;
 }
@@ -71,8 +77,12 @@ export interface SessionHost {
   onDrained(): void;
 }
 
+let lastId = 0;
+
 /** Shared by the calling and the serving half of one session. */
 export class SessionShared {
+  /** As `session.id`. */
+  readonly id: number;
   readonly transport: Transport;
   readonly sendQueue: SendQueue;
   readonly own: SessionLimits;
@@ -93,18 +103,31 @@ export class SessionShared {
   /** The peer sees the texts of errors that our handlers did not throw for it. */
   readonly tellsFaults: boolean;
   #state: SessionState = 'open';
-  /** Blocks, ever, that were ordinary memory. */
-  ordinaryBlocks = 0;
+  /** All that the session has counted. */
+  readonly counters = new SessionCounters();
+  /** The instants at which calls begin and end. */
+  readonly moments: Moments;
+  /** undefined: this process is not recorded. */
+  readonly recorder: SessionRecorder | undefined;
+  /** undefined: its frames are not. */
+  readonly frameRecorder: SessionRecorder | undefined;
   readonly #host: SessionHost;
 
   constructor(parts: SharedParts, host: SessionHost) {
     this.#host = host;
+    lastId += 1;
+    this.id = lastId;
     this.transport = parts.transport;
     this.own = parts.own;
     this.remote = parts.remote;
     this.peer = parts.peer;
     this.onEvent = parts.onEvent;
     this.clock = parts.clock ?? systemClock;
+    this.moments = new Moments(this.clock, parts.transport);
+    if (parts.transport.tellsTime === true) parts.transport.moments = this.moments;
+    this.recorder = parts.recorder && new SessionRecorder(parts.recorder, this.id, this.moments);
+    this.frameRecorder = parts.recorder?.hasFrames === true ? this.recorder : undefined;
+    this.frameRecorder?.began(parts.peer.pid);
     this.random = parts.random ?? systemRandom;
     this.tellsFaults = isOwnProcess(parts.peer, parts.isDefaultPolicy ?? false);
     this.waits = new Stalls(
@@ -118,6 +141,7 @@ export class SessionShared {
       (error) => this.clock.setImmediate(() => this.fail(error)), // in the middle of a send
       () => this.waits.add(this.sendQueue),
     );
+    this.sendQueue.recorder = this.frameRecorder;
     this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.sendQueue.fragmentBytes);
     this.sendCredit = sendCredits(parts.remote);
     this.receiveCredit = receiveCredits(parts.own);
@@ -133,6 +157,13 @@ export class SessionShared {
 
   moveTo(state: SessionState): void {
     this.#state = moved(moves, this.#state, state);
+    if (state === 'closed') this.frameRecorder?.ended();
+  }
+
+  /** A frame has arrived; `bytes` behind its header. */
+  countFrame(header: Uint8Array, bytes: number): void {
+    this.counters.framesReceived += 1;
+    this.frameRecorder?.received(header, bytes);
   }
 
   /** Memory for one message, to be filled in place. @throws as `Session.allocate`. */
@@ -144,7 +175,8 @@ export class SessionShared {
       throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
     }
     const own = this.transport.allocate?.(bytes);
-    if (own === undefined) this.ordinaryBlocks += 1;
+    if (own === undefined) this.counters.blocksOrdinary += 1;
+    else this.counters.blocksInPlace += 1;
     return new Block(this, own ?? Buffer.alloc(bytes), bytes);
   }
 

@@ -16,7 +16,7 @@ import {
 } from '../contract/encode-message.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { sendEnd } from '../sending/end-frames.ts';
-import type { WaitQueue } from '../stalls.ts';
+import { Departures, type WaitQueue } from '../stalls.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
 import { faultEnd, plainEnd, reportFailure } from './failure-reply.ts';
 import type { IncomingCall } from './incoming-call.ts';
@@ -36,7 +36,7 @@ export function encodeAnswer(call: IncomingCall, codec: Codec<unknown>, value: u
   let message = encodeMessage(shared, codec, value);
   const messageBytes = messageBytesOf(message);
   // The lease goes back when the call is over, and the answer may still wait then.
-  if (message instanceof Uint8Array && call.lease?.isUnder(message) === true) {
+  if (message instanceof Uint8Array && call.memory?.lease?.isUnder(message) === true) {
     message = new Uint8Array(message);
   }
   return { codec, message, messageBytes, trailers };
@@ -47,11 +47,11 @@ export function encodeAnswer(call: IncomingCall, codec: Codec<unknown>, value: u
  * short part of it is copied: a peer that reads no answers must not hold what nothing counts.
  */
 function returnUnlessAnswer(call: IncomingCall, answer: Answer): void {
-  const { borrowed } = call;
+  const borrowed = call.memory?.borrowed;
   if (borrowed === undefined) return;
   const { message } = answer;
   if (message instanceof Uint8Array && borrowed.isUnder(message)) {
-    if (2 * message.byteLength >= borrowed.memoryBytes) return;
+    if (2 * message.length >= borrowed.memoryBytes) return;
     answer.message = new Uint8Array(message);
   }
   call.returnRequest();
@@ -59,7 +59,7 @@ function returnUnlessAnswer(call: IncomingCall, answer: Answer): void {
 
 export class AnswerSender implements WaitQueue {
   readonly waitReason = 'answer-window';
-  departed = 0;
+  readonly departed = new Departures();
   readonly #calls: AcceptedCalls<IncomingCall>;
   readonly #waiting = new Map<IncomingCall, Answer>();
 
@@ -125,7 +125,7 @@ export class AnswerSender implements WaitQueue {
   #remove(call: IncomingCall, answer: Answer): void {
     call.dequeue = undefined; // it holds the answer
     if (!this.#waiting.delete(call)) return;
-    this.departed += 1;
+    this.departed.add();
     this.#calls.waitingAnswers -= 1;
     this.#calls.waitingAnswerBytes -= answer.messageBytes;
   }
@@ -141,7 +141,7 @@ export class AnswerSender implements WaitQueue {
     }
     credit.spend(chargeOf(messageBytes));
     const { sendQueue } = shared;
-    const endsHere = trailers.byteLength === 0;
+    const endsHere = trailers.length === 0;
     const flags = endsHere ? FrameFlag.end : 0;
     const header = sendQueue.header.message(flags, call.slot, call.generation, messageBytes);
     this.#give(call, header, answer);
@@ -155,7 +155,7 @@ export class AnswerSender implements WaitQueue {
    */
   #give(call: IncomingCall, header: Uint8Array, { message, messageBytes }: Answer): void {
     const { sendQueue } = this.#calls.shared;
-    if (call.borrowed === undefined || call.isBorrowed) {
+    if (call.memory?.borrowed === undefined || call.isBorrowed) {
       sendQueue.send(call, header, noBytes, message, messageBytes);
       return call.returnRequest();
     }

@@ -63,7 +63,7 @@ export class CallFrames {
     if (flags !== (FrameFlag.fromOpener | FrameFlag.streamed)) {
       throw protocol('message frame that belongs to no stream');
     }
-    if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength);
+    if (block !== undefined) checkBlock(block, messageBytes, payload.length);
     const charge = takeStreamed(this.#calls.shared, header.flags, messageBytes);
     if (call === undefined || call.isOver)
       return this.#calls.shared.releaseCredit(Window.streams, charge);
@@ -76,8 +76,7 @@ export class CallFrames {
   #onEnd(call: IncomingCall, header: Header, payload: Uint8Array): void {
     const { status, metadataBytes, textBytes } = header;
     const isAnswer = (header.flags & FrameFlag.end) !== 0;
-    const isPlain =
-      status === 0 && metadataBytes === 0 && textBytes === 0 && payload.byteLength === 0;
+    const isPlain = status === 0 && metadataBytes === 0 && textBytes === 0 && payload.length === 0;
     const { channel, reader } = call;
     if (channel !== undefined && isAnswer && isPlain) return channel.onEndTaken();
     if (channel !== undefined && !isAnswer && status !== 0) {
@@ -97,7 +96,7 @@ export class CallFrames {
   /** Its opener could not decode a message of ours. */
   #onChannelFailed(call: IncomingCall, header: Header, payload: Uint8Array): void {
     const status = statuses[header.status];
-    const isWrong = header.metadataBytes !== 0 || header.textBytes > payload.byteLength;
+    const isWrong = header.metadataBytes !== 0 || header.textBytes > payload.length;
     if (status === undefined || status === 'ok' || isWrong) {
       throw protocol('end frame without a failure status');
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The half of a session that serves: the frames of the peer's calls, each to its step.
+import { Buffer } from 'node:buffer';
 import type { SidecallErrorCode } from '../../base/error-codes.ts';
 import type { SidecallError } from '../../base/errors.ts';
 import {
@@ -13,6 +14,7 @@ import type { ArrivedBlock } from '../../wire/transport.ts';
 import type { IncomingState } from '../call-states.ts';
 import { bytes, type Codec, decodeWith } from '../contract/codec.ts';
 import { Lease } from '../contract/leases.ts';
+import { traceHandler } from '../counting/call-trace.ts';
 import type { PeerClock } from '../peer-clock.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import { ChannelHalves } from '../streams/channel-halves.ts';
@@ -21,11 +23,13 @@ import type { ChannelAcceptors } from './accept-channels.ts';
 import { AcceptedCalls } from './accepted-calls.ts';
 import { Admission } from './admission.ts';
 import { AnswerSender } from './answer-sender.ts';
+import { countServed } from './call-counts.ts';
 import { CallFrames } from './call-frames.ts';
 import { plainEnd } from './failure-reply.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import { OpenFrames } from './open-frame.ts';
 import type { Registry, Served } from './registry.ts';
+import { RequestMemory } from './request-memory.ts';
 import { HandlerRunner } from './run-handler.ts';
 import { type UnservedRequest, UnservedRequests } from './unserved.ts';
 
@@ -199,6 +203,8 @@ export class Callee {
   #onRequest(call: IncomingCall): void {
     const payload = call.whole as Uint8Array;
     let assembly = call.wholeIn;
+    call.requestBytes = payload.length;
+    call.counters.countReceived(payload.length);
     call.whole = undefined;
     call.wholeIn = undefined;
     if (this.#unserved.mustWait(call.opening.method)) {
@@ -209,7 +215,9 @@ export class Callee {
     if (served === undefined) return assembly?.release();
     const { request } = served;
     assembly ??= MessageAssembly.ofBorrowed(payload, request);
-    if (request.borrowsBytes === true) call.borrowed = assembly;
+    if (request.borrowsBytes === true && assembly !== undefined) {
+      call.memory = new RequestMemory(assembly, undefined);
+    }
     let value: unknown;
     try {
       value =
@@ -222,7 +230,9 @@ export class Callee {
   }
 
   #admit(call: IncomingCall, served: Served, value: unknown): void {
-    if (value instanceof Lease) call.lease = value;
+    if (value instanceof Lease) {
+      call.memory = new RequestMemory(undefined, value);
+    }
     if (this.#admission.admit(call, served, value)) this.#handlers.run(call, served, value);
   }
 
@@ -274,6 +284,7 @@ export class Callee {
       call.answer(plainEnd('unimplemented', `served here as a ${served.kind} method`));
       return undefined;
     }
+    countServed(call);
     call.isBulk = served.isBulk;
     call.endsAtDrain = served.endsAtDrain;
     return served;
@@ -290,11 +301,15 @@ export class Callee {
     if (acceptor.isFull) {
       return call.answer(plainEnd('resource_exhausted', 'too many wait to be accepted'));
     }
+    countServed(call);
     call.isBulk = acceptor.isBulk;
     const reader = call.openReader(acceptor.codec);
     const writer = call.openWriter(acceptor.codec);
     call.channel = new ChannelHalves(this.#shared, call, { reader, writer, flags: 0, name });
     call.releaseWindow();
-    acceptor.push({ core: call.channel, name, metadata, peer: this.#shared.peer });
+    const arrived = { core: call.channel, name, metadata, peer: this.#shared.peer };
+    call.trace = traceHandler(this.#shared, name, kind);
+    if (call.trace === undefined) acceptor.push(arrived);
+    else call.trace.run(() => acceptor.push(arrived));
   }
 }

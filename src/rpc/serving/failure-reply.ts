@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The failure of a handler: the part that its caller gets, and the part for `onEvent` only.
 
+import { Buffer } from 'node:buffer';
 import { type FailureStatus, statuses } from '../../base/error-codes.ts';
 import { errorText } from '../../base/error-text.ts';
 import { isFromPeer, RpcError, SidecallError } from '../../base/errors.ts';
@@ -59,7 +60,7 @@ export function endOf(shared: SessionShared, call: FailedCall, error: RpcError):
 
 /** Bytes of an end beside its header. */
 export function bytesOf({ metadata, text, details }: End): number {
-  return metadata.byteLength + text.byteLength + details.byteLength;
+  return metadata.length + text.length + details.length;
 }
 
 /**
@@ -142,7 +143,7 @@ function wholeEnd(shared: SessionShared, call: FailedCall, error: RpcError): End
   const text = Buffer.from(error.message);
   const encoded = encodeWith(json<unknown>(), error.details);
   const details = typeof encoded === 'string' ? Buffer.from(encoded) : encoded;
-  if (metadata.byteLength + text.byteLength + details.byteLength > sendQueue.fragmentBytes) {
+  if (metadata.length + text.length + details.length > sendQueue.fragmentBytes) {
     const most = `an RpcError has ${sendQueue.fragmentBytes} bytes at most`;
     throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', most);
   }

@@ -10,7 +10,7 @@ import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { CallContext } from '../contract/call-context.ts';
 import type { Block } from '../contract/leases.ts';
 import type { IncomingCall } from './incoming-call.ts';
-import { holdsRequest, type RequestHolder } from './inner-handlers.ts';
+import { holdsRequest, type RequestHolder } from './request-memory.ts';
 
 export class HandlerContext implements CallContext, RequestHolder {
   readonly #call: IncomingCall;
@@ -20,7 +20,7 @@ export class HandlerContext implements CallContext, RequestHolder {
   }
 
   [holdsRequest](handler: Promise<unknown>): void {
-    this.#call.holdFor(handler);
+    this.#call.memory?.holdFor(handler);
   }
 
   get method(): string {

@@ -2,12 +2,14 @@
 // A call of the peer's, from its first frame to its end.
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { SidecallErrorCode } from '../../base/error-codes.ts';
-import { SidecallError, withoutStack } from '../../base/errors.ts';
+import { SidecallError } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { CallKind, ResetReason } from '../../wire/frame-header.ts';
 import { type IncomingState, incomingMoved } from '../call-states.ts';
 import type { Codec } from '../contract/codec.ts';
-import type { Lease } from '../contract/leases.ts';
+import type { CallTrace } from '../counting/call-trace.ts';
+import type { MethodCounters } from '../counting/method-counters.ts';
+import type { CallEnd } from '../counting/session-counters.ts';
 import { armDeadline, cancelDeadline, type HandlerScope, type Timed } from '../deadline.ts';
 import { Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendEnd } from '../sending/end-frames.ts';
@@ -18,14 +20,18 @@ import type { ReadStream } from '../streams/reader-parts.ts';
 import { StreamReader } from '../streams/stream-reader.ts';
 import { StreamWriter } from '../streams/stream-writer.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
+import { type CountedCall, countEnd, countersOf, endOfStatus } from './call-counts.ts';
 import type { CallOpening } from './call-opening.ts';
+import { errorOf, refusalCodes } from './end-reasons.ts';
 import { type End, refusalOf } from './failure-reply.ts';
-import { InnerHandlers } from './inner-handlers.ts';
 import type { MethodLoad } from './method-load.ts';
+import type { RequestMemory } from './request-memory.ts';
 
 const noMetadata: Metadata = Object.freeze({});
 
-export class IncomingCall implements SendingStream, ReadStream, ChannelStream, Timed, HandlerScope {
+export class IncomingCall
+  implements SendingStream, ReadStream, ChannelStream, Timed, HandlerScope, CountedCall
+{
   readonly opening: CallOpening;
   readonly calls: AcceptedCalls<IncomingCall>;
   readonly slot: number;
@@ -49,12 +55,15 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   whole: Uint8Array | undefined;
   /** The memory of its own that holds the whole request. */
   wholeIn: MessageAssembly | undefined;
-  /** The memory of a request that its codec borrows. */
-  borrowed: MessageAssembly | undefined;
-  /** The request, if it is a lease: released with the call, unless `keep()` was called. */
-  lease: Lease | undefined;
-  /** Its handlers behind interceptors; undefined: there was none that gave a promise. */
-  #inner: InnerHandlers | undefined;
+  /** The memory of the request, where it goes back when the handler has settled. */
+  memory: RequestMemory | undefined;
+  /** The numbers of its method; its own until it is found to be served. */
+  counters: MethodCounters;
+  readonly begun: number;
+  /** undefined: no subscriber has asked for it, or no handler was found yet. */
+  trace: CallTrace | undefined;
+  /** The length of the request, once it is whole. */
+  requestBytes: number | undefined;
   // The halves of a stream, or the channel that it is.
   reader: StreamReader | undefined;
   writer: StreamWriter | undefined;
@@ -70,6 +79,8 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   /** The reason that its opener is told once the handler has settled. */
   #owedReset: number | undefined;
   #isWindowReleased = false;
+  /** Its entry in the flight recorder; -1: it has none. */
+  #entry = -1;
   #controller: AbortController | undefined;
   #abortCode: SidecallErrorCode | undefined;
 
@@ -78,6 +89,8 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     this.calls = calls;
     this.slot = opening.slot;
     this.generation = opening.generation;
+    this.begun = calls.shared.moments.arrive();
+    this.counters = countersOf(calls.shared, opening);
     if (opening.kind >= CallKind.channel) this.isBorrowed = true;
     if (opening.deadline !== undefined) armDeadline(this.clock, this, opening.deadline);
     calls.add(this);
@@ -133,6 +146,12 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   start(): void {
     this.#moveTo('open');
     this.isRunning = true;
+    const { counters, recorder } = this.calls.shared;
+    if (recorder !== undefined) {
+      this.#entry = recorder.handlerStarted(this, this.opening.kind, this.counters);
+    }
+    if (this.requestBytes !== undefined) counters.consumed.count(this.requestBytes);
+    if (this.memory !== undefined) counters.countLease(this.memory.lease);
     // The application has the request now. A notification keeps its place in the window until its
     // handler has settled, so that a peer that sends too many of them waits.
     if (this.opening.kind !== CallKind.notification) this.releaseWindow();
@@ -141,9 +160,10 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   /** The handler has settled. Returns false if the call had ended before: there is no answer. */
   settle(): boolean {
     this.isRunning = false;
+    this.calls.shared.recorder?.handlerSettled(this.#entry);
     this.releaseWindow();
     if (!this.isOver) return true;
-    this.#settleLease();
+    this.memory?.settleLease();
     // Only now the opener may use the slot again.
     if (this.#owedReset !== undefined) this.#sendReset(this.#owedReset);
     this.#owedReset = undefined;
@@ -151,31 +171,20 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     return false;
   }
 
-  /** A handler behind interceptors runs: it reads the request until it has settled. */
-  holdFor(handler: Promise<unknown>): void {
-    this.#inner ??= new InnerHandlers();
-    this.#inner.add(handler);
-  }
-
-  /** The memory of a borrowed request is used again, once no handler reads it any more. */
+  /** The memory of a borrowed request is used again: nothing but its handlers reads it any more. */
   returnRequest(): void {
-    if (this.borrowed === undefined) return;
-    if (this.#inner?.isRunning === true) {
-      return this.#inner.whenSettled(() => this.returnRequest());
-    }
-    this.borrowed.release();
-    this.borrowed = undefined;
+    this.memory?.returnBorrowed();
   }
 
   /** Ends the call with an `end` frame. */
   answer({ status, metadata, text, details }: End): void {
     sendEnd(this.calls.shared.sendQueue, this, status, metadata, text, details);
-    this.close();
+    this.close(status);
   }
 
   /** Ends the call whose answer was given to the send queue: nothing follows, the slot is free. */
-  close(): void {
-    this.#end('answered');
+  close(status = 0): void {
+    this.#end('answered', endOfStatus(status));
     this.calls.streams.remove(this);
     // Messages that a channel has received can still be read, and the channel knows why it is over.
     const isStream = this.reader !== undefined || this.writer !== undefined;
@@ -189,7 +198,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   /** Ends a call that is not started here. */
   refuse(reason: number): void {
     this.#failHalves(errorOf('ERR_SIDECALL_LIMIT_STREAMS'), true);
-    this.#end('cancelled');
+    this.#end('cancelled', refusalCodes[reason] ?? 'ERR_SIDECALL_LIMIT_STREAMS');
     this.#sendReset(reason);
     this.calls.shared.onProgress();
   }
@@ -214,7 +223,7 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     error: SidecallError,
     now: boolean,
   ): void {
-    this.#end(state);
+    this.#end(state, code);
     this.#failHalves(error, now);
     this.calls.shared.removeQueued(this);
     this.abort(code);
@@ -298,9 +307,10 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
   }
 
   /** Moves the call to its end, once, and gives back all that it holds. */
-  #end(state: 'answered' | 'cancelled' | 'failed'): void {
+  #end(state: 'answered' | 'cancelled' | 'failed', end: CallEnd): void {
     if (this.isOver) return;
     this.#moveTo(state);
+    countEnd(this, end);
     this.calls.open -= 1;
     cancelDeadline(this.clock, this);
     this.releaseAssembly();
@@ -308,14 +318,8 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     this.reader?.release();
     if (this.isRunning) return;
     this.releaseWindow();
-    this.#settleLease();
+    this.memory?.settleLease();
     if (state !== 'answered') this.returnRequest();
-  }
-
-  #settleLease(): void {
-    if (this.lease === undefined) return;
-    if (this.#inner?.isRunning === true) return this.#inner.whenSettled(() => this.#settleLease());
-    this.lease.settle();
   }
 
   #moveTo(state: IncomingState): void {
@@ -335,9 +339,4 @@ export class IncomingCall implements SendingStream, ReadStream, ChannelStream, T
     this.reader?.fail(error, { now });
     this.writer?.fail(error);
   }
-}
-
-/** Of a call that its opener, or a limit, ends. */
-function errorOf(code: SidecallErrorCode): SidecallError {
-  return withoutStack(() => new SidecallError(code));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Requests of the peer's that wait to be started, and what is known of the answers of their
 // methods.
-import type { WaitQueue, WaitReason } from '../stalls.ts';
+import { Departures, type WaitQueue, type WaitReason } from '../stalls.ts';
 import type { Served } from './registry.ts';
 
 /** A call that can wait. */
@@ -23,7 +23,7 @@ export class WaitingRequests<Call extends Waiting> implements WaitQueue {
   readonly waitReason: WaitReason;
   // A Set: a call that is over is taken out of the middle, and nothing of it stays.
   readonly #entries = new Set<WaitingRequest<Call>>();
-  departed = 0;
+  readonly departed = new Departures();
 
   constructor(waitReason: WaitReason) {
     this.waitReason = waitReason;
@@ -38,7 +38,7 @@ export class WaitingRequests<Call extends Waiting> implements WaitQueue {
     this.#entries.add(request);
     call.dequeue = () => {
       call.dequeue = undefined; // it holds the request
-      if (this.#entries.delete(request)) this.departed += 1;
+      if (this.#entries.delete(request)) this.departed.add();
     };
   }
 

@@ -114,11 +114,11 @@ export class OpenFrames {
     if (isExtra) checkExtra(method, kind, messageBytes);
     const charge = isExtra ? 0 : takeMessage(shared, window, messageBytes);
     const bodyAt = nameBytes + metadataBytes;
-    const isMetadata = metadataBytes <= own.metadataMaxBytes && bodyAt <= payload.byteLength;
-    if (!isMetadata || payload.byteLength - bodyAt > messageBytes) {
+    const isMetadata = metadataBytes <= own.metadataMaxBytes && bodyAt <= payload.length;
+    if (!isMetadata || payload.length - bodyAt > messageBytes) {
       throw protocol('open frame whose lengths do not agree');
     }
-    if (block !== undefined) checkBlock(block, messageBytes, payload.byteLength - bodyAt);
+    if (block !== undefined) checkBlock(block, messageBytes, payload.length - bodyAt);
     const timeoutMs = this.#timeLeftMs(header);
     const opening: CallOpening = {
       slot: header.slot,
@@ -161,13 +161,13 @@ export class OpenFrames {
     messageBytes: number,
     placed: MessageAssembly | undefined,
   ): void {
-    if (placed === undefined && message.byteLength === messageBytes) {
+    if (placed === undefined && message.length === messageBytes) {
       call.whole = message;
       return;
     }
     call.assembly = placed ?? new MessageAssembly(messageBytes, this.#codecOf(call));
     this.#calls.unfinished += 1;
-    if (message.byteLength > 0) this.addFragment(call, message);
+    if (message.length > 0) this.addFragment(call, message);
   }
 
   /** A request in a block is whole. A request for a method that is not served is not copied. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The built-in service that lists what a session serves: names, kinds, codecs.
+import { Buffer } from 'node:buffer';
 import type { Handlers, Method, MethodKind, Service } from '../contract/method-types.ts';
 import { service, unary } from '../contract/service.ts';
 

@@ -15,8 +15,8 @@ import { builtInPrefix, callKindOf, checkService } from '../contract/service.ts'
 import { withoutInheritance } from '../deadline.ts';
 import { Health, HealthService } from './health.ts';
 import type { Implementation, ServeOptions } from './implementation.ts';
-import { holdsRequest, type RequestHolder } from './inner-handlers.ts';
 import { ReflectionService, reflectionHandlers } from './reflection.ts';
+import { holdsRequest, type RequestHolder } from './request-memory.ts';
 
 /** The services of a `server()`, as everything that serves them sees it. */
 export interface ServedSet {

@@ -7,6 +7,7 @@ import { CallKind } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { Codec } from '../contract/codec.ts';
 import { releaseBlockIn } from '../contract/leases.ts';
+import { traceHandler } from '../counting/call-trace.ts';
 import { inScope } from '../deadline.ts';
 import type { Admission } from './admission.ts';
 import { type Answer, type AnswerSender, encodeAnswer } from './answer-sender.ts';
@@ -27,6 +28,9 @@ export class HandlerRunner {
   /** Runs the handler. Never throws: an error of the handler fails its call. */
   run(call: IncomingCall, served: Served, value: unknown): void {
     this.#admission.noteStarted(call);
+    const { method, kind } = call.opening;
+    call.trace = traceHandler(call.calls.shared, method, kind);
+    call.trace?.countReceived(call.requestBytes ?? 0);
     call.start();
     served.inContext(runInContext, this, call, served, value);
   }
@@ -77,9 +81,11 @@ export class HandlerRunner {
       // The answer cannot be encoded: a fault like any other.
       const { shared, isOverfull } = call.calls;
       reportFailure(shared, call, error);
+      call.trace?.note(error);
       return call.answer(faultEnd(shared, error, isOverfull));
     }
     this.#admission.noteAnswer(call, answer.messageBytes);
+    call.trace?.countSent(answer.messageBytes);
     this.#answers.add(call, answer);
   }
 
@@ -88,6 +94,7 @@ export class HandlerRunner {
     call.returnRequest();
     // A handler whose call was given up may end by throwing: its error is dropped.
     if (!call.settle()) return;
+    call.trace?.note(error);
     const { shared, isOverfull } = call.calls;
     if (RpcError.is(error)) {
       const end = endOf(shared, call, error);
@@ -112,8 +119,12 @@ function runInContext(
 ): void {
   const { deadline, kind } = call.opening;
   const isPlain = deadline === undefined && kind !== CallKind.notification;
-  if (isPlain) return runner.handle(call, served, value);
-  inScope(call, () => runner.handle(call, served, value));
+  const { trace } = call;
+  if (isPlain && trace === undefined) return runner.handle(call, served, value);
+  const handle = (): void => runner.handle(call, served, value);
+  const run = trace === undefined ? handle : (): void => trace.run(handle);
+  if (isPlain) run();
+  else inScope(call, run);
 }
 
 /** Sends what a handler yields, each message when there is room. Ends when the call does. */

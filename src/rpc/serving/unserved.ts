@@ -2,7 +2,7 @@
 // Requests for methods that are not served yet. They wait for `serve()`, bounded by their window
 // and their deadlines.
 import { builtInPrefix } from '../contract/service.ts';
-import type { WaitQueue } from '../stalls.ts';
+import { Departures, type WaitQueue } from '../stalls.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import type { Registry } from './registry.ts';
@@ -16,7 +16,7 @@ export interface UnservedRequest {
 
 export class UnservedRequests implements WaitQueue {
   readonly waitReason = 'serve';
-  departed = 0;
+  readonly departed = new Departures();
   readonly #calls: AcceptedCalls<IncomingCall>;
   readonly #registry: Registry;
   readonly #unwatch: () => void;
@@ -65,7 +65,7 @@ export class UnservedRequests implements WaitQueue {
     this.#entries.add(request);
     request.call.dequeue = () => {
       request.call.dequeue = undefined; // it holds the request
-      if (this.#entries.delete(request)) this.departed += 1;
+      if (this.#entries.delete(request)) this.departed.add();
     };
     this.#calls.shared.waits.add(this);
   }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The inside of a session at one moment, for people who look for the reason why it stands still.
-import { open, rm } from 'node:fs/promises';
 import { errorText } from '../../base/error-text.ts';
 import { SidecallError } from '../../base/errors.ts';
-import { ignore, noBytes } from '../../base/ignore-errors.ts';
+import { noBytes } from '../../base/ignore-errors.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { writeNew } from '../../base/new-file.ts';
 import type { Peer } from '../../base/peer.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { type RingCopies, type RingReport, reportRing, wholeCopy } from '../../wire/ring-report.ts';
 import type { HeldLease, Lane } from '../../wire/transport.ts';
 import type { Caller } from '../calling/caller.ts';
+import type { Moments } from '../counting/moments.ts';
 import type { SessionShared, SessionState } from '../sending/session-shared.ts';
 import type { Callee } from '../serving/callee.ts';
 import type { StreamReader } from '../streams/stream-reader.ts';
@@ -25,6 +26,11 @@ export interface InspectedStream {
   readonly method: string;
   readonly kind: keyof typeof CallKind;
   readonly state: string;
+  /**
+   * Milliseconds since it was sent, or had arrived; undefined: unknown, as of a notification that
+   * did not wait.
+   */
+  readonly ageMs: number | undefined;
   /** Milliseconds until its deadline, below 0 where that has passed; undefined: it has none. */
   readonly deadlineInMs: number | undefined;
   /** Of what we send on it; undefined: we send no stream of messages. */
@@ -120,10 +126,13 @@ export function inspected(
   const { transport, clock } = shared;
   const { memory, leases = [] } = transport.inspect?.(unreadMaxBytes) ?? {};
   const now = clock.nowMs();
+  const { moments } = shared;
   const ours = caller.openCalls.map((call) =>
-    inspectedStream('us', call, { ...call.request, deadline: call.deadline }, now),
+    inspectedStream('us', call, { ...call.request, deadline: call.deadline }, moments, now),
   );
-  const theirs = callee.openCalls.map((call) => inspectedStream('peer', call, call.opening, now));
+  const theirs = callee.openCalls.map((call) =>
+    inspectedStream('peer', call, call.opening, moments, now),
+  );
   return {
     id,
     state,
@@ -141,6 +150,8 @@ interface Halves {
   readonly slot: number;
   readonly generation: number;
   readonly state: string;
+  /** The place of the instant at which it began. */
+  readonly begun: number;
   readonly reader: StreamReader | undefined;
   readonly writer: StreamWriter | undefined;
 }
@@ -153,16 +164,19 @@ interface Named {
 
 function inspectedStream(
   openedBy: 'us' | 'peer',
-  { slot, generation, state, reader, writer }: Halves,
+  { slot, generation, state, begun, reader, writer }: Halves,
   { method, kind, deadline }: Named,
+  moments: Moments,
   now: number,
 ): InspectedStream {
+  const since = moments.instantAt(begun);
   return {
     id: `${slot}.${generation}`,
     openedBy,
     method,
     kind: kindNames.get(kind) as keyof typeof CallKind,
     state,
+    ageMs: since === undefined ? undefined : now - since,
     deadlineInMs: deadline === undefined ? undefined : deadline - now,
     sending: writer && {
       creditBytes: writer.creditBytes,
@@ -193,18 +207,5 @@ async function saveRing({ mine, peer = noBytes }: RingCopies, file: string): Pro
   } catch (cause) {
     const text = `the memory could not be saved to ${file}: ${errorText(cause)}`;
     throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
-  }
-}
-
-/** Writes a new file, or none: one that could not be written whole is removed. */
-async function writeNew(file: string, parts: readonly Uint8Array[]): Promise<void> {
-  const handle = await open(file, 'wx', 0o600);
-  try {
-    for (const part of parts) await handle.writeFile(part);
-    await handle.close();
-  } catch (error) {
-    await handle.close().catch(ignore);
-    await rm(file, { force: true });
-    throw error;
   }
 }

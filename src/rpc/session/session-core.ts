@@ -3,7 +3,7 @@
 
 import { SidecallError } from '../../base/errors.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
-import { endWaits, pause } from '../../base/pause.ts';
+import { endWaits, pause, pauseInTurns } from '../../base/pause.ts';
 import {
   checkPayload,
   emptyHeader,
@@ -123,10 +123,11 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
 
   onFrame(headerBytes: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void {
     if (this.state === 'closed') return;
+    this.shared.countFrame(headerBytes, payload.length + (block?.byteLength ?? 0));
     try {
       const header = this.#header;
       readHeader(headerBytes, header);
-      checkPayload(header.type, payload.byteLength);
+      checkPayload(header.type, payload.length);
       if (block === undefined) this.#dispatch(header, payload);
       else this.#dispatchBlock(header, payload, block);
     } catch (error) {
@@ -181,7 +182,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#drain();
     this.#sendQueue.hold();
     this.callee.end(reason.code, reason);
-    void pause(this.shared.clock, this.#exitKnownMs, this.#done.signal).then(() =>
+    void pauseInTurns(this.shared.clock, this.#exitKnownMs, this.#done.signal).then(() =>
       this.fail(reason),
     );
   }

@@ -28,11 +28,3 @@ export interface SessionParts extends SharedParts {
   /** It waits to be taken from its listener. */
   readonly isUntaken?: boolean | undefined;
 }
-
-let lastId = 0;
-
-/** The number of a new session. */
-export function nextSessionId(): number {
-  lastId += 1;
-  return lastId;
-}

@@ -13,6 +13,7 @@ import { type ClientOptions, makeClient } from '../calling/client.ts';
 import { untyped } from '../calling/untyped-call.ts';
 import {
   type AcceptDuplexOptions,
+  type Accepted,
   type AcceptOptions,
   Channel,
   type ChannelOptions,
@@ -25,6 +26,7 @@ import { bytes, type Codec } from '../contract/codec.ts';
 import type { Block } from '../contract/leases.ts';
 import type { Client, Methods, Service } from '../contract/method-types.ts';
 import { checkCodec } from '../contract/service.ts';
+import type { SessionCounters } from '../counting/session-counters.ts';
 import type { SessionState } from '../sending/session-shared.ts';
 import type { Health } from '../serving/health.ts';
 import type { HandlersFor, ServeOptions } from '../serving/implementation.ts';
@@ -33,21 +35,16 @@ import { type InspectOptions, inspected, type SessionInspection } from './inspec
 import { KeepAlive } from './keep-alive.ts';
 import type { Liveness } from './pings.ts';
 import { SessionCore } from './session-core.ts';
-import { nextSessionId, type SessionParts } from './session-parts.ts';
+import type { SessionParts } from './session-parts.ts';
 import type { SessionStats } from './session-stats.ts';
 import { StallTimeout } from './stall-timeout.ts';
-
-/** The channels that a session accepts, to be iterated. */
-export type Accepted<T> = AsyncIterableIterator<T, undefined> & AsyncDisposable;
 
 /**
  * Two processes that know each other, calling each other. Symmetric: which side listened does not
  * matter, both may {@link Session.call} and {@link Session.serve}.
  */
 export class Session implements AsyncDisposable {
-  /**
-   * The process at the other end. The policy of this end accepted it before a byte of it was read.
-   */
+  /** The process at the other end. Our policy accepted it before a byte of it was read. */
   readonly peer: Peer;
   /** The lane that carries the frames. */
   readonly lane: Lane;
@@ -61,7 +58,9 @@ export class Session implements AsyncDisposable {
   /** Resolves (never rejects) at the end: undefined after an orderly close, else why. */
   readonly closed: Promise<SidecallError | undefined>;
   /** Number of the session: 1, 2, 3 … in this thread, never given twice. */
-  readonly id = nextSessionId();
+  readonly id: number;
+  /** @internal All that the session has counted. */
+  readonly counters: SessionCounters;
   readonly #core: SessionCore;
 
   /** @internal Sessions come from `connect()` and the like; `core` is made by a simulation. */
@@ -70,6 +69,8 @@ export class Session implements AsyncDisposable {
     this.lane = parts.transport.lane;
     this.laneReason = parts.laneReason;
     this.#core = core;
+    this.id = core.shared.id;
+    this.counters = core.shared.counters;
     this.closed = this.#core.closed;
     this.draining = this.#core.draining;
     this.target = this.#core.caller;

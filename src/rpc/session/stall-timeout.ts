@@ -72,9 +72,9 @@ export class StallTimeout implements Timed {
   #look(now: number): void {
     const { shared, pings } = this.#parts;
     const { sendQueue, transport } = shared;
-    const hasMoved = sendQueue.departed !== this.#departed || pings.taken !== this.#taken;
+    const hasMoved = sendQueue.departed.count !== this.#departed || pings.taken !== this.#taken;
     if (hasMoved) this.#movedAt = now;
-    this.#departed = sendQueue.departed;
+    this.#departed = sendQueue.departed.count;
     this.#taken = pings.taken;
     const hasAll = sendQueue.isEmpty && transport.sentPosition === pings.answeredPosition;
     if (!hasAll && !sendQueue.isHeld) pings.begin();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Messages of a stream that wait for its reader. Short ones lie one behind the other in
 // memory that they share: an object for each would cost more than the window charges for it.
+import { Buffer } from 'node:buffer';
 import { Fifo } from '../../base/fifo.ts';
 import { ownedCopy } from '../../base/message-slabs.ts';
 import { chargeOf } from '../sending/credit.ts';
@@ -32,14 +33,14 @@ class Run {
 
   /** False: it is full. */
   push(bytes: Uint8Array): boolean {
-    const end = this.#filled + lengthBytes + bytes.byteLength;
+    const end = this.#filled + lengthBytes + bytes.length;
     if (end > runMaxBytes) return false;
-    if (end > this.#memory.byteLength) {
-      const memory = Buffer.allocUnsafeSlow(Math.max(end, 2 * this.#memory.byteLength));
+    if (end > this.#memory.length) {
+      const memory = Buffer.allocUnsafeSlow(Math.max(end, 2 * this.#memory.length));
       memory.set(this.#memory.subarray(0, this.#filled));
       this.#memory = memory;
     }
-    this.#memory.writeUInt16LE(bytes.byteLength, this.#filled);
+    this.#memory.writeUInt16LE(bytes.length, this.#filled);
     this.#memory.set(bytes, this.#filled + lengthBytes);
     this.#filled = end;
     return true;
@@ -70,7 +71,7 @@ export class ArrivedQueue {
     charge: number,
     isBeyond: boolean,
   ): void {
-    const isShort = bytes.byteLength <= shortMaxBytes && assembly === undefined && !isBeyond;
+    const isShort = bytes.length <= shortMaxBytes && assembly === undefined && !isBeyond;
     // A message that waits alone, as most do, is taken soon.
     if (isShort && this.#items.length > 0) return this.#pushShort(bytes);
     const kept = assembly === undefined ? ownedCopy(bytes) : bytes;
@@ -89,7 +90,7 @@ export class ArrivedQueue {
       this.#items.shift();
       if (first === this.#run) this.#run = undefined;
     }
-    return { bytes, assembly: undefined, charge: chargeOf(bytes.byteLength), isBeyond: false };
+    return { bytes, assembly: undefined, charge: chargeOf(bytes.length), isBeyond: false };
   }
 
   #pushShort(bytes: Uint8Array): void {

@@ -61,8 +61,8 @@ export class MessageAssembly {
 
   /** A whole message that lies in memory of the transport, copied. `own`: as of the constructor. */
   static ofBytes(bytes: Uint8Array, codec: Codec<unknown>, own?: Uint8Array): MessageAssembly {
-    const assembly = new MessageAssembly(bytes.byteLength, codec, own);
-    if (bytes.byteLength > 0) assembly.add(bytes);
+    const assembly = new MessageAssembly(bytes.length, codec, own);
+    if (bytes.length > 0) assembly.add(bytes);
     return assembly;
   }
 
@@ -71,7 +71,7 @@ export class MessageAssembly {
    * or a short message, which the codec copies.
    */
   static ofBorrowed(bytes: Uint8Array, codec: Codec<unknown>): MessageAssembly | undefined {
-    if (codec.borrowsBytes !== true || bytes.byteLength < pooledMinBytes) return undefined;
+    if (codec.borrowsBytes !== true || bytes.length < pooledMinBytes) return undefined;
     return MessageAssembly.ofBytes(bytes, codec);
   }
 
@@ -97,7 +97,7 @@ export class MessageAssembly {
 
   /** Memory that it holds. */
   get memoryBytes(): number {
-    return this.#pooled?.byteLength ?? this.bytes.byteLength;
+    return this.#pooled?.length ?? this.bytes.length;
   }
 
   /** True: the view has the same array buffer. NOTE: only memory of the pool has one message. */
@@ -112,7 +112,7 @@ export class MessageAssembly {
 
   /** True: the memory is gone, as that of WebAssembly is once it has grown. */
   get isDetached(): boolean {
-    return this.bytes.byteLength !== this.#totalBytes;
+    return this.bytes.length !== this.#totalBytes;
   }
 
   /** The peer's memory that holds the message. The caller that decodes the message releases it. */
@@ -133,10 +133,10 @@ export class MessageAssembly {
 
   /** Adds a piece, which may already lie in its place. True: the message is whole. */
   add(payload: Uint8Array): boolean {
-    const place = this.place(payload.byteLength);
+    const place = this.place(payload.length);
     const isInPlace = payload.buffer === place.buffer && payload.byteOffset === place.byteOffset;
     if (!isInPlace) place.set(payload);
-    this.#filled += payload.byteLength;
+    this.#filled += payload.length;
     return this.#filled === this.#totalBytes;
   }
 
@@ -185,7 +185,7 @@ export function answerPlace(
   codec: Codec<unknown>,
   into: Uint8Array | undefined,
 ): Uint8Array | undefined {
-  if (into !== undefined && into.byteLength >= bytes) return into.subarray(0, bytes);
+  if (into !== undefined && into.length >= bytes) return into.subarray(0, bytes);
   if (codec.borrowsBytes !== true) return undefined;
   return new Uint8Array(wholeBuffer(bytes).buffer);
 }

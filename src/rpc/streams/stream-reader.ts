@@ -100,13 +100,13 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   begin(messageBytes: number, payload: Uint8Array, session: number, block?: ArrivedBlock): void {
     if (this.#isEnded) throw protocol('message behind the end of its stream');
     if (this.isMidMessage) throw protocol('message frame in the middle of another message');
-    if (payload.byteLength > messageBytes) throw protocol('message longer than announced');
+    if (payload.length > messageBytes) throw protocol('message longer than announced');
     const charge = chargeOf(messageBytes);
     const isBeyond = session === 0;
     this.#credit.take(charge);
     if (isBeyond && this.#hasBeyond) throw protocol('second message beyond the window');
     if (this.#isStopped) {
-      this.#skipping = block === undefined ? messageBytes - payload.byteLength : 0;
+      this.#skipping = block === undefined ? messageBytes - payload.length : 0;
       return this.#shared.releaseCredit(Window.streams, session);
     }
     if (isBeyond) this.#hasBeyond = true;
@@ -119,19 +119,19 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
       const assembly = MessageAssembly.ofBlock(block, this.codec, this.#name);
       return this.#onWhole(assembly.bytes, assembly);
     }
-    if (placed === undefined && payload.byteLength === messageBytes) {
+    if (placed === undefined && payload.length === messageBytes) {
       return this.#onWhole(payload, undefined);
     }
     this.#assembly = placed ?? new MessageAssembly(messageBytes, this.codec);
-    if (payload.byteLength > 0) this.add(payload);
+    if (payload.length > 0) this.add(payload);
   }
 
   /** Adds a fragment of the message. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL`. */
   add(payload: Uint8Array): void {
     const assembly = this.#assembly;
     if (this.#skipping > 0) {
-      if (payload.byteLength > this.#skipping) throw protocol('fragment that does not fit');
-      this.#skipping -= payload.byteLength;
+      if (payload.length > this.#skipping) throw protocol('fragment that does not fit');
+      this.#skipping -= payload.length;
       return;
     }
     if (assembly === undefined) throw protocol('fragment without a message');
@@ -236,10 +236,12 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     const charge = this.#charge;
     const isBeyond = this.#isChargedBeyond;
     this.#charge = 0;
+    this.#stream.counters.countReceived(bytes.length);
+    this.#stream.trace?.countReceived(bytes.length);
     const waiter = this.#waiters.shift();
     if (waiter === undefined) {
       this.#arrived.push(assembly?.bytes ?? bytes, assembly, charge, isBeyond);
-      this.#arrivedBytes += bytes.byteLength;
+      this.#arrivedBytes += bytes.length;
       return;
     }
     try {
@@ -254,7 +256,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
 
   #take(arrived: Arrived): Promise<IteratorResult<unknown, undefined>> {
     const { bytes, assembly, charge, isBeyond } = arrived;
-    this.#arrivedBytes -= bytes.byteLength;
+    this.#arrivedBytes -= bytes.length;
     try {
       const value = this.#decode(bytes, assembly, charge, isBeyond, true);
       return Promise.resolve({ done: false, value });
@@ -286,6 +288,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     // Where several are asked for at once, those before are not used again: they may still be read.
     if (this.codec.borrowsBytes === true) this.#borrowed = assembly;
     this.taken += 1;
+    this.#shared.counters.countTaken(bytes.length, value);
     if (lent === undefined) this.#releaseCredit(charge, isBeyond);
     return value;
   }

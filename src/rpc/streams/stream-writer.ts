@@ -20,16 +20,20 @@ import {
   releaseMessage,
 } from '../contract/encode-message.ts';
 import { Block, releaseBlockIn } from '../contract/leases.ts';
+import type { CallTrace } from '../counting/call-trace.ts';
 import type { SendingStream } from '../sending/outgoing-messages.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
-import type { WaitQueue, WaitReason } from '../stalls.ts';
+import { Departures, type WaitQueue, type WaitReason } from '../stalls.ts';
 import { WaitingMessage } from './waiting-message.ts';
 import { WriterWindow } from './writer-window.ts';
 
 /** The parts of a writer. */
 export interface WriterParts {
   readonly shared: SessionShared;
-  readonly stream: SendingStream & { readonly isOpen: boolean };
+  readonly stream: SendingStream & {
+    readonly isOpen: boolean;
+    readonly trace: CallTrace | undefined;
+  };
   readonly codec: Codec<unknown>;
   /** Wire name of the method or channel, for errors. */
   readonly name: string;
@@ -60,7 +64,7 @@ export class StreamWriter implements WaitQueue {
   readonly #leaving = new Set<WaitingMessage>();
   #waitingBytes = 0;
   readonly #isDivisible: boolean;
-  departed = 0;
+  readonly departed = new Departures();
   /** Messages that were admitted, ever. */
   admitted = 0;
   #isStarted = false;
@@ -129,6 +133,7 @@ export class StreamWriter implements WaitQueue {
       message = encodeMessage(this.#shared, this.#codec, value);
       const messageBytes = messageBytesOf(message);
       this.#checkLength(messageBytes);
+      this.#stream.trace?.countSent(messageBytes);
       if (this.#waiting.length > 0) return this.#wait(message, messageBytes);
       const admittance = this.#admittanceOf(message, messageBytes);
       if (admittance === 'both') return this.#admit(message, messageBytes, false);
@@ -150,7 +155,7 @@ export class StreamWriter implements WaitQueue {
     const waiting = this.#waiting.items().find((each) => each.promise === promise);
     if (waiting !== undefined) {
       this.#waiting.remove(waiting);
-      this.departed += 1;
+      this.departed.add();
       this.#waitingBytes -= waiting.messageBytes;
       waiting.refuse(reasonOf(waiting.isBegun ? 'unknown' : 'no'));
       this.resume();
@@ -167,6 +172,7 @@ export class StreamWriter implements WaitQueue {
     const state = sendQueue.removeWaiting(this.#stream, leaving.onTaken as () => void);
     if (state === 'gone') return false;
     this.#leaving.delete(leaving);
+    this.departed.add();
     if (state === 'unseen') this.#window.release(leaving.messageBytes, leaving.isBeyond);
     leaving.refuse(reasonOf(state === 'unseen' ? 'no' : 'unknown'));
     this.resume();
@@ -177,7 +183,7 @@ export class StreamWriter implements WaitQueue {
   /** Drops the messages that were not admitted yet. */
   failWaiting(reason: unknown): void {
     for (let waiting = this.#waiting.shift(); waiting; waiting = this.#waiting.shift()) {
-      this.departed += 1;
+      this.departed.add();
       waiting.refuse(reason);
     }
     this.#waitingBytes = 0;
@@ -215,7 +221,7 @@ export class StreamWriter implements WaitQueue {
       if (admittance === 'session-window' && this.#sendPart(first)) continue;
       if (admittance !== 'both' && admittance !== 'stream-only') return this.#noteBlocked();
       this.#waiting.shift();
-      this.departed += 1;
+      this.departed.add();
       this.#waitingBytes -= first.messageBytes;
       this.#admitWaiting(first, admittance === 'stream-only');
     }
@@ -254,10 +260,10 @@ export class StreamWriter implements WaitQueue {
       return false;
     const part = message.slice(0, wireLimits.beyondMaxBytes);
     waiting.message = message.subarray(wireLimits.beyondMaxBytes);
-    waiting.messageBytes -= part.byteLength;
+    waiting.messageBytes -= part.length;
     waiting.isBegun = true;
-    this.#waitingBytes -= part.byteLength;
-    this.#give(part, part.byteLength, true, undefined);
+    this.#waitingBytes -= part.length;
+    this.#give(part, part.length, true, undefined);
     return true;
   }
 
@@ -286,7 +292,9 @@ export class StreamWriter implements WaitQueue {
     if (isDetached(message, messageBytes)) return waiting.refuse(detachedError(this.#name));
     const isCopied = this.#isCopied(message, messageBytes);
     const onTaken = (): void => {
-      if (this.#leaving.delete(waiting)) waiting.resolve();
+      if (!this.#leaving.delete(waiting)) return;
+      this.departed.add();
+      waiting.resolve();
     };
     waiting.isBeyond = isBeyond;
     waiting.onTaken = onTaken;

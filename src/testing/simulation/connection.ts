@@ -139,7 +139,7 @@ function transportOf(
   if (simulated === undefined) return new SocketTransport(opener, owner, loop);
   const { ring } = simulated;
   const frameMaxBytes = frameMaxFor(ringBytes);
-  return new RingTransport({
+  const transport = new RingTransport({
     ring,
     owner,
     frameMaxBytes,
@@ -148,6 +148,9 @@ function transportOf(
     pollBudgetUs,
     loop,
   });
+  // A dead process polls nothing. Its ring, awake in the list, would be kept by its own blocks.
+  process.whenDead(() => loop.poller.deactivate(transport));
+  return transport;
 }
 
 function watchedBy(

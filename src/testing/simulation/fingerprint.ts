@@ -14,8 +14,8 @@ export class Fingerprint {
 
   /** Adds bytes, and their number. */
   addBytes(bytes: Uint8Array): void {
-    this.add(bytes.byteLength);
-    for (let at = 0; at < bytes.byteLength; at += 1) this.#a = mixed(this.#a, bytes[at] as number);
+    this.add(bytes.length);
+    for (let at = 0; at < bytes.length; at += 1) this.#a = mixed(this.#a, bytes[at] as number);
   }
 
   toString(): string {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A Unix socket between two simulated processes: bytes arrive later, in other pieces, and the end
 // of a process is seen as the kernel shows it.
+import { Buffer } from 'node:buffer';
 import type { LaneSocket, OpenSocket, SocketOpener } from '../../wire/lane-socket.ts';
 import type { SimulatedProcess } from './process.ts';
 
@@ -29,7 +30,7 @@ class Pipe {
 
   push(bytes: Uint8Array): void {
     this.chunks.push(bytes);
-    this.bytes += bytes.byteLength;
+    this.bytes += bytes.length;
   }
 
   /** Up to `max` bytes, as they follow each other: the kernel knows no borders of writes. */
@@ -38,8 +39,8 @@ class Pipe {
       this.chunks.length === 1 ? (this.chunks[0] as Uint8Array) : Buffer.concat(this.chunks);
     const taken = all.subarray(0, max);
     this.chunks.length = 0;
-    if (taken.byteLength < all.byteLength) this.chunks.push(all.subarray(max));
-    this.bytes -= taken.byteLength;
+    if (taken.length < all.length) this.chunks.push(all.subarray(max));
+    this.bytes -= taken.length;
     return taken;
   }
 }
@@ -218,14 +219,14 @@ export class SimulatedSocket implements LaneSocket {
     for (let write = this.#writes[0]; write !== undefined; write = this.#writes[0]) {
       if (this.#out.isBroken) return this.#failWrite();
       const room = this.#out.capacity - this.#out.bytes;
-      if (room < Math.min(leastRoom, write.bytes.byteLength) || this.#isFull) return;
-      const most = Math.min(room, write.bytes.byteLength);
+      if (room < Math.min(leastRoom, write.bytes.length) || this.#isFull) return;
+      const most = Math.min(room, write.bytes.length);
       const part = random.chance(80) ? most : 1 + random.below(most);
       if (!this.process.point()) return;
       this.#out.push(new Uint8Array(write.bytes.subarray(0, part)));
       write.bytes = write.bytes.subarray(part);
       this.peer.#planRead();
-      if (write.bytes.byteLength > 0) return this.#planPump(this.#delay());
+      if (write.bytes.length > 0) return this.#planPump(this.#delay());
       this.#writes.shift();
       write.then();
       if (this.#isDestroyed) return;

@@ -15,7 +15,7 @@ export type Kinds = {
   readonly who: UnaryMethod<void, { origin: string; hasDeadline: boolean }>;
   readonly fail: UnaryMethod<string | undefined, void>;
   readonly wait: UnaryMethod<string, void>;
-  readonly told: UnaryMethod<void, { told: string[]; ended: string[] }>;
+  readonly told: UnaryMethod<void, { told: string[]; started: string[]; ended: string[] }>;
   readonly tell: NotificationMethod<string>;
   readonly count: ServerStreamMethod<number, number>;
   readonly sum: ClientStreamMethod<number, number>;

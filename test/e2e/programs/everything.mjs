@@ -27,9 +27,11 @@ export const Everything = service('test.Everything', {
 
 export function handlers() {
   const told = [];
+  const started = [];
   const ended = [];
   const untilAborted = (signal) =>
     new Promise((resolve) => {
+      if (signal.aborted) resolve(signal.reason);
       signal.addEventListener('abort', () => resolve(signal.reason));
     });
   return {
@@ -49,11 +51,12 @@ export function handlers() {
       });
     },
     wait: async (name, { signal }) => {
+      started.push(name);
       await untilAborted(signal);
       ended.push(name);
       throw new RpcError('cancelled', 'given up');
     },
-    told: () => ({ told, ended }),
+    told: () => ({ told, started, ended }),
     tell: (word) => void told.push(word),
     async *count(to) {
       for (let at = 0; at < to; at += 1) yield at;
@@ -67,6 +70,7 @@ export function handlers() {
       for await (const word of words) yield word.toUpperCase();
     },
     async *endless(name, { signal }) {
+      started.push(name);
       try {
         for (let at = 0; !signal.aborted; at += 1) yield at;
       } finally {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { MethodCounters } from '../../../src/rpc/counting/method-counters.ts';
 import type { SendingStream } from '../../../src/rpc/sending/outgoing-messages.ts';
 import { SendQueue } from '../../../src/rpc/sending/send-queue.ts';
-import { FrameFlag, FrameType } from '../../../src/wire/frame-header.ts';
+import { CallKind, FrameFlag, FrameType } from '../../../src/wire/frame-header.ts';
 import type { Bulk, Transport } from '../../../src/wire/transport.ts';
 
 /** Takes what it is told to, and remembers the order: type of the frame and slot. */
@@ -38,6 +39,7 @@ function streamAt(slot: number): SendingStream {
     isBorrowed: false,
     isBulk: false,
     isAnswer: false,
+    counters: new MethodCounters('method', CallKind.unary, true),
     line: undefined,
     queued: 0,
     isWritten: false,

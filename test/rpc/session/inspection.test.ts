@@ -51,11 +51,18 @@ describe.each(lanes)('the inspection of a session over the $lane', ({ lane, open
     ]);
     expect(streams[0]?.deadlineInMs).toBeGreaterThan(0);
     expect(streams[0]?.deadlineInMs).toBeLessThanOrEqual(60_000);
+    for (const { ageMs } of streams) expect(ageMs).toBeGreaterThanOrEqual(0);
     const { creditBytes, waiting, waitingBytes } = streams[1]?.sending ?? {};
     expect(creditBytes).toBeLessThanOrEqual(0);
     expect(waiting).toBeGreaterThan(0);
     expect(waitingBytes).toBeGreaterThanOrEqual(100_000);
+    const before = performance.now();
     const theirs = pair.far.inspect().streams;
+    expect(theirs[0]?.ageMs).toBeGreaterThanOrEqual(0);
+    await until(() => performance.now() - before > 20);
+    expect(pair.far.inspect().streams[0]?.ageMs).toBeGreaterThanOrEqual(
+      Number(theirs[0]?.ageMs) + 20,
+    );
     expect(theirs.map(({ id, method }) => [id, method])).toEqual(
       streams.map(({ id, method }) => [id, method]),
     );

@@ -266,7 +266,7 @@ function failuresOf(standing: Seen, read: Seen): string[] {
       isDecided = true;
     },
   };
-  const sendQueue = { departed: 0, isEmpty: true, isHeld: false };
+  const sendQueue = { departed: { count: 0 }, isEmpty: true, isHeld: false };
   const shared = { clock, transport, sendQueue, isClosed: false };
   const closed = new Promise(() => undefined);
   const fail = (error: SidecallError): unknown => failures.push(error.message);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// A living process that is looked into again and again, and how much its numbers have grown between
+// two looks.
+import { systemClock } from '../../base/clock.ts';
+import { inspectProcess, type ThreadReport } from '../inspect-process.ts';
+import { type SessionRow, sessionRow } from './session-row.ts';
+
+/** A process at one moment. */
+export interface ProcessSnapshot {
+  readonly pid: number;
+  /** Milliseconds until its first answer was there: longer ones tell of a loop that is blocked. */
+  readonly answerMs: number;
+  readonly threads: readonly ThreadReport[];
+  /** Its open sessions, in the order in which they were opened. */
+  readonly rows: readonly SessionRow[];
+  /** Why the numbers are those of an earlier moment; undefined: they are not. */
+  readonly problem?: string | undefined;
+}
+
+/** The key of a session in a process: ids are unique in one thread. */
+function sessionKey(threadId: number, id: number): string {
+  return threadId === 0 ? String(id) : `${threadId}.${id}`;
+}
+
+/** Looks into a process, one look at a time. */
+export class ProcessWatch {
+  readonly pid: number;
+  readonly #timeoutMs: number;
+  #rows = new Map<string, SessionRow>();
+
+  /** `timeoutMs`: the longest wait for an answer. */
+  constructor(pid: number, timeoutMs: number) {
+    this.pid = pid;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /**
+   * The process now. `detailed`: the ids of sessions whose calls, leases and rings are wanted; the
+   * others come with their numbers alone.
+   * @throws (as rejection) {SidecallError} as `inspectProcess()`.
+   */
+  async look(detailed: readonly number[] = []): Promise<ProcessSnapshot> {
+    const begunMs = systemClock.nowMs();
+    let answerMs: number | undefined;
+    const threads = await inspectProcess(this.pid, {
+      timeoutMs: this.#timeoutMs,
+      detailed,
+      onProgress: () => {
+        answerMs ??= systemClock.nowMs() - begunMs;
+      },
+    });
+    const rows = threads.flatMap(({ threadId, sessions }) =>
+      sessions.map((session) => {
+        const key = sessionKey(threadId, session.id);
+        return sessionRow(key, session, this.#rows.get(key));
+      }),
+    );
+    this.#rows = new Map(rows.map((row) => [row.key, row]));
+    return { pid: this.pid, answerMs: answerMs ?? 0, threads, rows };
+  }
+}

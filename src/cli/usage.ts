@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// The text of `sidecall --help`.
+import { version } from '../base/version.ts';
+
+/** All commands and options. */
+export const usage = `sidecall ${version}: calls between two processes on one machine
+
+Usage: sidecall doctor [PATH] [options]
+       sidecall list PATH [options]
+       sidecall call PATH METHOD [JSON… | - | @FILE] [options]
+       sidecall ps [options]
+       sidecall stop NAME [--key KEY] [--force] [options]
+       sidecall relay [--listen PATH] [--framing NAME] -- COMMAND [ARGUMENT…]
+       sidecall gen FILE.proto… [--out DIR] [--path DIR]… [options]
+       sidecall inspect PID|PATH|FILE [options]
+       sidecall top PID|PATH [--interval MS] [--count N] [options]
+
+  doctor      Checks this machine and gives the reason for each feature that does not work: the addon, the kernel, limits,
+              paths, the lane that two processes get, and a self-test of one second with a second process.
+  doctor PATH Reports the listener at a path (pid, uid, lane), a dead socket, or a socket of another user.
+  list        Lists the services of a listener: methods, their kinds and codecs.
+  call        Calls a method of a listener, and prints each response as a line of JSON. The request is JSON
+              in the arguments, from standard input (-) or in a file (@FILE); a stream of requests is one for each
+              argument, or one for each line. Bytes are written as {"$bytes":"base64"}, in both directions.
+  ps          The shared helpers of this user: name, version, process, the programs that use it, and since when.
+  stop        Ends a shared helper: its calls finish first. One that does not answer needs --force.
+  relay       Runs a program that speaks JSON-RPC over its standard input and output (a language server, an MCP
+              server), and passes its messages to the process that started the relay by spawnHelper(), or, with
+              --listen, to each process that connects to PATH: a program for each. Ends as the program ends.
+  gen         Makes typed contracts from .proto files: FILE_pb.js with the messages, FILE_sidecall.js with a contract
+              for each service, and their types. Needs protobufjs-cli in the project.
+  inspect PID Looks into a process of your own user that allows it (SIDECALL_INSPECT=1 in its environment, or
+              configure({ inspection: true })): its sessions, open calls and their waits, windows, leases, and of rings
+              the cursors, which side sleeps, the headers of unread frames, and faults. No payload is shown.
+              With the PATH at which a process listens: that process. With a FILE: a saved copy of a ring
+              (session.inspect().ring.save(FILE)), or the recording of a helper (helper.recording().save(FILE)): the
+              handlers that ran and the last frames before it ended. Exits with 1 where it finds a fault.
+  top         Shows the sessions of a process that allows it (as for inspect), once a second: calls, latency, bytes, waits.
+              Keys sort the table and look into one session. Without a terminal it prints the table as text, with
+              --json a line of JSON for each look.
+
+  --uid UID   The numeric user id that the listener at PATH must have. Default: your own.
+  --mode MODE The permissions that the socket file must have, such as 0660. Default: no other user may write it.
+  --listen PATH    Where the relay listens. Programs of your own user may connect; 64 at a time.
+  --framing NAME   How the messages of the program follow each other: content-length (the default: language servers)
+                   or newline (MCP servers).
+  --out DIR   Where gen writes. Default: beside each file.
+  --path DIR  Where gen looks for imported files, too; may be given several times.
+  --key KEY   The shared helper of this key. Default: all of the name.
+  --force     Ends a shared helper that does not answer by SIGKILL.
+  --timeout MS     For call and stop: milliseconds until the call fails, or the helper must have ended. Default: 30000.
+                   For inspect and top: the longest wait for an answer. Default: 3000.
+  --interval MS    For top: milliseconds between two looks, 100 to 60000. Default: 1000.
+  --count N   For top: ends after so many looks. Default: as the process ends, or by the key q.
+  --jsonl     For inspect, of a recording: lines of JSON, one for the process, one for each handler that ran, one for each
+              event.
+  --pcapng OUT     For inspect, of a recording: writes a new file for Wireshark, which shows it with
+                   node_modules/sidecall/tools/wireshark/sidecall.lua.
+  --json      The whole report, or what failed, as JSON; failures on standard error.
+  --no-color  Plain text; also the case with NO_COLOR in the environment, or without a terminal.
+  --version   The version of the package.
+  --help      This text.
+
+Exit status: 0 where all is well, 1 where something does not work or the call failed, 2 for wrong usage. relay exits
+with the status of its program, or with 127 where there is no such program.`;
