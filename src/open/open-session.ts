@@ -200,6 +200,7 @@ function makeSession(
   settings: SessionSettings,
 ): Session {
   const remote = hello.peer.limits;
+  const isInspection = settings.isInspection === true;
   const session = new Session({
     ...settings,
     transport: traced(transport, peer),
@@ -207,9 +208,10 @@ function makeSession(
     own: settings.limits,
     remote,
     laneReason,
-    recorder: settings.isInspection === true ? undefined : threadRecorder(),
+    recorder: isInspection ? undefined : threadRecorder(),
+    isSampled: !isInspection,
   });
-  if (settings.isInspection !== true) addOpenSession(session);
+  if (!isInspection) addOpenSession(session);
   settings.sums.add(session);
   return session;
 }

@@ -19,6 +19,7 @@ import type { Session } from '../rpc/session/session.ts';
 import { removeLeftBehindSockets } from '../uds/left-behind.ts';
 import { socketPath } from '../uds/private-directory.ts';
 import { standardMode } from '../uds/socket-file.ts';
+import { inspectedCalls } from './inspected-calls.ts';
 import { copiesMax, inspectionFile, inspectionName } from './inspection-paths.ts';
 import {
   type InspectionPart,
@@ -70,6 +71,7 @@ async function openInspection(): Promise<void> {
   const registry = new Registry();
   registry.addOwn(InspectionService, {
     sessions: (request, { signal }) => reports(systemClock, signal, detailedIn(request)),
+    calls: (_, { signal }) => inspectedCalls(systemClock, signal),
   });
   const { listener, path } = await listenAsCopy(addon, registry);
   listener.unref();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The words between a process that is looked into and the one that looks.
 import { serverStream, service } from '../rpc/contract/service.ts';
+import type { SampledCall } from '../rpc/counting/call-sampler.ts';
 import type { InspectedStream, SessionInspection } from '../rpc/session/inspection.ts';
 import type { RingReport } from '../wire/ring-report.ts';
 
@@ -44,7 +45,18 @@ export interface InspectionRequest {
   readonly detailed?: readonly number[] | undefined;
 }
 
+/** A part of the calls of the thread, from the moment on at which they were asked for. */
+export interface InspectedCalls {
+  /** Instant of this message, in milliseconds of the clock of the thread. */
+  readonly atMs: number;
+  /** Calls that have begun or ended; one that has ended comes again under its number. */
+  readonly calls: readonly SampledCall[];
+  /** Changes that were left out since the message before, because this process was slow. */
+  readonly missed: number;
+}
+
 /** Served to processes of the own user alone, where the program allows it. */
 export const InspectionService = service('sidecall.Inspection', {
   sessions: serverStream<InspectionRequest | undefined, InspectionPart>(),
+  calls: serverStream<undefined, InspectedCalls>(),
 });

@@ -2,10 +2,12 @@
 // Calls on diagnostics channels, for tracers and for programs that watch themselves. A call is
 // described only where its channel has a subscriber.
 import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
+import type { Clock } from '../../base/clock.ts';
 import type { Delivered } from '../../base/error-codes.ts';
 import type { Peer } from '../../base/peer.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import type { Lane } from '../../wire/transport.ts';
+import { callSampler, type OpenSample } from './call-sampler.ts';
 
 /**
  * A call or stream, as subscribers of `tracing:sidecall:call:*` (calls that we make) and
@@ -35,8 +37,12 @@ export interface TracedCall {
 
 /** The session of a call. */
 interface TracedLink {
+  readonly id: number;
   readonly transport: { readonly lane: Lane };
   readonly peer: Peer;
+  readonly clock: Clock;
+  /** False: it belongs to a process that looks into this one, and is not shown to it. */
+  readonly isSampled: boolean;
 }
 
 const calls = tracingChannel<unknown, TracedCall>('sidecall:call');
@@ -48,9 +54,13 @@ for (const [name, kind] of Object.entries(CallKind)) {
   kindNames[kind] = name as keyof typeof CallKind;
 }
 
-/** The trace of a call that we are about to make; undefined: its channel has no subscriber. */
+/**
+ * The trace of a call that we are about to make; undefined: its channel has no subscriber, and no
+ * process samples calls.
+ */
 export function traceCall(link: TracedLink, method: string, kind: number): CallTrace | undefined {
-  return calls.hasSubscribers ? new CallTrace(calls, link, method, kind) : undefined;
+  if (!calls.hasSubscribers && callSampler.room === 0) return undefined;
+  return new CallTrace(calls, link, method, kind);
 }
 
 /** The trace of a call of the peer's whose handler is about to be called. */
@@ -59,7 +69,8 @@ export function traceHandler(
   method: string,
   kind: number,
 ): CallTrace | undefined {
-  return handlers.hasSubscribers ? new CallTrace(handlers, link, method, kind) : undefined;
+  if (!handlers.hasSubscribers && callSampler.room === 0) return undefined;
+  return new CallTrace(handlers, link, method, kind);
 }
 
 /** The messages of a call on its diagnostics channel. */
@@ -73,15 +84,23 @@ export class CallTrace implements TracedCall {
   delivered: Delivered | undefined;
   error: unknown;
   readonly #channel: Calls;
+  readonly #clock: Clock;
+  /** undefined: the call is in no sample. */
+  readonly #sample: OpenSample | undefined;
   #isRunning = false;
   #isOver = false;
 
-  constructor(channel: Calls, { transport, peer }: TracedLink, method: string, kind: number) {
+  constructor(channel: Calls, link: TracedLink, method: string, kind: number) {
+    const { id, transport, peer, clock, isSampled } = link;
     this.#channel = channel;
     this.method = method;
     this.kind = kindNames[kind] as keyof typeof CallKind;
     this.lane = transport.lane;
     this.peer = peer;
+    this.#clock = clock;
+    if (!isSampled || callSampler.room === 0) return;
+    const openedBy = channel === calls ? 'us' : 'peer';
+    this.#sample = callSampler.begin(id, openedBy, this, clock.nowMs());
   }
 
   /** Runs the synchronous part of the call, in the stores that are bound to `start`. */
@@ -128,6 +147,7 @@ export class CallTrace implements TracedCall {
 
   #finish(): void {
     this.#isOver = true;
+    if (this.#sample !== undefined) callSampler.end(this.#sample, this, this.#clock.nowMs());
     if (!this.#isRunning) this.#publishEnd();
   }
 

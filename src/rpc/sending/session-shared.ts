@@ -63,6 +63,8 @@ export interface SharedParts {
   readonly stalledAfterMs?: number | undefined;
   /** The flight recorder of this process; undefined: it has none. */
   readonly recorder?: FlightRecorder | undefined;
+  /** Calls may be in samples for processes that look into this one. Default: true. */
+  readonly isSampled?: boolean | undefined;
   /** The peer was accepted by the default policy. Default: it was not. */
   readonly isDefaultPolicy?: boolean | undefined;
 }
@@ -100,6 +102,7 @@ export class SessionShared {
   readonly onEvent: OnEvent | undefined;
   readonly clock: Clock;
   readonly random: Random;
+  readonly isSampled: boolean;
   /** The peer sees the texts of errors that our handlers did not throw for it. */
   readonly tellsFaults: boolean;
   #state: SessionState = 'open';
@@ -123,6 +126,7 @@ export class SessionShared {
     this.peer = parts.peer;
     this.onEvent = parts.onEvent;
     this.clock = parts.clock ?? systemClock;
+    this.isSampled = parts.isSampled ?? true;
     this.moments = new Moments(this.clock, parts.transport);
     if (parts.transport.tellsTime === true) parts.transport.moments = this.moments;
     this.recorder = parts.recorder && new SessionRecorder(parts.recorder, this.id, this.moments);

@@ -2,6 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
 import { RpcError } from '../../../src/base/errors.ts';
 import type { TracedSession } from '../../../src/open/session-trace.ts';
 import { connect } from '../../../src/rendezvous/connect.ts';
@@ -167,7 +168,8 @@ describe.each(lanes)('calls on the lane $lane', ({ openPair }) => {
 });
 
 it('a call is not described while its channel has no subscriber', () => {
-  const link = { transport: { lane: 'ring' as const }, peer: {} as never };
+  const transport = { lane: 'ring' as const };
+  const link = { id: 1, transport, peer: {} as never, clock: systemClock, isSampled: true };
   expect(traceCall(link, 'A.a', 1)).toBeUndefined();
   expect(traceHandler(link, 'A.a', 1)).toBeUndefined();
   heard('call');
