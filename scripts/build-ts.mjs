@@ -14,28 +14,39 @@ run(process.execPath, [
 const preload = join('adapters', 'electron', 'preload.cjs');
 copyFileSync(join(root, 'src', preload), join(root, 'dist', preload));
 
-bundle(join('cli', 'top', 'terminal'));
+bundle(join('cli', 'top', 'terminal.ts'), { platform: 'node', target: 'node20' });
+
+const page = join('cli', 'web', 'page');
+const browsers = ['chrome111', 'firefox115', 'safari16.4'];
+bundle(join(page, 'page.tsx'), {
+  platform: 'browser',
+  target: browsers,
+  minify: true,
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+});
+bundle(join(page, 'page.css'), { target: browsers, minify: true });
+copyFileSync(join(root, 'src', page, 'index.html'), join(root, 'dist', page, 'index.html'));
 
 /** Bundles a module with the packages that it imports, and writes their licenses beside it. */
-function bundle(module) {
-  const outfile = join(root, 'dist', `${module}.js`);
+function bundle(module, options) {
+  const outfile = join(root, 'dist', module.replace(/\.tsx?$/, '.js'));
   const { metafile } = buildSync({
-    entryPoints: [join(root, 'src', `${module}.ts`)],
+    ...options,
+    entryPoints: [join(root, 'src', module)],
     outfile,
     absWorkingDir: root,
     allowOverwrite: true,
     metafile: true,
     bundle: true,
-    platform: 'node',
     format: 'esm',
-    target: 'node20',
   });
   const folders = Object.keys(metafile.inputs).flatMap((path) => {
     const [, folder] = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path) ?? [];
     return folder === undefined ? [] : [folder];
   });
   const texts = [...new Set(folders)].sort().map(licenseOf);
-  writeFileSync(outfile.replace(/\.js$/, '.licenses.txt'), texts.join('\n'));
+  writeFileSync(outfile.replace(/\.(js|css)$/, '.$1.licenses.txt'), texts.join('\n'));
 }
 
 /** @throws where a package has no license file: it could not be given on. */

@@ -3,7 +3,12 @@
 // package, or lie.
 import { SidecallError } from '../base/errors.ts';
 import { version } from '../base/version.ts';
-import type { InspectedThread, ReportedSession } from '../rendezvous/inspection-service.ts';
+import type {
+  InspectedCalls,
+  InspectedThread,
+  ReportedSession,
+} from '../rendezvous/inspection-service.ts';
+import type { SampledCall } from '../rpc/counting/call-sampler.ts';
 import type { SessionStats } from '../rpc/session/session-stats.ts';
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -38,6 +43,36 @@ export function checkSession(
     (ring === undefined || (isObject(ring) && Array.isArray(ring.faults)));
   if (isRight) return session;
   throw unreadable(thread);
+}
+
+/** Calls in one message: a process keeps no more for those that look. */
+const callsMax = 1_000;
+const openers: readonly unknown[] = ['us', 'peer'];
+
+/** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for what is no sample of calls. */
+export function checkCalls(part: InspectedCalls): InspectedCalls {
+  const { atMs, calls, missed } = part ?? {};
+  const isRight =
+    Number.isFinite(atMs) &&
+    isCount(missed) &&
+    isList(calls) &&
+    calls.length <= callsMax &&
+    calls.every(isCall);
+  if (isRight) return part;
+  throw unreadable(undefined);
+}
+
+function isCall(call: SampledCall): boolean {
+  const { sequence, session, openedBy, method, kind, beganMs, endedMs } = call;
+  const { sentBytes, receivedBytes, delivered, failure } = call;
+  return (
+    [sequence, session, sentBytes, receivedBytes].every(isCount) &&
+    openers.includes(openedBy) &&
+    [method, kind].every(isText) &&
+    Number.isFinite(beganMs) &&
+    (endedMs === undefined || Number.isFinite(endedMs)) &&
+    [delivered, failure].every((each) => each === undefined || isText(each))
+  );
 }
 
 /** The numbers that commands compute with. */

@@ -213,10 +213,7 @@ async function inspectThread(
   const { signal } = watch;
   const arriving = new Arriving();
   try {
-    const { min, max } = ranges.connectTimeoutMs;
-    const connectMs = Math.min(max, Math.max(min, timeoutMs));
-    await using session = await connect({ path, lane: 'socket', timeoutMs: connectMs, signal });
-    checkPid(pid, session.peer.pid);
+    await using session = await openThread(pid, path, timeoutMs, signal);
     watch.session = session;
     const parts = session.client(InspectionService).sessions({ detailed }, { signal });
     for await (const part of parts) {
@@ -234,6 +231,28 @@ async function inspectThread(
   return { threadId, thread, sessions, error: undefined };
 }
 
+/**
+ * A session with a thread that is looked into.
+ * @throws {SidecallError} `ERR_SIDECALL_PEER_DENIED`: another process has made the socket.
+ */
+export async function openThread(
+  pid: number,
+  path: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Session> {
+  const { min, max } = ranges.connectTimeoutMs;
+  const connectMs = Math.min(max, Math.max(min, timeoutMs));
+  const session = await connect({ path, lane: 'socket', timeoutMs: connectMs, signal });
+  try {
+    checkPid(pid, session.peer.pid);
+    return session;
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
+}
+
 /** @throws {SidecallError} `ERR_SIDECALL_PEER_DENIED`: another process has made the socket. */
 function checkPid(wanted: number, found: number | undefined): void {
   if (found === undefined || found === 0 || found === wanted) return;
@@ -242,7 +261,7 @@ function checkPid(wanted: number, found: number | undefined): void {
 }
 
 /** The failure in words that say what the process does instead. */
-async function explained(
+export async function explained(
   cause: unknown,
   of: { pid: number; path: string; timeoutMs: number; isLate: boolean },
 ): Promise<unknown> {
@@ -275,7 +294,8 @@ async function endsSoon(pid: number): Promise<boolean> {
   return !isAlive(pid);
 }
 
-function isAlive(pid: number): boolean {
+/** False: there is no such process of our own user, or it waits for its parent's notice. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return statusOf(pid, 'State')?.startsWith('Z') !== true;

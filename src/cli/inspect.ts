@@ -10,11 +10,11 @@ import { isRecording, type Recording, readRecording } from '../wire/recording.ts
 import { type RingReport, reportRing, splitRingCopy } from '../wire/ring-report.ts';
 import { type InspectSettings, inspectProcess, type ThreadReport } from './inspect-process.ts';
 
-/** The report of a saved copy of either kind, or of the threads of a process. */
-export type Inspected =
-  | { readonly ring: RingReport }
-  | { readonly recording: Recording }
-  | { readonly threads: readonly ThreadReport[] };
+/** The report of a saved copy: of the memory of a ring, or of a flight recorder. */
+export type InspectedFile = { readonly ring: RingReport } | { readonly recording: Recording };
+
+/** The report of a saved copy, or of the threads of a process. */
+export type Inspected = InspectedFile | { readonly threads: readonly ThreadReport[] };
 
 /**
  * A number is a pid; a file of that name is written `./NUMBER`.
@@ -22,14 +22,13 @@ export type Inspected =
  * {@link inspectProcess} throws.
  */
 export async function inspect(operand: string, settings: InspectSettings): Promise<Inspected> {
-  const file = isPid(operand) ? undefined : statSync(operand, { throwIfNoEntry: false });
-  if (isPid(operand) || file?.isSocket() === true) {
-    return { threads: await inspectProcess(await processOf(operand), settings) };
-  }
-  if (file === undefined)
-    throw unreadableFile(operand, 'there is no pid, socket or file of that name');
-  if (!file.isFile()) throw unreadableFile(operand, 'it is neither a socket nor a file');
-  return inspectFile(operand);
+  if (!isProcess(operand)) return inspectFile(operand);
+  return { threads: await inspectProcess(await processOf(operand), settings) };
+}
+
+/** True: the operand is a pid, or the path of a socket. */
+export function isProcess(operand: string): boolean {
+  return isPid(operand) || statSync(operand, { throwIfNoEntry: false })?.isSocket() === true;
 }
 
 /**
@@ -71,7 +70,12 @@ async function processAt(path: string, owner: number): Promise<number> {
   throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', text);
 }
 
-function inspectFile(file: string): Inspected {
+/** @throws {SidecallError} `ERR_SIDECALL_SYSTEM` where the file cannot be read, or is no copy. */
+export function inspectFile(file: string): InspectedFile {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (stat === undefined)
+    throw unreadableFile(file, 'there is no pid, socket or file of that name');
+  if (!stat.isFile()) throw unreadableFile(file, 'it is neither a socket nor a file');
   try {
     const bytes = readFileSync(file);
     if (isRecording(bytes)) return { recording: readRecording(bytes) };

@@ -24,6 +24,7 @@ import { requestsOf } from './requests.ts';
 import { printShared, sharedRows, stopShared } from './shared.ts';
 import { top } from './top/top.ts';
 import { usage } from './usage.ts';
+import { serveWeb } from './web/web.ts';
 
 interface Range {
   readonly standard: number;
@@ -92,6 +93,7 @@ interface Values {
   readonly path?: string[];
   readonly jsonl?: boolean;
   readonly pcapng?: string;
+  readonly web?: boolean;
 }
 
 interface Command {
@@ -114,9 +116,9 @@ const commands = new Map<string, Command>([
   [
     'inspect',
     {
-      operands: [1, 1],
+      operands: [0, Infinity],
       needs: 'a PID, the PATH of a listener, or a FILE that was saved',
-      run: lookInto,
+      run: (operands, values) => (values.web === true ? showPages : lookInto)(operands, values),
     },
   ],
   ['top', { operands: [1, 1], needs: 'a PID, or the PATH of a listener', run: showTop }],
@@ -193,10 +195,23 @@ async function genContracts(files: string[], values: Values): Promise<number> {
   return 0;
 }
 
-async function lookInto([operand]: string[], values: Values): Promise<number> {
+async function showPages(operands: string[], values: Values): Promise<number> {
+  const { interval, timeout, json = false } = values;
+  await serveWeb(operands, {
+    intervalMs: numberOf('--interval', interval, topInterval) ?? topInterval.standard,
+    timeoutMs: timeoutOf(timeout, inspectTimeout) ?? inspectTimeout.standard,
+    isJson: json,
+  });
+  return 0;
+}
+
+async function lookInto([operand, ...more]: string[], values: Values): Promise<number> {
+  if (operand === undefined || more.length > 0) {
+    throw new Misuse('inspect needs one PID, PATH or FILE; with --web it takes any number');
+  }
   const timeoutMs = timeoutOf(values.timeout, inspectTimeout) ?? inspectTimeout.standard;
   const shows = process.stderr.isTTY === true && values.json !== true;
-  const inspected = await inspect(operand as string, {
+  const inspected = await inspect(operand, {
     timeoutMs,
     onProgress: (arrived, ofAll) => {
       if (shows) process.stderr.write(`\r\u001b[Ksession ${arrived} of ${ofAll} …`);
@@ -291,6 +306,7 @@ function parse(): { values: Values; positionals: string[] } {
         path: { type: 'string', multiple: true },
         jsonl: { type: 'boolean' },
         pcapng: { type: 'string' },
+        web: { type: 'boolean' },
       },
     });
   } catch (error) {

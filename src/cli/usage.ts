@@ -13,6 +13,7 @@ Usage: sidecall doctor [PATH] [options]
        sidecall relay [--listen PATH] [--framing NAME] -- COMMAND [ARGUMENT…]
        sidecall gen FILE.proto… [--out DIR] [--path DIR]… [options]
        sidecall inspect PID|PATH|FILE [options]
+       sidecall inspect --web [PID|PATH|FILE]… [options]
        sidecall top PID|PATH [--interval MS] [--count N] [options]
 
   doctor      Checks this machine and gives the reason for each feature that does not work: the addon, the kernel, limits,
@@ -35,6 +36,10 @@ Usage: sidecall doctor [PATH] [options]
               With the PATH at which a process listens: that process. With a FILE: a saved copy of a ring
               (session.inspect().ring.save(FILE)), or the recording of a helper (helper.recording().save(FILE)): the
               handlers that ran and the last frames before it ended. Exits with 1 where it finds a fault.
+  inspect --web
+              Serves a page on this machine and prints its link, which is for you alone: sessions, charts, windows, rings
+              and calls as they happen, and saved recordings. Without a PID, PATH or FILE: all processes that allow it.
+              Ends by Ctrl+C.
   top         Shows the sessions of a process that allows it (as for inspect), once a second: calls, latency, bytes, waits.
               Keys sort the table and look into one session. Without a terminal it prints the table as text, with
               --json a line of JSON for each look.
@@ -50,12 +55,13 @@ Usage: sidecall doctor [PATH] [options]
   --force     Ends a shared helper that does not answer by SIGKILL.
   --timeout MS     For call and stop: milliseconds until the call fails, or the helper must have ended. Default: 30000.
                    For inspect and top: the longest wait for an answer. Default: 3000.
-  --interval MS    For top: milliseconds between two looks, 100 to 60000. Default: 1000.
+  --interval MS    For top and inspect --web: milliseconds between two looks, 100 to 60000. Default: 1000.
   --count N   For top: ends after so many looks. Default: as the process ends, or by the key q.
   --jsonl     For inspect, of a recording: lines of JSON, one for the process, one for each handler that ran, one for each
               event.
   --pcapng OUT     For inspect, of a recording: writes a new file for Wireshark, which shows it with
                    node_modules/sidecall/tools/wireshark/sidecall.lua.
+  --web       For inspect: a page for the browser.
   --json      The whole report, or what failed, as JSON; failures on standard error.
   --no-color  Plain text; also the case with NO_COLOR in the environment, or without a terminal.
   --version   The version of the package.

@@ -38,6 +38,16 @@ export function inspectionPathsOf(pid: number): readonly InspectionPath[] {
   return found.sort((a, b) => a.threadId - b.threadId || (a.path < b.path ? -1 : 1));
 }
 
+/**
+ * The processes that have such a socket in the directories of this user, each once; some may have
+ * ended, or be of another pid namespace.
+ */
+export function inspectablePids(): readonly number[] {
+  const names = userDirectories(undefined).flatMap(namesIn);
+  const pids = names.map((name) => Number(inspectionFile.exec(name)?.[1] ?? 0));
+  return [...new Set(pids)].filter((pid) => pid > 0).sort((a, b) => a - b);
+}
+
 function namesIn(directory: string): readonly string[] {
   try {
     return readdirSync(directory);

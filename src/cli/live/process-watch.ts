@@ -18,7 +18,7 @@ export interface ProcessSnapshot {
 }
 
 /** The key of a session in a process: ids are unique in one thread. */
-function sessionKey(threadId: number, id: number): string {
+export function sessionKey(threadId: number, id: number): string {
   return threadId === 0 ? String(id) : `${threadId}.${id}`;
 }
 

@@ -21,7 +21,7 @@ export interface SampledCall {
   readonly sentBytes: number;
   readonly receivedBytes: number;
   readonly delivered: Delivered | undefined;
-  /** The code or the status of its error, or its class; undefined: it has ended well, or goes on. */
+  /** Code or status of its error, or its class; undefined: it has ended well, or goes on. */
   readonly failure: string | undefined;
 }
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// A part of a whole as a bar.
+
+interface BarProps {
+  readonly label: string;
+  readonly value: number;
+  /** The whole; 0: there is none yet. */
+  readonly max: number;
+  readonly text: string;
+}
+
+/** A bar with its name in front and its numbers behind. */
+export function Bar({ label, value, max, text }: BarProps) {
+  const part = max <= 0 ? 0 : Math.min(1, Math.max(0, value / max));
+  return (
+    <div class="bar">
+      <span>{label}</span>
+      <div
+        class="track"
+        role="meter"
+        aria-label={label}
+        aria-valuenow={Math.round(part * 100)}
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuetext={text}
+      >
+        <div class="fill" style={{ width: `${part * 100}%` }} />
+      </div>
+      <span class="number">{text}</span>
+    </div>
+  );
+}

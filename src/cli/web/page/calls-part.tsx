@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+// The calls of a process as a waterfall: each one a bar from its begin to its end.
+import { useRef, useState } from 'preact/hooks';
+import type { FedCall } from '../../live/call-feed.ts';
+import { type LiveProcess, setRecording } from './live-data.ts';
+import { useShortcut } from './shortcut.ts';
+import { bytesText, clockText, countText, durationText } from './texts.ts';
+
+const kinds = {
+  all: () => true,
+  running: ({ endedMs }: FedCall) => endedMs === undefined,
+  failed: ({ failure }: FedCall) => failure !== undefined,
+  ours: ({ openedBy }: FedCall) => openedBy === 'us',
+  "the peer's": ({ openedBy }: FedCall) => openedBy === 'peer',
+} as const;
+
+/** Calls that are drawn: the newest that match. */
+const shownMax = 200;
+
+interface CallsPartProps {
+  readonly pid: number;
+  readonly live: LiveProcess;
+  readonly hasEnded: boolean;
+}
+
+/** Start and stop of the recording, a filter, the waterfall, and one call in detail. */
+export function CallsPart({ pid, live, hasEnded }: CallsPartProps) {
+  const [wanted, setWanted] = useState('');
+  const [kind, setKind] = useState<keyof typeof kinds>('all');
+  const [chosen, setChosen] = useState<string>();
+  const filter = useRef<HTMLInputElement>(null);
+  const recording = live.view?.recording;
+  const isOn = recording?.isOn === true;
+  const toggle = (): void => void setRecording(pid, !isOn).catch(() => undefined);
+  useShortcut('r', toggle);
+  useShortcut('/', () => filter.current?.focus());
+  const matching = live.calls.filter(
+    (call) => kinds[kind](call) && call.method.toLowerCase().includes(wanted.toLowerCase()),
+  );
+  const shown = matching.slice(-shownMax);
+  return (
+    <section aria-label="Calls">
+      <div class="line">
+        <h2>Calls</h2>
+        <button type="button" aria-pressed={isOn} disabled={hasEnded} onClick={toggle}>
+          {isOn ? 'Stop recording' : 'Record'}
+        </button>
+        <label>
+          Filter{' '}
+          <input
+            ref={filter}
+            type="search"
+            placeholder="method"
+            value={wanted}
+            onInput={(event) => setWanted(event.currentTarget.value)}
+          />
+        </label>
+        <label>
+          Show{' '}
+          <select
+            value={kind}
+            onChange={(event) => setKind(event.currentTarget.value as keyof typeof kinds)}
+          >
+            {Object.keys(kinds).map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        </label>
+        {live.calls.length > 0 && (
+          <a href={`process/${pid}/calls.jsonl`} download="">
+            Export as JSON lines
+          </a>
+        )}
+      </div>
+      <p class="muted" role="status">
+        {statusText(live.calls.length, matching.length, isOn)}
+        {recording !== undefined && recording.missed > 0
+          ? ` ${countText(recording.missed)} changes were left out.`
+          : ''}
+      </p>
+      {recording?.problem !== undefined && (
+        <p class="problem" role="alert">
+          {recording.problem}
+        </p>
+      )}
+      {shown.length > 0 && (
+        <Waterfall calls={shown} nowMs={live.nowMs} chosen={chosen} onChoose={setChosen} />
+      )}
+    </section>
+  );
+}
+
+function statusText(kept: number, matching: number, isOn: boolean): string {
+  if (kept === 0 && !isOn) {
+    return 'Record shows calls from now on: up to 400 a second, without payloads.';
+  }
+  const shown = Math.min(matching, shownMax);
+  const which = matching === kept ? '' : ` that match, of ${countText(kept)}`;
+  const isCut = matching > shown ? ` The newest ${shown} are drawn.` : '';
+  return `${isOn ? 'Recording: ' : ''}${countText(matching)} calls${which}.${isCut}`;
+}
+
+interface WaterfallProps {
+  readonly calls: readonly FedCall[];
+  readonly nowMs: number;
+  readonly chosen: string | undefined;
+  readonly onChoose: (key: string | undefined) => void;
+}
+
+function Waterfall({ calls, nowMs, chosen, onChoose }: WaterfallProps) {
+  const begin = calls.reduce((least, { beganAtMs }) => Math.min(least, beganAtMs), Infinity);
+  const end = calls.reduce((most, call) => Math.max(most, endOf(call, nowMs)), begin + 1);
+  const part = (ms: number): number => ((ms - begin) / (end - begin)) * 100;
+  const marks = [0, 0.25, 0.5, 0.75].map((each) => ({ each, ms: (end - begin) * each }));
+  return (
+    <div class="waterfall">
+      <div class="axis" aria-hidden="true">
+        <span>{clockText(begin)}</span>
+        <div>
+          {marks.map(({ each, ms }) => (
+            <span key={each} style={{ left: `${each * 100}%` }}>
+              +{durationText(ms)}
+            </span>
+          ))}
+        </div>
+      </div>
+      <ol>
+        {calls.map((call) => {
+          const key = `${call.threadId}.${call.sequence}`;
+          const from = part(call.beganAtMs);
+          const to = part(endOf(call, nowMs));
+          return (
+            <li key={key}>
+              <button
+                type="button"
+                aria-expanded={key === chosen}
+                onClick={() => onChoose(key === chosen ? undefined : key)}
+              >
+                <span class="method">{call.method}</span>
+                <span class="number">{timeText(call, nowMs)}</span>
+                <span class="track" aria-hidden="true">
+                  <span
+                    class={`span ${styleOf(call)}`}
+                    style={{ left: `${from}%`, width: `max(2px, ${to - from}%)` }}
+                  />
+                </span>
+              </button>
+              {key === chosen && <Details call={call} nowMs={nowMs} />}
+            </li>
+          );
+        })}
+      </ol>
+      <p class="muted">
+        <span class="key first">our calls</span> <span class="key second">the peer's</span>{' '}
+        <span class="key failed">failed</span> <span class="key running">running</span>
+      </p>
+    </div>
+  );
+}
+
+function endOf({ beganAtMs, beganMs, endedMs }: FedCall, nowMs: number): number {
+  return endedMs === undefined ? Math.max(nowMs, beganAtMs) : beganAtMs + endedMs - beganMs;
+}
+
+function timeText(call: FedCall, nowMs: number): string {
+  const { endedMs, failure, beganAtMs } = call;
+  const text = durationText(endOf(call, nowMs) - beganAtMs);
+  if (endedMs === undefined) return `${text} …`;
+  return failure === undefined ? text : `${text} ✗`;
+}
+
+function styleOf({ endedMs, failure, openedBy }: FedCall): string {
+  if (endedMs === undefined) return 'running';
+  if (failure !== undefined) return 'failed';
+  return openedBy === 'us' ? 'first' : 'second';
+}
+
+function Details({ call, nowMs }: { readonly call: FedCall; readonly nowMs: number }) {
+  const { endedMs, failure, delivered } = call;
+  const rows: [string, string][] = [
+    ['called by', call.openedBy === 'us' ? 'this process' : 'the peer'],
+    ['kind', call.kind],
+    ['session', call.threadId === 0 ? `${call.session}` : `${call.threadId}.${call.session}`],
+    ['began', clockText(call.beganAtMs)],
+    [
+      endedMs === undefined ? 'running for' : 'took',
+      durationText(endOf(call, nowMs) - call.beganAtMs),
+    ],
+    ['sent', endedMs === undefined ? 'known at the end' : bytesText(call.sentBytes)],
+    ['received', endedMs === undefined ? 'known at the end' : bytesText(call.receivedBytes)],
+    ['end', endedMs === undefined ? 'none yet' : (failure ?? 'well')],
+    ...(delivered === undefined ? [] : [['delivered', delivered] as [string, string]]),
+  ];
+  return (
+    <dl class="details">
+      {rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Lines over time.
+import { useEffect, useRef } from 'preact/hooks';
+import uPlot from 'uplot';
+import type { Sample } from '../watched-process.ts';
+
+/** A line of a chart. */
+export interface Line {
+  readonly label: string;
+  /** The color, as a custom property of the style sheet. */
+  readonly color: '--first' | '--second';
+  readonly value: (sample: Sample) => number | undefined;
+}
+
+interface ChartProps {
+  readonly title: string;
+  readonly lines: readonly Line[];
+  readonly samples: readonly Sample[];
+  readonly text: (value: number) => string;
+  /** Drawn anew where it changes. */
+  readonly theme: string;
+}
+
+const height = 150;
+
+/** A chart with its newest values as text, which readers of screens read, too. */
+export function Chart({ title, lines, samples, text, theme }: ChartProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const data = dataOf(lines, samples);
+  const latest = useRef(data);
+  latest.current = data;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the lines of a chart never change
+  useEffect(() => {
+    const element = place.current as HTMLDivElement;
+    const draw = (): void => {
+      plot.current?.destroy();
+      plot.current = new uPlot(optionsOf(lines, text, element), latest.current, element);
+    };
+    draw();
+    const resized = new ResizeObserver(() =>
+      plot.current?.setSize({ width: element.clientWidth, height }),
+    );
+    resized.observe(element);
+    const system = matchMedia('(prefers-color-scheme: dark)');
+    system.addEventListener('change', draw);
+    return () => {
+      system.removeEventListener('change', draw);
+      resized.disconnect();
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, [theme]);
+  useEffect(() => plot.current?.setData(data), [data]);
+  const last = samples.at(-1);
+  return (
+    <figure class="chart">
+      <figcaption>
+        {title}
+        {lines.map(({ label, color, value }) => {
+          const now = last && value(last);
+          return (
+            <span key={label} class={`key ${color.slice(2)}`}>
+              {label} <b>{now === undefined ? '–' : text(now)}</b>
+            </span>
+          );
+        })}
+      </figcaption>
+      <div ref={place} aria-hidden="true" />
+    </figure>
+  );
+}
+
+function dataOf(lines: readonly Line[], samples: readonly Sample[]): uPlot.AlignedData {
+  return [
+    samples.map(({ atMs }) => atMs / 1_000),
+    ...lines.map(({ value }) => samples.map((sample) => value(sample) ?? null)),
+  ] as uPlot.AlignedData;
+}
+
+function optionsOf(
+  lines: readonly Line[],
+  text: (value: number) => string,
+  element: HTMLElement,
+): uPlot.Options {
+  const style = getComputedStyle(element);
+  const color = (name: string): string => style.getPropertyValue(name).trim();
+  const font = `12px ${style.fontFamily}`;
+  const axis = {
+    stroke: color('--muted'),
+    font,
+    grid: { stroke: color('--line'), width: 1 },
+    ticks: { show: false },
+  };
+  return {
+    width: element.clientWidth,
+    height,
+    legend: { show: false },
+    cursor: { show: false },
+    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+    axes: [
+      { ...axis, values: (_, times) => times.map((time) => timeText(time)) },
+      { ...axis, size: 64, values: (_, values) => values.map((value) => text(value)) },
+    ],
+    series: [
+      {},
+      ...lines.map((line) => ({
+        label: line.label,
+        stroke: color(line.color),
+        width: 2,
+        points: { show: false },
+      })),
+    ],
+  };
+}
+
+function timeText(seconds: number): string {
+  return new Date(seconds * 1_000).toLocaleTimeString('en-GB');
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+// One session: its windows and rings as bars, what waits, its open calls, leases and methods.
+import { useRef } from 'preact/hooks';
+import type { ReportedSession } from '../../../rendezvous/inspection-service.ts';
+import type { MethodStats } from '../../../rpc/counting/method-counters.ts';
+import type { InspectedStream } from '../../../rpc/session/inspection.ts';
+import type { OutboxReport } from '../../../wire/ring-report.ts';
+import { Bar } from './bar.tsx';
+import { Scroll } from './scroll.tsx';
+import { bytesText, countText, durationText } from './texts.ts';
+
+interface SessionPartProps {
+  readonly sessionKey: string;
+  /** undefined: it was not looked at yet, or is over. */
+  readonly session: ReportedSession | undefined;
+  readonly isOver: boolean;
+  readonly onClose: () => void;
+}
+
+/** A session in full. */
+export function SessionPart({ sessionKey, session, isOver, onClose }: SessionPartProps) {
+  return (
+    <section aria-label={`Session ${sessionKey}`}>
+      <div class="line">
+        <h2>Session {sessionKey}</h2>
+        <button type="button" onClick={onClose}>
+          Close
+        </button>
+      </div>
+      {session === undefined ? (
+        <p role="status">{isOver ? 'The session is over.' : 'Looking …'}</p>
+      ) : (
+        <Inside key={sessionKey} session={session} />
+      )}
+    </section>
+  );
+}
+
+function Inside({ session }: { readonly session: ReportedSession }) {
+  const { state, lane, laneReason, peer, stats, streams, moreStreams, leases, ring } = session;
+  const waits = Object.entries(stats.waits).filter(([, number]) => number > 0);
+  return (
+    <>
+      <p class="muted">
+        {state}; lane {lane} ({laneReason}); peer: process {peer.pid ?? '?'}, uid {peer.uid ?? '?'},
+        vouched for by {peer.origin}
+      </p>
+      <p>
+        <b>Waits:</b>{' '}
+        {waits.length === 0
+          ? 'nothing waits.'
+          : waits.map(([why, number]) => `${why} ${countText(number)}`).join(', ')}
+      </p>
+      {ring?.faults.map((fault) => (
+        <p key={fault} class="problem">
+          Fault: {fault}
+        </p>
+      ))}
+      <div class="columns">
+        <Windows windows={stats.windows} />
+        <div>
+          <h3>Ring</h3>
+          {ring === undefined ? (
+            <p class="muted">The session has no ring, or it was not looked at.</p>
+          ) : (
+            <>
+              <Outbox label="we send" outbox={ring.sent} />
+              <Outbox label="the peer sends" outbox={ring.received} />
+            </>
+          )}
+          <p class="muted">
+            {countText(stats.blocks.inUse)} blocks in use, {countText(stats.leases.held)} leases
+            held, {bytesText(stats.queuedBytes)} wait for the lane
+          </p>
+        </div>
+      </div>
+      <OpenCalls streams={streams} more={moreStreams} />
+      {leases.length > 0 && (
+        <>
+          <h3>Leases that were not released</h3>
+          <ul>
+            {leases.slice(0, 50).map((lease) => (
+              <li key={lease.id}>
+                {lease.id}: {bytesText(lease.bytes)} of {lease.owner}, for{' '}
+                {durationText(lease.ageMs)}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      <Methods title="Methods that we call" methods={stats.methods.called} />
+      <Methods title="Methods that the peer calls" methods={stats.methods.served} />
+    </>
+  );
+}
+
+/** The whole of a window is the most that was left while the page was open. */
+function Windows({ windows }: { readonly windows: ReportedSession['stats']['windows'] }) {
+  const most = useRef<Record<string, number>>({});
+  return (
+    <div>
+      <h3>Windows: what may still be sent</h3>
+      {Object.entries(windows).map(([name, { left, held }]) => {
+        const max = Math.max(most.current[name] ?? 0, left);
+        most.current[name] = max;
+        const text = `${bytesText(left)} left; ${bytesText(held)} of the peer's held`;
+        return <Bar key={name} label={name} value={left} max={max} text={text} />;
+      })}
+    </div>
+  );
+}
+
+interface OutboxProps {
+  readonly label: string;
+  readonly outbox: OutboxReport | undefined;
+}
+
+function Outbox({ label, outbox }: OutboxProps) {
+  if (outbox === undefined) return <p class="muted">{label}: unreadable</p>;
+  const { unreadBytes, capacityBytes, sleepsForRecords, sleepsForRoom } = outbox;
+  const sleeps = [
+    ...(sleepsForRecords ? ['its owner sleeps until records come'] : []),
+    ...(sleepsForRoom ? ['its owner sleeps until there is room'] : []),
+  ];
+  const text = `${bytesText(unreadBytes)} of ${bytesText(capacityBytes)} unread${sleeps.map((each) => `; ${each}`).join('')}`;
+  return <Bar label={label} value={unreadBytes ?? 0} max={capacityBytes} text={text} />;
+}
+
+interface OpenCallsProps {
+  readonly streams: readonly InspectedStream[];
+  readonly more: number;
+}
+
+const openShown = 100;
+
+function OpenCalls({ streams, more }: OpenCallsProps) {
+  const oldest = streams.toSorted((a, b) => (b.ageMs ?? 0) - (a.ageMs ?? 0)).slice(0, openShown);
+  const hidden = streams.length - oldest.length + more;
+  return (
+    <>
+      <h3>Open calls, the oldest first</h3>
+      {oldest.length === 0 && <p class="muted">No call is open.</p>}
+      {oldest.length > 0 && (
+        <Scroll label="Table of open calls">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">call</th>
+                <th scope="col">by</th>
+                <th scope="col">method</th>
+                <th scope="col">state</th>
+                <th scope="col">age</th>
+                <th scope="col">deadline in</th>
+                <th scope="col">sending</th>
+                <th scope="col">not taken</th>
+              </tr>
+            </thead>
+            <tbody>
+              {oldest.map((stream) => (
+                <tr key={`${stream.openedBy} ${stream.id}`}>
+                  <th scope="row">{stream.id}</th>
+                  <td>{stream.openedBy === 'us' ? 'us' : 'the peer'}</td>
+                  <td>{stream.method}</td>
+                  <td>
+                    {stream.kind}, {stream.state}
+                  </td>
+                  <td>{durationText(stream.ageMs)}</td>
+                  <td>{deadlineText(stream.deadlineInMs)}</td>
+                  <td>{sendingText(stream)}</td>
+                  <td>{bytesText(stream.untakenBytes)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Scroll>
+      )}
+      {hidden > 0 && <p class="muted">and {countText(hidden)} more</p>}
+    </>
+  );
+}
+
+function deadlineText(ms: number | undefined): string {
+  if (ms === undefined) return 'none';
+  return ms < 0 ? `passed ${durationText(-ms)} ago` : durationText(ms);
+}
+
+function sendingText({ sending }: InspectedStream): string {
+  if (sending === undefined) return '–';
+  const credit = `may send ${bytesText(sending.creditBytes)}`;
+  if (sending.waitsFor === undefined) return credit;
+  return `${credit}; ${countText(sending.waiting)} wait for ${sending.waitsFor}`;
+}
+
+interface MethodsProps {
+  readonly title: string;
+  readonly methods: readonly MethodStats[];
+}
+
+function Methods({ title, methods }: MethodsProps) {
+  if (methods.length === 0) return null;
+  return (
+    <>
+      <h3>{title}</h3>
+      <Scroll label={title}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">method</th>
+              <th scope="col">succeeded</th>
+              <th scope="col">failed</th>
+              <th scope="col">p50</th>
+              <th scope="col">p90</th>
+              <th scope="col">p99</th>
+              <th scope="col">max</th>
+            </tr>
+          </thead>
+          <tbody>
+            {methods.map(({ method, kind, succeeded, failed, latencyMs }) => (
+              <tr key={`${method} ${kind}`}>
+                <th scope="row">{method}</th>
+                <td>{countText(succeeded)}</td>
+                <td>{countText(failed)}</td>
+                <td>{durationText(latencyMs.p50)}</td>
+                <td>{durationText(latencyMs.p90)}</td>
+                <td>{durationText(latencyMs.p99)}</td>
+                <td>{durationText(latencyMs.max)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    </>
+  );
+}

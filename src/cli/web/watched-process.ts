@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+// A process as the pages see it: one look serves all of them, and none is made while no page asks.
+import { systemClock } from '../../base/clock.ts';
+import { errorText } from '../../base/error-text.ts';
+import { endWaits, pause } from '../../base/pause.ts';
+import type { ReportedSession } from '../../rendezvous/inspection-service.ts';
+import { isAlive } from '../inspect-process.ts';
+import { CallFeed, type FedCall } from '../live/call-feed.ts';
+import { type ProcessSnapshot, ProcessWatch, sessionKey } from '../live/process-watch.ts';
+import type { SessionRow } from '../live/session-row.ts';
+
+/** The numbers of a process at one look, for charts. */
+export interface Sample {
+  /** 1, 2, 3 … of this process. */
+  readonly number: number;
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+  readonly sessions: number;
+  /** Of all sessions, per second. */
+  readonly calls: number;
+  readonly sentBytes: number;
+  readonly receivedBytes: number;
+  /** Mean of the calls that have ended since the look before; undefined: none has. */
+  readonly meanMs: number | undefined;
+  /** The largest p99 of all methods, since their sessions were opened. */
+  readonly p99Ms: number | undefined;
+  readonly waiting: number;
+  /** Milliseconds until the first answer. */
+  readonly answerMs: number;
+}
+
+/** A process in the answer to a page. */
+export interface ProcessView {
+  readonly pid: number;
+  /** Milliseconds since 1970 of the last look that was answered; undefined: none was. */
+  readonly atMs: number | undefined;
+  readonly threads: readonly {
+    readonly threadId: number;
+    readonly node: string | undefined;
+    readonly sidecall: string | undefined;
+    readonly uptimeMs: number | undefined;
+    readonly residentBytes: number | undefined;
+    readonly error: string | undefined;
+  }[];
+  readonly rows: readonly Omit<SessionRow, 'sums'>[];
+  /** Samples that the page does not have yet. */
+  readonly samples: readonly Sample[];
+  /** The session that the page shows; undefined: none, or it was not looked at yet. */
+  readonly session: ReportedSession | undefined;
+  readonly recording: {
+    readonly isOn: boolean;
+    readonly missed: number;
+    readonly problem: string | undefined;
+    /** Calls that have changed, and that the page does not have yet. */
+    readonly calls: readonly FedCall[];
+  };
+  /** Why the numbers are old; undefined: they are not. */
+  readonly problem: string | undefined;
+  readonly hasEnded: boolean;
+}
+
+/** What a page has already, and what it shows. */
+export interface PageState {
+  /** The number of its last sample. */
+  readonly sample: number;
+  /** The number of the last change of a call that it knows. */
+  readonly change: number;
+  /** The key of the session that it shows. */
+  readonly key: string | undefined;
+}
+
+/** Samples that are kept: ten minutes, one a second. */
+export const keptSamples = 600;
+/** Time for which a process is looked at after a page has asked, and a session in full. */
+const interestMs = 5_000;
+/** Sessions that are looked at in full, whatever the number of pages. */
+const detailedMax = 16;
+
+/** A process that pages look at. */
+export class WatchedProcess {
+  readonly pid: number;
+  readonly feed: CallFeed;
+  readonly #watch: ProcessWatch;
+  readonly #intervalMs: number;
+  readonly #samples: Sample[] = [];
+  readonly #detailed = new Map<string, number>();
+  readonly #closed = new AbortController();
+  #snapshot: ProcessSnapshot | undefined;
+  #atMs: number | undefined;
+  #problem: string | undefined;
+  #hasEnded = false;
+  #lastSample = 0;
+  #askedMs = 0;
+  #firstLook: Promise<void> | undefined;
+  #looking: Promise<void> | undefined;
+
+  constructor(pid: number, intervalMs: number, timeoutMs: number) {
+    this.pid = pid;
+    this.feed = new CallFeed(pid, timeoutMs);
+    this.#intervalMs = intervalMs;
+    this.#watch = new ProcessWatch(pid, timeoutMs);
+  }
+
+  /** The instant at which a page has asked last, on the clock of the system. */
+  get askedMs(): number {
+    return this.#askedMs;
+  }
+
+  /** The process for a page. The first answer waits for the first look. */
+  async view({ sample, change, key }: PageState): Promise<ProcessView> {
+    const now = systemClock.nowMs();
+    this.#askedMs = now;
+    if (key !== undefined) this.#noteDetailed(key, now);
+    if (!this.#hasEnded) this.#looking ??= this.#lookWhileAsked();
+    await this.#firstLook;
+    const snapshot = this.#snapshot;
+    return {
+      pid: this.pid,
+      atMs: this.#atMs,
+      threads: (snapshot?.threads ?? []).map(({ threadId, thread, error }) => ({
+        threadId,
+        node: thread?.node,
+        sidecall: thread?.sidecall,
+        uptimeMs: thread?.uptimeMs,
+        residentBytes: thread?.residentBytes,
+        error,
+      })),
+      rows: (snapshot?.rows ?? []).map(({ sums: _, ...row }) => row),
+      samples: this.#samples.filter(({ number }) => number > sample),
+      session: key === undefined ? undefined : this.#session(key),
+      recording: {
+        isOn: this.feed.isOn,
+        missed: this.feed.missed,
+        problem: this.feed.problem,
+        calls: this.feed.since(change),
+      },
+      problem: this.#problem,
+      hasEnded: this.#hasEnded,
+    };
+  }
+
+  /** Ends the looks and the recording. */
+  async close(): Promise<void> {
+    endWaits(this.#closed);
+    await this.feed.stop();
+    await this.#looking;
+  }
+
+  async #lookWhileAsked(): Promise<void> {
+    const { signal } = this.#closed;
+    while (!signal.aborted && !this.#hasEnded) {
+      const look = this.#look();
+      this.#firstLook ??= look;
+      await look;
+      await pause(systemClock, this.#intervalMs, signal);
+      if (systemClock.nowMs() - this.#askedMs > interestMs) break;
+    }
+    this.#looking = undefined;
+  }
+
+  async #look(): Promise<void> {
+    const rows = this.#snapshot?.rows ?? [];
+    const keys = this.#keysInDetail();
+    const ids = rows.filter(({ key }) => keys.has(key)).map(({ id }) => id);
+    try {
+      this.#snapshot = await this.#watch.look(ids);
+      this.#problem = undefined;
+      this.#atMs = Date.now();
+      this.#addSample(this.#snapshot, this.#atMs);
+    } catch (error) {
+      this.#problem = errorText(error);
+      this.#hasEnded = !isAlive(this.pid);
+    }
+  }
+
+  #addSample({ rows, answerMs }: ProcessSnapshot, atMs: number): void {
+    const sum = (of: (row: SessionRow) => number | undefined): number =>
+      rows.reduce((total, row) => total + (of(row) ?? 0), 0);
+    const calls = sum((row) => row.callsPerSecond);
+    const callMs = sum(({ meanMs, callsPerSecond = 0 }) => (meanMs ?? 0) * callsPerSecond);
+    const p99s = rows.flatMap(({ p99Ms }) => (p99Ms === undefined ? [] : [p99Ms]));
+    this.#lastSample += 1;
+    this.#samples.push({
+      number: this.#lastSample,
+      atMs,
+      sessions: rows.length,
+      calls,
+      sentBytes: sum((row) => row.sentBytesPerSecond),
+      receivedBytes: sum((row) => row.receivedBytesPerSecond),
+      meanMs: calls === 0 ? undefined : callMs / calls,
+      p99Ms: p99s.length === 0 ? undefined : p99s.reduce((a, b) => Math.max(a, b)),
+      waiting: sum((row) => row.waiting),
+      answerMs,
+    });
+    if (this.#samples.length > keptSamples) this.#samples.shift();
+  }
+
+  #noteDetailed(key: string, now: number): void {
+    this.#detailed.delete(key);
+    this.#detailed.set(key, now);
+    for (const each of this.#detailed.keys()) {
+      if (this.#detailed.size <= detailedMax) break;
+      this.#detailed.delete(each);
+    }
+  }
+
+  #keysInDetail(): ReadonlySet<string> {
+    const now = systemClock.nowMs();
+    for (const [key, asked] of this.#detailed) {
+      if (now - asked > interestMs) this.#detailed.delete(key);
+    }
+    return new Set(this.#detailed.keys());
+  }
+
+  #session(wanted: string): ReportedSession | undefined {
+    for (const { threadId, sessions } of this.#snapshot?.threads ?? []) {
+      const found = sessions.find(({ id }) => sessionKey(threadId, id) === wanted);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+}
