@@ -8,6 +8,7 @@ const bin = (name) => join(root, 'node_modules', '.bin', name);
 const steps = [
   ['biome', bin('biome'), ['check', '.']],
   ['tsc', bin('tsc'), ['-p', '.']],
+  ['tsc of the page', bin('tsc'), ['-p', 'src/cli/web/page']],
   ['tidy', bin('vitest'), ['run', 'test/tidy.test.ts', 'test/docs.test.ts']],
   ['clang-format', process.execPath, [join(root, 'scripts', 'format-native.mjs'), '--check']],
   ['clang-tidy', process.execPath, [join(root, 'scripts', 'tidy-native.mjs')]],

@@ -3,14 +3,16 @@ import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CallFeed } from '../../src/cli/live/call-feed.ts';
 import { inspectionName } from '../../src/rendezvous/inspection-paths.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import type { Listener } from '../../src/rendezvous/listener.ts';
 import { json } from '../../src/rpc/contract/json.ts';
 import { serverStream, service } from '../../src/rpc/contract/service.ts';
 import { socketPath } from '../../src/uds/private-directory.ts';
+import { until } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
-import { latency, reported } from '../support/reported.ts';
+import { latency, reported, sampled } from '../support/reported.ts';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
 const Forged = service('sidecall.Forged', {
@@ -79,6 +81,44 @@ const forgeries: [string, unknown][] = [
     },
   ],
 ];
+
+const ForgedCalls = service('sidecall.ForgedCalls', {
+  calls: serverStream<void, unknown>({ response: json<unknown>() }),
+});
+const callsName = {
+  ...ForgedCalls,
+  name: 'sidecall.Inspection',
+  wireName: () => 'sidecall.Inspection.calls',
+};
+
+const call = sampled(1);
+const forgedCalls: [string, unknown][] = [
+  ['null', null],
+  ['no list', { atMs: 1, missed: 0, calls: 7 }],
+  ['more calls than a process keeps', { atMs: 1, missed: 0, calls: Array(1_001).fill(call) }],
+  ['an instant that is no number', { atMs: '1', missed: 0, calls: [] }],
+  ['a call of a third', { atMs: 1, missed: 0, calls: [{ ...call, openedBy: 'you' }] }],
+  ['a name that is none', { atMs: 1, missed: 0, calls: [{ ...call, method: {} }] }],
+  ['bytes below 0', { atMs: 1, missed: 0, calls: [{ ...call, sentBytes: -1 }] }],
+  ['an end that is a text', { atMs: 1, missed: 0, calls: [{ ...call, endedMs: '\u001b[2J' }] }],
+];
+
+it.each(forgedCalls)('calls with %s are not shown, and the reason is', async (_what, part) => {
+  await using listener = await liar(process.pid, async function* () {
+    yield { thread };
+  });
+  listener.serveOwn(callsName as typeof ForgedCalls, {
+    async *calls() {
+      yield { atMs: 1, missed: 0, calls: [call] };
+      yield part;
+    },
+  });
+  const feed = new CallFeed(process.pid, 3_000);
+  feed.start();
+  await until(() => !feed.isOn);
+  expect(feed.problem).toContain('the report cannot be read');
+  expect(feed.calls.since(0)).toMatchObject([{ method: call.method }]);
+});
 
 describe('a process that lies to the one that looks into it', () => {
   it('is not taken for another process, whose number its socket has', async () => {

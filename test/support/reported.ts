@@ -2,6 +2,7 @@
 import type { ProcessSnapshot } from '../../src/cli/live/process-watch.ts';
 import { sessionRow } from '../../src/cli/live/session-row.ts';
 import type { ReportedSession } from '../../src/rendezvous/inspection-service.ts';
+import type { SampledCall } from '../../src/rpc/counting/call-sampler.ts';
 import type { MethodStats } from '../../src/rpc/counting/method-counters.ts';
 import { emptyStats, type SessionStats } from '../../src/rpc/session/session-stats.ts';
 
@@ -46,5 +47,22 @@ export function snapshotOf(sessions: readonly ReportedSession[]): ProcessSnapsho
     answerMs: 0.4,
     threads: [{ threadId: 0, thread, sessions, error: undefined }],
     rows: sessions.map((session) => sessionRow(String(session.id), session, undefined)),
+  };
+}
+
+/** A call that goes on. */
+export function sampled(sequence: number): SampledCall {
+  return {
+    sequence,
+    session: 1,
+    openedBy: 'us',
+    method: 'A.a',
+    kind: 'unary',
+    beganMs: sequence,
+    endedMs: undefined,
+    sentBytes: 0,
+    receivedBytes: 0,
+    delivered: undefined,
+    failure: undefined,
   };
 }

@@ -27,6 +27,8 @@ export interface WebSettings extends Operands {
   readonly intervalMs: number;
   /** The longest wait for an answer. */
   readonly timeoutMs: number;
+  /** Milliseconds for which a process is looked at after a page has asked. Default: 5,000. */
+  readonly interestMs?: number | undefined;
 }
 
 /** @throws {SidecallError} for an operand that is no process and no saved copy. */

@@ -96,8 +96,7 @@ export class PageData {
     const known = this.#watched.get(pid);
     if (known !== undefined) return known;
     if (!processChoices(this.#settings).some((choice) => choice.pid === pid)) return undefined;
-    const { intervalMs, timeoutMs } = this.#settings;
-    const watched = new WatchedProcess(pid, intervalMs, timeoutMs);
+    const watched = new WatchedProcess(pid, this.#settings);
     this.#watched.set(pid, watched);
     if (this.#watched.size > watchedMax) this.#dropOldest(watched);
     return watched;
@@ -123,7 +122,7 @@ function viewOf(watched: WatchedProcess, query: URLSearchParams): Promise<Proces
 }
 
 function exportCalls({ pid, feed }: WatchedProcess): Answer {
-  const lines = feed.since(0).map(({ change: _, ...call }) => `${JSON.stringify(call)}\n`);
+  const lines = feed.calls.since(0).map(({ change: _, ...call }) => `${JSON.stringify(call)}\n`);
   const body = printableJson(lines.join(''));
   return {
     status: 200,

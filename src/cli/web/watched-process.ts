@@ -5,29 +5,12 @@ import { errorText } from '../../base/error-text.ts';
 import { endWaits, pause } from '../../base/pause.ts';
 import type { ReportedSession } from '../../rendezvous/inspection-service.ts';
 import { isAlive } from '../inspect-process.ts';
-import { CallFeed, type FedCall } from '../live/call-feed.ts';
+import { CallFeed } from '../live/call-feed.ts';
+import type { FedCall } from '../live/fed-calls.ts';
 import { type ProcessSnapshot, ProcessWatch, sessionKey } from '../live/process-watch.ts';
 import type { SessionRow } from '../live/session-row.ts';
-
-/** The numbers of a process at one look, for charts. */
-export interface Sample {
-  /** 1, 2, 3 … of this process. */
-  readonly number: number;
-  /** Milliseconds since 1970. */
-  readonly atMs: number;
-  readonly sessions: number;
-  /** Of all sessions, per second. */
-  readonly calls: number;
-  readonly sentBytes: number;
-  readonly receivedBytes: number;
-  /** Mean of the calls that have ended since the look before; undefined: none has. */
-  readonly meanMs: number | undefined;
-  /** The largest p99 of all methods, since their sessions were opened. */
-  readonly p99Ms: number | undefined;
-  readonly waiting: number;
-  /** Milliseconds until the first answer. */
-  readonly answerMs: number;
-}
+import type { WebSettings } from './operands.ts';
+import { type Sample, Samples } from './samples.ts';
 
 /** A process in the answer to a page. */
 export interface ProcessView {
@@ -50,6 +33,8 @@ export interface ProcessView {
   readonly recording: {
     readonly isOn: boolean;
     readonly missed: number;
+    /** Milliseconds since 1970 at which it ended; undefined: it is on, or was never. */
+    readonly endedAtMs: number | undefined;
     readonly problem: string | undefined;
     /** Calls that have changed, and that the page does not have yet. */
     readonly calls: readonly FedCall[];
@@ -59,7 +44,7 @@ export interface ProcessView {
   readonly hasEnded: boolean;
 }
 
-/** What a page has already, and what it shows. */
+/** The data that a page has already, and the session that it shows. */
 export interface PageState {
   /** The number of its last sample. */
   readonly sample: number;
@@ -69,12 +54,13 @@ export interface PageState {
   readonly key: string | undefined;
 }
 
-/** Samples that are kept: ten minutes, one a second. */
-export const keptSamples = 600;
 /** Time for which a process is looked at after a page has asked, and a session in full. */
-const interestMs = 5_000;
+const standardInterestMs = 5_000;
 /** Sessions that are looked at in full, whatever the number of pages. */
 const detailedMax = 16;
+
+/** The times of the looks. */
+type WatchSettings = Pick<WebSettings, 'intervalMs' | 'timeoutMs' | 'interestMs'>;
 
 /** A process that pages look at. */
 export class WatchedProcess {
@@ -82,20 +68,21 @@ export class WatchedProcess {
   readonly feed: CallFeed;
   readonly #watch: ProcessWatch;
   readonly #intervalMs: number;
-  readonly #samples: Sample[] = [];
+  readonly #interestMs: number;
+  readonly #samples = new Samples();
   readonly #detailed = new Map<string, number>();
   readonly #closed = new AbortController();
   #snapshot: ProcessSnapshot | undefined;
   #atMs: number | undefined;
   #problem: string | undefined;
   #hasEnded = false;
-  #lastSample = 0;
   #askedMs = 0;
   #firstLook: Promise<void> | undefined;
   #looking: Promise<void> | undefined;
 
-  constructor(pid: number, intervalMs: number, timeoutMs: number) {
+  constructor(pid: number, { intervalMs, timeoutMs, interestMs }: WatchSettings) {
     this.pid = pid;
+    this.#interestMs = interestMs ?? standardInterestMs;
     this.feed = new CallFeed(pid, timeoutMs);
     this.#intervalMs = intervalMs;
     this.#watch = new ProcessWatch(pid, timeoutMs);
@@ -126,13 +113,14 @@ export class WatchedProcess {
         error,
       })),
       rows: (snapshot?.rows ?? []).map(({ sums: _, ...row }) => row),
-      samples: this.#samples.filter(({ number }) => number > sample),
+      samples: this.#samples.since(sample),
       session: key === undefined ? undefined : this.#session(key),
       recording: {
         isOn: this.feed.isOn,
-        missed: this.feed.missed,
+        missed: this.feed.calls.missed,
+        endedAtMs: this.feed.endedAtMs,
         problem: this.feed.problem,
-        calls: this.feed.since(change),
+        calls: this.feed.calls.since(change),
       },
       problem: this.#problem,
       hasEnded: this.#hasEnded,
@@ -153,7 +141,7 @@ export class WatchedProcess {
       this.#firstLook ??= look;
       await look;
       await pause(systemClock, this.#intervalMs, signal);
-      if (systemClock.nowMs() - this.#askedMs > interestMs) break;
+      if (systemClock.nowMs() - this.#askedMs > this.#interestMs) break;
     }
     this.#looking = undefined;
   }
@@ -166,33 +154,11 @@ export class WatchedProcess {
       this.#snapshot = await this.#watch.look(ids);
       this.#problem = undefined;
       this.#atMs = Date.now();
-      this.#addSample(this.#snapshot, this.#atMs);
+      this.#samples.add(this.#snapshot, this.#atMs);
     } catch (error) {
       this.#problem = errorText(error);
       this.#hasEnded = !isAlive(this.pid);
     }
-  }
-
-  #addSample({ rows, answerMs }: ProcessSnapshot, atMs: number): void {
-    const sum = (of: (row: SessionRow) => number | undefined): number =>
-      rows.reduce((total, row) => total + (of(row) ?? 0), 0);
-    const calls = sum((row) => row.callsPerSecond);
-    const callMs = sum(({ meanMs, callsPerSecond = 0 }) => (meanMs ?? 0) * callsPerSecond);
-    const p99s = rows.flatMap(({ p99Ms }) => (p99Ms === undefined ? [] : [p99Ms]));
-    this.#lastSample += 1;
-    this.#samples.push({
-      number: this.#lastSample,
-      atMs,
-      sessions: rows.length,
-      calls,
-      sentBytes: sum((row) => row.sentBytesPerSecond),
-      receivedBytes: sum((row) => row.receivedBytesPerSecond),
-      meanMs: calls === 0 ? undefined : callMs / calls,
-      p99Ms: p99s.length === 0 ? undefined : p99s.reduce((a, b) => Math.max(a, b)),
-      waiting: sum((row) => row.waiting),
-      answerMs,
-    });
-    if (this.#samples.length > keptSamples) this.#samples.shift();
   }
 
   #noteDetailed(key: string, now: number): void {
@@ -207,7 +173,7 @@ export class WatchedProcess {
   #keysInDetail(): ReadonlySet<string> {
     const now = systemClock.nowMs();
     for (const [key, asked] of this.#detailed) {
-      if (now - asked > interestMs) this.#detailed.delete(key);
+      if (now - asked > this.#interestMs) this.#detailed.delete(key);
     }
     return new Set(this.#detailed.keys());
   }

@@ -15,17 +15,9 @@ export function Bar({ label, value, max, text }: BarProps) {
   return (
     <div class="bar">
       <span>{label}</span>
-      <div
-        class="track"
-        role="meter"
-        aria-label={label}
-        aria-valuenow={Math.round(part * 100)}
-        aria-valuemin={0}
-        aria-valuemax={100}
-        aria-valuetext={text}
-      >
-        <div class="fill" style={{ width: `${part * 100}%` }} />
-      </div>
+      <meter aria-label={label} min={0} max={1} value={part}>
+        {text}
+      </meter>
       <span class="number">{text}</span>
     </div>
   );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The calls of a process as a waterfall: each one a bar from its begin to its end.
 import { useRef, useState } from 'preact/hooks';
-import type { FedCall } from '../../live/call-feed.ts';
+import type { FedCall } from '../../live/fed-calls.ts';
 import { type LiveProcess, setRecording } from './live-data.ts';
 import { useShortcut } from './shortcut.ts';
 import { bytesText, clockText, countText, durationText } from './texts.ts';
@@ -27,10 +27,11 @@ interface CallsPartProps {
 export function CallsPart({ pid, live, hasEnded }: CallsPartProps) {
   const [wanted, setWanted] = useState('');
   const [kind, setKind] = useState<keyof typeof kinds>('all');
-  const [chosen, setChosen] = useState<string>();
+  const [chosen, setChosen] = useState<FedCall>();
   const filter = useRef<HTMLInputElement>(null);
   const recording = live.view?.recording;
   const isOn = recording?.isOn === true;
+  const untilMs = recording?.endedAtMs ?? live.nowMs;
   const toggle = (): void => void setRecording(pid, !isOn).catch(() => undefined);
   useShortcut('r', toggle);
   useShortcut('/', () => filter.current?.focus());
@@ -83,8 +84,15 @@ export function CallsPart({ pid, live, hasEnded }: CallsPartProps) {
           {recording.problem}
         </p>
       )}
+      {chosen !== undefined && (
+        <ChosenCall
+          call={live.calls.find((call) => keyOf(call) === keyOf(chosen)) ?? chosen}
+          nowMs={untilMs}
+          onClose={() => setChosen(undefined)}
+        />
+      )}
       {shown.length > 0 && (
-        <Waterfall calls={shown} nowMs={live.nowMs} chosen={chosen} onChoose={setChosen} />
+        <Waterfall calls={shown} nowMs={untilMs} chosen={chosen} onChoose={setChosen} />
       )}
     </section>
   );
@@ -103,8 +111,12 @@ function statusText(kept: number, matching: number, isOn: boolean): string {
 interface WaterfallProps {
   readonly calls: readonly FedCall[];
   readonly nowMs: number;
-  readonly chosen: string | undefined;
-  readonly onChoose: (key: string | undefined) => void;
+  readonly chosen: FedCall | undefined;
+  readonly onChoose: (call: FedCall) => void;
+}
+
+function keyOf({ threadId, sequence }: FedCall): string {
+  return `${threadId}.${sequence}`;
 }
 
 function Waterfall({ calls, nowMs, chosen, onChoose }: WaterfallProps) {
@@ -126,15 +138,15 @@ function Waterfall({ calls, nowMs, chosen, onChoose }: WaterfallProps) {
       </div>
       <ol>
         {calls.map((call) => {
-          const key = `${call.threadId}.${call.sequence}`;
+          const key = keyOf(call);
           const from = part(call.beganAtMs);
           const to = part(endOf(call, nowMs));
           return (
             <li key={key}>
               <button
                 type="button"
-                aria-expanded={key === chosen}
-                onClick={() => onChoose(key === chosen ? undefined : key)}
+                aria-pressed={chosen !== undefined && key === keyOf(chosen)}
+                onClick={() => onChoose(call)}
               >
                 <span class="method">{call.method}</span>
                 <span class="number">{timeText(call, nowMs)}</span>
@@ -145,7 +157,6 @@ function Waterfall({ calls, nowMs, chosen, onChoose }: WaterfallProps) {
                   />
                 </span>
               </button>
-              {key === chosen && <Details call={call} nowMs={nowMs} />}
             </li>
           );
         })}
@@ -175,30 +186,44 @@ function styleOf({ endedMs, failure, openedBy }: FedCall): string {
   return openedBy === 'us' ? 'first' : 'second';
 }
 
-function Details({ call, nowMs }: { readonly call: FedCall; readonly nowMs: number }) {
-  const { endedMs, failure, delivered } = call;
+interface ChosenCallProps {
+  readonly call: FedCall;
+  readonly nowMs: number;
+  readonly onClose: () => void;
+}
+
+/** It stays, also where later calls have taken its place in the waterfall. */
+function ChosenCall({ call, nowMs, onClose }: ChosenCallProps) {
+  const { endedMs, failure, delivered, method, threadId, session } = call;
+  const hasEnded = endedMs !== undefined;
+  const tookMs = endOf(call, nowMs) - call.beganAtMs;
   const rows: [string, string][] = [
     ['called by', call.openedBy === 'us' ? 'this process' : 'the peer'],
     ['kind', call.kind],
-    ['session', call.threadId === 0 ? `${call.session}` : `${call.threadId}.${call.session}`],
+    ['session', threadId === 0 ? `${session}` : `${threadId}.${session}`],
     ['began', clockText(call.beganAtMs)],
-    [
-      endedMs === undefined ? 'running for' : 'took',
-      durationText(endOf(call, nowMs) - call.beganAtMs),
-    ],
-    ['sent', endedMs === undefined ? 'known at the end' : bytesText(call.sentBytes)],
-    ['received', endedMs === undefined ? 'known at the end' : bytesText(call.receivedBytes)],
-    ['end', endedMs === undefined ? 'none yet' : (failure ?? 'well')],
-    ...(delivered === undefined ? [] : [['delivered', delivered] as [string, string]]),
+    [hasEnded ? 'took' : 'seen running for', durationText(tookMs)],
+    ['sent', hasEnded ? bytesText(call.sentBytes) : 'known at the end'],
+    ['received', hasEnded ? bytesText(call.receivedBytes) : 'known at the end'],
+    ['end', hasEnded ? (failure ?? 'well') : 'none yet'],
+    ['delivered', delivered ?? '–'],
   ];
   return (
-    <dl class="details">
-      {rows.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <div class="chosen-call">
+      <div class="line">
+        <h3>{method}</h3>
+        <button type="button" onClick={onClose}>
+          Close
+        </button>
+      </div>
+      <dl class="details">
+        {rows.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </div>
   );
 }

@@ -2,7 +2,7 @@
 // Lines over time.
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import type { Sample } from '../watched-process.ts';
+import type { Sample } from '../samples.ts';
 
 /** A line of a chart. */
 export interface Line {
@@ -30,7 +30,6 @@ export function Chart({ title, lines, samples, text, theme }: ChartProps) {
   const data = dataOf(lines, samples);
   const latest = useRef(data);
   latest.current = data;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the lines of a chart never change
   useEffect(() => {
     const element = place.current as HTMLDivElement;
     const draw = (): void => {
@@ -99,7 +98,7 @@ function optionsOf(
     cursor: { show: false },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      { ...axis, values: (_, times) => times.map((time) => timeText(time)) },
+      { ...axis, size: 26, values: (_, times) => times.map((time) => timeText(time)) },
       { ...axis, size: 64, values: (_, values) => values.map((value) => text(value)) },
     ],
     series: [

@@ -89,7 +89,7 @@ function Recorded({ index, recording }: RecordedProps) {
       </section>
       <section aria-label="Frames">
         <div class="line">
-          <h2>Last frames</h2>
+          <h2>Last frames, the newest first</h2>
           <label>
             Filter{' '}
             <input
@@ -106,7 +106,7 @@ function Recorded({ index, recording }: RecordedProps) {
             No frame was recorded: spawnHelper() records frames with recorder: 'frames'.
           </p>
         )}
-        {events.length > 0 && <Events events={matching.slice(-eventsShown)} />}
+        {events.length > 0 && <Events events={matching.slice(-eventsShown).toReversed()} />}
         {matching.length > eventsShown && (
           <p class="muted">
             The last {eventsShown} of {countText(matching.length)}.
@@ -119,7 +119,7 @@ function Recorded({ index, recording }: RecordedProps) {
 
 function Events({ events }: { readonly events: readonly RecordedEvent[] }) {
   return (
-    <Scroll label="Table of frames">
+    <Scroll label="Table of frames" hasWords>
       <table>
         <thead>
           <tr>

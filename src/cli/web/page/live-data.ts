@@ -2,9 +2,10 @@
 // The data of the server: asked for once a second, with bounded memory however long the page stays.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { InspectedFile } from '../../inspect.ts';
-import type { FedCall } from '../../live/call-feed.ts';
+import type { FedCall } from '../../live/fed-calls.ts';
 import type { Choices } from '../page-data.ts';
-import type { ProcessView, Sample } from '../watched-process.ts';
+import type { Sample } from '../samples.ts';
+import type { ProcessView } from '../watched-process.ts';
 
 /** As many as the server keeps. */
 const samplesMax = 600;
@@ -29,7 +30,6 @@ function textOf(error: unknown): string {
 function useEvery(ms: number, step: (signal: AbortSignal) => Promise<void>, key: unknown): void {
   const latest = useRef(step);
   latest.current = step;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new key begins anew
   useEffect(() => {
     const controller = new AbortController();
     const { signal } = controller;

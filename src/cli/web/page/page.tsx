@@ -24,6 +24,11 @@ function App() {
   }, [theme]);
   useShortcut('t', () => setTheme(themes[(themes.indexOf(theme) + 1) % themes.length] ?? 'auto'));
   const chosen = choiceOf(hash, choices);
+  useEffect(() => {
+    if (hash !== '' || chosen === undefined) return;
+    history.replaceState(undefined, '', hashOf(chosen)); // it stays chosen when it has ended
+    setHash(location.hash);
+  });
   const known = choices === undefined ? 0 : choices.processes.length + choices.files.length;
   return (
     <>

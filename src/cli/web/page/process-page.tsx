@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A living process: its numbers now, charts, sessions, one session in full, and its calls.
 import { useState } from 'preact/hooks';
-import type { ProcessView, Sample } from '../watched-process.ts';
+import type { Sample } from '../samples.ts';
+import type { ProcessView } from '../watched-process.ts';
 import { CallsPart } from './calls-part.tsx';
 import { Chart, type Line } from './chart.tsx';
 import { useProcess } from './live-data.ts';

@@ -61,7 +61,9 @@ function Inside({ session }: { readonly session: ReportedSession }) {
         <div>
           <h3>Ring</h3>
           {ring === undefined ? (
-            <p class="muted">The session has no ring, or it was not looked at.</p>
+            <p class="muted">
+              {lane === 'ring' ? 'It was not looked at.' : `The lane ${lane} has no ring.`}
+            </p>
           ) : (
             <>
               <Outbox label="we send" outbox={ring.sent} />
@@ -141,7 +143,7 @@ function OpenCalls({ streams, more }: OpenCallsProps) {
       <h3>Open calls, the oldest first</h3>
       {oldest.length === 0 && <p class="muted">No call is open.</p>}
       {oldest.length > 0 && (
-        <Scroll label="Table of open calls">
+        <Scroll label="Table of open calls" hasWords>
           <table>
             <thead>
               <tr>
