@@ -1,5 +1,5 @@
 // npm run screenshots: renders the images in docs/images/ anew, from the running examples, and the
-// card of the site.
+// card of the site. With `-- hangs`, only those of docs/guide/operations.md.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,14 +7,18 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { startElectronExample } from '../test/support/chromium.mjs';
 import { root } from './lib.mjs';
+import { hangs } from './screenshots-of-hangs.mjs';
 
 const images = join(root, 'docs', 'images');
 const folder = mkdtempSync(join(tmpdir(), 'screenshots-'));
 mkdirSync(images, { recursive: true });
 try {
-  await electronPage();
-  await extensionHost();
-  await socialCard();
+  if (process.argv[2] !== 'hangs') {
+    await electronPage();
+    await extensionHost();
+    await socialCard();
+  }
+  await hangs(images);
 } finally {
   rmSync(folder, { recursive: true });
 }

@@ -320,7 +320,7 @@ function say(words: string): number {
 }
 
 function misuse(words: string): number {
-  console.error(`sidecall: ${words}\n\n${usage}`);
+  console.error(`sidecall: ${words}\nRun "sidecall --help" for all commands and options.`);
   return 2;
 }
 

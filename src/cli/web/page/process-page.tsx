@@ -72,20 +72,24 @@ export function ProcessPage({ pid, theme }: ProcessPageProps) {
               `Node ${thread.node}, sidecall ${thread.sidecall}, up ${durationText(thread.uptimeMs)}, ${bytesText(thread.residentBytes)} resident`}
           </p>
         ))}
-        <dl class="tiles">
-          <Tile name="sessions" value={countText(last?.sessions ?? 0)} />
-          <Tile name="calls/s" value={rateText(last?.calls)} />
-          <Tile name="mean" value={durationText(last?.meanMs)} />
-          <Tile name="p99" value={durationText(last?.p99Ms)} />
-          <Tile name="waiting" value={countText(last?.waiting ?? 0)} />
-        </dl>
-        <div class="charts">
-          <Chart title="Calls" lines={callLines} text={rateText} {...chart} />
-          <Chart title="Latency" lines={latencyLines} text={durationText} {...chart} />
-          <Chart title="Bytes" lines={byteLines} text={bytesText} {...chart} />
-        </div>
+        {last !== undefined && (
+          <>
+            <dl class="tiles">
+              <Tile name="sessions" value={countText(last.sessions)} />
+              <Tile name="calls/s" value={rateText(last.calls)} />
+              <Tile name="mean" value={durationText(last.meanMs)} />
+              <Tile name="p99" value={durationText(last.p99Ms)} />
+              <Tile name="waiting" value={countText(last.waiting)} />
+            </dl>
+            <div class="charts">
+              <Chart title="Calls" lines={callLines} text={rateText} {...chart} />
+              <Chart title="Latency" lines={latencyLines} text={durationText} {...chart} />
+              <Chart title="Bytes" lines={byteLines} text={bytesText} {...chart} />
+            </div>
+          </>
+        )}
       </section>
-      <SessionTable rows={view.rows} chosen={key} onChoose={setKey} />
+      {last !== undefined && <SessionTable rows={view.rows} chosen={key} onChoose={setKey} />}
       {key !== undefined && (
         <SessionPart
           sessionKey={key}

@@ -71,25 +71,15 @@ function Inside({ session }: { readonly session: ReportedSession }) {
             </>
           )}
           <p class="muted">
-            {countText(stats.blocks.inUse)} blocks in use, {countText(stats.leases.held)} leases
-            held, {bytesText(stats.queuedBytes)} wait for the lane
+            {countText(stats.blocks.inUse)} blocks in use; leases: {countText(stats.leases.held)}{' '}
+            held, {countText(stats.leases.inPlace)} given out in place and{' '}
+            {countText(stats.leases.copied)} as copies, ever; {bytesText(stats.queuedBytes)} wait
+            for the lane
           </p>
         </div>
       </div>
       <OpenCalls streams={streams} more={moreStreams} />
-      {leases.length > 0 && (
-        <>
-          <h3>Leases that were not released</h3>
-          <ul>
-            {leases.slice(0, 50).map((lease) => (
-              <li key={lease.id}>
-                {lease.id}: {bytesText(lease.bytes)} of {lease.owner}, for{' '}
-                {durationText(lease.ageMs)}
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
+      <Leases leases={leases} />
       <Methods title="Methods that we call" methods={stats.methods.called} />
       <Methods title="Methods that the peer calls" methods={stats.methods.served} />
     </>
@@ -193,10 +183,33 @@ function sendingText({ sending }: InspectedStream): string {
   return `${credit}; ${countText(sending.waiting)} wait for ${sending.waitsFor}`;
 }
 
+const leasesShown = 10;
+
+function Leases({ leases }: Pick<ReportedSession, 'leases'>) {
+  if (leases.length === 0) return null;
+  const oldest = leases.toSorted((a, b) => b.ageMs - a.ageMs).slice(0, leasesShown);
+  const hidden = leases.length - oldest.length;
+  return (
+    <>
+      <h3>Leases that were not released, the oldest first</h3>
+      <ul>
+        {oldest.map(({ id, bytes, owner, ageMs }) => (
+          <li key={id}>
+            {id}: {bytesText(bytes)} of {owner}, for {durationText(ageMs)}
+          </li>
+        ))}
+        {hidden > 0 && <li>and {countText(hidden)} more</li>}
+      </ul>
+    </>
+  );
+}
+
 interface MethodsProps {
   readonly title: string;
   readonly methods: readonly MethodStats[];
 }
+
+const percentiles = ['p50', 'p90', 'p99', 'max'] as const;
 
 function Methods({ title, methods }: MethodsProps) {
   if (methods.length === 0) return null;
@@ -210,10 +223,11 @@ function Methods({ title, methods }: MethodsProps) {
               <th scope="col">method</th>
               <th scope="col">succeeded</th>
               <th scope="col">failed</th>
-              <th scope="col">p50</th>
-              <th scope="col">p90</th>
-              <th scope="col">p99</th>
-              <th scope="col">max</th>
+              {percentiles.map((each) => (
+                <th key={each} scope="col">
+                  {each}
+                </th>
+              ))}
             </tr>
           </thead>
           <tbody>
@@ -222,10 +236,11 @@ function Methods({ title, methods }: MethodsProps) {
                 <th scope="row">{method}</th>
                 <td>{countText(succeeded)}</td>
                 <td>{countText(failed)}</td>
-                <td>{durationText(latencyMs.p50)}</td>
-                <td>{durationText(latencyMs.p90)}</td>
-                <td>{durationText(latencyMs.p99)}</td>
-                <td>{durationText(latencyMs.max)}</td>
+                {percentiles.map((each) => (
+                  <td key={each}>
+                    {durationText(latencyMs.count === 0 ? undefined : latencyMs[each])}
+                  </td>
+                ))}
               </tr>
             ))}
           </tbody>
