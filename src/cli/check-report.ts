@@ -10,6 +10,7 @@ import type {
 } from '../rendezvous/inspection-service.ts';
 import type { SampledCall } from '../rpc/counting/call-sampler.ts';
 import type { SessionStats } from '../rpc/session/session-stats.ts';
+import type { RingReport } from '../wire/ring-report.ts';
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 const isText = (value: unknown): boolean => typeof value === 'string';
@@ -40,7 +41,7 @@ export function checkSession(
     [peer, stats].every(isObject) &&
     areNumbers(stats) &&
     [streams, leases].every(isList) &&
-    (ring === undefined || (isObject(ring) && Array.isArray(ring.faults)));
+    (ring === undefined || (isObject(ring) && Array.isArray(ring.faults) && hasRecords(ring)));
   if (isRight) return session;
   throw unreadable(thread);
 }
@@ -72,6 +73,14 @@ function isCall(call: SampledCall): boolean {
     Number.isFinite(beganMs) &&
     (endedMs === undefined || Number.isFinite(endedMs)) &&
     [delivered, failure].every((each) => each === undefined || isText(each))
+  );
+}
+
+/** The payloads of unread records are texts, where there are any. */
+function hasRecords({ sent, received }: RingReport): boolean {
+  const records = [sent, received].flatMap((each) => each?.records ?? []);
+  return (
+    isList(records) && records.every(({ payload }) => payload === undefined || isText(payload))
   );
 }
 

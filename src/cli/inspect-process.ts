@@ -207,7 +207,7 @@ class AnswerWatch {
 async function inspectThread(
   pid: number,
   { path, threadId }: InspectionPath,
-  { timeoutMs, onProgress, detailed }: InspectSettings,
+  { timeoutMs, onProgress, detailed, payload }: InspectSettings,
 ): Promise<ThreadReport> {
   const watch = new AnswerWatch(timeoutMs);
   const { signal } = watch;
@@ -215,7 +215,7 @@ async function inspectThread(
   try {
     await using session = await openThread(pid, path, timeoutMs, signal);
     watch.session = session;
-    const parts = session.client(InspectionService).sessions({ detailed }, { signal });
+    const parts = session.client(InspectionService).sessions({ detailed, payload }, { signal });
     for await (const part of parts) {
       watch.restart();
       arriving.add(part);

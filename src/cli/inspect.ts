@@ -22,7 +22,7 @@ export type Inspected = InspectedFile | { readonly threads: readonly ThreadRepor
  * {@link inspectProcess} throws.
  */
 export async function inspect(operand: string, settings: InspectSettings): Promise<Inspected> {
-  if (!isProcess(operand)) return inspectFile(operand);
+  if (!isProcess(operand)) return inspectFile(operand, settings.payload === true);
   return { threads: await inspectProcess(await processOf(operand), settings) };
 }
 
@@ -70,8 +70,11 @@ async function processAt(path: string, owner: number): Promise<number> {
   throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', text);
 }
 
+/** Bytes of an unread payload of a saved copy that are shown where they are asked for. */
+const shownPayloadBytes = 256;
+
 /** @throws {SidecallError} `ERR_SIDECALL_SYSTEM` where the file cannot be read, or is no copy. */
-export function inspectFile(file: string): InspectedFile {
+export function inspectFile(file: string, hasPayload = false): InspectedFile {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (stat === undefined)
     throw unreadableFile(file, 'there is no pid, socket or file of that name');
@@ -79,7 +82,7 @@ export function inspectFile(file: string): InspectedFile {
   try {
     const bytes = readFileSync(file);
     if (isRecording(bytes)) return { recording: readRecording(bytes) };
-    return { ring: reportRing(splitRingCopy(bytes)) };
+    return { ring: reportRing(splitRingCopy(bytes), hasPayload ? shownPayloadBytes : 0) };
   } catch (cause) {
     throw unreadableFile(file, errorText(cause), cause);
   }

@@ -94,6 +94,7 @@ interface Values {
   readonly jsonl?: boolean;
   readonly pcapng?: string;
   readonly web?: boolean;
+  readonly payload?: boolean;
 }
 
 interface Command {
@@ -213,12 +214,16 @@ async function lookInto([operand, ...more]: string[], values: Values): Promise<n
   const shows = process.stderr.isTTY === true && values.json !== true;
   const inspected = await inspect(operand, {
     timeoutMs,
+    payload: values.payload,
     onProgress: (arrived, ofAll) => {
       if (shows) process.stderr.write(`\r\u001b[Ksession ${arrived} of ${ofAll} …`);
     },
   });
   if (shows) process.stderr.write('\r\u001b[K');
-  const { jsonl = false, pcapng: file } = values;
+  const { jsonl = false, pcapng: file, payload = false } = values;
+  if (payload && 'recording' in inspected) {
+    throw new Misuse('--payload: the recording of a helper has headers of frames, and no payload');
+  }
   if (jsonl || file !== undefined) {
     if (!('recording' in inspected)) {
       throw new Misuse(
@@ -307,6 +312,7 @@ function parse(): { values: Values; positionals: string[] } {
         jsonl: { type: 'boolean' },
         pcapng: { type: 'string' },
         web: { type: 'boolean' },
+        payload: { type: 'boolean' },
       },
     });
   } catch (error) {

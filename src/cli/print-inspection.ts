@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // An inspection for people.
-
+import { Buffer } from 'node:buffer';
 import { printable } from '../base/printable.ts';
 import type { ReportedSession } from '../rendezvous/inspection-service.ts';
 import type { InspectedStream } from '../rpc/session/inspection.ts';
@@ -123,7 +123,7 @@ function outboxLines(what: string, outbox: OutboxReport | undefined): string[] {
     `${what}: ${count(capacityBytes)} bytes${area}`,
     `  bytes   ${count(publishedBytes)} published, ${read}`,
     `  waiting for records: ${asleep(outbox.sleepsForRecords)} (epoch ${data}); for room: ${asleep(outbox.sleepsForRoom)} (epoch ${space})`,
-    ...outbox.records.map(recordLine),
+    ...outbox.records.flatMap(recordLines),
     ...(outbox.moreRecords > 0 ? [`  and ${outbox.moreRecords} more records`] : []),
     ...(outbox.unseenBytes > 0 ? [`  and ${count(outbox.unseenBytes)} bytes not looked at`] : []),
     '',
@@ -134,6 +134,16 @@ function asleep(is: boolean): string {
   return is ? 'asleep' : 'awake';
 }
 
-function recordLine({ position, kind, bytes, frame }: RecordReport): string {
-  return `  ${String(position).padStart(12)}  ${kind}, ${count(bytes)} bytes${frame === undefined ? '' : `: ${frame}`}`;
+function recordLines({ position, kind, bytes, frame, payload }: RecordReport): string[] {
+  const text = frame === undefined ? '' : `: ${frame}`;
+  const line = `  ${String(position).padStart(12)}  ${kind}, ${count(bytes)} bytes${text}`;
+  return payload === undefined ? [line] : [line, `  ${' '.repeat(14)}${payloadText(payload)}`];
+}
+
+/** Text where all bytes are text, or else their numbers. The last character may be cut off. */
+function payloadText(payload: string): string {
+  const bytes = Buffer.from(payload, 'base64');
+  const text = bytes.toString().replace(/\ufffd$/, '');
+  const isText = text === printable(text) && !text.includes('\ufffd');
+  return isText ? text : bytes.toString('hex').replace(/..(?!$)/g, '$& ');
 }

@@ -61,6 +61,8 @@ Usage: sidecall doctor [PATH] [options]
               event.
   --pcapng OUT     For inspect, of a recording: writes a new file for Wireshark, which shows it with
                    node_modules/sidecall/tools/wireshark/sidecall.lua.
+  --payload   For inspect: the first 256 bytes of each unread message. The process must allow it (SIDECALL_INSPECT=payload,
+              or configure({ inspection: 'payload' })); a saved ring has them.
   --web       For inspect: a page for the browser.
   --json      The whole report, or what failed, as JSON; failures on standard error.
   --no-color  Plain text; also the case with NO_COLOR in the environment, or without a terminal.

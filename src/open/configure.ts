@@ -25,14 +25,15 @@ export interface ProcessOptions {
    * Lets processes of our own user look into the sessions of this thread by `npx sidecall inspect
    * PID`: calls, windows and rings, without payload. The kernel identifies them. The socket for
    * that opens with the next `connect()`, `listen()`, `spawnHelper()` or `parent()`, so this comes
-   * before those. `false`: none is opened. Default: true where the environment has
-   * `SIDECALL_INSPECT=1`.
+   * before those. `'payload'`: with `--payload` they see the beginning of unread messages, too.
+   * `false`: none is opened. Default: true where the environment has `SIDECALL_INSPECT=1`, and
+   * `'payload'` where it has `SIDECALL_INSPECT=payload`.
    */
-  readonly inspection?: boolean | undefined;
+  readonly inspection?: boolean | 'payload' | undefined;
 }
 
 let pollBudgetUs: number | undefined;
-let inspection: boolean | undefined;
+let inspection: boolean | 'payload' | undefined;
 let advisedBudgetUs: number | undefined;
 // Read once: it asks the system each time.
 let processors: number | undefined;
@@ -50,7 +51,8 @@ export function configure(options: ProcessOptions): void {
   const memory = { ...ranges.ringMemoryMaxBytes, standard: memoryMaxBytes };
   const memoryMax = checkInteger('ringMemoryMaxBytes', options.ringMemoryMaxBytes, memory);
   if (options.inspection !== undefined) {
-    inspection = checkBoolean('inspection', options.inspection);
+    const { inspection: wanted } = options;
+    inspection = wanted === 'payload' ? wanted : checkBoolean('inspection', wanted);
   }
   memoryMaxBytes = memoryMax;
   if (chosen >= 0) pollBudgetUs = chosen;
@@ -75,7 +77,17 @@ export function advisePollBudget(text: string): void {
 
 /** Processes of our own user may look into this thread. */
 export function isInspectionAllowed(): boolean {
-  return inspection ?? process.env.SIDECALL_INSPECT === '1';
+  return inspectionMode() !== false;
+}
+
+/** They may see payloads, too. */
+export function isPayloadAllowed(): boolean {
+  return inspectionMode() === 'payload';
+}
+
+function inspectionMode(): boolean | 'payload' {
+  const { SIDECALL_INSPECT: wanted } = process.env;
+  return inspection ?? (wanted === 'payload' ? wanted : wanted === '1');
 }
 
 /** Bytes that all our outboxes may take together. */

@@ -10,7 +10,7 @@ import { RpcError, SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { pause } from '../base/pause.ts';
 import { version } from '../base/version.ts';
-import { isInspectionAllowed } from '../open/configure.ts';
+import { isInspectionAllowed, isPayloadAllowed } from '../open/configure.ts';
 import { addonReason } from '../open/lane.ts';
 import { openSession, openSessionIds } from '../open/open-sessions.ts';
 import { checkSessionOptions } from '../open/session-options.ts';
@@ -35,6 +35,10 @@ const inspectorsMax = 8;
 const stallTimeoutMs = 2_000;
 const streamsMax = 1_000;
 const detailedMax = 1_000;
+/** Bytes of an unread payload that are shown where the process allows it. */
+const shownPayloadBytes = 256;
+const noPayload =
+  "this process shows no payload: start it with SIDECALL_INSPECT=payload in its environment, or let it call configure({ inspection: 'payload' }) first";
 /** Of a ring, in each direction: its copy takes a fraction of a millisecond. */
 const unreadMaxBytes = 262_144;
 /** Sessions that are looked into in one turn of the event loop. */
@@ -70,7 +74,7 @@ async function openInspection(): Promise<void> {
   }
   const registry = new Registry();
   registry.addOwn(InspectionService, {
-    sessions: (request, { signal }) => reports(systemClock, signal, detailedIn(request)),
+    sessions: (request, { signal }) => reports(systemClock, signal, detailIn(request)),
     calls: (_, { signal }) => inspectedCalls(systemClock, signal),
   });
   const { listener, path } = await listenAsCopy(addon, registry);
@@ -127,16 +131,29 @@ function listenAt(native: NativeAddon, path: string, registry: Registry): Promis
   });
 }
 
+/** The detail of a report. */
+interface Detail {
+  /** The sessions that are reported in full; undefined: all of them. */
+  readonly ids: ReadonlySet<number> | undefined;
+  readonly payloadMaxBytes: number;
+}
+
 /**
- * The sessions that are reported in full; undefined: all of them.
- * @throws {RpcError} `invalid_argument` for a request that is none.
+ * @throws {RpcError} `invalid_argument` for a request that is none, `permission_denied` for
+ * payloads that this process does not show.
  */
-function detailedIn(request: InspectionRequest | undefined | null): Set<number> | undefined {
+function detailIn(request: InspectionRequest | undefined | null): Detail {
   const ids: unknown = request?.detailed;
-  if (ids === undefined) return undefined;
   const isList = Array.isArray(ids) && ids.length <= detailedMax && ids.every(Number.isSafeInteger);
-  if (isList) return new Set(ids as number[]);
-  throw new RpcError('invalid_argument', `detailed must be at most ${detailedMax} session ids`);
+  if (ids !== undefined && !isList) {
+    throw new RpcError('invalid_argument', `detailed must be at most ${detailedMax} session ids`);
+  }
+  const isPayload = request?.payload === true;
+  if (isPayload && !isPayloadAllowed()) throw new RpcError('permission_denied', noPayload);
+  return {
+    ids: ids === undefined ? undefined : new Set(ids as number[]),
+    payloadMaxBytes: isPayload ? shownPayloadBytes : 0,
+  };
 }
 
 let turn: Promise<void> = Promise.resolve();
@@ -147,7 +164,7 @@ let turn: Promise<void> = Promise.resolve();
 async function* reports(
   clock: Clock,
   signal: AbortSignal,
-  detailed: Set<number> | undefined,
+  detail: Detail,
 ): AsyncGenerator<InspectionPart> {
   const ids = [...openSessionIds()];
   yield {
@@ -162,7 +179,7 @@ async function* reports(
     },
   };
   while (ids.length > 0 && !signal.aborted) {
-    const sessions = await inTurn(clock, signal, ids, detailed);
+    const sessions = await inTurn(clock, signal, ids, detail);
     if (sessions.length > 0) yield { sessions };
   }
 }
@@ -172,7 +189,7 @@ async function inTurn(
   clock: Clock,
   signal: AbortSignal,
   ids: number[],
-  detailed: Set<number> | undefined,
+  detail: Detail,
 ): Promise<readonly ReportedSession[]> {
   const before = turn;
   let end: () => void = () => undefined;
@@ -186,8 +203,8 @@ async function inTurn(
   while (ids.length > 0 && tookMs < turnMs && reports.length < turnSessions && !signal.aborted) {
     const session = openSession(ids.shift() as number);
     if (session === undefined) continue; // it is over
-    const isDetailed = detailed?.has(session.id) ?? true;
-    reports.push(isDetailed ? reportOf(session, clock) : numbersOf(session, clock));
+    const isDetailed = detail.ids?.has(session.id) ?? true;
+    reports.push(isDetailed ? reportOf(session, clock, detail) : numbersOf(session, clock));
     tookMs = clock.nowMs() - begun;
   }
   const pauseMs = Math.min(pauseMaxMs, tookMs * pauseFactor);
@@ -195,9 +212,9 @@ async function inTurn(
   return reports;
 }
 
-function reportOf(session: Session, clock: Clock): ReportedSession {
+function reportOf(session: Session, clock: Clock, { payloadMaxBytes }: Detail): ReportedSession {
   const atMs = clock.nowMs();
-  const { streams, ring, ...rest } = session.inspect({ unreadMaxBytes });
+  const { streams, ring, ...rest } = session.inspect({ unreadMaxBytes, payloadMaxBytes });
   return {
     ...rest,
     atMs,

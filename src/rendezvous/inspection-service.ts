@@ -43,6 +43,11 @@ export interface InspectionRequest {
    * of the others the report has the numbers alone. undefined: of all sessions.
    */
   readonly detailed?: readonly number[] | undefined;
+  /**
+   * True: the beginning of each unread payload is reported, where the process allows that.
+   * undefined: none is.
+   */
+  readonly payload?: boolean | undefined;
 }
 
 /** A part of the calls of the thread, from the moment on at which they were asked for. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The unread records of a ring, in a copy of its memory.
+import { Buffer } from 'node:buffer';
 import { headerBytes } from './frame-header.ts';
 import { frameText } from './frame-text.ts';
 
@@ -28,6 +29,11 @@ export interface RecordReport {
   readonly bytes: number;
   /** The header of its frame in words; no payload. undefined: it has no frame. */
   readonly frame: string | undefined;
+  /**
+   * The first bytes of the frame's payload, in base64; of a message in a block there are none.
+   * undefined: none were asked for.
+   */
+  readonly payload: string | undefined;
 }
 
 /** The control page of a memory, and its data. */
@@ -48,10 +54,13 @@ export class RecordWalk {
   unseenBytes = 0;
   readonly #control: Control;
   readonly #unreadMaxBytes: number;
+  readonly #payloadMaxBytes: number;
 
-  constructor(control: Control, unreadMaxBytes: number) {
+  /** `payloadMaxBytes`: bytes of each payload that the report has; 0: none. */
+  constructor(control: Control, unreadMaxBytes: number, payloadMaxBytes: number) {
     this.#control = control;
     this.#unreadMaxBytes = unreadMaxBytes;
+    this.#payloadMaxBytes = payloadMaxBytes;
   }
 
   /** The fault of a record, without a byte of it; undefined: none was found. */
@@ -108,7 +117,9 @@ export class RecordWalk {
     const isShown = this.records.length < shownMax;
     const frame = isShown ? this.#frameOf(from, kind, bytes) : undefined;
     if (frame === invalidFrame) return 'has an invalid frame';
-    return { size, report: { kind: kindNames[kind] as RecordReport['kind'], bytes, frame } };
+    const payload = isShown && kind === Kind.frame ? this.#payloadOf(from, bytes) : undefined;
+    const name = kindNames[kind] as RecordReport['kind'];
+    return { size, report: { kind: name, bytes, frame, payload } };
   }
 
   /** The fault in the payload of a record, by its first bytes. */
@@ -126,6 +137,15 @@ export class RecordWalk {
     if (kind === Kind.frame) return undefined;
     const end = data.getBigUint64(from, true) + data.getBigUint64(from + 8, true);
     return end > BigInt(blockArea) ? 'refers to a block outside of the block area' : undefined;
+  }
+
+  /** The beginning of the payload behind the header of a frame, which was checked. */
+  #payloadOf(from: number, bytes: number): string | undefined {
+    if (this.#payloadMaxBytes === 0) return undefined;
+    const { data } = this.#control;
+    const head = headerBytes(data.getUint8(from));
+    const shown = Math.min(bytes - head, this.#payloadMaxBytes);
+    return Buffer.from(data.buffer, data.byteOffset + from + head, shown).toString('base64');
   }
 
   /** The header of a frame in words; undefined: the record has none. */

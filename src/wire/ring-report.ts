@@ -87,16 +87,23 @@ export function splitRingCopy(copy: Uint8Array): RingCopies {
   return { mine: copy.subarray(0, size), peer: copy.subarray(size) };
 }
 
-/** Reports a ring by copies of its memories. Never throws, whatever the copies hold. */
-export function reportRing({ mine, peer, unreadMaxBytes }: RingCopies): RingReport {
+/**
+ * Reports a ring by copies of its memories. Never throws, whatever the copies hold.
+ * `payloadMaxBytes`: bytes of each unread payload that are reported.
+ */
+export function reportRing(
+  { mine, peer, unreadMaxBytes }: RingCopies,
+  payloadMaxBytes = 0,
+): RingReport {
   const faults: string[] = [];
   const isWhole = unreadMaxBytes === undefined;
   const near = readControl('the first memory', mine, isWhole, faults);
   const far = peer && readControl('the second memory', peer, isWhole, faults);
   const most = unreadMaxBytes ?? Number.POSITIVE_INFINITY;
+  const bounds = { unreadMaxBytes: most, payloadMaxBytes };
   return {
-    sent: near && outboxReport('the first memory', near, far?.consumed, most, faults),
-    received: far && outboxReport('the second memory', far, near?.consumed, most, faults),
+    sent: near && outboxReport('the first memory', near, far?.consumed, bounds, faults),
+    received: far && outboxReport('the second memory', far, near?.consumed, bounds, faults),
     faults,
   };
 }
@@ -164,12 +171,12 @@ function outboxReport(
   name: string,
   control: Control,
   consumed: bigint | undefined,
-  unreadMaxBytes: number,
+  { unreadMaxBytes, payloadMaxBytes }: { unreadMaxBytes: number; payloadMaxBytes: number },
   faults: string[],
 ): OutboxReport {
   const { capacity, blockArea, published, epochs } = control;
   const unread = consumed === undefined ? undefined : unreadOf(name, control, consumed, faults);
-  const walk = new RecordWalk(control, unreadMaxBytes);
+  const walk = new RecordWalk(control, unreadMaxBytes, payloadMaxBytes);
   const fault =
     consumed === undefined || unread === undefined ? undefined : walk.from(consumed, unread);
   if (fault !== undefined) faults.push(`${fault} (${name})`);

@@ -82,6 +82,39 @@ describe('sidecall inspect PID', () => {
     expect(report).not.toContain('secret-of');
   });
 
+  it.each([
+    ['the environment', {}, { SIDECALL_INSPECT: 'payload' }],
+    ['configure()', { inspection: 'payload' }, {}],
+  ])('shows payloads that are asked for, where %s allows it', async (_by, options, env) => {
+    using runtime = scratchDirectory();
+    const all = { SIDECALL_INSPECT: '', XDG_RUNTIME_DIR: runtime.path, ...env };
+    await using program = startProgram('unread-call.mjs', [JSON.stringify(options)], { env: all });
+    const pid = String((await program.next()).pid);
+    const shown = await inspect(runtime.path, [pid, '--payload']);
+    expect(shown).toMatchObject({ stderr: '', status: 0 });
+    expect(shown.stdout).toMatch(/frame, \d+ bytes: open .*\n.*"b":"secret-of-the-call"/);
+    expect((await inspect(runtime.path, [pid])).stdout).not.toContain('secret-of');
+    expect((await inspect(runtime.path, [pid, '--json'])).stdout).not.toContain('"payload"');
+  });
+
+  it('refuses payloads that the process does not show, and has those of a saved ring', async () => {
+    using runtime = scratchDirectory();
+    const env = { SIDECALL_INSPECT: '1', XDG_RUNTIME_DIR: runtime.path };
+    const file = runtime.file('ring');
+    await using program = startProgram('unread-call.mjs', ['{}', file], { env });
+    const pid = String((await program.next()).pid);
+    const { stdout, stderr, status } = await inspect(runtime.path, [pid, '--payload']);
+    expect({ stdout, status }).toEqual({ stdout: '', status: 1 });
+    expect(stderr).toContain('permission_denied: ');
+    expect(stderr).toContain(
+      'this process shows no payload: start it with SIDECALL_INSPECT=payload',
+    );
+    expect((await inspect(runtime.path, [file])).stdout).not.toContain('secret-of');
+    expect((await inspect(runtime.path, [file, '--payload'])).stdout).toContain(
+      'secret-of-the-call',
+    );
+  });
+
   it('takes the path of a listener, and says the same', async () => {
     using runtime = scratchDirectory();
     await using program = await startInspected(runtime.path);

@@ -187,7 +187,7 @@ export const targets: Record<string, Target> = {
     others: none,
   }),
   'inspect()': target((given) => withPair(async (near) => near.inspect(given as never)), {
-    numbers: ['unreadMaxBytes'],
+    numbers: ['unreadMaxBytes', 'payloadMaxBytes'],
     others: none,
   }),
   'handOver()': target(

@@ -52,6 +52,7 @@ export const ranges = {
   blockBytes: { standard: 0, min: 1, max: GiB },
   ringMemoryMaxBytes: { standard: GiB, min: 0, max: 64 * GiB },
   pollBudgetUs: { standard: 50, min: 0, max: 1_000 },
+  payloadMaxBytes: { standard: 0, min: 0, max: 65_536 },
   unreadMaxBytes: { standard: 64 * MiB, min: 0, max: 64 * MiB },
   restartFirstMs: { standard: 10, min: 1, max: 600_000 },
   restartMaxMs: { standard: 1_000, min: 1, max: 600_000 },

@@ -51,7 +51,7 @@ export interface InspectedWriter {
   readonly waitsFor: string | undefined;
 }
 
-/** The result of `session.inspect()`. It has no payload. */
+/** The result of `session.inspect()`. It has no payload unless that is asked for. */
 export interface SessionInspection {
   readonly id: number;
   readonly state: SessionState;
@@ -108,6 +108,11 @@ export interface InspectOptions {
    * all of them; 0 to 64 MiB.
    */
   readonly unreadMaxBytes?: number | undefined;
+  /**
+   * Bytes of the payload of each unread record of a ring that the report has, in base64. Default 0:
+   * it has no payload; 0 to 65,536.
+   */
+  readonly payloadMaxBytes?: number | undefined;
 }
 
 /**
@@ -119,9 +124,11 @@ export function inspected(
   { shared, caller, callee }: Inside,
   options: InspectOptions = {},
 ): SessionInspection {
-  checkKeys('inspect()', options, ['unreadMaxBytes']);
+  checkKeys('inspect()', options, ['unreadMaxBytes', 'payloadMaxBytes']);
   const range = ranges.unreadMaxBytes;
   const unreadMaxBytes = checkInteger('unreadMaxBytes', options.unreadMaxBytes, range);
+  const { payloadMaxBytes: most } = options;
+  const payloadMaxBytes = checkInteger('payloadMaxBytes', most, ranges.payloadMaxBytes);
   const { id, state, lane, laneReason, peer } = face;
   const { transport, clock } = shared;
   const { memory, leases = [] } = transport.inspect?.(unreadMaxBytes) ?? {};
@@ -142,7 +149,7 @@ export function inspected(
     stats: face.stats(),
     streams: [...ours, ...theirs],
     leases,
-    ring: memory && ringInspection(memory),
+    ring: memory && ringInspection(memory, payloadMaxBytes),
   };
 }
 
@@ -188,8 +195,8 @@ function inspectedStream(
   };
 }
 
-function ringInspection(memory: RingCopies): RingInspection {
-  const report = reportRing(memory);
+function ringInspection(memory: RingCopies, payloadMaxBytes: number): RingInspection {
+  const report = reportRing(memory, payloadMaxBytes);
   const isCut = [report.sent, report.received].some((each) => (each?.unseenBytes ?? 0) > 0);
   return { ...report, save: (file) => (isCut ? refuseCut() : saveRing(memory, file)) };
 }
