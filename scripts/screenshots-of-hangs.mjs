@@ -42,8 +42,9 @@ export async function hangs(images) {
 async function hang(fault, { of, part, words }, { env, url, browser, file }) {
   const program = start(['main.mjs', fault], env);
   const page = await browser.newPage({ viewport: { width: 1100, height: 700 } });
+  let [main, helper] = [];
   try {
-    const [, main, helper] = /process (\d+), its helper (\d+)/.exec(await firstLine(program));
+    [, main, helper] = /process (\d+), its helper (\d+)/.exec(await firstLine(program));
     const pid = of === 'main' ? main : helper;
     if (fault === 'blocked') await new Promise((resolve) => setTimeout(resolve, 1_000));
     await page.goto(`${url}#process/${pid}`);
@@ -54,7 +55,16 @@ async function hang(fault, { of, part, words }, { env, url, browser, file }) {
   } finally {
     program.kill();
     await once(program, 'exit');
+    if (helper !== undefined) endProcess(Number(helper)); // it may be busy for a minute
     await page.close();
+  }
+}
+
+function endProcess(pid) {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // it has ended with its parent
   }
 }
 

@@ -23,6 +23,8 @@ import { checkSession, checkThread, unreadable } from './check-report.ts';
 export interface ThreadReport {
   /** 0: the main thread. */
   readonly threadId: number;
+  /** The copy of this package in the thread, from 1 on. */
+  readonly copy: number;
   /** undefined: it could not be looked into, for `error`. */
   readonly thread: InspectedThread | undefined;
   readonly sessions: readonly ReportedSession[];
@@ -38,6 +40,8 @@ export interface InspectSettings extends InspectionRequest {
   /** The longest wait for the first answer, and for each next one. */
   readonly timeoutMs: number;
   readonly onProgress?: OnProgress;
+  /** Ends the look. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Looks whether a process whose socket has ended ends, too, and the time between two of them. */
@@ -45,7 +49,7 @@ const endLooks = 25;
 const endLookMs = 20;
 
 const howToAllow =
-  'start it with SIDECALL_INSPECT=1 in its environment, or let it call configure({ inspection: true }) first';
+  'start it with SIDECALL_INSPECT=1 in its environment, or let it call configure({ inspection: true }) before its first session';
 
 /**
  * The threads of a process that allow it.
@@ -67,12 +71,21 @@ export async function inspectProcess(
     } catch (error) {
       if (isAbsent(error)) continue; // a thread that was terminated, or an earlier process
       failure ??= error;
-      const { threadId } = at;
-      threads.push({ threadId, thread: undefined, sessions: [], error: errorText(error) });
+      const { threadId, copy } = at;
+      threads.push({ threadId, copy, thread: undefined, sessions: [], error: errorText(error) });
     }
   }
   if (threads.some(({ thread }) => thread !== undefined)) return threads;
   throw failure ?? (isAlive(pid) ? notAllowed(pid) : endedMeanwhile(pid));
+}
+
+/**
+ * Whether a process may be looked into, without a look.
+ * @throws {SidecallError} as {@link inspectProcess} where it may not.
+ */
+export function checkAllowed(pid: number): void {
+  checkProcess(pid);
+  if (inspectionPathsOf(pid).length === 0) throw notAllowed(pid);
 }
 
 function endedMeanwhile(pid: number, cause?: unknown): SidecallError {
@@ -206,29 +219,33 @@ class AnswerWatch {
 
 async function inspectThread(
   pid: number,
-  { path, threadId }: InspectionPath,
-  { timeoutMs, onProgress, detailed, payload }: InspectSettings,
+  { path, threadId, copy }: InspectionPath,
+  { timeoutMs, onProgress, detailed, payload, signal: ended }: InspectSettings,
 ): Promise<ThreadReport> {
   const watch = new AnswerWatch(timeoutMs);
-  const { signal } = watch;
+  const signal = ended === undefined ? watch.signal : AbortSignal.any([watch.signal, ended]);
   const arriving = new Arriving();
   try {
-    await using session = await openThread(pid, path, timeoutMs, signal);
-    watch.session = session;
-    const parts = session.client(InspectionService).sessions({ detailed, payload }, { signal });
-    for await (const part of parts) {
-      watch.restart();
-      arriving.add(part);
-      onProgress?.(arriving.sessions.length, arriving.thread?.sessions ?? 0);
+    const session = await openThread(pid, path, timeoutMs, signal);
+    try {
+      watch.session = session;
+      const parts = session.client(InspectionService).sessions({ detailed, payload }, { signal });
+      for await (const part of parts) {
+        watch.restart();
+        arriving.add(part);
+        onProgress?.(arriving.sessions.length, arriving.thread?.sessions ?? 0);
+      }
+    } finally {
+      await session.close({ deadlineMs: 0 }); // nothing of it is left to wait for
     }
   } catch (error) {
-    throw await explained(error, { pid, path, timeoutMs, isLate: signal.aborted });
+    throw await explained(error, { pid, path, timeoutMs, isLate: watch.signal.aborted });
   } finally {
     watch.end();
   }
   const { thread, sessions } = arriving;
   if (thread === undefined) throw unreadable(undefined);
-  return { threadId, thread, sessions, error: undefined };
+  return { threadId, copy, thread, sessions, error: undefined };
 }
 
 /**

@@ -7,7 +7,7 @@ import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { listenerAt } from '../shared/process-standing.ts';
 import { isRecording, type Recording, readRecording } from '../wire/recording.ts';
-import { type RingReport, reportRing, splitRingCopy } from '../wire/ring-report.ts';
+import { isRingCopy, type RingReport, reportRing, splitRingCopy } from '../wire/ring-report.ts';
 import { type InspectSettings, inspectProcess, type ThreadReport } from './inspect-process.ts';
 
 /** The report of a saved copy: of the memory of a ring, or of a flight recorder. */
@@ -70,6 +70,8 @@ async function processAt(path: string, owner: number): Promise<number> {
   throw new SidecallError('ERR_SIDECALL_CREDENTIALS_UNAVAILABLE', text);
 }
 
+const noCopy =
+  'neither a saved ring (session.inspect().ring.save(FILE)) nor the recording of a helper (helper.recording().save(FILE))';
 /** Bytes of an unread payload of a saved copy that are shown where they are asked for. */
 const shownPayloadBytes = 256;
 
@@ -82,6 +84,7 @@ export function inspectFile(file: string, hasPayload = false): InspectedFile {
   try {
     const bytes = readFileSync(file);
     if (isRecording(bytes)) return { recording: readRecording(bytes) };
+    if (!isRingCopy(bytes)) throw new Error(`its ${bytes.length} bytes are ${noCopy}`);
     return { ring: reportRing(splitRingCopy(bytes), hasPayload ? shownPayloadBytes : 0) };
   } catch (cause) {
     throw unreadableFile(file, errorText(cause), cause);

@@ -23,7 +23,7 @@ import { call, examinePath, list, type Place } from './remote.ts';
 import { requestsOf } from './requests.ts';
 import { printShared, sharedRows, stopShared } from './shared.ts';
 import { top } from './top/top.ts';
-import { usage } from './usage.ts';
+import { usage, usageLines } from './usage.ts';
 import { serveWeb } from './web/web.ts';
 
 interface Range {
@@ -197,7 +197,10 @@ async function genContracts(files: string[], values: Values): Promise<number> {
 }
 
 async function showPages(operands: string[], values: Values): Promise<number> {
-  const { interval, timeout, json = false } = values;
+  const { interval, timeout, json = false, payload, jsonl, pcapng, count } = values;
+  if (payload ?? jsonl ?? pcapng ?? count) {
+    throw new Misuse('--payload, --jsonl, --pcapng and --count are not for --web');
+  }
   await serveWeb(operands, {
     intervalMs: numberOf('--interval', interval, topInterval) ?? topInterval.standard,
     timeoutMs: timeoutOf(timeout, inspectTimeout) ?? inspectTimeout.standard,
@@ -326,7 +329,7 @@ function say(words: string): number {
 }
 
 function misuse(words: string): number {
-  console.error(`sidecall: ${words}\nRun "sidecall --help" for all commands and options.`);
+  console.error(`sidecall: ${words}\n\n${usageLines()}\n\n"sidecall --help" explains them.`);
   return 2;
 }
 

@@ -52,6 +52,7 @@ export function sessionLines(session: ReportedSession): string[] {
     ),
     ...streams.flatMap(streamLines),
     ...(moreStreams > 0 ? [`  and ${count(moreStreams)} more calls and streams`] : []),
+    ...leaseSums(stats.leases),
     ...leases.map(
       (lease) =>
         `  lease     ${lease.id}: ${count(lease.bytes)} bytes of ${lease.owner}, for ${duration(lease.ageMs)}`,
@@ -60,6 +61,14 @@ export function sessionLines(session: ReportedSession): string[] {
       .filter((line) => line !== '')
       .map((line) => `  ${line}`),
     '',
+  ];
+}
+
+/** Where a lease was ever given out. */
+function leaseSums({ held, inPlace, copied }: ReportedSession['stats']['leases']): string[] {
+  if (inPlace + copied === 0) return [];
+  return [
+    `  leases    ${count(held)} are held; ever, ${count(inPlace)} were given out in place and ${count(copied)} as copies`,
   ];
 }
 
@@ -105,7 +114,7 @@ function ringLines({ sent, received, faults }: RingReport, side: string): string
     ...outboxLines(`sent by ${side}`, sent),
     ...outboxLines('sent by its peer', received),
     ...faults.map((fault) => `FAULT  ${fault}`),
-    faults.length === 0 ? 'No fault was found.' : '',
+    faults.length === 0 ? 'The shared memory is intact.' : '',
     '',
   ];
 }

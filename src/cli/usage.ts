@@ -2,6 +2,10 @@
 // The text of `sidecall --help`.
 import { version } from '../base/version.ts';
 
+/** The lines of all commands. */
+export const usageLines = (): string =>
+  usage.slice(usage.indexOf('Usage:'), usage.indexOf('\n\n  doctor'));
+
 /** All commands and options. */
 export const usage = `sidecall ${version}: calls between two processes on one machine
 

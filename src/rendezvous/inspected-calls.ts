@@ -6,13 +6,13 @@ import { pause } from '../base/pause.ts';
 import { type CallSampler, callSampler, type SampledCall } from '../rpc/counting/call-sampler.ts';
 import type { InspectedCalls } from './inspection-service.ts';
 
-/** A sample begins so often, and has so many calls: 400 a second, which take less than 1 %. */
+/** A sample begins so often, and has so many calls: 400 a second. */
 const tickMs = 250;
 const callsPerTick = 100;
-/** Calls that are kept for processes that have not taken them yet. */
+/** Calls that are kept: a process that looks takes them within a tick, or misses them. */
 const keptMax = 1_000;
 
-/** The samples that have not been taken by all that look. */
+/** The newest calls of the samples, for all that look. */
 class CallLog {
   readonly #sampler: CallSampler;
   #kept: SampledCall[] = [];
@@ -66,8 +66,7 @@ class CallLog {
 
   #stop(): void {
     this.#renewedMs = Number.NEGATIVE_INFINITY;
-    this.#sampler.refill(0);
-    this.#sampler.take();
+    this.#sampler.stop();
     this.#dropped += this.#kept.length;
     this.#kept = [];
   }

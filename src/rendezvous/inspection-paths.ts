@@ -21,6 +21,8 @@ export interface InspectionPath {
   readonly path: string;
   /** 0: the main thread. */
   readonly threadId: number;
+  /** The copy of this package in the thread, from 1 on. */
+  readonly copy: number;
 }
 
 /**
@@ -32,7 +34,8 @@ export function inspectionPathsOf(pid: number): readonly InspectionPath[] {
     namesIn(directory).flatMap((name) => {
       const match = inspectionFile.exec(name);
       if (match === null || Number(match[1]) !== pid) return [];
-      return [{ path: join(directory, name), threadId: Number(match[2] ?? 0) }];
+      const [, , thread = 0, copy = 1] = match;
+      return [{ path: join(directory, name), threadId: Number(thread), copy: Number(copy) }];
     }),
   );
   return found.sort((a, b) => a.threadId - b.threadId || (a.path < b.path ? -1 : 1));

@@ -56,7 +56,7 @@ export interface InspectedCalls {
   readonly atMs: number;
   /** Calls that have begun or ended; one that has ended comes again under its number. */
   readonly calls: readonly SampledCall[];
-  /** Changes that were left out since the message before, because this process was slow. */
+  /** Changes that were left out since the message before, because there were too many. */
   readonly missed: number;
 }
 

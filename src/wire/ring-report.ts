@@ -80,6 +80,11 @@ export function wholeCopy(copy: Uint8Array): Uint8Array {
   return whole;
 }
 
+/** True: the bytes begin as the memory of a ring does. */
+export function isRingCopy(copy: Uint8Array): boolean {
+  return copy.length >= 4 && viewOf(copy).getUint32(0, true) === magic;
+}
+
 /** The two memories of a saved copy, which follow each other. */
 export function splitRingCopy(copy: Uint8Array): RingCopies {
   const size = sizeOf(copy);

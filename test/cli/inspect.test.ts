@@ -22,7 +22,7 @@ describe('sidecall inspect', () => {
     expect(stdout.match(/ {2}frame, \d+ bytes: open \d+\.\d+ by its opener, unary/g)).toHaveLength(
       unreadRequests,
     );
-    expect(stdout).toMatch(/No fault was found\.\n$/);
+    expect(stdout).toMatch(/The shared memory is intact\.\n$/);
     const told = JSON.parse(inspect(scratch.file('copy'), '--json').stdout);
     expect(told).toMatchObject({ faults: [], received: { unreadBytes: 0 } });
     expect(told.sent.records).toHaveLength(unreadRequests);
@@ -44,6 +44,16 @@ describe('sidecall inspect', () => {
     expect(stderr).toContain(
       'sidecall inspect: unknown: /absent could not be read: there is no pid, socket or file',
     );
+  });
+
+  it('says that a file is no copy', () => {
+    using scratch = scratchDirectory();
+    writeFileSync(scratch.file('text'), 'hello\n');
+    for (const args of [[scratch.file('text')], ['--web', scratch.file('text')]]) {
+      const { stdout, stderr, status } = inspect(...args);
+      expect({ stdout, status }).toEqual({ stdout: '', status: 1 });
+      expect(stderr).toContain('its 6 bytes are neither a saved ring (');
+    }
   });
 
   it('needs one file', () => {

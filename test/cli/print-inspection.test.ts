@@ -22,6 +22,7 @@ it('prints names that a peer has chosen without control characters and without l
   } as const;
   const report: ThreadReport = {
     threadId: 0,
+    copy: 1,
     error: undefined,
     thread: {
       sidecall: '1.0.0',

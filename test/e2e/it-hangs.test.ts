@@ -32,6 +32,14 @@ async function inspected(pid: string, env: NodeJS.ProcessEnv): Promise<string[]>
   return outputs.join('').split('\n').map(withoutNumbers);
 }
 
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // it has ended with its parent
+  }
+}
+
 /** A fault, its heading, and the process of each block that is shown under it. */
 const faults: [string, string, ('main' | 'helper')[]][] = [
   ['unanswered', 'A handler that never answers', ['helper']],
@@ -50,10 +58,11 @@ it.each(faults)('%s: inspect prints what the guide shows', async (fault, heading
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const exited = once(program, 'exit');
+  let [main, helper]: (string | undefined)[] = [];
   try {
     const [chunk] = await once(program.stdout, 'data');
     program.stdout.resume();
-    const [, main, helper] = /process (\d+), its helper (\d+)/.exec(String(chunk)) ?? [];
+    [, main, helper] = /process (\d+), its helper (\d+)/.exec(String(chunk)) ?? [];
     const shown = shownUnder(heading);
     expect(shown).toHaveLength(processes.length);
     for (const [at, of] of processes.entries()) {
@@ -67,6 +76,7 @@ it.each(faults)('%s: inspect prints what the guide shows', async (fault, heading
   } finally {
     program.kill('SIGKILL');
     await exited;
+    if (helper !== undefined) endProcess(Number(helper)); // it may be busy for a minute
   }
 });
 

@@ -45,7 +45,7 @@ export function snapshotOf(sessions: readonly ReportedSession[]): ProcessSnapsho
   return {
     pid: 7,
     answerMs: 0.4,
-    threads: [{ threadId: 0, thread, sessions, error: undefined }],
+    threads: [{ threadId: 0, copy: 1, thread, sessions, error: undefined }],
     rows: sessions.map((session) => sessionRow(String(session.id), session, undefined)),
   };
 }

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The calls of a living process, as it samples them, while they are asked for.
+import { systemClock } from '../../base/clock.ts';
 import { errorText } from '../../base/error-text.ts';
 import { SidecallError } from '../../base/errors.ts';
-import { inspectionPathsOf } from '../../rendezvous/inspection-paths.ts';
+import { pause } from '../../base/pause.ts';
+import { type InspectionPath, inspectionPathsOf } from '../../rendezvous/inspection-paths.ts';
 import { InspectionService } from '../../rendezvous/inspection-service.ts';
 import { checkCalls } from '../check-report.ts';
 import { explained, openThread } from '../inspect-process.ts';
 import { FedCalls } from './fed-calls.ts';
+
+/** Time between two looks for threads that have begun. */
+const threadsMs = 2_000;
 
 /** The recording of the calls of one process, which can be started and stopped. */
 export class CallFeed {
@@ -14,6 +19,7 @@ export class CallFeed {
   readonly #timeoutMs: number;
   #running: { readonly stopped: AbortController; readonly over: Promise<void> } | undefined;
   #calls = new FedCalls();
+  #number = 0;
   #problem: string | undefined;
   #endedAtMs: number | undefined;
 
@@ -42,21 +48,38 @@ export class CallFeed {
     return this.#problem;
   }
 
+  /** 1, 2, 3 … for each start; 0: it was never started. */
+  get number(): number {
+    return this.#number;
+  }
+
   /** Begins anew: earlier calls are forgotten. It ends by itself where the process does. */
-  start(): void {
+  async start(): Promise<void> {
+    if (this.#running?.stopped.signal.aborted === true) await this.#running.over;
     if (this.#running !== undefined) return;
-    this.#calls = this.#calls.next();
+    this.#number += 1;
+    this.#calls = new FedCalls();
     this.#problem = undefined;
     this.#endedAtMs = undefined;
     const stopped = new AbortController();
-    const threads = inspectionPathsOf(this.#pid).map(({ path, threadId }) =>
-      this.#read(path, threadId, stopped.signal),
-    );
-    const over = Promise.allSettled(threads).then(() => {
-      this.#running = undefined;
-      this.#endedAtMs = Date.now();
-    });
-    this.#running = { stopped, over };
+    this.#running = { stopped, over: this.#readAll(stopped.signal) };
+  }
+
+  /** Threads that begin later are found at the next look for them. Never rejects. */
+  async #readAll(signal: AbortSignal): Promise<void> {
+    const reading = new Map<string, Promise<void>>();
+    do {
+      for (const at of inspectionPathsOf(this.#pid)) {
+        if (reading.has(at.path)) continue;
+        const read = this.#read(at, signal).then(() => void reading.delete(at.path));
+        reading.set(at.path, read);
+      }
+      const later = pause(systemClock, threadsMs, signal, false);
+      await Promise.race([later, Promise.all(reading.values())]);
+    } while (reading.size > 0 && !signal.aborted);
+    await Promise.all(reading.values());
+    this.#running = undefined;
+    this.#endedAtMs = Date.now();
   }
 
   /** Resolves when the process was told. What was recorded stays. */
@@ -67,13 +90,18 @@ export class CallFeed {
   }
 
   /** Never rejects. */
-  async #read(path: string, threadId: number, signal: AbortSignal): Promise<void> {
+  async #read(at: InspectionPath, signal: AbortSignal): Promise<void> {
+    const { path } = at;
     const pid = this.#pid;
     const timeoutMs = this.#timeoutMs;
     try {
-      await using session = await openThread(pid, path, timeoutMs, signal);
-      const parts = session.client(InspectionService).calls(undefined, { signal });
-      for await (const part of parts) this.#calls.add(checkCalls(part), threadId);
+      const session = await openThread(pid, path, timeoutMs, signal);
+      try {
+        const parts = session.client(InspectionService).calls(undefined, { signal });
+        for await (const part of parts) this.#calls.add(checkCalls(part), at);
+      } finally {
+        await session.close({ deadlineMs: 0 }); // a process that was stopped would not answer
+      }
     } catch (error) {
       const isLeftBehind = SidecallError.is(error) && error.code === 'ERR_SIDECALL_NO_LISTENER';
       if (signal.aborted || isLeftBehind) return; // a thread that has ended left the socket

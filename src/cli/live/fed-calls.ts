@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The calls of a recording: those of all threads of a process, each once, with its last change.
+import type { InspectionPath } from '../../rendezvous/inspection-paths.ts';
 import type { InspectedCalls } from '../../rendezvous/inspection-service.ts';
 import type { SampledCall } from '../../rpc/counting/call-sampler.ts';
 
@@ -7,7 +8,9 @@ import type { SampledCall } from '../../rpc/counting/call-sampler.ts';
 export interface FedCall extends SampledCall {
   /** 0: the main thread. */
   readonly threadId: number;
-  /** 1, 2, 3 … for each change of any call. */
+  /** The call in the process: sequences are unique in one copy of the package in a thread. */
+  readonly key: string;
+  /** Numbers of later changes are larger. */
   readonly change: number;
   /** Milliseconds since 1970 at which it began. */
   readonly beganAtMs: number;
@@ -16,24 +19,40 @@ export interface FedCall extends SampledCall {
 /** Calls that are kept: later ones take the place of the oldest. */
 export const keptCalls = 2_000;
 
+/** The copy of the package in a thread from which calls come. */
+type Place = Pick<InspectionPath, 'threadId' | 'copy'>;
+
+/** Calls that are dropped at once where there are too many, so that the search for them is rare. */
+const droppedAtOnce = 100;
+
+/** Makes room: the oldest of the calls that have ended go first, since others are looked for. */
+export function dropOldest(calls: Map<string, { readonly endedMs: number | undefined }>): void {
+  const over = calls.size - keptCalls;
+  if (over <= 0) return;
+  let left = over + droppedAtOnce;
+  for (const [key, { endedMs }] of calls) {
+    if (left === 0) return;
+    if (endedMs === undefined) continue;
+    calls.delete(key);
+    left -= 1;
+  }
+  for (const key of calls.keys()) {
+    if (calls.size <= keptCalls) return;
+    calls.delete(key);
+  }
+}
+
+/** Of all recordings, since a page asks for what is behind a number. */
+let lastChange = 0;
+
 /** The newest calls of a recording. */
 export class FedCalls {
   readonly #calls = new Map<string, FedCall>();
-  #lastChange: number;
   #missed = 0;
-
-  constructor(lastChange = 0) {
-    this.#lastChange = lastChange;
-  }
 
   /** Changes of calls that the process has left out. */
   get missed(): number {
     return this.#missed;
-  }
-
-  /** The calls of the next recording: numbers of changes go on. */
-  next(): FedCalls {
-    return new FedCalls(this.#lastChange);
   }
 
   /** The calls that have changed since a change, the oldest first. */
@@ -42,18 +61,15 @@ export class FedCalls {
   }
 
   /** The calls of a message, which was checked. */
-  add({ atMs, calls, missed }: InspectedCalls, threadId: number): void {
+  add({ atMs, calls, missed }: InspectedCalls, { threadId, copy }: Place): void {
     this.#missed += missed;
     const clocksApartMs = Date.now() - atMs;
     for (const call of calls) {
-      this.#lastChange += 1;
-      const key = `${threadId}.${call.sequence}`;
+      lastChange += 1;
+      const key = `${threadId}-${copy}.${call.sequence}`;
       const beganAtMs = this.#calls.get(key)?.beganAtMs ?? call.beganMs + clocksApartMs;
-      this.#calls.set(key, { ...call, threadId, change: this.#lastChange, beganAtMs });
+      this.#calls.set(key, { ...call, threadId, key, change: lastChange, beganAtMs });
     }
-    for (const key of this.#calls.keys()) {
-      if (this.#calls.size <= keptCalls) break;
-      this.#calls.delete(key);
-    }
+    dropOldest(this.#calls);
   }
 }

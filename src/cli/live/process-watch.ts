@@ -17,10 +17,14 @@ export interface ProcessSnapshot {
   readonly problem?: string | undefined;
 }
 
-/** The key of a session in a process: ids are unique in one thread. */
-export function sessionKey(threadId: number, id: number): string {
-  return threadId === 0 ? String(id) : `${threadId}.${id}`;
+/** The key of a session in a process: ids are unique in one copy of the package in a thread. */
+export function sessionKey({ threadId, copy }: ThreadPlace, id: number): string {
+  const thread = threadId === 0 ? '' : `${threadId}.`;
+  return `${copy === 1 ? '' : `copy ${copy}: `}${thread}${id}`;
 }
+
+/** A copy of the package in a thread. */
+type ThreadPlace = Pick<ThreadReport, 'threadId' | 'copy'>;
 
 /** Looks into a process, one look at a time. */
 export class ProcessWatch {
@@ -36,22 +40,23 @@ export class ProcessWatch {
 
   /**
    * The process now. `detailed`: the ids of sessions whose calls, leases and rings are wanted; the
-   * others come with their numbers alone.
+   * others come with their numbers alone. `signal` ends the look.
    * @throws (as rejection) {SidecallError} as `inspectProcess()`.
    */
-  async look(detailed: readonly number[] = []): Promise<ProcessSnapshot> {
+  async look(detailed: readonly number[] = [], signal?: AbortSignal): Promise<ProcessSnapshot> {
     const begunMs = systemClock.nowMs();
     let answerMs: number | undefined;
     const threads = await inspectProcess(this.pid, {
       timeoutMs: this.#timeoutMs,
       detailed,
+      signal,
       onProgress: () => {
         answerMs ??= systemClock.nowMs() - begunMs;
       },
     });
-    const rows = threads.flatMap(({ threadId, sessions }) =>
-      sessions.map((session) => {
-        const key = sessionKey(threadId, session.id);
+    const rows = threads.flatMap((thread) =>
+      thread.sessions.map((session) => {
+        const key = sessionKey(thread, session.id);
         return sessionRow(key, session, this.#rows.get(key));
       }),
     );

@@ -28,6 +28,8 @@ export interface SessionRow {
   readonly waiting: number;
   /** Milliseconds in which no frame has come or gone, as far as was seen. */
   readonly quietMs: number;
+  /** No frame was seen at all: the session may have been quiet for longer than `quietMs`. */
+  readonly isQuietFromStart: boolean;
   /** The sums that the next row counts from. */
   readonly sums: RowSums;
 }
@@ -72,6 +74,7 @@ export function sessionRow(
     waits: stats.waits,
     waiting: Object.values(stats.waits).reduce((sum, each) => sum + each, 0),
     quietMs: before === undefined || grown?.frames !== 0 ? 0 : before.quietMs + grown.ms,
+    isQuietFromStart: before === undefined || (before.isQuietFromStart && grown?.frames === 0),
     sums,
   };
 }

@@ -55,12 +55,18 @@ const columns: readonly Column[] = [
   { title: 'RECV/S', width: 9, text: (row) => bytes(row.receivedBytesPerSecond) },
   { title: 'OPEN', width: 5, text: ({ open }) => String(open) },
   { title: 'RUN', width: 5, text: ({ running }) => String(running) },
-  { title: 'QUIET', width: 8, text: ({ quietMs }) => (quietMs === 0 ? '-' : duration(quietMs)) },
+  { title: 'QUIET', width: 8, text: quiet },
 ];
 
 const tableKeys =
   '↑ ↓ choose · enter look inside · sort by c calls, l latency, b bytes, w waits, i id · p pause · q quit';
 const insideKeys = '↑ ↓ scroll · esc back · p pause · q quit';
+
+/** Behind `>` where it was quiet at the first look already. */
+function quiet({ quietMs, isQuietFromStart }: SessionRow): string {
+  if (quietMs === 0) return '-';
+  return `${isQuietFromStart ? '>' : ''}${duration(quietMs)}`;
+}
 
 /** The lines of the screen. */
 export function screenLines(snapshot: ProcessSnapshot, view: TopView, screen: Screen): string[] {
@@ -96,18 +102,16 @@ function headLines(
 ): string[] {
   const first = threads.find(({ thread }) => thread !== undefined)?.thread;
   const megabytes = Math.round((first?.residentBytes ?? 0) / 1_000_000);
-  const sums = { calls: 0, waiting: 0 };
-  for (const row of rows) {
-    sums.calls += row.callsPerSecond ?? 0;
-    sums.waiting += row.waiting;
-  }
+  const isFirst = rows.every(({ callsPerSecond }) => callsPerSecond === undefined);
+  const calls = rows.reduce((sum, { callsPerSecond = 0 }) => sum + callsPerSecond, 0);
+  const waitingNow = rows.reduce((sum, { waiting }) => sum + waiting, 0);
   const failed = threads.filter(({ error }) => error !== undefined);
   const state = view.isPaused ? ' · PAUSED' : '';
   return [
     printable(
       `process ${pid} · Node ${first?.node} · sidecall ${first?.sidecall} · up ${duration(first?.uptimeMs ?? 0)} · ${megabytes} MB · answered in ${latency(answerMs)}${state}`,
     ),
-    `${rows.length} ${rows.length === 1 ? 'session' : 'sessions'} · ${rate(sums.calls)} calls/s · ${sums.waiting} waiting · sorted by ${view.sortedBy}`,
+    `${rows.length} ${rows.length === 1 ? 'session' : 'sessions'} · ${rate(isFirst ? undefined : calls)} calls/s · ${waitingNow} waiting · sorted by ${view.sortedBy}`,
     ...(problem === undefined ? [] : [printable(problem)]),
     ...failed.map(({ threadId, error }) => printable(`thread ${threadId}: ${error}`)),
     '',

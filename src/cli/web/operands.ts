@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { printable } from '../../base/printable.ts';
-import { inspectablePids } from '../../rendezvous/inspection-paths.ts';
+import { inspectablePids, inspectionPathsOf } from '../../rendezvous/inspection-paths.ts';
 import { type InspectedFile, inspectFile, isProcess, processOf } from '../inspect.ts';
-import { isAlive } from '../inspect-process.ts';
+import { checkAllowed, isAlive } from '../inspect-process.ts';
 
 /** A saved copy that was named on the command line. */
 export interface ShownFile {
@@ -31,15 +31,28 @@ export interface WebSettings extends Operands {
   readonly interestMs?: number | undefined;
 }
 
-/** @throws {SidecallError} for an operand that is no process and no saved copy. */
+/**
+ * @throws {SidecallError} for an operand that is no saved copy and no process that may be looked
+ * into.
+ */
 export async function readOperands(operands: readonly string[]): Promise<Operands> {
   const pids: number[] = [];
   const files: ShownFile[] = [];
   for (const operand of operands) {
-    if (isProcess(operand)) pids.push(await processOf(operand));
-    else files.push({ name: basename(operand), report: inspectFile(operand) });
+    if (isProcess(operand)) {
+      const pid = await processOf(operand);
+      checkAllowed(pid);
+      pids.push(pid);
+    } else files.push({ name: basename(operand), report: inspectFile(operand) });
   }
   return { pids, files };
+}
+
+/** True: the process may be shown. */
+export function mayShow({ pids, files }: Operands, pid: number): boolean {
+  if (!Number.isSafeInteger(pid) || pid <= 0) return false;
+  if (pids.length > 0 || files.length > 0) return pids.includes(pid);
+  return isAlive(pid) && inspectionPathsOf(pid).length > 0;
 }
 
 /** A process that can be chosen. */
@@ -49,7 +62,7 @@ export interface ProcessChoice {
   readonly command: string;
 }
 
-/** Processes in the list: a machine has rarely more. */
+/** Processes in the list; others are reached by `#process/PID`. */
 const choicesMax = 200;
 
 /** The processes that can be looked into now. Files alone were named: none. */
@@ -68,7 +81,8 @@ function commandOf(pid: number): string {
   try {
     const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
     const [program = '', ...rest] = words.filter((word) => word !== '');
-    return printable([basename(program), ...rest].join(' ')).slice(0, commandMax);
+    const short = rest.map((word) => (word.startsWith('/') ? basename(word) : word));
+    return printable([basename(program), ...short].join(' ')).slice(0, commandMax);
   } catch {
     return ''; // it has ended, or there is no /proc
   }

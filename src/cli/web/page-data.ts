@@ -4,6 +4,7 @@ import type { Buffer } from 'node:buffer';
 import { printableJson } from '../../base/printable.ts';
 import { jsonLines, pcapng } from '../export-recording.ts';
 import {
+  mayShow,
   type ProcessChoice,
   processChoices,
   type ShownFile,
@@ -23,7 +24,7 @@ export interface Answer {
 /** The choices of a page: `GET choices`. */
 export interface Choices {
   readonly processes: readonly ProcessChoice[];
-  readonly files: readonly { readonly name: string; readonly kind: 'recording' | 'ring' }[];
+  readonly files: readonly { readonly name: string }[];
   /** No process was named: all of this user that allow it are shown. */
   readonly isAll: boolean;
 }
@@ -68,7 +69,7 @@ export class PageData {
     const [kind, number, what] = path.split('/');
     const watched = kind === 'process' ? this.#process(number) : undefined;
     if (watched === undefined || what !== 'recording') return unknown(`There is no '${path}'.`);
-    if (query.get('on') === '1') watched.feed.start();
+    if (query.get('on') === '1') await watched.feed.start();
     else await watched.feed.stop();
     return jsonAnswer({ isOn: watched.feed.isOn });
   }
@@ -82,10 +83,7 @@ export class PageData {
     const { pids, files } = this.#settings;
     return {
       processes: processChoices(this.#settings),
-      files: files.map(({ name, report }) => ({
-        name,
-        kind: 'recording' in report ? 'recording' : 'ring',
-      })),
+      files: files.map(({ name }) => ({ name })),
       isAll: pids.length === 0 && files.length === 0,
     };
   }
@@ -94,8 +92,9 @@ export class PageData {
   #process(number: string | undefined): WatchedProcess | undefined {
     const pid = Number(number);
     const known = this.#watched.get(pid);
-    if (known !== undefined) return known;
-    if (!processChoices(this.#settings).some((choice) => choice.pid === pid)) return undefined;
+    if (known !== undefined && !known.isFollowed) return known;
+    if (!mayShow(this.#settings, pid)) return known;
+    void known?.close(); // another process has its number now
     const watched = new WatchedProcess(pid, this.#settings);
     this.#watched.set(pid, watched);
     if (this.#watched.size > watchedMax) this.#dropOldest(watched);
@@ -104,7 +103,10 @@ export class PageData {
 
   #dropOldest(added: WatchedProcess): void {
     const others = [...this.#watched.values()].filter((each) => each !== added);
-    const oldest = others.reduce((a, b) => (a.askedMs <= b.askedMs ? a : b));
+    const idle = others.filter(({ feed }) => !feed.isOn);
+    const oldest = (idle.length > 0 ? idle : others).reduce((a, b) =>
+      a.askedMs <= b.askedMs ? a : b,
+    );
     this.#watched.delete(oldest.pid);
     void oldest.close();
   }

@@ -5,7 +5,7 @@ import type { SessionRow } from '../live/session-row.ts';
 
 /** The numbers of a process at one look. */
 export interface Sample {
-  /** 1, 2, 3 … of this process. */
+  /** Numbers of later samples are larger. */
   readonly number: number;
   /** Milliseconds since 1970. */
   readonly atMs: number;
@@ -26,10 +26,12 @@ export interface Sample {
 /** Samples that are kept: ten minutes, one a second. */
 export const keptSamples = 600;
 
+/** Of all processes: a page asks for what is behind a number, also where a watch began anew. */
+let lastNumber = 0;
+
 /** The newest samples of a process. */
 export class Samples {
   readonly #kept: Sample[] = [];
-  #last = 0;
 
   /** The samples behind one, the oldest first. */
   since(number: number): readonly Sample[] {
@@ -43,9 +45,9 @@ export class Samples {
     const calls = sum((row) => row.callsPerSecond);
     const callMs = sum(({ meanMs, callsPerSecond = 0 }) => (meanMs ?? 0) * callsPerSecond);
     const p99s = rows.flatMap(({ p99Ms }) => (p99Ms === undefined ? [] : [p99Ms]));
-    this.#last += 1;
+    lastNumber += 1;
     this.#kept.push({
-      number: this.#last,
+      number: lastNumber,
       atMs,
       sessions: rows.length,
       calls,

@@ -32,6 +32,8 @@ export interface ProcessView {
   readonly session: ReportedSession | undefined;
   readonly recording: {
     readonly isOn: boolean;
+    /** 1, 2, 3 … for each start; 0: it was never started. */
+    readonly number: number;
     readonly missed: number;
     /** Milliseconds since 1970 at which it ended; undefined: it is on, or was never. */
     readonly endedAtMs: number | undefined;
@@ -73,6 +75,8 @@ export class WatchedProcess {
   readonly #detailed = new Map<string, number>();
   readonly #closed = new AbortController();
   #snapshot: ProcessSnapshot | undefined;
+  /** The sessions that it has in full. */
+  #inFull: ReadonlySet<string> = new Set();
   #atMs: number | undefined;
   #problem: string | undefined;
   #hasEnded = false;
@@ -86,6 +90,11 @@ export class WatchedProcess {
     this.feed = new CallFeed(pid, timeoutMs);
     this.#intervalMs = intervalMs;
     this.#watch = new ProcessWatch(pid, timeoutMs);
+  }
+
+  /** It has ended, and a later process has its number. */
+  get isFollowed(): boolean {
+    return this.#hasEnded && isAlive(this.pid);
   }
 
   /** The instant at which a page has asked last, on the clock of the system. */
@@ -117,6 +126,7 @@ export class WatchedProcess {
       session: key === undefined ? undefined : this.#session(key),
       recording: {
         isOn: this.feed.isOn,
+        number: this.feed.number,
         missed: this.feed.calls.missed,
         endedAtMs: this.feed.endedAtMs,
         problem: this.feed.problem,
@@ -151,7 +161,8 @@ export class WatchedProcess {
     const keys = this.#keysInDetail();
     const ids = rows.filter(({ key }) => keys.has(key)).map(({ id }) => id);
     try {
-      this.#snapshot = await this.#watch.look(ids);
+      this.#snapshot = await this.#watch.look(ids, this.#closed.signal);
+      this.#inFull = keys;
       this.#problem = undefined;
       this.#atMs = Date.now();
       this.#samples.add(this.#snapshot, this.#atMs);
@@ -179,8 +190,9 @@ export class WatchedProcess {
   }
 
   #session(wanted: string): ReportedSession | undefined {
-    for (const { threadId, sessions } of this.#snapshot?.threads ?? []) {
-      const found = sessions.find(({ id }) => sessionKey(threadId, id) === wanted);
+    if (!this.#inFull.has(wanted)) return undefined;
+    for (const thread of this.#snapshot?.threads ?? []) {
+      const found = thread.sessions.find(({ id }) => sessionKey(thread, id) === wanted);
       if (found !== undefined) return found;
     }
     return undefined;

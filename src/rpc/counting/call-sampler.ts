@@ -28,6 +28,9 @@ export interface SampledCall {
 /** A sample that changes until its call has ended. */
 export type OpenSample = { -readonly [Key in keyof SampledCall]: SampledCall[Key] };
 
+/** Characters of the name of a class. */
+const nameMax = 64;
+
 /** The numbers and the outcome of a call that has ended. */
 type Outcome = Pick<SampledCall, 'sentBytes' | 'receivedBytes' | 'delivered'> & {
   readonly error: unknown;
@@ -40,6 +43,7 @@ const changedMax = 1_000;
 export class CallSampler {
   /** Calls that may be taken before the next `refill()`. 0: none is. */
   room = 0;
+  #isOn = false;
   #last = 0;
   #missed = 0;
   readonly #changed = new Set<OpenSample>();
@@ -47,6 +51,14 @@ export class CallSampler {
   /** From now on `room` calls are taken. */
   refill(room: number): void {
     this.room = room;
+    this.#isOn = true;
+  }
+
+  /** No more calls are taken, and their ends are not noted. */
+  stop(): void {
+    this.room = 0;
+    this.#isOn = false;
+    this.take();
   }
 
   /** A call that begins; `room` is at least 1. */
@@ -98,6 +110,7 @@ export class CallSampler {
   }
 
   #note(sample: OpenSample): void {
+    if (!this.#isOn) return;
     if (this.#changed.size < changedMax || this.#changed.has(sample)) this.#changed.add(sample);
     else this.#missed += 1;
   }
@@ -108,7 +121,9 @@ function failureName(error: unknown): string | undefined {
   if (error === undefined) return undefined;
   if (RpcError.is(error)) return error.status;
   if (SidecallError.is(error)) return error.code;
-  return error instanceof Error ? error.constructor.name : typeof error;
+  if (!(error instanceof Error)) return typeof error;
+  const name: unknown = error.constructor?.name;
+  return typeof name === 'string' && name !== '' ? name.slice(0, nameMax) : 'Error';
 }
 
 /** The sampler of this thread. */

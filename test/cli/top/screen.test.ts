@@ -13,7 +13,7 @@ describe('the table', () => {
     expect(lines[0]).toBe(
       'process 7 · Node v20.0.0 · sidecall 1.0.0 · up 1 min 1 s · 64 MB · answered in 400 µs',
     );
-    expect(lines[1]).toBe('1 session · 0 calls/s · 3 waiting · sorted by calls');
+    expect(lines[1]).toBe('1 session · - calls/s · 3 waiting · sorted by calls');
     expect(lines[4]).toMatch(/^ {7}1 {6}41 {3}ring .*stream-window 3$/);
   });
 
@@ -31,7 +31,7 @@ describe('the table', () => {
   it('has no control characters of the process', () => {
     const [thread] = snapshotOf([]).threads;
     const forged = { ...thread?.thread, node: '\u001b[2Jv20' } as never;
-    const threads = [{ threadId: 0, sessions: [], error: undefined, thread: forged }];
+    const threads = [{ threadId: 0, copy: 1, sessions: [], error: undefined, thread: forged }];
     expect(screenLines({ ...many, threads }, firstView, screen).join('')).not.toContain('\u001b');
   });
 

@@ -28,6 +28,7 @@ export function CallsPart({ pid, live, hasEnded }: CallsPartProps) {
   const [wanted, setWanted] = useState('');
   const [kind, setKind] = useState<keyof typeof kinds>('all');
   const [chosen, setChosen] = useState<FedCall>();
+  const newest = useRef<FedCall | undefined>(undefined);
   const filter = useRef<HTMLInputElement>(null);
   const recording = live.view?.recording;
   const isOn = recording?.isOn === true;
@@ -86,7 +87,7 @@ export function CallsPart({ pid, live, hasEnded }: CallsPartProps) {
       )}
       {chosen !== undefined && (
         <ChosenCall
-          call={live.calls.find((call) => keyOf(call) === keyOf(chosen)) ?? chosen}
+          call={newestOf(live.calls, chosen, newest)}
           nowMs={untilMs}
           onClose={() => setChosen(undefined)}
         />
@@ -98,14 +99,25 @@ export function CallsPart({ pid, live, hasEnded }: CallsPartProps) {
   );
 }
 
+/** The call as it was seen last: later calls may have taken its place. */
+function newestOf(
+  calls: readonly FedCall[],
+  chosen: FedCall,
+  newest: { current: FedCall | undefined },
+): FedCall {
+  const known = newest.current?.key === chosen.key ? newest.current : chosen;
+  newest.current = calls.find(({ key }) => key === chosen.key) ?? known;
+  return newest.current;
+}
+
 function statusText(kept: number, matching: number, isOn: boolean): string {
   if (kept === 0 && !isOn) {
-    return 'Record shows calls from now on: up to 400 a second, without payloads.';
+    return 'Record shows a sample of the calls from now on: of each thread the first 100 in each 250 ms, without payloads.';
   }
   const shown = Math.min(matching, shownMax);
   const which = matching === kept ? '' : ` that match, of ${countText(kept)}`;
   const isCut = matching > shown ? ` The newest ${shown} are drawn.` : '';
-  return `${isOn ? 'Recording: ' : ''}${countText(matching)} calls${which}.${isCut}`;
+  return `${isOn ? 'Recording a sample: ' : ''}${countText(matching)} calls${which}.${isCut}`;
 }
 
 interface WaterfallProps {
@@ -113,10 +125,6 @@ interface WaterfallProps {
   readonly nowMs: number;
   readonly chosen: FedCall | undefined;
   readonly onChoose: (call: FedCall) => void;
-}
-
-function keyOf({ threadId, sequence }: FedCall): string {
-  return `${threadId}.${sequence}`;
 }
 
 function Waterfall({ calls, nowMs, chosen, onChoose }: WaterfallProps) {
@@ -138,14 +146,13 @@ function Waterfall({ calls, nowMs, chosen, onChoose }: WaterfallProps) {
       </div>
       <ol>
         {calls.map((call) => {
-          const key = keyOf(call);
           const from = part(call.beganAtMs);
           const to = part(endOf(call, nowMs));
           return (
-            <li key={key}>
+            <li key={call.key}>
               <button
                 type="button"
-                aria-pressed={chosen !== undefined && key === keyOf(chosen)}
+                aria-pressed={call.key === chosen?.key}
                 onClick={() => onChoose(call)}
               >
                 <span class="method">{call.method}</span>

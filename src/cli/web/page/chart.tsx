@@ -70,10 +70,24 @@ export function Chart({ title, lines, samples, text, theme }: ChartProps) {
   );
 }
 
+/** Without a sample for so long, the line has a gap. */
+const gapMs = 15_000;
+
 function dataOf(lines: readonly Line[], samples: readonly Sample[]): uPlot.AlignedData {
+  const times: number[] = [];
+  const rows: (Sample | undefined)[] = [];
+  for (const [at, sample] of samples.entries()) {
+    const before = samples[at - 1];
+    if (before !== undefined && sample.atMs - before.atMs > gapMs) {
+      times.push((before.atMs + 1) / 1_000);
+      rows.push(undefined);
+    }
+    times.push(sample.atMs / 1_000);
+    rows.push(sample);
+  }
   return [
-    samples.map(({ atMs }) => atMs / 1_000),
-    ...lines.map(({ value }) => samples.map((sample) => value(sample) ?? null)),
+    times,
+    ...lines.map(({ value }) => rows.map((sample) => (sample && value(sample)) ?? null)),
   ] as uPlot.AlignedData;
 }
 
@@ -98,7 +112,13 @@ function optionsOf(
     cursor: { show: false },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      { ...axis, size: 26, values: (_, times) => times.map((time) => timeText(time)) },
+      {
+        ...axis,
+        size: 26,
+        space: 90,
+        incrs: timeSteps,
+        values: (_, times) => times.map((time) => timeText(time)),
+      },
       { ...axis, size: 64, values: (_, values) => values.map((value) => text(value)) },
     ],
     series: [
@@ -112,6 +132,9 @@ function optionsOf(
     ],
   };
 }
+
+/** Seconds between two marks of time. */
+const timeSteps = [1, 5, 10, 30, 60, 120, 300, 600];
 
 function timeText(seconds: number): string {
   return new Date(seconds * 1_000).toLocaleTimeString('en-GB');

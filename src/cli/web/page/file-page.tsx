@@ -25,7 +25,7 @@ export function FilePage({ index }: { readonly index: number }) {
 }
 
 function Faults({ faults }: { readonly faults: readonly string[] }) {
-  if (faults.length === 0) return <p class="muted">No fault was found.</p>;
+  if (faults.length === 0) return <p class="muted">No fault was found in it.</p>;
   return (
     <>
       {faults.map((fault) => (

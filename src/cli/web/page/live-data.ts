@@ -2,14 +2,11 @@
 // The data of the server: asked for once a second, with bounded memory however long the page stays.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { InspectedFile } from '../../inspect.ts';
-import type { FedCall } from '../../live/fed-calls.ts';
+import { dropOldest, type FedCall } from '../../live/fed-calls.ts';
 import type { Choices } from '../page-data.ts';
-import type { Sample } from '../samples.ts';
+import { keptSamples, type Sample } from '../samples.ts';
 import type { ProcessView } from '../watched-process.ts';
 
-/** As many as the server keeps. */
-const samplesMax = 600;
-const callsMax = 2_000;
 const intervalMs = 1_000;
 const choicesMs = 5_000;
 const ended =
@@ -74,6 +71,8 @@ export interface LiveProcess {
   /** Milliseconds since 1970 of the answer. */
   readonly nowMs: number;
   readonly problem: string | undefined;
+  /** The server does not answer: nothing is known of the process. */
+  readonly isLost: boolean;
 }
 
 const nothing: LiveProcess = {
@@ -82,6 +81,7 @@ const nothing: LiveProcess = {
   calls: [],
   nowMs: 0,
   problem: undefined,
+  isLost: false,
 };
 
 /** A process once a second. `key`: the session that is shown. */
@@ -89,6 +89,7 @@ export function useProcess(pid: number, key: string | undefined, isPaused: boole
   const [live, setLive] = useState<LiveProcess>(nothing);
   const calls = useRef(new Map<string, FedCall>());
   const lastChange = useRef(0);
+  const recording = useRef(0);
   const samples = useRef<Sample[]>([]);
   const step = async (signal: AbortSignal): Promise<void> => {
     if (isPaused) return;
@@ -97,16 +98,20 @@ export function useProcess(pid: number, key: string | undefined, isPaused: boole
     if (key !== undefined) query.set('key', key);
     try {
       const view = await ask<ProcessView>(`process/${pid}?${query}`, signal);
-      samples.current = [...samples.current, ...view.samples].slice(-samplesMax);
+      samples.current = [...samples.current, ...view.samples].slice(-keptSamples);
+      if (view.recording.number !== recording.current) calls.current.clear();
+      recording.current = view.recording.number;
       merge(calls.current, view.recording.calls);
       for (const { change } of view.recording.calls) {
         lastChange.current = Math.max(lastChange.current, change);
       }
       const sorted = [...calls.current.values()].sort((a, b) => a.beganAtMs - b.beganAtMs);
       const nowMs = Date.now();
-      setLive({ view, samples: samples.current, calls: sorted, nowMs, problem: view.problem });
+      const { problem } = view;
+      setLive({ view, samples: samples.current, calls: sorted, nowMs, problem, isLost: false });
     } catch (error) {
-      if (!signal.aborted) setLive((before) => ({ ...before, problem: textOf(error) }));
+      if (!signal.aborted)
+        setLive((before) => ({ ...before, problem: textOf(error), isLost: true }));
     }
   };
   useEvery(intervalMs, step, `${key} ${isPaused}`);
@@ -114,11 +119,8 @@ export function useProcess(pid: number, key: string | undefined, isPaused: boole
 }
 
 function merge(calls: Map<string, FedCall>, changed: readonly FedCall[]): void {
-  for (const call of changed) calls.set(`${call.threadId}.${call.sequence}`, call);
-  for (const key of calls.keys()) {
-    if (calls.size <= callsMax) return;
-    calls.delete(key);
-  }
+  for (const call of changed) calls.set(call.key, call);
+  dropOldest(calls);
 }
 
 /** Begins or ends the recording of calls. @throws where the server cannot be reached. */

@@ -72,7 +72,7 @@ function App() {
         </label>
       </header>
       <main>
-        {problem !== undefined && (
+        {problem !== undefined && chosen?.kind !== 'process' && (
           <p class="problem" role="alert">
             {problem}
           </p>

@@ -5,7 +5,7 @@ import type { Sample } from '../samples.ts';
 import type { ProcessView } from '../watched-process.ts';
 import { CallsPart } from './calls-part.tsx';
 import { Chart, type Line } from './chart.tsx';
-import { useProcess } from './live-data.ts';
+import { type LiveProcess, useProcess } from './live-data.ts';
 import { SessionPart } from './session-part.tsx';
 import { SessionTable } from './session-table.tsx';
 import { useShortcut } from './shortcut.ts';
@@ -54,7 +54,7 @@ export function ProcessPage({ pid, theme }: ProcessPageProps) {
         <div class="line">
           <h2>Process {pid}</h2>
           <span class={`state ${stateOf(view, problem)}`} role="status">
-            {stateText(view, problem, last)}
+            {stateText(view, live, last)}
           </span>
           <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
             {isPaused ? 'Go on' : 'Pause'}
@@ -72,13 +72,13 @@ export function ProcessPage({ pid, theme }: ProcessPageProps) {
               `Node ${thread.node}, sidecall ${thread.sidecall}, up ${durationText(thread.uptimeMs)}, ${bytesText(thread.residentBytes)} resident`}
           </p>
         ))}
-        {last !== undefined && (
+        {last !== undefined && !view.hasEnded && (
           <>
             <dl class="tiles">
               <Tile name="sessions" value={countText(last.sessions)} />
               <Tile name="calls/s" value={rateText(last.calls)} />
               <Tile name="mean" value={durationText(last.meanMs)} />
-              <Tile name="p99" value={durationText(last.p99Ms)} />
+              <Tile name="p99 since opened" value={durationText(last.p99Ms)} />
               <Tile name="waiting" value={countText(last.waiting)} />
             </dl>
             <div class="charts">
@@ -110,9 +110,10 @@ function stateOf({ hasEnded }: ProcessView, problem: string | undefined): string
 
 function stateText(
   { hasEnded }: ProcessView,
-  problem: string | undefined,
+  { problem, isLost }: LiveProcess,
   last: Sample | undefined,
 ): string {
+  if (isLost) return 'not known';
   if (hasEnded) return 'has ended';
   if (problem !== undefined) return 'does not answer';
   return last === undefined ? 'answers' : `answers in ${durationText(last.answerMs)}`;

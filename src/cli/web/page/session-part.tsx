@@ -96,7 +96,7 @@ function Windows({ windows }: { readonly windows: ReportedSession['stats']['wind
         const max = Math.max(most.current[name] ?? 0, left);
         most.current[name] = max;
         const text = `${bytesText(left)} left; ${bytesText(held)} of the peer's held`;
-        return <Bar key={name} label={name} value={left} max={max} text={text} />;
+        return <Bar key={name} label={name} value={left} max={max} text={text} isBad={left <= 0} />;
       })}
     </div>
   );

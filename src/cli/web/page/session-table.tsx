@@ -25,6 +25,9 @@ const columns: readonly Column[] = [
     text: ({ callsPerSecond }) => rateText(callsPerSecond),
     weight: ({ callsPerSecond = 0 }) => callsPerSecond,
   },
+  { title: 'open', text: ({ open }) => countText(open), weight: ({ open }) => open },
+  { title: 'running', text: ({ running }) => countText(running), weight: ({ running }) => running },
+  { title: 'waiting', text: ({ waiting }) => countText(waiting), weight: ({ waiting }) => waiting },
   { title: 'mean', text: ({ meanMs }) => durationText(meanMs), weight: ({ meanMs = 0 }) => meanMs },
   { title: 'p99', text: ({ p99Ms }) => durationText(p99Ms), weight: ({ p99Ms = 0 }) => p99Ms },
   {
@@ -37,15 +40,18 @@ const columns: readonly Column[] = [
     text: ({ receivedBytesPerSecond }) => bytesText(receivedBytesPerSecond),
     weight: ({ receivedBytesPerSecond = 0 }) => receivedBytesPerSecond,
   },
-  { title: 'open', text: ({ open }) => countText(open), weight: ({ open }) => open },
-  { title: 'running', text: ({ running }) => countText(running), weight: ({ running }) => running },
-  { title: 'waiting', text: ({ waiting }) => countText(waiting), weight: ({ waiting }) => waiting },
   {
     title: 'quiet for',
-    text: ({ quietMs }) => (quietMs === 0 ? '–' : durationText(quietMs)),
+    text: quietText,
     weight: ({ quietMs }) => quietMs,
   },
 ];
+
+/** Behind `>` where it was quiet at the first look already. */
+function quietText({ quietMs, isQuietFromStart }: Row): string {
+  if (quietMs === 0) return '–';
+  return `${isQuietFromStart ? '> ' : ''}${durationText(quietMs)}`;
+}
 
 /** Rows that are drawn: a browser is slow with thousands. */
 const shownMax = 100;
@@ -131,5 +137,5 @@ export function SessionTable({ rows, chosen, onChoose }: SessionTableProps) {
 function order({ weight }: Column, a: Row, b: Row): number {
   const [x, y] = [weight(a), weight(b)];
   if (typeof x === 'number' && typeof y === 'number') return y - x;
-  return String(x).localeCompare(String(y));
+  return String(y).localeCompare(String(x));
 }

@@ -30,7 +30,7 @@ export function bytesText(bytes: number | undefined): string {
 /** A number of something per second. */
 export function rateText(rate: number | undefined): string {
   if (rate === undefined) return '–';
-  if (rate > 0 && rate < 10) return rate.toFixed(1);
+  if (rate < 10 && !Number.isInteger(rate)) return rate.toFixed(1);
   return Math.round(rate).toLocaleString('en');
 }
 
