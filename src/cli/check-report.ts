@@ -9,13 +9,26 @@ import type {
   ReportedSession,
 } from '../rendezvous/inspection-service.ts';
 import type { SampledCall } from '../rpc/counting/call-sampler.ts';
+import type { InspectedStream } from '../rpc/session/inspection.ts';
 import type { SessionStats } from '../rpc/session/session-stats.ts';
-import type { RingReport } from '../wire/ring-report.ts';
+import type { RecordReport } from '../wire/record-walk.ts';
+import type { OutboxReport, RingReport } from '../wire/ring-report.ts';
+import type { HeldLease } from '../wire/transport.ts';
+
+/** Characters of a text: names have 256, reasons are sentences. */
+const textMax = 4_096;
+/** Sessions of a thread, and entries of a list in one of them. */
+const sessionsMax = 1_000_000;
+const listMax = 100_000;
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
-const isText = (value: unknown): boolean => typeof value === 'string';
+const isText = (value: unknown): boolean => typeof value === 'string' && value.length <= textMax;
+const isNumber = (value: unknown): boolean => Number.isFinite(value);
+const isOptional = (value: unknown, is: (value: unknown) => boolean): boolean =>
+  value === undefined || is(value);
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
-const isList = (value: unknown): boolean => Array.isArray(value) && value.every(isObject);
+const isList = (value: unknown): boolean =>
+  Array.isArray(value) && value.length <= listMax && value.every(isObject);
 
 /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for what is no description of a thread. */
 export function checkThread(thread: InspectedThread): InspectedThread {
@@ -23,7 +36,8 @@ export function checkThread(thread: InspectedThread): InspectedThread {
   const isRight =
     isText(sidecall) &&
     isText(node) &&
-    [pid, threadId, uptimeMs, residentBytes, sessions].every(isCount);
+    [pid, threadId, uptimeMs, residentBytes, sessions].every(isCount) &&
+    sessions <= sessionsMax;
   if (isRight) return thread;
   throw unreadable(undefined);
 }
@@ -40,8 +54,12 @@ export function checkSession(
     [state, lane, laneReason].every(isText) &&
     [peer, stats].every(isObject) &&
     areNumbers(stats) &&
+    [peer.pid, peer.uid].every((each) => isOptional(each, isNumber)) &&
+    isText(peer.origin) &&
     [streams, leases].every(isList) &&
-    (ring === undefined || (isObject(ring) && Array.isArray(ring.faults) && hasRecords(ring)));
+    streams.every(isStream) &&
+    leases.every(isLease) &&
+    (ring === undefined || (isObject(ring) && isRing(ring)));
   if (isRight) return session;
   throw unreadable(thread);
 }
@@ -76,12 +94,48 @@ function isCall(call: SampledCall): boolean {
   );
 }
 
-/** The payloads of unread records are texts, where there are any. */
-function hasRecords({ sent, received }: RingReport): boolean {
-  const records = [sent, received].flatMap((each) => each?.records ?? []);
+function isStream(stream: InspectedStream): boolean {
+  const { id, openedBy, method, kind, state, ageMs, deadlineInMs, sending, untakenBytes } = stream;
+  if (sending !== undefined) {
+    if (!isObject(sending)) return false;
+    const { creditBytes, waiting, waitingBytes, waitsFor } = sending;
+    if (![creditBytes, waiting, waitingBytes].every(isNumber)) return false;
+    if (!isOptional(waitsFor, isText)) return false;
+  }
   return (
-    isList(records) && records.every(({ payload }) => payload === undefined || isText(payload))
+    [id, method, kind, state].every(isText) &&
+    openers.includes(openedBy) &&
+    [ageMs, deadlineInMs, untakenBytes].every((each) => isOptional(each, isNumber))
   );
+}
+
+function isLease({ id, bytes, ageMs, owner }: HeldLease): boolean {
+  return [id, bytes, ageMs].every(isNumber) && isText(owner);
+}
+
+function isRing({ sent, received, faults }: RingReport): boolean {
+  const isRight = Array.isArray(faults) && faults.length <= listMax && faults.every(isText);
+  return isRight && [sent, received].every((each) => each === undefined || isOutbox(each));
+}
+
+function isOutbox(outbox: OutboxReport): boolean {
+  if (!isObject(outbox)) return false;
+  const { capacityBytes, blockAreaBytes, publishedBytes, consumedBytes, unreadBytes } = outbox;
+  const { sleepEpochs, records, moreRecords, unseenBytes } = outbox;
+  return (
+    [capacityBytes, blockAreaBytes, publishedBytes, moreRecords, unseenBytes].every(isNumber) &&
+    [consumedBytes, unreadBytes].every((each) => isOptional(each, isNumber)) &&
+    Array.isArray(sleepEpochs) &&
+    sleepEpochs.length === 2 &&
+    sleepEpochs.every(isNumber) &&
+    isList(records) &&
+    records.every(isRecord)
+  );
+}
+
+function isRecord({ position, kind, bytes, frame, payload }: RecordReport): boolean {
+  const isRight = [position, bytes].every(isNumber) && isText(kind);
+  return isRight && [frame, payload].every((each) => isOptional(each, isText));
 }
 
 /** The numbers that commands compute with. */
@@ -100,10 +154,16 @@ function areNumbers(stats: SessionStats): boolean {
     ...[frames.sent, frames.received, messages.sent.bytes, messages.received.bytes],
     ...Object.values(waits),
     ...Object.values(windows).flatMap(({ left, held }) => [left, held]),
+    ...[...methods.called, ...methods.served].flatMap((each) => [each.succeeded, each.failed]),
+    ...[stats.queuedBytes, stats.blocks?.inUse],
+    ...[stats.leases?.held, stats.leases?.inPlace, stats.leases?.copied],
     ...latencies.flatMap(({ count, sum, p50, p90, p99, max }) => [count, sum, p50, p90, p99, max]),
   ];
-  const names = [...methods.called, ...methods.served].map(({ method }) => method);
-  return numbers.every(Number.isFinite) && names.every(isText);
+  const names = [...methods.called, ...methods.served].flatMap(({ method, kind }) => [
+    method,
+    kind,
+  ]);
+  return numbers.every(isNumber) && names.every(isText);
 }
 
 /** The error for a report that makes no sense. */

@@ -169,8 +169,9 @@ class Arriving {
   add(part: InspectionPart): void {
     if (part === null || typeof part !== 'object') throw unreadable(undefined);
     if ('thread' in part) this.thread = checkThread(part.thread);
-    else if (!Array.isArray(part.sessions)) throw unreadable(this.thread);
-    else for (const each of part.sessions) this.sessions.push(checkSession(each, this.thread));
+    else if (!Array.isArray(part.sessions) || part.sessions.length === 0) {
+      throw unreadable(this.thread); // an empty part would be no progress
+    } else for (const each of part.sessions) this.sessions.push(checkSession(each, this.thread));
     if (this.sessions.length > (this.thread?.sessions ?? 0)) throw unreadable(this.thread);
   }
 }

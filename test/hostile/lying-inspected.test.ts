@@ -64,7 +64,33 @@ const thread = {
 
 const honest = reported(1, 0, { methods: { called: [latency('A.b', 1, 1)], served: [] } });
 const { stats } = honest;
+const stream = { id: '0.1', openedBy: 'us', method: 'A.b', kind: 'unary', state: 'open' };
+const outbox = {
+  ...{ capacityBytes: 1, blockAreaBytes: 0, publishedBytes: 0, moreRecords: 0, unseenBytes: 0 },
+  ...{ sleepEpochs: [0, 0], records: [] },
+};
 const forgeries: [string, unknown][] = [
+  [
+    'a method with a name of megabytes',
+    { ...honest, streams: [{ ...stream, method: 'x'.repeat(1_000_000) }] },
+  ],
+  ['a call whose age is a text', { ...honest, streams: [{ ...stream, ageMs: '<b>' }] }],
+  [
+    'a wait that is an object',
+    { ...honest, streams: [{ ...stream, sending: { creditBytes: 1 } }] },
+  ],
+  ['a lease without bytes', { ...honest, leases: [{ id: 1, ageMs: 1, owner: 'A.b' }] }],
+  ['a ring with a fault that is none', { ...honest, ring: { faults: [{}] } }],
+  [
+    'a ring without numbers',
+    { ...honest, ring: { faults: [], sent: { ...outbox, capacityBytes: null } } },
+  ],
+  [
+    'a record that is none',
+    { ...honest, ring: { faults: [], sent: { ...outbox, records: [{ kind: 1 }] } } },
+  ],
+  ['a peer without an origin', { ...honest, peer: { pid: 1 } }],
+  ['leases without numbers', { ...honest, stats: { ...stats, leases: {} } }],
   ['a session without an instant', { ...honest, atMs: null }],
   ['a lane that is no text', { ...honest, lane: {} }],
   ['no methods', { ...honest, stats: { ...stats, methods: { called: 1, served: [] } } }],
@@ -138,6 +164,8 @@ describe('a process that lies to the one that looks into it', () => {
     ['a session before its thread', [{ sessions: [{}] }]],
     ['a session without stats', [{ thread }, { sessions: [{ id: 1 }] }]],
     ['a session that is null', [{ thread }, { sessions: [null] }]],
+    ['an empty part without an end', Array(1_000).fill({ sessions: [] })],
+    ['more sessions than any process', [{ thread: { ...thread, sessions: 2 ** 50 } }]],
     ['no list of sessions', [{ thread }, { sessions: 5 }]],
     ...forgeries.map(
       ([what, session]) => [what, [{ thread }, { sessions: [session] }]] as [string, unknown[]],
