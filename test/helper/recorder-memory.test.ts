@@ -1,6 +1,6 @@
 // The recorder of a helper, as its parent meets it.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -11,6 +11,7 @@ import { service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { watchLeaks } from '../support/leaks.ts';
 import { programPath } from '../support/programs.ts';
+import { copyWithRequests } from '../support/ring-copies.ts';
 
 const Work = service('Work', {
   a: unary<number, { variable: string | undefined; left: string | undefined }>(),
@@ -153,11 +154,11 @@ describe('a saved recording', () => {
     }
   });
 
-  it('--jsonl and --pcapng are refused for anything else, with what to do', () => {
+  it('--jsonl and --pcapng are refused for anything else, with what to do', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'recording-'));
     try {
       const file = join(folder, 'no-recording');
-      execFileSync('cp', [command, file]);
+      writeFileSync(file, await copyWithRequests());
       expect(() => sidecall('inspect', file, '--jsonl')).toThrow(
         /are for the recording of a helper/,
       );
