@@ -17,13 +17,16 @@ import type { HeldLease } from '../wire/transport.ts';
 
 /** Characters of a text: names have 256, reasons are sentences. */
 const textMax = 4_096;
+const nameMax = 256;
 /** Sessions of a thread, and entries of a list in one of them. */
-const sessionsMax = 1_000_000;
+const sessionsMax = 100_000;
 const listMax = 100_000;
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 const isText = (value: unknown): boolean => typeof value === 'string' && value.length <= textMax;
-const isNumber = (value: unknown): boolean => Number.isFinite(value);
+const isNumber = (value: unknown): boolean =>
+  Number.isFinite(value) && Math.abs(value as number) <= Number.MAX_SAFE_INTEGER;
+const isName = (value: unknown): boolean => isText(value) && (value as string).length <= nameMax;
 const isOptional = (value: unknown, is: (value: unknown) => boolean): boolean =>
   value === undefined || is(value);
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
@@ -50,12 +53,13 @@ export function checkSession(
   const { id, atMs, state, lane, laneReason, stats, streams, leases, peer, ring } = session ?? {};
   const isRight =
     isCount(id) &&
-    Number.isFinite(atMs) &&
+    isNumber(atMs) &&
     [state, lane, laneReason].every(isText) &&
     [peer, stats].every(isObject) &&
     areNumbers(stats) &&
     [peer.pid, peer.uid].every((each) => isOptional(each, isNumber)) &&
     isText(peer.origin) &&
+    isCount(session.moreStreams) &&
     [streams, leases].every(isList) &&
     streams.every(isStream) &&
     leases.every(isLease) &&
@@ -72,12 +76,12 @@ const openers: readonly unknown[] = ['us', 'peer'];
 export function checkCalls(part: InspectedCalls): InspectedCalls {
   const { atMs, calls, missed } = part ?? {};
   const isRight =
-    Number.isFinite(atMs) &&
+    isNumber(atMs) &&
     isCount(missed) &&
     isList(calls) &&
     calls.length <= callsMax &&
     calls.every(isCall);
-  if (isRight) return part;
+  if (isRight) return { atMs, missed, calls: calls.map(known) };
   throw unreadable(undefined);
 }
 
@@ -87,11 +91,19 @@ function isCall(call: SampledCall): boolean {
   return (
     [sequence, session, sentBytes, receivedBytes].every(isCount) &&
     openers.includes(openedBy) &&
-    [method, kind].every(isText) &&
-    Number.isFinite(beganMs) &&
-    (endedMs === undefined || Number.isFinite(endedMs)) &&
-    [delivered, failure].every((each) => each === undefined || isText(each))
+    [method, kind].every(isName) &&
+    isNumber(beganMs) &&
+    isOptional(endedMs, isNumber) &&
+    [delivered, failure].every((each) => isOptional(each, isName))
   );
+}
+
+/** The fields that are known: the call is kept, and others could be of any size. */
+function known(call: SampledCall): SampledCall {
+  const { sequence, session, openedBy, method, kind, beganMs, endedMs } = call;
+  const { sentBytes, receivedBytes, delivered, failure } = call;
+  const begun = { sequence, session, openedBy, method, kind, beganMs };
+  return { ...begun, endedMs, sentBytes, receivedBytes, delivered, failure };
 }
 
 function isStream(stream: InspectedStream): boolean {

@@ -160,16 +160,24 @@ function namespacePids(pid: number): readonly string[] {
   return statusOf(pid, 'NSpid')?.split(/\s+/) ?? [];
 }
 
+/** Characters of a report as JSON: 1,000 sessions with 1,000 calls each have less. */
+const reportMaxCharacters = 400_000_000;
+
 /** The parts of a report that have arrived. */
 class Arriving {
   readonly sessions: ReportedSession[] = [];
   thread: InspectedThread | undefined;
+  #characters = 0;
 
   /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for what a process of another version says. */
   add(part: InspectionPart): void {
     if (part === null || typeof part !== 'object') throw unreadable(undefined);
-    if ('thread' in part) this.thread = checkThread(part.thread);
-    else if (!Array.isArray(part.sessions) || part.sessions.length === 0) {
+    this.#characters += JSON.stringify(part).length;
+    if (this.#characters > reportMaxCharacters) throw unreadable(this.thread);
+    if ('thread' in part) {
+      if (this.thread !== undefined) throw unreadable(this.thread);
+      this.thread = checkThread(part.thread);
+    } else if (!Array.isArray(part.sessions) || part.sessions.length === 0) {
       throw unreadable(this.thread); // an empty part would be no progress
     } else for (const each of part.sessions) this.sessions.push(checkSession(each, this.thread));
     if (this.sessions.length > (this.thread?.sessions ?? 0)) throw unreadable(this.thread);
@@ -266,7 +274,7 @@ export async function openThread(
     checkPid(pid, session.peer.pid);
     return session;
   } catch (error) {
-    await session.close();
+    await session.close({ deadlineMs: 0 });
     throw error;
   }
 }

@@ -2,6 +2,7 @@
 // The calls of this thread for processes that look into it: a sample, of which all of them see the
 // same.
 import type { Clock } from '../base/clock.ts';
+import { RpcError } from '../base/errors.ts';
 import { pause } from '../base/pause.ts';
 import { type CallSampler, callSampler, type SampledCall } from '../rpc/counting/call-sampler.ts';
 import type { InspectedCalls } from './inspection-service.ts';
@@ -11,6 +12,10 @@ const tickMs = 250;
 const callsPerTick = 100;
 /** Calls that are kept: a process that looks takes them within a tick, or misses them. */
 const keptMax = 1_000;
+
+/** Readers at once: each gets a copy of all calls. */
+const readersMax = 8;
+const tooMany = `${readersMax} others record the calls of this thread already: end one of them`;
 
 /** The newest calls of the samples, for all that look. */
 class CallLog {
@@ -28,6 +33,7 @@ class CallLog {
 
   /** The samples from now on, until `signal` is aborted. */
   async *read(clock: Clock, signal: AbortSignal): AsyncGenerator<InspectedCalls> {
+    if (this.#readers >= readersMax) throw new RpcError('resource_exhausted', tooMany);
     this.#readers += 1;
     try {
       this.#renew(clock.nowMs());

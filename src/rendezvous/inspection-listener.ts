@@ -33,7 +33,9 @@ import { Listener } from './listener.ts';
 const inspectorsMax = 8;
 /** Time without progress after which a process that looks, and was stopped, is let go. */
 const stallTimeoutMs = 2_000;
-const streamsMax = 1_000;
+const streamsShownMax = 1_000;
+/** Calls of one process that looks: it makes two at once. */
+const streamsMax = 8;
 const detailedMax = 1_000;
 /** Bytes of an unread payload that are shown where the process allows it. */
 const shownPayloadBytes = 256;
@@ -123,7 +125,10 @@ function listenAt(native: NativeAddon, path: string, registry: Registry): Promis
     native,
     pathPeer: undefined,
     session: {
-      ...checkSessionOptions({ lane: 'socket', introspection: false, stallTimeoutMs }, registry),
+      ...checkSessionOptions(
+        { lane: 'socket', introspection: false, stallTimeoutMs, limits: { streamsMax } },
+        registry,
+      ),
       isDefaultPolicy: true,
       isInspection: true,
     },
@@ -166,18 +171,20 @@ async function* reports(
   signal: AbortSignal,
   detail: Detail,
 ): AsyncGenerator<InspectionPart> {
+  const end = await takeTurn();
+  const begun = clock.nowMs();
   const ids = [...openSessionIds()];
-  yield {
-    thread: {
-      sidecall: version,
-      node: process.version,
-      pid: process.pid,
-      threadId,
-      uptimeMs: Math.round(process.uptime() * 1_000),
-      residentBytes: process.memoryUsage.rss(),
-      sessions: ids.length,
-    },
+  const thread = {
+    sidecall: version,
+    node: process.version,
+    pid: process.pid,
+    threadId,
+    uptimeMs: Math.round(process.uptime() * 1_000),
+    residentBytes: process.memoryUsage.rss(),
+    sessions: ids.length,
   };
+  endTurn(clock, clock.nowMs() - begun, end);
+  yield { thread };
   while (ids.length > 0 && !signal.aborted) {
     const sessions = await inTurn(clock, signal, ids, detail);
     if (sessions.length > 0) yield { sessions };
@@ -191,12 +198,7 @@ async function inTurn(
   ids: number[],
   detail: Detail,
 ): Promise<readonly ReportedSession[]> {
-  const before = turn;
-  let end: () => void = () => undefined;
-  turn = new Promise((resolve) => {
-    end = resolve;
-  });
-  await before;
+  const end = await takeTurn();
   const begun = clock.nowMs();
   const reports: ReportedSession[] = [];
   let tookMs = 0;
@@ -207,9 +209,27 @@ async function inTurn(
     reports.push(isDetailed ? reportOf(session, clock, detail) : numbersOf(session, clock));
     tookMs = clock.nowMs() - begun;
   }
-  const pauseMs = Math.min(pauseMaxMs, tookMs * pauseFactor);
-  void pause(clock, pauseMs, signal, false).then(end);
+  endTurn(clock, tookMs, end);
   return reports;
+}
+
+/** Waits for the turn of this report; its end is to be told to {@link endTurn}. */
+async function takeTurn(): Promise<() => void> {
+  const before = turn;
+  let end: () => void = () => undefined;
+  turn = new Promise((resolve) => {
+    end = resolve;
+  });
+  await before;
+  return end;
+}
+
+const { signal: never } = new AbortController();
+
+/** The pause is not the caller's to end: one that asks again and again would have no pause. */
+function endTurn(clock: Clock, tookMs: number, end: () => void): void {
+  const pauseMs = Math.min(pauseMaxMs, tookMs * pauseFactor);
+  void pause(clock, pauseMs, never, false).then(end);
 }
 
 function reportOf(session: Session, clock: Clock, { payloadMaxBytes }: Detail): ReportedSession {
@@ -218,8 +238,8 @@ function reportOf(session: Session, clock: Clock, { payloadMaxBytes }: Detail): 
   return {
     ...rest,
     atMs,
-    streams: streams.slice(0, streamsMax),
-    moreStreams: Math.max(0, streams.length - streamsMax),
+    streams: streams.slice(0, streamsShownMax),
+    moreStreams: Math.max(0, streams.length - streamsShownMax),
     ring: ring && { sent: ring.sent, received: ring.received, faults: ring.faults },
   };
 }

@@ -25,6 +25,9 @@ export interface InspectionPath {
   readonly copy: number;
 }
 
+/** Threads of a process that are looked into, in the order of their numbers. */
+const pathsMax = 256;
+
 /**
  * The sockets of the threads of a process, the main thread first; some may be left of an earlier
  * process of the same number.
@@ -38,7 +41,8 @@ export function inspectionPathsOf(pid: number): readonly InspectionPath[] {
       return [{ path: join(directory, name), threadId: Number(thread), copy: Number(copy) }];
     }),
   );
-  return found.sort((a, b) => a.threadId - b.threadId || (a.path < b.path ? -1 : 1));
+  found.sort((a, b) => a.threadId - b.threadId || (a.path < b.path ? -1 : 1));
+  return found.slice(0, pathsMax);
 }
 
 /**

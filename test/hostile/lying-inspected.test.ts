@@ -126,6 +126,7 @@ const forgedCalls: [string, unknown][] = [
   ['a call of a third', { atMs: 1, missed: 0, calls: [{ ...call, openedBy: 'you' }] }],
   ['a name that is none', { atMs: 1, missed: 0, calls: [{ ...call, method: {} }] }],
   ['bytes below 0', { atMs: 1, missed: 0, calls: [{ ...call, sentBytes: -1 }] }],
+  ['a number beyond all', { atMs: 1e308, missed: 0, calls: [] }],
   ['an end that is a text', { atMs: 1, missed: 0, calls: [{ ...call, endedMs: '\u001b[2J' }] }],
 ];
 
@@ -144,6 +145,24 @@ it.each(forgedCalls)('calls with %s are not shown, and the reason is', async (_w
   await until(() => !feed.isOn);
   expect(feed.problem).toContain('the report cannot be read');
   expect(feed.calls.since(0)).toMatchObject([{ method: call.method }]);
+});
+
+it('calls with fields that are not known are kept without them', async () => {
+  await using listener = await liar(process.pid, async function* () {
+    yield { thread };
+  });
+  listener.serveOwn(callsName as typeof ForgedCalls, {
+    async *calls() {
+      yield { atMs: 1, missed: 0, calls: [{ ...call, junk: 'x'.repeat(100_000) }] };
+    },
+  });
+  const feed = new CallFeed(process.pid, 3_000);
+  await feed.start();
+  await until(() => feed.calls.since(0).length === 1);
+  await feed.close();
+  expect(feed.calls.since(0)[0]).not.toHaveProperty('junk');
+  await feed.start();
+  expect(feed.isOn).toBe(false);
 });
 
 describe('a process that lies to the one that looks into it', () => {
@@ -165,6 +184,7 @@ describe('a process that lies to the one that looks into it', () => {
     ['a session without stats', [{ thread }, { sessions: [{ id: 1 }] }]],
     ['a session that is null', [{ thread }, { sessions: [null] }]],
     ['an empty part without an end', Array(1_000).fill({ sessions: [] })],
+    ['its thread again and again', Array(1_000).fill({ thread })],
     ['more sessions than any process', [{ thread: { ...thread, sessions: 2 ** 50 } }]],
     ['no list of sessions', [{ thread }, { sessions: 5 }]],
     ...forgeries.map(

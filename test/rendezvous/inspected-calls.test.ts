@@ -120,3 +120,12 @@ it('counts the ends that it leaves out where thousands of calls end together', (
   expect([calls.length, missed]).toEqual([1_000, 500]);
   expect(calls[0]).toMatchObject({ endedMs: 2_000, failure: 'Error' });
 });
+
+it('serves eight readers at once, and refuses the ninth in words', async () => {
+  const readers = await Promise.all(Array.from({ length: 8 }, watched));
+  const ninth = inspectedCalls(systemClock, new AbortController().signal);
+  await expect(ninth.next()).rejects.toMatchObject({ status: 'resource_exhausted' });
+  for (const { end } of readers) await end();
+  const next = await watched();
+  await next.end();
+});

@@ -20,6 +20,8 @@ export class CallFeed {
   #running: { readonly stopped: AbortController; readonly over: Promise<void> } | undefined;
   #calls = new FedCalls();
   #number = 0;
+  #isWanted = false;
+  #isClosed = false;
   #problem: string | undefined;
   #endedAtMs: number | undefined;
 
@@ -55,8 +57,9 @@ export class CallFeed {
 
   /** Begins anew: earlier calls are forgotten. It ends by itself where the process does. */
   async start(): Promise<void> {
+    this.#isWanted = !this.#isClosed;
     if (this.#running?.stopped.signal.aborted === true) await this.#running.over;
-    if (this.#running !== undefined) return;
+    if (this.#running !== undefined || !this.#isWanted) return;
     this.#number += 1;
     this.#calls = new FedCalls();
     this.#problem = undefined;
@@ -84,9 +87,16 @@ export class CallFeed {
 
   /** Resolves when the process was told. What was recorded stays. */
   async stop(): Promise<void> {
+    this.#isWanted = false;
     const running = this.#running;
     running?.stopped.abort();
     await running?.over;
+  }
+
+  /** As `stop()`, for ever. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.stop();
   }
 
   /** Never rejects. */

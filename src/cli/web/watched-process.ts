@@ -140,7 +140,7 @@ export class WatchedProcess {
   /** Ends the looks and the recording. */
   async close(): Promise<void> {
     endWaits(this.#closed);
-    await this.feed.stop();
+    await this.feed.close();
     await this.#looking;
   }
 

@@ -58,7 +58,13 @@ export class WebServer implements AsyncDisposable {
    * @throws (as rejection) {SidecallError} `ERR_SIDECALL_SYSTEM` where it cannot.
    */
   static async open(settings: WebSettings): Promise<WebServer> {
-    const server = createServer({ requestTimeout: 10_000, keepAliveTimeout: 10_000 });
+    const server = createServer({
+      requestTimeout: 10_000,
+      keepAliveTimeout: 10_000,
+      // Connections without a request go soon: every user of the machine can open them.
+      headersTimeout: 2_000,
+      connectionsCheckingInterval: 1_000,
+    });
     server.maxConnections = connectionsMax;
     await new Promise<void>((resolve, reject) => {
       const onError = (cause: Error): void => {
