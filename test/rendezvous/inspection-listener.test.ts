@@ -1,6 +1,6 @@
 // The socket of an inspection, as the system and other processes see it.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
@@ -130,20 +130,13 @@ it('a process that asks and gives up again and again gets no more turns than one
   const env = inspectable(runtime.path);
   await using helper = await spawnHelper(process.execPath, [programPath('helper.mjs')], { env });
   await using session = await connect({ path: socketOf(runtime.path, helper.pid), lane: 'socket' });
-  const usedTicks = (): number => {
-    const fields = readFileSync(`/proc/${helper.pid}/stat`, 'latin1').split(') ')[1]?.split(' ');
-    return Number(fields?.[11]) + Number(fields?.[12]);
-  };
   const begun = performance.now();
-  const before = usedTicks();
   let asked = 0;
   while (performance.now() - begun < 2_000) {
     for await (const _part of session.client(InspectionService).sessions()) break;
     asked += 1;
   }
-  // A hundredth of a second each: its own work is 1 to 10 of them, without the pauses 150.
-  expect({ asked: asked > 0, used: usedTicks() - before < 60 }).toEqual({
-    asked: true,
-    used: true,
-  });
+  // 114 and 116 were seen, and 910 without the pauses.
+  expect(asked).toBeGreaterThan(0);
+  expect(asked).toBeLessThan(500);
 });
