@@ -5,6 +5,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { requireNative } from '../addon/load-addon.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
+import { shownPayloadBytes } from '../rendezvous/inspection-service.ts';
 import { listenerAt } from '../shared/process-standing.ts';
 import { isRecording, type Recording, readRecording } from '../wire/recording.ts';
 import { isRingCopy, type RingReport, reportRing, splitRingCopy } from '../wire/ring-report.ts';
@@ -72,9 +73,6 @@ async function processAt(path: string, owner: number): Promise<number> {
 
 const noCopy =
   'neither a saved ring (session.inspect().ring.save(FILE)) nor the recording of a helper (helper.recording().save(FILE))';
-/** Bytes of an unread payload of a saved copy that are shown where they are asked for. */
-const shownPayloadBytes = 256;
-
 /** @throws {SidecallError} `ERR_SIDECALL_SYSTEM` where the file cannot be read, or is no copy. */
 export function inspectFile(file: string, hasPayload = false): InspectedFile {
   const stat = statSync(file, { throwIfNoEntry: false });

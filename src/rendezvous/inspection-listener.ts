@@ -26,6 +26,7 @@ import {
   type InspectionRequest,
   InspectionService,
   type ReportedSession,
+  shownPayloadBytes,
 } from './inspection-service.ts';
 import { Listener } from './listener.ts';
 
@@ -37,8 +38,6 @@ const streamsShownMax = 1_000;
 /** Calls of one process that looks: it makes two at once. */
 const streamsMax = 8;
 const detailedMax = 1_000;
-/** Bytes of an unread payload that are shown where the process allows it. */
-const shownPayloadBytes = 256;
 const noPayload =
   "this process shows no payload: start it with SIDECALL_INSPECT=payload in its environment, or let it call configure({ inspection: 'payload' }) first";
 /** Of a ring, in each direction: its copy takes a fraction of a millisecond. */

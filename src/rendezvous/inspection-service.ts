@@ -36,6 +36,9 @@ export type InspectionPart =
   | { readonly thread: InspectedThread }
   | { readonly sessions: readonly ReportedSession[] };
 
+/** Bytes of an unread payload that are shown where they are asked for. */
+export const shownPayloadBytes = 256;
+
 /** The detail that a process that looks asks for. */
 export interface InspectionRequest {
   /**

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One session: its windows and rings as bars, what waits, its open calls, leases and methods.
+// A session in full: windows and rings as bars, reasons of waits, open calls, leases and methods.
 import { useRef } from 'preact/hooks';
 import type { ReportedSession } from '../../../rendezvous/inspection-service.ts';
 import type { MethodStats } from '../../../rpc/counting/method-counters.ts';
