@@ -44,53 +44,56 @@ function middleOf(bucket: number): number {
   return (from + (double[0] as number)) / 2;
 }
 
+// The numbers of a histogram are in one array, since a further object would be memory to fetch for
+// each duration: the counts of its buckets, then these.
+const sumAt = buckets;
+const maxAt = buckets + 1;
+const numbers = buckets + 2;
+
 /** Counts durations. Takes 2.5 KiB from the first one on. */
 export class Histogram {
-  #counts: Float64Array | undefined;
-  #count = 0;
-  #max = 0;
-  #sum = 0;
+  #numbers: Float64Array | undefined;
 
   /** Adds a duration in milliseconds, `times` times; one below 0 counts as 0. */
   record(ms: number, times = 1): void {
-    const bucket = ms > 0 ? numberOf(ms) - first : 0;
-    this.#counts ??= new Float64Array(buckets);
-    const at = bucket < 0 ? 0 : bucket >= buckets ? buckets - 1 : bucket;
-    (this.#counts[at] as number) += times;
-    this.#count += times;
-    if (ms > 0) this.#sum += ms * times;
-    if (ms > this.#max) this.#max = ms;
+    const all = this.#numbers ?? this.#allocate();
+    const longMs = Math.max(ms, 0);
+    const bucket = numberOf(longMs) - first;
+    (all[bucket < 0 ? 0 : bucket >= buckets ? buckets - 1 : bucket] as number) += times;
+    (all[sumAt] as number) += longMs * times;
+    if (longMs > (all[maxAt] as number)) all[maxAt] = longMs;
   }
 
   /** Adds everything that another one has counted. */
   add(other: Histogram): void {
-    if (other.#counts === undefined) return;
-    this.#counts ??= new Float64Array(buckets);
-    for (let at = 0; at < buckets; at += 1) {
-      (this.#counts[at] as number) += other.#counts[at] as number;
-    }
-    this.#count += other.#count;
-    this.#sum += other.#sum;
-    this.#max = Math.max(this.#max, other.#max);
+    const added = other.#numbers;
+    if (added === undefined) return;
+    const all = this.#numbers ?? this.#allocate();
+    for (let at = 0; at < maxAt; at += 1) (all[at] as number) += added[at] as number;
+    all[maxAt] = Math.max(all[maxAt] as number, added[maxAt] as number);
   }
 
   /** The percentiles of what was counted. */
   percentiles(): Percentiles {
-    const [p50, p90, p99] = this.#at([0.5, 0.9, 0.99]) as [number, number, number];
-    return { count: this.#count, p50, p90, p99, max: this.#max, sum: this.#sum };
-  }
-
-  #at(shares: readonly number[]): number[] {
-    const counts = this.#counts;
-    if (counts === undefined) return shares.map(() => 0);
-    let [bucket, seen] = [0, counts[0] as number];
-    return shares.map((share) => {
-      const wanted = Math.ceil(share * this.#count);
+    const all = this.#numbers;
+    if (all === undefined) return { count: 0, p50: 0, p90: 0, p99: 0, max: 0, sum: 0 };
+    let count = 0;
+    for (let at = 0; at < buckets; at += 1) count += all[at] as number;
+    const max = all[maxAt] as number;
+    let [bucket, seen] = [0, all[0] as number];
+    const [p50, p90, p99] = [0.5, 0.9, 0.99].map((share) => {
+      const wanted = Math.ceil(share * count);
       while (seen < wanted) {
         bucket += 1;
-        seen += counts[bucket] as number;
+        seen += all[bucket] as number;
       }
-      return Math.min(middleOf(bucket), this.#max);
-    });
+      return Math.min(middleOf(bucket), max);
+    }) as [number, number, number];
+    return { count, p50, p90, p99, max, sum: all[sumAt] as number };
+  }
+
+  #allocate(): Float64Array {
+    this.#numbers = new Float64Array(numbers);
+    return this.#numbers;
   }
 }

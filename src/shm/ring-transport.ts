@@ -236,7 +236,7 @@ export class RingTransport implements Transport, Polled {
   publishQueued(): void {
     this.#isPublishQueued = false;
     if (this.#unpublished > 0) this.publish();
-    if (this.moments?.needsLook(this.isAwake)) this.moments.reach(this.#loop.clock.nowMs());
+    this.moments?.goOn(this.isAwake);
   }
 
   #onWritten(written: number, isBulk: boolean): boolean {
@@ -303,6 +303,7 @@ export class RingTransport implements Transport, Polled {
     if (maxMs > 0) this.serve(maxMs);
     if (!this.#isOver) this.#loop.poller.activate(this);
     const now = this.#loop.clock.nowMs();
+    this.moments?.reach(now);
     if (!this.#isOver && this.#sleep.onDoorbell(now)) this.#loop.budget.spend(now - begun);
   }
 

@@ -148,8 +148,8 @@ export interface Transport {
   readonly tellsTime?: boolean | undefined;
   moments?: MomentReceiver | undefined;
   /**
-   * The lane looks at the clock before the event loop goes on, or has begun a turn at whose end it
-   * looks. A lane without it is looked at the clock for.
+   * The lane tells `moments` before the event loop goes on, or has begun a turn at whose end it
+   * does. A lane without it does not: its session arranges for that.
    */
   lookSoon?(): void;
   /**
@@ -184,9 +184,12 @@ export interface Transport {
 
 /** The instants of a session, for a lane that looks at the clock anyway. */
 export interface MomentReceiver {
-  /** True: a look is needed now, and not only in the next turn, if one is certain to come. */
-  needsLook(isTurnComing: boolean): boolean;
-  /** The lane has looked at the clock: frames that were written before have left. */
+  /**
+   * The event loop is about to go on. False: no turn of the lane is certain to come, at which it
+   * looks at the clock.
+   */
+  goOn(isTurnComing: boolean): void;
+  /** The lane has looked at the clock. */
   reach(nowMs: number): void;
 }
 

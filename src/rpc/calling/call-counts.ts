@@ -11,7 +11,7 @@ import type { SessionShared } from '../sending/session-shared.ts';
 /** The part of a call that is counted. */
 interface CountedCall {
   readonly counters: MethodCounters;
-  /** The place of the instant at which it was sent, or began to wait. */
+  /** The instant at which it was sent, or began to wait. */
   readonly begun: number;
   readonly trace: CallTrace | undefined;
   readonly isWritten: boolean;

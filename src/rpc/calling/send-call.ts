@@ -54,7 +54,7 @@ export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): vo
     if (!call.isSettled) call.resolve(undefined);
     return;
   }
-  if (call.begun === neverBegun) call.begun = shared.moments.begin();
+  if (call.begun === neverBegun) shared.moments.begin(call);
   call.writer?.start();
 }
 

@@ -66,7 +66,7 @@ export class WaitingCalls {
       request.message = new Uint8Array(request.message);
     }
     queue.push(call);
-    call.begun = this.#shared.moments.begin();
+    this.#shared.moments.begin(call);
     this.#shared.waits.add(queue);
     if (!request.isReply) return;
     // Up to one window of replies, and at least one, resolve at once: so the handlers

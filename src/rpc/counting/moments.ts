@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: MIT
 // The instants at which the calls of a session begin and end. A look at the clock for each of them
 // would cost more than all other counting. A lane that looks at the clock anyway, once in each turn
-// of the event loop, says so: calls that begin between two looks share the second one, as do calls
-// that end, and a look is asked for before the event loop goes on. An instant is a number in an
-// array, in a place that others use again later: an object for each would have to be collected.
+// of the event loop, says so: calls that arrive or end share those looks. Calls of ours share one
+// when what was written has left, since the peer works meanwhile. An instant is a plain number in
+// each call: objects or places that calls share took two to four times as long.
 import type { Clock } from '../../base/clock.ts';
 import type { MethodCounters } from './method-counters.ts';
 
-/** The place of a call that has not begun. */
+/** The instant of a call that has not begun. */
 export const neverBegun = -1;
+/** The instant of a call that has begun since the last look. */
+const beginsNow = -2;
 
-/** No place. */
-const none = -1;
-/** Numbers of a place: its instant, and the open calls that have begun then. */
-const perPlace = 2;
-const firstPlaces = 16;
 /** Runs of ends that wait for a look at most. */
 const runsMax = 64;
 
-/** Calls of one method that have begun at one instant, and have ended since the last look. */
-interface Run {
-  readonly counters: MethodCounters;
-  readonly place: number;
-  readonly calls: number;
+/** A call of ours. */
+export interface BeginningCall {
+  begun: number;
+  /** The call that began before it, while neither has its instant. */
+  begunBefore: BeginningCall | undefined;
+}
+
+/** Runs of calls of one method that have begun at one instant, and ended since the last look. */
+class EndedRuns {
+  readonly counters: MethodCounters[] = [];
+  readonly begunMs = new Float64Array(runsMax);
+  readonly calls = new Float64Array(runsMax);
+  count = 0;
 }
 
 /** The lane of a session, as far as it has to do with the clock: see `Transport`. */
@@ -39,35 +44,23 @@ export class Moments {
   #isLookQueued = false;
   /** The instant of the last look. A lane that says nothing is not looked at. */
   #lastMs: number;
-  /** The places, in one array: a further array would be further memory to fetch for each call. */
-  #places = new Float64Array(perPlace * firstPlaces);
-  /** Places without an instant. */
-  readonly #free: number[] = [];
-  /** The place of the last look. */
-  #last: number;
-  /** The place of the next look, once calls have begun since the last one. */
-  #next = none;
-  // The last run of calls that have ended since the last look, and those before it.
+  /**
+   * The last call of ours that has begun since the last look, and leads to those before it. Their
+   * instant is that of the next look.
+   */
+  #beginning: BeginningCall | undefined;
+  // The last run of calls that have ended since the last look, and those before it. An array that
+  // is emptied would give its memory back, and take it again in each turn.
   #endedCounters: MethodCounters | undefined;
-  #endedPlace = none;
+  #endedBegunMs = neverBegun;
   #endedCalls = 0;
-  readonly #endedBefore: Run[] = [];
+  #endedBefore: EndedRuns | undefined;
 
   constructor(clock: Clock, lane: TimedLane) {
     this.#clock = clock;
     this.#lane = lane;
     this.#isTold = lane.tellsTime === true;
-    this.#addPlaces(0);
     this.#lastMs = clock.nowMs();
-    this.#last = this.#take(this.#lastMs);
-  }
-
-  /**
-   * True: a look is needed now. A call that has begun must not begin later because the event loop
-   * is blocked; one that has ended can wait for the next turn, where one is certain to come.
-   */
-  needsLook(isTurnComing: boolean): boolean {
-    return this.#next !== none || (this.#endedCalls > 0 && !isTurnComing);
   }
 
   /** The instant of the last look; now, where the lane does not say when it looks. */
@@ -75,124 +68,106 @@ export class Moments {
     return this.#isTold ? this.#lastMs : this.#clock.nowMs();
   }
 
-  /** A call of ours begins: at the next look, when what was written has left. Returns its place. */
-  begin(): number {
-    if (!this.#isTold) return this.#addCall(this.#take(this.#clock.nowMs()));
-    if (this.#next === none) {
-      this.#next = this.#take(Number.NaN);
-      this.#lookSoon();
+  /** A call of ours begins: at the next look, when what was written has left. */
+  begin(call: BeginningCall): void {
+    if (!this.#isTold) {
+      call.begun = this.#clock.nowMs();
+      return;
     }
-    return this.#addCall(this.#next);
+    call.begun = beginsNow;
+    const before = this.#beginning;
+    this.#beginning = call;
+    if (before === undefined) this.#goOnSoon();
+    else call.begunBefore = before;
   }
 
-  /** A call of the peer's has arrived: since the last look, at which it had not. As `begin()`. */
+  /** A call of the peer's has arrived: since the last look, at which it had not. */
   arrive(): number {
-    return this.#addCall(this.#isTold ? this.#last : this.#take(this.#clock.nowMs()));
+    return this.#isTold ? this.#lastMs : this.#clock.nowMs();
   }
 
-  /** A call that began at this place ends now: its duration is counted. */
-  end(counters: MethodCounters, place: number): void {
-    if (!this.#isTold) return this.#countEnds(counters, place, 1, this.#clock.nowMs());
-    if (this.#endedPlace === place && this.#endedCounters === counters) {
+  /** A call that began at this instant ends now: its duration is counted at the next look. */
+  end(counters: MethodCounters, begunMs: number): void {
+    if (!this.#isTold) return counters.latency.record(this.#clock.nowMs() - begunMs);
+    if (this.#endedCounters === counters && this.#endedBegunMs === begunMs) {
       this.#endedCalls += 1;
       return;
     }
-    this.#beginRun(place);
-    if (this.#endedCounters === undefined) this.#lookSoon();
+    if (begunMs === beginsNow) return counters.latency.record(0);
+    if (this.#endedCounters === undefined) this.#goOnSoon();
+    else this.#keepRun(this.#endedCounters);
     this.#endedCounters = counters;
-    this.#endedPlace = place;
+    this.#endedBegunMs = begunMs;
     this.#endedCalls = 1;
   }
 
-  /** The instant of this place; undefined: the next look, which has not come. */
-  instantAt(place: number): number | undefined {
-    const instant = this.#places[place];
-    return Number.isNaN(instant) ? undefined : instant;
+  /**
+   * The event loop is about to go on. A call that has begun must not begin later because the event
+   * loop is blocked; one that has ended can wait for the next turn, where one is certain to come.
+   */
+  goOn(isTurnComing: boolean): void {
+    if (this.#beginning !== undefined) this.reach(this.#clock.nowMs());
+    else if (!isTurnComing) this.settle();
   }
 
   /** The lane has looked at the clock. */
   reach(nowMs: number): void {
     this.#lastMs = nowMs;
-    const before = this.#last;
-    if (this.#next !== none) {
-      this.#last = this.#next;
-      this.#next = none;
-      this.#places[this.#last] = nowMs;
-      if (this.#places[before + 1] === 0) this.#free.push(before);
-    } else if (this.#places[before + 1] === 0) {
-      this.#places[before] = nowMs;
-    } else {
-      this.#last = this.#take(nowMs);
-    }
+    if (this.#beginning !== undefined) this.#beginAll(this.#beginning, nowMs);
     if (this.#endedCounters !== undefined) this.#countRuns(this.#endedCounters, nowMs);
   }
 
-  /** Looks at the clock itself, so that nothing is missing from the numbers. */
+  /** Looks at the clock itself where a call has begun or ended: all is in the numbers then. */
   settle(): void {
-    if (this.needsLook(false)) this.reach(this.#clock.nowMs());
+    const isOwed = this.#beginning !== undefined || this.#endedCounters !== undefined;
+    if (isOwed) this.reach(this.#clock.nowMs());
   }
 
   /** For the tick that was asked for. */
   onTick(): void {
     this.#isLookQueued = false;
-    this.settle();
+    this.goOn(false);
   }
 
-  #lookSoon(): void {
+  #goOnSoon(): void {
     if (this.#lane.lookSoon !== undefined) return this.#lane.lookSoon();
     if (this.#isLookQueued) return;
     this.#isLookQueued = true;
     this.#clock.nextTick(lookLater, this);
   }
 
-  #beginRun(place: number): void {
-    const isFull = this.#endedBefore.length === runsMax;
-    if (isFull || place === this.#next) this.reach(this.#clock.nowMs());
-    if (this.#endedCounters === undefined) return;
-    const run = { counters: this.#endedCounters, place: this.#endedPlace, calls: this.#endedCalls };
-    this.#endedBefore.push(run);
+  #beginAll(last: BeginningCall, nowMs: number): void {
+    this.#beginning = undefined;
+    let call: BeginningCall | undefined = last;
+    do {
+      const begunBefore: BeginningCall | undefined = call.begunBefore;
+      call.begun = nowMs;
+      call.begunBefore = undefined;
+      call = begunBefore;
+    } while (call !== undefined);
+  }
+
+  #keepRun(counters: MethodCounters): void {
+    this.#endedBefore ??= new EndedRuns();
+    const before = this.#endedBefore;
+    if (before.count === runsMax) return this.settle();
+    before.counters[before.count] = counters;
+    before.begunMs[before.count] = this.#endedBegunMs;
+    before.calls[before.count] = this.#endedCalls;
+    before.count += 1;
   }
 
   #countRuns(last: MethodCounters, nowMs: number): void {
     this.#endedCounters = undefined;
-    this.#countEnds(last, this.#endedPlace, this.#endedCalls, nowMs);
-    this.#endedPlace = none;
-    this.#endedCalls = 0;
-    if (this.#endedBefore.length === 0) return;
-    for (const run of this.#endedBefore) {
-      this.#countEnds(run.counters, run.place, run.calls, nowMs);
+    last.latency.record(nowMs - this.#endedBegunMs, this.#endedCalls);
+    const before = this.#endedBefore;
+    if (before === undefined || before.count === 0) return;
+    const { counters, begunMs, calls } = before;
+    for (let at = 0; at < before.count; at += 1) {
+      const ms = nowMs - (begunMs[at] as number);
+      (counters[at] as MethodCounters).latency.record(ms, calls[at]);
     }
-    this.#endedBefore.length = 0;
-  }
-
-  #countEnds(counters: MethodCounters, place: number, calls: number, nowMs: number): void {
-    counters.latency.record(nowMs - (this.#places[place] as number), calls);
-    const left = (this.#places[place + 1] as number) - calls;
-    this.#places[place + 1] = left;
-    if (left === 0 && place !== this.#last) this.#free.push(place);
-  }
-
-  #addCall(place: number): number {
-    (this.#places[place + 1] as number) += 1;
-    return place;
-  }
-
-  #take(instant: number): number {
-    if (this.#free.length === 0) this.#grow();
-    const place = this.#free.pop() as number;
-    this.#places[place] = instant;
-    return place;
-  }
-
-  #grow(): void {
-    const places = this.#places;
-    this.#places = new Float64Array(places.length * 2);
-    this.#places.set(places);
-    this.#addPlaces(places.length);
-  }
-
-  #addPlaces(from: number): void {
-    for (let place = from; place < this.#places.length; place += perPlace) this.#free.push(place);
+    before.count = 0;
   }
 }
 

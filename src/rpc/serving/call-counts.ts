@@ -19,7 +19,7 @@ export interface CountedCall {
   readonly calls: { readonly shared: SessionShared };
   /** The numbers of its method; its own until the method is found to be served. */
   counters: MethodCounters;
-  /** The place of the last look before its first frame had arrived. */
+  /** The instant of the last look before its first frame had arrived. */
   readonly begun: number;
   readonly trace: CallTrace | undefined;
 }

@@ -11,7 +11,7 @@ import { CallKind } from '../../wire/frame-header.ts';
 import { type RingCopies, type RingReport, reportRing, wholeCopy } from '../../wire/ring-report.ts';
 import type { HeldLease, Lane } from '../../wire/transport.ts';
 import type { Caller } from '../calling/caller.ts';
-import type { Moments } from '../counting/moments.ts';
+import { neverBegun } from '../counting/moments.ts';
 import type { SessionShared, SessionState } from '../sending/session-shared.ts';
 import type { Callee } from '../serving/callee.ts';
 import type { StreamReader } from '../streams/stream-reader.ts';
@@ -132,14 +132,12 @@ export function inspected(
   const { id, state, lane, laneReason, peer } = face;
   const { transport, clock } = shared;
   const { memory, leases = [] } = transport.inspect?.(unreadMaxBytes) ?? {};
+  shared.moments.settle();
   const now = clock.nowMs();
-  const { moments } = shared;
   const ours = caller.openCalls.map((call) =>
-    inspectedStream('us', call, { ...call.request, deadline: call.deadline }, moments, now),
+    inspectedStream('us', call, { ...call.request, deadline: call.deadline }, now),
   );
-  const theirs = callee.openCalls.map((call) =>
-    inspectedStream('peer', call, call.opening, moments, now),
-  );
+  const theirs = callee.openCalls.map((call) => inspectedStream('peer', call, call.opening, now));
   return {
     id,
     state,
@@ -157,7 +155,7 @@ interface Halves {
   readonly slot: number;
   readonly generation: number;
   readonly state: string;
-  /** The place of the instant at which it began. */
+  /** The instant at which it began. */
   readonly begun: number;
   readonly reader: StreamReader | undefined;
   readonly writer: StreamWriter | undefined;
@@ -173,17 +171,15 @@ function inspectedStream(
   openedBy: 'us' | 'peer',
   { slot, generation, state, begun, reader, writer }: Halves,
   { method, kind, deadline }: Named,
-  moments: Moments,
   now: number,
 ): InspectedStream {
-  const since = moments.instantAt(begun);
   return {
     id: `${slot}.${generation}`,
     openedBy,
     method,
     kind: kindNames.get(kind) as keyof typeof CallKind,
     state,
-    ageMs: since === undefined ? undefined : now - since,
+    ageMs: begun === neverBegun ? undefined : now - begun,
     deadlineInMs: deadline === undefined ? undefined : deadline - now,
     sending: writer && {
       creditBytes: writer.creditBytes,

@@ -1,0 +1,44 @@
+// The processes of `numbers.mjs`: one calls the other. A line of input, `OFF CALLS`, sets the
+// switches of both, makes so many calls, and prints nanoseconds per call.
+import { createInterface } from 'node:readline';
+
+const [folder, text] = process.argv.slice(2);
+const { bytes, parent, service, spawnHelper, unary } = await import(`${folder}/dist/index.js`);
+const { off } = await import(`${folder}/dist/switches.js`);
+const Echo = service('Echo', {
+  echo: unary({ request: bytes, response: bytes }),
+  switch: unary(),
+});
+
+if (text === undefined) {
+  const session = await parent();
+  session.serve(Echo, {
+    echo: (message) => message,
+    switch: (value) => {
+      off[0] = value;
+    },
+  });
+} else {
+  const { size, lane, inFlight } = JSON.parse(text);
+  const options = { lane, recorder: 'off' };
+  const helper = await spawnHelper(new URL(import.meta.url), [folder], options);
+  const client = helper.client(Echo);
+  const message = new Uint8Array(size);
+  const run = async (calls) => {
+    const begun = process.hrtime.bigint();
+    const lines = Array.from({ length: inFlight }, async () => {
+      for (let at = 0; at < calls / inFlight; at += 1) await client.echo(message);
+    });
+    await Promise.all(lines);
+    return Number(process.hrtime.bigint() - begun) / calls;
+  };
+  await run(200_000);
+  for await (const line of createInterface({ input: process.stdin })) {
+    const [switches, calls] = line.split(' ').map(Number);
+    await client.switch(switches);
+    off[0] = switches;
+    await run(calls / 10);
+    console.log(await run(calls));
+  }
+  process.exit();
+}

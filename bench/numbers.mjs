@@ -1,0 +1,176 @@
+// The price of the numbers of `session.stats()`: one call after the other through a copy of this
+// build whose counting can be switched off, in both processes, while they run. Rounds with and
+// without it take turns, so that neither the layout of a process nor the clock speed of the machine
+// is compared. npm run bench:numbers [-- --help]
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  cpSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const help = `npm run bench:numbers -- [options]
+
+  --processes N    pairs of processes (default: 24)
+  --rounds N       rounds of each kind in a pair (default: 60)
+  --calls N        calls of a round (default: 2000)
+  --size B         bytes of a message (default: 1024)
+  --in-flight N    calls under way at once (default: 1)
+  --lane LANE      ring or socket (default: ring)
+  --json FILE      write the ratios as JSON
+  --smoke          a few short rounds: does it run, not how fast`;
+
+const { values } = parseArgs({
+  options: {
+    processes: { type: 'string', default: '24' },
+    rounds: { type: 'string', default: '60' },
+    calls: { type: 'string', default: '2000' },
+    size: { type: 'string', default: '1024' },
+    'in-flight': { type: 'string', default: '1' },
+    lane: { type: 'string', default: 'ring' },
+    json: { type: 'string' },
+    smoke: { type: 'boolean' },
+    help: { type: 'boolean' },
+  },
+});
+if (values.help) {
+  console.log(help);
+  process.exit(0);
+}
+const processes = values.smoke ? 1 : Number(values.processes);
+const rounds = values.smoke ? 2 : Number(values.rounds);
+const calls = values.smoke ? 200 : Number(values.calls);
+
+/** Kinds of rounds, and the switches that are off in them: 1 is counters, 2 is instants. */
+const kinds = [
+  { name: 'without', off: 3 },
+  { name: 'without, again', off: 3 },
+  { name: 'with', off: 0 },
+  { name: 'instants only', off: 1 },
+  { name: 'counters only', off: 2 },
+];
+
+// Counting by file: a statement that is switched, or the beginning of a method, and what the method
+// does while it is switched off.
+const counters = {
+  'rpc/counting/method-counters.js': [
+    ['count(bytes) {', 'return;'],
+    ['countSent(bytes) {', 'return;'],
+    ['countReceived(bytes) {', 'return;'],
+  ],
+  'rpc/calling/outgoing-call.js': [['this.counters.started += 1;']],
+  'rpc/calling/call-counts.js': [['counters.succeeded += 1;']],
+  'rpc/serving/call-counts.js': [['counters.started += 1;'], ['counters.succeeded += 1;']],
+  'rpc/sending/session-shared.js': [['this.counters.framesReceived += 1;']],
+};
+const instants = {
+  'rpc/counting/moments.js': [
+    ['goOn(isTurnComing) {', 'return;'],
+    ['begin(call) {', 'return;'],
+    ['arrive() {', 'return neverBegun;'],
+    ['end(counters, begunMs) {', 'return;'],
+    ['reach(nowMs) {', 'return;'],
+  ],
+};
+
+const folder = switchable();
+const ratios = kinds.map(() => []);
+const times = [];
+try {
+  for (let at = 0; at < processes; at += 1) {
+    await compare();
+    if (process.stderr.isTTY) process.stderr.write(`\r${at + 1} of ${processes}`);
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+if (process.stderr.isTTY) process.stderr.write('\r');
+const rows = kinds.map(({ name }, at) => ({
+  kind: name,
+  ratio: quantile(ratios[at], 0.5),
+  least: Math.min(...ratios[at]),
+  most: Math.max(...ratios[at]),
+}));
+console.log(`Time of a call as a ratio to rounds without numbers; median of ${processes} pairs of`);
+console.log(
+  `processes, least and most. ${quantile(times, 0.5).toFixed(0)} ns a call without numbers.`,
+);
+for (const { kind, ratio, least, most } of rows) {
+  console.log(`${kind.padEnd(16)} ${ratio.toFixed(4)}  ${least.toFixed(4)} to ${most.toFixed(4)}`);
+}
+if (values.json) writeFileSync(values.json, `${JSON.stringify({ ...values, rows }, null, 2)}\n`);
+
+/** One pair of processes: its rounds by turns, and the median of their ratios. */
+async function compare() {
+  const { size, lane } = values;
+  const program = fileURLToPath(new URL('numbers-echo.mjs', import.meta.url));
+  const options = { size: Number(size), lane, inFlight: Number(values['in-flight']) };
+  const args = [program, folder, JSON.stringify(options)];
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const run = async (off, count) => {
+    child.stdin.write(`${off} ${count}\n`);
+    const { value, done } = await lines.next();
+    if (done) throw new Error('a process of the measurement has ended');
+    return Number(value);
+  };
+  const ofKinds = kinds.map(() => []);
+  const warmUp = values.smoke ? 0 : 10;
+  for (let round = -warmUp; round < rounds; round += 1) {
+    for (let each = 0; each < kinds.length; each += 1) {
+      const which = (each + round + warmUp) % kinds.length;
+      const ns = await run(kinds[which].off, calls);
+      if (round >= 0) ofKinds[which].push(ns);
+    }
+  }
+  child.stdin.end();
+  await once(child, 'exit');
+  const medians = ofKinds.map((each) => quantile(each, 0.5));
+  times.push(medians[0]);
+  for (const [which, ns] of medians.entries()) ratios[which].push(ns / medians[0]);
+}
+
+/** A copy of this build whose counting can be switched off. */
+function switchable() {
+  const copy = realpathSync(mkdtempSync(join(tmpdir(), 'sidecall-numbers-')));
+  cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true });
+  cpSync(join(root, 'package.json'), join(copy, 'package.json'));
+  for (const name of ['build', 'node_modules']) symlinkSync(join(root, name), join(copy, name));
+  writeFileSync(join(copy, 'dist', 'switches.js'), 'export const off = new Uint8Array(1);\n');
+  edit(copy, counters, 1);
+  edit(copy, instants, 2);
+  return copy;
+}
+
+function edit(copy, edits, bit) {
+  for (const [file, parts] of Object.entries(edits)) {
+    const path = join(copy, 'dist', file);
+    let text = readFileSync(path, 'utf8');
+    for (const [part, body] of parts) {
+      const [before, after, ...more] = text.split(` ${part}\n`);
+      if (after === undefined || more.length > 0) throw new Error(`${file}: no ${part}`);
+      const isOff = `(off[0] & ${bit}) !== 0`;
+      text =
+        body === undefined
+          ? `${before} if (!(${isOff})) ${part}\n${after}`
+          : `${before} ${part} if (${isOff}) ${body}\n${after}`;
+    }
+    writeFileSync(path, `import { off } from '../../switches.js';\n${text}`);
+  }
+}
+
+function quantile(numbers, share) {
+  const sorted = numbers.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+}
