@@ -10,6 +10,7 @@ import { writeNew } from '../base/new-file.ts';
 import { FlightRecorder } from '../wire/flight-recorder.ts';
 import { endTextMaxBytes, Head, recorderBytes, recorderMagic } from '../wire/recorder-layout.ts';
 import { doingText, type Recording, readRecording } from '../wire/recording.ts';
+import { keepSettled } from '../wire/settled-records.ts';
 
 /** Number of the descriptor in the helper. */
 export const recorderFd = 4;
@@ -79,7 +80,7 @@ export class RecorderMemory {
 
   /** undefined: the process does not write to the memory. */
   read(): HelperRecording | undefined {
-    const copy = this.#hasEnded ? this.#last : this.#copy('');
+    const copy = this.#hasEnded ? this.#last : this.#copyWhileWritten();
     if (copy === undefined || copy.readUInt32LE(Head.pid) === 0) return undefined;
     return { ...readRecording(copy), save: (file) => save(copy, file) };
   }
@@ -90,6 +91,13 @@ export class RecorderMemory {
     if (recording === undefined) return undefined;
     const isSound = recording.faults.length === 0;
     return isSound ? doingText(recording) : 'its flight recorder holds what no correct one writes';
+  }
+
+  #copyWhileWritten(): Buffer {
+    const earlier = this.#copy('');
+    const copy = this.#copy('');
+    keepSettled(earlier, copy);
+    return copy;
   }
 
   #copy(endText: string): Buffer {

@@ -141,8 +141,8 @@ export class Helper extends LastingPeer<HelperState> {
 
   /**
    * The last frames of the current (or last) process, and the handlers that run (or ran when it
-   * ended): a copy, made now or at its end. Takes a few milliseconds. undefined: it is not
-   * recorded.
+   * ended): a copy, made now or at its end. Takes a few milliseconds. What a process that runs
+   * writes meanwhile is left out. undefined: it is not recorded.
    */
   recording(): HelperRecording | undefined {
     return this.#supervisor.current.recording;

@@ -183,8 +183,11 @@ class RecordingReader {
 
   /** Ticks go round once in three days: from the last event on backwards, distances are added. */
   #dated(events: readonly TickedEvent[]): RecordedEvent[] {
-    let beforeMs = this.#before(this.#instant(Head.lastAtMs, 'the time of its last record'));
+    const lastAt = this.#instant(Head.lastAtMs, 'the time of its last record');
     let last = events.at(-1)?.ticks ?? 0;
+    // The last record may be missing in the copy of a process that runs, or be younger.
+    const missingMs = ((lastAt * ticksPerMs - last) | 0) / ticksPerMs;
+    let beforeMs = Math.max(this.#before(lastAt) + missingMs, 0);
     const dated: RecordedEvent[] = [];
     for (const { ticks, ...event } of events.toReversed()) {
       beforeMs += ((last - ticks) >>> 0) / ticksPerMs;

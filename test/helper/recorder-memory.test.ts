@@ -1,13 +1,18 @@
 // The recorder of a helper, as its parent meets it.
+import { Buffer } from 'node:buffer';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
+import { RecorderMemory } from '../../src/helper/recorder-memory.ts';
 import { type Helper, spawnHelper } from '../../src/helper/spawn-helper.ts';
 import type { SpawnOptions } from '../../src/helper/spawn-options.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
+import { FlightRecorder } from '../../src/wire/flight-recorder.ts';
+import { FrameType } from '../../src/wire/frame-header.ts';
+import { RecordEvent, recorderBytes } from '../../src/wire/recorder-layout.ts';
 import { until } from '../support/contract.ts';
 import { watchLeaks } from '../support/leaks.ts';
 import { programPath } from '../support/programs.ts';
@@ -63,6 +68,25 @@ describe('a helper that is killed', () => {
     await helper.exited;
     expect(helper.recording()?.faults.length).toBeGreaterThan(0);
   });
+});
+
+it('what is written while a process that runs is copied is left out, of a dead one nothing', () => {
+  const memory = Buffer.alloc(recorderBytes);
+  const recorder = new FlightRecorder(memory, { pid: 7, monotonicMs: 1, epochMs: 1 }, true);
+  const record = (): void => recorder.write(RecordEvent.sent, 1, FrameType.message, 0, 1, 0, 0, 1);
+  record();
+  const native = {
+    createRecorder: () => 5,
+    closeDescriptor: () => undefined,
+    readRecorder: (_: number, target: Uint8Array) => {
+      target.set(memory);
+      record();
+    },
+  };
+  const read = RecorderMemory.create(native as never);
+  expect(read?.read()?.events.map(({ sequence }) => sequence)).toEqual([1]);
+  read?.end('it has ended');
+  expect(read?.read()?.events.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
 });
 
 it('an orderly end says nothing of calls, and all memory and descriptors are given back', async () => {
