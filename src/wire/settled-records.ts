@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A copy of a flight recorder that is written while it is copied. A record of which the copy has one
-// part from before a change and one from after it looks like any other. It differs from an earlier
-// copy, as everything does that was written meanwhile: what differs is left out.
+// A copy of a flight recorder that is written while it is copied. A record of which one part is
+// from before a change and one from after it looks like any other, but differs from that of an
+// earlier copy, as everything does that was written meanwhile. What differs is left out.
 import { FrameRecord, RunningEntry } from './recorder-layout.ts';
 
 const wordBytes = 4;

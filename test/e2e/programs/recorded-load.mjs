@@ -18,7 +18,7 @@ function hammer(ms) {
   let written = 0;
   while (performance.now() < until) {
     for (let at = 0; at < 1_000; at += 1, written += 1) {
-      // A place of the memory has another method than in the round before: 4,096 is no multiple of 3.
+      // 4,096 is no multiple of 3: each place has another method than in the round before.
       const isLong = written % 3 === 0;
       const [length, name] = isLong ? [1_000, long] : [10, short];
       recorder.write(RecordEvent.sent, 1, FrameType.message, 7, 1, length, name, until - ms);
