@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The private socket by which processes of our own user may look into the sessions of this thread.
 import { dirname } from 'node:path';
+import { performance } from 'node:perf_hooks';
 import { isMainThread, threadId } from 'node:worker_threads';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
@@ -46,11 +47,13 @@ const unreadMaxBytes = 262_144;
 const turnMs = 0.5;
 const turnSessions = 16;
 /**
- * The pause behind a turn is this many times the time that it took. To encode and send the reports
- * takes about four times as long as to make them, so that all inspections together take less than
- * 2 % of a processor.
+ * The pause behind a turn is this many times the time that it took, in a thread without idle time.
+ * To encode and send the reports takes up to nine times as long as to make them, so that all
+ * inspections together take less than 2 % of a processor.
  */
-const pauseFactor = 250;
+const pauseFactor = 600;
+/** A thread that is idle is not slowed: there the pause is this share of it. */
+const idleShare = 0.25;
 const pauseMaxMs = 2_000;
 
 let isOpened = false;
@@ -227,8 +230,17 @@ const { signal: never } = new AbortController();
 
 /** The pause is not the caller's to end: one that asks again and again would have no pause. */
 function endTurn(clock: Clock, tookMs: number, end: () => void): void {
-  const pauseMs = Math.min(pauseMaxMs, tookMs * pauseFactor);
+  const pauseMs = Math.min(pauseMaxMs, tookMs * pauseFactor * Math.max(idleShare, busyShare()));
   void pause(clock, pauseMs, never, false).then(end);
+}
+
+let usage = performance.eventLoopUtilization();
+
+/** The share of its time that this thread has worked since the last turn; one that polls works. */
+function busyShare(): number {
+  const before = usage;
+  usage = performance.eventLoopUtilization();
+  return performance.eventLoopUtilization(usage, before).utilization;
 }
 
 function reportOf(session: Session, clock: Clock, { payloadMaxBytes }: Detail): ReportedSession {
