@@ -111,7 +111,7 @@ for (const { kind, ratio, least, most } of rows) {
 }
 if (values.json) writeFileSync(values.json, `${JSON.stringify({ ...values, rows }, null, 2)}\n`);
 
-/** One pair of processes: its rounds by turns, and the median of their ratios. */
+/** Measures one pair of processes, whose rounds of each kind take turns. */
 async function compare() {
   const { size, lane } = values;
   const program = fileURLToPath(new URL('numbers-echo.mjs', import.meta.url));
