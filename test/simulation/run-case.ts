@@ -41,6 +41,8 @@ const hostileMs = 2_000;
 const stepsMax = 400_000;
 /** The deadline of the closes of programs. */
 const closeMs = 600_000;
+/** Acts of which one end closes the session with a deadline that may pass. */
+const cutKinds: readonly string[] = ['closeSoon', 'floodAndDie'];
 const lossKinds: readonly string[] = ['kill', 'kill-at-point', 'socket-error'];
 const ofLoss = /PEER_GONE|CANCELLED|END_OF_STREAM|CLOSED|SYSTEM|GOING_AWAY/;
 const ofClose = /GOING_AWAY|CLOSED|CANCELLED|END_OF_STREAM|PEER_GONE|DEADLINE_EXCEEDED/;
@@ -351,7 +353,8 @@ class Run {
     if (connections[at]?.isHostile === true) return true;
     const closes = acts.filter(({ kind, end }) => kind.startsWith('close') && end >> 1 === at);
     const sleepsLong = faults.some((fault) => fault.kind === 'sleep' && fault.forMs > closeMs);
-    return closes.some(({ kind }) => kind === 'closeSoon' || sleepsLong);
+    const isCutByAct = acts.some(({ kind, end }) => cutKinds.includes(kind) && end >> 1 === at);
+    return isCutByAct || (sleepsLong && closes.length > 0);
   }
 
   #liveEnds() {
