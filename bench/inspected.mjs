@@ -12,8 +12,9 @@ const cli = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 const program = fileURLToPath(new URL('inspected-app.mjs', import.meta.url));
 const help = `npm run bench:inspected -- [options]
 
-  --look HOW,…     top (npx sidecall top), page (inspect --web, a tab that asks every second), or
-                   recording (the same, which records all calls); default: all
+  --look HOW,…     top (npx sidecall top), page (inspect --web, a tab that asks every second),
+                   recording (the same, which records calls), or nothing, whose distance from 1
+                   is the error; default: all
   --sessions N,…   sessions of the process, of which four are busy (default: 4,1000)
   --rounds N       times with and without it (default: 12)
   --seconds N      length of each (default: 3)
@@ -22,7 +23,7 @@ const help = `npm run bench:inspected -- [options]
 
 const { values } = parseArgs({
   options: {
-    look: { type: 'string', default: 'top,page,recording' },
+    look: { type: 'string', default: 'nothing,top,page,recording' },
     sessions: { type: 'string', default: '4,1000' },
     rounds: { type: 'string', default: '12' },
     seconds: { type: 'string', default: '3' },
@@ -35,7 +36,18 @@ if (values.help) {
   console.log(help);
   process.exit(0);
 }
-const looks = { top, page: (pid) => page(pid, false), recording: (pid) => page(pid, true) };
+const looks = {
+  nothing: async () => async () => undefined,
+  top,
+  page: (pid) => page(pid, false),
+  recording: (pid) => page(pid, true),
+};
+/** Processes that this command has started. They end with it. */
+const started = new Set();
+process.on('exit', () => {
+  for (const child of started) child.kill('SIGKILL');
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 const counts = values.smoke ? ['4'] : values.sessions.split(',');
 const rounds = values.smoke ? 1 : Number(values.rounds);
 const windowMs = values.smoke ? 500 : Number(values.seconds) * 1000;
@@ -56,10 +68,7 @@ for (const sessions of counts) {
 if (values.json) writeFileSync(values.json, `${JSON.stringify({ ...values, rows }, null, 2)}\n`);
 
 async function compare(look, sessions) {
-  const app = spawn(process.execPath, [program, sessions], {
-    env: { ...process.env, SIDECALL_INSPECT: '1' },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
+  const app = start([program, sessions], 'pipe', 'pipe');
   const lines = createInterface({ input: app.stdout })[Symbol.asyncIterator]();
   const next = async () => JSON.parse((await lines.next()).value);
   const count = async () => {
@@ -89,16 +98,22 @@ async function compare(look, sessions) {
   return { look, sessions: Number(sessions), rate: spread(ratios.rate), cpu: spread(ratios.cpu) };
 }
 
+function start(args, input, output) {
+  const env = { ...process.env, ...(args[0] === program && { SIDECALL_INSPECT: '1' }) };
+  const child = spawn(process.execPath, args, { env, stdio: [input, output, 'inherit'] });
+  started.add(child);
+  child.on('exit', () => started.delete(child));
+  return child;
+}
+
 async function top(pid) {
-  const args = [cli, 'top', String(pid), '--json'];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = start([cli, 'top', String(pid), '--json'], 'ignore', 'ignore');
   return () => stop(child);
 }
 
 /** The command with a page, and a tab that asks as the page does. */
 async function page(pid, isRecording) {
-  const args = [cli, 'inspect', '--web', '--json', String(pid)];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = start([cli, 'inspect', '--web', '--json', String(pid)], 'ignore', 'pipe');
   const [line] = await once(createInterface({ input: child.stdout }), 'line');
   const { url } = JSON.parse(line);
   const of = `${url}process/${pid}`;

@@ -82,6 +82,10 @@ const instants = {
     ['end(counters, begunMs) {', 'return;'],
     ['reach(nowMs) {', 'return;'],
   ],
+  // A call without an instant counts as a notification, whose duration is 0.
+  'rpc/calling/call-counts.js': [
+    ['counters.latency.record(0); // a notification that did not wait'],
+  ],
 };
 
 const folder = switchable();
@@ -166,7 +170,8 @@ function edit(copy, edits, bit) {
           ? `${before} if (!(${isOff})) ${part}\n${after}`
           : `${before} ${part} if (${isOff}) ${body}\n${after}`;
     }
-    writeFileSync(path, `import { off } from '../../switches.js';\n${text}`);
+    const line = "import { off } from '../../switches.js';\n";
+    writeFileSync(path, text.startsWith(line) ? text : line + text);
   }
 }
 

@@ -7,8 +7,8 @@ import { pause } from '../base/pause.ts';
 import { type CallSampler, callSampler, type SampledCall } from '../rpc/counting/call-sampler.ts';
 import type { InspectedCalls } from './inspection-service.ts';
 
-/** A sample begins so often, and has so many calls: 400 a second. */
-const tickMs = 250;
+/** A sample begins so often, and has so many calls: 200 a second. */
+const tickMs = 500;
 const callsPerTick = 100;
 /** Calls that are kept: a process that looks takes them within a tick, or misses them. */
 const keptMax = 1_000;

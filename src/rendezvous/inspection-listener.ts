@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The private socket by which processes of our own user may look into the sessions of this thread.
 import { dirname } from 'node:path';
-import { performance } from 'node:perf_hooks';
 import { isMainThread, threadId } from 'node:worker_threads';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
@@ -9,7 +8,6 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
-import { pause } from '../base/pause.ts';
 import { version } from '../base/version.ts';
 import { isInspectionAllowed, isPayloadAllowed } from '../open/configure.ts';
 import { addonReason } from '../open/lane.ts';
@@ -29,6 +27,7 @@ import {
   type ReportedSession,
   shownPayloadBytes,
 } from './inspection-service.ts';
+import { InspectionTurns } from './inspection-turns.ts';
 import { Listener } from './listener.ts';
 
 /** Processes that look at once. */
@@ -46,15 +45,6 @@ const unreadMaxBytes = 262_144;
 /** Sessions that are looked into in one turn of the event loop. */
 const turnMs = 0.5;
 const turnSessions = 16;
-/**
- * The pause behind a turn is this many times the time that it took, in a thread without idle time.
- * To encode and send the reports takes up to nine times as long as to make them, so that all
- * inspections together take less than 2 % of a processor.
- */
-const pauseFactor = 600;
-/** A thread that is idle is not slowed: there the pause is this share of it. */
-const idleShare = 0.25;
-const pauseMaxMs = 2_000;
 
 let isOpened = false;
 
@@ -163,7 +153,7 @@ function detailIn(request: InspectionRequest | undefined | null): Detail {
   };
 }
 
-let turn: Promise<void> = Promise.resolve();
+const turns = new InspectionTurns();
 
 /**
  * The thread and its sessions, with pauses between. All processes that look take turns.
@@ -173,7 +163,7 @@ async function* reports(
   signal: AbortSignal,
   detail: Detail,
 ): AsyncGenerator<InspectionPart> {
-  const end = await takeTurn();
+  const end = await turns.take(clock);
   const begun = clock.nowMs();
   const ids = [...openSessionIds()];
   const thread = {
@@ -185,7 +175,7 @@ async function* reports(
     residentBytes: process.memoryUsage.rss(),
     sessions: ids.length,
   };
-  endTurn(clock, clock.nowMs() - begun, end);
+  end(clock.nowMs() - begun);
   yield { thread };
   while (ids.length > 0 && !signal.aborted) {
     const sessions = await inTurn(clock, signal, ids, detail);
@@ -200,7 +190,7 @@ async function inTurn(
   ids: number[],
   detail: Detail,
 ): Promise<readonly ReportedSession[]> {
-  const end = await takeTurn();
+  const end = await turns.take(clock);
   const begun = clock.nowMs();
   const reports: ReportedSession[] = [];
   let tookMs = 0;
@@ -211,36 +201,8 @@ async function inTurn(
     reports.push(isDetailed ? reportOf(session, clock, detail) : numbersOf(session, clock));
     tookMs = clock.nowMs() - begun;
   }
-  endTurn(clock, tookMs, end);
+  end(tookMs);
   return reports;
-}
-
-/** Waits for the turn of this report; its end is to be told to {@link endTurn}. */
-async function takeTurn(): Promise<() => void> {
-  const before = turn;
-  let end: () => void = () => undefined;
-  turn = new Promise((resolve) => {
-    end = resolve;
-  });
-  await before;
-  return end;
-}
-
-const { signal: never } = new AbortController();
-
-/** The pause is not the caller's to end: one that asks again and again would have no pause. */
-function endTurn(clock: Clock, tookMs: number, end: () => void): void {
-  const pauseMs = Math.min(pauseMaxMs, tookMs * pauseFactor * Math.max(idleShare, busyShare()));
-  void pause(clock, pauseMs, never, false).then(end);
-}
-
-let usage = performance.eventLoopUtilization();
-
-/** The share of its time that this thread has worked since the last turn; one that polls works. */
-function busyShare(): number {
-  const before = usage;
-  usage = performance.eventLoopUtilization();
-  return performance.eventLoopUtilization(usage, before).utilization;
 }
 
 function reportOf(session: Session, clock: Clock, { payloadMaxBytes }: Detail): ReportedSession {
