@@ -1,10 +1,10 @@
-// The processes of `numbers.mjs`: one calls the other. A line of input, `OFF CALLS`, sets the
-// switches of both, makes so many calls, and prints nanoseconds per call.
+// The processes of `numbers.mjs`: one calls the other. A line of input, `CALLER HANDLER CALLS`,
+// says whether each counts (1 or 0), makes so many calls, and prints nanoseconds per call.
 import { createInterface } from 'node:readline';
 
 const [folder, text] = process.argv.slice(2);
 const { bytes, parent, service, spawnHelper, unary } = await import(`${folder}/dist/index.js`);
-const { off } = await import(`${folder}/dist/switches.js`);
+const { on } = await import(`${folder}/dist/switches.js`);
 const Echo = service('Echo', {
   echo: unary({ request: bytes, response: bytes }),
   switch: unary(),
@@ -15,7 +15,7 @@ if (text === undefined) {
   session.serve(Echo, {
     echo: (message) => message,
     switch: (value) => {
-      off[0] = value;
+      on[0] = value;
     },
   });
 } else {
@@ -32,11 +32,11 @@ if (text === undefined) {
     await Promise.all(lines);
     return Number(process.hrtime.bigint() - begun) / calls;
   };
-  await run(200_000);
+  await run(Math.min(200_000, 2e9 / (2_000 + size)));
   for await (const line of createInterface({ input: process.stdin })) {
-    const [switches, calls] = line.split(' ').map(Number);
-    await client.switch(switches);
-    off[0] = switches;
+    const [caller, handler, calls] = line.split(' ').map(Number);
+    await client.switch(handler);
+    on[0] = caller;
     await run(calls / 10);
     console.log(await run(calls));
   }

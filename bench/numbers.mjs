@@ -52,39 +52,33 @@ const processes = values.smoke ? 1 : Number(values.processes);
 const rounds = values.smoke ? 2 : Number(values.rounds);
 const calls = values.smoke ? 200 : Number(values.calls);
 
-/** Kinds of rounds, and the switches that are off in them: 1 is counters, 2 is instants. */
+/** Kinds of rounds: whether the process that calls counts, and the one that answers. */
 const kinds = [
-  { name: 'without', off: 3 },
-  { name: 'without, again', off: 3 },
-  { name: 'with', off: 0 },
-  { name: 'instants only', off: 1 },
-  { name: 'counters only', off: 2 },
+  { name: 'without', caller: 0, handler: 0 },
+  { name: 'without, again', caller: 0, handler: 0 },
+  { name: 'with', caller: 1, handler: 1 },
+  { name: 'caller only', caller: 1, handler: 0 },
+  { name: 'handler only', caller: 0, handler: 1 },
 ];
 
 // Counting by file: a statement that is switched, or the beginning of a method, and what the method
 // does while it is switched off.
-const counters = {
+const counting = {
   'rpc/counting/method-counters.js': [
     ['count(bytes) {', 'return;'],
     ['countSent(bytes) {', 'return;'],
     ['countReceived(bytes) {', 'return;'],
   ],
   'rpc/calling/outgoing-call.js': [['this.counters.started += 1;']],
-  'rpc/calling/call-counts.js': [['counters.succeeded += 1;']],
+  'rpc/calling/call-counts.js': [['export function countSuccess(shared, call) {', 'return;']],
   'rpc/serving/call-counts.js': [['counters.started += 1;'], ['counters.succeeded += 1;']],
   'rpc/sending/session-shared.js': [['this.counters.framesReceived += 1;']],
-};
-const instants = {
   'rpc/counting/moments.js': [
     ['goOn(isTurnComing) {', 'return;'],
     ['begin(call) {', 'return;'],
     ['arrive() {', 'return neverBegun;'],
     ['end(counters, begunMs) {', 'return;'],
     ['reach(nowMs) {', 'return;'],
-  ],
-  // A call without an instant counts as a notification, whose duration is 0.
-  'rpc/calling/call-counts.js': [
-    ['counters.latency.record(0); // a notification that did not wait'],
   ],
 };
 
@@ -123,8 +117,8 @@ async function compare() {
   const args = [program, folder, JSON.stringify(options)];
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const run = async (off, count) => {
-    child.stdin.write(`${off} ${count}\n`);
+  const run = async ({ caller, handler }, count) => {
+    child.stdin.write(`${caller} ${handler} ${count}\n`);
     const { value, done } = await lines.next();
     if (done) throw new Error('a process of the measurement has ended');
     return Number(value);
@@ -134,7 +128,7 @@ async function compare() {
   for (let round = -warmUp; round < rounds; round += 1) {
     for (let each = 0; each < kinds.length; each += 1) {
       const which = (each + round + warmUp) % kinds.length;
-      const ns = await run(kinds[which].off, calls);
+      const ns = await run(kinds[which], calls);
       if (round >= 0) ofKinds[which].push(ns);
     }
   }
@@ -151,28 +145,21 @@ function switchable() {
   cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true });
   cpSync(join(root, 'package.json'), join(copy, 'package.json'));
   for (const name of ['build', 'node_modules']) symlinkSync(join(root, name), join(copy, name));
-  writeFileSync(join(copy, 'dist', 'switches.js'), 'export const off = new Uint8Array(1);\n');
-  edit(copy, counters, 1);
-  edit(copy, instants, 2);
-  return copy;
-}
-
-function edit(copy, edits, bit) {
-  for (const [file, parts] of Object.entries(edits)) {
+  writeFileSync(join(copy, 'dist', 'switches.js'), 'export const on = new Uint8Array([1]);\n');
+  for (const [file, parts] of Object.entries(counting)) {
     const path = join(copy, 'dist', file);
     let text = readFileSync(path, 'utf8');
     for (const [part, body] of parts) {
-      const [before, after, ...more] = text.split(` ${part}\n`);
+      const [before, after, ...more] = text.split(`${part}\n`);
       if (after === undefined || more.length > 0) throw new Error(`${file}: no ${part}`);
-      const isOff = `(off[0] & ${bit}) !== 0`;
       text =
         body === undefined
-          ? `${before} if (!(${isOff})) ${part}\n${after}`
-          : `${before} ${part} if (${isOff}) ${body}\n${after}`;
+          ? `${before}if (on[0] === 1) ${part}\n${after}`
+          : `${before}${part} if (on[0] === 0) ${body}\n${after}`;
     }
-    const line = "import { off } from '../../switches.js';\n";
-    writeFileSync(path, text.startsWith(line) ? text : line + text);
+    writeFileSync(path, `import { on } from '../../switches.js';\n${text}`);
   }
+  return copy;
 }
 
 function quantile(numbers, share) {
