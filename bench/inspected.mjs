@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { machine } from './machine.mjs';
 
 const cli = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 const program = fileURLToPath(new URL('inspected-app.mjs', import.meta.url));
@@ -65,7 +66,9 @@ for (const sessions of counts) {
     console.log(`${look}, ${sessions} sessions: calls a second ${rate}, CPU of a call ${cpu}`);
   }
 }
-if (values.json) writeFileSync(values.json, `${JSON.stringify({ ...values, rows }, null, 2)}\n`);
+if (values.json) {
+  writeFileSync(values.json, `${JSON.stringify({ ...machine(), rows }, null, 2)}\n`);
+}
 
 async function compare(look, sessions) {
   const app = start([program, sessions], 'pipe', 'pipe');

@@ -18,27 +18,28 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { machine } from './machine.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const help = `npm run bench:numbers -- [options]
 
-  --processes N    pairs of processes (default: 24)
-  --rounds N       rounds of each kind in a pair (default: 60)
-  --calls N        calls of a round (default: 2000)
-  --size B         bytes of a message (default: 1024)
-  --in-flight N    calls under way at once (default: 1)
-  --lane LANE      ring or socket (default: ring)
-  --json FILE      write the ratios as JSON
-  --smoke          a few short rounds: does it run, not how fast`;
+  --processes N      pairs of processes for each cell (default: 24)
+  --rounds N         rounds of each kind in a pair (default: 60)
+  --calls N          calls of a round (default: 2000; fewer of long messages)
+  --lane LANE,…      ring or socket (default: ring,socket)
+  --size B,…         bytes of a message (default: 1024,102400)
+  --in-flight N,…    calls under way at once (default: 1,16)
+  --json FILE        write the ratios of every pair as JSON
+  --smoke            one cell, a few short rounds: does it run, not how fast`;
 
 const { values } = parseArgs({
   options: {
     processes: { type: 'string', default: '24' },
     rounds: { type: 'string', default: '60' },
     calls: { type: 'string', default: '2000' },
-    size: { type: 'string', default: '1024' },
-    'in-flight': { type: 'string', default: '1' },
-    lane: { type: 'string', default: 'ring' },
+    lane: { type: 'string', default: 'ring,socket' },
+    size: { type: 'string', default: '1024,102400' },
+    'in-flight': { type: 'string', default: '1,16' },
     json: { type: 'string' },
     smoke: { type: 'boolean' },
     help: { type: 'boolean' },
@@ -50,7 +51,7 @@ if (values.help) {
 }
 const processes = values.smoke ? 1 : Number(values.processes);
 const rounds = values.smoke ? 2 : Number(values.rounds);
-const calls = values.smoke ? 200 : Number(values.calls);
+const callsOfRound = values.smoke ? 200 : Number(values.calls);
 
 /** Kinds of rounds: whether the process that calls counts, and the one that answers. */
 const kinds = [
@@ -82,43 +83,60 @@ const counting = {
   ],
 };
 
+const cells = values.smoke
+  ? [{ lane: 'ring', size: 1_024, inFlight: 1 }]
+  : values.lane
+      .split(',')
+      .flatMap((lane) =>
+        values.size
+          .split(',')
+          .flatMap((size) =>
+            values['in-flight']
+              .split(',')
+              .map((inFlight) => ({ lane, size: Number(size), inFlight: Number(inFlight) })),
+          ),
+      );
 const folder = switchable();
-const ratios = kinds.map(() => []);
-const times = [];
+const rows = [];
 try {
-  for (let at = 0; at < processes; at += 1) {
-    await compare();
-    if (process.stderr.isTTY) process.stderr.write(`\r${at + 1} of ${processes}`);
-  }
+  console.log('Time of a call as a ratio to rounds without numbers: median, least and most of');
+  console.log(`${processes} pairs of processes.`);
+  for (const cell of cells) rows.push(await measured(cell));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
-if (process.stderr.isTTY) process.stderr.write('\r');
-const rows = kinds.map(({ name }, at) => ({
-  kind: name,
-  ratio: quantile(ratios[at], 0.5),
-  least: Math.min(...ratios[at]),
-  most: Math.max(...ratios[at]),
-}));
-console.log(`Time of a call as a ratio to rounds without numbers; median of ${processes} pairs of`);
-console.log(
-  `processes, least and most. ${quantile(times, 0.5).toFixed(0)} ns a call without numbers.`,
-);
-for (const { kind, ratio, least, most } of rows) {
-  console.log(`${kind.padEnd(16)} ${ratio.toFixed(4)}  ${least.toFixed(4)} to ${most.toFixed(4)}`);
+if (values.json) {
+  writeFileSync(values.json, `${JSON.stringify({ ...machine(), rows }, null, 2)}\n`);
 }
-if (values.json) writeFileSync(values.json, `${JSON.stringify({ ...values, rows }, null, 2)}\n`);
 
-/** Measures one pair of processes, whose rounds of each kind take turns. */
-async function compare() {
-  const { size, lane } = values;
+async function measured(cell) {
+  const times = [];
+  const ratios = kinds.map(() => []);
+  for (let at = 0; at < processes; at += 1) {
+    const medians = await compare(cell);
+    times.push(medians[0]);
+    for (const [which, ns] of medians.entries()) ratios[which].push(ns / medians[0]);
+    if (process.stderr.isTTY) process.stderr.write(`\r${at + 1} of ${processes}\r`);
+  }
+  const ns = Math.round(quantile(times, 0.5));
+  const { lane, size, inFlight } = cell;
+  console.log(`${lane}, ${size} bytes, ${inFlight} at once: ${ns} ns a call without numbers`);
+  for (const [at, { name }] of kinds.entries()) {
+    const text = [0.5, 0, 1].map((share) => quantile(ratios[at], share).toFixed(4));
+    console.log(`  ${name.padEnd(16)} ${text[0]}  ${text[1]} to ${text[2]}`);
+  }
+  return { ...cell, ns, ratios: kinds.map(({ name }, at) => ({ kind: name, ratios: ratios[at] })) };
+}
+
+/** Measures one pair of processes, whose rounds of each kind take turns; ns of a call of each. */
+async function compare(cell) {
   const program = fileURLToPath(new URL('numbers-echo.mjs', import.meta.url));
-  const options = { size: Number(size), lane, inFlight: Number(values['in-flight']) };
-  const args = [program, folder, JSON.stringify(options)];
+  const args = [program, folder, JSON.stringify(cell)];
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const run = async ({ caller, handler }, count) => {
-    child.stdin.write(`${caller} ${handler} ${count}\n`);
+  const calls = Math.ceil(callsOfRound / Math.max(1, cell.size / 10_240));
+  const run = async ({ caller, handler }) => {
+    child.stdin.write(`${caller} ${handler} ${calls}\n`);
     const { value, done } = await lines.next();
     if (done) throw new Error('a process of the measurement has ended');
     return Number(value);
@@ -128,15 +146,13 @@ async function compare() {
   for (let round = -warmUp; round < rounds; round += 1) {
     for (let each = 0; each < kinds.length; each += 1) {
       const which = (each + round + warmUp) % kinds.length;
-      const ns = await run(kinds[which], calls);
+      const ns = await run(kinds[which]);
       if (round >= 0) ofKinds[which].push(ns);
     }
   }
   child.stdin.end();
   await once(child, 'exit');
-  const medians = ofKinds.map((each) => quantile(each, 0.5));
-  times.push(medians[0]);
-  for (const [which, ns] of medians.entries()) ratios[which].push(ns / medians[0]);
+  return ofKinds.map((each) => quantile(each, 0.5));
 }
 
 /** A copy of this build whose counting can be switched off. */

@@ -1,14 +1,14 @@
 // The comparison: every cell in a fresh pair of processes, the peers interleaved, medians of
 // rounds.
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, release, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { printComparisons } from './comparisons.mjs';
 import { isExternal, output, runExternal } from './external.mjs';
 import { goalRuns } from './goals.mjs';
+import { machine } from './machine.mjs';
 import { compiled, goVersion } from './native.mjs';
 import { placementOf, readNodes } from './placement.mjs';
 import { printTable } from './report.mjs';
@@ -256,21 +256,12 @@ function median(rows) {
 }
 
 function environment() {
-  const git = (...args) => execFileSync('git', args, { cwd: here, encoding: 'utf8' }).trim();
   return {
-    schema: 1,
-    commit: git('rev-parse', 'HEAD'),
-    dirty: git('status', '--porcelain') !== '',
-    cpu: cpus()[0]?.model ?? 'unknown',
-    cores: cpus().length,
-    kernel: release(),
+    ...machine(),
     numaNodes: readNodes(),
     numaBalancing: readSetting('/proc/sys/kernel/numa_balancing'),
-    node: process.version,
     go: goVersion(),
     versions: versions(),
-    date: new Date().toISOString(),
-    args: process.argv.slice(2),
   };
 }
 
