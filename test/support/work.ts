@@ -22,9 +22,3 @@ export const Work = service('Work', {
   /** Keeps as many mebibytes more. */
   grow: unary<number, void>(),
 });
-
-/** The value below which this part of the values lies. */
-export function quantile(values: readonly number[], part: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] as number;
-}
