@@ -236,7 +236,7 @@ export class RingTransport implements Transport, Polled {
   publishQueued(): void {
     this.#isPublishQueued = false;
     if (this.#unpublished > 0) this.publish();
-    this.moments?.goOn(this.isAwake);
+    this.moments?.goOn();
   }
 
   #onWritten(written: number, isBulk: boolean): boolean {
@@ -246,7 +246,7 @@ export class RingTransport implements Transport, Polled {
     this.#sleep.isMidway = isBulk;
     this.#unpublished += 1;
     if (this.#unpublished >= publishEvery) this.publish();
-    else this.lookSoon();
+    this.lookSoon();
     return true;
   }
 
@@ -274,6 +274,7 @@ export class RingTransport implements Transport, Polled {
     if (result === RingResult.full) {
       this.#isRefusing = true;
       this.#wake();
+      this.lookSoon();
       return false;
     }
     if (result !== RingResult.corrupt) throw new Error(`a write that the ring refused: ${result}`);

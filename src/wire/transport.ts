@@ -147,9 +147,12 @@ export interface Transport {
   /** True: the lane tells `moments`, set before it is started, whenever it looks at the clock. */
   readonly tellsTime?: boolean | undefined;
   moments?: MomentReceiver | undefined;
+  /** True: the lane has a part of each turn of the event loop, and looks at the clock after it. */
+  readonly isAwake?: boolean;
   /**
    * The lane tells `moments` before the event loop goes on, or has begun a turn at whose end it
-   * does. A lane without it does not: its session arranges for that.
+   * does. It does so by itself after each `trySend`. A lane without this method does neither: its
+   * session arranges for that.
    */
   lookSoon?(): void;
   /**
@@ -184,11 +187,8 @@ export interface Transport {
 
 /** The instants of a session, for a lane that looks at the clock anyway. */
 export interface MomentReceiver {
-  /**
-   * The event loop is about to go on. False: no turn of the lane is certain to come, at which it
-   * looks at the clock.
-   */
-  goOn(isTurnComing: boolean): void;
+  /** The event loop is about to go on. */
+  goOn(): void;
   /** The lane has looked at the clock. */
   reach(nowMs: number): void;
 }

@@ -100,7 +100,13 @@ describe.each(lanes)('messages of a session over the $lane', ({ openPair }) => {
       status: 'internal',
     });
     expect(String((error as Error).stack) + String((error as Error).cause)).not.toContain('hush');
+    // It has arrived, and the application did not get it.
+    expect(pair.near.stats().messages).toMatchObject({
+      received: { messages: 1, bytes: 6 },
+      consumed: { messages: 0, bytes: 0 },
+    });
     expect(await pair.near.client(Demo).same(1)).toBe(1);
+    expect(pair.near.stats().messages.consumed).toEqual({ messages: 1, bytes: 1 });
   });
 
   it('carries metadata, headers and trailers both ways', async () => {

@@ -172,9 +172,9 @@ export class AnswerReceiver {
     try {
       const codec = call.request.response as Codec<unknown>;
       call.answer = assembly === undefined ? decodeWith(codec, payload, false) : assembly.decode();
-      counters.consumed.count(answerBytes);
       if (codec.isRaw !== true) counters.countLease(call.answer);
     } catch (thrown) {
+      counters.untakenAnswers.count(answerBytes);
       const error = undecodable(call, thrown);
       if (!endsHere) return call.cancelAs(error, ResetReason.cancelled);
       call.close('peer');

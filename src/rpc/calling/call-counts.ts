@@ -23,7 +23,6 @@ export function countSuccess(shared: SessionShared, call: CountedCall): void {
   const { counters, begun, trace, request } = call;
   if (begun !== neverBegun) shared.moments.end(counters, begun);
   else counters.latency.record(0); // a notification that did not wait
-  counters.succeeded += 1;
   if (trace === undefined) return;
   trace.succeed(request.kind === CallKind.notification ? 'unknown' : 'yes');
 }
@@ -31,8 +30,9 @@ export function countSuccess(shared: SessionShared, call: CountedCall): void {
 /** The call has failed. */
 export function countFailure(shared: SessionShared, call: CountedCall, reason: unknown): void {
   const { counters, begun, trace, isWritten } = call;
-  if (begun !== neverBegun) shared.moments.end(counters, begun);
-  counters.failed += 1;
+  const isTimed = begun !== neverBegun;
+  if (isTimed) shared.moments.end(counters, begun);
+  counters.countFailure(isTimed);
   shared.counters.calledEnds.count(endOfError(reason));
   if (trace === undefined) return;
   const own = isWritten ? 'unknown' : 'no';

@@ -61,8 +61,9 @@ export class MethodCounters {
   /** In a table; false: of one call of a method that is not served yet. */
   readonly isKept: boolean;
   started = 0;
-  succeeded = 0;
-  failed = 0;
+  #failed = 0;
+  /** Failures that have a duration: those of calls that had begun. */
+  #timedFailures = 0;
   #sentMessages = 0;
   #sentBytes = 0;
   #receivedMessages = 0;
@@ -75,6 +76,12 @@ export class MethodCounters {
     this.method = method;
     this.kind = kind;
     this.isKept = isKept;
+  }
+
+  /** `isTimed`: the call had begun, and its duration is counted. */
+  countFailure(isTimed: boolean): void {
+    this.#failed += 1;
+    if (isTimed) this.#timedFailures += 1;
   }
 
   /** A message has left. */
@@ -99,8 +106,8 @@ export class MethodCounters {
 
   add(other: MethodCounters): void {
     this.started += other.started;
-    this.succeeded += other.succeeded;
-    this.failed += other.failed;
+    this.#failed += other.#failed;
+    this.#timedFailures += other.#timedFailures;
     this.#sentMessages += other.#sentMessages;
     this.#sentBytes += other.#sentBytes;
     this.#receivedMessages += other.#receivedMessages;
@@ -109,15 +116,16 @@ export class MethodCounters {
   }
 
   get now(): MethodStats {
+    const latencyMs = this.latency.percentiles();
     return {
       method: this.method,
       kind: kindNames[this.kind] as keyof typeof CallKind,
       started: this.started,
-      succeeded: this.succeeded,
-      failed: this.failed,
+      succeeded: latencyMs.count - this.#timedFailures, // each end of a call that had begun has one
+      failed: this.#failed,
       sent: this.sent,
       received: this.received,
-      latencyMs: this.latency.percentiles(),
+      latencyMs,
     };
   }
 }

@@ -11,6 +11,8 @@ import type { MethodCounters } from './method-counters.ts';
 export const neverBegun = -1;
 /** The instant of a call that has begun since the last look. */
 const beginsNow = -2;
+/** The instant of ends since which the clock was not looked at. */
+const notLooked = -1;
 
 /** Runs of ends that wait for a look at most. */
 const runsMax = 64;
@@ -33,6 +35,7 @@ class EndedRuns {
 /** The lane of a session, as far as it has to do with the clock: see `Transport`. */
 interface TimedLane {
   readonly tellsTime?: boolean | undefined;
+  readonly isAwake?: boolean;
   lookSoon?(): void;
 }
 
@@ -55,6 +58,11 @@ export class Moments {
   #endedBegunMs = neverBegun;
   #endedCalls = 0;
   #endedBefore: EndedRuns | undefined;
+  /**
+   * The instant of these ends. They are counted when the event loop goes on: until then the peer
+   * waits for the calls that the program makes now that it has its answers.
+   */
+  #endedMs = notLooked;
 
   constructor(clock: Clock, lane: TimedLane) {
     this.#clock = clock;
@@ -68,7 +76,10 @@ export class Moments {
     return this.#isTold ? this.#lastMs : this.#clock.nowMs();
   }
 
-  /** A call of ours begins: at the next look, when what was written has left. */
+  /**
+   * A call of ours begins: at the next look, when what was written has left. It has been written,
+   * so that a lane with `lookSoon` will look; else {@link Moments.lookSoon} asks it to.
+   */
   begin(call: BeginningCall): void {
     if (!this.#isTold) {
       call.begun = this.#clock.nowMs();
@@ -77,8 +88,8 @@ export class Moments {
     call.begun = beginsNow;
     const before = this.#beginning;
     this.#beginning = call;
-    if (before === undefined) this.#goOnSoon();
-    else call.begunBefore = before;
+    if (before !== undefined) call.begunBefore = before;
+    else if (this.#lane.lookSoon === undefined) this.lookSoon();
   }
 
   /** A call of the peer's has arrived: since the last look, at which it had not. */
@@ -86,16 +97,17 @@ export class Moments {
     return this.#isTold ? this.#lastMs : this.#clock.nowMs();
   }
 
-  /** A call that began at this instant ends now: its duration is counted at the next look. */
+  /** A call that began at this instant ends now: its duration is that at the next look. */
   end(counters: MethodCounters, begunMs: number): void {
     if (!this.#isTold) return counters.latency.record(this.#clock.nowMs() - begunMs);
+    if (this.#endedMs !== notLooked) this.#countRuns();
     if (this.#endedCounters === counters && this.#endedBegunMs === begunMs) {
       this.#endedCalls += 1;
       return;
     }
     if (begunMs === beginsNow) return counters.latency.record(0);
-    if (this.#endedCounters === undefined) this.#goOnSoon();
-    else this.#keepRun(this.#endedCounters);
+    if (this.#endedCounters !== undefined) this.#keepRun(this.#endedCounters);
+    else if (this.#lane.isAwake !== true) this.lookSoon();
     this.#endedCounters = counters;
     this.#endedBegunMs = begunMs;
     this.#endedCalls = 1;
@@ -105,31 +117,36 @@ export class Moments {
    * The event loop is about to go on. A call that has begun must not begin later because the event
    * loop is blocked; one that has ended can wait for the next turn, where one is certain to come.
    */
-  goOn(isTurnComing: boolean): void {
+  goOn(): void {
     if (this.#beginning !== undefined) this.reach(this.#clock.nowMs());
-    else if (!isTurnComing) this.settle();
+    else if (this.#lane.isAwake !== true) return this.settle();
+    if (this.#endedMs !== notLooked) this.#countRuns();
   }
 
   /** The lane has looked at the clock. */
   reach(nowMs: number): void {
     this.#lastMs = nowMs;
     if (this.#beginning !== undefined) this.#beginAll(this.#beginning, nowMs);
-    if (this.#endedCounters !== undefined) this.#countRuns(this.#endedCounters, nowMs);
+    if (this.#endedMs !== notLooked) this.#countRuns();
+    else if (this.#endedCounters !== undefined) this.#endedMs = nowMs;
   }
 
   /** Looks at the clock itself where a call has begun or ended: all is in the numbers then. */
   settle(): void {
-    const isOwed = this.#beginning !== undefined || this.#endedCounters !== undefined;
-    if (isOwed) this.reach(this.#clock.nowMs());
+    const isEndOwed = this.#endedCounters !== undefined && this.#endedMs === notLooked;
+    if (isEndOwed || this.#beginning !== undefined) this.reach(this.#clock.nowMs());
+    if (this.#endedMs !== notLooked) this.#countRuns();
   }
 
   /** For the tick that was asked for. */
   onTick(): void {
     this.#isLookQueued = false;
-    this.goOn(false);
+    this.goOn();
   }
 
-  #goOnSoon(): void {
+  /** Asks for a look before the event loop goes on. */
+  lookSoon(): void {
+    if (!this.#isTold) return;
     if (this.#lane.lookSoon !== undefined) return this.#lane.lookSoon();
     if (this.#isLookQueued) return;
     this.#isLookQueued = true;
@@ -157,14 +174,18 @@ export class Moments {
     before.count += 1;
   }
 
-  #countRuns(last: MethodCounters, nowMs: number): void {
+  /** Counts the ends whose instant is known. */
+  #countRuns(): void {
+    const endedMs = this.#endedMs;
+    const last = this.#endedCounters as MethodCounters;
+    this.#endedMs = notLooked;
     this.#endedCounters = undefined;
-    last.latency.record(nowMs - this.#endedBegunMs, this.#endedCalls);
+    last.latency.record(endedMs - this.#endedBegunMs, this.#endedCalls);
     const before = this.#endedBefore;
     if (before === undefined || before.count === 0) return;
     const { counters, begunMs, calls } = before;
     for (let at = 0; at < before.count; at += 1) {
-      const ms = nowMs - (begunMs[at] as number);
+      const ms = endedMs - (begunMs[at] as number);
       (counters[at] as MethodCounters).latency.record(ms, calls[at]);
     }
     before.count = 0;

@@ -3,8 +3,9 @@
 // added up.
 import type { FailureStatus, SidecallErrorCode } from '../../base/error-codes.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
+import { receivesMany } from '../../wire/frame-header.ts';
 import { Lease } from '../contract/leases.ts';
-import { MessageCounter, MethodTable } from './method-counters.ts';
+import { MessageCounter, type MessageCounts, MethodTable } from './method-counters.ts';
 
 /** The end of a call: well, with the code or status of its error, or by its caller's own reason. */
 export type CallEnd = 'ok' | SidecallErrorCode | FailureStatus | 'aborted';
@@ -38,8 +39,10 @@ export class SessionCounters {
   readonly calledEnds = new EndCounter();
   /** Failures of the peer's calls. */
   readonly servedEnds = new EndCounter();
-  /** Messages that our application took. */
-  readonly consumed = new MessageCounter();
+  /** Messages that our application took, but for the answers of calls with one. */
+  readonly taken = new MessageCounter();
+  /** Answers of calls with one that could not be decoded. */
+  readonly untakenAnswers = new MessageCounter();
   framesReceived = 0;
   /** Leased messages that were given out where they lie in the peer's memory, and as copies. */
   leasesInPlace = 0;
@@ -50,7 +53,7 @@ export class SessionCounters {
 
   /** Our application took a message. */
   countTaken(bytes: number, value: unknown): void {
-    this.consumed.count(bytes);
+    this.taken.count(bytes);
     this.countLease(value);
   }
 
@@ -61,12 +64,25 @@ export class SessionCounters {
     else this.leasesInPlace += 1;
   }
 
+  /** Messages that our application took. It takes an answer that is decoded at once. */
+  get consumed(): MessageCounts {
+    let { messages, bytes } = this.taken;
+    for (const { kind, received } of this.called.all) {
+      if (receivesMany(kind)) continue;
+      messages += received.messages;
+      bytes += received.bytes;
+    }
+    const { messages: untaken, bytes: untakenBytes } = this.untakenAnswers;
+    return { messages: messages - untaken, bytes: bytes - untakenBytes };
+  }
+
   add(other: SessionCounters): void {
     this.called.add(other.called);
     this.served.add(other.served);
     this.calledEnds.add(other.calledEnds);
     this.servedEnds.add(other.servedEnds);
-    this.consumed.add(other.consumed);
+    this.taken.add(other.taken);
+    this.untakenAnswers.add(other.untakenAnswers);
     this.framesReceived += other.framesReceived;
     this.leasesInPlace += other.leasesInPlace;
     this.leasesCopied += other.leasesCopied;

@@ -51,12 +51,8 @@ export function countEnd(call: CountedCall, end: CallEnd): void {
   const counters = own.isKept ? own : all.served.of(notServed, opening.kind);
   if (counters !== own) counters.add(own);
   moments.end(counters, call.begun);
-  if (end === 'ok') {
-    counters.succeeded += 1;
-    call.trace?.succeed(undefined);
-    return;
-  }
-  counters.failed += 1;
+  if (end === 'ok') return call.trace?.succeed(undefined);
+  counters.countFailure(true);
   all.servedEnds.count(end);
   call.trace?.fail(call.trace.error ?? errorOfEnd(end), undefined);
 }

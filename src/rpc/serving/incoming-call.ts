@@ -150,7 +150,7 @@ export class IncomingCall
     if (recorder !== undefined) {
       this.#entry = recorder.handlerStarted(this, this.opening.kind, this.counters);
     }
-    if (this.requestBytes !== undefined) counters.consumed.count(this.requestBytes);
+    if (this.requestBytes !== undefined) counters.taken.count(this.requestBytes);
     if (this.memory !== undefined) counters.countLease(this.memory.lease);
     // The application has the request now. A notification keeps its place in the window until its
     // handler has settled, so that a peer that sends too many of them waits.

@@ -150,7 +150,7 @@ export function statsOf(shared: SessionShared, caller: Caller, callee: Callee): 
     messages: {
       sent: sumOf(all.map(({ sent }) => sent)),
       received: sumOf(all.map(({ received }) => received)),
-      consumed: counters.consumed.now,
+      consumed: counters.consumed,
     },
     queuedBytes: sendQueue.queuedBytes,
     untakenBytes: shared.receiveCredit.reduce((sum, { held }) => sum + held, 0),

@@ -21,7 +21,7 @@ function timed(isTold: boolean, isAsked = true) {
   const lookSoon = (): void => {
     asked.times += 1;
   };
-  const lane = isAsked ? { tellsTime: isTold, lookSoon } : { tellsTime: isTold };
+  const lane = { tellsTime: isTold, isAwake: isAsked, ...(isAsked && { lookSoon }) };
   const moments = new Moments({ ...systemClock, nowMs }, lane);
   time.looks = 0;
   const begin = (): Begun => {
@@ -29,36 +29,66 @@ function timed(isTold: boolean, isAsked = true) {
     moments.begin(call);
     return call;
   };
-  return { moments, time, asked, begin, counters: new MethodCounters('A.a', 1, true) };
+  return { moments, time, asked, lane, begin, counters: new MethodCounters('A.a', 1, true) };
 }
 
 describe('the instants of calls', () => {
   it('are those of the next look on a lane that tells, once for all that begin before it', () => {
-    const { moments, time, asked, begin, counters } = timed(true);
+    const { moments, time, asked, lane, begin, counters } = timed(true);
     const [first, second] = [begin(), begin()];
-    expect(asked.times).toBe(1);
+    expect(asked.times).toBe(0); // the lane has written them, and looks
     time.ms = 110;
-    moments.goOn(true);
+    moments.goOn();
     expect(time.looks).toBe(1);
     expect([first.begun, second.begun]).toEqual([110, 110]);
-    moments.goOn(true);
+    moments.goOn();
     moments.reach(115);
     expect([first.begun, second.begun]).toEqual([110, 110]);
     moments.end(counters, first.begun);
-    expect(asked.times).toBe(2);
     expect(counters.latency.percentiles().count).toBe(0); // not known before the next look
-    moments.goOn(true); // the next turn will do
+    moments.goOn(); // the next turn will do
     expect(counters.latency.percentiles().count).toBe(0);
     moments.reach(142);
-    expect(counters.latency.percentiles()).toMatchObject({ count: 1, max: 32 });
     moments.reach(150);
+    expect(counters.latency.percentiles()).toMatchObject({ count: 1, max: 32 });
+    expect(asked.times).toBe(0);
+    lane.isAwake = false; // no turn is certain to come
     moments.end(counters, second.begun);
+    expect(asked.times).toBe(1);
     expect(time.looks).toBe(1);
     time.ms = 170;
-    moments.goOn(false); // no turn is certain to come
+    moments.goOn();
     expect(counters.latency.percentiles()).toMatchObject({ count: 2, max: 60 });
-    moments.goOn(false);
+    moments.goOn();
     expect(time.looks).toBe(2);
+  });
+
+  it('of an end are those of the look after it, though it is counted when the loop goes on', () => {
+    const { moments, time, begin, counters } = timed(true);
+    const [first, second, third] = [begin(), begin(), begin()];
+    moments.reach(110);
+    moments.end(counters, first.begun);
+    moments.reach(115);
+    expect(counters.latency.percentiles().count).toBe(0); // the peer waits for our next call
+    time.ms = 900;
+    moments.goOn();
+    expect(counters.latency.percentiles()).toMatchObject({ count: 1, max: 5 });
+    moments.end(counters, second.begun);
+    moments.reach(117);
+    moments.end(counters, third.begun); // before the loop goes on
+    expect(counters.latency.percentiles()).toMatchObject({ count: 2, max: 7 });
+    moments.settle();
+    expect(counters.latency.percentiles()).toMatchObject({ count: 3, max: 790 });
+  });
+
+  it('of a call that waits to be written: the lane is asked to look', () => {
+    const { moments, asked, begin } = timed(true);
+    begin();
+    moments.lookSoon();
+    expect(asked.times).toBe(1);
+    const other = timed(false);
+    other.moments.lookSoon();
+    expect(other.asked.times).toBe(0); // each call has had its own look
   });
 
   it('of a call that begins in a turn are those of the look at its end', () => {
@@ -66,7 +96,7 @@ describe('the instants of calls', () => {
     const call = begin();
     moments.reach(130);
     expect(call.begun).toBe(130);
-    moments.goOn(true);
+    moments.goOn();
     expect(time.looks).toBe(0);
   });
 
@@ -80,9 +110,11 @@ describe('the instants of calls', () => {
     moments.reach(230);
     moments.end(counters, later);
     moments.reach(231);
+    moments.goOn();
     expect(counters.latency.percentiles().max).toBe(11);
     moments.end(counters, begun);
     moments.reach(260);
+    moments.settle();
     expect(counters.latency.percentiles()).toMatchObject({ count: 2, max: 50 });
   });
 
@@ -138,6 +170,7 @@ describe('the instants of calls', () => {
     moments.reach(103);
     for (const call of begun.splice(0, 5_000)) moments.end(counters, call.begun);
     moments.reach(103);
+    moments.goOn();
     expect(counters.latency.percentiles()).toMatchObject({ count: 10_000, max: 2 });
     expect(other.latency.percentiles()).toMatchObject({ count: 5_000, max: 2 });
     const { looks } = time;
@@ -180,6 +213,7 @@ describe('the instants of calls', () => {
           const before = counters.latency.percentiles();
           moments.end(counters, ended?.call.begun as number);
           moments.reach(time.ms);
+          moments.goOn();
           const ms = time.ms - (ended?.since as number);
           expected += 1;
           const after = counters.latency.percentiles();
