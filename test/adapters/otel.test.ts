@@ -222,6 +222,27 @@ describe('a span', () => {
     );
   });
 
+  it.each([
+    ['nothing', undefined],
+    ['a text', 'abc'],
+    ['a promise of nothing', Promise.resolve()],
+    [
+      'responses that fail to begin',
+      {
+        [Symbol.iterator]() {
+          throw new Error(secret);
+        },
+      },
+    ],
+  ])('ends where the handler of a stream gives %s', async (_, result) => {
+    const interceptors = [openTelemetry({ tracerProvider })];
+    const pair = createSessionPair();
+    pair.far.serve(Index, { find: (word) => word, each: () => result as never }, { interceptors });
+    await expect(collect(pair.near.client(Index).each(1))).rejects.toThrow();
+    await pair.close();
+    expect(ends()).toEqual(['S Index.each INTERNAL!']);
+  });
+
   it('has no payload, no metadata and no text of the program', async () => {
     const { pair, client } = kinds();
     await client.unary(secret, { metadata: { token: secret } });

@@ -2,6 +2,7 @@
 // W3C trace context (https://www.w3.org/TR/trace-context/): the trace of a caller goes with the
 // metadata of its calls, and is that of the handler while it runs.
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { isIterable, iteratorOf } from '../../base/iterable.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { checkKeys, nodeError } from '../../base/misuse.ts';
 import type { InterceptedCall, Interceptor } from './interceptor.ts';
@@ -176,14 +177,15 @@ export interface StreamEnd {
 /** The responses of a handler, each made in the trace: a generator runs when it is asked. */
 export function streamIn(run: Run, result: unknown, end?: StreamEnd): unknown {
   if (result instanceof Promise) {
-    if (end !== undefined) result.catch((error) => end.onFailed(error));
-    return result.then((responses) => streamIn(run, responses, end));
+    const responses = result.then((value) => streamIn(run, value, end));
+    if (end !== undefined) responses.catch((error) => end.onFailed(error));
+    return responses;
   }
-  const responses = result as Partial<AsyncIterable<unknown> & Iterable<unknown>>;
-  const begin = responses[Symbol.asyncIterator] ?? responses[Symbol.iterator];
-  if (typeof begin !== 'function') return result; // the session says what is wrong
-  const iterate = begin.bind(responses) as () => AsyncIterator<unknown>;
-  const iterator = run(iterate);
+  if (!isIterable(result)) {
+    end?.onFailed(new TypeError('the result of the handler cannot be iterated'));
+    return result; // the session says what is wrong
+  }
+  const iterator = run(() => iteratorOf(result));
   const ending = iterator.return?.bind(iterator);
   const next = async (): Promise<IteratorResult<unknown>> => {
     try {
