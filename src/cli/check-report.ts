@@ -134,12 +134,14 @@ function isOutbox(outbox: OutboxReport): boolean {
   if (!isObject(outbox)) return false;
   const { capacityBytes, blockAreaBytes, publishedBytes, consumedBytes, unreadBytes } = outbox;
   const { sleepEpochs, records, moreRecords, unseenBytes } = outbox;
+  const { sleepsForRecords, sleepsForRoom } = outbox;
   return (
     [capacityBytes, blockAreaBytes, publishedBytes, moreRecords, unseenBytes].every(isNumber) &&
     [consumedBytes, unreadBytes].every((each) => isOptional(each, isNumber)) &&
     Array.isArray(sleepEpochs) &&
     sleepEpochs.length === 2 &&
     sleepEpochs.every(isNumber) &&
+    [sleepsForRecords, sleepsForRoom].every((each) => typeof each === 'boolean') &&
     isList(records) &&
     records.every(isRecord)
   );

@@ -23,7 +23,7 @@ import { call, examinePath, list, type Place } from './remote.ts';
 import { requestsOf } from './requests.ts';
 import { printShared, sharedRows, stopShared } from './shared.ts';
 import { top } from './top/top.ts';
-import { usage, usageLines } from './usage.ts';
+import { type CommandName, helpOf, notTaken, options, usageOf } from './usage.ts';
 import { serveWeb } from './web/web.ts';
 
 interface Range {
@@ -41,20 +41,24 @@ const lookCount: Range = { standard: 1, min: 1, max: 1_000_000_000, of: 'a whole
 async function main(): Promise<number> {
   const { values, positionals } = parse();
   if (values.version === true) return say(version);
-  if (values.help === true) return say(usage);
   const [command, ...operands] = positionals;
-  const known = command === undefined ? undefined : commands.get(command);
-  if (command === undefined) return misuse('which command?');
-  if (known === undefined) {
-    return misuse(`there is no command '${command}'${didYouMean(command, commands.keys())}`);
+  if (command === undefined) return values.help ? say(helpOf()) : misuse('which command?');
+  if (!isCommand(command)) {
+    return misuse(`there is no command '${command}'${didYouMean(command, Object.keys(commands))}`);
   }
+  if (values.help === true) return say(helpOf(command));
+  const known: Command = commands[command];
   const [least, most] = known.operands;
-  if (operands.length < least) return misuse(`${command} needs ${known.needs}`);
-  if (operands.length > most) return misuse(`${command} takes no '${operands[most]}'`);
+  if (operands.length < least) return misuse(`${command} needs ${known.needs}`, command);
+  if (operands.length > most) return misuse(`${command} takes no '${operands[most]}'`, command);
+  for (const option of Object.keys(values)) {
+    const words = notTaken(command, option);
+    if (words !== undefined) return misuse(words, command);
+  }
   try {
     return await known.run(operands, values);
   } catch (error) {
-    if (error instanceof Misuse) return misuse(error.message);
+    if (error instanceof Misuse) return misuse(error.message, command);
     const text = values.json === true ? printableJson(jsonOf(error)) : printable(textOf(error));
     console.error(values.json === true ? text : `sidecall ${command}: ${text}`);
     return 1;
@@ -104,34 +108,33 @@ interface Command {
   readonly run: (operands: string[], values: Values) => Promise<number>;
 }
 
-const commands = new Map<string, Command>([
-  ['doctor', { operands: [0, 1], needs: '', run: doctor }],
-  ['list', { operands: [1, 1], needs: 'the PATH of a listener', run: listServices }],
-  [
-    'call',
-    { operands: [2, Infinity], needs: 'the PATH of a listener and a METHOD', run: callMethod },
-  ],
-  ['ps', { operands: [0, 0], needs: '', run: listShared }],
-  ['stop', { operands: [1, 1], needs: 'the NAME of a shared helper', run: stopHelper }],
-  ['gen', { operands: [1, Infinity], needs: 'a FILE.proto', run: genContracts }],
-  [
-    'inspect',
-    {
-      operands: [0, Infinity],
-      needs: 'a PID, the PATH of a listener, or a FILE that was saved',
-      run: (operands, values) => (values.web === true ? showPages : lookInto)(operands, values),
-    },
-  ],
-  ['top', { operands: [1, 1], needs: 'a PID, or the PATH of a listener', run: showTop }],
-  [
-    'relay',
-    {
-      operands: [1, Infinity],
-      needs: 'a COMMAND behind --: sidecall relay -- COMMAND',
-      run: relayProgram,
-    },
-  ],
-]);
+const commands: Readonly<Record<CommandName, Command>> = {
+  doctor: { operands: [0, 1], needs: '', run: doctor },
+  list: { operands: [1, 1], needs: 'the PATH of a listener', run: listServices },
+  call: {
+    operands: [2, Infinity],
+    needs: 'the PATH of a listener and a METHOD',
+    run: callMethod,
+  },
+  ps: { operands: [0, 0], needs: '', run: listShared },
+  stop: { operands: [1, 1], needs: 'the NAME of a shared helper', run: stopHelper },
+  gen: { operands: [1, Infinity], needs: 'a FILE.proto', run: genContracts },
+  inspect: {
+    operands: [0, Infinity],
+    needs: 'a PID, the PATH of a listener, or a FILE that was saved',
+    run: (operands, values) => (values.web === true ? showPages : lookInto)(operands, values),
+  },
+  top: { operands: [1, 1], needs: 'a PID, or the PATH of a listener', run: showTop },
+  relay: {
+    operands: [1, Infinity],
+    needs: 'a COMMAND behind --: sidecall relay -- COMMAND',
+    run: relayProgram,
+  },
+};
+
+function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(commands, name);
+}
 
 async function doctor([path]: string[], values: Values): Promise<number> {
   const isJson = values.json === true;
@@ -294,30 +297,7 @@ function numberOf(option: string, given: string | undefined, range: Range): numb
 
 function parse(): { values: Values; positionals: string[] } {
   try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        json: { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-        version: { type: 'boolean', short: 'v' },
-        'no-color': { type: 'boolean' },
-        timeout: { type: 'string' },
-        interval: { type: 'string' },
-        count: { type: 'string' },
-        uid: { type: 'string' },
-        mode: { type: 'string' },
-        listen: { type: 'string' },
-        framing: { type: 'string' },
-        key: { type: 'string' },
-        force: { type: 'boolean' },
-        out: { type: 'string' },
-        path: { type: 'string', multiple: true },
-        jsonl: { type: 'boolean' },
-        pcapng: { type: 'string' },
-        web: { type: 'boolean' },
-        payload: { type: 'boolean' },
-      },
-    });
+    return parseArgs({ allowPositionals: true, options });
   } catch (error) {
     process.exit(misuse((error as Error).message));
   }
@@ -328,8 +308,9 @@ function say(words: string): number {
   return 0;
 }
 
-function misuse(words: string): number {
-  console.error(`sidecall: ${words}\n\n${usageLines()}\n\n"sidecall --help" explains them.`);
+function misuse(words: string, command?: CommandName): number {
+  const help = command === undefined ? 'sidecall --help' : `sidecall ${command} --help`;
+  console.error(`sidecall: ${words}\n\n${usageOf(command)}\n\n"${help}" explains more.`);
   return 2;
 }
 

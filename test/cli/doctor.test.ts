@@ -99,6 +99,21 @@ describe('sidecall doctor', () => {
 });
 
 describe('sidecall', () => {
+  it('explains a command with its own options, and refuses those of others', () => {
+    const { status, stdout } = sidecall(['top', '--help']);
+    expect(status).toBe(0);
+    expect(stdout).toContain('Usage: sidecall top PID|PATH');
+    expect(stdout).toContain('--count N');
+    expect(stdout).not.toContain('--framing');
+    expect(stdout).not.toContain('sidecall doctor');
+    const wrong = sidecall(['list', '/nowhere', '--count', '3']);
+    expect(wrong).toMatchObject({ status: 2, stdout: '' });
+    expect(wrong.stderr).toContain('list takes no --count: it is for top');
+    expect(wrong.stderr).toContain('"sidecall list --help" explains more');
+    const several = sidecall(['gen', 'a.proto', '--timeout', '3']);
+    expect(several.stderr).toContain('it is for call, stop, inspect and top');
+  });
+
   it('helps, and says its version', () => {
     expect(sidecall(['--help'])).toMatchObject({ status: 0, stderr: '' });
     expect(sidecall(['--help']).stdout).toContain('Usage: sidecall doctor [PATH] [options]');

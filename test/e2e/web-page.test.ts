@@ -138,8 +138,14 @@ describe('the page of inspect --web', () => {
     await page.getByRole('button', { name: 'Stop recording' }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Record', exact: true }).waitFor();
+    const colors = (): Promise<unknown> => page.evaluate('document.documentElement.dataset.colors');
+    expect(await colors()).toBe('light'); // of the system
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await until(async () => (await colors()) === 'dark');
     await page.keyboard.press('t');
-    expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('light');
+    await until(async () => (await colors()) === 'light');
+    await page.keyboard.press('t');
+    await until(async () => (await colors()) === 'dark');
     await page.locator('[aria-label="Table of sessions"] tbody button').first().focus();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Session 1' }).waitFor();

@@ -67,7 +67,7 @@ const { stats } = honest;
 const stream = { id: '0.1', openedBy: 'us', method: 'A.b', kind: 'unary', state: 'open' };
 const outbox = {
   ...{ capacityBytes: 1, blockAreaBytes: 0, publishedBytes: 0, moreRecords: 0, unseenBytes: 0 },
-  ...{ sleepEpochs: [0, 0], records: [] },
+  ...{ sleepEpochs: [0, 0], records: [], sleepsForRecords: false, sleepsForRoom: true },
 };
 const forgeries: [string, unknown][] = [
   [
@@ -88,6 +88,10 @@ const forgeries: [string, unknown][] = [
   [
     'a record that is none',
     { ...honest, ring: { faults: [], sent: { ...outbox, records: [{ kind: 1 }] } } },
+  ],
+  [
+    'a sleep that is a text',
+    { ...honest, ring: { faults: [], sent: { ...outbox, sleepsForRoom: 'no' } } },
   ],
   ['a peer without an origin', { ...honest, peer: { pid: 1 } }],
   ['leases without numbers', { ...honest, stats: { ...stats, leases: {} } }],

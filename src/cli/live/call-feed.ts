@@ -71,14 +71,23 @@ export class CallFeed {
   /** Threads that begin later are found at the next look for them. Never rejects. */
   async #readAll(signal: AbortSignal): Promise<void> {
     const reading = new Map<string, Promise<void>>();
+    let onAllRead = (): void => undefined;
+    const onRead = (path: string): void => {
+      reading.delete(path);
+      if (reading.size === 0) onAllRead();
+    };
     do {
       for (const at of inspectionPathsOf(this.#pid)) {
         if (reading.has(at.path)) continue;
-        const read = this.#read(at, signal).then(() => void reading.delete(at.path));
+        const read = this.#read(at, signal).then(() => onRead(at.path));
         reading.set(at.path, read);
       }
-      const later = pause(systemClock, threadsMs, signal, false);
-      await Promise.race([later, Promise.all(reading.values())]);
+      if (reading.size === 0) break;
+      // A race with the promises of the reads would leave reactions with them at each look.
+      await new Promise<void>((resolve) => {
+        onAllRead = resolve;
+        pause(systemClock, threadsMs, signal, false).then(resolve);
+      });
     } while (reading.size > 0 && !signal.aborted);
     await Promise.all(reading.values());
     this.#running = undefined;

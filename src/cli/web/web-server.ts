@@ -10,6 +10,7 @@ import { SidecallError } from '../../base/errors.ts';
 import { printableJson } from '../../base/printable.ts';
 import type { WebSettings } from './operands.ts';
 import { type Answer, PageData } from './page-data.ts';
+import { UnprovenConnections } from './unproven-connections.ts';
 
 /** The files of the page, beside this module in `dist/`. */
 const files = new Map([
@@ -20,8 +21,6 @@ const files = new Map([
 
 const loopback = '127.0.0.1';
 const tokenBytes = 18;
-/** Connections at once: a browser opens six for a page. */
-const connectionsMax = 64;
 
 /** The page loads nothing from elsewhere; no other page can show it or learn its address. */
 const headers = {
@@ -39,14 +38,16 @@ export class WebServer implements AsyncDisposable {
   /** The link to the page, with the token. */
   readonly url: string;
   readonly #server: Server;
+  readonly #unproven: UnprovenConnections;
   readonly #data: PageData;
   readonly #token: string;
   /** The only names under which a browser may ask: another site may point its name here. */
   readonly #hosts: readonly string[];
 
-  private constructor(server: Server, data: PageData) {
+  private constructor(server: Server, unproven: UnprovenConnections, data: PageData) {
     const { port } = server.address() as AddressInfo;
     this.#server = server;
+    this.#unproven = unproven;
     this.#data = data;
     this.#token = randomBytes(tokenBytes).toString('base64url');
     this.#hosts = [`${loopback}:${port}`, `localhost:${port}`];
@@ -65,7 +66,7 @@ export class WebServer implements AsyncDisposable {
       headersTimeout: 2_000,
       connectionsCheckingInterval: 1_000,
     });
-    server.maxConnections = connectionsMax;
+    const unproven = new UnprovenConnections(server);
     await new Promise<void>((resolve, reject) => {
       const onError = (cause: Error): void => {
         const text = `the page cannot be served on ${loopback}: ${errorText(cause)}`;
@@ -77,7 +78,7 @@ export class WebServer implements AsyncDisposable {
         resolve();
       });
     });
-    const web = new WebServer(server, new PageData(settings));
+    const web = new WebServer(server, unproven, new PageData(settings));
     server.on('request', (request, response) => void web.#answer(request, response));
     return web;
   }
@@ -116,6 +117,7 @@ export class WebServer implements AsyncDisposable {
     const { pathname, searchParams } = new URL(request.url ?? '/', `http://${loopback}`);
     const [, token = '', ...rest] = pathname.split('/');
     if (!isSame(token, this.#token)) return wrongToken;
+    this.#unproven.onProven(request.socket);
     const path = rest.join('/');
     if (request.method === 'POST') return this.#data.change(path, searchParams);
     if (request.method !== 'GET' && request.method !== 'HEAD') {

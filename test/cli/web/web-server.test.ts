@@ -1,6 +1,7 @@
 // The server of `sidecall inspect --web`: its link alone is answered, and what it says.
+import { once } from 'node:events';
 import { request } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, it, vi } from 'vitest';
 import { inspectFile } from '../../../src/cli/inspect.ts';
@@ -107,6 +108,35 @@ it('survives requests that are none, and ends with connections open', async () =
   expect(await json(`${server.url}choices`)).toMatchObject({ processes: [] });
   await server.close();
   await until(() => idle.destroyed || idle.readableEnded || idle.resume().closed);
+});
+
+it('answers beside hundreds of connections of others, which it ends, and keeps those of a page', async () => {
+  await using server = await WebServer.open(none);
+  const { port, pathname } = new URL(server.url);
+  const open = (): Socket => connect(Number(port), '127.0.0.1').on('error', () => undefined);
+  // A page: the connections of its browser stay open between its questions.
+  const page = Array.from({ length: 12 }, open);
+  const asked = async (): Promise<void> => {
+    for (const socket of page) {
+      socket.write(`GET ${pathname}choices HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+      await once(socket, 'data');
+    }
+  };
+  await asked();
+  const others: Socket[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    for (let at = 0; at < 60; at += 1) {
+      const other = open();
+      if (at % 2 === 0) other.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+      others.push(other);
+    }
+    await asked();
+    expect(await json(`${server.url}choices`)).toMatchObject({ processes: [] });
+  }
+  const isOpen = (socket: Socket): boolean => !socket.resume().closed;
+  await until(() => others.filter(isOpen).length <= 64);
+  expect(page.filter(isOpen)).toHaveLength(12);
+  for (const socket of [...page, ...others]) socket.destroy();
 });
 
 it('shows a process, one session in full, and its calls while they are recorded', async () => {

@@ -17,14 +17,14 @@ interface ChartProps {
   readonly lines: readonly Line[];
   readonly samples: readonly Sample[];
   readonly text: (value: number) => string;
-  /** Drawn anew where it changes. */
-  readonly theme: string;
+  /** `light` or `dark`: the chart is drawn anew where it changes. */
+  readonly colors: string;
 }
 
 const height = 150;
 
 /** A chart with its newest values as text, which readers of screens read, too. */
-export function Chart({ title, lines, samples, text, theme }: ChartProps) {
+export function Chart({ title, lines, samples, text, colors }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const data = dataOf(lines, samples);
@@ -32,24 +32,17 @@ export function Chart({ title, lines, samples, text, theme }: ChartProps) {
   latest.current = data;
   useEffect(() => {
     const element = place.current as HTMLDivElement;
-    const draw = (): void => {
-      plot.current?.destroy();
-      plot.current = new uPlot(optionsOf(lines, text, element), latest.current, element);
-    };
-    draw();
+    plot.current = new uPlot(optionsOf(lines, text, element), latest.current, element);
     const resized = new ResizeObserver(() =>
       plot.current?.setSize({ width: element.clientWidth, height }),
     );
     resized.observe(element);
-    const system = matchMedia('(prefers-color-scheme: dark)');
-    system.addEventListener('change', draw);
     return () => {
-      system.removeEventListener('change', draw);
       resized.disconnect();
       plot.current?.destroy();
       plot.current = null;
     };
-  }, [theme]);
+  }, [colors]);
   useEffect(() => plot.current?.setData(data), [data]);
   const last = samples.at(-1);
   return (
@@ -119,7 +112,7 @@ function optionsOf(
         incrs: timeSteps,
         values: (_, times) => times.map((time) => timeText(time)),
       },
-      { ...axis, size: 64, values: (_, values) => values.map((value) => text(value)) },
+      { ...axis, size: 64, values: (_, values) => marks(values.map((value) => text(value))) },
     ],
     series: [
       {},
@@ -131,6 +124,11 @@ function optionsOf(
       })),
     ],
   };
+}
+
+/** A text that the mark below has already, after rounding, is left out. */
+function marks(texts: readonly string[]): string[] {
+  return texts.map((text, at) => (text === texts[at - 1] ? '' : text));
 }
 
 /** Seconds between two marks of time. */

@@ -4,6 +4,7 @@ import { useRef, useState } from 'preact/hooks';
 import type { RecordedEvent, Recording } from '../../../wire/recording.ts';
 import type { OutboxReport, RingReport } from '../../../wire/ring-report.ts';
 import { Bar } from './bar.tsx';
+import { Faults } from './faults.tsx';
 import { useFile } from './live-data.ts';
 import { Scroll } from './scroll.tsx';
 import { useShortcut } from './shortcut.ts';
@@ -24,17 +25,9 @@ export function FilePage({ index }: { readonly index: number }) {
   return <Recorded index={index} recording={file.recording} />;
 }
 
-function Faults({ faults }: { readonly faults: readonly string[] }) {
+function FoundFaults({ faults }: { readonly faults: readonly string[] }) {
   if (faults.length === 0) return <p class="muted">No fault was found in it.</p>;
-  return (
-    <>
-      {faults.map((fault) => (
-        <p key={fault} class="problem">
-          Fault: {fault}
-        </p>
-      ))}
-    </>
-  );
+  return <Faults faults={faults} />;
 }
 
 /** Events that are drawn: the last that match. */
@@ -71,7 +64,7 @@ function Recorded({ index, recording }: RecordedProps) {
             Export for Wireshark
           </a>
         </p>
-        <Faults faults={faults} />
+        <FoundFaults faults={faults} />
         <h3>
           {runningCount === 0
             ? 'No handler was running'
@@ -154,7 +147,7 @@ function Ring({ report }: { readonly report: RingReport }) {
   return (
     <section aria-label="Ring">
       <h2>Saved ring</h2>
-      <Faults faults={report.faults} />
+      <FoundFaults faults={report.faults} />
       <Outbox title="Sent by the side that saved the copy" outbox={report.sent} />
       <Outbox title="Sent by its peer" outbox={report.received} />
     </section>

@@ -3,25 +3,22 @@
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { choiceOf, choicesText, hashOf } from './chosen.ts';
+import { type Theme, themes, useColors } from './colors.ts';
 import { FilePage } from './file-page.tsx';
 import { useChoices } from './live-data.ts';
 import { ProcessPage } from './process-page.tsx';
 import { useShortcut } from './shortcut.ts';
 
-const themes = ['auto', 'light', 'dark'] as const;
-
 function App() {
   const { choices, problem } = useChoices();
   const [hash, setHash] = useState(location.hash);
-  const [theme, setTheme] = useState<(typeof themes)[number]>('auto');
+  const [theme, setTheme] = useState<Theme>('auto');
+  const colors = useColors(theme);
   useEffect(() => {
     const onHash = (): void => setHash(location.hash);
     addEventListener('hashchange', onHash);
     return () => removeEventListener('hashchange', onHash);
   }, []);
-  useEffect(() => {
-    document.documentElement.dataset.theme = theme;
-  }, [theme]);
   useShortcut('t', () => setTheme(themes[(themes.indexOf(theme) + 1) % themes.length] ?? 'auto'));
   const chosen = choiceOf(hash, choices);
   useEffect(() => {
@@ -61,10 +58,7 @@ function App() {
         </label>
         <label>
           Colors{' '}
-          <select
-            value={theme}
-            onChange={(event) => setTheme(event.currentTarget.value as (typeof themes)[number])}
-          >
+          <select value={theme} onChange={(event) => setTheme(event.currentTarget.value as Theme)}>
             <option value="auto">of the system</option>
             <option value="light">light</option>
             <option value="dark">dark</option>
@@ -79,7 +73,7 @@ function App() {
         )}
         {chosen === undefined && choices !== undefined && <p>{choicesText(choices)}</p>}
         {chosen?.kind === 'process' && (
-          <ProcessPage key={chosen.pid} pid={chosen.pid} theme={theme} />
+          <ProcessPage key={chosen.pid} pid={chosen.pid} colors={colors} />
         )}
         {chosen?.kind === 'file' && <FilePage key={chosen.index} index={chosen.index} />}
       </main>

@@ -26,11 +26,11 @@ const byteLines: Line[] = [
 
 interface ProcessPageProps {
   readonly pid: number;
-  readonly theme: string;
+  readonly colors: string;
 }
 
 /** A process once a second. */
-export function ProcessPage({ pid, theme }: ProcessPageProps) {
+export function ProcessPage({ pid, colors }: ProcessPageProps) {
   const [isPaused, setPaused] = useState(false);
   const [key, setKey] = useState<string>();
   const live = useProcess(pid, key, isPaused);
@@ -47,7 +47,7 @@ export function ProcessPage({ pid, theme }: ProcessPageProps) {
   }
   const last = samples.at(-1);
   const row = view.rows.find((each) => each.key === key);
-  const chart = { samples, theme };
+  const chart = { samples, colors };
   return (
     <>
       <section aria-label="Process">

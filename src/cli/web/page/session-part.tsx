@@ -6,6 +6,7 @@ import type { MethodStats } from '../../../rpc/counting/method-counters.ts';
 import type { InspectedStream } from '../../../rpc/session/inspection.ts';
 import type { OutboxReport } from '../../../wire/ring-report.ts';
 import { Bar } from './bar.tsx';
+import { Faults } from './faults.tsx';
 import { Scroll } from './scroll.tsx';
 import { bytesText, countText, durationText } from './texts.ts';
 
@@ -43,7 +44,7 @@ function Inside({ session }: { readonly session: ReportedSession }) {
     <>
       <p class="muted">
         {state}; lane {lane} ({laneReason}); peer: process {peer.pid ?? '?'}, uid {peer.uid ?? '?'},
-        vouched for by {peer.origin}
+        identified by {peer.origin}
       </p>
       <p>
         <b>Waits:</b>{' '}
@@ -51,11 +52,7 @@ function Inside({ session }: { readonly session: ReportedSession }) {
           ? 'nothing waits.'
           : waits.map(([why, number]) => `${why} ${countText(number)}`).join(', ')}
       </p>
-      {ring?.faults.map((fault) => (
-        <p key={fault} class="problem">
-          Fault: {fault}
-        </p>
-      ))}
+      {ring !== undefined && <Faults faults={ring.faults} />}
       <div class="columns">
         <Windows windows={stats.windows} />
         <div>
@@ -86,17 +83,21 @@ function Inside({ session }: { readonly session: ReportedSession }) {
   );
 }
 
-/** The whole of a window is the most that was left while the page was open. */
+/**
+ * The part of each window that is used, as the rings show theirs: a full bar means that a sender
+ * waits. The whole of a window is the most that was left while the page was open.
+ */
 function Windows({ windows }: { readonly windows: ReportedSession['stats']['windows'] }) {
   const most = useRef<Record<string, number>>({});
   return (
     <div>
-      <h3>Windows: what may still be sent</h3>
+      <h3>Windows: used by what we sent</h3>
       {Object.entries(windows).map(([name, { left, held }]) => {
-        const max = Math.max(most.current[name] ?? 0, left);
+        const max = Math.max(1, most.current[name] ?? 0, left);
         most.current[name] = max;
         const text = `${bytesText(left)} left; ${bytesText(held)} of the peer's held`;
-        return <Bar key={name} label={name} value={left} max={max} text={text} isBad={left <= 0} />;
+        const bar = { label: name, value: max - left, max, text, isBad: left <= 0 };
+        return <Bar key={name} {...bar} />;
       })}
     </div>
   );
@@ -211,8 +212,13 @@ interface MethodsProps {
 
 const percentiles = ['p50', 'p90', 'p99', 'max'] as const;
 
+/** Methods that are drawn: those with the most calls. */
+const methodsShown = 100;
+
 function Methods({ title, methods }: MethodsProps) {
   if (methods.length === 0) return null;
+  const busiest = methods.toSorted((a, b) => b.started - a.started).slice(0, methodsShown);
+  const hidden = methods.length - busiest.length;
   return (
     <>
       <h3>{title}</h3>
@@ -231,7 +237,7 @@ function Methods({ title, methods }: MethodsProps) {
             </tr>
           </thead>
           <tbody>
-            {methods.map(({ method, kind, succeeded, failed, latencyMs }) => (
+            {busiest.map(({ method, kind, succeeded, failed, latencyMs }) => (
               <tr key={`${method} ${kind}`}>
                 <th scope="row">{method}</th>
                 <td>{countText(succeeded)}</td>
@@ -246,6 +252,7 @@ function Methods({ title, methods }: MethodsProps) {
           </tbody>
         </table>
       </Scroll>
+      {hidden > 0 && <p class="muted">and {countText(hidden)} more, with fewer calls</p>}
     </>
   );
 }
