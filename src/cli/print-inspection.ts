@@ -41,7 +41,7 @@ export function sessionLines(session: ReportedSession): string[] {
   const waiting = Object.entries(waits).filter(([, number]) => number > 0);
   return [
     `session ${id}: ${state}, lane ${lane} (${laneReason})`,
-    `  peer      pid ${peer.pid ?? '?'}, uid ${peer.uid ?? '?'}; identified by: ${peer.origin}`,
+    `  peer      pid ${peer.pid ?? '?'}, uid ${peer.uid ?? '?'}; identity: ${peer.origin}`,
     `  calls     ${count(calls.open)} of ours are open, ${count(calls.waiting)} wait to begin; ${count(handlers.running)} of the peer's run here`,
     `  ever      ${count(totals.calls)} of ours, ${count(totals.handlers)} of the peer's`,
     `  queue     ${count(queuedBytes)} bytes that the lane has not taken`,

@@ -53,7 +53,7 @@ function directoryText({ socketDirectory, limits }: DoctorReport): string {
 }
 
 function laneText({ ok, reason, lane, laneReason, origin }: LaneFinding): string {
-  return ok ? `${lane}: ${laneReason}; identified by: ${origin}` : (reason ?? '');
+  return ok ? `${lane}: ${laneReason}; identity: ${origin}` : (reason ?? '');
 }
 
 function selfTestText({ selfTest }: DoctorReport): string {
@@ -70,7 +70,7 @@ export function printPath(path: string, report: PathReport): string {
   if (file !== undefined) lines.push(`file      ${file.type}, mode ${file.mode}, uid ${file.uid}`);
   if (listener !== undefined) {
     const { pid, uid, gid, origin } = listener;
-    lines.push(`listener  pid ${pid}, uid ${uid}, gid ${gid}; identified by: ${origin}`);
+    lines.push(`listener  pid ${pid}, uid ${uid}, gid ${gid}; identity: ${origin}`);
   }
   if (lane !== undefined) lines.push(`lane      ${lane}: ${laneReason}`);
   if (pingMs !== undefined) lines.push(`ping      ${pingMs.toFixed(2)} ms`);

@@ -44,7 +44,7 @@ function Inside({ session }: { readonly session: ReportedSession }) {
     <>
       <p class="muted">
         {state}; lane {lane} ({laneReason}); peer: process {peer.pid ?? '?'}, uid {peer.uid ?? '?'},
-        identified by {peer.origin}
+        identity: {peer.origin}
       </p>
       <p>
         <b>Waits:</b>{' '}
