@@ -112,7 +112,7 @@ function newestOf(
 
 function statusText(kept: number, matching: number, isOn: boolean): string {
   if (kept === 0 && !isOn) {
-    return 'Record shows a sample of the calls from now on: of each thread the first 100 in each 250 ms, without payloads.';
+    return 'Record shows a sample of the calls from now on: of each thread the first 100 in each 500 ms, without payloads.';
   }
   const shown = Math.min(matching, shownMax);
   const which = matching === kept ? '' : ` that match, of ${countText(kept)}`;
