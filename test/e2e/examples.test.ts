@@ -49,7 +49,10 @@ function type(
   runtime: string,
   words: Record<string, string> = {},
 ): Started {
-  const line = (command ?? 'exit 99').replaceAll(/\b[A-Z]+\b/g, (word) => `'${words[word]}'`);
+  const line = (command ?? 'exit 99').replaceAll(/\b[A-Z]+\b/g, (word) =>
+    // A random name of a folder can be of capitals alone.
+    words[word] === undefined ? word : `'${words[word]}'`,
+  );
   const path = `${dirname(process.execPath)}:${process.env.PATH}`;
   const child = spawn('sh', ['-c', `exec ${line}`], {
     cwd: join(examples, folder),
