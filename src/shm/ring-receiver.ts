@@ -33,6 +33,8 @@ export class RingReceiver {
   #isOver = false;
   /** The last turn left records behind. */
   isBehind = false;
+  /** Short records that were drained together last. */
+  batch = 0;
   readonly #ring: Ring;
   readonly #receiver: FrameReceiver;
   readonly #decoder: FrameDecoder;
@@ -73,7 +75,8 @@ export class RingReceiver {
       if (left === DrainResult.corrupt) throw corrupt();
       this.isBehind = left !== DrainResult.nothing;
       const { filledBytes, largeBytes } = this.#ring;
-      records += this.#ring.records;
+      this.batch = this.#ring.records;
+      records += this.batch;
       if (filledBytes > 0) {
         activity.hasRecords = true;
         activity.isMidway = false;

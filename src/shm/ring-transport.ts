@@ -25,11 +25,9 @@ import type { RingParts } from './ring-parts.ts';
 import { RingReceiver } from './ring-receiver.ts';
 import { RingSleep } from './ring-sleep.ts';
 import { SessionBlocks } from './session-blocks.ts';
+import { Unpublished } from './unpublished.ts';
 
 const doorbell = 1;
-// Frames that become visible together: a few at a time, not all at the end of the turn, so that the
-// peer works while we go on.
-const publishEvery = 4;
 /**
  * `open`: frames go both ways, and the poller notes whether the ring is awake. `ending`: the peer
  * is gone, or is taken for gone; what it published before is delivered. `over`: the end was told.
@@ -57,7 +55,7 @@ export class RingTransport implements Transport, Polled {
   #sentPosition = 0;
   #consumedPosition: number | undefined;
   #seenPosition: number | undefined;
-  #unpublished = 0;
+  readonly #unpublished = new Unpublished();
   #isPublishQueued = false;
   /** Frames written now are published when what was drained has been dispatched. */
   #isServing = false;
@@ -150,8 +148,7 @@ export class RingTransport implements Transport, Polled {
     while (!this.#isOver && ahead.hasRoom) {
       this.#wake(); // what is copied out has to be handed out
       const left = ahead.drain();
-      // Corrupt: the next turn finds it again. A long frame stays where it is, and hides what
-      // follows.
+      // Corrupt: the next turn finds it again. A long frame stays, and hides what follows.
       if (left === DrainResult.nothing) return true;
       if (left !== DrainResult.more) return false;
     }
@@ -169,8 +166,7 @@ export class RingTransport implements Transport, Polled {
     this.publish(); // from here on it is in memory that the peer keeps
     const socket = this.#socket;
     this.destroy();
-    // A peer that has gone before has closed it already, and its last records were still to be
-    // read.
+    // A peer that has gone has closed it already, while its last records were still to be read.
     if (!socket.closed) await new Promise<void>((resolve) => socket.once('close', resolve));
   }
 
@@ -203,7 +199,7 @@ export class RingTransport implements Transport, Polled {
       this.#finish(SidecallError.from(error));
     } finally {
       this.#isServing = false;
-      if (this.#unpublished > 0 || this.#hasReleases) this.publish();
+      this.#publishRest();
       if (this.#state === 'ending' && !this.#receiving.isBehind) this.#finish(this.#endError);
     }
   }
@@ -215,7 +211,7 @@ export class RingTransport implements Transport, Polled {
     if (!this.#sleep.isDue(now) || this.#state === 'ending' || this.#receiving.isBehind) {
       return false;
     }
-    this.#unpublished = 0;
+    this.#unpublished.count = 0;
     try {
       return this.#sleep.tryToSleep(now);
     } catch (error) {
@@ -226,7 +222,7 @@ export class RingTransport implements Transport, Polled {
 
   /** @internal */
   publish(): void {
-    this.#unpublished = 0;
+    this.#unpublished.clear();
     if (this.#isOver) return;
     if (this.#ring.publish()) this.#hasReleases = false;
     else this.#wake(); // the poller tries again: nothing else does
@@ -235,8 +231,14 @@ export class RingTransport implements Transport, Polled {
   /** @internal */
   publishQueued(): void {
     this.#isPublishQueued = false;
-    if (this.#unpublished > 0) this.publish();
+    this.#publishRest();
     this.moments?.goOn();
+  }
+
+  /** The turn is over. */
+  #publishRest(): void {
+    if (this.#unpublished.count > 0 || this.#hasReleases) this.publish();
+    this.#unpublished.goOn();
   }
 
   #onWritten(written: number, isBulk: boolean): boolean {
@@ -244,15 +246,13 @@ export class RingTransport implements Transport, Polled {
     this.#sentPosition = this.#ring.writtenPosition;
     this.#sleep.hasWritten = true;
     this.#sleep.isMidway = isBulk;
-    this.#unpublished += 1;
-    if (this.#unpublished >= publishEvery) this.publish();
+    if (this.#unpublished.add(this.#receiving.batch)) this.publish();
     this.lookSoon();
     return true;
   }
 
   #onReturn(): void {
     this.#hasReleases = true;
-    this.#unpublished += 1;
     this.lookSoon();
   }
 

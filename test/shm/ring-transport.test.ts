@@ -7,11 +7,13 @@ import type { SidecallError } from '../../src/base/errors.ts';
 import { tuning } from '../../src/base/limits/internal-limits.ts';
 import { DrainResult, type Ring, RingResult } from '../../src/shm/ring.ts';
 import { RingTransport } from '../../src/shm/ring-transport.ts';
+import { FrameType, headerBytes } from '../../src/wire/frame-header.ts';
 import { turns, until } from '../support/contract.ts';
 
 function scene(
   overrides: Partial<Ring>,
   pollBudgetUs = 0,
+  onFrame: () => void = () => undefined,
 ): {
   transport: RingTransport;
   ends: (SidecallError | undefined)[];
@@ -58,7 +60,7 @@ function scene(
   });
   const ends: (SidecallError | undefined)[] = [];
   transport.start({
-    onFrame: () => undefined,
+    onFrame,
     placeFor: () => undefined,
     takeAhead: () => false,
     onRoom: () => void calls.push('room'),
@@ -159,19 +161,73 @@ describe('a ring transport', () => {
     expect(looked).toEqual([200, 0, 0]);
   });
 
-  it('publishes a few frames at once, and the rest before the loop goes on', async () => {
+  /** Publications while these many frames are written, and once the loop is about to go on. */
+  async function publications(frames: number, arrived: number): Promise<number[]> {
     let published = 0;
     const { transport } = scene({
+      records: arrived,
       publish: () => {
         published += 1;
         return true;
       },
     });
-    for (let frame = 0; frame < 10; frame += 1) transport.trySend(header, undefined, false);
-    expect(published).toBe(2);
-    await Promise.resolve();
-    await new Promise((done) => process.nextTick(done));
-    expect(published).toBe(3);
+    transport.serve(2);
+    const seen = [];
+    for (let turn = 0; turn < 2; turn += 1) {
+      for (let frame = 0; frame < frames; frame += 1) transport.trySend(header, undefined, false);
+      seen.push(published);
+      await new Promise((done) => process.nextTick(done));
+      seen.push(published);
+      published = 0;
+    }
+    transport.destroy();
+    return seen;
+  }
+
+  it('publishes the first frame of each turn at once, a few of the others, and then the rest', async () => {
+    expect(await publications(1, 1)).toEqual([1, 1, 1, 1]);
+    expect(await publications(10, 1)).toEqual([3, 4, 3, 4]);
+    expect(await publications(10, 0)).toEqual([3, 4, 3, 4]);
+  });
+
+  it('publishes a few frames at a time where several records came together', async () => {
+    expect(await publications(1, 2)).toEqual([0, 1, 0, 1]);
+    expect(await publications(10, 2)).toEqual([2, 3, 2, 3]);
+  });
+
+  it('publishes the first answer while it hands out what has arrived', () => {
+    const seen: string[] = [];
+    const pingBytes = headerBytes(FrameType.ping);
+    const frame = Uint8Array.of(
+      pingBytes,
+      0,
+      0,
+      0,
+      FrameType.ping,
+      ...Array(pingBytes - 1).fill(0),
+    );
+    const { transport } = scene(
+      {
+        slab: frame,
+        records: 1,
+        filledBytes: frame.length,
+        write: () => {
+          seen.push('write');
+          return RingResult.written;
+        },
+        publish: () => {
+          seen.push('publish');
+          return true;
+        },
+      },
+      0,
+      () => {
+        transport.trySend(header, undefined, false);
+        transport.trySend(header, undefined, false);
+      },
+    );
+    transport.serve(2);
+    expect(seen).toEqual(['write', 'publish', 'write', 'publish']);
     transport.destroy();
   });
 });

@@ -80,12 +80,12 @@ describe('the inspection of a ring', () => {
     pair.far.serve(Demo, demoHandlers());
     const { echo } = pair.near.client(Demo);
     await echo(Buffer.alloc(1));
-    const calls = Array.from({ length: 4 }, () => echo(Buffer.alloc(1_000)));
+    const calls = Array.from({ length: 5 }, () => echo(Buffer.alloc(1_000)));
     const { ring } = pair.near.inspect();
     expect(ring?.faults).toEqual([]);
-    expect(ring?.sent?.unreadBytes).toBeGreaterThan(4_000);
+    expect(ring?.sent?.unreadBytes).toBeGreaterThan(5_000);
     expect(ring?.sent?.records.map(({ frame }) => frame?.includes('payload 1000'))).toEqual(
-      Array(4).fill(true),
+      Array(5).fill(true),
     );
     expect(pair.far.inspect().ring?.received?.records).toEqual(ring?.sent?.records);
     await Promise.all(calls);
@@ -98,7 +98,7 @@ describe('the inspection of a ring', () => {
     pair.far.serve(Demo, demoHandlers());
     const { echo } = pair.near.client(Demo);
     await echo(Buffer.alloc(1));
-    const calls = Array.from({ length: 4 }, () => echo(Buffer.alloc(1_000)));
+    const calls = Array.from({ length: 5 }, () => echo(Buffer.alloc(1_000)));
     const whole = pair.near.inspect().ring;
     const cut = pair.near.inspect({ unreadMaxBytes: 2_500 }).ring;
     expect(whole?.sent).toMatchObject({ unseenBytes: 0, moreRecords: 0 });
@@ -143,15 +143,15 @@ describe('the inspection of a ring', () => {
     const { echo } = helper.client(Demo);
     await echo(Buffer.alloc(1));
     process.kill(pid, 'SIGSTOP');
-    const calls = Array.from({ length: 8 }, () => echo(Buffer.alloc(3_000)));
+    const calls = Array.from({ length: 9 }, () => echo(Buffer.alloc(3_000)));
     const settled = Promise.allSettled(calls);
     process.kill(pid, 'SIGKILL');
     const until = performance.now() + 60_000;
     while (!isDead(pid) && performance.now() < until);
     const { ring, state, streams } = session.inspect();
     expect({ state, faults: ring?.faults }).toEqual({ state: 'open', faults: [] });
-    expect(ring?.sent?.records.length).toBeGreaterThanOrEqual(8);
-    expect(streams).toHaveLength(8);
+    expect(ring?.sent?.records.length).toBeGreaterThanOrEqual(9);
+    expect(streams).toHaveLength(9);
     await settled;
     await helper.exited;
     expect(session.inspect()).toMatchObject({ state: 'closed', ring: undefined, streams: [] });
