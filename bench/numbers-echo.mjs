@@ -1,5 +1,5 @@
 // The processes of `numbers.mjs`: one calls the other. A line of input, `CALLER HANDLER CALLS`,
-// says whether each counts (1 or 0), makes so many calls, and prints nanoseconds per call.
+// says whether the part is on in each (1 or 0), makes so many calls, and prints nanoseconds per call.
 import { createInterface } from 'node:readline';
 
 const [folder, text] = process.argv.slice(2);
@@ -15,12 +15,15 @@ if (text === undefined) {
   session.serve(Echo, {
     echo: (message) => message,
     switch: (value) => {
-      on[0] = value;
+      // Not within a handler: its entry in the flight recorder is freed as it was made.
+      setImmediate(() => {
+        on[0] = value;
+      });
     },
   });
 } else {
-  const { size, lane, inFlight } = JSON.parse(text);
-  const options = { lane, recorder: 'off' };
+  const { size, lane, inFlight, recorder } = JSON.parse(text);
+  const options = { lane, recorder };
   const helper = await spawnHelper(new URL(import.meta.url), [folder], options);
   const client = helper.client(Echo);
   const message = new Uint8Array(size);
