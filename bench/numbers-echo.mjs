@@ -1,5 +1,6 @@
 // The processes of `numbers.mjs`: one calls the other. A line of input, `CALLER HANDLER CALLS`,
-// says whether the part is on in each (1 or 0), makes so many calls, and prints nanoseconds per call.
+// says whether the part is on in each (1 or 0), makes so many calls, and prints the nanoseconds of
+// one.
 import { createInterface } from 'node:readline';
 
 const [folder, text] = process.argv.slice(2);
