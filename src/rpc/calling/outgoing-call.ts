@@ -17,7 +17,7 @@ import { timeoutOf } from '../contract/call-options.ts';
 import { releaseLeaseIn } from '../contract/leases.ts';
 import type { CallTrace } from '../counting/call-trace.ts';
 import type { MethodCounters } from '../counting/method-counters.ts';
-import { type BeginningCall, neverBegun } from '../counting/moments.ts';
+import { neverBegun } from '../counting/moments.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/end-frames.ts';
@@ -47,7 +47,6 @@ export class OutgoingCall
   readonly counters: MethodCounters;
   /** The instant at which it was sent, or began to wait. */
   begun = neverBegun;
-  begunBefore: BeginningCall | undefined;
   /** undefined: no subscriber has asked for it. */
   trace: CallTrace | undefined;
   timer: Timer | undefined;

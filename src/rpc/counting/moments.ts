@@ -2,15 +2,13 @@
 // The instants at which the calls of a session begin and end. A look at the clock for each of them
 // would cost more than all other counting. A lane that looks at the clock anyway, once in each turn
 // of the event loop, says so: calls that arrive or end share those looks. Calls of ours share one
-// when what was written has left, since the peer works meanwhile. An instant is a plain number in
-// each call: objects or places that calls share took two to four times as long.
+// look in each turn, behind the writing of the first of them. An instant is a plain number in each
+// call: objects or places that calls share took two to four times as long.
 import type { Clock } from '../../base/clock.ts';
 import type { MethodCounters } from './method-counters.ts';
 
 /** The instant of a call that has not begun. */
 export const neverBegun = -1;
-/** The instant of a call that has begun since the last look. */
-const beginsNow = -2;
 /** The instant of ends since which the clock was not looked at. */
 const notLooked = -1;
 
@@ -20,8 +18,6 @@ const runsMax = 64;
 /** A call of ours. */
 export interface BeginningCall {
   begun: number;
-  /** The call that began before it, while neither has its instant. */
-  begunBefore: BeginningCall | undefined;
 }
 
 /** Runs of calls of one method that have begun at one instant, and ended since the last look. */
@@ -47,11 +43,8 @@ export class Moments {
   #isLookQueued = false;
   /** The instant of the last look. A lane that says nothing is not looked at. */
   #lastMs: number;
-  /**
-   * The last call of ours that has begun since the last look, and leads to those before it. Their
-   * instant is that of the next look.
-   */
-  #beginning: BeginningCall | undefined;
+  /** The last look was for a call of ours, in this turn of the event loop. */
+  #isBeginning = false;
   // The last run of calls that have ended since the last look, and those before it. An array that
   // is emptied would give its memory back, and take it again in each turn.
   #endedCounters: MethodCounters | undefined;
@@ -77,19 +70,20 @@ export class Moments {
   }
 
   /**
-   * A call of ours begins: at the next look, when what was written has left. It has been written,
-   * so that a lane with `lookSoon` will look; else {@link Moments.lookSoon} asks it to.
+   * A call of ours begins: with the first one of this turn. It has been written, so that a lane
+   * with `lookSoon` says when the event loop goes on; else {@link Moments.lookSoon} asks it to.
    */
   begin(call: BeginningCall): void {
     if (!this.#isTold) {
       call.begun = this.#clock.nowMs();
       return;
     }
-    call.begun = beginsNow;
-    const before = this.#beginning;
-    this.#beginning = call;
-    if (before !== undefined) call.begunBefore = before;
-    else if (this.#lane.lookSoon === undefined) this.lookSoon();
+    if (!this.#isBeginning) {
+      this.reach(this.#clock.nowMs());
+      this.#isBeginning = true;
+      if (this.#lane.lookSoon === undefined) this.lookSoon();
+    }
+    call.begun = this.#lastMs;
   }
 
   /** A call of the peer's has arrived: since the last look, at which it had not. */
@@ -105,7 +99,6 @@ export class Moments {
       this.#endedCalls += 1;
       return;
     }
-    if (begunMs === beginsNow) return counters.latency.record(0);
     if (this.#endedCounters !== undefined) this.#keepRun(this.#endedCounters);
     else if (this.#lane.isAwake !== true) this.lookSoon();
     this.#endedCounters = counters;
@@ -113,28 +106,25 @@ export class Moments {
     this.#endedCalls = 1;
   }
 
-  /**
-   * The event loop is about to go on. A call that has begun must not begin later because the event
-   * loop is blocked; one that has ended can wait for the next turn, where one is certain to come.
-   */
+  /** The event loop is about to go on. Ends can wait for a turn that is certain to come. */
   goOn(): void {
-    if (this.#beginning !== undefined) this.reach(this.#clock.nowMs());
-    else if (this.#lane.isAwake !== true) return this.settle();
-    if (this.#endedMs !== notLooked) this.#countRuns();
+    this.#isBeginning = false;
+    if (this.#lane.isAwake !== true) this.settle();
+    else if (this.#endedMs !== notLooked) this.#countRuns();
   }
 
   /** The lane has looked at the clock. */
   reach(nowMs: number): void {
+    this.#isBeginning = false;
     this.#lastMs = nowMs;
-    if (this.#beginning !== undefined) this.#beginAll(this.#beginning, nowMs);
     if (this.#endedMs !== notLooked) this.#countRuns();
     else if (this.#endedCounters !== undefined) this.#endedMs = nowMs;
   }
 
-  /** Looks at the clock itself where a call has begun or ended: all is in the numbers then. */
+  /** Looks at the clock itself where a call has ended: all is in the numbers then. */
   settle(): void {
-    const isEndOwed = this.#endedCounters !== undefined && this.#endedMs === notLooked;
-    if (isEndOwed || this.#beginning !== undefined) this.reach(this.#clock.nowMs());
+    const isOwed = this.#endedCounters !== undefined && this.#endedMs === notLooked;
+    if (isOwed) this.reach(this.#clock.nowMs());
     if (this.#endedMs !== notLooked) this.#countRuns();
   }
 
@@ -151,17 +141,6 @@ export class Moments {
     if (this.#isLookQueued) return;
     this.#isLookQueued = true;
     this.#clock.nextTick(lookLater, this);
-  }
-
-  #beginAll(last: BeginningCall, nowMs: number): void {
-    this.#beginning = undefined;
-    let call: BeginningCall | undefined = last;
-    do {
-      const begunBefore: BeginningCall | undefined = call.begunBefore;
-      call.begun = nowMs;
-      call.begunBefore = undefined;
-      call = begunBefore;
-    } while (call !== undefined);
   }
 
   #keepRun(counters: MethodCounters): void {

@@ -8,7 +8,6 @@ import { Random } from '../../support/random.ts';
 
 interface Begun {
   begun: number;
-  begunBefore: Begun | undefined;
 }
 
 function timed(isTold: boolean, isAsked = true) {
@@ -25,7 +24,7 @@ function timed(isTold: boolean, isAsked = true) {
   const moments = new Moments({ ...systemClock, nowMs }, lane);
   time.looks = 0;
   const begin = (): Begun => {
-    const call: Begun = { begun: neverBegun, begunBefore: undefined };
+    const call: Begun = { begun: neverBegun };
     moments.begin(call);
     return call;
   };
@@ -33,40 +32,56 @@ function timed(isTold: boolean, isAsked = true) {
 }
 
 describe('the instants of calls', () => {
-  it('are those of the next look on a lane that tells, once for all that begin before it', () => {
+  it('are those of one look for all calls that begin in one turn of the event loop', () => {
     const { moments, time, asked, lane, begin, counters } = timed(true);
-    const [first, second] = [begin(), begin()];
-    expect(asked.times).toBe(0); // the lane has written them, and looks
+    const first = begin();
     time.ms = 110;
+    const second = begin();
+    expect(asked.times).toBe(0); // the lane has written them, and says when the loop goes on
+    expect([first.begun, second.begun]).toEqual([100, 100]);
     moments.goOn();
     expect(time.looks).toBe(1);
-    expect([first.begun, second.begun]).toEqual([110, 110]);
-    moments.goOn();
+    expect(begin().begun).toBe(110);
     moments.reach(115);
-    expect([first.begun, second.begun]).toEqual([110, 110]);
-    moments.end(counters, first.begun);
+    time.ms = 117;
+    expect(begin().begun).toBe(117);
+    expect(time.looks).toBe(3);
+    moments.goOn();
+    moments.end(counters, second.begun);
     expect(counters.latency.percentiles().count).toBe(0); // not known before the next look
     moments.goOn(); // the next turn will do
     expect(counters.latency.percentiles().count).toBe(0);
     moments.reach(142);
     moments.reach(150);
-    expect(counters.latency.percentiles()).toMatchObject({ count: 1, max: 32 });
+    expect(counters.latency.percentiles()).toMatchObject({ count: 1, max: 42 });
     expect(asked.times).toBe(0);
     lane.isAwake = false; // no turn is certain to come
-    moments.end(counters, second.begun);
+    moments.end(counters, first.begun);
     expect(asked.times).toBe(1);
-    expect(time.looks).toBe(1);
     time.ms = 170;
     moments.goOn();
-    expect(counters.latency.percentiles()).toMatchObject({ count: 2, max: 60 });
+    expect(counters.latency.percentiles()).toMatchObject({ count: 2, max: 70 });
     moments.goOn();
-    expect(time.looks).toBe(2);
+    expect(time.looks).toBe(4);
+  });
+
+  it('of an end are those of the look for a call that begins behind it', () => {
+    const { moments, time, begin, counters } = timed(true);
+    const { begun } = begin();
+    moments.goOn();
+    moments.end(counters, begun);
+    time.ms = 103;
+    begin();
+    time.ms = 900; // the program blocks the event loop
+    moments.goOn();
+    expect(counters.latency.percentiles()).toMatchObject({ count: 1, max: 3 });
   });
 
   it('of an end are those of the look after it, though it is counted when the loop goes on', () => {
     const { moments, time, begin, counters } = timed(true);
+    time.ms = 110;
     const [first, second, third] = [begin(), begin(), begin()];
-    moments.reach(110);
+    moments.goOn();
     moments.end(counters, first.begun);
     moments.reach(115);
     expect(counters.latency.percentiles().count).toBe(0); // the peer waits for our next call
@@ -89,15 +104,6 @@ describe('the instants of calls', () => {
     const other = timed(false);
     other.moments.lookSoon();
     expect(other.asked.times).toBe(0); // each call has had its own look
-  });
-
-  it('of a call that begins in a turn are those of the look at its end', () => {
-    const { moments, time, begin } = timed(true);
-    const call = begin();
-    moments.reach(130);
-    expect(call.begun).toBe(130);
-    moments.goOn();
-    expect(time.looks).toBe(0);
   });
 
   it('of what arrives are those of the look before, which later looks do not move', () => {
@@ -133,8 +139,8 @@ describe('the instants of calls', () => {
 
   it('are looked at before the event loop goes on where the lane does not say so', async () => {
     const { moments, time, begin, counters } = timed(true, false);
-    const calls = [begin(), begin()];
     time.ms = 105;
+    const calls = [begin(), begin()];
     await new Promise<void>((resolve) => process.nextTick(resolve));
     time.ms = 150; // what runs meanwhile counts
     for (const { begun } of calls) moments.end(counters, begun);
@@ -145,23 +151,25 @@ describe('the instants of calls', () => {
     expect(time.looks).toBe(2);
   });
 
-  it('of a call that ends before the next look: it took no time', () => {
+  it('of a call that ends in its turn: the next look says how long it took', () => {
     const { moments, time, begin, counters } = timed(true);
     const call = begin();
-    time.ms = 104;
     moments.end(counters, call.begun);
-    expect(counters.latency.percentiles()).toMatchObject({ count: 1, max: 0 });
+    expect(counters.latency.percentiles().count).toBe(0);
     moments.reach(106);
-    expect(counters.latency.percentiles()).toMatchObject({ count: 1, max: 0 });
-    expect(time.looks).toBe(0);
+    moments.goOn();
+    expect(counters.latency.percentiles()).toMatchObject({ count: 1, max: 6 });
+    expect(time.looks).toBe(1);
   });
 
   it('are all counted: thousands that end between two looks, and those of settle()', () => {
     const { moments, time, begin, counters } = timed(true);
     const other = new MethodCounters('A.b', 1, true);
+    time.ms = 101;
     const begun = Array.from({ length: 10_001 }, begin);
     const others = Array.from({ length: 10_000 }, begin);
-    moments.reach(101);
+    expect(time.looks).toBe(1);
+    moments.goOn();
     time.ms = 103;
     for (const call of begun.splice(0, 5_000)) {
       moments.end(counters, call.begun);
@@ -180,16 +188,6 @@ describe('the instants of calls', () => {
     expect(counters.latency.percentiles()).toMatchObject({ count: 10_001, max: 10 });
     moments.settle();
     expect(time.looks).toBe(looks + 1);
-  });
-
-  it('keep no call once they are known', () => {
-    const { moments, begin } = timed(true);
-    const calls = [begin(), begin(), begin()];
-    expect(calls[2]?.begunBefore).toBe(calls[1]);
-    moments.reach(120);
-    for (const { begun, begunBefore } of calls) {
-      expect({ begun, begunBefore }).toEqual({ begun: 120, begunBefore: undefined });
-    }
   });
 
   it.each([1, 2, 3])('are right whatever the order, on either lane, with seed %i', (seed) => {
