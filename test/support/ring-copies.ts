@@ -7,8 +7,8 @@ import { scratchDirectory } from './programs.ts';
 /** The size of an outbox of `openRingPair` without blocks: its control page and its data. */
 export const outboxBytes = 16_384 + 1_048_576;
 
-/** Requests that are unread in the copy. */
-export const unreadRequests = 8;
+/** Requests that are unread in the copy: one is published at once, then four at a time. */
+export const unreadRequests = 9;
 
 /** A saved copy: the memory of the caller, in which its requests are unread, then the other one. */
 export async function copyWithRequests(): Promise<Buffer> {
