@@ -147,12 +147,14 @@ export interface Transport {
   /** True: the lane tells `moments`, set before it is started, whenever it looks at the clock. */
   readonly tellsTime?: boolean | undefined;
   moments?: MomentReceiver | undefined;
-  /** True: the lane has a part of each turn of the event loop, and looks at the clock after it. */
+  /**
+   * True: the lane has a part of each turn of the event loop. A lane with `lookSoon` looks at the
+   * clock after it.
+   */
   readonly isAwake?: boolean;
   /**
    * The lane tells `moments` before the event loop goes on, or has begun a turn at whose end it
-   * does. It does so by itself after each `trySend`. A lane without this method does neither: its
-   * session arranges for that.
+   * does. A lane without this method does neither: its session arranges for that.
    */
   lookSoon?(): void;
   /**

@@ -66,9 +66,7 @@ export class WaitingCalls {
       request.message = new Uint8Array(request.message);
     }
     queue.push(call);
-    const { moments } = this.#shared;
-    moments.begin(call);
-    moments.lookSoon(); // it was not written
+    this.#shared.moments.begin(call);
     this.#shared.waits.add(queue);
     if (!request.isReply) return;
     // Up to one window of replies, and at least one, resolve at once: so the handlers

@@ -43,8 +43,9 @@ export class Moments {
   #isLookQueued = false;
   /** The instant of the last look. A lane that says nothing is not looked at. */
   #lastMs: number;
-  /** The last look was for a call of ours, in this turn of the event loop. */
+  /** A call of ours has begun in this turn of the event loop, at {@link Moments.#beganMs}. */
   #isBeginning = false;
+  #beganMs = neverBegun;
   // The last run of calls that have ended since the last look, and those before it. An array that
   // is emptied would give its memory back, and take it again in each turn.
   #endedCounters: MethodCounters | undefined;
@@ -69,21 +70,19 @@ export class Moments {
     return this.#isTold ? this.#lastMs : this.#clock.nowMs();
   }
 
-  /**
-   * A call of ours begins: with the first one of this turn. It has been written, so that a lane
-   * with `lookSoon` says when the event loop goes on; else {@link Moments.lookSoon} asks it to.
-   */
+  /** A call of ours begins: with the first one of this turn. */
   begin(call: BeginningCall): void {
     if (!this.#isTold) {
       call.begun = this.#clock.nowMs();
       return;
     }
     if (!this.#isBeginning) {
-      this.reach(this.#clock.nowMs());
       this.#isBeginning = true;
-      if (this.#lane.lookSoon === undefined) this.lookSoon();
+      this.#beganMs = this.#clock.nowMs();
+      this.#dateEnds(this.#beganMs);
+      this.#lookSoon(); // it says when the event loop goes on
     }
-    call.begun = this.#lastMs;
+    call.begun = this.#beganMs;
   }
 
   /** A call of the peer's has arrived: since the last look, at which it had not. */
@@ -100,7 +99,7 @@ export class Moments {
       return;
     }
     if (this.#endedCounters !== undefined) this.#keepRun(this.#endedCounters);
-    else if (this.#lane.isAwake !== true) this.lookSoon();
+    else if (!this.#isTurnCertain) this.#lookSoon();
     this.#endedCounters = counters;
     this.#endedBegunMs = begunMs;
     this.#endedCalls = 1;
@@ -109,7 +108,7 @@ export class Moments {
   /** The event loop is about to go on. Ends can wait for a turn that is certain to come. */
   goOn(): void {
     this.#isBeginning = false;
-    if (this.#lane.isAwake !== true) this.settle();
+    if (!this.#isTurnCertain) this.settle();
     else if (this.#endedMs !== notLooked) this.#countRuns();
   }
 
@@ -117,8 +116,7 @@ export class Moments {
   reach(nowMs: number): void {
     this.#isBeginning = false;
     this.#lastMs = nowMs;
-    if (this.#endedMs !== notLooked) this.#countRuns();
-    else if (this.#endedCounters !== undefined) this.#endedMs = nowMs;
+    this.#dateEnds(nowMs);
   }
 
   /** Looks at the clock itself where a call has ended: all is in the numbers then. */
@@ -134,13 +132,22 @@ export class Moments {
     this.goOn();
   }
 
+  /** A turn of the lane follows, behind which it looks at the clock. */
+  get #isTurnCertain(): boolean {
+    return this.#lane.lookSoon !== undefined && this.#lane.isAwake === true;
+  }
+
   /** Asks for a look before the event loop goes on. */
-  lookSoon(): void {
-    if (!this.#isTold) return;
+  #lookSoon(): void {
     if (this.#lane.lookSoon !== undefined) return this.#lane.lookSoon();
     if (this.#isLookQueued) return;
     this.#isLookQueued = true;
     this.#clock.nextTick(lookLater, this);
+  }
+
+  #dateEnds(nowMs: number): void {
+    if (this.#endedMs !== notLooked) this.#countRuns();
+    else if (this.#endedCounters !== undefined) this.#endedMs = nowMs;
   }
 
   #keepRun(counters: MethodCounters): void {

@@ -37,7 +37,7 @@ describe('the instants of calls', () => {
     const first = begin();
     time.ms = 110;
     const second = begin();
-    expect(asked.times).toBe(0); // the lane has written them, and says when the loop goes on
+    expect(asked.times).toBe(1); // so that it is known when the loop goes on
     expect([first.begun, second.begun]).toEqual([100, 100]);
     moments.goOn();
     expect(time.looks).toBe(1);
@@ -54,10 +54,10 @@ describe('the instants of calls', () => {
     moments.reach(142);
     moments.reach(150);
     expect(counters.latency.percentiles()).toMatchObject({ count: 1, max: 42 });
-    expect(asked.times).toBe(0);
+    expect(asked.times).toBe(3);
     lane.isAwake = false; // no turn is certain to come
     moments.end(counters, first.begun);
-    expect(asked.times).toBe(1);
+    expect(asked.times).toBe(4);
     time.ms = 170;
     moments.goOn();
     expect(counters.latency.percentiles()).toMatchObject({ count: 2, max: 70 });
@@ -96,14 +96,26 @@ describe('the instants of calls', () => {
     expect(counters.latency.percentiles()).toMatchObject({ count: 3, max: 790 });
   });
 
-  it('of a call that waits to be written: the lane is asked to look', () => {
-    const { moments, asked, begin } = timed(true);
-    begin();
-    moments.lookSoon();
-    expect(asked.times).toBe(1);
-    const other = timed(false);
-    other.moments.lookSoon();
-    expect(other.asked.times).toBe(0); // each call has had its own look
+  it('of an end are looked at soon where the lane has a turn, but no look behind it', async () => {
+    const { moments, time, lane, begin, counters } = timed(true, false);
+    const { begun } = begin();
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    lane.isAwake = true;
+    moments.end(counters, begun);
+    time.ms = 107;
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    time.ms = 60_000;
+    moments.settle();
+    expect(counters.latency.percentiles()).toMatchObject({ count: 1, max: 7 });
+  });
+
+  it('of what arrives are not moved by a call of ours that begins', () => {
+    const { moments, time, begin } = timed(true);
+    moments.reach(110);
+    time.ms = 410;
+    expect(begin().begun).toBe(410);
+    expect(moments.arrive()).toBe(110);
+    expect(moments.lastMs).toBe(110);
   });
 
   it('of what arrives are those of the look before, which later looks do not move', () => {
