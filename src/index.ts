@@ -171,6 +171,7 @@ export {
 
 export type { Percentiles } from './base/histogram.ts';
 export type { SessionLimits } from './base/limits/option-limits.ts';
+export type { WaitReason } from './base/wait-reasons.ts';
 export type { KeepAliveOptions, SessionOptions } from './open/session-options.ts';
 export type { TracedCall } from './rpc/counting/call-trace.ts';
 export type { MessageCounts, MethodStats } from './rpc/counting/method-counters.ts';
@@ -187,11 +188,12 @@ export type { Liveness } from './rpc/session/pings.ts';
 export type { Session } from './rpc/session/session.ts';
 export type { SessionStats } from './rpc/session/session-stats.ts';
 export type { TotalStats } from './rpc/session/session-sums.ts';
-export type { WaitReason, WaitTotals } from './rpc/stalls.ts';
+export type { WaitTotals } from './rpc/stalls.ts';
 export type { WaitOptions } from './rpc/wait.ts';
+export type { CallKindName } from './wire/frame-header.ts';
 export type { RecordReport } from './wire/record-walk.ts';
 export type { OutboxReport, RingReport } from './wire/ring-report.ts';
-export type { HeldLease, Lane } from './wire/transport.ts';
+export type { HeldLease, Lane, RingMemoryUse } from './wire/transport.ts';
 
 // Errors, and events outside a call.
 

@@ -25,7 +25,8 @@ export interface ObserveOptions {
  * by method, kind, side and outcome; `sidecall.messages` and `sidecall.message.size` by direction;
  * `sidecall.sessions`; `sidecall.waits` and `sidecall.wait.duration` by reason;
  * `sidecall.queue.size` by direction; `sidecall.leases`; `sidecall.doorbells`. The instruments read
- * the numbers when the program exports, and count no more.
+ * the numbers when the program exports, and count no more. Without `meterProvider` the program sets
+ * up its SDK first: OpenTelemetry gives instruments that were made before to no exporter.
  * @throws {TypeError} for misuse.
  * @example
  * ```ts

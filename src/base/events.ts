@@ -5,6 +5,7 @@ import { channel } from 'node:diagnostics_channel';
 import { throwLater } from './clock.ts';
 import type { SidecallError } from './errors.ts';
 import type { Peer } from './peer.ts';
+import type { WaitReason } from './wait-reasons.ts';
 
 /**
  * Something that happened outside a call. Branch on `type`; new types may appear in any release.
@@ -86,7 +87,7 @@ export type SidecallEvent =
       readonly error: SidecallError;
       readonly peer: Peer | undefined;
       /** Why the first one waits: a key of `session.stats().waits`. */
-      readonly reason: string;
+      readonly reason: WaitReason;
       /** The number of those that wait in that place. */
       readonly waiting: number;
       readonly waitedMs: number;

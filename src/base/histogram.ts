@@ -7,11 +7,13 @@
 export interface Percentiles {
   /** Durations that were measured. */
   readonly count: number;
-  /** Half of them were at most this long. */
+  /** Half of them were at most this long; at most a sixteenth away from the true value. */
   readonly p50: number;
+  /** Nine tenths of them were at most this long. */
   readonly p90: number;
+  /** 99 of 100 were at most this long. */
   readonly p99: number;
-  /** The longest one, exactly. */
+  /** The longest one. It is not rounded to a bucket, unlike the percentiles. */
   readonly max: number;
   /** All of them together. */
   readonly sum: number;

@@ -168,7 +168,11 @@ function areNumbers(stats: SessionStats): boolean {
     ...[frames.sent, frames.received, messages.sent.bytes, messages.received.bytes],
     ...Object.values(waits),
     ...Object.values(windows).flatMap(({ left, held }) => [left, held]),
-    ...[...methods.called, ...methods.served].flatMap((each) => [each.succeeded, each.failed]),
+    ...[...methods.called, ...methods.served].flatMap(({ started, succeeded, failed }) => [
+      started,
+      succeeded,
+      failed,
+    ]),
     ...[stats.queuedBytes, stats.blocks?.inUse],
     ...[stats.leases?.held, stats.leases?.inPlace, stats.leases?.copied],
     ...latencies.flatMap(({ count, sum, p50, p90, p99, max }) => [count, sum, p50, p90, p99, max]),

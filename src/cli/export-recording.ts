@@ -2,7 +2,7 @@
 // A recording for other programs: JSON lines, and pcapng for Wireshark (tools/wireshark/).
 import { Buffer } from 'node:buffer';
 import { printableJson } from '../base/printable.ts';
-import { CallKind } from '../wire/frame-header.ts';
+import { CallKind, type CallKindName } from '../wire/frame-header.ts';
 import { RecordEvent } from '../wire/recorder-layout.ts';
 import type { RecordedEvent, Recording, RunningHandler } from '../wire/recording.ts';
 
@@ -103,7 +103,7 @@ function packetOf(event: RecordedEvent): Buffer {
 
 function packetOfRunning({ session, id, method = '', kind, runningMs }: RunningHandler): Buffer {
   const [slot, generation] = id.split('.').map(Number) as [number, number];
-  const detail = CallKind[kind as keyof typeof CallKind] ?? 0;
+  const detail = CallKind[kind as CallKindName] ?? 0;
   const head = { event: running, session, type: 0, flags: 0, detail, slot, generation };
   const value = Math.min(Math.round(runningMs), 0xffff_ffff);
   return packetBytes({ ...head, payloadBytes: 0, value, method });

@@ -10,7 +10,10 @@ import type { SessionSums, TotalStats } from '../rpc/session/session-sums.ts';
 export interface MonitorOptions {
   /** Milliseconds between two reports. Default 30,000; 100 to 86,400,000. */
   readonly intervalMs?: number | undefined;
-  /** Takes the numbers up to now: at each interval, and a last time at the end. */
+  /**
+   * Takes the numbers up to now: at each interval, and a last time at the end. A process that exits
+   * before has no last report.
+   */
   readonly report: (stats: TotalStats) => void;
   /** Called after the last report. */
   readonly flush?: (() => void) | undefined;

@@ -59,18 +59,20 @@ export function toPrometheus(stats: SessionStats | TotalStats, labels: Labels = 
     all.flatMap(latencyOf),
   );
   add('call_ends_total', 'counter', 'Calls that failed, by reason.', failuresOf(stats.ends));
-  add('calls_open', 'gauge', 'Calls of ours that have not ended.', [one(stats.calls.open)]);
+  add('calls_open', 'gauge', 'Calls of ours that have begun and have not ended.', [
+    one(stats.calls.open),
+  ]);
   add('handlers_running', 'gauge', 'Handlers that run.', [one(stats.handlers.running)]);
   add(
     'messages_total',
     'counter',
-    'Whole messages.',
+    'Whole messages; those that were consumed have also been received.',
     by('direction', messages, (each) => each.messages),
   );
   add(
     'message_bytes_total',
     'counter',
-    'Bytes of whole messages.',
+    'Bytes of whole messages; those that were consumed have also been received.',
     by('direction', messages, (each) => each.bytes),
   );
   add(

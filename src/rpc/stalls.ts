@@ -1,40 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Everything in a session that waits, by its reason, and the report of what waits for long.
 import type { Clock, Timer } from '../base/clock.ts';
+import { type WaitReason, waitReasons } from '../base/wait-reasons.ts';
 import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
-
-/** Why something waits. */
-const waitReasons = [
-  /** Our calls: as many are open as the peer allows. */
-  'slot',
-  /** Places of calls that we gave up, until their handlers have settled. They hold a `slot`. */
-  'given-up',
-  /** Our requests: earlier ones wait for their handlers. */
-  'request-window',
-  /** Our notifications: handlers of earlier ones have not settled. */
-  'notification-window',
-  /** Our answers: the peer has not read earlier ones. */
-  'answer-window',
-  /** Our messages of a stream: its reader has not taken earlier ones. */
-  'stream-window',
-  /** Our messages of streams: the readers of all streams have not taken earlier ones. */
-  'session-window',
-  /** Our messages: `sendQueueMaxBytes` of others wait. */
-  'send-queue',
-  /** Frames of ours that the lane has no room for: the peer does not read. */
-  'peer',
-  /** Requests of the peer: answers of ours wait to be sent. */
-  'answers-unread',
-  /** Requests of the peer: the expected answers of running handlers reach their limit. */
-  'answers-expected',
-  /** Requests of the peer: `streamsMax` handlers run. */
-  'handlers',
-  /** Requests of the peer: nothing is served yet. */
-  'serve',
-] as const;
-
-/** Why something waits: a key of `session.stats().waits`. */
-export type WaitReason = (typeof waitReasons)[number];
 
 /** No waits, by reason. */
 export function noWaits(): Record<WaitReason, number> {
@@ -72,7 +40,9 @@ export class Departures {
 
 /** Waits of one reason, ever. */
 export interface WaitTotals {
+  /** The times that something began to wait where nothing waited. */
   readonly count: number;
+  /** Milliseconds in which something waited. */
   readonly ms: number;
 }
 

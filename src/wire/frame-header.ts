@@ -44,6 +44,9 @@ export const CallKind = {
   duplex: 7,
 } as const;
 
+/** The name of a kind of call, as `stats()` and `inspect()` have it. */
+export type CallKindName = keyof typeof CallKind;
+
 /** The opener sends a stream of messages: `open` carries none. */
 export function sendsMany(kind: number): boolean {
   return kind >= CallKind.clientStream;

@@ -27,6 +27,7 @@ export interface RunningHandler {
   readonly id: string;
   /** Wire name of the method; undefined: it could not be read. */
   readonly method: string | undefined;
+  /** A kind of call, such as `unary`, where it is a known one. */
   readonly kind: string;
   /** Milliseconds from its call to the end of the process, or to the copy. */
   readonly runningMs: number;
@@ -36,7 +37,9 @@ export interface RunningHandler {
 export interface RecordedEvent {
   /** 1, 2, 3 … for the life of the process. */
   readonly sequence: number;
+  /** A frame that came or went, or a session that began or ended. */
   readonly event: keyof typeof RecordEvent;
+  /** `session.id` in the process that was recorded. */
   readonly session: number;
   /**
    * Milliseconds before the end of the process, or before the copy. The process looks at the clock
@@ -51,6 +54,7 @@ export interface RecordedEvent {
   readonly header: readonly [type: number, flags: number, detail: number];
   /** Slot of the call; of a `sessionBegan` the pid of the peer. */
   readonly slot: number;
+  /** Number of the use of this slot, from 1 on; 0: the frame belongs to no call. */
   readonly generation: number;
   /** Wire name of the method, where the frame tells it. */
   readonly method: string | undefined;

@@ -27,7 +27,9 @@ const Word = {
 
 /** A direction of a ring, as the memory of its sender has it. */
 export interface OutboxReport {
+  /** Bytes of the memory for records. */
   readonly capacityBytes: number;
+  /** Bytes of the memory for blocks; 0: there is none. */
   readonly blockAreaBytes: number;
   /** Bytes that were published, ever. */
   readonly publishedBytes: number;

@@ -101,6 +101,16 @@ const forgeries: [string, unknown][] = [
   ['a wait that is no number', { ...honest, stats: { ...stats, waits: { slot: '\u001b[2J' } } }],
   ['windows of null', { ...honest, stats: { ...stats, windows: { requests: null } } }],
   [
+    'a number of calls that is a text',
+    {
+      ...honest,
+      stats: {
+        ...stats,
+        methods: { called: [{ ...latency('A.b', 1, 1), started: '1' }], served: [] },
+      },
+    },
+  ],
+  [
     'a percentile that is no number',
     {
       ...honest,

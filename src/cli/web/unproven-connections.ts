@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Connections to the server of the page that have not shown its token yet. Every user of the
-// machine can open them: the oldest goes for a new one, so that they never keep the page out.
+// machine can open them: the oldest is ended for a new one, so that those that stay open do not
+// keep the page out. A program that opens hundreds in each second can still delay it.
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Calls of ours that wait to be sent, in their order.
 import { Fifo } from '../../base/fifo.ts';
+import type { WaitReason } from '../../base/wait-reasons.ts';
 import { chargeOf } from '../sending/credit.ts';
-import { Departures, type WaitQueue, type WaitReason } from '../stalls.ts';
+import { Departures, type WaitQueue } from '../stalls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
 export class CallQueue implements WaitQueue {

@@ -2,12 +2,12 @@
 // The queues of calls that wait for a slot, for credit or for the send queue.
 import { tuning } from '../../base/limits/internal-limits.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
+import type { WaitReason } from '../../base/wait-reasons.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { queuedBytesOf } from '../contract/encode-message.ts';
 import { armDeadline, deadlineAfter } from '../deadline.ts';
 import { type SendCredit, Window } from '../sending/credit.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
-import type { WaitReason } from '../stalls.ts';
 import { CallQueue } from './call-queue.ts';
 import type { CallRequest } from './call-request.ts';
 import type { OpenCalls } from './open-calls.ts';

@@ -3,7 +3,7 @@
 // taken at a time, so that the cost does not grow with the load.
 import type { Delivered } from '../../base/error-codes.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
-import type { CallKind } from '../../wire/frame-header.ts';
+import type { CallKindName } from '../../wire/frame-header.ts';
 
 /** A call or stream of a sample. It has no payload, and no text that a program has written. */
 export interface SampledCall {
@@ -14,7 +14,7 @@ export interface SampledCall {
   readonly openedBy: 'us' | 'peer';
   /** Wire name of the method, or the name of the channel. */
   readonly method: string;
-  readonly kind: keyof typeof CallKind;
+  readonly kind: CallKindName;
   /** Instants in milliseconds on the clock of the thread. `endedMs` is undefined: it goes on. */
   readonly beganMs: number;
   readonly endedMs: number | undefined;

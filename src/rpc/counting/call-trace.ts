@@ -5,7 +5,7 @@ import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { Clock } from '../../base/clock.ts';
 import type { Delivered } from '../../base/error-codes.ts';
 import type { Peer } from '../../base/peer.ts';
-import { CallKind } from '../../wire/frame-header.ts';
+import { CallKind, type CallKindName } from '../../wire/frame-header.ts';
 import type { Lane } from '../../wire/transport.ts';
 import { callSampler, type OpenSample } from './call-sampler.ts';
 
@@ -19,7 +19,7 @@ import { callSampler, type OpenSample } from './call-sampler.ts';
 export interface TracedCall {
   /** Wire name of the method, `Index.add`, or the name of the channel. */
   readonly method: string;
-  readonly kind: keyof typeof CallKind;
+  readonly kind: CallKindName;
   readonly lane: Lane;
   readonly peer: Peer;
   /** Bytes of our messages of this call so far, those that wait to leave included. */
@@ -49,9 +49,9 @@ const calls = tracingChannel<unknown, TracedCall>('sidecall:call');
 const handlers = tracingChannel<unknown, TracedCall>('sidecall:handler');
 type Calls = TracingChannel<unknown, TracedCall>;
 
-const kindNames: (keyof typeof CallKind)[] = [];
+const kindNames: CallKindName[] = [];
 for (const [name, kind] of Object.entries(CallKind)) {
-  kindNames[kind] = name as keyof typeof CallKind;
+  kindNames[kind] = name as CallKindName;
 }
 
 /**
@@ -76,7 +76,7 @@ export function traceHandler(
 /** The messages of a call on its diagnostics channel. */
 export class CallTrace implements TracedCall {
   readonly method: string;
-  readonly kind: keyof typeof CallKind;
+  readonly kind: CallKindName;
   readonly lane: Lane;
   readonly peer: Peer;
   sentBytes = 0;
@@ -94,7 +94,7 @@ export class CallTrace implements TracedCall {
     const { id, transport, peer, clock, isSampled } = link;
     this.#channel = channel;
     this.method = method;
-    this.kind = kindNames[kind] as keyof typeof CallKind;
+    this.kind = kindNames[kind] as CallKindName;
     this.lane = transport.lane;
     this.peer = peer;
     this.#clock = clock;

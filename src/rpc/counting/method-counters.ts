@@ -2,7 +2,7 @@
 // The numbers of one method in a session: its calls, their messages and how long they took.
 import { Histogram, type Percentiles } from '../../base/histogram.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
-import { CallKind } from '../../wire/frame-header.ts';
+import { CallKind, type CallKindName } from '../../wire/frame-header.ts';
 
 /** Whole messages of one direction. */
 export interface MessageCounts {
@@ -16,7 +16,7 @@ export interface MessageCounts {
 export interface MethodStats {
   /** The name, or in brackets what is counted together: channels, byte streams, other methods. */
   readonly method: string;
-  readonly kind: keyof typeof CallKind;
+  readonly kind: CallKindName;
   /** Calls that were begun, those that wait included. */
   readonly started: number;
   /** Calls that ended well. */
@@ -119,7 +119,7 @@ export class MethodCounters {
     const latencyMs = this.latency.percentiles();
     return {
       method: this.method,
-      kind: kindNames[this.kind] as keyof typeof CallKind,
+      kind: kindNames[this.kind] as CallKindName,
       started: this.started,
       succeeded: latencyMs.count - this.#timedFailures, // each end of a call that had begun has one
       failed: this.#failed,

@@ -7,8 +7,11 @@ import { receivesMany } from '../../wire/frame-header.ts';
 import { Lease } from '../contract/leases.ts';
 import { MessageCounter, type MessageCounts, MethodTable } from './method-counters.ts';
 
-/** The end of a call: well, with the code or status of its error, or by its caller's own reason. */
-export type CallEnd = 'ok' | SidecallErrorCode | FailureStatus | 'aborted';
+/**
+ * The end of a call that did not end well: the code or status of its error. `by-signal`: its caller
+ * has aborted its `signal`, with a reason that is no error of Sidecall's.
+ */
+export type CallEnd = SidecallErrorCode | FailureStatus | 'by-signal';
 
 /** Numbers of calls by their end. */
 class EndCounter {
@@ -94,5 +97,5 @@ export class SessionCounters {
 /** The end of a call that failed with this error. */
 export function endOfError(error: unknown): CallEnd {
   if (RpcError.is(error)) return error.status;
-  return SidecallError.is(error) ? error.code : 'aborted';
+  return SidecallError.is(error) ? error.code : 'by-signal';
 }

@@ -45,7 +45,7 @@ export function countServed(call: CountedCall): void {
 }
 
 /** The call has ended. */
-export function countEnd(call: CountedCall, end: CallEnd): void {
+export function countEnd(call: CountedCall, end: 'ok' | CallEnd): void {
   const { opening, counters: own } = call;
   const { moments, counters: all } = call.calls.shared;
   const counters = own.isKept ? own : all.served.of(notServed, opening.kind);
@@ -58,14 +58,13 @@ export function countEnd(call: CountedCall, end: CallEnd): void {
 }
 
 /** The error of a call that was refused, cancelled, or past its deadline. */
-function errorOfEnd(end: Exclude<CallEnd, 'ok'>): SidecallError {
-  if (end === 'aborted') return new SidecallError('ERR_SIDECALL_CANCELLED');
+function errorOfEnd(end: CallEnd): SidecallError {
   return end in errorTable
     ? new SidecallError(end as SidecallErrorCode)
     : new RpcError(end as FailureStatus, 'the call has failed');
 }
 
 /** The end of a call that was answered with this status. */
-export function endOfStatus(status: number): CallEnd {
+export function endOfStatus(status: number): 'ok' | CallEnd {
   return statuses[status] ?? 'unknown';
 }

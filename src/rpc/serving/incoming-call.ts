@@ -307,7 +307,7 @@ export class IncomingCall
   }
 
   /** Moves the call to its end, once, and gives back all that it holds. */
-  #end(state: 'answered' | 'cancelled' | 'failed', end: CallEnd): void {
+  #end(state: 'answered' | 'cancelled' | 'failed', end: 'ok' | CallEnd): void {
     if (this.isOver) return;
     this.#moveTo(state);
     countEnd(this, end);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Requests of the peer's that wait to be started, and what is known of the answers of their
 // methods.
-import { Departures, type WaitQueue, type WaitReason } from '../stalls.ts';
+import type { WaitReason } from '../../base/wait-reasons.ts';
+import { Departures, type WaitQueue } from '../stalls.ts';
 import type { Served } from './registry.ts';
 
 /** A call that can wait. */

@@ -7,9 +7,11 @@ import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
 import { writeNew } from '../../base/new-file.ts';
 import type { Peer } from '../../base/peer.ts';
-import { CallKind } from '../../wire/frame-header.ts';
+import type { WaitReason } from '../../base/wait-reasons.ts';
+import { CallKind, type CallKindName } from '../../wire/frame-header.ts';
 import { type RingCopies, type RingReport, reportRing, wholeCopy } from '../../wire/ring-report.ts';
 import type { HeldLease, Lane } from '../../wire/transport.ts';
+import type { IncomingState, OutgoingState } from '../call-states.ts';
 import type { Caller } from '../calling/caller.ts';
 import { neverBegun } from '../counting/moments.ts';
 import type { SessionShared, SessionState } from '../sending/session-shared.ts';
@@ -22,10 +24,16 @@ import type { SessionStats } from './session-stats.ts';
 export interface InspectedStream {
   /** Slot and generation, as frames name it: `3.1`. */
   readonly id: string;
+  /** The side that has called; of a channel, the one that has opened it. */
   readonly openedBy: 'us' | 'peer';
+  /** Wire name of the method, or the name of the channel. */
   readonly method: string;
-  readonly kind: keyof typeof CallKind;
-  readonly state: string;
+  readonly kind: CallKindName;
+  /**
+   * Of a call of ours: `open`, or `given-up` where it waits for the peer's last frame. Of a call of
+   * the peer's: `waiting` until its handler is called, then `open`.
+   */
+  readonly state: OutgoingState | IncomingState;
   /**
    * Milliseconds since it was sent, or had arrived; undefined: unknown, as of a notification that
    * did not wait.
@@ -48,16 +56,22 @@ export interface InspectedWriter {
   /** Bytes that wait to be admitted. */
   readonly waitingBytes: number;
   /** Why the first of them waits; undefined: none waits. */
-  readonly waitsFor: string | undefined;
+  readonly waitsFor: WaitReason | undefined;
 }
 
 /** The result of `session.inspect()`. It has no payload unless that is asked for. */
 export interface SessionInspection {
+  /** As `session.id`: 1, 2, 3 … for the life of the thread. */
   readonly id: number;
+  /** As `session.state`. */
   readonly state: SessionState;
+  /** The lane that carries the messages: `ring` or `socket`. */
   readonly lane: Lane;
+  /** The reason for this lane, in words. */
   readonly laneReason: string;
+  /** The process at the other end, as the kernel says. */
   readonly peer: Peer;
+  /** The numbers of the session at this moment. */
   readonly stats: SessionStats;
   /**
    * Calls and streams of both sides that have begun and have not ended; `stats.calls.waiting`
@@ -85,8 +99,8 @@ export interface RingInspection extends RingReport {
   save(file: string): Promise<void>;
 }
 
-const kindNames = new Map<number, keyof typeof CallKind>(
-  Object.entries(CallKind).map(([name, kind]) => [kind, name as keyof typeof CallKind]),
+const kindNames = new Map<number, CallKindName>(
+  Object.entries(CallKind).map(([name, kind]) => [kind, name as CallKindName]),
 );
 
 /** The parts of a session that are looked into. */
@@ -154,7 +168,7 @@ export function inspected(
 interface Halves {
   readonly slot: number;
   readonly generation: number;
-  readonly state: string;
+  readonly state: OutgoingState | IncomingState;
   /** The instant at which it began. */
   readonly begun: number;
   readonly reader: StreamReader | undefined;
@@ -177,7 +191,7 @@ function inspectedStream(
     id: `${slot}.${generation}`,
     openedBy,
     method,
-    kind: kindNames.get(kind) as keyof typeof CallKind,
+    kind: kindNames.get(kind) as CallKindName,
     state,
     ageMs: begun === neverBegun ? undefined : now - begun,
     deadlineInMs: deadline === undefined ? undefined : deadline - now,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Load of a session at one moment, for people and programs that watch it.
+import type { WaitReason } from '../../base/wait-reasons.ts';
 import type { RingMemoryUse } from '../../wire/transport.ts';
 import type { Caller } from '../calling/caller.ts';
 import {
@@ -11,7 +12,7 @@ import type { CallEnd, SessionCounters } from '../counting/session-counters.ts';
 import { type ReceiveCredit, type SendCredit, Window } from '../sending/credit.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { Callee } from '../serving/callee.ts';
-import { noWaits, noWaitTotals, type WaitReason, type WaitTotals } from '../stalls.ts';
+import { noWaits, noWaitTotals, type WaitTotals } from '../stalls.ts';
 
 /** The result of `session.stats()`. */
 export interface SessionStats {
@@ -27,8 +28,8 @@ export interface SessionStats {
     readonly served: readonly MethodStats[];
   };
   /**
-   * Ends of calls that did not end well, by the code or the status of their error; `aborted`: their
-   * caller gave another reason.
+   * Ends of calls that did not end well, by the code or the status of their error; `by-signal`:
+   * their caller has aborted its `signal`, with a reason that is no error of Sidecall's.
    */
   readonly ends: {
     readonly called: { readonly [End in CallEnd]?: number };
@@ -73,8 +74,8 @@ export interface SessionStats {
   readonly memoryUse: RingMemoryUse | undefined;
   /**
    * Doorbells of the ring lane, ever: bytes on the socket that wake a side which sleeps.
-   * `suppressed`: publications that needed none. All 0 on other lanes, and once the session is
-   * over.
+   * `suppressed`: publications that needed none. All 0 on other lanes. A session that is over keeps
+   * its last numbers.
    */
   readonly doorbells: {
     readonly sent: number;

@@ -84,7 +84,7 @@ export class Session implements AsyncDisposable {
     return this.#core.state;
   }
 
-  /** Load of this session at this moment, in calls and bytes. */
+  /** The numbers of this session: its load at this moment, and what it has counted so far. */
   stats(): SessionStats {
     return this.#core.stats();
   }

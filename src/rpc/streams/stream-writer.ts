@@ -8,6 +8,7 @@ import { Fifo } from '../../base/fifo.ts';
 import { noBytes, rejected } from '../../base/ignore-errors.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
+import type { WaitReason } from '../../base/wait-reasons.ts';
 import { FrameFlag } from '../../wire/frame-header.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
 import {
@@ -23,7 +24,7 @@ import { Block, releaseBlockIn } from '../contract/leases.ts';
 import type { CallTrace } from '../counting/call-trace.ts';
 import type { SendingStream } from '../sending/outgoing-messages.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
-import { Departures, type WaitQueue, type WaitReason } from '../stalls.ts';
+import { Departures, type WaitQueue } from '../stalls.ts';
 import { WaitingMessage } from './waiting-message.ts';
 import { WriterWindow } from './writer-window.ts';
 
