@@ -216,6 +216,9 @@ async function lookInto([operand, ...more]: string[], values: Values): Promise<n
   if (operand === undefined || more.length > 0) {
     throw new Misuse('inspect needs one PID, PATH or FILE; with --web it takes any number');
   }
+  if (values.interval !== undefined) {
+    throw new Misuse('inspect looks once: --interval is for inspect --web and for top');
+  }
   const timeoutMs = timeoutOf(values.timeout, inspectTimeout) ?? inspectTimeout.standard;
   const shows = process.stderr.isTTY === true && values.json !== true;
   const inspected = await inspect(operand, {

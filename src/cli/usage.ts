@@ -61,7 +61,8 @@ const commands = {
               the cursors, which side sleeps, the headers of unread frames, and faults. No payload is shown.
               With the PATH at which a process listens: that process. With a FILE: a saved copy of a ring
               (session.inspect().ring.save(FILE)), or the recording of a helper (helper.recording().save(FILE)): the
-              handlers that ran and the last frames before it ended. Exits with 1 where it finds a fault.
+              handlers that ran and the last frames before it ended; --jsonl and --pcapng export that. Exits with 1 where
+              it finds a fault.
   inspect --web
               Serves a page on this machine and prints its link, which is for you alone: sessions, charts, windows, rings
               and calls as they happen, and saved recordings. Without a PID, PATH or FILE: all processes that allow it.
@@ -71,8 +72,8 @@ const commands = {
     usage: ['top PID|PATH [--interval MS] [--count N] [options]'],
     help: `\
   top         Shows the sessions of a process that allows it (as for inspect), once a second: calls, latency, bytes, waits.
-              Keys sort the table and look into one session. Without a terminal it prints the table as text, with
-              --json a line of JSON for each look.`,
+              The keys c, l, b, w and i sort by calls, latency, bytes, waits and session; arrows and enter look into one
+              session, q ends. Without a terminal it prints the table as text, with --json a line of JSON for each look.`,
   },
 } satisfies Record<string, CommandUsage>;
 
@@ -145,7 +146,7 @@ export const options = {
     of: ['call', 'stop', 'inspect', 'top'],
     help: `\
   --timeout MS     For call and stop: milliseconds until the call fails, or the helper must have ended. Default: 30000.
-                   For inspect and top: the longest wait for an answer. Default: 3000.`,
+                   For inspect and top: the longest wait for an answer, 100 to 600000. Default: 3000.`,
   },
   interval: {
     type: 'string',

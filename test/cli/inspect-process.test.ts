@@ -284,13 +284,16 @@ describe('sidecall inspect PID', () => {
     expect(stderr).toContain(`process ${pid} runs in another pid namespace, where it is 1`);
   });
 
-  it('takes no wait that is too short or too long', async () => {
+  it('takes no wait that is too short or too long, and no interval', async () => {
     using runtime = scratchDirectory();
     for (const wrong of ['5', '600001', 'soon']) {
       const { stderr, status } = await inspect(runtime.path, ['1', '--timeout', wrong]);
       expect(stderr).toContain('--timeout must be');
       expect(status).toBe(2);
     }
+    const { stderr, status } = await inspect(runtime.path, ['1', '--interval', '200']);
+    expect(stderr).toContain('inspect looks once: --interval is for inspect --web and for top');
+    expect(status).toBe(2);
   });
 
   it('does not keep the process alive, and takes its socket away with it', async () => {

@@ -8,8 +8,8 @@ import { emptyStats, methodStats, type SessionStats } from './session-stats.ts';
 
 /**
  * The result of `stats()` of what has several sessions. Numbers that say "ever" count the sessions
- * that are over, too; the others are sums over the sessions that are open. `memoryUse.receiveMax` is the
- * sum of their maxima, which they may have had at different instants.
+ * that are over, too; the others are sums over the sessions that are open.
+ * `memoryUse.receiveMax` is the sum of their maxima, which they may have had at different instants.
  */
 export interface TotalStats extends Omit<SessionStats, 'windows'> {
   readonly sessions: {
