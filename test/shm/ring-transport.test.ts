@@ -195,7 +195,7 @@ describe('a ring transport', () => {
     expect(await publications(10, 2)).toEqual([2, 3, 2, 3]);
   });
 
-  it('publishes the first answer while it hands out what has arrived', () => {
+  it('publishes the first answer of each turn while it hands out what has arrived', () => {
     const seen: string[] = [];
     const pingBytes = headerBytes(FrameType.ping);
     const frame = Uint8Array.of(
@@ -226,8 +226,10 @@ describe('a ring transport', () => {
         transport.trySend(header, undefined, false);
       },
     );
-    transport.serve(2);
-    expect(seen).toEqual(['write', 'publish', 'write', 'publish']);
+    for (let turn = 0; turn < 2; turn += 1) {
+      transport.serve(2);
+      expect(seen.splice(0)).toEqual(['write', 'publish', 'write', 'publish']);
+    }
     transport.destroy();
   });
 });
