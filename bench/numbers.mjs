@@ -123,6 +123,7 @@ const cells = values.smoke
               .map((inFlight) => ({ lane, size: Number(size), inFlight: Number(inFlight) })),
           ),
       );
+const where = machine(); // before the measurement: its commit is that of the build
 const folder = switchable();
 const rows = [];
 try {
@@ -133,7 +134,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 if (values.json) {
-  writeFileSync(values.json, `${JSON.stringify({ ...machine(), rows }, null, 2)}\n`);
+  writeFileSync(values.json, `${JSON.stringify({ ...where, rows }, null, 2)}\n`);
 }
 
 async function measured(cell) {
@@ -228,7 +229,10 @@ function errorOf(numbers) {
   return (1.2533 * deviation) / Math.sqrt(numbers.length);
 }
 
+/** Between the two nearest numbers where none is at the share itself. */
 function quantile(numbers, share) {
   const sorted = numbers.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+  const at = share * (sorted.length - 1);
+  const [below, above] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]];
+  return below + (above - below) * (at - Math.floor(at));
 }

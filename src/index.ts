@@ -175,7 +175,7 @@ export type { WaitReason } from './base/wait-reasons.ts';
 export type { KeepAliveOptions, SessionOptions } from './open/session-options.ts';
 export type { TracedCall } from './rpc/counting/call-trace.ts';
 export type { MessageCounts, MethodStats } from './rpc/counting/method-counters.ts';
-export type { CallEnd } from './rpc/counting/session-counters.ts';
+export type { CallEnd, ServedEnd } from './rpc/counting/session-counters.ts';
 export type { SessionState } from './rpc/sending/session-shared.ts';
 export type {
   InspectedStream,

@@ -3,7 +3,7 @@
 
 /** Each reason, with what waits for it. */
 export const waitReasons = [
-  /** Our calls: as many are open as the peer allows. */
+  /** Our calls: as many are open as the peer allows. Messages of streams that have not begun. */
   'slot',
   /** Places of calls that we gave up, until their handlers have settled. They hold a `slot`. */
   'given-up',
@@ -23,9 +23,15 @@ export const waitReasons = [
   'peer',
   /** Requests of the peer: answers of ours wait to be sent. */
   'answers-unread',
-  /** Requests of the peer: the expected answers of running handlers reach their limit. */
+  /**
+   * Requests of the peer: the expected answers of running handlers reach their limit, or no call
+   * of the method was answered yet and 16 of it run.
+   */
   'answers-expected',
-  /** Requests of the peer: `streamsMax` handlers run. */
+  /**
+   * Notifications of the peer: `streamsMax` handlers run, or answers of ours wait to be sent.
+   * Requests, for one turn of the event loop: `streamsMax` handlers run.
+   */
   'handlers',
   /** Requests of the peer: nothing is served yet. */
   'serve',

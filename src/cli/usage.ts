@@ -62,7 +62,7 @@ const commands = {
               With the PATH at which a process listens: that process. With a FILE: a saved copy of a ring
               (session.inspect().ring.save(FILE)), or the recording of a helper (helper.recording().save(FILE)): the
               handlers that ran and the last frames before it ended; --jsonl and --pcapng export that. Exits with 1 where
-              it finds a fault.
+              it finds a fault, or cannot look into the process.
   inspect --web
               Serves a page on this machine and prints its link, which is for you alone: sessions, charts, windows, rings
               and calls as they happen, and saved recordings. Without a PID, PATH or FILE: all processes that allow it.
@@ -158,7 +158,7 @@ export const options = {
     type: 'string',
     of: ['top'],
     help: `\
-  --count N   For top: ends after so many looks. Default: as the process ends, or by the key q.`,
+  --count N   For top: ends after so many looks, 1 or more. Default: goes on until the process ends or q is pressed.`,
   },
   jsonl: {
     type: 'boolean',
@@ -171,7 +171,7 @@ export const options = {
     type: 'string',
     of: ['inspect'],
     help: `\
-  --pcapng OUT     For inspect, of a recording: writes a new file for Wireshark, which shows it with
+  --pcapng OUT     For inspect, of a recording: writes the new file OUT for Wireshark, which shows it with
                    node_modules/sidecall/tools/wireshark/sidecall.lua.`,
   },
   payload: {
@@ -190,7 +190,7 @@ export const options = {
   json: {
     type: 'boolean',
     help: `\
-  --json      The whole report, or what failed, as JSON; failures on standard error.`,
+  --json      The whole report, of top each look, or what failed, as JSON; failures on standard error.`,
   },
   'no-color': {
     type: 'boolean',

@@ -96,15 +96,21 @@ export function toPrometheus(stats: SessionStats | TotalStats, labels: Labels = 
   add(
     'wait_seconds_total',
     'counter',
-    'Time in which something waited.',
+    'Time in which something waited, of all places together: each stream is one.',
     by('reason', stats.waited, ({ ms }) => ms / 1e3),
   );
-  add('queued_bytes', 'gauge', 'Bytes of our messages that the lane has not taken.', [
-    one(stats.queuedBytes),
-  ]);
-  add('untaken_bytes', 'gauge', 'Bytes of messages that our application has not taken.', [
-    one(stats.untakenBytes),
-  ]);
+  add(
+    'queued_bytes',
+    'gauge',
+    'Bytes of our messages that the lane has not taken, with 64 for each.',
+    [one(stats.queuedBytes)],
+  );
+  add(
+    'untaken_bytes',
+    'gauge',
+    'Bytes of messages that our application has not taken, with 64 for each.',
+    [one(stats.untakenBytes)],
+  );
   add(
     'doorbells_total',
     'counter',

@@ -42,7 +42,7 @@ export class Departures {
 export interface WaitTotals {
   /** The times that something began to wait where nothing waited. */
   readonly count: number;
-  /** Milliseconds in which something waited. */
+  /** Milliseconds in which something waited, of all places together: each stream is one. */
   readonly ms: number;
 }
 

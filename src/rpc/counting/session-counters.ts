@@ -7,11 +7,15 @@ import { receivesMany } from '../../wire/frame-header.ts';
 import { Lease } from '../contract/leases.ts';
 import { MessageCounter, type MessageCounts, MethodTable } from './method-counters.ts';
 
+/** The end of a call of the peer's that did not end well: the code or status of its error. */
+export type ServedEnd = SidecallErrorCode | FailureStatus;
+
 /**
- * The end of a call that did not end well: the code or status of its error. `by-signal`: its caller
- * has aborted its `signal`, with a reason that is no error of Sidecall's.
+ * The end of a call of ours that did not end well. `by-caller`: its caller has ended it, by its
+ * `signal`, by `cancel()` or by an error in a function of its own, with a reason that is no error
+ * of Sidecall's.
  */
-export type CallEnd = SidecallErrorCode | FailureStatus | 'by-signal';
+export type CallEnd = ServedEnd | 'by-caller';
 
 /** Numbers of calls by their end. */
 class EndCounter {
@@ -97,5 +101,5 @@ export class SessionCounters {
 /** The end of a call that failed with this error. */
 export function endOfError(error: unknown): CallEnd {
   if (RpcError.is(error)) return error.status;
-  return SidecallError.is(error) ? error.code : 'by-signal';
+  return SidecallError.is(error) ? error.code : 'by-caller';
 }

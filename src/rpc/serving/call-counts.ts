@@ -9,7 +9,7 @@ import {
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import type { CallTrace } from '../counting/call-trace.ts';
 import { MethodCounters, notServed } from '../counting/method-counters.ts';
-import type { CallEnd } from '../counting/session-counters.ts';
+import type { ServedEnd } from '../counting/session-counters.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { CallOpening } from './call-opening.ts';
 
@@ -45,7 +45,7 @@ export function countServed(call: CountedCall): void {
 }
 
 /** The call has ended. */
-export function countEnd(call: CountedCall, end: 'ok' | CallEnd): void {
+export function countEnd(call: CountedCall, end: 'ok' | ServedEnd): void {
   const { opening, counters: own } = call;
   const { moments, counters: all } = call.calls.shared;
   const counters = own.isKept ? own : all.served.of(notServed, opening.kind);
@@ -58,13 +58,13 @@ export function countEnd(call: CountedCall, end: 'ok' | CallEnd): void {
 }
 
 /** The error of a call that was refused, cancelled, or past its deadline. */
-function errorOfEnd(end: CallEnd): SidecallError {
+function errorOfEnd(end: ServedEnd): SidecallError {
   return end in errorTable
     ? new SidecallError(end as SidecallErrorCode)
     : new RpcError(end as FailureStatus, 'the call has failed');
 }
 
 /** The end of a call that was answered with this status. */
-export function endOfStatus(status: number): 'ok' | CallEnd {
+export function endOfStatus(status: number): 'ok' | ServedEnd {
   return statuses[status] ?? 'unknown';
 }

@@ -9,7 +9,7 @@ import { type IncomingState, incomingMoved } from '../call-states.ts';
 import type { Codec } from '../contract/codec.ts';
 import type { CallTrace } from '../counting/call-trace.ts';
 import type { MethodCounters } from '../counting/method-counters.ts';
-import type { CallEnd } from '../counting/session-counters.ts';
+import type { ServedEnd } from '../counting/session-counters.ts';
 import { armDeadline, cancelDeadline, type HandlerScope, type Timed } from '../deadline.ts';
 import { Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendEnd } from '../sending/end-frames.ts';
@@ -307,7 +307,7 @@ export class IncomingCall
   }
 
   /** Moves the call to its end, once, and gives back all that it holds. */
-  #end(state: 'answered' | 'cancelled' | 'failed', end: 'ok' | CallEnd): void {
+  #end(state: 'answered' | 'cancelled' | 'failed', end: 'ok' | ServedEnd): void {
     if (this.isOver) return;
     this.#moveTo(state);
     countEnd(this, end);

@@ -31,7 +31,8 @@ export interface InspectedStream {
   readonly kind: CallKindName;
   /**
    * Of a call of ours: `open`, or `given-up` where it waits for the peer's last frame. Of a call of
-   * the peer's: `waiting` until its handler is called, then `open`.
+   * the peer's: `waiting` until its handler is called, then `open`; `answered`, `cancelled` or
+   * `failed` where it is over and its handler still runs.
    */
   readonly state: OutgoingState | IncomingState;
   /**

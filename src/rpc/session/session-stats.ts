@@ -8,7 +8,7 @@ import {
   type MessageCounts,
   type MethodStats,
 } from '../counting/method-counters.ts';
-import type { CallEnd, SessionCounters } from '../counting/session-counters.ts';
+import type { CallEnd, ServedEnd, SessionCounters } from '../counting/session-counters.ts';
 import { type ReceiveCredit, type SendCredit, Window } from '../sending/credit.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { Callee } from '../serving/callee.ts';
@@ -28,12 +28,12 @@ export interface SessionStats {
     readonly served: readonly MethodStats[];
   };
   /**
-   * Ends of calls that did not end well, by the code or the status of their error; `by-signal`:
-   * their caller has aborted its `signal`, with a reason that is no error of Sidecall's.
+   * Ends of calls that did not end well, by the code or the status of their error; `by-caller`: the
+   * caller has ended them by its `signal`, by `cancel()` or by an error in a function of its own.
    */
   readonly ends: {
     readonly called: { readonly [End in CallEnd]?: number };
-    readonly served: { readonly [End in CallEnd]?: number };
+    readonly served: { readonly [End in ServedEnd]?: number };
   };
   /** Frames that the lane took, and that arrived, ever. */
   readonly frames: { readonly sent: number; readonly received: number };
@@ -46,7 +46,7 @@ export interface SessionStats {
     readonly received: MessageCounts;
     readonly consumed: MessageCounts;
   };
-  /** Bytes of our messages that the lane has not taken yet. */
+  /** Bytes of our messages that the lane has not taken yet, with 64 for each. */
   readonly queuedBytes: number;
   /** Bytes of the peer's messages that our application has not taken yet, with 64 for each. */
   readonly untakenBytes: number;

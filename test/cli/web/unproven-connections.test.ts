@@ -8,10 +8,13 @@ import { until } from '../../support/contract.ts';
 
 let server: Server;
 let unproven: UnprovenConnections;
-let sockets: Socket[];
+let clients: Socket[];
+/** The connections as the server has them, in the order in which they came. */
+let accepted: Socket[];
 
 beforeEach(async () => {
-  sockets = [];
+  clients = [];
+  accepted = [];
   // Without time-outs: what ends a connection is the bound.
   server = createServer({ requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 });
   unproven = new UnprovenConnections(server);
@@ -19,44 +22,41 @@ beforeEach(async () => {
 });
 
 afterEach(() => {
-  for (const socket of sockets) socket.destroy();
-  server.closeAllConnections();
+  for (const socket of [...clients, ...accepted]) socket.destroy();
   server.close();
 });
 
-/** Opens connections, one after the other: the server takes them in this order. */
-async function open(count: number): Promise<Socket[]> {
+/** Opens connections, one after the other. */
+async function open(count: number): Promise<void> {
   const { port } = server.address() as AddressInfo;
-  const opened: Socket[] = [];
   for (let at = 0; at < count; at += 1) {
-    const taken = new Promise((resolve) => server.once('connection', resolve));
-    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
-    sockets.push(socket.resume());
-    opened.push(socket);
-    await taken;
+    const taken = new Promise<Socket>((resolve) => server.once('connection', resolve));
+    clients.push(connect(port, '127.0.0.1').on('error', () => undefined));
+    accepted.push(await taken);
   }
-  return opened;
 }
 
-const isOpen = (socket: Socket): boolean => !socket.closed;
+/** Which of the connections were ended. */
+const ended = (): number[] => accepted.flatMap(({ destroyed }, at) => (destroyed ? [at] : []));
 
 it('ends the oldest of 65, and of each further one', async () => {
-  const all = await open(200);
-  await until(() => all.filter(isOpen).length === 64);
-  expect(all.slice(-64).filter(isOpen)).toHaveLength(64);
+  await open(64);
+  expect(ended()).toEqual([]);
+  for (let more = 1; more <= 100; more += 1) {
+    await open(1);
+    expect(ended()).toEqual(Array.from({ length: more }, (_, at) => at));
+  }
 });
 
 it('counts no connection that has shown the token, and none that has closed', async () => {
-  const accepted: Socket[] = [];
-  server.on('connection', (socket) => accepted.push(socket));
-  const page = await open(60);
+  await open(60);
   for (const socket of accepted) unproven.onProven(socket);
-  const first = await open(20);
-  const gone = await open(40);
-  for (const socket of gone) socket.destroy();
-  await until(() => accepted.filter(isOpen).length === 80);
-  const others = [...first, ...(await open(44))];
-  const last = await open(1);
-  await until(() => !isOpen(others[0] as Socket));
-  expect([...page, ...others.slice(1), ...last].filter(isOpen)).toHaveLength(60 + 63 + 1);
+  await open(20 + 40);
+  for (const socket of clients.slice(80)) socket.destroy();
+  await until(() => ended().length === 40);
+  const gone = ended();
+  await open(44);
+  expect(ended()).toEqual(gone);
+  await open(1);
+  expect(ended()).toEqual([60, ...gone]);
 });

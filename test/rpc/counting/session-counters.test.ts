@@ -53,6 +53,14 @@ function serve(session: Session): { notes: number } {
   return seen;
 }
 
+function refuse(): never {
+  throw new RpcError('aborted', 'not now');
+}
+
+async function* endless(): AsyncGenerator<Uint8Array> {
+  for (;;) yield of(10);
+}
+
 /** Everything but the times, which a test cannot know. */
 function countsOf(session: Session): { called: unknown[]; served: unknown[] } {
   const { called, served } = session.stats().methods;
@@ -156,7 +164,7 @@ describe.each(lanes)("the numbers of a session over the '$lane'", ({ openPair })
       called: {
         not_found: 2,
         ERR_SIDECALL_DEADLINE_EXCEEDED: 1,
-        'by-signal': 1,
+        'by-caller': 1,
         unimplemented: 3,
       },
       served: {},
@@ -187,6 +195,34 @@ describe.each(lanes)("the numbers of a session over the '$lane'", ({ openPair })
     const { serve: waited } = pair.far.stats().waited;
     expect(waited.count).toBe(1);
     expect(waited.ms).toBeGreaterThan(0);
+  });
+
+  it('tell the ends by the caller from the status aborted', async () => {
+    await using pair = await openPair();
+    pair.far.serve(Store, {
+      ...{ refuse: refuse, hang: refuse, note: () => undefined, drip: endless, exchange: endless },
+      ...{ same: refuse, pour: () => of(0) },
+    });
+    const store = pair.near.client(Store);
+    await expect(store.same(of(1))).rejects.toThrow('not now');
+    const reason = new Error('enough');
+    const aborted = store.drip(of(1), { signal: AbortSignal.abort(reason) });
+    await expect(collect(aborted)).rejects.toBe(reason);
+    const cancelled = store.drip(of(1));
+    await cancelled.next();
+    cancelled.cancel(reason);
+    await expect(collect(cancelled)).rejects.toBe(reason);
+    const bare = store.drip(of(1));
+    await bare.next();
+    bare.cancel();
+    expect(pair.near.stats().ends.called).toEqual({
+      aborted: 1,
+      'by-caller': 2,
+      ERR_SIDECALL_CANCELLED: 1,
+    });
+    const { served } = pair.far.stats().ends;
+    expect(served.aborted).toBe(1);
+    expect(served).not.toHaveProperty('by-caller');
   });
 
   it('name each wait with its time', async () => {
