@@ -17,7 +17,11 @@ function shownUnder(heading: string): string[][] {
   const [, section = ''] = guide.split(`\n### ${heading}\n`);
   const own = section.split(/\n##/)[0] ?? '';
   return [...own.matchAll(/```text\n([^`]+)```/g)].map(([, block = '']) =>
-    block.trimEnd().split('\n').map(withoutNumbers),
+    block
+      .trimEnd()
+      .split('\n')
+      .map(withoutNumbers)
+      .filter((line) => line !== '…'),
   );
 }
 

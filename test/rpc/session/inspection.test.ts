@@ -9,12 +9,9 @@ import { reportRing, splitRingCopy } from '../../../src/wire/ring-report.ts';
 import { Demo, demoHandlers, Flow, flowHandlers, until } from '../../support/contract.ts';
 import { LeaseCalls, leaseHandlers } from '../../support/lease-calls.ts';
 import { lanes, openRingPair } from '../../support/pairs.ts';
+import { waitForState } from '../../support/process-state.ts';
 import { programPath, requireRoot, scratchDirectory } from '../../support/programs.ts';
 import { inPlace } from '../../support/ring-leases.ts';
-
-function isDead(pid: number): boolean {
-  return readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.startsWith('Z') === true;
-}
 
 describe.each(lanes)('the inspection of a session over the $lane', ({ lane, openPair }) => {
   it('has its open calls and streams, and why a stream waits', async () => {
@@ -143,11 +140,11 @@ describe('the inspection of a ring', () => {
     const { echo } = helper.client(Demo);
     await echo(Buffer.alloc(1));
     process.kill(pid, 'SIGSTOP');
+    waitForState(pid, 'T'); // until then it may take the first of them
     const calls = Array.from({ length: 9 }, () => echo(Buffer.alloc(3_000)));
     const settled = Promise.allSettled(calls);
     process.kill(pid, 'SIGKILL');
-    const until = performance.now() + 60_000;
-    while (!isDead(pid) && performance.now() < until);
+    waitForState(pid, 'Z');
     const { ring, state, streams } = session.inspect();
     expect({ state, faults: ring?.faults }).toEqual({ state: 'open', faults: [] });
     expect(ring?.sent?.records.length).toBeGreaterThanOrEqual(9);

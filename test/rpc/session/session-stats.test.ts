@@ -7,6 +7,7 @@ import { connect } from '../../../src/rendezvous/connect.ts';
 import { type ListenOptions, listen } from '../../../src/rendezvous/listen.ts';
 import { createSessionPair } from '../../../src/testing/session-pair.ts';
 import { Demo, demoHandlers, Flow, flowHandlers, until } from '../../support/contract.ts';
+import { waitForState } from '../../support/process-state.ts';
 import { programPath } from '../../support/programs.ts';
 
 describe('session.stats()', () => {
@@ -67,6 +68,7 @@ describe('session.stats()', () => {
     await new Promise((resolve) => setTimeout(resolve, 100)); // until it sleeps
     const before = session.stats().doorbells;
     process.kill(helper.pid, 'SIGSTOP'); // it would fall asleep again between two of the calls
+    waitForState(helper.pid, 'T');
     const calls = Array.from({ length: 1_000 }, (_, a) => demo.add({ a, b: 1 }));
     const sentInTheTurn = session.stats().doorbells.sent - before.sent;
     process.kill(helper.pid, 'SIGCONT');
