@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Frames in words, for traces and inspections.
 import {
-  CallKind,
   emptyHeader,
   FrameFlag,
   FrameType,
@@ -10,9 +9,9 @@ import {
   ResetReason,
   readHeader,
 } from './frame-header.ts';
+import { callKindNames, namesOf } from './number-names.ts';
 
 const typeNames = namesOf(FrameType);
-const kindNames = namesOf(CallKind);
 const reasonNames = namesOf(ResetReason);
 const windowNames = ['requests', 'answers', 'streams', 'notifications'];
 
@@ -47,7 +46,7 @@ function detailsOf(header: Header): string[] {
   switch (header.type) {
     case FrameType.open: {
       const time = header.timeoutMs === noTimeout ? [] : [`${header.timeoutMs} ms left`];
-      return [`${kindNames.get(header.kind)}, ${header.messageBytes} bytes`, ...time, ...flags];
+      return [`${callKindNames.get(header.kind)}, ${header.messageBytes} bytes`, ...time, ...flags];
     }
     case FrameType.message:
       return [`${header.messageBytes} bytes`, ...flags];
@@ -69,8 +68,4 @@ function flagsText(flags: number): string[] {
     [FrameFlag.beyond, 'beyond'],
   ] as const;
   return names.flatMap(([flag, name]) => ((flags & flag) === 0 ? [] : [name]));
-}
-
-function namesOf(numbers: Readonly<Record<string, number>>): ReadonlyMap<number, string> {
-  return new Map(Object.entries(numbers).map(([name, number]) => [number, name]));
 }

@@ -4,8 +4,9 @@
 import { Buffer } from 'node:buffer';
 import { SidecallError } from '../base/errors.ts';
 import { printable } from '../base/printable.ts';
-import { CallKind, FrameType } from './frame-header.ts';
+import { FrameType } from './frame-header.ts';
 import { frameTypeName } from './frame-text.ts';
+import { callKindNames, namesOf } from './number-names.ts';
 import {
   endTextMaxBytes,
   FrameRecord,
@@ -103,8 +104,7 @@ export function readRecording(bytes: Uint8Array): Recording {
 const dateMaxMs = 8.64e15;
 /** Faults that are named: a memory of noise has thousands. */
 const faultsMax = 64;
-const kindNames = namesOf(CallKind);
-const eventNames = namesOf(RecordEvent) as Map<number, keyof typeof RecordEvent>;
+const eventNames = namesOf(RecordEvent);
 
 /** An event whose time is not known yet. */
 type TickedEvent = Omit<RecordedEvent, 'beforeMs' | 'atMs'> & { readonly ticks: number };
@@ -158,7 +158,7 @@ class RecordingReader {
         session,
         id: `${this.#u32(at + RunningEntry.slot * 4)}.${this.#u32(at + RunningEntry.generation * 4)}`,
         method: this.#nameAt(at + RunningEntry.name * 4, `entry ${entry}`),
-        kind: kindNames.get(kind) ?? this.#unknown(`entry ${entry}: kind ${kind}`),
+        kind: callKindNames.get(kind) ?? this.#unknown(`entry ${entry}: kind ${kind}`),
         runningMs: this.#before(since),
       });
     }
@@ -292,10 +292,6 @@ class RecordingReader {
     this.#fault(`${what} is ${value}`);
     return 0;
   }
-}
-
-function namesOf(numbers: Readonly<Record<string, number>>): Map<number, string> {
-  return new Map(Object.entries(numbers).map(([name, number]) => [number, name]));
 }
 
 const shownMax = 5;

@@ -5,7 +5,8 @@ import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { Clock } from '../../base/clock.ts';
 import type { Delivered } from '../../base/error-codes.ts';
 import type { Peer } from '../../base/peer.ts';
-import { CallKind, type CallKindName } from '../../wire/frame-header.ts';
+import type { CallKindName } from '../../wire/frame-header.ts';
+import { callKindNames } from '../../wire/number-names.ts';
 import type { Lane } from '../../wire/transport.ts';
 import { callSampler, type OpenSample } from './call-sampler.ts';
 
@@ -49,11 +50,6 @@ const calls = tracingChannel<unknown, TracedCall>('sidecall:call');
 const handlers = tracingChannel<unknown, TracedCall>('sidecall:handler');
 type Calls = TracingChannel<unknown, TracedCall>;
 
-const kindNames: CallKindName[] = [];
-for (const [name, kind] of Object.entries(CallKind)) {
-  kindNames[kind] = name as CallKindName;
-}
-
 /**
  * The trace of a call that we are about to make; undefined: its channel has no subscriber, and no
  * process samples calls.
@@ -94,7 +90,7 @@ export class CallTrace implements TracedCall {
     const { id, transport, peer, clock, isSampled } = link;
     this.#channel = channel;
     this.method = method;
-    this.kind = kindNames[kind] as CallKindName;
+    this.kind = callKindNames.get(kind) as CallKindName;
     this.lane = transport.lane;
     this.peer = peer;
     this.#clock = clock;

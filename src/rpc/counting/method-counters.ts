@@ -3,6 +3,7 @@
 import { Histogram, type Percentiles } from '../../base/histogram.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { CallKind, type CallKindName } from '../../wire/frame-header.ts';
+import { callKindNames } from '../../wire/number-names.ts';
 
 /** Whole messages of one direction. */
 export interface MessageCounts {
@@ -119,7 +120,7 @@ export class MethodCounters {
     const latencyMs = this.latency.percentiles();
     return {
       method: this.method,
-      kind: kindNames[this.kind] as CallKindName,
+      kind: callKindNames.get(this.kind) as CallKindName,
       started: this.started,
       succeeded: latencyMs.count - this.#timedFailures, // each end of a call that had begun has one
       failed: this.#failed,
@@ -129,9 +130,6 @@ export class MethodCounters {
     };
   }
 }
-
-const kindNames: string[] = [];
-for (const [name, kind] of Object.entries(CallKind)) kindNames[kind] = name;
 
 /** The name of calls of the peer's that were not served. */
 export const notServed = '(not served)';
@@ -144,7 +142,11 @@ const together: Record<number, string | undefined> = {
 
 /** The methods of a session in one direction of calls, by kind and name. */
 export class MethodTable {
-  readonly #kinds: Map<string, MethodCounters>[] = kindNames.map(() => new Map());
+  // By kind: they are numbered from 1 on.
+  readonly #kinds = Array.from(
+    { length: callKindNames.size + 1 },
+    () => new Map<string, MethodCounters>(),
+  );
   #last: MethodCounters | undefined;
   #size = 0;
 

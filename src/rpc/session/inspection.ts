@@ -8,7 +8,8 @@ import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
 import { writeNew } from '../../base/new-file.ts';
 import type { Peer } from '../../base/peer.ts';
 import type { WaitReason } from '../../base/wait-reasons.ts';
-import { CallKind, type CallKindName } from '../../wire/frame-header.ts';
+import type { CallKindName } from '../../wire/frame-header.ts';
+import { callKindNames } from '../../wire/number-names.ts';
 import { type RingCopies, type RingReport, reportRing, wholeCopy } from '../../wire/ring-report.ts';
 import type { HeldLease, Lane } from '../../wire/transport.ts';
 import type { IncomingState, OutgoingState } from '../call-states.ts';
@@ -100,10 +101,6 @@ export interface RingInspection extends RingReport {
   save(file: string): Promise<void>;
 }
 
-const kindNames = new Map<number, CallKindName>(
-  Object.entries(CallKind).map(([name, kind]) => [kind, name as CallKindName]),
-);
-
 /** The parts of a session that are looked into. */
 interface Inside {
   readonly shared: SessionShared;
@@ -192,7 +189,7 @@ function inspectedStream(
     id: `${slot}.${generation}`,
     openedBy,
     method,
-    kind: kindNames.get(kind) as CallKindName,
+    kind: callKindNames.get(kind) as CallKindName,
     state,
     ageMs: begun === neverBegun ? undefined : now - begun,
     deadlineInMs: deadline === undefined ? undefined : deadline - now,
