@@ -3,7 +3,7 @@
 
 /** Each reason, with what waits for it. */
 export const waitReasons = [
-  /** Our calls: as many are open as the peer allows. Messages of streams that have not begun. */
+  /** Our calls: as many are open as the peer allows. Messages of a call wait as the call does. */
   'slot',
   /** Places of calls that we gave up, until their handlers have settled. They hold a `slot`. */
   'given-up',

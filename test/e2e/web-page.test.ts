@@ -35,11 +35,14 @@ interface Shown extends AsyncDisposable {
   readonly stop: () => Promise<void>;
 }
 
-/** A program that is looked into, and the command that shows it. */
-async function show(): Promise<Shown> {
+/** A program that is looked into, and the command that shows it. `argument` is made of its path. */
+async function show(
+  name = 'watched.mjs',
+  argument = (path: string): string => path,
+): Promise<Shown> {
   const scratch = scratchDirectory();
   const env = { SIDECALL_INSPECT: '1', XDG_RUNTIME_DIR: scratch.path };
-  const program = startProgram('watched.mjs', [scratch.file('s')], { env });
+  const program = startProgram(name, [argument(scratch.file('s'))], { env });
   await program.next();
   const args = [main, 'inspect', '--web', '--json'];
   const command = startProgram('sidecall', args, { command: 'node', env });
@@ -149,6 +152,25 @@ describe('the page of inspect --web', () => {
     await page.locator('[aria-label="Table of sessions"] tbody button').first().focus();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Session 1' }).waitFor();
+  });
+
+  it('draws 100 of 1,000 sessions, and finds each other one', async () => {
+    await using shown = await show('inspected.mjs', (path) =>
+      JSON.stringify({ path, sessions: 500 }),
+    );
+    await using view = await opened(shown.url);
+    const { page, faults } = view;
+    const rows = page.locator('[aria-label="Table of sessions"] tbody tr');
+    await page.getByText('The first 100 of 1,000: sort or filter for others.').waitFor();
+    expect(await rows.count()).toBe(100);
+    await page.getByPlaceholder('number, pid, lane').fill('987');
+    await until(async () => (await rows.count()) === 1);
+    await rows.getByRole('button').click();
+    await page.getByRole('heading', { name: 'Session 987' }).waitFor();
+    await page.getByPlaceholder('number, pid, lane').fill('');
+    await page.getByRole('button', { name: 'open', exact: true }).click();
+    await until(async () => Number(await rows.first().getByRole('cell').nth(3).textContent()) > 0);
+    expect(faults).toEqual([]);
   });
 
   it.each(screens)(

@@ -5,6 +5,7 @@ import { SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
 import { quiet } from '../../base/ignore-errors.ts';
 import { keep, type Settle, takeReject, takeResolve } from '../../base/settlers.ts';
+import type { WaitReason } from '../../base/wait-reasons.ts';
 import {
   CallKind,
   FrameFlag,
@@ -55,7 +56,7 @@ export class OutgoingCall
   generation = 0;
   state: OutgoingState = 'waiting';
   /** The queue in which it waits to be sent. */
-  place: { remove(call: OutgoingCall): void } | undefined;
+  place: { readonly waitReason: WaitReason; remove(call: OutgoingCall): void } | undefined;
   /** Its promise has settled: that of a notification when it is sent, or waits as a reply. */
   isSettled = false;
   isWritten = false;
@@ -121,6 +122,11 @@ export class OutgoingCall
     const isNotification = this.request.kind === CallKind.notification;
     const window = isNotification ? Window.notifications : Window.requests;
     return this.calls.shared.sendCredit[window] as SendCredit;
+  }
+
+  /** Why the first call of its queue was not sent; undefined: it does not wait. */
+  get waitReason(): WaitReason | undefined {
+    return this.place?.waitReason;
   }
 
   /** Bytes of its streams that wait: those to be taken, and those to be admitted. */

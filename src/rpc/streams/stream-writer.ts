@@ -33,6 +33,8 @@ export interface WriterParts {
   readonly shared: SessionShared;
   readonly stream: SendingStream & {
     readonly isOpen: boolean;
+    /** Why the call was not sent; undefined: it was, or is over. */
+    readonly waitReason?: WaitReason | undefined;
     readonly trace: CallTrace | undefined;
   };
   readonly codec: Codec<unknown>;
@@ -243,7 +245,7 @@ export class StreamWriter implements WaitQueue {
   #admittanceOf(message: Message, messageBytes: number): Admittance {
     const { sendQueue, own } = this.#shared;
     const isBulk = this.#stream.isBulk || sendQueue.isBulk(queuedBytesOf(message, messageBytes));
-    if (!this.#isStarted || !this.#stream.isOpen) return 'slot';
+    if (!this.#isStarted || !this.#stream.isOpen) return this.#stream.waitReason ?? 'slot';
     if (!this.#window.hasCredit) return 'stream-window';
     if (!sendQueue.hasRoom(isBulk, own.sendQueueMaxBytes)) return 'send-queue';
     if (this.#window.hasSharedCredit) return 'both';

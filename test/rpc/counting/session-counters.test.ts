@@ -243,4 +243,22 @@ describe.each(lanes)("the numbers of a session over the '$lane'", ({ openPair })
     await new Promise((resolve) => setTimeout(resolve, 30));
     expect(pair.far.stats().waited['stream-window']).toEqual({ count: 1, ms: ended });
   });
+
+  it('name one reason for a call that waits and for the messages of its stream', async () => {
+    const far = { streamWindowBytes: 16_384, receiveMaxBytes: 65_536, sessionWindowBytes: 163_840 };
+    await using pair = await openPair({ far });
+    serve(pair.far);
+    const store = pair.near.client(Store);
+    const stop = new AbortController();
+    const { signal } = stop;
+    const hanging = [1, 2, 3].map(() => store.hang(of(60_000), { signal })); // more than its window
+    const pour = store.pour({ signal });
+    const sent = pour.send(of(2_000));
+    const { waits } = pair.near.stats();
+    expect(waits).toMatchObject({ 'request-window': 2, slot: 0 });
+    stop.abort(new Error('enough'));
+    const ends = await Promise.allSettled([...hanging, sent, pour.end()]);
+    expect(ends.map(({ status }) => status)).toEqual(Array(5).fill('rejected'));
+    expect(pair.near.stats().waits).toMatchObject({ 'request-window': 0, slot: 0 });
+  });
 });
