@@ -107,7 +107,8 @@ function known(call: SampledCall): SampledCall {
 }
 
 function isStream(stream: InspectedStream): boolean {
-  const { id, openedBy, method, kind, state, ageMs, deadlineInMs, sending, untakenBytes } = stream;
+  const { id, openedBy, method, kind, state, waitsFor, ageMs, deadlineInMs } = stream;
+  const { sending, untakenBytes } = stream;
   if (sending !== undefined) {
     if (!isObject(sending)) return false;
     const { creditBytes, waiting, waitingBytes, waitsFor } = sending;
@@ -115,7 +116,8 @@ function isStream(stream: InspectedStream): boolean {
     if (!isOptional(waitsFor, isText)) return false;
   }
   return (
-    [id, method, kind, state].every(isText) &&
+    [method, kind, state].every(isText) &&
+    [id, waitsFor].every((each) => isOptional(each, isText)) &&
     openers.includes(openedBy) &&
     [ageMs, deadlineInMs, untakenBytes].every((each) => isOptional(each, isNumber))
   );

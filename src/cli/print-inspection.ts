@@ -73,7 +73,8 @@ function leaseSums({ held, inPlace, copied }: ReportedSession['stats']['leases']
 }
 
 function streamLines(stream: InspectedStream): string[] {
-  const { id, openedBy, method, kind, state, ageMs, deadlineInMs, sending, untakenBytes } = stream;
+  const { id, openedBy, method, kind, state, waitsFor, ageMs, deadlineInMs } = stream;
+  const { sending, untakenBytes } = stream;
   const age = ageMs === undefined ? '' : ` for ${duration(ageMs)}`;
   const deadline = deadlineInMs === undefined ? 'no deadline' : deadlineText(deadlineInMs);
   const parts: string[] = [];
@@ -86,11 +87,18 @@ function streamLines(stream: InspectedStream): string[] {
     }
   }
   if (untakenBytes !== undefined) parts.push(`${count(untakenBytes)} bytes have not been taken`);
+  const name = id === undefined ? method : `${id} ${method}`;
   const whose = openedBy === 'us' ? 'our call' : "the peer's call";
   return [
-    `  ${whose} ${id} ${method}: ${kind}, ${state}${age}; ${deadline}`,
+    `  ${whose} ${name}: ${kind}, ${stateText(state, age, waitsFor)}; ${deadline}`,
     ...(parts.length === 0 ? [] : [`    ${parts.join('; ')}`]),
   ];
+}
+
+function stateText(state: string, age: string, waitsFor: string | undefined): string {
+  if (waitsFor === undefined) return `${state}${age}`;
+  if (state === 'waiting') return `waiting for ${waitsFor}${age}`;
+  return `${state}${age}, waiting for ${waitsFor}`;
 }
 
 function deadlineText(ms: number): string {

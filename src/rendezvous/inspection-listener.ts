@@ -208,11 +208,13 @@ async function inTurn(
 function reportOf(session: Session, clock: Clock, { payloadMaxBytes }: Detail): ReportedSession {
   const atMs = clock.nowMs();
   const { streams, ring, ...rest } = session.inspect({ unreadMaxBytes, payloadMaxBytes });
+  const listed = streams.filter(({ openedBy, state }) => openedBy === 'us' && state === 'waiting');
+  const unlisted = rest.stats.calls.waiting - listed.length;
   return {
     ...rest,
     atMs,
     streams: streams.slice(0, streamsShownMax),
-    moreStreams: Math.max(0, streams.length - streamsShownMax),
+    moreStreams: Math.max(0, streams.length - streamsShownMax) + unlisted,
     ring: ring && { sent: ring.sent, received: ring.received, faults: ring.faults },
   };
 }

@@ -25,6 +25,13 @@ export interface WaitQueue {
   readonly departed: Departures;
 }
 
+/** A waiter in such a place. */
+export interface WaitPlace {
+  readonly waitReason: WaitReason;
+  /** Takes it out. */
+  remove(): void;
+}
+
 /** A count of those that left a place, and a look whether it is empty. */
 export class Departures {
   count = 0;

@@ -252,6 +252,20 @@ describe('sidecall inspect PID', () => {
     }
   });
 
+  it('lists 1,000 calls of a session and counts the others, those that wait to begin included', async () => {
+    using runtime = scratchDirectory();
+    await using program = await startInspected(runtime.path);
+    program.tell('crowd');
+    await program.next();
+    const [report] = await threadsOf(runtime.path, String(program.pid));
+    const caller = report?.sessions.find(({ stats }) => stats.calls.open > 0);
+    const { open, waiting } = caller?.stats.calls ?? { open: 0, waiting: 0 };
+    expect(waiting).toBeGreaterThan(1_500);
+    expect(open + waiting).toBe(6_002); // a call and a stream were open before
+    expect(caller?.streams).toHaveLength(1_000);
+    expect(caller?.moreStreams).toBe(5_002);
+  });
+
   it('does not keep the process alive where the one that looks was stopped', async () => {
     using runtime = scratchDirectory();
     const program = await startInspected(runtime.path, { sessions: 200 });

@@ -15,10 +15,21 @@ it('prints names that a peer has chosen without control characters and without l
     method: 'Work.\u001b[2J\r\nsession 9: \u009b1m\u202eforged',
     kind: 'unary',
     state: 'open',
+    waitsFor: undefined,
     ageMs: 4_200,
     deadlineInMs: -1_500,
     sending: undefined,
     untakenBytes: undefined,
+  } as const;
+  const waiting = {
+    ...forged,
+    id: undefined,
+    openedBy: 'us',
+    method: 'Index.add',
+    state: 'waiting',
+    waitsFor: 'slot',
+    ageMs: 3_000,
+    deadlineInMs: undefined,
   } as const;
   const report: ThreadReport = {
     threadId: 0,
@@ -33,7 +44,7 @@ it('prints names that a peer has chosen without control characters and without l
       residentBytes: 64_000_000,
       sessions: 1,
     },
-    sessions: [{ ...rest, atMs: 0, streams: [...streams, forged], moreStreams: 3, ring }],
+    sessions: [{ ...rest, atMs: 0, streams: [...streams, forged, waiting], moreStreams: 3, ring }],
   };
   const lines = printInspection({ threads: [report] }).split('\n');
   expect(lines[0]).toBe('process 7: Node v20, sidecall 1.0.0, for 1 h 2 min, 64 MB');
@@ -41,6 +52,7 @@ it('prints names that a peer has chosen without control characters and without l
   expect(call).toBe(
     "  the peer's call 0.1 Work.\ufffd[2J\ufffd\ufffdsession 9: \ufffd1m\ufffdforged: unary, open for 4.2 s; its deadline passed 1.5 s ago",
   );
+  expect(lines).toContain('  our call Index.add: unary, waiting for slot for 3.0 s; no deadline');
   expect(lines).toContain('  and 3 more calls and streams');
   expect(lines.filter((line) => line.startsWith('session '))).toHaveLength(1);
 });

@@ -74,6 +74,7 @@ const forgeries: [string, unknown][] = [
     'a method with a name of megabytes',
     { ...honest, streams: [{ ...stream, method: 'x'.repeat(1_000_000) }] },
   ],
+  ['a call that waits for an object', { ...honest, streams: [{ ...stream, waitsFor: {} }] }],
   ['a call whose age is a text', { ...honest, streams: [{ ...stream, ageMs: '<b>' }] }],
   [
     'a wait that is an object',

@@ -33,6 +33,11 @@ export class CallQueue implements WaitQueue {
     this.#calls.push(call);
   }
 
+  /** The first `max` calls. */
+  first(max: number): readonly OutgoingCall[] {
+    return this.#calls.items().slice(0, max);
+  }
+
   /** Takes the first call out if it can be sent. */
   next(): OutgoingCall | undefined {
     const first = this.#calls.peek();

@@ -79,6 +79,11 @@ export class Caller implements SessionTarget {
     return this.#calls.streams.open();
   }
 
+  /** The first `max` calls that wait to be sent. */
+  waitingCalls(max: number): readonly OutgoingCall[] {
+    return this.#waiting.first(max);
+  }
+
   /** The state of the call of this stream, for simulations; undefined: there is none. */
   stateOf(slot: number, generation: number): OutgoingState | undefined {
     return this.#calls.streams.peek(slot, generation)?.state;

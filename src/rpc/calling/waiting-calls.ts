@@ -88,6 +88,11 @@ export class WaitingCalls {
     return undefined;
   }
 
+  /** The first `max` of them. */
+  first(max: number): readonly OutgoingCall[] {
+    return this.#queues.flatMap((queue) => queue.first(max)).slice(0, max);
+  }
+
   /** Takes out all calls whose promise has not settled. */
   takeUnsettled(): OutgoingCall[] {
     return this.#queues.flatMap((queue) => queue.removeAll(({ isSettled }) => !isSettled));

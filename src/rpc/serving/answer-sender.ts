@@ -114,16 +114,17 @@ export class AnswerSender implements WaitQueue {
     this.#waiting.set(call, answer);
     this.#calls.waitingAnswers += 1;
     this.#calls.waitingAnswerBytes += answer.messageBytes;
-    call.dequeue = () => {
+    const remove = (): void => {
       this.#remove(call, answer);
       releaseMessage(answer.message);
       call.returnRequest();
     };
+    call.place = { waitReason: this.waitReason, remove };
     this.#calls.shared.waits.add(this);
   }
 
   #remove(call: IncomingCall, answer: Answer): void {
-    call.dequeue = undefined; // it holds the answer
+    call.place = undefined; // it holds the answer
     if (!this.#waiting.delete(call)) return;
     this.departed.add();
     this.#calls.waitingAnswers -= 1;

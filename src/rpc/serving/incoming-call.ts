@@ -14,6 +14,7 @@ import { armDeadline, cancelDeadline, type HandlerScope, type Timed } from '../d
 import { Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendEnd } from '../sending/end-frames.ts';
 import type { SendFifo, SendingStream } from '../sending/outgoing-messages.ts';
+import type { WaitPlace } from '../stalls.ts';
 import type { ChannelHalves, ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
 import type { ReadStream } from '../streams/reader-parts.ts';
@@ -72,8 +73,8 @@ export class IncomingCall
   endsAtDrain = false;
   /** Load of its method, where the handler gives one answer. */
   load: MethodLoad<IncomingCall> | undefined;
-  /** Takes it from where it waits: to be started, or for its answer to be sent. */
-  dequeue: (() => void) | undefined;
+  /** The place where it waits to be started, or its answer to be sent. */
+  place: WaitPlace | undefined;
   trailers: Metadata = noMetadata;
   hasHeaders = false;
   /** The reason that its opener is told once the handler has settled. */
@@ -314,7 +315,7 @@ export class IncomingCall
     this.calls.open -= 1;
     cancelDeadline(this.clock, this);
     this.releaseAssembly();
-    this.dequeue?.();
+    this.place?.remove();
     this.reader?.release();
     if (this.isRunning) return;
     this.releaseWindow();

@@ -2,13 +2,13 @@
 // Requests of the peer's that wait to be started, and what is known of the answers of their
 // methods.
 import type { WaitReason } from '../../base/wait-reasons.ts';
-import { Departures, type WaitQueue } from '../stalls.ts';
+import { Departures, type WaitPlace, type WaitQueue } from '../stalls.ts';
 import type { Served } from './registry.ts';
 
 /** A call that can wait. */
 interface Waiting {
-  /** Takes the call from where it waits; undefined: it does not wait. */
-  dequeue: (() => void) | undefined;
+  /** undefined: it does not wait. */
+  place: WaitPlace | undefined;
 }
 
 /** A request that waits to be started. */
@@ -37,16 +37,17 @@ export class WaitingRequests<Call extends Waiting> implements WaitQueue {
   push(request: WaitingRequest<Call>): void {
     const { call } = request;
     this.#entries.add(request);
-    call.dequeue = () => {
-      call.dequeue = undefined; // it holds the request
+    const remove = (): void => {
+      call.place = undefined; // it holds the request
       if (this.#entries.delete(request)) this.departed.add();
     };
+    call.place = { waitReason: this.waitReason, remove };
   }
 
   /** The first one, which does not wait any longer. */
   shift(): WaitingRequest<Call> | undefined {
     for (const first of this.#entries) {
-      first.call.dequeue?.();
+      first.call.place?.remove();
       return first;
     }
     return undefined;

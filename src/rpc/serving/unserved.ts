@@ -63,10 +63,11 @@ export class UnservedRequests implements WaitQueue {
 
   push(request: UnservedRequest): void {
     this.#entries.add(request);
-    request.call.dequeue = () => {
-      request.call.dequeue = undefined; // it holds the request
+    const remove = (): void => {
+      request.call.place = undefined; // it holds the request
       if (this.#entries.delete(request)) this.departed.add();
     };
+    request.call.place = { waitReason: this.waitReason, remove };
     this.#calls.shared.waits.add(this);
   }
 
@@ -84,7 +85,7 @@ export class UnservedRequests implements WaitQueue {
   next(): UnservedRequest | undefined {
     for (let request = this.#due.shift(); request; request = this.#due.shift()) {
       if (!this.#entries.has(request)) continue; // its call ended meanwhile
-      request.call.dequeue?.();
+      request.call.place?.remove();
       return request;
     }
     return undefined;

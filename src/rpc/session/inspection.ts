@@ -14,6 +14,7 @@ import { type RingCopies, type RingReport, reportRing, wholeCopy } from '../../w
 import type { HeldLease, Lane } from '../../wire/transport.ts';
 import type { IncomingState, OutgoingState } from '../call-states.ts';
 import type { Caller } from '../calling/caller.ts';
+import type { OutgoingCall } from '../calling/outgoing-call.ts';
 import { neverBegun } from '../counting/moments.ts';
 import type { SessionShared, SessionState } from '../sending/session-shared.ts';
 import type { Callee } from '../serving/callee.ts';
@@ -23,22 +24,27 @@ import type { SessionStats } from './session-stats.ts';
 
 /** A call or stream that has not ended. */
 export interface InspectedStream {
-  /** Slot and generation, as frames name it: `3.1`. */
-  readonly id: string;
+  /** Slot and generation, as frames name it: `3.1`. undefined: it waits, and has none yet. */
+  readonly id: string | undefined;
   /** The side that has called; of a channel, the one that has opened it. */
   readonly openedBy: 'us' | 'peer';
   /** Wire name of the method, or the name of the channel. */
   readonly method: string;
   readonly kind: CallKindName;
   /**
-   * Of a call of ours: `open`, or `given-up` where it waits for the peer's last frame. Of a call of
-   * the peer's: `waiting` until its handler is called, then `open`; `answered`, `cancelled` or
-   * `failed` where it is over and its handler still runs.
+   * Of a call of ours: `waiting` until it is sent, `open`, or `given-up` where it waits for the
+   * peer's last frame. Of a call of the peer's: `waiting` until its handler is called, then
+   * `open`; `answered`, `cancelled` or `failed` where it is over and its handler still runs.
    */
   readonly state: OutgoingState | IncomingState;
   /**
-   * Milliseconds since it was sent, or had arrived; undefined: unknown, as of a notification that
-   * did not wait.
+   * Why it waits to be sent or started, or its answer to be sent; undefined: for nothing on this
+   * side but its handler.
+   */
+  readonly waitsFor: WaitReason | undefined;
+  /**
+   * Milliseconds since it was sent or began to wait, or had arrived; undefined: unknown, as of a
+   * notification that did not wait.
    */
   readonly ageMs: number | undefined;
   /** Milliseconds until its deadline, below 0 where that has passed; undefined: it has none. */
@@ -76,8 +82,8 @@ export interface SessionInspection {
   /** The numbers of the session at this moment. */
   readonly stats: SessionStats;
   /**
-   * Calls and streams of both sides that have begun and have not ended; `stats.calls.waiting`
-   * counts calls that wait to begin.
+   * Calls and streams of both sides that have not ended: first those that have begun, then the
+   * first 1,000 of ours that wait to begin. `stats.calls.waiting` counts all of these.
    */
   readonly streams: readonly InspectedStream[];
   /** Leases in the peer's memory that were not released. */
@@ -100,6 +106,9 @@ export interface RingInspection extends RingReport {
    */
   save(file: string): Promise<void>;
 }
+
+/** Calls that wait to begin, of which there may be any number. */
+const waitingCallsMax = 1_000;
 
 /** The parts of a session that are looked into. */
 interface Inside {
@@ -146,9 +155,10 @@ export function inspected(
   const { memory, leases = [] } = transport.inspect?.(unreadMaxBytes) ?? {};
   shared.moments.settle();
   const now = clock.nowMs();
-  const ours = caller.openCalls.map((call) =>
-    inspectedStream('us', call, { ...call.request, deadline: call.deadline }, now),
-  );
+  const ourStream = (call: OutgoingCall): InspectedStream =>
+    inspectedStream('us', call, { ...call.request, deadline: call.deadline }, now);
+  const ours = caller.openCalls.map(ourStream);
+  const waiting = caller.waitingCalls(waitingCallsMax).map(ourStream);
   const theirs = callee.openCalls.map((call) => inspectedStream('peer', call, call.opening, now));
   return {
     id,
@@ -157,16 +167,19 @@ export function inspected(
     laneReason,
     peer,
     stats: face.stats(),
-    streams: [...ours, ...theirs],
+    streams: [...ours, ...theirs, ...waiting],
     leases,
     ring: memory && ringInspection(memory, payloadMaxBytes),
   };
 }
 
 interface Halves {
+  /** -1: none. */
   readonly slot: number;
   readonly generation: number;
   readonly state: OutgoingState | IncomingState;
+  /** The place where it waits. */
+  readonly place: { readonly waitReason: WaitReason } | undefined;
   /** The instant at which it began. */
   readonly begun: number;
   readonly reader: StreamReader | undefined;
@@ -181,16 +194,17 @@ interface Named {
 
 function inspectedStream(
   openedBy: 'us' | 'peer',
-  { slot, generation, state, begun, reader, writer }: Halves,
+  { slot, generation, state, place, begun, reader, writer }: Halves,
   { method, kind, deadline }: Named,
   now: number,
 ): InspectedStream {
   return {
-    id: `${slot}.${generation}`,
+    id: slot < 0 ? undefined : `${slot}.${generation}`,
     openedBy,
     method,
     kind: callKindNames.get(kind) as CallKindName,
     state,
+    waitsFor: place?.waitReason,
     ageMs: begun === neverBegun ? undefined : now - begun,
     deadlineInMs: deadline === undefined ? undefined : deadline - now,
     sending: writer && {

@@ -57,6 +57,10 @@ process.stdin.on('data', async (data) => {
     await worker.terminate();
     say({ terminated: true });
   }
+  if (line === 'crowd') {
+    for (let at = 0; at < 6_000; at += 1) first.client(Work).hang();
+    say({ calls: 6_000 });
+  }
   if (line === 'leave') {
     process.stdin.unref();
     await Promise.all(all.map((session) => session.close({ deadlineMs: 0 })));

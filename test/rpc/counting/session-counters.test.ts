@@ -256,6 +256,10 @@ describe.each(lanes)("the numbers of a session over the '$lane'", ({ openPair })
     const sent = pour.send(of(2_000));
     const { waits } = pair.near.stats();
     expect(waits).toMatchObject({ 'request-window': 2, slot: 0 });
+    const waiting = pair.near.inspect().streams.filter(({ state }) => state === 'waiting');
+    expect(waiting).toMatchObject([
+      { method: 'Store.pour', waitsFor: 'request-window', sending: { waitsFor: 'request-window' } },
+    ]);
     stop.abort(new Error('enough'));
     const ends = await Promise.allSettled([...hanging, sent, pour.end()]);
     expect(ends.map(({ status }) => status)).toEqual(Array(5).fill('rejected'));

@@ -69,6 +69,35 @@ describe.each(lanes)('the inspection of a session over the $lane', ({ lane, open
     await ends;
     await until(() => pair.near.inspect().streams.length === 0);
   });
+
+  it('names calls that wait, on the side where they do, and for what', async () => {
+    await using pair = await openPair({ far: { streamsMax: 1 } });
+    const demo = pair.near.client(Demo);
+    const stop = new AbortController();
+    const { signal } = stop;
+    const first = demo.hang(undefined, { signal });
+    await until(() => pair.far.inspect().streams[0]?.waitsFor === 'serve');
+    expect(pair.far.inspect().streams).toMatchObject([
+      { id: '0.1', openedBy: 'peer', method: 'Demo.hang', state: 'waiting' },
+    ]);
+    pair.far.serve(Demo, demoHandlers());
+    await until(() => pair.far.stats().handlers.running === 1);
+    expect(pair.far.inspect().streams[0]?.waitsFor).toBeUndefined();
+    const others = Array.from({ length: 1_500 }, () => demo.same(1, { signal, timeoutMs: 60_000 }));
+    const { streams, stats } = pair.near.inspect();
+    expect(stats.calls).toEqual({ open: 1, waiting: 1_500 });
+    expect(streams).toHaveLength(1_001);
+    expect(streams[0]).toMatchObject({ id: '0.1', state: 'open', waitsFor: undefined });
+    for (const stream of streams.slice(1)) {
+      expect(stream).toMatchObject({ method: 'Demo.same', state: 'waiting', waitsFor: 'slot' });
+      expect(stream.id).toBeUndefined();
+      expect(stream.ageMs).toBeGreaterThanOrEqual(0);
+      expect(stream.deadlineInMs).toBeGreaterThan(0);
+    }
+    stop.abort(new Error('enough'));
+    await Promise.allSettled([first, ...others]);
+    await until(() => pair.near.inspect().streams.length === 0);
+  });
 });
 
 describe('the inspection of a ring', () => {

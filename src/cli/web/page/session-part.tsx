@@ -149,13 +149,13 @@ function OpenCalls({ streams, more }: OpenCallsProps) {
               </tr>
             </thead>
             <tbody>
-              {oldest.map((stream) => (
-                <tr key={`${stream.openedBy} ${stream.id}`}>
-                  <th scope="row">{stream.id}</th>
+              {oldest.map((stream, at) => (
+                <tr key={stream.id === undefined ? at : `${stream.openedBy} ${stream.id}`}>
+                  <th scope="row">{stream.id ?? '–'}</th>
                   <td>{stream.openedBy === 'us' ? 'us' : 'the peer'}</td>
                   <td>{stream.method}</td>
                   <td>
-                    {stream.kind}, {stream.state}
+                    {stream.kind}, {stateText(stream)}
                   </td>
                   <td>{durationText(stream.ageMs)}</td>
                   <td>{deadlineText(stream.deadlineInMs)}</td>
@@ -170,6 +170,11 @@ function OpenCalls({ streams, more }: OpenCallsProps) {
       {hidden > 0 && <p class="muted">and {countText(hidden)} more</p>}
     </>
   );
+}
+
+function stateText({ state, waitsFor }: InspectedStream): string {
+  if (waitsFor === undefined) return state;
+  return state === 'waiting' ? `waiting for ${waitsFor}` : `${state}, waiting for ${waitsFor}`;
 }
 
 function deadlineText(ms: number | undefined): string {
