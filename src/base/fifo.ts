@@ -49,9 +49,9 @@ export class Fifo<T> {
     return true;
   }
 
-  /** A copy of the items, the first one first. */
-  items(): readonly T[] {
-    return this.#items.slice(this.#head) as T[];
+  /** A copy of the items, or of the first `max` of them, the first one first. */
+  items(max = Number.POSITIVE_INFINITY): readonly T[] {
+    return this.#items.slice(this.#head, this.#head + max) as T[];
   }
 
   clear(): void {

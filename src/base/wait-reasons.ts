@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The reasons for which something in a session waits: in numbers, in events and in reports.
 
-/** Each reason, with what waits for it. */
+/** Each reason, with what waits for it. Messages of a call that was not sent wait as the call. */
 export const waitReasons = [
-  /** Our calls: as many are open as the peer allows. Messages of a call wait as the call does. */
+  /** Our calls: as many are open as the peer allows. */
   'slot',
   /** Places of calls that we gave up, until their handlers have settled. They hold a `slot`. */
   'given-up',

@@ -73,8 +73,7 @@ function leaseSums({ held, inPlace, copied }: ReportedSession['stats']['leases']
 }
 
 function streamLines(stream: InspectedStream): string[] {
-  const { id, openedBy, method, kind, state, waitsFor, ageMs, deadlineInMs } = stream;
-  const { sending, untakenBytes } = stream;
+  const { id, openedBy, method, kind, ageMs, deadlineInMs, sending, untakenBytes } = stream;
   const age = ageMs === undefined ? '' : ` for ${duration(ageMs)}`;
   const deadline = deadlineInMs === undefined ? 'no deadline' : deadlineText(deadlineInMs);
   const parts: string[] = [];
@@ -90,13 +89,14 @@ function streamLines(stream: InspectedStream): string[] {
   const name = id === undefined ? method : `${id} ${method}`;
   const whose = openedBy === 'us' ? 'our call' : "the peer's call";
   return [
-    `  ${whose} ${name}: ${kind}, ${stateText(state, age, waitsFor)}; ${deadline}`,
+    `  ${whose} ${name}: ${kind}, ${stateText(stream, age)}; ${deadline}`,
     ...(parts.length === 0 ? [] : [`    ${parts.join('; ')}`]),
   ];
 }
 
-function stateText(state: string, age: string, waitsFor: string | undefined): string {
-  if (waitsFor === undefined) return `${state}${age}`;
+function stateText({ openedBy, state, waitsFor }: InspectedStream, age: string): string {
+  const isArriving = openedBy === 'peer' && state === 'waiting';
+  if (waitsFor === undefined) return `${isArriving ? 'arriving' : state}${age}`;
   if (state === 'waiting') return `waiting for ${waitsFor}${age}`;
   return `${state}${age}, waiting for ${waitsFor}`;
 }

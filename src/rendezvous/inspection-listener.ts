@@ -35,6 +35,8 @@ const inspectorsMax = 8;
 /** Time without progress after which a process that looks, and was stopped, is let go. */
 const stallTimeoutMs = 2_000;
 const streamsShownMax = 1_000;
+/** Those among them that wait to begin, where more have begun. */
+const waitingShownMax = 100;
 /** Calls of one process that looks: it makes two at once. */
 const streamsMax = 8;
 const detailedMax = 1_000;
@@ -208,13 +210,18 @@ async function inTurn(
 function reportOf(session: Session, clock: Clock, { payloadMaxBytes }: Detail): ReportedSession {
   const atMs = clock.nowMs();
   const { streams, ring, ...rest } = session.inspect({ unreadMaxBytes, payloadMaxBytes });
-  const listed = streams.filter(({ openedBy, state }) => openedBy === 'us' && state === 'waiting');
-  const unlisted = rest.stats.calls.waiting - listed.length;
+  // As many calls are open as may be where others wait for a slot: these have a share of the list.
+  const begun = streams.filter(({ id }) => id !== undefined);
+  const waiting = streams.filter(({ id }) => id === undefined);
+  const room = Math.max(waitingShownMax, streamsShownMax - begun.length);
+  const shownWaiting = waiting.slice(0, room);
+  const shown = [...begun.slice(0, streamsShownMax - shownWaiting.length), ...shownWaiting];
+  const all = begun.length + rest.stats.calls.waiting;
   return {
     ...rest,
     atMs,
-    streams: streams.slice(0, streamsShownMax),
-    moreStreams: Math.max(0, streams.length - streamsShownMax) + unlisted,
+    streams: shown,
+    moreStreams: Math.max(0, all - shown.length),
     ring: ring && { sent: ring.sent, received: ring.received, faults: ring.faults },
   };
 }

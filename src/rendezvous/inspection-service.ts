@@ -25,7 +25,7 @@ export interface InspectedThread {
 export interface ReportedSession extends Omit<SessionInspection, 'streams' | 'ring'> {
   /** Instant of this report, in milliseconds of a clock of the thread. */
   readonly atMs: number;
-  /** The first 1,000 calls and streams. */
+  /** The first 1,000 calls and streams; 100 of those that wait to begin have a place in it. */
   readonly streams: readonly InspectedStream[];
   readonly moreStreams: number;
   readonly ring: RingReport | undefined;

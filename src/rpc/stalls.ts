@@ -25,7 +25,7 @@ export interface WaitQueue {
   readonly departed: Departures;
 }
 
-/** A waiter in such a place. */
+/** The place of one waiter. */
 export interface WaitPlace {
   readonly waitReason: WaitReason;
   /** Takes it out. */

@@ -264,6 +264,11 @@ describe('sidecall inspect PID', () => {
     expect(open + waiting).toBe(6_002); // a call and a stream were open before
     expect(caller?.streams).toHaveLength(1_000);
     expect(caller?.moreStreams).toBe(5_002);
+    const named = caller?.streams.filter(({ state }) => state === 'waiting') ?? [];
+    expect(named).toHaveLength(100);
+    for (const { method, waitsFor } of named) {
+      expect([method, waitsFor]).toEqual(['Work.hang', 'slot']);
+    }
   });
 
   it('does not keep the process alive where the one that looks was stopped', async () => {

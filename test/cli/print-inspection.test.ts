@@ -31,6 +31,7 @@ it('prints names that a peer has chosen without control characters and without l
     ageMs: 3_000,
     deadlineInMs: undefined,
   } as const;
+  const arriving = { ...forged, id: '1.1', method: 'Index.put', state: 'waiting' } as const;
   const report: ThreadReport = {
     threadId: 0,
     copy: 1,
@@ -44,7 +45,9 @@ it('prints names that a peer has chosen without control characters and without l
       residentBytes: 64_000_000,
       sessions: 1,
     },
-    sessions: [{ ...rest, atMs: 0, streams: [...streams, forged, waiting], moreStreams: 3, ring }],
+    sessions: [
+      { ...rest, atMs: 0, streams: [...streams, forged, waiting, arriving], moreStreams: 3, ring },
+    ],
   };
   const lines = printInspection({ threads: [report] }).split('\n');
   expect(lines[0]).toBe('process 7: Node v20, sidecall 1.0.0, for 1 h 2 min, 64 MB');
@@ -53,6 +56,9 @@ it('prints names that a peer has chosen without control characters and without l
     "  the peer's call 0.1 Work.\ufffd[2J\ufffd\ufffdsession 9: \ufffd1m\ufffdforged: unary, open for 4.2 s; its deadline passed 1.5 s ago",
   );
   expect(lines).toContain('  our call Index.add: unary, waiting for slot for 3.0 s; no deadline');
+  expect(
+    lines.filter((line) => line.includes('Index.put: unary, arriving for 4.2 s;')),
+  ).toHaveLength(1);
   expect(lines).toContain('  and 3 more calls and streams');
   expect(lines.filter((line) => line.startsWith('session '))).toHaveLength(1);
 });

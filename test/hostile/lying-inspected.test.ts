@@ -74,6 +74,11 @@ const forgeries: [string, unknown][] = [
     'a method with a name of megabytes',
     { ...honest, streams: [{ ...stream, method: 'x'.repeat(1_000_000) }] },
   ],
+  ['a call whose number is an object', { ...honest, streams: [{ ...stream, id: {} }] }],
+  [
+    'a wait for a text of megabytes',
+    { ...honest, streams: [{ ...stream, waitsFor: 'x'.repeat(1_000_000) }] },
+  ],
   ['a call that waits for an object', { ...honest, streams: [{ ...stream, waitsFor: {} }] }],
   ['a call whose age is a text', { ...honest, streams: [{ ...stream, ageMs: '<b>' }] }],
   [

@@ -35,7 +35,7 @@ export class CallQueue implements WaitQueue {
 
   /** The first `max` calls. */
   first(max: number): readonly OutgoingCall[] {
-    return this.#calls.items().slice(0, max);
+    return this.#calls.items(max);
   }
 
   /** Takes the first call out if it can be sent. */

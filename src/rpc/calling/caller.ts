@@ -79,7 +79,7 @@ export class Caller implements SessionTarget {
     return this.#calls.streams.open();
   }
 
-  /** The first `max` calls that wait to be sent. */
+  /** Calls that wait to be sent, at most `max`: the first of each queue. */
   waitingCalls(max: number): readonly OutgoingCall[] {
     return this.#waiting.first(max);
   }

@@ -88,9 +88,10 @@ export class WaitingCalls {
     return undefined;
   }
 
-  /** The first `max` of them. */
+  /** The first of each queue, `max` together: each queue may wait for another reason. */
   first(max: number): readonly OutgoingCall[] {
-    return this.#queues.flatMap((queue) => queue.first(max)).slice(0, max);
+    const queues = this.#queues.filter(({ waiting }) => waiting > 0);
+    return queues.flatMap((queue) => queue.first(Math.floor(max / queues.length)));
   }
 
   /** Takes out all calls whose promise has not settled. */

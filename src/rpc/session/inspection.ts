@@ -8,7 +8,7 @@ import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
 import { writeNew } from '../../base/new-file.ts';
 import type { Peer } from '../../base/peer.ts';
 import type { WaitReason } from '../../base/wait-reasons.ts';
-import type { CallKindName } from '../../wire/frame-header.ts';
+import { CallKind, type CallKindName } from '../../wire/frame-header.ts';
 import { callKindNames } from '../../wire/number-names.ts';
 import { type RingCopies, type RingReport, reportRing, wholeCopy } from '../../wire/ring-report.ts';
 import type { HeldLease, Lane } from '../../wire/transport.ts';
@@ -38,8 +38,9 @@ export interface InspectedStream {
    */
   readonly state: OutgoingState | IncomingState;
   /**
-   * Why it waits to be sent or started, or its answer to be sent; undefined: for nothing on this
-   * side but its handler.
+   * Of a call of ours, why the first one of its queue was not sent. Of a call of the peer's, why
+   * its handler was not called, or its answer not sent. undefined: nothing of Sidecall's on this
+   * side holds it back.
    */
   readonly waitsFor: WaitReason | undefined;
   /**
@@ -82,8 +83,8 @@ export interface SessionInspection {
   /** The numbers of the session at this moment. */
   readonly stats: SessionStats;
   /**
-   * Calls and streams of both sides that have not ended: first those that have begun, then the
-   * first 1,000 of ours that wait to begin. `stats.calls.waiting` counts all of these.
+   * Calls and streams of both sides that have not ended. Calls of ours that wait to begin come
+   * last, at most 1,000 of them; `stats.calls.waiting` counts all that wait to begin.
    */
   readonly streams: readonly InspectedStream[];
   /** Leases in the peer's memory that were not released. */
@@ -198,12 +199,15 @@ function inspectedStream(
   { method, kind, deadline }: Named,
   now: number,
 ): InspectedStream {
+  // A channel has no handler that could be called.
+  const isChannel = slot >= 0 && kind >= CallKind.channel;
+  const isAccepted = isChannel && state === 'waiting' && place === undefined;
   return {
     id: slot < 0 ? undefined : `${slot}.${generation}`,
     openedBy,
     method,
     kind: callKindNames.get(kind) as CallKindName,
-    state,
+    state: isAccepted ? 'open' : state,
     waitsFor: place?.waitReason,
     ageMs: begun === neverBegun ? undefined : now - begun,
     deadlineInMs: deadline === undefined ? undefined : deadline - now,

@@ -1,8 +1,10 @@
 // The bounds of the pages' data: processes that are looked at, and those in the list.
-import { expect, it, vi } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { type Choices, PageData } from '../../../src/cli/web/page-data.ts';
 import type { ProcessView } from '../../../src/cli/web/watched-process.ts';
 import { scratchDirectory, startProgram } from '../../support/programs.ts';
+
+afterEach(() => vi.unstubAllEnvs());
 
 /** Process numbers beyond the largest one of Linux, 4,194,304: no process has them. */
 function unusedPids(count: number): number[] {
@@ -57,7 +59,6 @@ it('goes on with a recording for which no page asks, while it forgets others', a
   for (const pid of pids) await data.read(`process/${pid}`);
   const { recording } = await data.read<ProcessView>(path);
   expect(recording).toMatchObject({ isOn: true, number: 1 });
-  vi.unstubAllEnvs();
 });
 
 it('lists 200 processes, and shows each further one where it is named', async () => {

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { spawnHelper } from '../../../src/helper/spawn-helper.ts';
+import { bytes } from '../../../src/rpc/contract/codec.ts';
 import type { Lease } from '../../../src/rpc/contract/leases.ts';
 import type { RingInspection } from '../../../src/rpc/session/inspection.ts';
 import { reportRing, splitRingCopy } from '../../../src/wire/ring-report.ts';
@@ -97,6 +98,58 @@ describe.each(lanes)('the inspection of a session over the $lane', ({ lane, open
     stop.abort(new Error('enough'));
     await Promise.allSettled([first, ...others]);
     await until(() => pair.near.inspect().streams.length === 0);
+  });
+
+  it('names requests of the peer and answers that wait, and for what', async () => {
+    const near = {
+      streamWindowBytes: 16_384,
+      receiveMaxBytes: 65_536,
+      sessionWindowBytes: 163_840,
+    };
+    await using pair = await openPair({ near });
+    const waitingFor = (reason: string): string[] =>
+      pair.far
+        .inspect()
+        .streams.filter(({ waitsFor }) => waitsFor === reason)
+        .map(({ method, openedBy, state }) => `${method} ${openedBy} ${state}`);
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    pair.far.serve(
+      Demo,
+      demoHandlers({
+        echo: async () => {
+          await released;
+          return Buffer.alloc(60_000);
+        },
+      }),
+    );
+    const { echo } = pair.near.client(Demo);
+    const calls = Array.from({ length: 17 }, () => echo(Buffer.alloc(1)));
+    await until(() => waitingFor('answers-expected').length > 0); // 16 at once of a new method
+    expect(waitingFor('answers-expected')).toEqual(['Demo.echo peer waiting']);
+    release();
+    for (let turn = 0; waitingFor('answer-window').length === 0; turn += 1) {
+      expect(turn).toBeLessThan(1_000);
+      await Promise.resolve();
+    }
+    expect(waitingFor('answer-window')).toContain('Demo.echo peer open');
+    await Promise.all(calls);
+    expect([...waitingFor('answers-expected'), ...waitingFor('answer-window')]).toEqual([]);
+  });
+
+  it('has a channel as open on both sides', async () => {
+    await using pair = await openPair();
+    const accepted = pair.far.channels(bytes, { name: 'talk' });
+    const channel = pair.near.openChannel(bytes, { name: 'talk' });
+    const { value: other } = await accepted.next();
+    for (const session of [pair.near, pair.far]) {
+      expect(session.inspect().streams).toMatchObject([
+        { method: 'talk', kind: 'channel', state: 'open', waitsFor: undefined },
+      ]);
+    }
+    await Promise.all([channel.end(), other?.end()]);
   });
 });
 

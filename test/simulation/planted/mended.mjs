@@ -121,7 +121,7 @@ export const mended = [
     name: 'a request that was reset while it waited stays where it is',
     commit: 'a526548',
     file: `${rpc}/serving/incoming-call.ts`,
-    from: '    this.dequeue?.();\n',
+    from: '    this.place?.remove();\n',
     to: '',
   },
   {

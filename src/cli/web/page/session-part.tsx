@@ -125,9 +125,14 @@ interface OpenCallsProps {
 }
 
 const openShown = 100;
+/** Those among them that wait to begin: they are younger than those that they wait for. */
+const waitingShown = 20;
 
 function OpenCalls({ streams, more }: OpenCallsProps) {
-  const oldest = streams.toSorted((a, b) => (b.ageMs ?? 0) - (a.ageMs ?? 0)).slice(0, openShown);
+  const sorted = streams.toSorted((a, b) => (b.ageMs ?? 0) - (a.ageMs ?? 0));
+  const waiting = sorted.filter(({ id }) => id === undefined).slice(0, waitingShown);
+  const begun = sorted.filter(({ id }) => id !== undefined).slice(0, openShown - waiting.length);
+  const oldest = [...begun, ...waiting];
   const hidden = streams.length - oldest.length + more;
   return (
     <>
@@ -172,8 +177,9 @@ function OpenCalls({ streams, more }: OpenCallsProps) {
   );
 }
 
-function stateText({ state, waitsFor }: InspectedStream): string {
-  if (waitsFor === undefined) return state;
+function stateText({ openedBy, state, waitsFor }: InspectedStream): string {
+  const isArriving = openedBy === 'peer' && state === 'waiting';
+  if (waitsFor === undefined) return isArriving ? 'arriving' : state;
   return state === 'waiting' ? `waiting for ${waitsFor}` : `${state}, waiting for ${waitsFor}`;
 }
 
