@@ -65,9 +65,9 @@ export const mutants = [
   },
   {
     name: 'a long message leaves its queue before its last piece',
-    file: `${rpc}/sending/send-queue.ts`,
-    from: 'const isWhole = end === bytes.byteLength;\n    if',
-    to: 'const isWhole = end + 1000 >= bytes.byteLength;\n    if',
+    file: `${rpc}/sending/outgoing-messages.ts`,
+    from: 'const isWhole = end === message.bytes.length;',
+    to: 'const isWhole = end + 1000 >= message.bytes.length;',
   },
   {
     name: 'a frame that found no room is not sent again',
@@ -78,8 +78,8 @@ export const mutants = [
   {
     name: 'short messages of a stream overtake its long one',
     file: `${rpc}/sending/send-queue.ts`,
-    from: 'return stream.line !== undefined && stream.line.length > 0;',
-    to: 'return stream.line !== undefined && stream.line.length > 1;',
+    from: 'const isOvertaking = (stream.line?.length ?? 0) > 0;',
+    to: 'const isOvertaking = (stream.line?.length ?? 0) > 1;',
   },
   {
     name: 'handlers that have settled are not counted',
@@ -91,8 +91,8 @@ export const mutants = [
   {
     name: 'a slot is used again in the same generation',
     file: `${rpc}/streams/stream-table.ts`,
-    from: 'if (!wasSent) this.#generations[at] = stream.generation - 1;',
-    to: 'this.#generations[at] = stream.generation - 1;',
+    from: 'if (!wasSent) this.#generations[at] =',
+    to: 'this.#generations[at] =',
   },
   {
     name: 'a call that was cancelled is answered, too',

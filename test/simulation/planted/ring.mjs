@@ -33,8 +33,8 @@ export const ringBugs = [
     name: 'bytes-cleared-late: the doorbell is counted behind the new announcement',
     model: true,
     file: 'src/shm/ring-transport.ts',
-    from: '    if (!this.#ring.onDoorbell(bytes.byteLength)) {',
-    to: '    this.serve(2);\n    this.rest(Number.MAX_SAFE_INTEGER);\n    if (!this.#isOver && !this.#ring.onDoorbell(bytes.byteLength)) {',
+    from: '    if (!this.#ring.onDoorbell(bytes.length)) {',
+    to: '    this.serve(2);\n    this.rest(Number.MAX_SAFE_INTEGER);\n    if (!this.#isOver && !this.#ring.onDoorbell(bytes.length)) {',
   },
   {
     name: 'one-role-served: a doorbell serves reading only',
@@ -54,7 +54,7 @@ export const ringBugs = [
     name: 'death-unheard: the end of the socket does not end the ring',
     model: true,
     file: 'src/shm/ring-transport.ts',
-    from: "      .on('end', () => this.#onPeerGone())\n      .on('close', () => this.#onPeerGone())",
+    from: "    socket.on('end', () => this.#onPeerGone()).on('close', () => this.#onPeerGone());",
     to: '',
   },
   {
