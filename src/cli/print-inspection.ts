@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // An inspection for people.
+
 import { Buffer } from 'node:buffer';
 import { printable } from '../base/printable.ts';
 import type { ReportedSession } from '../rendezvous/inspection-service.ts';
@@ -8,6 +9,7 @@ import type { RecordReport } from '../wire/record-walk.ts';
 import type { OutboxReport, RingReport } from '../wire/ring-report.ts';
 import type { Inspected } from './inspect.ts';
 import type { ThreadReport } from './inspect-process.ts';
+import { stateText } from './live/state-text.ts';
 import { recordingLines } from './print-recording.ts';
 
 /** The report as lines. Names that a peer has chosen are printed without control characters. */
@@ -92,13 +94,6 @@ function streamLines(stream: InspectedStream): string[] {
     `  ${whose} ${name}: ${kind}, ${stateText(stream, age)}; ${deadline}`,
     ...(parts.length === 0 ? [] : [`    ${parts.join('; ')}`]),
   ];
-}
-
-function stateText({ openedBy, state, waitsFor }: InspectedStream, age: string): string {
-  const isArriving = openedBy === 'peer' && state === 'waiting';
-  if (waitsFor === undefined) return `${isArriving ? 'arriving' : state}${age}`;
-  if (state === 'waiting') return `waiting for ${waitsFor}${age}`;
-  return `${state}${age}, waiting for ${waitsFor}`;
 }
 
 function deadlineText(ms: number): string {

@@ -35,7 +35,7 @@ const inspectorsMax = 8;
 /** Time without progress after which a process that looks, and was stopped, is let go. */
 const stallTimeoutMs = 2_000;
 const streamsShownMax = 1_000;
-/** Those among them that wait to begin, where more have begun. */
+/** Calls among them that wait to begin, where more have begun. */
 const waitingShownMax = 100;
 /** Calls of one process that looks: it makes two at once. */
 const streamsMax = 8;

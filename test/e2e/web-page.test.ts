@@ -177,6 +177,22 @@ describe('the page of inspect --web', () => {
     expect(faults).toEqual([]);
   });
 
+  it('shows calls that wait to begin beside thousands that are open', async () => {
+    await using shown = await show('inspected.mjs', (path) => JSON.stringify({ path }));
+    shown.program.tell('crowd');
+    await shown.program.next();
+    await using view = await opened(shown.url);
+    const { page, faults } = view;
+    const rows = page.locator('[aria-label="Table of sessions"] tbody tr');
+    await page.getByRole('button', { name: 'open', exact: true }).click();
+    await rows.first().filter({ hasText: '6,002' }).getByRole('button').click();
+    const calls = page.locator('[aria-label="Table of open calls"] tbody tr');
+    await calls.first().waitFor({ timeout: 120_000 });
+    expect(await calls.count()).toBe(100);
+    expect(await calls.filter({ hasText: 'unary, waiting for slot' }).count()).toBe(20);
+    expect(faults).toEqual([]);
+  });
+
   it.each(screens)(
     'has no fault of accessibility, and fits $viewport.width pixels, $colorScheme',
     async (screen) => {

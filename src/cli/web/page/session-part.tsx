@@ -5,6 +5,7 @@ import type { ReportedSession } from '../../../rendezvous/inspection-service.ts'
 import type { MethodStats } from '../../../rpc/counting/method-counters.ts';
 import type { InspectedStream } from '../../../rpc/session/inspection.ts';
 import type { OutboxReport } from '../../../wire/ring-report.ts';
+import { stateText } from '../../live/state-text.ts';
 import { Bar } from './bar.tsx';
 import { Faults } from './faults.tsx';
 import { Scroll } from './scroll.tsx';
@@ -125,7 +126,7 @@ interface OpenCallsProps {
 }
 
 const openShown = 100;
-/** Those among them that wait to begin: they are younger than those that they wait for. */
+/** Calls among them that wait to begin: these are younger than those that they wait for. */
 const waitingShown = 20;
 
 function OpenCalls({ streams, more }: OpenCallsProps) {
@@ -175,12 +176,6 @@ function OpenCalls({ streams, more }: OpenCallsProps) {
       {hidden > 0 && <p class="muted">and {countText(hidden)} more</p>}
     </>
   );
-}
-
-function stateText({ openedBy, state, waitsFor }: InspectedStream): string {
-  const isArriving = openedBy === 'peer' && state === 'waiting';
-  if (waitsFor === undefined) return isArriving ? 'arriving' : state;
-  return state === 'waiting' ? `waiting for ${waitsFor}` : `${state}, waiting for ${waitsFor}`;
 }
 
 function deadlineText(ms: number | undefined): string {
