@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { listen, socketPath } from 'sidecall';
 import { Desk, order, quote } from './contract.mjs';
 
-const [path = socketPath('structs')] = process.argv.slice(2);
+const [path = socketPath('structs'), settleMs = '500'] = process.argv.slice(2);
 const priceOf = ({ id, amount }) => ({ id, price: amount * 1.01 });
 
 const listener = await listen({ path });
@@ -12,7 +12,7 @@ listener.serve(Desk, {
   price: priceOf,
   async settle(request) {
     console.log(`settling ${request.id}`);
-    await wait(500);
+    await wait(Number(settleMs));
     return priceOf(request);
   },
 });

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "binding/convert.h"
@@ -12,7 +14,9 @@
 #include "binding/shmipc_table.h"
 #include "binding/thread_notifications.h"
 #include "os/descriptor.h"
+#include "os/files.h"
 #include "os/peer_exit_watch.h"
+#include "os/process.h"
 #include "os/received_fd.h"
 #include "os/workers.h"
 
@@ -25,10 +29,12 @@ struct Environment {
   // Received descriptors and sockets are closed on threads, since a peer can make such a close
   // block. The other descriptors, locks among them, are closed on this thread.
   ~Environment() {
+    for (const auto& [directory, name, status] : removed_at_end) RemoveAt(directory, name, status);
     for (auto& [number, fd] : received) CloseReceived(0, std::move(fd));
     for (auto& [number, fd] : owned) {
       if (IsSocket(fd.get())) received_closer.CloseSocket(0, std::move(fd));
     }
+    if (!IsMainThread()) ReapOwnForks();
   }
 
   // Descriptors whose numbers JavaScript holds. An environment that is torn down in the middle of
@@ -38,6 +44,13 @@ struct Environment {
   // at yet: nothing may close them on this thread.
   std::unordered_map<int, UniqueFd> received;
   ReceivedCloser received_closer;
+  // Files that must not stay behind; a directory comes behind those in it.
+  struct RemovedAtEnd {
+    int directory = -1;
+    std::string name;
+    FileStatus status;
+  };
+  std::vector<RemovedAtEnd> removed_at_end;
   // Threads that check the memory of peers, and make ours where that takes long.
   Workers memory{{.threads = 4, .threads_per_owner = 2}};
   RingTable rings;

@@ -2,6 +2,8 @@
 // Functions over descriptors of directories, locks and files.
 #include "os/files.h"
 
+#include <fcntl.h>
+
 #include "binding/convert.h"
 #include "binding/environment.h"
 #include "binding/exports.h"
@@ -120,6 +122,23 @@ Napi::Value UnlinkEntry(const Napi::CallbackInfo& info) {
   return FromDone(info.Env(), UnlinkAt(directory, name));
 }
 
+// (directory, or -1 for a path, name, whether the entry that is there now is removed where this
+// environment ends before its program has removed it)
+Napi::Value RemoveAtEnd(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const auto given = static_cast<int>(arguments.Integer(0, -1, 0x7fffffff));
+  const int directory = given == -1 ? AT_FDCWD : given;
+  const std::string name = arguments.Text(1);
+  const bool is_wanted = arguments.Integer(2, 0, 1) == 1;
+  if (!arguments.ok()) return info.Env().Undefined();
+  auto& left = State(info.Env()).removed_at_end;
+  std::erase_if(
+      left, [&](const auto& entry) { return entry.directory == directory && entry.name == name; });
+  const auto status = StatAt(directory, name);
+  if (is_wanted && status.ok()) left.push_back({directory, name, status.value()});
+  return info.Env().Undefined();
+}
+
 // (directory, name) => a descriptor of the entry itself, or -1: this system has none.
 Napi::Value HoldEntry(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
@@ -186,6 +205,7 @@ void ExportFiles(Napi::Env env, Napi::Object exports) {
   exports.Set("statDescriptor", Napi::Function::New<StatOpen>(env));
   exports.Set("statAt", Napi::Function::New<StatEntry>(env));
   exports.Set("unlinkAt", Napi::Function::New<UnlinkEntry>(env));
+  exports.Set("removeAtEnd", Napi::Function::New<RemoveAtEnd>(env));
   exports.Set("holdEntry", Napi::Function::New<HoldEntry>(env));
   exports.Set("changeModeAt", Napi::Function::New<ChangeMode>(env));
   exports.Set("changeOwnerAt", Napi::Function::New<ChangeOwner>(env));

@@ -45,11 +45,26 @@ Napi::Value WatchParent(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), NameOf(watch.value()));
 }
 
+Napi::Value Outlive(const Napi::CallbackInfo& info) {
+  OutliveParent();
+  return info.Env().Undefined();
+}
+
+// (wanted)
+Napi::Value KillForks(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const bool is_wanted = arguments.Integer(0, 0, 1) == 1;
+  if (arguments.ok()) KillForksWithUs(is_wanted);
+  return info.Env().Undefined();
+}
+
 }  // namespace
 
 void ExportProcess(Napi::Env env, Napi::Object exports) {
   exports.Set("ownCredentials", Napi::Function::New<Own>(env));
   exports.Set("dieWithParent", Napi::Function::New<WatchParent>(env));
+  exports.Set("outliveParent", Napi::Function::New<Outlive>(env));
+  exports.Set("killForksWithUs", Napi::Function::New<KillForks>(env));
 }
 
 }  // namespace sidecall

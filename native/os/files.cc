@@ -59,6 +59,13 @@ Result<Done> UnlinkAt(int directory, const std::string& name) noexcept {
   return Done{};
 }
 
+void RemoveAt(int directory, const std::string& name, const FileStatus& status) noexcept {
+  const auto found = StatAt(directory, name);
+  if (!found.ok() || found.value().device != status.device || found.value().inode != status.inode)
+    return;
+  ::unlinkat(directory, name.c_str(), status.type == FileType::kDirectory ? AT_REMOVEDIR : 0);
+}
+
 Result<std::optional<UniqueFd>> OpenEntry([[maybe_unused]] int directory,
                                           [[maybe_unused]] const std::string& name) noexcept {
 #if defined(__linux__)

@@ -28,6 +28,8 @@ Result<UniqueFd> OpenDirectory(const std::string& path) noexcept;
 Result<FileStatus> StatDescriptor(int fd) noexcept;
 Result<FileStatus> StatAt(int directory, const std::string& name) noexcept;
 Result<Done> UnlinkAt(int directory, const std::string& name) noexcept;
+// Removes a file or an empty directory, if the entry is still the one that `status` describes.
+void RemoveAt(int directory, const std::string& name, const FileStatus& status) noexcept;
 
 // A descriptor of the entry itself (a link is not followed), so that no other entry can take its
 // place. It serves StatDescriptor() and the calls below. No value: this system has none.

@@ -29,5 +29,18 @@ enum class ParentWatch {
 // Asks the kernel to kill this process when its parent `parent_pid` ends. On Linux it does so at
 // the end of the parent's *thread* that spawned us: a helper of a worker dies with that worker.
 Result<ParentWatch> DieWithParent(std::int64_t parent_pid) noexcept;
+// Takes that back: this process outlives its parent.
+void OutliveParent() noexcept;
+
+// While `is_wanted`, the kernel kills each process that this thread forks when this thread ends,
+// from the fork on (Linux): the setting passes an exec, except that of a set-user-ID program.
+void KillForksWithUs(bool is_wanted) noexcept;
+
+[[nodiscard]] bool IsMainThread() noexcept;
+
+// Takes the exit status of each process that this thread has forked, on another thread, as they
+// end: for a thread (of a worker) that is about to end, whose loop would have done it. Without
+// /proc or another thread they stay as zombies.
+void ReapOwnForks() noexcept;
 
 }  // namespace sidecall

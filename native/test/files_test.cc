@@ -2,6 +2,7 @@
 #include "os/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -40,6 +41,24 @@ TEST_CASE("UnlinkAt removes the entry of that directory only") {
   REQUIRE(UnlinkAt(directory.value().get(), "file").ok());
   CHECK_EQ(StatAt(directory.value().get(), "file").error().number, ENOENT);
   CHECK_EQ(UnlinkAt(directory.value().get(), "file").error().number, ENOENT);
+}
+
+TEST_CASE("RemoveAt removes a file or an empty directory that is still the same") {
+  const ScratchDirectory scratch;
+  const auto opened = OpenDirectory(scratch.path());
+  REQUIRE(opened.ok());
+  const int directory = opened.value().get();
+  REQUIRE(OpenLockFile(directory, "file").ok());
+  REQUIRE_EQ(::mkdir(scratch.file("folder").c_str(), 0700), 0);
+  const auto file = StatAt(directory, "file").value();
+  const auto folder = StatAt(directory, "folder").value();
+  RemoveAt(directory, "folder", file);  // another one is there
+  CHECK(StatAt(directory, "folder").ok());
+  RemoveAt(directory, "file", file);
+  RemoveAt(directory, "folder", folder);
+  CHECK_FALSE(StatAt(directory, "file").ok());
+  CHECK_FALSE(StatAt(directory, "folder").ok());
+  RemoveAt(directory, "file", file);  // none is there
 }
 
 TEST_CASE("ChangeModeAt sets all twelve bits, whatever the umask") {

@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <thread>
 
 #include "fixture.h"
 
@@ -50,6 +52,51 @@ TEST_CASE("a child that blocks for ever dies with its parent") {
   char byte = 0;
   CHECK_EQ(::read(pipe_ends[0], &byte, 1), 0);
   ::close(pipe_ends[0]);
+}
+
+// A child that never ends by itself; it holds the write end, whose end shows its own.
+pid_t ForkForEver() {
+  const pid_t child = ::fork();
+  for (; child == 0;) ::pause();
+  return child;
+}
+
+TEST_CASE("a fork dies with the process that wanted it so, and no other one") {
+  for (const bool is_wanted : {true, false}) {
+    int pipe_ends[2];
+    REQUIRE_EQ(::pipe(pipe_ends), 0);
+    const pid_t parent = ::fork();
+    if (parent == 0) {
+      KillForksWithUs(is_wanted);
+      const pid_t child = ForkForEver();
+      ::_exit(::write(pipe_ends[1], &child, sizeof child) == sizeof child ? 0 : 1);
+    }
+    ::close(pipe_ends[1]);
+    int status = 0;
+    REQUIRE_EQ(::waitpid(parent, &status, 0), parent);
+    CHECK_EQ(status, 0);
+    pid_t child = 0;
+    REQUIRE_EQ(::read(pipe_ends[0], &child, sizeof child), sizeof child);
+    if (!is_wanted) CHECK_EQ(::kill(child, SIGKILL), 0);
+    char byte = 0;
+    CHECK_EQ(::read(pipe_ends[0], &byte, 1), 0);
+    ::close(pipe_ends[0]);
+  }
+}
+
+TEST_CASE("the forks of a thread are reaped behind it, though one of them lives") {
+  pid_t children[2] = {};
+  std::thread([&] {
+    for (pid_t& child : children) child = ForkForEver();
+    ReapOwnForks();
+  }).join();
+  CHECK_FALSE(children[0] <= 0);
+  // The second one first: the other does not hold it up.
+  for (const pid_t child : {children[1], children[0]}) {
+    CHECK_EQ(::kill(child, SIGKILL), 0);
+    while (::kill(child, 0) == 0) ::usleep(1'000);
+    CHECK_EQ(errno, ESRCH);
+  }
 }
 
 #endif

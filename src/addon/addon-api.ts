@@ -50,6 +50,15 @@ export interface NativeAddon {
   tryLock(fd: number): boolean;
   ownCredentials(): { pid: number; uid: number; gid: number; groups: number[] };
   dieWithParent(pid: number): 'armed' | 'not-child' | 'orphaned' | 'unsupported';
+  /** Takes back what the process that started us, or `dieWithParent`, has set. */
+  outliveParent(): void;
+  /** 1: the kernel kills what this thread forks from now on when this thread ends (Linux). */
+  killForksWithUs(isWanted: 0 | 1): void;
+  /**
+   * 1: the entry that is there now is removed where our environment ends (a worker that is
+   * terminated) before our program has removed it. `directory` -1: the name is a path.
+   */
+  removeAtEnd(directory: number, name: string, isWanted: 0 | 1): void;
   peerCredentials(fd: number): NativePeer;
   /** Pid and uid of the peer only, in a fifth of the time of `peerCredentials`. */
   peerIds(fd: number): { pid: number; uid: number };

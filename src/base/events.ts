@@ -27,8 +27,9 @@ export type SidecallEvent =
    */
   | { readonly type: 'lane'; readonly error: SidecallError; readonly peer: Peer }
   /**
-   * A helper was started 3 seconds ago and has not called `parent()`; `command` is its command
-   * line. Without `onEvent` this is a warning of the process.
+   * A helper was started 3 seconds ago, has not called `parent()`, and does not use the processor
+   * either; or it was started 30 seconds ago and does. `command` is its command line. Without
+   * `onEvent` this is a warning of the process.
    */
   | {
       readonly type: 'helper-silent';

@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nativeState, platformName, processReport } from '../addon/load-addon.ts';
 import { errorText } from '../base/error-text.ts';
+import { ignore } from '../base/ignore-errors.ts';
 import { version } from '../base/version.ts';
 import { spawnHelper } from '../helper/spawn-helper.ts';
 import { type Capabilities, capabilities } from '../open/capabilities.ts';
@@ -118,9 +119,12 @@ async function connectAtPath(
   }
 }
 
+/** A helper that starts slowly is no warning of its own: the report says whether it has started. */
+const quietly = { onEvent: ignore };
+
 async function connectFromHelper(path: string): Promise<LaneFinding> {
   try {
-    const helper = await spawnHelper(process.execPath, [helperFile]);
+    const helper = await spawnHelper(process.execPath, [helperFile], quietly);
     try {
       const found = await helper.client(DoctorService).connect({ path }, { timeoutMs: 10_000 });
       return { ...good, ...found };
@@ -134,7 +138,7 @@ async function connectFromHelper(path: string): Promise<LaneFinding> {
 
 async function callHelper(): Promise<{ helper: LaneFinding; selfTest: DoctorReport['selfTest'] }> {
   try {
-    const helper = await spawnHelper(process.execPath, [helperFile]);
+    const helper = await spawnHelper(process.execPath, [helperFile], quietly);
     try {
       const { lane, laneReason, peer } = helper.session;
       const selfTest = await runSelfTest(helper);

@@ -6,6 +6,7 @@ import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { pause } from '../base/pause.ts';
+import { standingOfProcess } from '../base/process-standing.ts';
 import { connect } from '../rendezvous/connect.ts';
 import { type InspectionPath, inspectionPathsOf } from '../rendezvous/inspection-paths.ts';
 import {
@@ -16,7 +17,6 @@ import {
   type ReportedSession,
 } from '../rendezvous/inspection-service.ts';
 import type { Session } from '../rpc/session/session.ts';
-import { standingOfProcess } from '../shared/process-standing.ts';
 import { checkSession, checkThread, unreadable } from './check-report.ts';
 
 /** A thread of a process, and its sessions. */

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
 // sidecall relay: a program that speaks JSON-RPC over its standard input and output, for the
 // process that started us, or for those that connect to a path.
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { FramingName } from '../adapters/stdio-framing.ts';
 import { type RelayEnd, relayStdio } from '../adapters/stdio-relay.ts';
+import { nativeState } from '../addon/load-addon.ts';
+import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
-import { fdVariable, parentVariable, pollVariable } from '../helper/helper-process.ts';
+import { pause } from '../base/pause.ts';
+import { spawnBound } from '../helper/bound-child.ts';
+import { fdVariable, parentVariable, withoutHelperVariables } from '../helper/helper-variables.ts';
 import { parent } from '../helper/parent.ts';
-import { recorderVariable } from '../helper/recorder-memory.ts';
 import { listen } from '../rendezvous/listen.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { Misuse } from './misuse.ts';
@@ -27,6 +30,13 @@ export interface RelaySettings {
 const limits = { receiveMaxBytes: 64 * 1024 * 1024 };
 // Programs at a time, one for each session of a path.
 const sessionsMax = 64;
+/**
+ * Milliseconds from SIGTERM to SIGKILL for what the program leaves behind, and for the program
+ * where we get SIGTERM: less than `stop()` gives us.
+ */
+const killAfterMs = 1_500;
+const lookMs = 20;
+const never = new AbortController().signal;
 const notFound = 127;
 const notAllowed = 126;
 
@@ -41,16 +51,22 @@ async function relayToParent(settings: RelaySettings): Promise<number> {
       'relay needs --listen PATH, or a process that starts it by spawnHelper(sidecallCommand, …)',
     );
   }
+  // We outlive that process, because the program has its time to end.
+  nativeState().addon?.outliveParent();
+  delete process.env[parentVariable];
   const program = await start(settings);
   if (typeof program === 'number') return program;
-  const forget = handOn((signal) => program.kill(signal));
+  const forget = handOn((signal) => {
+    program.kill(signal);
+    if (signal === 'SIGTERM') setTimeout(() => program.kill('SIGKILL'), killAfterMs).unref();
+  });
   try {
     const session = await parent({ limits });
     const end = await relayed(session, program, settings);
     await session.close();
     return end === undefined ? program.exitCode || 1 : statusOf(end, forget);
   } finally {
-    if (program.exitCode === null && program.signalCode === null) program.kill();
+    await endAll(program);
     forget();
   }
 }
@@ -71,6 +87,7 @@ async function serve(session: Session, settings: RelaySettings): Promise<void> {
     if (typeof program === 'number') return;
     const end = await relayed(session, program, settings);
     if (end !== undefined && end.code !== 0) say(`'${settings.command}' ${endText(end)}`);
+    await endAll(program);
   } finally {
     await session.close();
   }
@@ -91,17 +108,15 @@ async function relayed(
 
 /** The program, or the exit status where it does not start. */
 async function start({ command, args }: RelaySettings): Promise<ChildProcess | number> {
-  // The pair that we inherited is ours alone.
-  const {
-    [fdVariable]: _fd,
-    [parentVariable]: _parent,
-    [pollVariable]: _poll,
-    [recorderVariable]: _recorder,
-    ...env
-  } = process.env;
-  const program = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env });
+  // The pair that we inherited is ours alone. The program leads a group of all that it starts.
+  const program = spawnBound(command, args, {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: withoutHelperVariables(process.env),
+    detached: true,
+  });
   try {
     await once(program, 'spawn');
+    program.kill = (signal) => killGroup(program.pid as number, signal ?? 'SIGTERM');
     return program;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -109,6 +124,26 @@ async function start({ command, args }: RelaySettings): Promise<ChildProcess | n
       `'${command}' does not start: ${code === 'ENOENT' ? 'there is no such program' : errorText(error)}`,
     );
     return code === 'ENOENT' ? notFound : notAllowed;
+  }
+}
+
+/** Ends what is left of the program and of what it has started: SIGTERM, then SIGKILL. */
+async function endAll(program: ChildProcess): Promise<void> {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    if (!program.kill(signal)) return;
+    const isLeft = () => program.kill(0);
+    for (let waitedMs = 0; waitedMs < killAfterMs && isLeft(); waitedMs += lookMs) {
+      await pause(systemClock, lookMs, never);
+    }
+  }
+}
+
+/** False: no process of the group is left. */
+function killGroup(leader: number, signal: NodeJS.Signals | number): boolean {
+  try {
+    return process.kill(-leader, signal);
+  } catch {
+    return false;
   }
 }
 

@@ -7,7 +7,8 @@ import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
-import { pause } from '../base/pause.ts';
+import { endWaits, pause } from '../base/pause.ts';
+import { standingOfProcess } from '../base/process-standing.ts';
 import { waitsForDebugger } from './node-command.ts';
 
 /** The end of a helper. */
@@ -25,8 +26,9 @@ export interface StartedCommand {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** How long a helper may be silent before that is told. */
+/** How long a helper may be silent before that is told: one that waits, and one that works. */
 const silentAfterMs = 3_000;
+const workingAfterMs = 30_000;
 const lineMaxLetters = 300;
 /** Bytes of the helper's output that an error repeats, and how long they are waited for. */
 const tailMaxBytes = 2_048;
@@ -93,25 +95,48 @@ function fuseHint(command: string): string {
 }
 
 /**
- * Tells `onEvent`, or else warns, when the helper has said nothing for 3 seconds. Nothing ends: it
- * may have much to load.
+ * Tells `onEvent`, or else warns, when the helper has said nothing for 3 seconds and does not work
+ * either, or for 30 seconds. Nothing ends: it may have much to load, on a busy machine.
  */
 export function tellWhenSilent(
   started: StartedCommand,
+  pid: number | undefined,
   onEvent: OnEvent | undefined,
 ): { readonly stop: () => void } {
-  const timer = systemClock.setTimeout(() => {
+  const over = new AbortController();
+  void untilSilent(pid, over.signal).then((silence) => {
+    if (silence === undefined) return;
     const command = lineOf(started);
+    const { waitedMs, isWorking } = silence;
     const why = waitsForDebugger(started.args, started.env)
       ? 'it waits for a debugger'
-      : 'a helper in Node calls parent() of sidecall, any other says hello (docs/protocol.md)';
-    const text = `helper ${command} has not called parent() for ${silentAfterMs / 1_000} s: ${why}`;
+      : `${isWorking ? 'it is still starting; ' : ''}a helper in Node calls parent() of sidecall, any other says hello (docs/protocol.md)`;
+    const text = `helper ${command} has not called parent() for ${Math.round(waitedMs / 1_000)} s: ${why}`;
     const error = new SidecallError('ERR_SIDECALL_HELPER_FAILED', text);
     if (onEvent === undefined) process.emitWarning(text, { code: 'SIDECALL_HELPER_SILENT' });
-    const waitedMs = silentAfterMs;
     emitEvent(onEvent, { type: 'helper-silent', error, peer: undefined, command, waitedMs });
-  }, silentAfterMs);
-  return { stop: () => systemClock.clearTimeout(timer) };
+  });
+  return { stop: () => endWaits(over) };
+}
+
+/** Resolves when a helper is silent; undefined: `signal` was aborted before. */
+async function untilSilent(
+  pid: number | undefined,
+  signal: AbortSignal,
+): Promise<{ readonly waitedMs: number; readonly isWorking: boolean } | undefined> {
+  const begun = systemClock.nowMs();
+  await pause(systemClock, silentAfterMs, signal);
+  // Twice in a row, since one that starts on a busy machine waits for its own threads, too.
+  for (let idleLooks = 0; !signal.aborted; ) {
+    const { state } = await standingOfProcess(pid, signal);
+    const waitedMs = systemClock.nowMs() - begun;
+    idleLooks = state === 'busy' ? 0 : idleLooks + 1;
+    if (signal.aborted) break;
+    if (idleLooks === 2 || waitedMs >= workingAfterMs) {
+      return { waitedMs, isWorking: idleLooks === 0 };
+    }
+  }
+  return undefined;
 }
 
 /** The end of a pipe that no other code has read, and whose writer is being ended. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One helper process from spawn to open session, and its end.
 
-import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
+import type { ChildProcess, StdioOptions } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
@@ -13,11 +13,14 @@ import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
+import { standingOfProcess } from '../base/process-standing.ts';
 import { establishOverDescriptor, establishOverStream } from '../open/open-session.ts';
 import type { SessionSettings } from '../open/session-options.ts';
 import { withDeadline } from '../open/time-limit.ts';
 import type { ClosedCalls } from '../rpc/session/closed-calls.ts';
 import type { Session } from '../rpc/session/session.ts';
+import { spawnBound } from './bound-child.ts';
+import { chainLength } from './helper-chain.ts';
 import {
   EarlyExit,
   exitText,
@@ -28,25 +31,17 @@ import {
   tailOf,
   tellWhenSilent,
 } from './helper-errors.ts';
+import { chainVariable, fdVariable, parentVariable, recorderVariable } from './helper-variables.ts';
 import { waitsForDebugger } from './node-command.ts';
 import {
   type HelperRecording,
   RecorderMemory,
   type RecorderMode,
   recorderFd,
-  recorderVariable,
 } from './recorder-memory.ts';
 
 /** Number of the inherited descriptor in the helper. */
 const helperFd = 3;
-/**
- * Environment variables that the helper reads and deletes: the number of its descriptor, the pid of
- * the parent that it dies with, and microseconds of polling that the parent advises.
- */
-export const fdVariable = 'SIDECALL_FD';
-export const parentVariable = 'SIDECALL_PARENT';
-export const pollVariable = 'SIDECALL_POLL_US';
-
 /** Checked options of `spawnHelper()` that concern one process. */
 export interface StartSettings extends StartedCommand {
   readonly uid: number | undefined;
@@ -79,6 +74,8 @@ const exitPauseMs = 500;
  */
 const exitKnownMs = 500;
 const reapPauseMs = 2_000;
+/** How long {@link standingOfProcess} looks: one that waits for so long stays. */
+const ownEndMs = 500;
 
 /** A helper that runs, with its open session. */
 export class HelperProcess {
@@ -136,7 +133,7 @@ export class HelperProcess {
     const forget = onAbortOf(signal, (reason) => early.abort(reason));
     // Node would throw away what nobody reads at the exit of the child.
     child.stderr?.on('readable', ignore);
-    const silent = tellWhenSilent(settings, settings.session.onEvent);
+    const silent = tellWhenSilent(settings, child.pid, settings.session.onEvent);
     try {
       const isHeld = waitsForDebugger(settings.args, settings.env);
       const limitMs = isHeld ? noLimitMs : settings.startTimeoutMs;
@@ -169,15 +166,22 @@ export class HelperProcess {
   }
 
   /**
-   * Ends it: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone. A second
-   * call counts where its deadline is sooner. `isFollowed`: another process has its place.
+   * Ends it: its session drains; where it does not end by itself then, SIGTERM, then SIGKILL.
+   * Resolves when it is gone. A second call counts where its deadline is sooner. `isFollowed`:
+   * another process has its place.
    */
   async stop({ deadlineMs, killGraceMs }: StopLimits, isFollowed = false): Promise<ClosedCalls> {
     const calls = await this.session.closeCounted(deadlineMs, isFollowed);
-    if (this.exit !== undefined) return calls;
-    this.kill('SIGTERM');
     const gone = new AbortController();
     void this.exited.then(() => gone.abort());
+    if (calls.forced === 0 && killGraceMs >= ownEndMs) {
+      const begun = systemClock.nowMs();
+      const isLate = (): boolean => systemClock.nowMs() - begun >= killGraceMs;
+      // On a busy machine it takes longer to end, and works meanwhile.
+      while ((await standingOfProcess(this.pid, gone.signal)).state === 'busy' && !isLate());
+    }
+    if (this.exit !== undefined) return calls;
+    this.kill('SIGTERM');
     await pause(systemClock, killGraceMs, gone.signal);
     if (!gone.signal.aborted) this.kill('SIGKILL');
     await this.exited;
@@ -266,6 +270,7 @@ function spawnChild(
   if (isElectronItself(command)) env[asNodeVariable] ??= '1';
   // PR_SET_PDEATHSIG follows the thread that spawned: a helper of a worker dies with that worker.
   env[parentVariable] = String(process.pid);
+  env[chainVariable] = String(chainLength() + 1);
   const stdio: StdioOptions = ['ignore', stdout, stderr, channel];
   delete env[recorderVariable];
   if (recorder !== undefined) {
@@ -274,7 +279,7 @@ function spawnChild(
     stdio.push(recorder.fd);
   }
   const detached = settings.ownProcessGroup;
-  return spawn(command, args, { cwd, env, uid, gid, stdio, detached, windowsHide: true });
+  return spawnBound(command, args, { cwd, env, uid, gid, stdio, detached, windowsHide: true });
 }
 
 function watchExit(child: ChildProcess, early: AbortController): Promise<HelperExit> {

@@ -3,6 +3,7 @@
 
 import { fstatSync } from 'node:fs';
 import type { Socket } from 'node:net';
+import { isMainThread } from 'node:worker_threads';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -26,8 +27,14 @@ import type { Session } from '../rpc/session/session.ts';
 import { socketOver } from '../uds/net-socket.ts';
 import { kernelPeer } from '../uds/peer-credentials.ts';
 import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
-import { fdVariable, parentVariable, pollVariable } from './helper-process.ts';
-import { openRecorder, recorderVariable } from './recorder-memory.ts';
+import {
+  chainVariable,
+  fdVariable,
+  parentVariable,
+  pollVariable,
+  recorderVariable,
+} from './helper-variables.ts';
+import { openRecorder } from './recorder-memory.ts';
 
 /** Options of {@link parent}. */
 export interface ParentOptions extends SessionOptions {
@@ -40,6 +47,16 @@ export interface ParentOptions extends SessionOptions {
   readonly timeoutMs?: number | undefined;
 }
 
+// A change of the user before exec has cancelled the death signal of the fork. The import of the
+// package is the first moment at which it can be set again.
+if (isMainThread && process.env[fdVariable] !== undefined) {
+  try {
+    nativeState().addon?.dieWithParent(Number(process.env[parentVariable]));
+  } catch {
+    // refused, or not wanted: parent() says more
+  }
+}
+
 const connecting = { side: 'connecting' } as const;
 /** The place of the first call, for the error of a second one. */
 let firstCall: Error | undefined;
@@ -48,8 +65,8 @@ let firstCall: Error | undefined;
  * The session with the process that started us by `spawnHelper()`. Once per process. On Linux, with
  * the addon, the kernel kills us when that process (or its worker thread that started us) ends,
  * even while our loop is blocked, unless we change our user or group afterwards: do that before.
- * Everywhere the session ends with it. `stop()` of the parent sends SIGTERM once the session is
- * over: a helper that has to clean up handles that signal.
+ * Everywhere the session ends with it. A helper whose loop is empty once the
+ * session is over ends by itself; `stop()` of the parent sends SIGTERM to one that does not.
  * @throws (as rejection) {SidecallError} `ERR_SIDECALL_HELPER_FAILED` where we are no helper or the
  * hello failed, `ERR_SIDECALL_PEER_DENIED`, `ERR_SIDECALL_CREDENTIALS_UNAVAILABLE`,
  * `ERR_SIDECALL_VERSION_MISMATCH`, `ERR_SIDECALL_SHM_UNAVAILABLE`; `TypeError`/`RangeError` for
@@ -71,14 +88,16 @@ export async function parent(options: ParentOptions = {}): Promise<Session> {
   const settings = checkSessionOptions(options, undefined);
   const variable = process.env[fdVariable];
   if (variable === undefined && firstCall !== undefined) throw calledTwice(firstCall);
-  firstCall ??= new Error('the first call of parent()');
   const parentPid = Number(process.env[parentVariable]);
+  if (variable !== undefined) refuseInherited(Number(variable), parentPid);
+  firstCall ??= new Error('the first call of parent()');
   // The variables are deleted before anything else, so that no program that we start
   // takes itself for the helper.
   delete process.env[fdVariable];
   delete process.env[parentVariable];
   const recorder = process.env[recorderVariable];
   delete process.env[recorderVariable];
+  delete process.env[chainVariable];
   const advised = process.env[pollVariable];
   delete process.env[pollVariable];
   if (advised !== undefined) advisePollBudget(advised);
@@ -97,6 +116,29 @@ export async function parent(options: ParentOptions = {}): Promise<Session> {
     return await held(options.services, session);
   } catch (error) {
     throw asHelperFailure(error);
+  }
+}
+
+/**
+ * Refuses the variables of another process, and touches nothing: a process that a helper has forked
+ * before its own `parent()` inherits them, and has another socket at that number.
+ */
+function refuseInherited(fd: number, parentPid: number): void {
+  const { channel } = process as { readonly channel?: { readonly fd?: number } };
+  const madeBy = channel?.fd === fd ? process.ppid : makerOf(fd);
+  // 0: a process of another pid namespace.
+  if (!(parentPid > 0) || !madeBy || madeBy === parentPid) return;
+  throw noHelper(
+    `descriptor ${fd} comes from process ${madeBy}, and not from process ${parentPid}, which has set ${fdVariable}: a helper that starts processes before its parent() leaves it out of their environment`,
+  );
+}
+
+/** The process that has made the pair of a socket; undefined: unknown. */
+function makerOf(fd: number): number | undefined {
+  try {
+    return nativeState().addon?.peerIds(fd).pid;
+  } catch {
+    return undefined; // no socket: told later
   }
 }
 

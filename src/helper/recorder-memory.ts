@@ -18,7 +18,6 @@ export const recorderFd = 4;
  * Environment variable with that number, and `:frames` behind it where frames are recorded, too.
  * The helper reads and deletes it.
  */
-export const recorderVariable = 'SIDECALL_RECORDER';
 
 /** Values of the option `recorder`, the default first. */
 export const recorderModes = ['handlers', 'frames', 'off'] as const;

@@ -13,6 +13,7 @@ import { openInspectionOnce } from '../rendezvous/inspection-listener.ts';
 import { Registry, servedSetOf } from '../rpc/serving/registry.ts';
 import type { Session } from '../rpc/session/session.ts';
 import type { SessionSums } from '../rpc/session/session-sums.ts';
+import { refuseChain } from './helper-chain.ts';
 import type { HelperExit } from './helper-errors.ts';
 import { HelperProcess, type StartSettings, type StopLimits } from './helper-process.ts';
 import type { HelperState } from './helper-state.ts';
@@ -27,8 +28,8 @@ import { Supervisor } from './supervisor.ts';
  * could take, and the spawn handle identifies the helper. A Node helper calls `parent()`;
  * docs/protocol.md says what any other must do. Its standard input is closed. In Electron
  * `process.execPath` is run as Node (`ELECTRON_RUN_AS_NODE`). A helper that has not called
- * `parent()` after 3 seconds is told to `onEvent` (`helper-silent`), or else as a warning of the
- * process.
+ * `parent()` after 3 seconds, and does not use the processor either, is told to `onEvent`
+ * (`helper-silent`), or else as a warning of the process; one that uses it, after 30 seconds.
  * @param program a module, as `new URL('helper.mjs', import.meta.url)`, which runs on our own Node;
  * or the path of an executable.
  * @param args its arguments. Default: none.
@@ -54,6 +55,7 @@ export async function spawnHelper(
   const settings = checkSpawn(program, args, options, registry);
   const restart = checkRestart(options.restart);
   options.signal?.throwIfAborted();
+  refuseChain(settings);
   openInspectionOnce();
   const first = await HelperProcess.start(settings, options.signal);
   const supervisor = new Supervisor(
@@ -181,8 +183,10 @@ export class Helper extends LastingPeer<HelperState> {
   }
 
   /**
-   * Ends the helper: its session drains, then SIGTERM, then SIGKILL. Resolves when it is gone, and
-   * every process that it has replaced. A second call has no further effect.
+   * Ends the helper: its session drains; a helper that then neither ends by itself nor works for
+   * 500 ms, or has worked for `killGraceMs`, gets SIGTERM, and SIGKILL after `killGraceMs`.
+   * Resolves when it is gone, and every process that it has replaced. A second call has no further
+   * effect.
    */
   stop(options: StopOptions = {}): Promise<HelperExit> {
     return quiet(this.#checkAndStop(options));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // spawnPool(): helpers of one program, and one client over them.
 import { availableParallelism } from 'node:os';
-import { pollVariable } from '../helper/helper-process.ts';
+import { pollVariable } from '../helper/helper-variables.ts';
 import type { Helper } from '../helper/spawn-helper.ts';
 import { spawnHelper } from '../helper/spawn-helper.ts';
 import type { SpawnOptions } from '../helper/spawn-options.ts';

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { resolve } from 'node:path';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { AsyncQueue } from '../base/async-queue.ts';
+import { atExit } from '../base/at-exit.ts';
 import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
@@ -12,7 +13,6 @@ import { quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
-import { atExit } from '../uds/exit-cleanup.ts';
 import { ownUid } from '../uds/peer-credentials.ts';
 import { listenAtPlainPath, type PlainServer } from '../uds/plain-path.ts';
 import { removePrivateDirectory } from '../uds/private-directory.ts';
@@ -79,6 +79,7 @@ export class PathAcceptor<C extends AcceptedConnection> {
     // empty when it is removed.
     if (privateDirectory !== undefined) {
       acceptor.#forgetDirectory = atExit(() => removePrivateDirectory(privateDirectory));
+      native?.removeAtEnd(-1, privateDirectory, 1);
     }
     return acceptor;
   }
@@ -236,7 +237,10 @@ export class PathAcceptor<C extends AcceptedConnection> {
       this.#listening?.close();
       this.#plain?.close();
       const { privateDirectory } = this.#settings;
-      if (privateDirectory !== undefined) removePrivateDirectory(privateDirectory);
+      if (privateDirectory !== undefined) {
+        this.#settings.native?.removeAtEnd(-1, privateDirectory, 0);
+        removePrivateDirectory(privateDirectory);
+      }
     };
     return this.#end(leave, async (each) => void (await each.close({ deadlineMs })));
   }

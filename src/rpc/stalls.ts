@@ -82,6 +82,8 @@ export class Stalls implements Timed {
   readonly #counts = new Map<WaitReason, number>();
   readonly #ms = new Map<WaitReason, number>();
   #isEnded = false;
+  /** The time of the next check. */
+  #dueAt = 0;
 
   constructor(clock: Clock, stalledAfterMs: number, onStalled: (stall: Stall) => void) {
     this.#clock = clock;
@@ -147,8 +149,11 @@ export class Stalls implements Timed {
 
   onDeadline(): void {
     const now = this.#clock.nowMs();
+    // This process stood still so long, and could not see progress.
+    const lateMs = Math.max(0, now - this.#dueAt);
     const stalls = new Map<WaitReason, Stall>();
     for (const [place, watch] of this.#places) {
+      watch.since = Math.min(now, watch.since + lateMs);
       const { waiting, waitReason: reason } = place;
       const { count: departed } = place.departed;
       if (waiting === 0) this.#forget(place, watch, now);
@@ -190,7 +195,8 @@ export class Stalls implements Timed {
 
   #arm(): void {
     const lookMs = Math.min(this.#stalledAfterMs / looks, lookAtLeastMs);
-    armDeadline(this.#clock, this, deadlineAfter(this.#clock, lookMs));
+    this.#dueAt = deadlineAfter(this.#clock, lookMs);
+    armDeadline(this.#clock, this, this.#dueAt);
     this.timer?.unref();
   }
 }

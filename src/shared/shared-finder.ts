@@ -4,10 +4,10 @@ import type { Clock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { pause } from '../base/pause.ts';
+import type { Standing } from '../base/process-standing.ts';
 import type { Random } from '../base/random.ts';
 import { exitText } from '../helper/helper-errors.ts';
 import type { Session } from '../rpc/session/session.ts';
-import type { Standing } from './process-standing.ts';
 import type { SharedSettings } from './shared-options.ts';
 import {
   checkInfo,

@@ -31,11 +31,12 @@ export interface MemorySettings {
   readonly clock: Clock;
 }
 
-// Pause between two attempts; longest wait for memory of a ring whose session is about to close;
-// and for memory that is being unmapped, half as long as a hello may take.
+// Pause between two attempts; attempts for memory of a ring whose session is about to close; and
+// for memory that is being unmapped. They are counted, since on a busy machine one pause can take
+// longer than all of them, and this process has had no turn to see that session end.
 const waitMs = 10;
-const graceMs = 100;
-const waitMaxMs = 1_000;
+const attemptsForSession = 10;
+const attemptsForThread = 100;
 
 const usedUp = -1;
 const underWay = -2;
@@ -93,10 +94,8 @@ export class RingMemory implements HelloMemory {
       const make = (): number =>
         native.createOutbox(handle, capacity, blockArea, nonce, shareMaxBytes, owner);
       let made = make();
-      const begun = clock.nowMs();
-      while (made === usedUp && waits && fits) {
-        const waited = clock.nowMs() - begun;
-        if (waited >= (native.isReclaiming() ? waitMaxMs : graceMs)) break;
+      for (let attempts = 1; made === usedUp && waits && fits; attempts += 1) {
+        if (attempts > (native.isReclaiming() ? attemptsForThread : attemptsForSession)) break;
         await pause(clock, waitMs, signal);
         signal.throwIfAborted();
         if (!this.#isOpen) return undefined;

@@ -52,8 +52,8 @@ export class RingTransport implements Transport, Polled {
   #socket!: LaneSocket;
   #receiver!: FrameReceiver;
   #receiving!: RingReceiver;
-  #sentPosition = 0;
-  #consumedPosition: number | undefined;
+  sentPosition = 0;
+  consumedPosition: number | undefined;
   #seenPosition: number | undefined;
   readonly #unpublished = new Unpublished();
   #isPublishQueued = false;
@@ -83,16 +83,8 @@ export class RingTransport implements Transport, Polled {
     return this.#state === 'over';
   }
 
-  get sentPosition(): number {
-    return this.#sentPosition;
-  }
-
   get isBehind(): boolean {
     return this.#receiving.isBehind;
-  }
-
-  get consumedPosition(): number | undefined {
-    return this.#consumedPosition;
   }
 
   start(receiver: FrameReceiver): void {
@@ -105,8 +97,14 @@ export class RingTransport implements Transport, Polled {
       clock: this.#loop.clock,
     });
     this.#loop.poller.activate(this); // a session starts awake: the peer may have published already, without ringing
-    const { socket } = this.#open((bytes) => this.#onDoorbells(bytes));
+    const { socket, atExit } = this.#open((bytes) => this.#onDoorbells(bytes));
     this.#socket = socket;
+    // No turn follows: all that was written becomes visible now, and each later frame at once.
+    atExit?.(() => {
+      this.#unpublished.isHeld = false;
+      this.publish();
+      return [];
+    });
     // The socket is never paused: a paused one delivers neither doorbells nor the end.
     socket.on('end', () => this.#onPeerGone()).on('close', () => this.#onPeerGone());
     socket.on('error', (error) => this.#onSocketError(error)).resume();
@@ -243,7 +241,7 @@ export class RingTransport implements Transport, Polled {
 
   #onWritten(written: number, isBulk: boolean): boolean {
     if (written !== RingResult.written) return this.#refuse(written);
-    this.#sentPosition = this.#ring.writtenPosition;
+    this.sentPosition = this.#ring.writtenPosition;
     this.#sleep.hasWritten = true;
     this.#sleep.isMidway = isBulk;
     if (this.#unpublished.add(this.#receiving.batch)) this.publish();
@@ -318,7 +316,7 @@ export class RingTransport implements Transport, Polled {
 
   #onPeerGone(): void {
     this.#beginEnd(undefined);
-    if (!this.#isOver) this.#consumedPosition = this.#seenPosition;
+    if (!this.#isOver) this.consumedPosition = this.#seenPosition;
   }
 
   /**

@@ -7,6 +7,8 @@ const publishEvery = 4;
 
 export class Unpublished {
   count = 0;
+  /** False: each frame is published at once. */
+  isHeld = true;
   /** The event loop has not published anything in this turn. */
   #isFirst = true;
 
@@ -16,7 +18,8 @@ export class Unpublished {
    */
   add(arrived: number): boolean {
     this.count += 1;
-    return (this.#isFirst && arrived <= 1) || this.count >= publishEvery;
+    const isDue = this.#isFirst && arrived <= 1;
+    return isDue || this.count >= publishEvery || !this.isHeld;
   }
 
   /** All of them are about to be published. */

@@ -40,6 +40,7 @@ export class FileLock {
           throw unsafe(`${socketPath}${ending} is not a file of ours`);
         }
         if (directory.stat(name)?.identity === opened.identity) {
+          native.removeAtEnd(directory.fd, name, 1);
           return new FileLock(directory, name, fd);
         }
       } catch (error) {
@@ -63,6 +64,7 @@ export class FileLock {
 
   /** Gives the lock up, and leaves its file to the process that takes it next. */
   close(): void {
+    this.#native.removeAtEnd(this.#directory.fd, this.#name, 0);
     this.#native.closeDescriptor(this.#fd);
   }
 }

@@ -2,8 +2,10 @@
 // The one place that touches the descriptor behind a net.Socket.
 
 import { Buffer } from 'node:buffer';
+import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
+import { atExit } from '../base/at-exit.ts';
 import { systemClock } from '../base/clock.ts';
 import { protocol } from '../wire/frame-header.ts';
 import type { SocketOpener } from '../wire/lane-socket.ts';
@@ -12,6 +14,10 @@ const isBun = process.versions.bun !== undefined;
 const readBytes = 256 * 1024;
 // More than a socket's queue holds by default: what the peer had sent before its end.
 const drainMaxBytes = 1024 * 1024;
+// The exit of a process waits that long for peers that do not read, 2 s for all of them together.
+const lastPauseMs = 2;
+let lastPauses = 1000;
+const pauseWord = new Int32Array(new SharedArrayBuffer(4));
 // One buffer for all sockets of the thread: libuv fills it right before the callback, and the
 // callback keeps nothing of it. So an idle session owns no read buffer at all.
 let sharedBuffer: Buffer | undefined;
@@ -76,7 +82,7 @@ export function descriptorOpener(
         onBytes(buffer.subarray(0, got.bytes));
       }
     };
-    return { socket, drain };
+    return { socket, drain, atExit: (flush) => writeAtExit(socket, flush) };
   };
 }
 
@@ -120,12 +126,55 @@ export function socketOver(fd: number): Socket {
 export function streamOpener(socket: Socket): SocketOpener {
   return (onBytes) => {
     socket.on('data', onBytes);
-    return { socket, drain: undefined };
+    return { socket, drain: undefined, atExit: (flush) => writeAtExit(socket, flush) };
   };
 }
 
-/** The number of a net.Socket's descriptor. Undocumented, but stable since Node 0.x; POSIX only. */
+/**
+ * Node drops at the exit of the process what libuv and the stream still hold of a socket's bytes.
+ * libuv's handle counts its own; without it (Bun) nothing is written.
+ */
+function writeAtExit(socket: Socket, flush: () => readonly Uint8Array[]): void {
+  const forget = atExit(() => {
+    const writes = [...flush()];
+    const { bytesWritten, writeQueueSize } = (socket as Socket & Handle)._handle ?? {};
+    if (bytesWritten === undefined || writeQueueSize === undefined) return;
+    let left = socket.bytesWritten - bytesWritten + writeQueueSize;
+    const rest: Uint8Array[] = [];
+    for (let bytes = writes.pop(); bytes !== undefined && left > 0; bytes = writes.pop()) {
+      rest.unshift(bytes.subarray(Math.max(0, bytes.length - left)));
+      left -= bytes.length;
+    }
+    const fd = descriptorOf(socket);
+    rest.every((bytes) => writeWhole(fd, bytes));
+  });
+  socket.once('close', forget);
+}
+
+/** False: the peer has gone, or does not read. */
+function writeWhole(fd: number, bytes: Uint8Array): boolean {
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += writeSync(fd, bytes, at);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || lastPauses === 0) return false;
+      lastPauses -= 1;
+      Atomics.wait(pauseWord, 0, 0, lastPauseMs);
+    }
+  }
+  return true;
+}
+
+/** The handle of libuv below a socket. Undocumented, but stable since Node 0.x; POSIX only. */
+interface Handle {
+  readonly _handle?: {
+    readonly fd?: number;
+    readonly bytesWritten?: number;
+    readonly writeQueueSize?: number;
+  } | null;
+}
+
+/** The number of a net.Socket's descriptor. */
 export function descriptorOf(socket: Socket): number {
-  const { fd } = (socket as Socket & { _handle?: { fd?: number } })._handle ?? {};
-  return fd ?? -1;
+  return (socket as Socket & Handle)._handle?.fd ?? -1;
 }

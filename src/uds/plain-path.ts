@@ -13,9 +13,9 @@ import {
 } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
+import { atExit } from '../base/at-exit.ts';
 import { SidecallError } from '../base/errors.ts';
 import { BindLock } from './bind-lock.ts';
-import { atExit } from './exit-cleanup.ts';
 import { ownUid } from './peer-credentials.ts';
 import { isAnswered, listenAt } from './plain-socket.ts';
 import { unsafe } from './socket-directory.ts';

@@ -9,7 +9,7 @@ import { type EventLoop, systemLoop } from '../loop/event-loop.ts';
 import type { Polled } from '../loop/poller.ts';
 import { FrameDecoder } from '../wire/frame-decoder.ts';
 import { frameMaxBytes, writeU32 } from '../wire/frame-header.ts';
-import type { LaneSocket, OpenSocket, SocketOpener } from '../wire/lane-socket.ts';
+import type { LaneSocket, SocketOpener } from '../wire/lane-socket.ts';
 import type {
   Bulk,
   FrameReceiver,
@@ -68,6 +68,7 @@ export class SocketTransport implements Transport, Polled {
   #frames = 0;
   #early = earlyFrames;
   #inFlight = 0;
+  readonly #writes: Uint8Array[] = []; // what #inFlight counts, the oldest first
   #isRefusing = false;
   #state: SocketState = 'open';
   isAwake = false;
@@ -99,11 +100,16 @@ export class SocketTransport implements Transport, Polled {
   start(receiver: FrameReceiver): void {
     this.#receiver = receiver;
     this.#decoder = new FrameDecoder(receiver, () => this.#isOver || this.#isTurnOver());
-    const opened: OpenSocket = this.#open((bytes) => this.#onBytes(bytes));
-    this.#drain = opened.drain;
-    this.#socket = opened.socket;
+    const { socket, drain, atExit } = this.#open((bytes) => this.#onBytes(bytes));
+    this.#drain = drain;
+    this.#socket = socket;
+    // No turn follows: all that was taken to be sent leaves now, and each later frame at once.
+    atExit?.(() => {
+      this.#early = 0;
+      this.#flush();
+      return this.#writes;
+    });
     // One direction shut is the end of the session: allowHalfOpen stays off.
-    const { socket } = opened;
     socket.on('end', () => this.#end(true)).on('close', () => this.#end(false));
     socket.on('error', () => undefined).resume(); // 'close' follows an error
   }
@@ -169,8 +175,8 @@ export class SocketTransport implements Transport, Polled {
   }
 
   get unfinishedSince(): number | undefined {
-    const isCut = this.#decoder.isMidFrame && this.#backlog.length === 0;
-    return isCut && this.#state === 'open' ? this.#cutAt : undefined;
+    const isCut = this.#decoder.isMidFrame && !this.isBehind && this.#state === 'open';
+    return isCut ? this.#cutAt : undefined;
   }
 
   ref(): void {
@@ -201,7 +207,7 @@ export class SocketTransport implements Transport, Polled {
 
   /** @internal Reading goes on once nothing waits. */
   rest(): boolean {
-    if (this.#backlog.length > 0 && !this.#isOver) return false;
+    if (this.isBehind && !this.#isOver) return false;
     if (this.#state === 'ending') this.#end(false);
     else if (!this.#isOver) this.#socket?.resume();
     return true;
@@ -211,7 +217,7 @@ export class SocketTransport implements Transport, Polled {
     if (this.#isOver) return;
     noteArrived(bytes.length);
     let taken = 0;
-    this.#turnMaxMs = this.#backlog.length === 0 ? this.#loop.budget.shareLeftMs() : 0;
+    this.#turnMaxMs = this.isBehind ? 0 : this.#loop.budget.shareLeftMs();
     if (this.#turnMaxMs > 0) {
       this.#beginTurn();
       taken = this.#decode(bytes);
@@ -280,10 +286,12 @@ export class SocketTransport implements Transport, Polled {
     this.#inFlight += bytes;
     // Where the kernel takes nothing, a few bytes that wait must not hold a slab each.
     const isCopied = bytes <= copiedMaxBytes && (this.#socket?.writableLength ?? 0) > 0;
-    const batch = slab.subarray(0, bytes);
+    const batch = isCopied ? new Uint8Array(slab.subarray(0, bytes)) : slab.subarray(0, bytes);
     if (isCopied) this.#recycle(slab);
-    this.#socket?.write(isCopied ? new Uint8Array(batch) : batch, (error) => {
+    this.#writes.push(batch);
+    this.#socket?.write(batch, (error) => {
       this.#inFlight -= bytes;
+      this.#writes.shift();
       if (!isCopied) this.#recycle(slab);
       if (error) this.#endBehindLast();
       else if (this.#isRefusing && !this.#isOver) {
@@ -311,10 +319,8 @@ export class SocketTransport implements Transport, Polled {
   #end(isSaid: boolean): void {
     if (this.#isOver) return;
     this.#isEndSaid ||= isSaid;
-    if (this.#state !== 'closing') {
-      if (this.#state !== 'ending') this.#moveTo('ending');
-      if (this.#backlog.length > 0) return;
-    }
+    if (this.#state === 'open') this.#moveTo('ending');
+    if (this.#state === 'ending' && this.isBehind) return;
     const isCutOff = this.#isEndSaid && this.#decoder.isMidFrame;
     this.#finish(this.#endError ?? (isCutOff ? cutOff() : undefined));
   }

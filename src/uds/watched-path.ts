@@ -4,9 +4,9 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
+import { atExit } from '../base/at-exit.ts';
 import { systemClock, type Timer } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
-import { atExit } from './exit-cleanup.ts';
 import { descriptorOf } from './net-socket.ts';
 import type { SocketDirectory } from './socket-directory.ts';
 import { type BindOptions, BoundPath } from './socket-file.ts';
@@ -111,6 +111,7 @@ export class ListeningPath {
       throw error;
     }
     this.#forget = atExit(() => this.#release());
+    this.#removeAtEnd(1);
     this.#watch();
   }
 
@@ -166,6 +167,7 @@ export class ListeningPath {
     systemClock.clearTimeout(this.#rebindTimer);
     this.#watcher?.close();
     this.#forget();
+    this.#removeAtEnd(0);
     this.#server?.close();
     this.#server = undefined;
     if (this.#held !== undefined) this.#native.closeDescriptor(this.#held);
@@ -182,6 +184,12 @@ export class ListeningPath {
   unref(): void {
     this.#isReferenced = false;
     this.#server?.unref();
+  }
+
+  /** 1: the socket that is at the path now goes with a worker that is terminated. */
+  #removeAtEnd(isWanted: 0 | 1): void {
+    const { fd, name } = this.#bound.directory;
+    if (this.#unlinkOnClose) this.#native.removeAtEnd(fd, name, isWanted);
   }
 
   #release(): void {
@@ -298,6 +306,7 @@ export class ListeningPath {
       this.#server.close();
       this.#server = server;
       this.#listening = listening;
+      this.#removeAtEnd(1);
       this.#owner.onPathLost(
         new SidecallError('ERR_SIDECALL_PATH_LOST', `${text}; it was bound again`),
       );

@@ -24,6 +24,12 @@ export interface OpenSocket {
   readonly socket: LaneSocket;
   /** Reads what the kernel still holds, without waiting; undefined where there is no addon. */
   readonly drain: (() => void) | undefined;
+  /**
+   * Calls `flush` at the exit of the process, where the socket is still open, and then writes what
+   * the kernel has not taken of the writes that it returns: all whose callback was not called, the
+   * oldest first. Left out: such bytes are lost.
+   */
+  readonly atExit?: (flush: () => readonly Uint8Array[]) => void;
 }
 
 /** Gives every read's bytes to `onBytes`, as a view that is dead when it returns. */

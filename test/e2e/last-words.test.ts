@@ -1,13 +1,36 @@
-// Messages that a process had published before it was killed: all of them arrive, then the death.
-import { readFileSync } from 'node:fs';
+// Messages that a process had sent before it was killed, or before it ended in an orderly way: all
+// of them arrive, then the death.
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
-import { service, unary } from '../../src/rpc/contract/service.ts';
+import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { programPath } from '../support/programs.ts';
+import { rounds } from '../support/rounds.ts';
 
 const messages = 10_000;
 const LastWords = service('LastWords', { speak: unary<{ messages: number }, object>() });
+const Words = service('Words', { line: notification<string>() });
+const AtExit = service('LastWords', {
+  speak: notification<{ way: string; messages: number; length: number; end: string }>(),
+  fill: notification<{ length: number; file: string }>(),
+  answer: unary<{ length: number; end: string }, string>(),
+});
+const lanes = ['ring', 'socket'] as const;
+
+const sizes = [
+  { messages: 1, length: 10 },
+  { messages: 10, length: 20_000 },
+  { messages: 1_000, length: 200 },
+];
+const orderly = ['exit', 'next tick', 'throw', 'exit listener', 'beforeExit listener'];
+const partings = lanes
+  .flatMap((lane) => ['notification', 'channel'].map((way) => ({ lane, way })))
+  .flatMap((path) => orderly.map((end) => ({ ...path, end })))
+  .map((parting, at) => ({ ...parting, at }));
 
 /** True once a process has ended and waits to be reaped, or is gone. */
 function isDead(pid: number): boolean {
@@ -43,6 +66,79 @@ describe('a helper that is killed behind 10,000 messages', () => {
     }
     expect(seen).toEqual(Array.from({ length: messages }, (_, at) => at));
     expect(failure).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
+    await helper.exited;
+  });
+});
+
+/** A helper, and the lengths of the words that it says until it has ended. */
+async function startAtExit(lane: 'ring' | 'socket') {
+  const args = [programPath('last-words-at-exit.mjs')];
+  const helper = await spawnHelper(process.execPath, args, { lane });
+  const heard: (number | string)[] = [];
+  const note = (text: string): unknown => heard.push(/^\.+$/.test(text) ? text.length : text);
+  helper.session.serve(Words, { line: note });
+  const channels = (async () => {
+    for await (const channel of helper.session.channels(bytes, { name: 'words' })) {
+      try {
+        for await (const message of channel) heard.push(message.length);
+      } catch {
+        // the end of the peer, behind its last message
+      }
+    }
+  })().catch(() => undefined);
+  return { helper, heard, channels };
+}
+
+describe('a helper that ends in an orderly way', () => {
+  it.each(partings)('$end, $lane, $way: all that it had sent arrives', async (parting) => {
+    const { lane, way, end, at } = parting;
+    const listeners = ['early listener', 'listener'].slice(end === 'exit listener' ? 0 : 1);
+    for (let turn = 0; turn < rounds(sizes.length, 1); turn += 1) {
+      const { messages, length } = sizes[(at + turn) % sizes.length] as (typeof sizes)[number];
+      const { helper, heard, channels } = await startAtExit(lane);
+      await helper.session.client(AtExit).speak({ way, messages, length, end });
+      await helper.exited;
+      await helper.session.closed;
+      await channels;
+      const said = end.includes('listener') ? listeners : [];
+      expect(heard.filter((word) => word === length)).toHaveLength(messages);
+      expect(heard.filter((word) => word !== length)).toEqual(said);
+    }
+  });
+
+  it.each(lanes)(
+    'has filled the %s of a parent that computes: all that was taken arrives',
+    async (lane) => {
+      const { helper, heard } = await startAtExit(lane);
+      const file = join(mkdtempSync(join(tmpdir(), 'words-')), 'taken');
+      await helper.session.client(AtExit).fill({ length: 1_000, file });
+      await setImmediate();
+      while (!existsSync(file) || readFileSync(file, 'utf8') === '');
+      await helper.exited;
+      await helper.session.closed;
+      expect(heard.length).toBeGreaterThanOrEqual(Number(readFileSync(file, 'utf8')));
+      expect(heard.length).toBeGreaterThan(100);
+      rmSync(dirname(file), { recursive: true });
+    },
+  );
+
+  it.each(lanes.flatMap((lane) => [3, 60_000].map((length) => ({ lane, length }))))(
+    'ends a tick behind its answer of $length bytes: the $lane delivers it',
+    async ({ lane, length }) => {
+      const { helper } = await startAtExit(lane);
+      const answer = await helper.session.client(AtExit).answer({ length, end: 'exit' });
+      expect(answer.length).toBe(length);
+      await helper.exited;
+    },
+  );
+
+  it.each(lanes)('ends a tick behind an answer that the %s does not take at once', async (lane) => {
+    const { helper } = await startAtExit(lane);
+    const call = helper.session.client(AtExit).answer({ length: 4_000_000, end: 'exit' });
+    await expect(call).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_PEER_GONE',
+      delivered: 'unknown', // a part of an answer is none
+    });
     await helper.exited;
   });
 });

@@ -8,7 +8,9 @@ import type { SidecallEvent } from '../../src/base/events.ts';
 import { startError, tailOf } from '../../src/helper/helper-errors.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { notification, service } from '../../src/rpc/contract/service.ts';
+import { turns, until } from '../support/contract.ts';
 import { scratchDirectory } from '../support/programs.ts';
+import { SteeredClock } from '../support/steered-clock.ts';
 
 const built = new URL('../../dist/index.js', import.meta.url).href;
 
@@ -159,23 +161,29 @@ describe('a helper that says nothing', () => {
   const silent = 'setInterval(() => undefined, 1_000);';
 
   it('is told after 3 seconds, and at the end by name', async () => {
+    using clock = new SteeredClock();
     using module = moduleOf(silent);
     const events: SidecallEvent[] = [];
     const options = {
-      startTimeoutMs: 3_500,
+      startTimeoutMs: 600_000,
       onEvent: (event: SidecallEvent) => events.push(event),
     };
-    await expect(spawnHelper(module.url, [], options)).rejects.toThrow(
-      /helper\.mjs: it did not call parent\(\): .*not finished within 3500 ms/,
+    const failing = expect(spawnHelper(module.url, [], options)).rejects.toThrow(
+      /helper\.mjs: it did not call parent\(\): .*not finished within 600000 ms/,
     );
+    await until(() => events.length === 1);
+    clock.advance(600_000);
+    await failing;
     expect(events).toMatchObject([
       {
         type: 'helper-silent',
-        waitedMs: 3_000,
+        waitedMs: expect.any(Number) as number,
         command: expect.stringContaining('helper.mjs') as string,
         error: { code: 'ERR_SIDECALL_HELPER_FAILED' },
       },
     ]);
+    const [event] = events as [SidecallEvent & { readonly waitedMs: number }];
+    expect(event.waitedMs).toBeGreaterThanOrEqual(3_000);
   });
 
   it('is a warning of the process where nobody takes events', async () => {
@@ -185,23 +193,62 @@ describe('a helper that says nothing', () => {
     const starting = spawnHelper(module.url, [], { signal: stop.signal });
     const [warning] = (await warned) as [Error & { code: string }];
     expect(warning.code).toBe('SIDECALL_HELPER_SILENT');
-    expect(warning.message).toContain('has not called parent() for 3 s');
+    expect(warning.message).toMatch(/has not called parent\(\) for \d+ s: a helper in Node calls/);
     stop.abort(new Error('enough'));
     await expect(starting).rejects.toThrow('enough');
   });
 
-  it('and is honest, with much to load, starts as ever', async () => {
+  it('and is honest, and waits for something, starts as ever', async () => {
+    using scratch = scratchDirectory();
+    const told = scratch.file('told');
     using module = moduleOf(`
+      import { existsSync } from 'node:fs';
       import { parent } from ${JSON.stringify(built)};
-      await new Promise((done) => setTimeout(done, 3_300));
+      while (!existsSync(${JSON.stringify(told)})) await new Promise((done) => setTimeout(done, 50));
       await parent();`);
     const types: string[] = [];
-    await using helper = await spawnHelper(module.url, [], {
-      onEvent: ({ type }) => types.push(type),
-    });
+    const onEvent = ({ type }: SidecallEvent): void => {
+      types.push(type);
+      writeFileSync(told, '');
+    };
+    await using helper = await spawnHelper(module.url, [], { onEvent });
     expect(helper.session.state).toBe('open');
     expect(types).toEqual(['helper-silent']);
   });
+
+  it('and is honest, and works, is not told of', async () => {
+    using module = moduleOf(`
+      import { parent } from ${JSON.stringify(built)};
+      for (const end = performance.now() + 6_000; performance.now() < end; );
+      await parent();`);
+    const types: string[] = [];
+    const options = { onEvent: ({ type }: SidecallEvent) => types.push(type) };
+    await using helper = await spawnHelper(module.url, [], options);
+    expect(helper.session.state).toBe('open');
+    expect(types).toEqual([]);
+  });
+
+  it.each([true, false])(
+    'and works for half a minute, is told of (by event: %s)',
+    async (byEvent) => {
+      using clock = new SteeredClock();
+      using module = moduleOf('for (;;);');
+      const stop = new AbortController();
+      const warned = byEvent ? undefined : once(process, 'warning');
+      const texts: string[] = [];
+      const onEvent = ({ error }: SidecallEvent): unknown => texts.push(String(error?.message));
+      const options = { startTimeoutMs: 600_000, signal: stop.signal };
+      const starting = spawnHelper(module.url, [], { ...options, ...(byEvent ? { onEvent } : {}) });
+      await turns(10);
+      await clock.pass(3_000);
+      clock.advance(27_000);
+      const [warning] = ((await warned) ?? []) as Error[];
+      if (byEvent) await until(() => texts.length > 0);
+      expect(warning?.message ?? texts[0]).toMatch(/for \d+ s: it is still starting; a helper/);
+      stop.abort(new Error('enough'));
+      await expect(starting).rejects.toThrow('enough');
+    },
+  );
 
   it.each([{ execArgv: ['--inspect-brk=0'] }, { env: { NODE_OPTIONS: '--inspect-brk=0' } }])(
     'has no time limit while it waits for a debugger (%j)',

@@ -78,22 +78,30 @@ it.each([
   using scratch = scratchDirectory();
   writeFileSync(
     scratch.file('helper.mjs'),
-    `import { parent, service, unary } from ${built};
+    `import { existsSync } from 'node:fs';
+    import { parent, service, unary } from ${built};
     const session = await parent();
     session.serve(service('Slow', { wait: unary() }), {
-      wait: (ms) => new Promise((done) => setTimeout(done, ms)),
+      wait: async (file) => {
+        while (file !== '' && !existsSync(file)) await new Promise((done) => setTimeout(done, 5));
+      },
     });`,
   );
   writeFileSync(
     scratch.file('main.mjs'),
-    `import { service, spawnHelper, unary } from ${built};
+    `import { writeFileSync } from 'node:fs';
+    import { service, spawnHelper, unary } from ${built};
     const helper = await spawnHelper(new URL('helper.mjs', import.meta.url), [], {
       ownProcessGroup: ${group === 'own'},
     });
-    process.on('SIGINT', () => console.log('interrupted'));
+    const released = ${JSON.stringify(scratch.file('released'))};
+    process.on('SIGINT', () => {
+      console.log('interrupted');
+      writeFileSync(released, '');
+    });
     const { wait } = helper.client(service('Slow', { wait: unary() }));
-    await wait(0);
-    const call = wait(500).then(() => 'answered', (error) => error.code);
+    await wait('');
+    const call = wait(released).then(() => 'answered', (error) => error.code);
     console.log('calling');
     console.log(await call);
     await helper.stop();`,
@@ -113,3 +121,48 @@ it.each([
   expect(await ended).toEqual([0, null]);
   expect(printed).toBe(`calling\ninterrupted\n${outcome}\n`);
 });
+
+it.each(['', 'off'])(
+  'a process that a helper forks before its parent() is no helper (addon %j)',
+  async (native) => {
+    using scratch = scratchDirectory();
+    writeFileSync(
+      scratch.file('helper.mjs'),
+      `import { fork } from 'node:child_process';
+    import { once } from 'node:events';
+    import { parent, service, unary } from ${built};
+    const child = fork(new URL('child.mjs', import.meta.url));
+    const [refused] = await once(child, 'message');
+    child.send('go on');
+    const [told] = await once(child, 'message');
+    const session = await parent();
+    session.serve(service('Told', { all: unary() }), { all: () => [refused, told] });`,
+    );
+    writeFileSync(
+      scratch.file('child.mjs'),
+      `import { parent } from ${built};
+    const { code, message } = await parent().catch((error) => error);
+    process.once('message', (text) => {
+      process.send(text); // its own channel
+      process.disconnect();
+    });
+    process.send({ code, message });`,
+    );
+    const env = { ...process.env, SIDECALL_NATIVE: native };
+    const options = { env, lane: native === 'off' ? 'socket' : 'auto' } as const;
+    await using helper = await spawnHelper(
+      new URL(`file://${scratch.file('helper.mjs')}`),
+      [],
+      options,
+    );
+    const told = service('Told', {
+      all: unary<void, [{ code: string; message: string }, string]>(),
+    });
+    const [refused, text] = await helper.client(told).all();
+    expect(refused.code).toBe('ERR_SIDECALL_HELPER_FAILED');
+    expect(refused.message).toMatch(
+      /descriptor 3 comes from process \d+, and not from process \d+/,
+    );
+    expect(text).toBe('go on');
+  },
+);

@@ -7,9 +7,9 @@ import { service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
 import { Random } from '../support/random.ts';
+import { rounds } from '../support/rounds.ts';
 
-// `npm run test:kills` asks for 1,000.
-const kills = Number(process.env.SIDECALL_KILLS ?? 50);
+const kills = rounds(1_000, 15);
 const atOnce = 2;
 const callsAtOnce = 8;
 const names = ['a', 'b', 'c', 'd', 'e', 'f'] as const;

@@ -7,6 +7,7 @@ import { notification, service, unary } from '../../src/rpc/contract/service.ts'
 import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
+import { SteeredClock } from '../support/steered-clock.ts';
 
 const Finisher = service('Finisher', {
   exit: notification<number>(),
@@ -57,24 +58,28 @@ describe('a helper with restart', () => {
   });
 
   it('ends a call that a handler makes while it is restarted with the time of the handler', async () => {
+    using clock = new SteeredClock();
     const helper = await start({ restart: { firstMs: 60_000, maxMs: 60_000 } });
     void helper.client(Finisher).exit(1);
     await until(() => helper.state.state === 'restarting');
     await using pair = createSessionPair();
     const outcomes: unknown[] = [];
+    let isCalling = false;
     pair.far.serve(
       Demo,
       demoHandlers({
         same: async () => {
           const nested = helper.client(Finisher).add({ a: 1, b: 1 });
+          isCalling = true;
           outcomes.push(await nested.catch(({ code }) => code));
         },
       }),
     );
-    await pair.near
-      .client(Demo)
-      .same(1, { timeoutMs: 50 })
-      .catch(() => undefined);
+    const call = pair.near.client(Demo).same(1, { timeoutMs: 30_000 });
+    const settled = call.catch(() => undefined);
+    await until(() => isCalling);
+    clock.advance(30_000);
+    await settled;
     await until(() => outcomes.length === 1);
     expect(outcomes).toEqual(['ERR_SIDECALL_DEADLINE_EXCEEDED']);
     await helper.stop();

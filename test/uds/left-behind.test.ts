@@ -1,12 +1,4 @@
-import {
-  chmodSync,
-  chownSync,
-  mkdirSync,
-  readdirSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { requireNative } from '../../src/addon/load-addon.ts';
@@ -14,7 +6,6 @@ import { connect } from '../../src/rendezvous/connect.ts';
 import { removeLeftBehind } from '../../src/uds/left-behind.ts';
 import { until } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
-import { alice } from '../support/users.ts';
 
 const addon = requireNative('the test');
 
@@ -69,8 +60,6 @@ it('leaves everything alone that is not a directory of a killed listener', async
   make('sidecall-listener-cccccc', 'socket', 'socket.lock'); // a file, not a socket
   make('sidecall-listener-dddddd');
   chmodSync(base.file('sidecall-listener-dddddd'), 0o755);
-  make('sidecall-listener-eeeeee');
-  chownSync(base.file('sidecall-listener-eeeeee'), alice, alice);
   make('sidecall-0');
   make('sidecall-200001'); // the directory of socketPath() of a user with this uid
   make('sidecall-backup');

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // For ASan and UBSan: a reader against a thread that rewrites headers, cursors, epochs and payload
-// of the peer's outbox without pause. ring_flip SECONDS. Any result but a report is valid.
+// of the peer's outbox without pause. ring_flip SECONDS, and until both records and corrupt rings
+// were seen. Any result but a report is valid.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -76,7 +77,7 @@ int main(int argc, char** argv) {
   std::uint64_t frames = 0;
   std::vector<std::uint8_t> slab(Consumer::kSlabMinBytes);
   auto large = std::make_unique<std::uint8_t[]>(kRecordMaxBytes);
-  while (std::chrono::steady_clock::now() < end) {
+  while (std::chrono::steady_clock::now() < end || frames == 0 || corrupt == 0) {
     liar.SetProducer(0);
     liar.SetConsumer(0);
     Ring ring({mine.control(), mine.data(), kCapacity, liar.control(), liar.data(), kCapacity},
@@ -106,5 +107,5 @@ int main(int argc, char** argv) {
   std::printf("%llu flips, %llu records read, %llu rings found corrupt\n",
               static_cast<unsigned long long>(flips), static_cast<unsigned long long>(frames),
               static_cast<unsigned long long>(corrupt));
-  return frames > 0 && corrupt > 0 ? 0 : 1;
+  return 0;
 }

@@ -10,9 +10,10 @@ const options = { name: 'election', version: '1.0.0', program, args: [file] };
 for await (const round of createInterface({ input: process.stdin })) {
   const since = performance.now();
   try {
-    const helper = await sharedHelper({ ...options, idleTimeoutMs: Number(idleTimeoutMs) });
+    const limits = { idleTimeoutMs: Number(idleTimeoutMs), startTimeoutMs: 600_000 };
+    const helper = await sharedHelper({ ...options, ...limits });
     const client = helper.client(Election, { retry: { attempts: 20 } });
-    const pid = await client.where(undefined, { timeoutMs: 20_000 });
+    const pid = await client.where(undefined, { timeoutMs: 600_000 });
     await helper.close();
     console.log(JSON.stringify({ round, pid, ms: performance.now() - since }));
   } catch (error) {

@@ -1,10 +1,11 @@
-// One generation of a server at a path. Arguments: the path, its number, and how it behaves. Prints
-// what it is doing; each handled id is written to the descriptor 3, a file.
-import { writeSync } from 'node:fs';
+// One generation of a server at a path. Arguments: the path, its number, how it behaves, and the
+// deadline of its hand-over. Prints what it is doing; each handled id is written to the descriptor
+// 3, a file.
+import { existsSync, writeSync } from 'node:fs';
 import { listen, service, unary } from '../../../dist/index.js';
 
-const [path, number, manner = ''] = process.argv.slice(2);
-const Count = service('Count', { take: unary(), where: unary() });
+const [path, number, manner = '', deadlineMs = '600000'] = process.argv.slice(2);
+const Count = service('Count', { take: unary(), hold: unary(), where: unary() });
 const say = (what) => console.log(JSON.stringify(what));
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -20,11 +21,14 @@ const listener = await listen({
           if (id % 5 === 0) await pause(id % 4);
           return id;
         },
+        hold: async (file) => {
+          while (!existsSync(file)) await pause(5);
+        },
         where: () => Number(number),
       });
     },
   },
 });
 say({ listening: listener.epoch });
-say({ handedOver: await listener.handOver({ deadlineMs: 5_000 }) });
+say({ handedOver: await listener.handOver({ deadlineMs: Number(deadlineMs) }) });
 process.exit(0);

@@ -37,5 +37,12 @@ const outcome = await sendLarge();
 globalThis.gc();
 await helper.client(Large).collect();
 await wait(10_000);
-say({ ...outcome, before, after: residentMiB(), lane: helper.session.lane });
+let after = residentMiB();
+// A busy machine fires the timers that give memory back when it can.
+const isKept = () => ['parent', 'helper'].some((who) => after[who] > before[who] + 60);
+for (let look = 0; look < 60 && isKept(); look += 1) {
+  await wait(2_000);
+  after = residentMiB();
+}
+say({ ...outcome, before, after, lane: helper.session.lane });
 await helper.stop();

@@ -12,9 +12,11 @@ session.serve(LastWords, {
         message.writeUInt32LE(at);
         await channel.send(message);
       }
-      // The lane has taken all of them; the turn that follows has published them.
+      // The ring has taken all of them, and the turn that follows has published them. What a socket
+      // has not taken is still in this process: the answer follows what the parent has read.
       while (session.stats().queuedBytes > 0) await new Promise((done) => setImmediate(done));
-      await new Promise((done) => setTimeout(done, 20));
+      if (session.lane === 'socket') await session.ping();
+      else await new Promise((done) => setImmediate(done));
       process.kill(process.pid, 'SIGKILL');
     })();
     return {};

@@ -1,7 +1,9 @@
-// Listens at a path at each input that names one, prints the outcome, and closes at `close`.
+// Listens at a path at each input that names one, prints the outcome, and closes at `close`. The
+// argument: further options, as JSON.
 import { listen } from '../../../dist/index.js';
 import { Demo, handlers, say } from './demo.mjs';
 
+const options = JSON.parse(process.argv[2] ?? '{}');
 let listener;
 async function obey(word) {
   if (word === 'close') {
@@ -10,7 +12,7 @@ async function obey(word) {
     return say({ closed: true });
   }
   try {
-    listener = await listen({ path: word });
+    listener = await listen({ ...options, path: word });
     listener.serve(Demo, handlers);
     say({ listens: true });
   } catch (error) {

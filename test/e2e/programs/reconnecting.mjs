@@ -1,5 +1,5 @@
 // Many connections that are made again: reconnecting.mjs PATH COUNT. Prints when each came back, on
-// the clock of all processes, and the longest pause that it was told of.
+// the clock of all processes, and behind which pause, and the longest pause that one was told of.
 import { connect } from '../../../dist/index.js';
 import { say } from './demo.mjs';
 
@@ -11,10 +11,12 @@ say({ connected: connections.length });
 let longestPauseMs = 0;
 const arrivals = await Promise.all(
   connections.map(async (connection) => {
+    let pauseMs = 0;
     for await (const state of connection.states()) {
-      if (state.state === 'reconnecting') longestPauseMs = Math.max(longestPauseMs, state.pauseMs);
+      if (state.state === 'reconnecting') pauseMs = state.pauseMs;
+      longestPauseMs = Math.max(longestPauseMs, pauseMs);
       if (state.state === 'connected' && state.reconnects === 1)
-        return Number(process.hrtime.bigint()) / 1e6;
+        return { atMs: Number(process.hrtime.bigint()) / 1e6, pauseMs };
     }
     return undefined;
   }),

@@ -1,4 +1,5 @@
 // A helper with streams; its contract is in flow.mjs.
+import { writeFileSync } from 'node:fs';
 import { parent } from '../../../dist/index.js';
 import { Flow } from './flow.mjs';
 
@@ -40,9 +41,10 @@ session.serve(Flow, {
     offer.mostBytes = Math.max(offer.mostBytes, heldBytes());
     return offer;
   },
-  busy: ({ ms }, ctx) => {
+  busy: ({ ms, begins }, ctx) => {
     const until = performance.now() + ms;
-    const answers = new Set();
+    const answers = new Set([String(ctx.cancelledNow())]);
+    if (begins !== undefined) writeFileSync(begins, '');
     let looks = 0;
     while (performance.now() < until) {
       looks += 1;

@@ -1,14 +1,16 @@
 // A listener under attack, which reports its resources. Lines on its input: `report`, `exit`.
 import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { listen } from '../../../dist/index.js';
+import { configure, listen } from '../../../dist/index.js';
 import { Demo, handlers, say } from './demo.mjs';
 
 const delays = monitorEventLoopDelay({ resolution: 1 });
 delays.enable();
 const events = {};
+const { ringMemoryMaxBytes, ...options } = JSON.parse(process.argv[2]);
+configure({ ringMemoryMaxBytes });
 const listener = await listen({
-  ...JSON.parse(process.argv[2]),
+  ...options,
   onEvent: ({ error }) => {
     events[error.code] = (events[error.code] ?? 0) + 1;
   },

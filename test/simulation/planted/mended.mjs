@@ -205,8 +205,8 @@ export const mended = [
     name: 'the end of a peer cuts off what it has sent before',
     commit: '271b29f',
     file: 'src/uds/socket-transport.ts',
-    from: 'if (this.#backlog.length > 0) return;\n    }',
-    to: '}',
+    from: "if (this.#state === 'ending' && this.isBehind) return;",
+    to: '',
   },
   {
     name: 'leases that went back are not told to a peer that sleeps',

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Files that must not be left on disk when the process exits in the middle of anything. A killed
-// process (or a terminated worker) leaves its socket file, whose lock is free: the next listener at
-// that path replaces it. A private directory is removed by the next process: left-behind.ts.
+// Work that is left when the process exits in the middle of anything: files are removed from disk,
+// and what was reported as sent is written. A killed process does neither. It leaves its
+// socket file, whose lock is free: the next listener at that path replaces it.
 
 const cleanups = new Set<() => void>();
 
