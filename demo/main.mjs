@@ -68,7 +68,7 @@ async function index(indexer) {
   await Promise.all(Array.from({ length: filesAtOnce }, worker));
   const seconds = (performance.now() - begun) / 1000;
   table({
-    'files sent': `${sent} of ${paths.length} below ${folder}`,
+    'files sent': `${sent} text files of ${paths.length} files below ${folder}; ${paths.length - sent} are binary, or larger than 64 MiB`,
     'bytes sent': `${(bytes / 1e6).toFixed(1)} MB in ${seconds.toFixed(2)} s`,
   });
 }

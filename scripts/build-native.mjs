@@ -1,4 +1,5 @@
 // Builds the addon with cmake-js for this machine, where the loader looks first in a checkout.
+// `--where-possible`: a machine without a compiler is no failure.
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -10,9 +11,13 @@ function has(program) {
 
 const compilers = [process.env.CXX, 'c++', 'g++', 'clang++'].filter(Boolean);
 if (!has('cmake') || !compilers.some(has)) {
-  fail(
-    'sidecall: building the addon needs CMake and a C++20 compiler: install them with "apt-get install cmake g++" (Debian) or "xcode-select --install && brew install cmake" (macOS).',
+  const remedy =
+    'sidecall: building the addon needs CMake and a C++20 compiler: install them with "apt-get install cmake g++" (Debian) or "xcode-select --install && brew install cmake" (macOS)';
+  if (process.argv[2] !== '--where-possible') fail(remedy);
+  console.log(
+    `${remedy}, then run "npm run build:native". Until then only what needs no addon works.`,
   );
+  process.exit();
 }
 const cmakeJs = createRequire(import.meta.url).resolve('cmake-js/bin/cmake-js');
 const args = ['compile', '--directory', root, '--out', join(root, 'build')];

@@ -5,6 +5,7 @@
 //   npm run package                 needs all prebuilds
 //   npm run package -- --release    needs a dated section of the changelog, too
 //   npm run package -- --check      checks, and makes nothing
+//   npm run package -- --here       with the addon of this machine in place of all, for tests
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,11 +15,14 @@ import { fail, platforms, root } from './lib.mjs';
 const { values } = parseArgs({
   options: {
     check: { type: 'boolean' },
+    here: { type: 'boolean' },
     release: { type: 'boolean' },
     // For prepack and prepublishOnly, which run where somebody packs the checkout itself.
     refuse: { type: 'boolean' },
   },
 });
+/** Fields of package.json that only a checkout needs. */
+const ofCheckout = ['scripts', 'devDependencies', 'knip', 'overrides', 'allowScripts'];
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const { name, version } = manifest;
 
@@ -42,7 +46,9 @@ function missingPrebuilds() {
 }
 
 function addonOf(platform) {
-  return join(root, 'prebuilds', platform, 'sidecall.node');
+  return values.here
+    ? join(root, 'build', 'Release', 'sidecall.node')
+    : join(root, 'prebuilds', platform, 'sidecall.node');
 }
 
 function missingBuild() {
@@ -64,9 +70,13 @@ function make() {
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target, { recursive: true });
   for (const path of [...manifest.files, 'README.md', 'LICENSE']) {
-    cpSync(join(root, path), join(target, path), { recursive: true });
+    if (path !== 'prebuilds') cpSync(join(root, path), join(target, path), { recursive: true });
   }
-  const { scripts: _, devDependencies: __, knip: ___, overrides: ____, ...shipped } = manifest;
+  for (const platform of platforms) {
+    cpSync(addonOf(platform), join(target, 'prebuilds', platform, 'sidecall.node'));
+  }
+  const shipped = { ...manifest };
+  for (const field of ofCheckout) delete shipped[field];
   writeFileSync(join(target, 'package.json'), `${JSON.stringify(shipped, undefined, 2)}\n`);
   const packing = ['pack', '--json', '--pack-destination', join(root, 'build')];
   const packed = spawnSync('npm', packing, { cwd: target, encoding: 'utf8' });

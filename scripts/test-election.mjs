@@ -19,7 +19,7 @@ const { values } = parseArgs({
 });
 const [rounds, count] = [Number(values.rounds), Number(values.starters)];
 const killedAtOnce = 3;
-const idleTimeoutMs = 150;
+const idleTimeoutMs = 1_000;
 
 const scratch = mkdtempSync(join(tmpdir(), 'election-'));
 const file = join(scratch, 'served');
@@ -90,8 +90,10 @@ for (let round = 1; round <= rounds; round += 1) {
     await wait(Math.random() * 200);
     starters[Math.floor(Math.random() * count)].kill();
   });
-  if (round % 2 === 0) kills.push(killHelper());
+  let isAnswered = false;
+  if (round % 2 === 0) kills.push(killHelper(() => isAnswered));
   await Promise.all(answers);
+  isAnswered = true;
   spans.push({ from, to: process.hrtime.bigint() });
   await Promise.all(kills);
   // Now and then it has ended by itself when the next round begins, or ends at that moment.
@@ -136,17 +138,20 @@ else {
 }
 process.exit(faults.length === 0 ? 0 : 1);
 
-async function killHelper() {
+/** Kills the helper at a random instant, or as soon as there is one. */
+async function killHelper(isOver) {
   await wait(Math.random() * 200);
-  if (helperPid === undefined) return;
-  try {
-    // Another process may have the number by now.
-    const command = readFileSync(`/proc/${helperPid}/cmdline`, 'latin1');
-    if (!command.includes('election-helper') || !command.includes(file)) return;
-    process.kill(helperPid, 'SIGKILL');
-    killedHelpers += 1;
-  } catch {
-    // it has ended by itself
+  for (; !isOver(); await wait(5)) {
+    try {
+      // Another process may have the number by now.
+      const command = readFileSync(`/proc/${helperPid}/cmdline`, 'latin1');
+      if (!command.includes('election-helper') || !command.includes(file)) continue;
+      process.kill(helperPid, 'SIGKILL');
+      killedHelpers += 1;
+      return;
+    } catch {
+      // it has ended by itself
+    }
   }
 }
 

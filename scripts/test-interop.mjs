@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
+import { requireTools } from './suites.mjs';
 
 const usage = `usage: npm run test:interop -- [--help] [files]
 
@@ -15,13 +16,7 @@ if (args.includes('--help')) {
   console.log(usage);
   process.exit(0);
 }
-for (const [command, remedy] of [
-  ['go', 'install Go 1.26 or later'],
-  ['redis-cli', 'install redis (Debian: redis-tools)'],
-]) {
-  const { error } = spawnSync(command, ['version'], { stdio: 'ignore' });
-  if (error !== undefined) fail(`${command} is missing: ${remedy}`);
-}
+requireTools('test:interop');
 const programs = [
   'github.com/fullstorydev/grpcurl/cmd/grpcurl',
   'github.com/grpc-ecosystem/grpc-health-probe',
@@ -36,7 +31,7 @@ console.log(`building the Go programs into ${target}`);
 run('go', ['build', '-o', `${target}/`, ...programs], { cwd: join(root, 'test', 'go') });
 run('npx', ['vitest', 'run', ...args], {
   cwd: root,
-  env: { ...process.env, SIDECALL_INTEROP: '1' },
+  env: { ...process.env, SIDECALL_SUITE: 'test:interop' },
 });
 
 function run(command, commandArgs, options) {

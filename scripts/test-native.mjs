@@ -1,5 +1,6 @@
-// Builds and runs the native unit tests. `--sanitize` builds them, and the addon, with ASan and
-// UBSan, `--sanitize=thread` with TSan.
+// Builds and runs the native unit tests. `--sanitize` builds them with ASan and UBSan,
+// `--sanitize=thread` with TSan. `--addon` builds the addon with ASan and UBSan, and ends sessions
+// in it. `--programs` builds only what tests in JavaScript start.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,8 +13,14 @@ const sanitizers = {
 };
 const [option] = process.argv.slice(2);
 const sanitizer = sanitizers[option];
-if (option !== undefined && sanitizer === undefined) {
-  fail(`unknown option ${option}; there are ${Object.keys(sanitizers).join(' and ')}`);
+const buildsPrograms = option === '--programs';
+if (option === '--addon') {
+  endSessionsUnderSanitizers();
+  process.exit();
+}
+if (option !== undefined && sanitizer === undefined && !buildsPrograms) {
+  const known = ['--programs', '--addon', ...Object.keys(sanitizers)].join(', ');
+  fail(`unknown option ${option}; there are ${known}`);
 }
 const folder = join(root, 'build', sanitizer?.folder ?? 'core-tests');
 const type = option === '--sanitize' ? 'Debug' : 'RelWithDebInfo';
@@ -28,12 +35,13 @@ function step(args) {
 }
 
 step(['-S', root, '-B', folder, ...settings]);
-step(['--build', folder, '--parallel', '2']);
+const targets = buildsPrograms ? ['--target', 'peer', 'ring_peer'] : [];
+step(['--build', folder, '--parallel', '2', ...targets]);
+if (buildsPrograms) process.exit();
 const programs = ['core_tests', 'call_faults']
   .map((name) => join(folder, 'native', name))
   .filter((program, at) => at === 0 || existsSync(program));
 for (const program of programs) run(program, []);
-if (option === '--sanitize') endSessionsUnderSanitizers();
 
 function run(program, args, env = {}) {
   const tests = spawnSync(program, args, { stdio: 'inherit', env: { ...process.env, ...env } });
@@ -42,11 +50,11 @@ function run(program, args, env = {}) {
 
 /**
  * Builds the addon with the sanitizers, and ends sessions in it amid a thousand reads and leases,
- * a thousand times. Node is built without them, so their libraries are loaded before it.
+ * again and again. Node is built without them, so their libraries are loaded before it.
  */
 function endSessionsUnderSanitizers() {
   if (!existsSync(join(root, 'dist', 'index.js'))) fail('run "npm run build:ts" before it');
-  const { value } = sanitizer;
+  const { value } = sanitizers['--sanitize'];
   const out = join(root, 'build', 'addon-sanitized');
   const cmakeJs = createRequire(import.meta.url).resolve('cmake-js/bin/cmake-js');
   const build = [cmakeJs, 'compile', '--directory', root, '--out', out];
@@ -61,7 +69,8 @@ function endSessionsUnderSanitizers() {
     return found.stdout.trim();
   });
   const program = join(root, 'test', 'e2e', 'programs', 'teardown.mjs');
-  run(process.execPath, ['--expose-gc', program, '1000'], {
+  const times = process.env.SIDECALL_LONG === '1' ? '1000' : '100';
+  run(process.execPath, ['--expose-gc', program, times], {
     SIDECALL_NATIVE: join(out, 'Release', 'sidecall.node'),
     LD_PRELOAD: libraries.join(':'),
     // Memory that Node itself does not free at its end is no leak of the addon.

@@ -1,10 +1,17 @@
-// The ring under stress, sanitizers, a fuzzer and models; and controls with a planted bug, which
-// have to be found. npm run test:ring -- [NAME …] runs some of them; --list names them.
+// The ring under stress, sanitizers and a fuzzer, and controls with a planted bug, which have to be
+// found. npm run test:ring -- [NAME …] runs some of them; --list names them; --short runs a tenth
+// of what only repeats. The models (npm run test:models) are checks, too.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
+import { requireTools } from './suites.mjs';
+
+const args = process.argv.slice(2);
+const isShort = args.includes('--short');
+/** A number of rounds or seconds, as an argument of a program. */
+const rounds = (long) => String(isShort ? Math.ceil(long / 10) : long);
 
 const plain = 'core-tests';
 const address = 'core-tests-sanitized';
@@ -39,23 +46,23 @@ const orders = [
  * Checks with `hasOneThread` run in parallel, after the others.
  */
 const checks = {
-  'stress-records': { build: plain, run: ['ring_stress', 'records', '100000000'] },
-  'stress-sleeps': { build: plain, run: ['ring_stress', 'sleeps', '1000000'] },
+  'stress-records': { build: plain, run: ['ring_stress', 'records', rounds(100_000_000)] },
+  'stress-sleeps': { build: plain, run: ['ring_stress', 'sleeps', rounds(1_000_000)] },
   'stress-weak-order-wedges': { build: plain, run: ['ring_stress_weak', 'wedge', '60'] },
-  schedule: { build: plain, run: ['ring_schedule', '50000'] },
+  schedule: { build: plain, run: ['ring_schedule', rounds(50_000)] },
   ...Object.fromEntries(
     orders.map((bug) => [
       `schedule-${bug}-is-found`,
       { build: plain, run: ['ring_schedule', '20000', bug], finds: /schedule \d+: / },
     ]),
   ),
-  'race-thread-sanitizer': { build: thread, run: ['ring_race', '100000', '20000'] },
+  'race-thread-sanitizer': { build: thread, run: ['ring_race', rounds(100_000), rounds(20_000)] },
   'race-relaxed-order-is-reported': {
     build: thread,
     run: ['ring_race_relaxed', '10000', '2000'],
     finds: /ThreadSanitizer: data race/,
   },
-  'flip-address-sanitizer': { build: address, run: ['ring_flip', '10'] },
+  'flip-address-sanitizer': { build: address, run: ['ring_flip', rounds(10)] },
   'flip-unchecked-size-is-reported': {
     build: address,
     run: ['ring_flip_unchecked', '60'],
@@ -70,7 +77,7 @@ const checks = {
       scratch,
       corpus,
       '-runs=10000000',
-      '-max_total_time=60',
+      `-max_total_time=${rounds(60)}`,
       '-print_final_stats=1',
     ],
   },
@@ -89,7 +96,7 @@ const checks = {
   'shmipc-fuzz': {
     build: fuzz,
     hasOneThread: true,
-    run: ['shmipc_fuzz', '-max_total_time=30', '-print_final_stats=1'],
+    run: ['shmipc_fuzz', `-max_total_time=${rounds(30)}`, '-print_final_stats=1'],
   },
   'shmipc-fuzz-unchecked-slice-is-found': {
     build: fuzz,
@@ -100,17 +107,20 @@ const checks = {
   'model-spin': { hasOneThread: true, command: ['bash', 'model/check.sh'] },
 };
 
-const names = process.argv.slice(2);
+const names = args.filter((argument) => argument !== '--short');
 if (names.includes('--list')) {
   console.log(Object.keys(checks).join('\n'));
   process.exit(0);
 }
+requireTools(names.some((name) => name.startsWith('model-')) ? 'test:models' : 'test:ring');
 const unknown = names.find((name) => !(name in checks));
 if (unknown !== undefined) fail(`no check '${unknown}'; --list names them`);
 
 const configured = new Set();
 const failed = [];
-const wanted = Object.keys(checks).filter((name) => names.length === 0 || names.includes(name));
+const wanted = Object.keys(checks).filter((name) =>
+  names.length === 0 ? !name.startsWith('model-') : names.includes(name),
+);
 for (const name of wanted) {
   const { build: folder, run: program } = checks[name];
   if (folder !== undefined) build(folder, program[0]);

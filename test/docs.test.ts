@@ -148,59 +148,6 @@ describe('docs/protocol.md', () => {
   });
 });
 
-/** The names of the tests of a file: all that stands between quotation marks in it. */
-function namesIn(file: string): (string | undefined)[] {
-  return [...read(file).matchAll(/(['"`])((?:(?!\1).)+)\1/g)].map(([, , name]) => name);
-}
-
-describe('docs/requirements.md', () => {
-  const [, ...parts] = read('docs/requirements.md').split(/^`([^`]+)`$/m);
-  const files = parts.filter((_, at) => at % 2 === 0);
-
-  it.each(files)('names tests of %s', (file) => {
-    const names = namesIn(file);
-    const lines = parts[parts.indexOf(file) + 1]?.match(/^- .*$/gm) ?? [];
-    expect(lines.length).toBeGreaterThan(0);
-    for (const line of lines) {
-      const proof = /\. \[(.+)\]$/.exec(line)?.[1]?.replaceAll('`', '');
-      expect(names, line).toContain(proof);
-    }
-  });
-});
-
-describe('the rows of docs/requirements.md', () => {
-  const [systems = ''] = read('docs/requirements.md').split(/^`[^`]+`$/m);
-  const rows = [...systems.matchAll(/^- \*\*([UGSNR]\d+)\.\*\* .+\n((?: {2}- .+\n)+)/gm)];
-
-  it('are those of all five systems, each once', () => {
-    const counts = { U: 43, G: 14, S: 37, N: 8, R: 8 };
-    const ids = Object.entries(counts).flatMap(([letter, count]) =>
-      Array.from({ length: count }, (_, at) => `${letter}${at + 1}`),
-    );
-    expect(rows.map(([, id]) => id)).toEqual(ids);
-  });
-
-  it.each(rows.map(([, id, proofs]) => ({ id, proofs: proofs ?? '' })))(
-    'has proofs of $id that exist',
-    ({ proofs }) => {
-      const lines = proofs.trimEnd().split('\n');
-      const tests = lines.flatMap(
-        (line) => /^ {2}- `([^`]+)` \[(.+)\]$/.exec(line)?.slice(1) ?? [],
-      );
-      const commands = lines.filter((line) => /^ {2}- `[^`]+`: `npm run .+`$/.test(line));
-      const open = lines.filter((line) => /^ {2}- Not run: .+\. Command: `.+`.*\.$/.test(line));
-      expect(tests.length / 2 + commands.length + open.length).toBe(lines.length);
-      expect(tests.length + commands.length).toBeGreaterThan(0);
-      for (let at = 0; at < tests.length; at += 2) {
-        const [file = '', name] = tests.slice(at, at + 2);
-        expect(namesIn(file), file).toContain(name?.replaceAll('`', ''));
-      }
-      for (const line of commands)
-        expect(existsSync(join(root, line.split('`')[1] ?? ''))).toBe(true);
-    },
-  );
-});
-
 describe('documents', () => {
   const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md'].concat(
     readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })

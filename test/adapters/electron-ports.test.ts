@@ -38,7 +38,9 @@ describe('ports', () => {
     await using main = bench({ origins: ['app://my'] });
     for (const origin of ['file://', 'https://evil.example', 'app://my.evil', 'null']) {
       const page = main.contents.navigate(origin);
+      const { length } = main.events;
       await page.run(() => failureOf(connectMain({ timeoutMs: 20 })));
+      await until(() => main.events.length > length);
     }
     expect(main.events.map(({ error }) => error.code)).toEqual(
       Array(4).fill('ERR_SIDECALL_PEER_DENIED'),
@@ -113,6 +115,7 @@ describe('ports', () => {
     await using main = bench();
     for (let at = 0; at < 8; at += 1) await connected(main.page);
     await main.page.run(() => failureOf(connectMain({ timeoutMs: 20 })));
+    await until(() => main.events.length > 0);
     expect(main.events[0]?.error.message).toContain('8 ports');
     expect(main.exposure.connections).toBe(8);
   });

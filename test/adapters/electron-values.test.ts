@@ -65,7 +65,7 @@ async function withPage(
 }
 
 async function connect(page: ReturnType<StubWebContents['navigate']>) {
-  const connection = await page.run(() => connectMain({ timeoutMs: 5_000 }));
+  const connection = await page.run(() => connectMain({ timeoutMs: 60_000 }));
   return connection.client(Odd);
 }
 

@@ -1,6 +1,6 @@
 // sidecall/electron under a stub of Electron's main process: main and page run their own code, the
 // ports are real.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { connectMain } from '../../src/adapters/electron/renderer.ts';
 import { RpcError } from '../../src/base/errors.ts';
 import * as browser from '../../src/browser.ts';
@@ -13,7 +13,7 @@ import {
   service,
   unary,
 } from '../../src/rpc/contract/service.ts';
-import { until } from '../support/contract.ts';
+import { turns, until } from '../support/contract.ts';
 import { bench, connected, failureOf, Search } from '../support/electron-bench.ts';
 
 describe('a page', () => {
@@ -89,8 +89,13 @@ describe('a page', () => {
     aborter.abort(reason);
     expect(await given).toBe(reason);
     await until(() => main.noted.reasons.length === 1);
-    const late = await failureOf(search.hang(undefined, { timeoutMs: 30 }));
-    expect(late.code).toBe('ERR_SIDECALL_DEADLINE_EXCEEDED');
+    await until(() => main.pair.far.stats().handlers.running === 0);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const late = failureOf(search.hang(undefined, { timeoutMs: 30_000 }));
+    while (main.pair.far.stats().handlers.running === 0) await turns();
+    vi.advanceTimersByTime(30_000);
+    vi.useRealTimers();
+    expect((await late).code).toBe('ERR_SIDECALL_DEADLINE_EXCEEDED');
     await until(() => main.noted.reasons.length === 2);
     const before = failureOf(search.hang(undefined, { signal: aborter.signal }));
     expect(await before).toBe(reason);
@@ -142,8 +147,8 @@ describe('a page', () => {
         sent += 1;
       }
     })().catch(() => undefined);
+    await until(() => sent > 0);
     await new Promise((resolve) => setTimeout(resolve, 200));
-    expect(sent).toBeGreaterThan(0);
     expect(sent).toBeLessThan(20_000); // nobody takes them: windows are all that fills
     other.exposure.close();
     other.pair.cut();
@@ -171,6 +176,7 @@ describe('a page', () => {
     const search = connection.client(Search);
     const aborter = new AbortController();
     const hanging = [1, 2].map(() => failureOf(search.hang(undefined, { signal: aborter.signal })));
+    await until(() => main.pair.near.stats().calls.open === 2);
     const more = Array.from({ length: 50 }, () => search.query({ text: '' }));
     const sum = search.sum([1, 2, 3]);
     const late = failureOf(search.query({ text: '' }, { timeoutMs: 20 }));

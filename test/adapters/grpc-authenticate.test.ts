@@ -1,6 +1,4 @@
 // gRPC servers whose callers the kernel identifies, and sidecall contracts on the wire of gRPC.
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import * as grpc from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
 import { GrpcGate } from '../../src/adapters/grpc/caller-gate.ts';
@@ -8,6 +6,7 @@ import { type ServeGrpcOptions, serveGrpc } from '../../src/adapters/grpc/main.t
 import { RpcError } from '../../src/base/errors.ts';
 import type { Peer } from '../../src/base/peer.ts';
 import type { CallContext } from '../../src/rpc/contract/call-context.ts';
+import { appCertificate, type Certificate, localhostCertificate } from '../support/certificates.ts';
 import { until } from '../support/contract.ts';
 import {
   addOne,
@@ -18,7 +17,6 @@ import {
   right,
   served,
 } from '../support/grpc.ts';
-import { scratchDirectory } from '../support/programs.ts';
 
 describe('authenticate', () => {
   it.each([
@@ -58,9 +56,10 @@ describe('authenticate', () => {
         },
       },
     );
-    const options = { deadline: Date.now() + 50 };
-    const { status } = await addOne(server.client, {}, { options });
-    expect(status.code).toBe(grpc.status.DEADLINE_EXCEEDED);
+    const onCall = (call: grpc.ClientUnaryCall): void =>
+      void until(() => signals.length === 1).then(() => call.cancel());
+    const { status } = await addOne(server.client, {}, { onCall });
+    expect(status.code).toBe(grpc.status.CANCELLED);
     await until(() => signals[0]?.aborted === true);
   });
 
@@ -110,20 +109,10 @@ describe('authenticate', () => {
   });
 
   it('sees a certificate that TLS has verified', async () => {
-    using scratch = scratchDirectory();
-    const openssl = (...args: string[]): void =>
-      void execFileSync('openssl', args, { cwd: scratch.path, stdio: 'pipe' });
-    const subject = ['-nodes', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
-    openssl('req', '-x509', ...subject, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=ca');
-    for (const name of ['localhost', 'app']) {
-      openssl('req', ...subject, '-keyout', `${name}.key`, '-out', 'csr', '-subj', `/CN=${name}`);
-      const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial'];
-      openssl('x509', '-req', '-in', 'csr', ...signing, '-out', `${name}.pem`);
-    }
-    const read = (name: string): Buffer => readFileSync(scratch.file(name));
-    const pair = (name: string) => ({
-      private_key: read(`${name}.key`),
-      cert_chain: read(`${name}.pem`),
+    const authority = Buffer.from(localhostCertificate.cert);
+    const pair = ({ key, cert }: Certificate) => ({
+      private_key: Buffer.from(key),
+      cert_chain: Buffer.from(cert),
     });
     const server = new grpc.Server();
     const peers: Peer[] = [];
@@ -142,11 +131,15 @@ describe('authenticate', () => {
         },
       },
     );
-    const credentials = grpc.ServerCredentials.createSsl(read('ca.pem'), [pair('localhost')], true);
+    const credentials = grpc.ServerCredentials.createSsl(
+      authority,
+      [pair(localhostCertificate)],
+      true,
+    );
     const address = await overTcp(server, credentials);
     const override = { 'grpc.ssl_target_name_override': 'localhost' };
-    const key = pair('app');
-    const known = grpc.credentials.createSsl(read('ca.pem'), key.private_key, key.cert_chain);
+    const key = pair(appCertificate);
+    const known = grpc.credentials.createSsl(authority, key.private_key, key.cert_chain);
     const client = new IndexerClient(address, known, override);
     expect((await addOne(client, {})).status.code).toBe(grpc.status.OK);
     expect(peers).toMatchObject([{ origin: 'tls', name: 'app', uid: undefined }]);

@@ -14,6 +14,7 @@ import { bytes } from '../../src/rpc/contract/codec.ts';
 import { leased } from '../../src/rpc/contract/leases.ts';
 import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
+import { rounds } from '../support/rounds.ts';
 
 const Store = service('Store', { get: unary({ request: bytes, response: bytes }) });
 const x = Buffer.from('x');
@@ -183,7 +184,8 @@ describe('listenGrpc()', () => {
     await until(() => done === 4_097);
   });
 
-  it('takes ten thousand short notifications from an honest program', async () => {
+  it('takes thousands of short notifications from an honest program', async () => {
+    const count = rounds(10_000, 1_000);
     await using app = server();
     const Log = service('Log', { note: notification({ request: bytes }) });
     let noted = 0;
@@ -191,8 +193,8 @@ describe('listenGrpc()', () => {
     const listener = await listenGrpc({ services: app });
     await using target = grpcTarget(`unix:${listener.path}`);
     const { note } = target.client(Log);
-    await Promise.all(Array.from({ length: 10_000 }, () => note(x)));
-    await until(() => noted === 10_000);
+    await Promise.all(Array.from({ length: count }, () => note(x)));
+    await until(() => noted === count);
   });
 
   it.each([

@@ -4,7 +4,7 @@ import { attachListener, peerOf, serveGrpc } from '../../src/adapters/grpc/main.
 import type { SidecallEvent } from '../../src/base/events.ts';
 import type { Peer } from '../../src/base/peer.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
-import { until } from '../support/contract.ts';
+import { defer, until } from '../support/contract.ts';
 import {
   addOne,
   attached,
@@ -144,17 +144,19 @@ describe('attachListener()', () => {
 
   it('a close of the listener lets calls under way finish', async () => {
     const server = new grpc.Server();
+    const released = defer();
+    let isStarted = false;
     const slow = async (): Promise<object> => {
-      await new Promise((resolve) => setTimeout(resolve, 150));
+      isStarted = true;
+      await released.promise;
       return { number: 5 };
     };
     serveGrpc(server, Indexer, { ...handlers, addOne: slow }, { authenticate: () => undefined });
     const { client, close } = await attached(server);
-    let isStarted = false;
-    const calling = addOne(client, {}, { onCall: () => void (isStarted = true) });
+    const calling = addOne(client, {});
     await until(() => isStarted);
-    await new Promise((resolve) => setTimeout(resolve, 50));
     const closing = close();
+    released.resolve();
     expect((await calling).value?.number).toBe(5);
     await closing;
   });

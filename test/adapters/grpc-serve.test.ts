@@ -254,19 +254,25 @@ describe('serveGrpc()', () => {
 
   it('a deadline and a cancel reach the handler', async () => {
     const reasons: string[] = [];
+    let begun = 0;
     const hang = (_: unknown, { signal }: CallContext): Promise<demo.IA> =>
       new Promise((resolve) => {
+        begun += 1;
         signal.addEventListener('abort', () => {
           reasons.push((signal.reason as { code: string }).code);
           resolve({});
         });
       });
     await using server = await served({ addOne: hang });
-    const options = { deadline: Date.now() + 50 };
+    await new Promise<void>((done, fail) =>
+      server.client.waitForReady(Date.now() + 300_000, (error) => (error ? fail(error) : done())),
+    );
+    const options = { deadline: Date.now() + 2_000 };
     const late = await addOne(server.client, {}, { metadata: right, options });
     expect(late.status.code).toBe(grpc.status.DEADLINE_EXCEEDED);
     await until(() => reasons.length === 1);
-    const onCall = (call: grpc.ClientUnaryCall): void => void setTimeout(() => call.cancel(), 50);
+    const onCall = (call: grpc.ClientUnaryCall): void =>
+      void until(() => begun === 2).then(() => call.cancel());
     const given = await addOne(server.client, {}, { metadata: right, onCall });
     expect(given.status.code).toBe(grpc.status.CANCELLED);
     await until(() => reasons.length === 2);

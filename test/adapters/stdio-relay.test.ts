@@ -74,7 +74,7 @@ describe.each(lanes)('a relay over $lane', ({ openPair }) => {
   it('holds back an end that writes faster than the program reads', async () => {
     await using pair = await openPair();
     const child = program('setInterval(() => undefined, 1000)');
-    const end = relayTo(pair.far, child, { killGraceMs: 1_000 });
+    const end = relayTo(pair.far, child, { killGraceMs: 10_000 });
     const { writer } = near(pair.near);
     let written = 0;
     const long = { jsonrpc: '2.0', method: 'x'.repeat(60_000) };
@@ -134,7 +134,7 @@ describe('a relay', () => {
   it('ends a program whose output cannot be cut into messages', async () => {
     await using pair = await openPair();
     const child = program(prints('hello\r\n\r\n', 'setInterval(() => undefined, 1000)'));
-    const end = relayTo(pair.far, child, { framing: 'content-length', killGraceMs: 1_000 });
+    const end = relayTo(pair.far, child, { framing: 'content-length', killGraceMs: 10_000 });
     const { closed, take } = near(pair.near);
     take();
     await expect(end).rejects.toMatchObject({ code: 'ERR_SIDECALL_PROTOCOL' });
@@ -163,10 +163,8 @@ describe('a relay', () => {
 
   it('ends a program that ignores the end of its input: by SIGTERM, then by SIGKILL', async () => {
     await using pair = await openPair();
-    const source = prints(
-      line([]),
-      "process.on('SIGTERM', () => undefined); setInterval(() => 0, 1000)",
-    );
+    const source = `process.on('SIGTERM', () => undefined); setInterval(() => 0, 1000);
+      ${prints(line([]))}`;
     const end = relayTo(pair.far, program(source), { killGraceMs: 20 });
     const { got, take, reader, writer } = near(pair.near);
     take();

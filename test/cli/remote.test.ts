@@ -2,10 +2,9 @@
 // another program.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join, resolve } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { resolve } from 'node:path';
 import protobufjs from 'protobufjs';
 import { describe, expect, it } from 'vitest';
 import { protobufService } from '../../src/adapters/protobuf.ts';
@@ -26,7 +25,6 @@ import { collect } from '../support/contract.ts';
 import { scratchDirectory } from '../support/programs.ts';
 import { demo as demoModule } from '../support/proto/demo.js';
 import { Store as StoreDescriptor } from '../support/proto/store_pb.js';
-import { alice, openDirectory } from '../support/users.ts';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
 
@@ -246,36 +244,6 @@ describe('sidecall call, with requests from elsewhere', () => {
   });
 });
 
-describe('a listener of another user', () => {
-  it('is listed and called where --uid and --mode say so, and not otherwise', async () => {
-    using folder = openDirectory();
-    chownSync(folder.path, alice, alice);
-    const script = `
-      import { listen, service, unary } from ${JSON.stringify(join(main, '../../index.js'))};
-      const uid = [0, ${alice}];
-      const listener = await listen({ path: '${folder.file('s')}', authorize: { uid }, introspection: true });
-      listener.serve(service('Demo', { whoami: unary() }), { whoami: (_, { peer }) => peer.uid });
-      console.log('listening');`;
-    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-      ...{ uid: alice, gid: alice, stdio: ['ignore', 'pipe', 'inherit'], cwd: '/' },
-    });
-    try {
-      await once(child.stdout, 'data');
-      const path = folder.file('s');
-      const rules = ['--uid', String(alice), '--mode', '600'];
-      expect((await sidecall('list', path, ...rules)).stdout).toContain('Demo.whoami');
-      expect((await sidecall('call', path, 'Demo.whoami', ...rules)).stdout).toBe('0\n');
-      expect((await sidecall('doctor', path, ...rules)).stdout).toContain(`uid ${alice}`);
-      expect((await sidecall('list', path)).stderr).toContain('ERR_SIDECALL_PATH_UNSAFE');
-      const wrongMode = await sidecall('list', path, '--uid', String(alice), '--mode', '660');
-      expect(wrongMode.stderr).toContain('has mode 0600; expect.modes is 0660');
-    } finally {
-      child.kill('SIGKILL');
-      await once(child, 'close');
-    }
-  });
-});
-
 describe('sidecall call, used in a script', () => {
   it('fails where the handler of a notification failed', async () => {
     await using listener = await demo();
@@ -348,21 +316,6 @@ describe('sidecall doctor PATH', () => {
     expect(status).toBe(1);
     writeFileSync(scratch.file('file'), '');
     expect((await sidecall('doctor', scratch.file('file'))).stdout).toContain('file      other');
-  });
-
-  it('tells a place that we may not look at from an empty one', async () => {
-    using folder = openDirectory();
-    chmodSync(folder.path, 0o700);
-    await using _ = await listen({ path: folder.file('s') });
-    for (const name of ['s', 'absent']) {
-      const child = spawn(process.execPath, [main, 'doctor', folder.file(name), '--json'], {
-        ...{ uid: alice, gid: alice, stdio: ['ignore', 'pipe', 'inherit'], cwd: '/' },
-      });
-      expect(JSON.parse(await text(child.stdout))).toMatchObject({
-        verdict: 'forbidden',
-        reason: `a directory on the way does not let uid ${alice} look (EACCES)`,
-      });
-    }
   });
 
   it('tells one that is squatted by another program', async () => {

@@ -9,6 +9,7 @@ import { bytes } from '../../src/rpc/contract/codec.ts';
 import { notification, service, unary } from '../../src/rpc/contract/service.ts';
 import { turns, until } from '../support/contract.ts';
 import { programPath, scratchDirectory } from '../support/programs.ts';
+import { rounds } from '../support/rounds.ts';
 
 const records = 200;
 const atOnce = 4;
@@ -83,8 +84,13 @@ function numbersOf(lines: readonly string[][], word: string): number[] {
 }
 
 describe.each(['ring', 'socket'] as const)('a helper over the %s', (lane) => {
-  it('that is killed at each of its records loses nothing, and leaves nothing', async () => {
-    const left = Array.from({ length: records }, (_, at) => at + 1);
+  it('that is killed at any of its records loses nothing, and leaves nothing', async () => {
+    // The first ones are those of the hello; of the others one of twenty, another for each lane.
+    const first = lane === 'ring' ? 0 : 10;
+    const left = Array.from({ length: records }, (_, at) => at + 1).filter(
+      (at) => rounds(1, at <= 8 || at % 20 === first ? 1 : 0) === 1,
+    );
+    const lives = left.length;
     const faults: string[] = [];
     let died = 0;
     const work = async (): Promise<void> => {
@@ -96,7 +102,7 @@ describe.each(['ring', 'socket'] as const)('a helper over the %s', (lane) => {
     };
     await Promise.all(Array.from({ length: atOnce }, work));
     expect(faults).toEqual([]);
-    expect(died).toBe(records);
+    expect(died).toBe(lives);
     await until(() => requireNative('the test').ringMemoryBytes() === 0);
   });
 });

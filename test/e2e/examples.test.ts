@@ -311,7 +311,7 @@ describe('examples, by the commands of their README', () => {
   it('a second SIGTERM ends a server at once, with a call under way', async () => {
     using folder = scratch();
     const path = folder.path('s');
-    await using serving = type('structs', `node server.mjs ${path}`, '');
+    await using serving = type('structs', `node server.mjs ${path} 600000`, '');
     await serving.shows('listening');
     await using _client = type('structs', `node client.mjs ${path} settle`, '');
     await serving.shows('settling 1');

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { until } from '../support/contract.ts';
 import { failureOf, home, hosting } from '../support/extension-host.ts';
 import { scratchDirectory } from '../support/programs.ts';
+import { spawnOnTerminal } from '../support/terminal.ts';
 
 /** A folder with one extension, `mine`, whose module is `code`. */
 function extensionOf(commands: string[], code: string) {
@@ -111,7 +112,7 @@ describe('an extension whose host is closed', () => {
         await host.run('mine.go');
         expect(stored()).toBe(0);
       },
-      {},
+      { deactivateTimeoutMs: 60_000 },
       extensions.path,
     );
     expect(stored()).toBeGreaterThan(0);
@@ -132,7 +133,7 @@ describe('an extension whose host is closed', () => {
         log = () => row('mine').log;
         await host.run('mine.go');
       },
-      { deactivateTimeoutMs: 200 },
+      { deactivateTimeoutMs: how === 'throws' ? 60_000 : 200 },
       extensions.path,
     );
     if (how === 'throws') expect(log()).toContain('error: deactivate(): not now');
@@ -184,7 +185,7 @@ describe('a user who cancels', () => {
 
   it('does so with the key beside the progress bar', async () => {
     const program = `stty cols 80 rows 24; exec ${process.execPath} ${join(home, 'main.mjs')} --run indexer.build`;
-    const terminal = spawn('script', ['-qefc', program, '/dev/null']);
+    const terminal = spawnOnTerminal(program);
     let said = '';
     terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
       said += text;

@@ -26,7 +26,7 @@ function shownUnder(heading: string): string[][] {
 }
 
 function withoutNumbers(line: string): string {
-  return line.replace(/-?\d[\d,.]*( ms| s)?/g, 'N').trim();
+  return line.replace(/-?\d[\d,.]*( ms| min \d+ s| s)?/g, 'N').trim();
 }
 
 async function inspected(pid: string, env: NodeJS.ProcessEnv): Promise<string[]> {

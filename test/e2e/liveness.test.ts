@@ -17,7 +17,10 @@ const Busy = service('Busy', {
 });
 
 function startBusy(options: SpawnOptions = {}): Promise<Helper> {
-  return spawnHelper(process.execPath, [programPath('busy.mjs')], options);
+  return spawnHelper(process.execPath, [programPath('busy.mjs')], {
+    startTimeoutMs: 600_000,
+    ...options,
+  });
 }
 
 async function failureOf(promise: Promise<unknown>): Promise<Record<string, unknown>> {
@@ -84,12 +87,12 @@ describe('ping() and liveness()', () => {
   it('ask 29 a peer whose loop stands still is busy, alive, and fails no call', async () => {
     await using helper = await startBusy();
     const busy = helper.client(Busy);
-    expect(await helper.session.liveness()).toEqual({
+    expect(await helper.session.liveness({ waitMs: 600_000 })).toEqual({
       process: 'alive',
       loop: 'turning',
       busyForMs: 0,
     });
-    await busy.block(2_500);
+    await busy.block(8_000);
     const call = busy.ping();
     // The answer to the first question is good for a second: after it, the loop is asked again.
     await until(async () => (await helper.session.liveness({ waitMs: 20 })).loop === 'busy');
@@ -155,7 +158,7 @@ describe('helper.states()', () => {
     const seen = await following;
     expect(seen.map(({ state }) => state)).toEqual(['running', 'stopping', 'ended']);
     expect(seen[0]).toMatchObject({ session: helper.session });
-    expect(seen.at(-1)).toMatchObject({ error: undefined, exit: { signal: 'SIGTERM' } });
+    expect(seen.at(-1)).toMatchObject({ error: undefined, exit: { code: 0, signal: null } });
     const told = [];
     for await (const { state } of late) told.push(state);
     expect(told).toEqual(['ended']); // a slow reader sees the latest
@@ -258,13 +261,15 @@ describe('helper.states()', () => {
 });
 
 describe('keepAlive', () => {
-  const keepAlive = { intervalMs: 1_000, timeoutMs: 200 };
+  // The time-out is long, so that a peer that only waits for a processor is none that stands still.
+  const keepAlive = { intervalMs: 1_000, timeoutMs: 10_000 };
 
   it('tells that a peer stands still, and that it goes on', async () => {
     const events: SidecallEvent[] = [];
     const onEvent = (event: SidecallEvent): unknown => events.push(event);
     await using helper = await startBusy({ keepAlive, onEvent });
     const busy = helper.client(Busy);
+    expect(await busy.ping()).toBe('pong'); // its parent() is over
     process.kill(helper.pid, 'SIGSTOP');
     await until(() => events.length === 1);
     expect(events[0]).toMatchObject({
@@ -292,8 +297,7 @@ describe('keepAlive', () => {
   it('tells nothing of a busy peer that answers, nor while this process stands still', async () => {
     const events: SidecallEvent[] = [];
     const onEvent = (event: SidecallEvent): unknown => events.push(event);
-    const patient = { intervalMs: 1_000, timeoutMs: 3_000 };
-    await using helper = await startBusy({ keepAlive: patient, onEvent });
+    await using helper = await startBusy({ keepAlive, onEvent });
     const busy = helper.client(Busy);
     const end = performance.now() + 3_000;
     while (performance.now() < end) {
@@ -301,7 +305,7 @@ describe('keepAlive', () => {
       await Promise.all(Array.from({ length: 100 }, () => busy.ping()));
     }
     // Longer than the interval, the time-out and what shows that this process was stopped.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6_000);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 13_000);
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(events).toEqual([]);
   });

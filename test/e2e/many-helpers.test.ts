@@ -6,8 +6,9 @@ import { type Helper, spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { until } from '../support/contract.ts';
 import { countDescriptors, countMaps } from '../support/leaks.ts';
 import { peerProgram } from '../support/programs.ts';
+import { rounds } from '../support/rounds.ts';
 
-const helpers = 1_000;
+const helpers = rounds(1_000, 150);
 const atOnce = 8;
 
 /** Processes that this one has started and that still exist, ended ones included. */

@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { listen } from '../../src/rendezvous/listen.ts';
 import { until } from '../support/contract.ts';
 import { peerProgram, requireRoot, startProgram } from '../support/programs.ts';
+import { rounds } from '../support/rounds.ts';
 import { alice, bob, call, listening, openDirectory, owner } from '../support/users.ts';
 
 const team = 61_100;
@@ -229,7 +230,7 @@ describe('another user', () => {
     child.stdout.on('data', (chunk) => {
       said += chunk;
     });
-    for (let round = 0; round < 1_000; round += 1) {
+    for (let round = 0; round < rounds(1_000, 100); round += 1) {
       const to = round % 2 === 0 ? { gid: team } : { owner: bob };
       const listener = await listen({ path, mode: '0660', ...to });
       await listener.close();

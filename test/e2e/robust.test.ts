@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { requireNative } from '../../src/addon/load-addon.ts';
@@ -12,6 +12,7 @@ import { canary } from '../support/canary.ts';
 import { Demo, demoHandlers, turns, until } from '../support/contract.ts';
 import { countDescriptors, countMaps } from '../support/leaks.ts';
 import { peerProgram, programPath, scratchDirectory, startProgram } from '../support/programs.ts';
+import { rounds } from '../support/rounds.ts';
 
 const MiB = 1024 * 1024;
 
@@ -129,11 +130,11 @@ describe('a listener among peers with bad manners', () => {
     expect(await Promise.all(calls)).toHaveLength(100);
   });
 
-  it('10,000 connects and 1,000 failed hellos leave no descriptor, mapping, file or memory', async () => {
+  it('thousands of connects and failed hellos leave no descriptor, mapping, file or memory', async () => {
     using scratch = scratchDirectory();
     const path = scratch.file('s');
     await using program = startProgram('listener.mjs', [
-      JSON.stringify({ path, helloTimeoutMs: 1000 }),
+      JSON.stringify({ path, helloTimeoutMs: 60_000 }),
     ]);
     const { pid } = (await program.next()) as { pid: number };
     const memory = async (): Promise<{ usedInHeap: number; outsideHeap: number }> => {
@@ -167,7 +168,7 @@ describe('a listener among peers with bad manners', () => {
         );
       }
     };
-    await cycle(2000); // whatever grows once has grown
+    await cycle(rounds(2_000, 800)); // whatever grows once has grown
     await failing(200);
     const before = {
       listener: await memory(),
@@ -176,14 +177,14 @@ describe('a listener among peers with bad manners', () => {
       maps: countMaps(pid),
       ownDescriptors: countDescriptors(),
     };
-    await cycle(10_000);
-    await failing(1000);
+    await cycle(rounds(10_000, 3_000));
+    await failing(rounds(1_000, 300));
     await until(() => countDescriptors() <= before.ownDescriptors);
     await until(() => countDescriptors(pid) <= before.descriptors);
     await until(() => countMaps(pid) <= before.maps);
     expect((await usedBytes()) - before.own).toBeLessThan(8 * MiB);
     const after = await memory();
-    // 0.35 to 0.4 MiB and 0.6 to 1.9 MiB were seen; 1 KiB for each connection would be 10 MiB.
+    // 0.35 to 0.4 MiB and 0.6 to 1.9 MiB were seen; 1 KiB for each connection would be 3 to 10 MiB.
     expect(after.usedInHeap - before.listener.usedInHeap).toBeLessThan(2 * MiB);
     expect(after.outsideHeap - before.listener.outsideHeap).toBeLessThan(6 * MiB);
     expect(readdirSync(scratch.path).sort()).toEqual(['s', 's.lock']);
@@ -196,7 +197,10 @@ describe('a listener among peers with bad manners', () => {
       import { chmodSync } from 'node:fs';
       import { ownCredentials } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
       ownCredentials();
-      process.setgroups([]); process.setgid(61001); process.setuid(61001);
+      if (process.getuid() === 0) {
+        // No mode holds root back.
+        process.setgroups([]); process.setgid(61001); process.setuid(61001);
+      }
       const listener = await listen({ path: ${JSON.stringify(scratch.file('mine/s'))} });
       const session = await connect({ path: listener.path });
       chmodSync(${JSON.stringify(scratch.file('mine'))}, 0);
@@ -207,8 +211,7 @@ describe('a listener among peers with bad manners', () => {
     `;
     writeFileSync(scratch.file('program.mjs'), helper);
     mkdirSync(scratch.file('mine'), 0o700);
-    const { chownSync } = await import('node:fs');
-    chownSync(scratch.file('mine'), 61_001, 61_001);
+    if (process.getuid?.() === 0) chownSync(scratch.file('mine'), 61_001, 61_001);
     chmodSync(scratch.path, 0o755);
     const child = spawn(process.execPath, [scratch.file('program.mjs')], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -218,6 +221,7 @@ describe('a listener among peers with bad manners', () => {
       said += chunk;
     });
     const [code] = await once(child, 'close');
+    chmodSync(scratch.file('mine'), 0o700); // so that it can be removed
     expect({ code, said: said.trim() }).toEqual({ code: 0, said: '{"closed":true}' });
   });
 

@@ -8,10 +8,11 @@ import type { ProcessView } from '../../src/cli/web/watched-process.ts';
 import { until } from '../support/contract.ts';
 import { type RunningProgram, scratchDirectory, startProgram } from '../support/programs.ts';
 import { sampled } from '../support/reported.ts';
+import { rounds } from '../support/rounds.ts';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
-/** Looks of the tab whose memory is measured: 86,400 are a day of it. */
-const looks = Number(process.env.SIDECALL_LOOKS ?? 6_000);
+/** Polls of the tab whose memory is measured: 86,400 are a day of it. */
+const looks = rounds(86_400, 6_000);
 const screens = [
   { viewport: { width: 1440, height: 900 }, colorScheme: 'light' },
   { viewport: { width: 1440, height: 900 }, colorScheme: 'dark' },
@@ -26,7 +27,7 @@ beforeAll(async () => {
     args: ['--no-sandbox'], // root has no sandbox; the page is ours
   });
 });
-afterAll(() => browser.close());
+afterAll(() => browser?.close()); // without a browser the test has failed already
 
 interface Shown extends AsyncDisposable {
   readonly program: RunningProgram;
@@ -119,7 +120,7 @@ describe('the page of inspect --web', () => {
     expect(await page.content()).not.toMatch(/secret/);
 
     shown.program.child.kill('SIGKILL');
-    await page.getByText('has ended').waitFor();
+    await page.getByText('has ended', { exact: true }).waitFor();
     await page.getByRole('alert').first().waitFor();
     expect(await rows.count()).toBe(6);
     expect(faults).toEqual([]);

@@ -5,7 +5,7 @@ import type { Channel } from '../../src/rpc/channels/channel.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { HealthService } from '../../src/rpc/serving/health.ts';
-import { Demo, demoHandlers, turns, until } from '../support/contract.ts';
+import { Demo, defer, demoHandlers, turns, until } from '../support/contract.ts';
 import { lanes, openLoopback } from '../support/pairs.ts';
 
 const Blob = service('Blob', { get: unary<number, Uint8Array>({ response: bytes }) });
@@ -81,6 +81,7 @@ describe.each(lanes)('credit over the $lane', ({ openPair }) => {
 });
 
 it('F3 a session that has ended keeps nothing waiting, and tells nothing more', async () => {
+  const [slowMay, fillingMay] = [defer(), defer()];
   const told: string[] = [];
   const pair = openLoopback({
     stalledAfterMs: 20,
@@ -89,23 +90,24 @@ it('F3 a session that has ended keeps nothing waiting, and tells nothing more', 
   pair.far.serve(
     Demo,
     demoHandlers({
-      same: async (wait) => {
-        await new Promise((resolve) => setTimeout(resolve, wait as number));
+      same: async (until) => {
+        await (until === 'slow' ? slowMay : fillingMay).promise;
         return 'x'.repeat(15_000);
       },
     }),
   );
   const demo = pair.near.client(Demo);
-  await demo.same(0);
   const stop = new AbortController();
-  const slow = Array.from({ length: 10 }, () => demo.same(150, { signal: stop.signal }));
-  const filling = Array.from({ length: 100 }, () => demo.same(60));
+  const slow = Array.from({ length: 10 }, () => demo.same('slow', { signal: stop.signal }));
+  const filling = Array.from({ length: 100 }, () => demo.same('filling'));
   await turns(5);
   stop.abort(new Error('enough'));
   await turns(5);
   for (const transport of pair.transports) transport.isHeld = true;
+  fillingMay.resolve();
   await until(() => pair.far.stats().waits.peer > 0);
   pair.cut();
+  slowMay.resolve();
   await Promise.allSettled([...slow, ...filling]);
   await new Promise((resolve) => setTimeout(resolve, 300));
   expect(Object.values(pair.far.stats().waits).every((waiting) => waiting === 0)).toBe(true);

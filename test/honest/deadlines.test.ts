@@ -5,6 +5,7 @@ import { bytes } from '../../src/rpc/contract/codec.ts';
 import { PeerClock, sentNow } from '../../src/rpc/peer-clock.ts';
 import { Demo, defer, demoHandlers, turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
+import { SteeredClock } from '../support/steered-clock.ts';
 
 /** No other code of this thread runs meanwhile: a loop that stands still. */
 function block(ms: number): void {
@@ -13,8 +14,10 @@ function block(ms: number): void {
 
 describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
   it('F7 of a call do not reach what its handler leaves behind', async () => {
+    using clock = new SteeredClock();
     await using pair = await openPair();
     const polled = defer<unknown>();
+    const passed = defer();
     const gone = defer();
     pair.near.serve(Demo, demoHandlers({ hang: () => gone.promise }));
     pair.far.serve(
@@ -23,19 +26,22 @@ describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
         same: () => {
           // A poller that is begun here lives on.
           void (async () => {
-            await new Promise((resolve) => setTimeout(resolve, 60));
+            await passed.promise;
             polled.resolve(await pair.far.client(Demo).add({ a: 1, b: 2 }));
           })().catch(polled.reject);
           return 'started';
         },
       }),
     );
-    expect(await pair.near.client(Demo).same('x', { timeoutMs: 40 })).toBe('started');
+    expect(await pair.near.client(Demo).same('x', { timeoutMs: 60_000 })).toBe('started');
+    clock.advance(60_000);
+    passed.resolve();
     expect(await polled.promise).toEqual({ sum: 3 });
     gone.resolve();
   });
 
   it('F7 of a handler end its calls, unless they say that they have none; channels and services never', async () => {
+    using clock = new SteeredClock();
     await using pair = await openPair();
     const gate = defer();
     const seen: string[] = [];
@@ -65,8 +71,11 @@ describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
         },
       }),
     );
-    const call = pair.near.client(Demo).same('x', { timeoutMs: 50 });
-    await expect(call).rejects.toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
+    const call = pair.near.client(Demo).same('x', { timeoutMs: 30_000 });
+    const rejected = expect(call).rejects.toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
+    await until(() => seen.length === 2);
+    clock.advance(30_000);
+    await rejected;
     expect(await outcomes.promise).toEqual(['ERR_SIDECALL_DEADLINE_EXCEEDED', 'undefined']);
     expect(seen).toEqual(['bounded with a deadline', 'free without end']);
     const { value: kept } = await accepted.next();
@@ -103,14 +112,15 @@ describe.each(lanes)('deadlines over the $lane', ({ openPair }) => {
 
 describe("the peer's clock", () => {
   it('counts the time under way, and takes no harm from another time namespace', () => {
-    const clock = new PeerClock(systemClock);
-    expect(clock.underWayMs(sentNow(systemClock))).toBe(0); // nothing is known yet
-    const ahead = (ms: number): number => (sentNow(systemClock) + ms) >>> 0;
+    const stopped = { ...systemClock, machineMs: () => 7_000_000 };
+    const clock = new PeerClock(stopped);
+    expect(clock.underWayMs(sentNow(stopped))).toBe(0); // nothing is known yet
+    const ahead = (ms: number): number => (sentNow(stopped) + ms) >>> 0;
     clock.onClock(ahead(1_000_000));
-    expect(clock.underWayMs(ahead(1_000_000))).toBeLessThan(50);
+    expect(clock.underWayMs(ahead(1_000_000))).toBe(0);
     expect(clock.underWayMs(ahead(1_000_000 - 700))).toBeGreaterThanOrEqual(700);
     // The first frame itself was late: the least difference counts.
-    const late = new PeerClock(systemClock);
+    const late = new PeerClock(stopped);
     late.onClock(ahead(-5_000));
     expect(late.underWayMs(ahead(-4_000))).toBe(0);
     expect(late.underWayMs(ahead(0))).toBe(0);

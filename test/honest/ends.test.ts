@@ -7,6 +7,7 @@ import { loopbackPair } from '../../src/wire/loopback-transport.ts';
 import { Demo, demoHandlers, turns, until } from '../support/contract.ts';
 import { hostilePeer } from '../support/hostile.ts';
 import { openLoopback } from '../support/pairs.ts';
+import { SteeredClock } from '../support/steered-clock.ts';
 
 describe('a session', () => {
   it('F3 whose peer says goaway and never closes is closed by us', async () => {
@@ -73,6 +74,34 @@ describe('F3 what waits without any progress', () => {
     stop.abort(new Error('enough'));
     await Promise.allSettled(calls);
     await Promise.all([pair.near.close(), pair.far.close()]);
+  });
+
+  it('is not named for the time in which this process stood still', async () => {
+    using clock = new SteeredClock();
+    const told: number[] = [];
+    const stalledAfterMs = 10_000;
+    await using pair = openLoopback({
+      far: { streamsMax: 1 },
+      stalledAfterMs,
+      onNearEvent: (event) => {
+        if (event.type === 'stalled') told.push(event.waitedMs);
+      },
+    });
+    pair.far.serve(Demo, demoHandlers());
+    const stop = new AbortController();
+    const calls = [1, 2].map(() => pair.near.client(Demo).hang(undefined, { signal: stop.signal }));
+    await until(() => pair.near.stats().waits.slot === 1);
+    clock.advance(3_600_000); // one hour at once: no check was made meanwhile
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(told).toEqual([]);
+    while (told.length === 0) {
+      clock.advance(stalledAfterMs / 4); // a check each time
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    expect(told[0]).toBeGreaterThanOrEqual(stalledAfterMs);
+    expect(told[0]).toBeLessThan(3_600_000);
+    stop.abort(new Error('enough'));
+    await Promise.allSettled(calls);
   });
 
   it.each([4, checkLimits(undefined).streamsMax])(

@@ -1,16 +1,21 @@
 // Every option of every public function: a value of another type, or beyond any range, is refused
 // at once, by a `TypeError` or `RangeError` that names the option.
 import { readdirSync, readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Options, type Target, targets } from '../support/every-option.ts';
+import { watchLeaks } from '../support/leaks.ts';
 
 const wrongNumbers = ['1', null, true, {}, 1n, Number.NaN, -1, 0.5, 2 ** 53, Symbol('wrong')];
 
 /** The error of a call with these options; closes what it opened. */
-async function failureOf(call: Target['call'], options: Options): Promise<unknown> {
+async function failureOf(
+  call: Target['call'],
+  options: Options,
+  subject: unknown,
+): Promise<unknown> {
   let opened: unknown;
   try {
-    opened = await call(options);
+    opened = await call(options, subject as never);
   } catch (error) {
     return error;
   }
@@ -18,14 +23,25 @@ async function failureOf(call: Target['call'], options: Options): Promise<unknow
   return undefined;
 }
 
-describe.each(Object.entries(targets))('%s', (_name, { call, numbers, others, takesMore }) => {
+describe.each(Object.entries(targets))('%s', (_name, given) => {
+  const { call, open, numbers, others, takesMore } = given;
+  let subject: AsyncDisposable | undefined;
+  let isGone: (() => Promise<void>) | undefined;
+  beforeAll(async () => {
+    isGone = await watchLeaks();
+    subject = await open?.();
+  });
+  afterAll(async () => {
+    await subject?.[Symbol.asyncDispose]();
+    await isGone?.();
+  });
   const cases: [string, readonly unknown[]][] = [
     ...numbers.map((option): [string, readonly unknown[]] => [option, wrongNumbers]),
     ...others.map((option): [string, readonly unknown[]] => [option, [Symbol('wrong')]]),
   ];
   it.each(cases)('refuses a wrong %s', async (option, values) => {
     for (const value of values) {
-      const error = await failureOf(call, { [option]: value });
+      const error = await failureOf(call, { [option]: value }, subject);
       const seen = `${option}: ${String(value)} of type ${typeof value}`;
       expect(error instanceof TypeError || error instanceof RangeError, `${seen}: ${error}`).toBe(
         true,
@@ -39,11 +55,11 @@ describe.each(Object.entries(targets))('%s', (_name, { call, numbers, others, ta
 
   const unknown = takesMore === true ? [] : [{ unheardOf: 1 }];
   it.each(unknown)('refuses an option that it does not know, and changes no object', async () => {
-    const given = Object.freeze({ unheardOf: 1 });
-    const error = (await failureOf(call, given)) as NodeJS.ErrnoException;
+    const unheard = Object.freeze({ unheardOf: 1 });
+    const error = (await failureOf(call, unheard, subject)) as NodeJS.ErrnoException;
     expect(error, String(error)).toBeInstanceOf(TypeError);
     expect(error.message).toContain('unheardOf');
-    expect(given).toEqual({ unheardOf: 1 });
+    expect(unheard).toEqual({ unheardOf: 1 });
   });
 });
 

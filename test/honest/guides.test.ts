@@ -61,11 +61,11 @@ describe.each(lanes)('over the $lane', ({ openPair }) => {
       echo: (messages) => messages,
     });
     const { note } = pair.near.client(Guide);
-    const before = note(new Uint8Array(1), { timeoutMs: 10_000 });
+    const before = note(new Uint8Array(1), { timeoutMs: 600_000 });
     await until(() => gates.length === 1);
     vi.useFakeTimers({ toFake: ['Date'] });
     vi.setSystemTime(Date.now() + 8 * 3_600_000);
-    const after = note(new Uint8Array(1), { timeoutMs: 10_000 });
+    const after = note(new Uint8Array(1), { timeoutMs: 600_000 });
     await until(() => gates.length === 2);
     vi.setSystemTime(Date.now() - 24 * 3_600_000);
     for (const open of gates) open();

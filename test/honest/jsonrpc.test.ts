@@ -12,6 +12,7 @@ import {
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { until } from '../support/contract.ts';
 import { programPath } from '../support/programs.ts';
+import { rounds } from '../support/rounds.ts';
 
 interface Server {
   readonly transport: JsonRpcTransport;
@@ -74,8 +75,8 @@ describe.each(servers)('a server over $over', ({ start }) => {
 });
 
 describe.each(['ring', 'socket'] as const)('a plain relay over the %s', (lane) => {
-  it('F9 of a language server loses nothing while its host is busy, six times', async () => {
-    for (let time = 0; time < 6; time += 1) {
+  it('F9 of a language server loses nothing while its host is busy, time and again', async () => {
+    for (let time = 0; time < rounds(6, 1); time += 1) {
       const count = 5_000;
       const length = 20_000;
       const expected = { answer: 'done', heard: count, isOrdered: true, code: 0 };

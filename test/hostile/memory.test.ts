@@ -5,8 +5,9 @@ import { connect } from '../../src/rendezvous/connect.ts';
 import { canary } from '../support/canary.ts';
 import { Demo, until } from '../support/contract.ts';
 import { type RunningProgram, startProgram } from '../support/programs.ts';
+import { rounds } from '../support/rounds.ts';
 
-const seconds = 5;
+const seconds = rounds(5, 2);
 const attackers = new URL('attackers/', import.meta.url).pathname;
 
 interface Report {
@@ -32,10 +33,12 @@ async function attack(act: string, options: object = {}) {
   await using honest = await connect({ path });
   await honest.client(Demo).add({ a: 1, b: 1 });
   const quiet = canary(honest);
+  const quietFrom = performance.now();
   await new Promise((resolve) => setTimeout(resolve, 1_000));
-  const quietCalls = (await quiet.stop()) * seconds;
+  const quietRate = (await quiet.stop()) / (performance.now() - quietFrom);
   const before = await reportOf(victim);
   const watch = canary(honest);
+  const from = performance.now();
   await using attacker = startProgram('', [`${attackers}memory.py`, path, act, `${seconds}`], {
     command: 'python3',
   });
@@ -46,6 +49,7 @@ async function attack(act: string, options: object = {}) {
   await attacker.exited;
   const during = await reportOf(victim);
   const calls = await watch.stop();
+  const rate = calls / (performance.now() - from);
   // Others get in, and shared memory, too, once nothing of the attacker's is left.
   let lane = '';
   await until(async () => {
@@ -60,15 +64,15 @@ async function attack(act: string, options: object = {}) {
   });
   console.log(
     `${act}: ${JSON.stringify(outcomes)}, the work itself takes ${ownMs.toFixed(0)} ms; longest delay of the loop ${during.longestDelayMs.toFixed(0)} ms, ` +
-      `${calls} calls beside it, ${quietCalls} without; resident ${before.residentMiB.toFixed(0)} to ${after.residentMiB.toFixed(0)} MiB`,
+      `${rate.toFixed(2)} calls/ms beside it, ${quietRate.toFixed(2)} without; resident ${before.residentMiB.toFixed(0)} to ${after.residentMiB.toFixed(0)} MiB`,
   );
   expect(honest.state).toBe('open');
   expect(after.sessions).toBe(1);
   victim.tell('exit');
   expect(await victim.exited).toEqual({ code: 0, signal: null });
   // A loop that stands still serves nobody.
-  expect(calls).toBeGreaterThan(quietCalls / 4);
-  return { outcomes, ownMs, during };
+  expect(rate).toBeGreaterThan(quietRate / 10);
+  return { outcomes, ownMs, before, during };
 }
 
 describe('a peer whose memory takes its time', () => {
@@ -80,7 +84,7 @@ describe('a peer whose memory takes its time', () => {
     await using victim = startProgram('victim.mjs', ['{}']);
     const { path } = (await victim.next()) as { path: string };
     const before = (await reportOf(victim)).threads;
-    const args = [`${attackers}memory.py`, path, 'hold-the-lock', `${seconds}`];
+    const args = [`${attackers}memory.py`, path, 'hold-the-lock', '600'];
     await using attacker = startProgram('', args, { command: 'python3' });
     let isOver = false;
     void attacker.exited.then(() => {
@@ -103,8 +107,9 @@ describe('a peer whose memory takes its time', () => {
   });
 
   it('has blocks behind its end, and leaves it to us to free them', async () => {
-    const { ownMs, during } = await attack('beyond-and-gone');
-    expect(during.longestDelayMs).toBeLessThan(ownMs / 2);
+    const { ownMs, before, during } = await attack('beyond-and-gone');
+    const usualMs = 3 * before.longestDelayMs; // of a machine that does not let it run
+    expect(during.longestDelayMs).toBeLessThan(Math.max(ownMs / 2, usualMs));
   });
 
   it('makes us take memory by a hello alone', async () => {

@@ -7,94 +7,22 @@ import {
   mkdtempSync,
   readdirSync,
   rmSync,
-  statSync,
-  symlinkSync,
-  unlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { createConnection, Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { NativeAddon } from '../../src/addon/addon-api.ts';
 import { requireNative } from '../../src/addon/load-addon.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import { BindLock } from '../../src/uds/bind-lock.ts';
-import { ownUid } from '../../src/uds/peer-credentials.ts';
 import { isAnswered } from '../../src/uds/plain-socket.ts';
-import { SocketDirectory } from '../../src/uds/socket-directory.ts';
-import { BoundPath } from '../../src/uds/socket-file.ts';
 import { Demo, demoHandlers } from '../support/contract.ts';
-import { scratchDirectory, startProgram } from '../support/programs.ts';
+import { type RunningProgram, scratchDirectory, startProgram } from '../support/programs.ts';
+import { rounds } from '../support/rounds.ts';
 
 const native = requireNative('the test');
-
-describe('a socket file', () => {
-  it('has its mode, owner and group before it listens', () => {
-    using scratch = scratchDirectory();
-    const calls: string[] = [];
-    const names = ['bindSocket', 'changeOwnerAt', 'changeModeAt', 'listenOn'] as const;
-    const recording = Object.fromEntries(
-      names.map((name) => [
-        name,
-        (...args: never[]) => {
-          calls.push(name);
-          return (native[name] as (...given: never[]) => unknown)(...args);
-        },
-      ]),
-    );
-    const trust = { owners: [ownUid()], unsafeDirectory: true };
-    const addon: NativeAddon = { ...native, ...recording };
-    const directory = new SocketDirectory(addon, scratch.file('socket'), trust);
-    const options = { mode: 0o660, owner: ownUid() + 1, gid: 61_234, backlog: 1 };
-    const bound = new BoundPath(directory, options);
-    native.closeDescriptor(bound.listen());
-    const { mode, uid, gid } = statSync(scratch.file('socket'));
-    expect([mode & 0o777, uid, gid]).toEqual([options.mode, options.owner, options.gid]);
-    expect(calls).toEqual(['bindSocket', 'changeOwnerAt', 'changeModeAt', 'listenOn']);
-    bound.release();
-    directory.close();
-  });
-});
-
-describe('a socket that is replaced while it is made', () => {
-  it.each(['changeModeAt', 'changeOwnerAt'] as const)(
-    'before %s: no other file is changed',
-    (call) => {
-      using scratch = scratchDirectory();
-      const path = scratch.file('socket');
-      const secret = scratch.file('secret');
-      writeFileSync(secret, 'ours alone');
-      chmodSync(secret, 0o600);
-      const swapping: NativeAddon = {
-        ...native,
-        // Another process that can write the directory is faster.
-        [call]: (...args: never[]) => {
-          unlinkSync(path);
-          symlinkSync(secret, path);
-          (native[call] as (...given: never[]) => void)(...args);
-        },
-      };
-      const trust = { owners: [ownUid()], unsafeDirectory: true };
-      const directory = new SocketDirectory(swapping, path, trust);
-      const bound = new BoundPath(directory, {
-        mode: 0o666,
-        owner: undefined,
-        gid: 61_234,
-        backlog: 1,
-      });
-      try {
-        native.closeDescriptor(bound.listen());
-      } finally {
-        bound.release();
-        directory.close();
-      }
-      const { mode, gid } = statSync(secret);
-      expect([mode & 0o777, gid]).toEqual([0o600, process.getegid?.()]);
-    },
-  );
-});
 
 describe('a name as long as a path may be', () => {
   it('is listened on, connected to, and replaced when it is stale', async () => {
@@ -119,58 +47,40 @@ describe('a name as long as a path may be', () => {
 });
 
 describe('a path whose permissions are all there is', () => {
-  it('lets nobody in before they are final, whatever the umask', async () => {
+  it('has one listener after each race of four over what a dead one left', async () => {
     using scratch = scratchDirectory();
-    chmodSync(scratch.path, 0o755);
-    const path = scratch.file('plain');
-    await using listens = startProgram('plain-racer.mjs', [path, '1000000', '000']);
-    await listens.next();
-    const knock = new URL('attackers/knock.py', import.meta.url).pathname;
-    await using stranger = startProgram('', [knock, path, '3'], {
-      command: 'python3',
-      uid: 61_234,
-      gid: 61_234,
-    });
-    listens.tell('go');
-    const counts = await stranger.next();
-    console.log(`another user: ${JSON.stringify(counts)}`);
-    expect(counts.denied).toBeGreaterThan(0); // it did find the socket
-    expect(counts.in).toBe(0);
-  });
-
-  const racesOf = 60;
-  it(`has one listener after each of ${racesOf} races of four over what a dead one left`, async () => {
-    using scratch = scratchDirectory();
-    for (let race = 0; race < racesOf; race += 1) {
-      const path = scratch.file(`race-${race}`);
-      leaveStale(path);
-      const starters = Array.from({ length: 4 }, () =>
-        startProgram('plain-racer.mjs', [path, '1']),
-      );
-      try {
-        await Promise.all(starters.map((starter) => starter.next()));
-        for (const starter of starters) starter.tell('go');
-        const outcomes = await Promise.all(starters.map((starter) => starter.next()));
-        expect(outcomes.filter(({ listens }) => listens === true)).toHaveLength(1);
+    const start = async (): Promise<RunningProgram> => {
+      const program = startProgram('listen-racer.mjs', [JSON.stringify(plain)]);
+      expect(await program.next()).toEqual({ ready: true });
+      return program;
+    };
+    const programs = await Promise.all(Array.from({ length: 4 }, start));
+    try {
+      for (let race = 0; race < rounds(1_000, 100); race += 1) {
+        const name = `race-${race}`;
+        leaveStale(scratch.file(name));
+        for (const program of programs) program.tell(scratch.file(name));
+        const outcomes = await Promise.all(programs.map((program) => program.next()));
         const losers = outcomes.filter(({ code }) => code === 'ERR_SIDECALL_PATH_IN_USE');
         expect(losers).toHaveLength(3);
-        // Those that lost end, and remove nothing.
         const winner = outcomes.findIndex(({ listens }) => listens === true);
-        for (const [index, starter] of starters.entries()) {
-          if (index === winner) continue;
-          starter.child.stdin?.end();
-          await starter.exited;
+        // Losers that end remove nothing.
+        for (const [at, program] of programs.entries()) {
+          if (at === winner || race % 20 !== 0) continue;
+          program.child.stdin?.end();
+          await program.exited;
+          programs[at] = await start();
         }
-        const socket = createConnection({ path });
+        const socket = createConnection({ path: scratch.file(name) });
         await once(socket, 'connect');
         socket.destroy();
-        expect(readdirSync(scratch.path)).toEqual([`race-${race}`]);
-        starters[winner]?.child.stdin?.end();
-        await starters[winner]?.exited;
+        expect(readdirSync(scratch.path)).toEqual([name]);
+        programs[winner]?.tell('close');
+        expect(await programs[winner]?.next()).toEqual({ closed: true });
         expect(readdirSync(scratch.path)).toEqual([]);
-      } finally {
-        await Promise.all(starters.map((starter) => starter[Symbol.asyncDispose]()));
       }
+    } finally {
+      await Promise.all(programs.map((program) => program[Symbol.asyncDispose]()));
     }
   });
 

@@ -10,10 +10,11 @@ import { service, unary } from '../../src/rpc/contract/service.ts';
 import { implement } from '../../src/rpc/serving/implementation.ts';
 import { scratchDirectory } from '../support/programs.ts';
 import { Random } from '../support/random.ts';
+import { rounds } from '../support/rounds.ts';
 
 const Store = service('Store', { same: unary({ request: bytes, response: bytes }) });
 const services = [implement(Store, { same: (message) => message })];
-const rounds = Number(process.env.SIDECALL_FUZZ_ROUNDS ?? (process.env.CI ? 100 : 40));
+const count = rounds(400, 100);
 
 type Same = (message: Uint8Array, options: { timeoutMs: number }) => Promise<Uint8Array>;
 
@@ -95,13 +96,13 @@ function corruption(random: Random): (bytes: Buffer) => Buffer {
 describe.each(Object.entries(wires))('the wire of %s', (_name, wire) => {
   it('spoilt bytes end in an answer or a typed error, and disturb no other connection', async () => {
     const random = Random.fromEnvironment();
-    console.log(`spoilt bytes: SIDECALL_SEED=${random.seed}, ${rounds} rounds`);
+    console.log(`spoilt bytes: SIDECALL_SEED=${random.seed}, ${count} rounds`);
     using scratch = scratchDirectory();
     await using listener = await wire.listen();
     const path = listener.path as string;
     const outcomes: Record<string, number> = {};
     await wire.use(path, async (canary) => {
-      for (let round = 0; round < rounds; round += 1) {
+      for (let round = 0; round < count; round += 1) {
         const between = scratch.file(`s${round}`);
         const spoil = {
           isAnswer: wire.spoilsAnswers && random.chance(50),

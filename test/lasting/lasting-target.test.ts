@@ -6,7 +6,8 @@ import { makeClient } from '../../src/rpc/calling/client.ts';
 import { notification, serverStream, service, unary } from '../../src/rpc/contract/service.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
-import { until } from '../support/contract.ts';
+import { turns, until } from '../support/contract.ts';
+import { SteeredClock } from '../support/steered-clock.ts';
 
 const Work = service('Work', {
   take: unary<{ item: unknown }, string>(),
@@ -175,11 +176,13 @@ describe('a call whose session ends', () => {
   });
 
   it('keeps its time through a wait before it', async () => {
+    using clock = new SteeredClock();
     const { target, work, place } = grounds();
     const [one, two] = [place('one'), place('two')];
     const leaving = one.leave();
-    const waits = work.take({ item: 1 }, { timeoutMs: 2_000 });
-    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    const waits = work.take({ item: 1 }, { timeoutMs: 600_000 });
+    clock.advance(400_000);
+    await turns(3);
     target.set(one.session); // which ends before it takes the call
     await leaving;
     target.clear();

@@ -48,7 +48,7 @@ describe('connectPool()', () => {
       }
     });
     await until(() => made.length > 50);
-    const closing = first.listener.close({ deadlineMs: 5_000 });
+    const closing = first.listener.close({ deadlineMs: 600_000 });
     await closing;
     const second = await serve(path, 'second');
     await until(() => pool.state.open === 4);

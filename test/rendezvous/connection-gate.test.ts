@@ -3,14 +3,17 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { dirname } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { requireNative } from '../../src/addon/load-addon.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
-import { checkLimits } from '../../src/base/limits/option-limits.ts';
+import { checkLimits, ranges } from '../../src/base/limits/option-limits.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import { encodeHello, HelloFlag } from '../../src/uds/hello-bytes.ts';
-import { Demo, demoHandlers, until } from '../support/contract.ts';
+import { Demo, demoHandlers, turns, until } from '../support/contract.ts';
 import { type RunningProgram, scratchDirectory, startProgram } from '../support/programs.ts';
+import { rounds } from '../support/rounds.ts';
+import { SteeredClock } from '../support/steered-clock.ts';
 
 describe('connections of a listener', () => {
   it('refuses by its policy, tells who and why, and serves on', async () => {
@@ -66,35 +69,44 @@ describe('connections of a listener', () => {
   });
 
   it('does not count the time in which it makes memory, which takes long where it is much', async () => {
-    // Of nearly all that a process may have; its pages are made before the hello goes on.
-    const blockAreaBytes = 1000 * 2 ** 20;
+    using clock = new SteeredClock();
     const events: SidecallEvent[] = [];
     const onEvent = (event: SidecallEvent): unknown => events.push(event);
-    await using listener = await listen({ helloTimeoutMs: 150, blockAreaBytes, onEvent });
-    const begun = performance.now();
-    await using session = await connect({ path: listener.path });
+    await using listener = await listen({ helloTimeoutMs: 5_000, ringBytes: 131_072, onEvent });
+    const native = requireNative('the test');
+    const { createOutbox } = native;
+    using making = vi.spyOn(native, 'createOutbox').mockImplementation((...args) => {
+      const begun = createOutbox(...args); // on a thread: the hello goes on when it is done
+      // That of the listener, whose work has begun when this turn is over.
+      if (args[1] === 131_072) queueMicrotask(() => clock.advance(10_000));
+      return begun;
+    });
+    await using session = await connect({ path: listener.path, timeoutMs: 60_000 });
     expect([session.lane, events]).toEqual(['ring', []]);
-    expect(performance.now() - begun).toBeGreaterThan(150); // else the test shows nothing
+    expect(making).toHaveBeenCalled();
   });
 
   it('ends the hello of a peer that is silent once memory was made for it', async () => {
+    using clock = new SteeredClock();
     const events: SidecallEvent[] = [];
-    const blockAreaBytes = 64 * 2 ** 20;
+    const blockAreaBytes = 2 ** 26;
     const onEvent = (event: SidecallEvent): unknown => events.push(event);
-    await using listener = await listen({ helloTimeoutMs: 50, blockAreaBytes, onEvent });
+    await using listener = await listen({ helloTimeoutMs: 60_000, blockAreaBytes, onEvent });
     const shape = { capacity: 65_536, blockArea: 0, nonce: Buffer.alloc(16, 1) };
     const hello = encodeHello(checkLimits({}), { shape, features: 0 }, HelloFlag.descriptorFollows);
     const socket = createConnection(listener.path);
     socket.on('error', () => undefined).write(hello);
-    await Promise.all([once(socket, 'data'), once(socket, 'close')]);
+    await once(socket, 'data');
+    clock.advance(60_000);
     await until(() => events.length === 1);
     expect(events[0]?.error.code).toBe('ERR_SIDECALL_HELLO_TIMEOUT');
   });
 
   it('slow and silent hellos end on time and disturb nobody', async () => {
+    using clock = new SteeredClock();
     const events: SidecallEvent[] = [];
     await using listener = await listen({
-      helloTimeoutMs: 1000,
+      helloTimeoutMs: 60_000,
       backlog: 2048, // all of them at once: no retry on their side
       onEvent: (event) => events.push(event),
     });
@@ -103,8 +115,9 @@ describe('connections of a listener', () => {
     const closed = silent.map(
       (socket) => new Promise((done) => socket.on('close', done).on('error', done).resume()),
     );
-    await using session = await connect({ path: listener.path });
+    await using session = await connect({ path: listener.path, timeoutMs: 60_000 });
     expect(await session.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
+    clock.advance(60_000);
     await Promise.all(closed);
     await until(() => events.length === 1000);
     expect(new Set(events.map(({ error }) => error.code))).toEqual(
@@ -114,28 +127,30 @@ describe('connections of a listener', () => {
   });
 
   it('lets 200 in at once by the standard deadlines while each turn of the loop takes 20 ms', async () => {
-    await using listener = await listen();
+    await using listener = await listen({ helloTimeoutMs: 60_000 });
     listener.serve(Demo, demoHandlers());
     let isOver = false;
+    let turnsOf20ms = 0;
     const burn = (): void => {
-      const until20ms = performance.now() + 20;
-      while (performance.now() < until20ms);
+      turnsOf20ms += 1;
+      for (const until20ms = performance.now() + 20; performance.now() < until20ms; );
       if (!isOver) setImmediate(burn);
     };
     setImmediate(burn);
-    const sessions = await Promise.all(
-      Array.from({ length: 200 }, () => connect({ path: listener.path, lane: 'socket' })),
-    );
+    const options = { path: listener.path, lane: 'socket', timeoutMs: 60_000 } as const;
+    const sessions = await Promise.all(Array.from({ length: 200 }, () => connect(options)));
     isOver = true;
+    expect(turnsOf20ms).toBeLessThan(ranges.connectTimeoutMs.standard / 20);
     expect(await sessions[199]?.client(Demo).add({ a: 1, b: 2 })).toEqual({ sum: 3 });
     await Promise.all(sessions.map((session) => session.close()));
   });
 
   it('asks its policy nothing about connections of a crowd that never speak', async () => {
+    using clock = new SteeredClock();
     const codes: string[] = [];
     let asked = 0;
     await using listener = await listen({
-      helloTimeoutMs: 300,
+      helloTimeoutMs: 60_000,
       authorize: () => {
         asked += 1;
         return true;
@@ -146,6 +161,10 @@ describe('connections of a listener', () => {
     const closed = silent.map(
       (socket) => new Promise((done) => socket.on('close', done).on('error', done).resume()),
     );
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    await until(() => asked === 32);
+    await turns(20); // each was accepted
+    clock.advance(60_000);
     await Promise.all(closed);
     await until(() => codes.length === 100);
     expect(new Set(codes)).toEqual(new Set(['ERR_SIDECALL_HELLO_TIMEOUT']));
@@ -221,6 +240,7 @@ describe('connections of a listener', () => {
   });
 
   it('with hellosMax reached the silent make room for the honest', async () => {
+    using clock = new SteeredClock();
     const events: SidecallEvent[] = [];
     await using listener = await listen({
       helloTimeoutMs: 60_000,
@@ -232,7 +252,9 @@ describe('connections of a listener', () => {
     const gone = Promise.race(
       silent.map((socket) => new Promise((done) => socket.on('close', done).resume())),
     );
-    await new Promise((done) => setTimeout(done, 150));
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    await turns(50);
+    clock.advance(150); // they are accepted, and silent now
     await using session = await connect({ path: listener.path });
     expect(await session.client(Demo).add({ a: 1, b: 1 })).toEqual({ sum: 2 });
     await gone;
@@ -291,7 +313,7 @@ describe('connections of a listener', () => {
 
   it('of many that start at once exactly one listens', async () => {
     using scratch = scratchDirectory();
-    for (let round = 0; round < 500; round += 1) {
+    for (let round = 0; round < rounds(500, 100); round += 1) {
       const path = scratch.file('s');
       const starters = await Promise.allSettled(Array.from({ length: 32 }, () => listen({ path })));
       const winners = starters.filter(({ status }) => status === 'fulfilled');
@@ -304,7 +326,7 @@ describe('connections of a listener', () => {
     }
   });
 
-  it('of 32 processes that race 500 times exactly one listens each time, and it can be reached', async () => {
+  it('of 32 processes that race again and again exactly one listens each time, and it can be reached', async () => {
     using scratch = scratchDirectory();
     const path = scratch.file('s');
     const start = async (): Promise<RunningProgram> => {
@@ -314,7 +336,7 @@ describe('connections of a listener', () => {
     };
     const programs = await Promise.all(Array.from({ length: 32 }, start));
     try {
-      for (let race = 0; race < 500; race += 1) {
+      for (let race = 0; race < rounds(500, 60); race += 1) {
         for (const program of programs) program.tell(path);
         const outcomes = await Promise.all(programs.map((program) => program.next()));
         const losers = outcomes.filter(({ code }) => code === 'ERR_SIDECALL_PATH_IN_USE');

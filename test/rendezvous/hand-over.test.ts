@@ -7,6 +7,7 @@ import type { Listener } from '../../src/rendezvous/listener.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { defer, until } from '../support/contract.ts';
 import { scratchDirectory } from '../support/programs.ts';
+import { SteeredClock } from '../support/steered-clock.ts';
 
 const Place = service('Place', {
   name: unary<number, string>(),
@@ -101,7 +102,7 @@ describe('listener.handOver()', () => {
     const path = directory.file('socket');
     const limits = { sessionsMax: 2, sessionsPerUidMax: 2, sessionsPerProcessMax: 2 };
     const first = await open(path, 'first', limits);
-    const takeOver = { timeoutMs: 100 };
+    const takeOver = { timeoutMs: 3_000 };
     await using one = await connect({ path });
     await using two = await connect({ path });
     const isFull = { code: 'ERR_SIDECALL_LIMIT_CONNECTIONS' };
@@ -203,20 +204,23 @@ describe('listener.handOver()', () => {
 
   it('refuses a successor that its policy does not name', async () => {
     using directory = scratchDirectory();
+    using clock = new SteeredClock();
     const path = directory.file('socket');
     const first = await open(path, 'first');
     const handedOver = first
-      .handOver({ to: { uid: 12345 }, waitMs: 1_000 })
+      .handOver({ to: { uid: 12345 }, waitMs: 60_000 })
       .catch(({ code }) => code);
     await expect(listen({ path, takeOver: true })).rejects.toMatchObject({
       status: 'permission_denied',
     });
+    clock.advance(60_000);
     expect(await handedOver).toBe('ERR_SIDECALL_DEADLINE_EXCEEDED');
     await first.close();
   });
 
   it('cuts off at the deadline what does not end, and counts it', async () => {
     using directory = scratchDirectory();
+    using clock = new SteeredClock();
     const path = directory.file('socket');
     const first = await open(path, 'first');
     const [busy, idle] = [await connect({ path }), await connect({ path })];
@@ -225,8 +229,10 @@ describe('listener.handOver()', () => {
       .hang()
       .catch(({ delivered }) => delivered);
     await busy.ping();
-    const handedOver = first.handOver({ deadlineMs: 100 });
+    const handedOver = first.handOver({ deadlineMs: 60_000 });
     const second = await open(path, 'second', { takeOver: true });
+    await idle.closed;
+    clock.advance(60_000);
     expect(await handedOver).toMatchObject({ moved: 1, forced: 1, cutOff: 1 });
     expect(await hung).toBe('unknown');
     expect(await idle.closed).toBeUndefined();
@@ -247,6 +253,7 @@ describe('listener.handOver()', () => {
 
   it('ends with close() of either side: the successor goes on alone, or the listener does', async () => {
     using directory = scratchDirectory();
+    using clock = new SteeredClock();
     const path = directory.file('socket');
     const first = await open(path, 'first');
     const session = await connect({ path });
@@ -269,11 +276,12 @@ describe('listener.handOver()', () => {
     await next.close();
     // And a successor that closes itself while it prepares leaves the path where it is.
     const second = await open(path, 'second');
-    const waiting = second.handOver({ waitMs: 1_000 }).catch(({ code }) => code);
+    const waiting = second.handOver({ waitMs: 60_000 }).catch(({ code }) => code);
     const closed = listen({ path, takeOver: { ready: async (held) => void (await held.close()) } });
     await expect(closed).rejects.toMatchObject({ code: 'ERR_SIDECALL_CLOSED' });
     const third = await connect({ path });
     expect(await third.client(Place).name(0)).toBe('second');
+    clock.advance(60_000);
     expect(await waiting).toBe('ERR_SIDECALL_DEADLINE_EXCEEDED');
     await second.close();
   });

@@ -12,7 +12,6 @@ import {
 import type { Session } from '../../src/rpc/session/session.ts';
 import { until } from '../support/contract.ts';
 import { programPath, scratchDirectory } from '../support/programs.ts';
-import { alice } from '../support/users.ts';
 
 function socketOf(runtime: string, pid: number): string {
   return join(runtime, 'sidecall', `inspect-${pid}.sock`);
@@ -75,19 +74,6 @@ it('reports calls and rings of the sessions that are asked for, and refuses what
   for (const detailed of [[...ids, 1_001], ['1'], {}, null] as unknown as number[][]) {
     await expect(ringsOf({ detailed })).rejects.toMatchObject({ status: 'invalid_argument' });
   }
-});
-
-it('refuses another user who can reach it', async () => {
-  using runtime = scratchDirectory();
-  const env = inspectable(runtime.path);
-  await using helper = await spawnHelper(process.execPath, [programPath('helper.mjs')], { env });
-  const path = socketOf(runtime.path, helper.pid);
-  for (const each of [runtime.path, join(runtime.path, 'sidecall')]) chmodSync(each, 0o755);
-  chmodSync(path, 0o666);
-  const options = JSON.stringify({ expect: { uid: 0, modes: ['0666'] } });
-  const args = [programPath('caller.mjs'), path, options, String(alice)];
-  const asAlice = spawnSync(process.execPath, args, { encoding: 'utf8' });
-  expect(asAlice.stdout).toContain('ERR_SIDECALL_PEER_GONE');
 });
 
 it('warns where its directory lets others in, and everything else works', () => {

@@ -10,6 +10,7 @@ import { HealthService } from '../../src/rpc/serving/health.ts';
 import { Demo, defer, demoHandlers, until } from '../support/contract.ts';
 import { modeOf } from '../support/listening.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
+import { SteeredClock } from '../support/steered-clock.ts';
 
 describe('a listener', () => {
   it('meets a client at a private path, and both know each other', async () => {
@@ -154,10 +155,12 @@ describe('a listener', () => {
   it('closes in order: calls in flight are answered, waiting sessions are ended', async () => {
     const listener = await listen();
     const gate = defer();
+    let begun = 0;
     listener.serve(
       Demo,
       demoHandlers({
         add: async ({ a }) => {
+          begun += 1;
           await gate.promise;
           return { sum: a };
         },
@@ -165,7 +168,7 @@ describe('a listener', () => {
     );
     const sessions = await Promise.all([1, 2, 3].map(() => connect({ path: listener.path })));
     const calls = sessions.map((session, a) => session.client(Demo).add({ a, b: 0 }));
-    await new Promise((done) => setTimeout(done, 20));
+    await until(() => begun === 3);
     const closing = listener.close();
     expect(existsSync(listener.path), basename(listener.path)).toBe(false);
     gate.resolve();
@@ -175,20 +178,28 @@ describe('a listener', () => {
   });
 
   it('a session that nobody uses is closed after its idleTimeoutMs', async () => {
-    await using listener = await listen({ idleTimeoutMs: 80 });
+    using clock = new SteeredClock();
+    await using listener = await listen({ idleTimeoutMs: 60_000 });
     listener.serve(Demo, demoHandlers());
     const session = await connect({ path: listener.path });
+    let isDraining = false;
+    void session.draining.then(() => (isDraining = true));
     const demo = session.client(Demo);
     for (let round = 0; round < 6; round += 1) {
       await demo.add({ a: round, b: 1 });
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      await clock.pass(25_000);
     }
     const stop = new AbortController();
     const hanging = demo.hang(undefined, { signal: stop.signal }).catch((error: unknown) => error);
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    expect(session.state).toBe('open'); // busy is not idle
+    for (let round = 0; round < 6; round += 1) {
+      await clock.pass(60_000);
+    }
+    expect([session.state, isDraining]).toEqual(['open', false]); // busy is not idle
     stop.abort();
     await hanging;
+    while (session.state !== 'closed') {
+      await clock.pass(60_000);
+    }
     expect(await session.closed).toBeUndefined();
     await expect(demo.add({ a: 1, b: 1 })).rejects.toMatchObject({ delivered: 'no' });
   });

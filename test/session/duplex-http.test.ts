@@ -69,7 +69,7 @@ describe.each(socketPairs)('TLS over $kind', ({ open }) => {
     );
     ours.write('x');
     await once(theirs, 'data');
-    expect(theirs.getPeerCertificate().subject.CN).toBe('local');
+    expect(theirs.getPeerCertificate().subject.CN).toBe('localhost');
   });
 
   it('ends what speaks no TLS', async () => {

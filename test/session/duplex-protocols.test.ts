@@ -11,14 +11,15 @@ import { MqttClient } from 'mqtt';
 import ssh2 from 'ssh2';
 import { describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { makeCertificate } from '../support/certificate.ts';
+import { localhostCertificate, makeHostKey } from '../support/certificates.ts';
 import { until } from '../support/contract.ts';
 import { type End, socketPairs } from '../support/socket-pairs.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: each protocol has a type of its own for a socket
 const any = (stream: Duplex): any => stream;
 
-const { key, cert, hostKey } = makeCertificate();
+const { key, cert } = localhostCertificate;
+const hostKey = makeHostKey();
 
 /** The answer to a request over a connection of its own. */
 async function ask(

@@ -9,6 +9,7 @@ import { type LoopbackTransport, loopbackPair } from '../../src/wire/loopback-tr
 import type { FrameReceiver } from '../../src/wire/transport.ts';
 import { collect, Demo, demoHandlers, Flow, flowHandlers, turns } from '../support/contract.ts';
 import { Random } from '../support/random.ts';
+import { rounds } from '../support/rounds.ts';
 
 const peer: Peer = {
   origin: 'loopback',
@@ -105,12 +106,12 @@ async function script(near: Session, far: Session): Promise<number> {
   return settled.filter(({ status }) => status === 'fulfilled').length;
 }
 
-const rounds = Number(process.env.SIDECALL_FUZZ_ROUNDS ?? (process.env.CI ? 3000 : 300));
+const count = rounds(30_000, 1_500);
 
 describe('a session whose frames are spoilt', () => {
   it('ends in a known code or goes on, and every promise settles', async () => {
     const random = Random.fromEnvironment();
-    console.log(`fuzz: SIDECALL_SEED=${random.seed}, ${rounds} rounds`);
+    console.log(`fuzz: SIDECALL_SEED=${random.seed}, ${count} rounds`);
     const outcomes: Record<string, number> = {};
     const limits = checkLimits({ streamWindowBytes: 65_536 });
     const [canaryEnd, canaryFar] = loopbackPair();
@@ -118,7 +119,7 @@ describe('a session whose frames are spoilt', () => {
     const canary = new Session({ ...parts, transport: canaryEnd });
     const served = new Session({ ...parts, transport: canaryFar });
     served.serve(Demo, demoHandlers());
-    for (let round = 0; round < rounds; round += 1) {
+    for (let round = 0; round < count; round += 1) {
       const [nearEnd, farEnd] = loopbackPair();
       spoil(random.chance(50) ? nearEnd : farEnd, 1 + random.next(120), corruption(random));
       const near = new Session({ ...parts, transport: nearEnd });

@@ -6,7 +6,7 @@ import { openRingPair } from '../support/pairs.ts';
 import { inPlace } from '../support/ring-leases.ts';
 
 const windows = 5;
-const windowMs = 500;
+const windowMs = 250;
 
 describe('a lease that is held for ten seconds', () => {
   it('keeps its bytes, and other calls of the session keep their rate', async () => {
@@ -18,10 +18,12 @@ describe('a lease that is held for ten seconds', () => {
     const payload = Buffer.alloc(1_000, 7);
     /** Echoes of one window, 16 at once. */
     const echoes = async (): Promise<number> => {
-      const until = performance.now() + windowMs;
+      // By the time that we compute, since other processes may have the processors.
+      const begun = process.cpuUsage();
+      const isOver = (): boolean => process.cpuUsage(begun).user >= windowMs * 1_000;
       let count = 0;
       const caller = async (): Promise<void> => {
-        for (; performance.now() < until; count += 1) {
+        for (; !isOver(); count += 1) {
           expect((await echo(payload)).byteLength).toBe(1_000);
         }
       };

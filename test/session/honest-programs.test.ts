@@ -1,6 +1,6 @@
 // Random honest programs on both sides of a session: all acts settle, no message is refused, lost
 // or cut off, and with all acts settled every counter has its initial value. A run
-// prints its seed; SIDECALL_SEED=… replays it, SIDECALL_HONEST_SECONDS sets how long it lasts.
+// prints its seed; SIDECALL_SEED=… replays it.
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { checkLimits, type SessionLimits } from '../../src/base/limits/option-limits.ts';
@@ -9,8 +9,9 @@ import { turns, until } from '../support/contract.ts';
 import { HonestSide } from '../support/honest.ts';
 import { lanes, openRingPair, type PairOptions } from '../support/pairs.ts';
 import { Random } from '../support/random.ts';
+import { rounds } from '../support/rounds.ts';
 
-const seconds = Number(process.env.SIDECALL_HONEST_SECONDS ?? (process.env.CI ? 8 : 3));
+const seconds = rounds(30, 1);
 
 const narrow = {
   receiveMaxBytes: 262_144,
@@ -73,14 +74,14 @@ describe.each([...lanes, smallRings])('honest programs over the $lane', ({ lane,
       const first = Random.fromEnvironment();
       console.log(`SIDECALL_SEED=${first.seed} (${lane})`);
       const end = performance.now() + seconds * 1000;
-      let rounds = 0;
+      let made = 0;
       do {
-        await round(new Random(first.seed + rounds), closes, openPair);
-        rounds += 1;
+        await round(new Random(first.seed + made), closes, openPair);
+        made += 1;
       } while (performance.now() < end && !process.env.SIDECALL_SEED);
-      console.log(`${rounds} rounds`);
+      console.log(`${made} rounds`);
     },
-    (seconds + 120) * 1000,
+    (seconds + 600) * 1000,
   );
 });
 

@@ -1,12 +1,13 @@
-// A million streams of one session, opened and closed by both sides at once.
+// Streams of one session, opened and closed by both sides at once: a million in the long run.
 import { describe, expect, it } from 'vitest';
 import { serverStream, service } from '../../src/rpc/contract/service.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
 import { turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
+import { rounds } from '../support/rounds.ts';
 
 const MiB = 1024 * 1024;
-const streamsOfEachSide = 500_000;
+const streamsOfEachSide = rounds(500_000, 40_000);
 const atOnce = 100;
 const Short = service('Short', { one: serverStream<void, number>() });
 
@@ -37,7 +38,7 @@ async function open(session: Session, streams: number): Promise<number> {
 }
 
 describe.each(lanes.filter(({ lane }) => lane === 'ring'))('a session over the $lane', (given) => {
-  it('has a million short streams, and holds no more memory than after the first', async () => {
+  it('has streams without end, and holds no more memory than after the first', async () => {
     await using pair = await given.openPair();
     for (const side of [pair.near, pair.far]) {
       side.serve(Short, {

@@ -1,6 +1,5 @@
 // Random sessions against a model: the messages that arrive equal the array of those sent. A run
-// prints its seed; SIDECALL_SEED=… replays it, SIDECALL_RANDOM_SECONDS sets how long it
-// lasts.
+// prints its seed; SIDECALL_SEED=… replays it.
 import { describe, expect, it } from 'vitest';
 import type { SidecallError } from '../../src/base/errors.ts';
 import type { Channel } from '../../src/rpc/channels/channel.ts';
@@ -17,8 +16,9 @@ import type { Session } from '../../src/rpc/session/session.ts';
 import { turns, until } from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 import { Random } from '../support/random.ts';
+import { rounds } from '../support/rounds.ts';
 
-const seconds = Number(process.env.SIDECALL_RANDOM_SECONDS ?? (process.env.CI ? 20 : 3));
+const seconds = rounds(60, 2);
 
 const World = service('World', {
   same: unary({ request: bytes, response: bytes }),

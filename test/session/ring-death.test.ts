@@ -7,8 +7,9 @@ import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { programPath, startProgram } from '../support/programs.ts';
+import { rounds } from '../support/rounds.ts';
 
-const kills = 25;
+const kills = rounds(25, 6);
 const native = requireNative('the test');
 
 describe('death under load', () => {

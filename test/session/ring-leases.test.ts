@@ -21,6 +21,7 @@ import { fill, LeaseCalls, leaseHandlers, sumOf } from '../support/lease-calls.t
 import { openRingPair, type Pair } from '../support/pairs.ts';
 import { ringPeerProgram, startProgram } from '../support/programs.ts';
 import { addonWith, collectUntil, inPlace, KiB, MiB, native } from '../support/ring-leases.ts';
+import { rounds } from '../support/rounds.ts';
 
 describe('leases of the receiver', () => {
   const Drain = service('Drain', {
@@ -111,7 +112,7 @@ describe('leases of the receiver', () => {
     const path = join(tmpdir(), 'written');
     await writeFile(path, '');
     const file = await openFile(path, 'w');
-    for (let round = 0; round < 50; round += 1) {
+    for (let round = 0; round < rounds(50, 10); round += 1) {
       await using pair = await openRingPair(inPlace, inPlace);
       pair.far.serve(LeaseCalls, leaseHandlers());
       const lease = await pair.near.client(LeaseCalls).raise(pair.near.allocate(500_000));
@@ -219,7 +220,7 @@ describe('leases of the receiver', () => {
   it('end with their worker', async () => {
     await using listener = await listen(inPlace);
     listener.serve(LeaseCalls, leaseHandlers());
-    for (let round = 0; round < 20; round += 1) {
+    for (let round = 0; round < rounds(20, 6); round += 1) {
       const worker = new Worker(
         `const { parentPort, workerData } = require('node:worker_threads');
          import(${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)}).then(async (all) => {

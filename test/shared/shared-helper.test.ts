@@ -1,5 +1,5 @@
 // One helper for all programs of a user, with real processes.
-import { readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { service, unary } from '../../src/rpc/contract/service.ts';
@@ -8,7 +8,8 @@ import type { SharedHelperOptions } from '../../src/shared/shared-options.ts';
 import { sharedPath, sharedPaths } from '../../src/shared/shared-path.ts';
 import { until } from '../support/contract.ts';
 import { isRunning } from '../support/helper.ts';
-import { programPath, startProgram } from '../support/programs.ts';
+import { programPath, scratchDirectory, startProgram } from '../support/programs.ts';
+import { SteeredClock } from '../support/steered-clock.ts';
 
 const Clock = service('Clock', {
   where: unary<void, { pid: number; manner: string; env: Record<string, string>; cwd: string }>(),
@@ -175,19 +176,25 @@ describe('sharedHelper()', () => {
   });
 
   it('ends a process that does not come to its path in time, and says so', async () => {
+    using clock = new SteeredClock();
+    using folder = scratchDirectory();
     const name = fresh();
     const program = new URL('../e2e/programs/never-listens.mjs', import.meta.url);
-    const error: Error = await sharedHelper({
+    const starting = sharedHelper({
       name,
       version: '1.0.0',
       program,
-      startTimeoutMs: 1_500,
+      args: [folder.file('runs')],
+      startTimeoutMs: 600_000,
     }).then(
       () => new Error('it has started'),
       (reason) => reason,
     );
+    await until(() => existsSync(folder.file('runs')));
+    clock.advance(600_000);
+    const error: Error = await starting;
     expect(error).toMatchObject({ code: 'ERR_SIDECALL_HELPER_FAILED' });
-    const [, pid] = /process (\d+) took more than 1500 ms/.exec(error.message) ?? [];
+    const [, pid] = /process (\d+) took more than 600000 ms/.exec(error.message) ?? [];
     expect(error.message).toContain('waits for a lock that is not given');
     await until(() => !isRunning(Number(pid)));
   });

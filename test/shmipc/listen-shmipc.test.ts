@@ -9,10 +9,11 @@ import type { ShmipcListener } from '../../src/shmipc/main.ts';
 import { connectShmipc, listenShmipc } from '../../src/shmipc/main.ts';
 import { until } from '../support/contract.ts';
 import { Random } from '../support/random.ts';
+import { rounds } from '../support/rounds.ts';
 import { event, type FileClient, fileClient, named } from '../support/shmipc-files.ts';
 
 const trusting = { trustsPeerMemory: true } as const;
-const rounds = Number(process.env.SIDECALL_FUZZ_ROUNDS ?? 60);
+const count = rounds(600, 60);
 
 let listener: ShmipcListener;
 let events: SidecallEvent[];
@@ -165,7 +166,7 @@ describe('listenShmipc() and a client with memory in files', () => {
     await closedSocket(client.socket);
     await expectEvent('refused', 'ERR_SIDECALL_HELLO_TIMEOUT');
     events.length = 0;
-    const socket = await connect({ path: short.path, protocol: 'plain' });
+    const socket = await connect({ path: listener.path, protocol: 'plain' });
     socket.resume().write(event(4, undefined, 3));
     socket.write(event(5, named('a', 'b'), 3));
     socket.write(Buffer.alloc(1));
@@ -232,7 +233,7 @@ describe('listenShmipc() and a client with memory in files', () => {
 
   it('survives random stores and random bytes of a client, and serves others', async () => {
     const random = new Random(7);
-    for (let round = 0; round < rounds; round += 1) {
+    for (let round = 0; round < count; round += 1) {
       using client = await fileClient(listener.path);
       client.introduce();
       await until(() => listener.sessionCount === 1);

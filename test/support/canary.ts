@@ -3,7 +3,11 @@ import type { Session } from '../../src/rpc/session/session.ts';
 import { Demo } from './contract.ts';
 
 /** Calls a session that attacks must not disturb; `stop()` ends and returns the count. */
-export function canary(session: Session): { stop: () => Promise<number> } {
+export function canary(session: Session): {
+  /** Calls up to now. */
+  readonly calls: () => number;
+  readonly stop: () => Promise<number>;
+} {
   let isOver = false;
   let calls = 0;
   const loop = (async () => {
@@ -15,6 +19,7 @@ export function canary(session: Session): { stop: () => Promise<number> } {
     }
   })();
   return {
+    calls: () => calls,
     stop: async () => {
       isOver = true;
       await loop;

@@ -2,12 +2,14 @@
 // session.
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { makeCertificate } from './certificate.ts';
+import { localhostCertificate, makeHostKey } from './certificates.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: each protocol has a type of its own for a socket
 export const any = (stream: Duplex): any => stream;
 
-export const { key, cert, hostKey } = makeCertificate();
+export const { key, cert } = localhostCertificate;
+
+export const hostKey = makeHostKey();
 
 export const closed = async (stream: Duplex): Promise<void> => {
   if (!stream.closed) await once(stream, 'close');

@@ -10,7 +10,7 @@ import { listen } from '../../src/rendezvous/listen.ts';
 import type { ClientOptions } from '../../src/rpc/calling/client.ts';
 import type { Client, Methods, Service } from '../../src/rpc/contract/method-types.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
-import { makeCertificate } from './certificate.ts';
+import { localhostCertificate } from './certificates.ts';
 import { programPath } from './programs.ts';
 
 /** A caller of a server. */
@@ -74,7 +74,7 @@ function helperDoor(
 }
 
 async function overTcp(app: Server, isEncrypted: boolean): Promise<Caller> {
-  const { key, cert } = makeCertificate();
+  const { key, cert } = localhostCertificate;
   const pair = { private_key: Buffer.from(key), cert_chain: Buffer.from(cert) };
   const { port } = await listenGrpc({
     services: app,
@@ -88,7 +88,7 @@ async function overTcp(app: Server, isEncrypted: boolean): Promise<Caller> {
     credentials: isEncrypted
       ? credentials.createSsl(Buffer.from(cert))
       : credentials.createInsecure(),
-    channelOptions: { 'grpc.ssl_target_name_override': 'local' },
+    channelOptions: { 'grpc.ssl_target_name_override': 'localhost' },
   });
   return {
     client: (service, options) => target.client(service, { ...withToken, ...options }),

@@ -112,7 +112,7 @@ export function bench(options: Partial<ExposeOptions> = {}): Bench {
 }
 
 export function connected(page: StubPage, name?: string): Promise<MainConnection> {
-  return page.run(() => connectMain({ name, timeoutMs: 5_000 }));
+  return page.run(() => connectMain({ name, timeoutMs: 60_000 }));
 }
 
 export async function failureOf(promise: Promise<unknown>): Promise<SidecallError> {

@@ -37,7 +37,9 @@ export type Options = Record<string, unknown>;
 
 export interface Target {
   /** Calls the function with these options beside those that it needs. */
-  readonly call: (options: Options) => unknown;
+  readonly call: (options: Options, subject: never) => unknown;
+  /** The object whose method it is, where that takes long to make: one for all of its tests. */
+  readonly open?: () => Promise<AsyncDisposable>;
   readonly numbers: readonly string[];
   readonly others: readonly string[];
   /** It takes any object with these properties, such as an instance of a class. */
@@ -133,15 +135,9 @@ async function withPlain(call: (near: PlainConnection) => unknown) {
   }
 }
 
-async function withHelper(call: (helper: Helper) => unknown) {
-  await using helper = await spawnHelper(helperFile);
-  return await call(helper);
-}
-
-async function withPool(call: (members: Awaited<ReturnType<typeof spawnPool>>) => unknown) {
-  await using members = await spawnPool(helperFile, [], { size: 1 });
-  return await call(members);
-}
+type Pool = Awaited<ReturnType<typeof spawnPool>>;
+const aHelper = { open: () => spawnHelper(helperFile) };
+const aPool = { open: () => spawnPool(helperFile, [], { size: 1 }) };
 
 const ignore = (): undefined => undefined;
 const pages = { ipc: { on: ignore, off: ignore }, on: ignore } as never;
@@ -390,22 +386,34 @@ export const targets: Record<string, Target> = {
     ),
     takesMore: true,
   },
-  'helper.stop()': target((given) => withHelper((helper) => helper.stop(given as never)), {
-    numbers: ['deadlineMs', 'killGraceMs'],
-    others: none,
-  }),
-  'helper.replace()': target((given) => withHelper((helper) => helper.replace(given as never)), {
-    numbers: ['deadlineMs', 'killGraceMs'],
-    others: ['program', 'args'],
-  }),
-  'pool.stop()': target((given) => withPool((members) => members.stop(given as never)), {
-    numbers: ['deadlineMs'],
-    others: none,
-  }),
-  'pool.map()': target(
-    (given) => withPool((members) => members.map([1], async () => 1, given as never).next()),
-    { numbers: ['concurrency'], others: ['ordered', 'signal'] },
-  ),
+  'helper.stop()': {
+    ...aHelper,
+    ...target((given, helper: Helper) => helper.stop(given as never), {
+      numbers: ['deadlineMs', 'killGraceMs'],
+      others: none,
+    }),
+  },
+  'helper.replace()': {
+    ...aHelper,
+    ...target((given, helper: Helper) => helper.replace(given as never), {
+      numbers: ['deadlineMs', 'killGraceMs'],
+      others: ['program', 'args'],
+    }),
+  },
+  'pool.stop()': {
+    ...aPool,
+    ...target((given, members: Pool) => members.stop(given as never), {
+      numbers: ['deadlineMs'],
+      others: none,
+    }),
+  },
+  'pool.map()': {
+    ...aPool,
+    ...target((given, members: Pool) => members.map([1], async () => 1, given as never).next(), {
+      numbers: ['concurrency'],
+      others: ['ordered', 'signal'],
+    }),
+  },
   'parent()': target((given) => parent(given as never), session, {
     numbers: ['timeoutMs'],
     others: ['expect'],

@@ -40,7 +40,8 @@ export async function hosting(
   options: object = {},
   from = folder,
 ): Promise<void> {
-  const host = new ExtensionHost(from, { restart, livenessEveryMs: 50, ...options });
+  const limits = { activateTimeoutMs: 600_000, commandTimeoutMs: 600_000, livenessEveryMs: 50 };
+  const host = new ExtensionHost(from, { restart, ...limits, ...options });
   const row = (name: string): Row => host.rows.find((each) => each.name === name) as Row;
   try {
     await run(host, row);

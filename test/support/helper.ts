@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { type Helper, spawnHelper } from '../../src/helper/spawn-helper.ts';
 import type { SpawnOptions } from '../../src/helper/spawn-options.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
@@ -18,7 +19,10 @@ export const Demo = service('Demo', {
 });
 
 export function startHelper(options: SpawnOptions = {}, ...args: string[]): Promise<Helper> {
-  return spawnHelper(process.execPath, [programPath('helper.mjs'), ...args], options);
+  return spawnHelper(process.execPath, [programPath('helper.mjs'), ...args], {
+    startTimeoutMs: 600_000,
+    ...options,
+  });
 }
 
 export function isRunning(pid: number): boolean {
@@ -27,5 +31,16 @@ export function isRunning(pid: number): boolean {
     return true;
   } catch {
     return false;
+  }
+}
+
+/** Killed, and not yet reaped by whoever adopted it. */
+export function isZombie(pid: number): boolean {
+  const status = `/proc/${pid}/status`;
+  if (!existsSync(status)) return true;
+  try {
+    return /^State:\s+Z/m.test(readFileSync(status, 'utf8'));
+  } catch {
+    return true;
   }
 }

@@ -24,8 +24,8 @@ export async function watchLeaks(): Promise<() => Promise<void>> {
   await warmUp();
   const before = takeStock();
   return async () => {
-    // Ends are asynchronous, so the counts are polled for up to ten seconds.
-    for (let round = 0; round < 400; round += 1) {
+    // Ends are asynchronous, so the counts are polled for up to a minute.
+    for (let round = 0; round < 2_400; round += 1) {
       if (same(before, takeStock())) return;
       // Views of a block area keep it mapped until they are collected.
       if (round % 8 === 1 && before.maps !== takeStock().maps) globalThis.gc?.();

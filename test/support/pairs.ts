@@ -40,8 +40,8 @@ export const loopbackPeer: Peer = {
   capturedAt: 'connect',
   pid: process.pid,
   pidIsHint: false,
-  uid: 0,
-  gid: 0,
+  uid: process.geteuid?.() ?? 0,
+  gid: process.getegid?.() ?? 0,
   groups: [],
 };
 

@@ -1,9 +1,9 @@
 // Real processes: the programs under test/e2e/programs, over the built package.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
@@ -37,6 +37,8 @@ export function startProgram(
   options: { env?: NodeJS.ProcessEnv; command?: string; uid?: number; gid?: number } = {},
 ): RunningProgram {
   const command = options.command ?? process.execPath;
+  if (isAbsolute(command) && !existsSync(command))
+    throw new Error(`${command} is missing: run "npm run test:native" first`);
   const prefix = command === process.execPath ? [programPath(name)] : [];
   const child = spawn(command, [...prefix, ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],

@@ -11,7 +11,8 @@ export interface WorkAnswer {
 }
 
 export const Work = service('Work', {
-  take: unary<{ id: number; ms?: number }, WorkAnswer>({ idempotent: true }),
+  /** Answers after `ms`, or once the file `until` exists. */
+  take: unary<{ id: number; ms?: number; until?: string }, WorkAnswer>({ idempotent: true }),
   hang: unary<void, void>(),
   /** Works as long. */
   note: notification<number>(),

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
 import { scratchDirectory, startProgram } from '../../support/programs.ts';
+import { spawnOnTerminal } from '../../support/terminal.ts';
 
 const main = resolve(import.meta.dirname, '../../../dist/cli/main.js');
 
@@ -47,7 +48,7 @@ it('draws on a terminal, looks into a session, and gives the terminal back', asy
   await using program = await startInspected(runtime.path);
   const command = `stty cols 140 rows 40; ${process.execPath} ${main} top ${program.pid} --interval 100`;
   const env = { ...process.env, XDG_RUNTIME_DIR: runtime.path };
-  const terminal = spawn('script', ['-qefc', command, '/dev/null'], { env });
+  const terminal = spawnOnTerminal(command, env);
   const ended = new Promise<number | null>((done) => terminal.once('close', done));
   let screen = '';
   const shows = async (words: RegExp, key: string): Promise<void> => {

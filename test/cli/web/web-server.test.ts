@@ -65,7 +65,7 @@ it('answers to its link alone: no other token, name of the machine, site or meth
   for (const path of [
     '/',
     '/choices',
-    `${pathname.slice(0, -2)}x/choices`,
+    `${pathname.slice(0, -2)}${pathname.at(-2) === 'x' ? 'y' : 'x'}/choices`,
     `/${'a'.repeat(24)}/`,
   ]) {
     const { status, body } = await ask(`${origin}${path}`);

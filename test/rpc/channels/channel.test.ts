@@ -9,6 +9,8 @@ import { bytes } from '../../../src/rpc/contract/codec.ts';
 import { json } from '../../../src/rpc/contract/json.ts';
 import { collect, Demo, defer, demoHandlers, turns, until } from '../../support/contract.ts';
 import { lanes, type Pair } from '../../support/pairs.ts';
+import { rounds } from '../../support/rounds.ts';
+import { SteeredClock } from '../../support/steered-clock.ts';
 
 interface Text {
   readonly text: string;
@@ -80,7 +82,7 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
 
   it('A first, B first, both at once: both ends resolve, nothing is left', async () => {
     await using pair = await openPair();
-    const rounds = process.env.CI ? 30_000 : 300; // a third of them each
+    const count = rounds(30_000, 3_000); // a third of them each
     const accepted = pair.far.channels(json<number>(), { name: 'n' });
     const serving = (async () => {
       for await (const far of accepted) {
@@ -92,7 +94,7 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
       }
     })();
     let heapBefore = 0;
-    for (let round = 0; round < rounds; round += 1) {
+    for (let round = 0; round < count; round += 1) {
       if (round === 200) heapBefore = heapBytes(); // compiled and warm
       const order = round % 3;
       const near = pair.near.openChannel(json<number>(), { name: 'n' });
@@ -208,17 +210,23 @@ describe.each(lanes)("channels over the '$lane'", ({ openPair }) => {
   });
 
   it('a channel on which nothing moves ends on both sides', async () => {
+    using clock = new SteeredClock();
     await using pair = await openPair();
     const accepted = pair.far.channels(json<number>(), { name: 'i' });
-    const near = pair.near.openChannel(json<number>(), { name: 'i', idleTimeoutMs: 50 });
+    const near = pair.near.openChannel(json<number>(), { name: 'i', idleTimeoutMs: 60_000 });
     const far = (await accepted.next()).value as Channel<number>;
     await accepted.return?.();
     for (let at = 0; at < 4; at += 1) {
       await near.send(at);
       await far.next();
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await clock.pass(25_000);
     }
     expect(pair.near.stats().calls.open).toBe(1);
+    let isOver = false;
+    void near.closed.catch(() => (isOver = true));
+    while (!isOver) {
+      await clock.pass(60_000);
+    }
     await expect(near.closed).rejects.toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
     await expect(far.closed).rejects.toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
   });

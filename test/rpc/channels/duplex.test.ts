@@ -1,6 +1,5 @@
 // Byte streams over every lane.
 
-import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
@@ -11,6 +10,7 @@ import { byteReader, byteWriter } from '../../../src/rpc/channels/byte-stream.ts
 import { openDuplex } from '../../support/channels.ts';
 import { collect, turns, until } from '../../support/contract.ts';
 import { lanes } from '../../support/pairs.ts';
+import { spawnOnTerminal } from '../../support/terminal.ts';
 
 /** By events: Node's iterator destroys a Duplex at the end of its readable half. */
 async function readAll(stream: Readable, take: (chunk: Buffer) => unknown): Promise<void> {
@@ -127,11 +127,8 @@ describe.each(lanes)("byte streams over the '$lane'", ({ openPair }) => {
   it('a terminal at the other end', async () => {
     await using pair = await openPair();
     const [near, far] = await openDuplex(pair);
-    // script(1) runs its command on a terminal of its own: what is typed is echoed, and cat says it
-    // again.
-    const terminal = spawn('script', ['-qfec', 'cat', '/dev/null'], {
-      stdio: ['pipe', 'pipe', 'inherit'],
-    });
+    // A terminal echoes what is typed, and cat says it again.
+    const terminal = spawnOnTerminal('cat');
     far.pipe(terminal.stdin);
     terminal.stdout.pipe(far);
     let shown = '';

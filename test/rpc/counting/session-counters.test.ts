@@ -13,6 +13,7 @@ import {
 import type { Session } from '../../../src/rpc/session/session.ts';
 import { collect, until } from '../../support/contract.ts';
 import { lanes } from '../../support/pairs.ts';
+import { SteeredClock } from '../../support/steered-clock.ts';
 
 const Store = service('Store', {
   same: unary({ request: bytes, response: bytes }),
@@ -76,12 +77,15 @@ function countsOf(session: Session): { called: unknown[]; served: unknown[] } {
 
 describe.each(lanes)("the numbers of a session over the '$lane'", ({ openPair }) => {
   it('are those of a scripted run, on both sides', async () => {
+    using clock = new SteeredClock();
     await using pair = await openPair();
     const seen = serve(pair.far);
     const store = pair.near.client(Store);
     for (const size of [10, 5_000, 100_000, 300_000]) await store.same(of(size));
     for (let at = 0; at < 2; at += 1) await expect(store.refuse(of(3))).rejects.toThrow('purpose');
-    const late = store.hang(of(1), { timeoutMs: 20 });
+    const late = store.hang(of(1), { timeoutMs: 60_000 });
+    await until(() => pair.far.stats().handlers.running > 0);
+    clock.advance(60_000);
     await expect(late).rejects.toMatchObject({ code: 'ERR_SIDECALL_DEADLINE_EXCEEDED' });
     const abort = new AbortController();
     const aborted = store.hang(of(1), { signal: abort.signal });

@@ -65,7 +65,7 @@ describe('session.stats()', () => {
     const demo = helper.client(Demo);
     const { session } = helper;
     await demo.add({ a: 0, b: 0 });
-    await new Promise((resolve) => setTimeout(resolve, 100)); // until it sleeps
+    await until(() => session.inspect().ring?.received?.sleepsForRecords === true);
     const before = session.stats().doorbells;
     process.kill(helper.pid, 'SIGSTOP'); // it would fall asleep again between two of the calls
     waitForState(helper.pid, 'T');
