@@ -1,9 +1,37 @@
-// Compiles src/ to an emptied dist/, so that no output of a renamed file remains. The library that
-// draws on the terminal is bundled, since the package has no dependencies.
+// Builds dist/, emptied before, so that no output of a renamed file remains: the modules of each
+// entry of the package in few files, since Node takes half a millisecond for each file that it
+// loads, and the declarations file by file. Packages that draw on the terminal and in the page are
+// bundled, since the package has no dependencies.
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildSync } from 'esbuild';
+import { rolldown } from 'rolldown';
 import { root, run } from './lib.mjs';
+
+const source = (module) => join(root, 'src', module);
+const { exports, bin, peerDependencies } = JSON.parse(
+  readFileSync(join(root, 'package.json'), 'utf8'),
+);
+/** Modules that pages import: these and their imports need no Node. */
+const ofPages = ['browser.ts', 'adapters/electron/renderer.ts'];
+/** Adapters for which the contracts and the errors of the package are enough. */
+const ofAdapters = ['protobuf', 'protobuf-es', 'ts-proto', 'jsonrpc', 'otel', 'electron/main'].map(
+  (name) => `adapters/${name}.ts`,
+);
+/** Modules that are started, or imported where they are first needed. */
+const others = ['cli/self-test-helper.ts', 'cli/top/terminal.ts', 'cli/web/web.ts'];
+/** Modules that our benchmarks and the programs of tests look into: not part of the package. */
+const internals = [
+  ...[
+    'addon/load-addon',
+    'loop/event-loop',
+    'open/configure',
+    'open/thread-recorder',
+    'rpc/contract/json',
+  ],
+  ...['rpc/sending/credit', 'shm/poll-budget', 'shm/ring'],
+  ...['wire/frame-decoder', 'wire/frame-header', 'wire/recorder-layout'],
+].map((name) => `${name}.ts`);
 
 rmSync(join(root, 'dist'), { recursive: true, force: true });
 run(process.execPath, [
@@ -11,10 +39,9 @@ run(process.execPath, [
   '-p',
   'tsconfig.build.json',
 ]);
+await bundlePackage();
 const preload = join('adapters', 'electron', 'preload.cjs');
 copyFileSync(join(root, 'src', preload), join(root, 'dist', preload));
-
-bundle(join('cli', 'top', 'terminal.ts'), { platform: 'node', target: 'node20' });
 
 const page = join('cli', 'web', 'page');
 const browsers = ['chrome111', 'firefox115', 'safari16.4'];
@@ -28,25 +55,97 @@ bundle(join(page, 'page.tsx'), {
 bundle(join(page, 'page.css'), { target: browsers, minify: true });
 copyFileSync(join(root, 'src', page, 'index.html'), join(root, 'dist', page, 'index.html'));
 
-/** Bundles a module with the packages that it imports, and writes their licenses beside it. */
+/** The entries of package.json, and what they share: for pages, for adapters, and the rest. */
+async function bundlePackage() {
+  const files = Object.values(exports).flatMap(({ browser, default: file }) => [browser, file]);
+  const entries = [...files, bin.sidecall]
+    .filter(Boolean)
+    .map((file) => file.replace('./dist/', '').replace(/js$/, 'ts'));
+  const modules = [...new Set([...entries, ...others, ...internals])];
+  const making = await rolldown({
+    cwd: root,
+    input: Object.fromEntries(modules.map((name) => [outputOf(name), source(name)])),
+    platform: 'node',
+    external: Object.keys(peerDependencies).map((name) => new RegExp(`^${name}(/|$)`)),
+    transform: { target: 'node20' },
+    preserveEntrySignatures: 'allow-extension',
+  });
+  const isEntry = new Set(modules.filter((name) => !internals.includes(name)).map(source));
+  const shared = [];
+  /** The name of the file that a module is put into; undefined: where it is needed. */
+  const fileOf = (id, context) => {
+    if (shared.length === 0) {
+      for (const [name, from] of [
+        ['page', ofPages],
+        ['contract', [...ofPages, ...ofAdapters]],
+        ['core', ['index.ts']],
+      ]) {
+        shared.push({ name, modules: reachedFrom(from.map(source), context) });
+      }
+    }
+    if (isEntry.has(id)) return undefined;
+    const [page, contract, core] = shared;
+    if (page.modules.has(id)) return page.name;
+    if (!core.modules.has(id)) return undefined;
+    return contract.modules.has(id) ? contract.name : core.name;
+  };
+  const { output } = await making.write({
+    dir: join(root, 'dist'),
+    format: 'esm',
+    comments: { legal: false, annotation: true, jsdoc: false },
+    // As deep as addon/ is in src/: the addon is found from there.
+    chunkFileNames: 'shared/[name].js',
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: [{ name: fileOf, debugName: 'shared' }],
+    },
+  });
+  await making.close();
+  for (const { fileName, moduleIds = [] } of output) writeLicenses(fileName, moduleIds);
+}
+
+/** The file of an entry in dist/, without its ending. */
+function outputOf(module) {
+  const name = module.replace(/\.ts$/, '');
+  return internals.includes(module) ? `internal/${name}` : name;
+}
+
+/** These modules and their imports. */
+function reachedFrom(ids, context, seen = new Set()) {
+  for (const id of ids) {
+    if (seen.has(id)) continue;
+    seen.add(id);
+    reachedFrom(context.getModuleInfo(id)?.importedIds ?? [], context, seen);
+  }
+  return seen;
+}
+
+/** Bundles a module of the page, with the packages that it imports. */
 function bundle(module, options) {
-  const outfile = join(root, 'dist', module.replace(/\.tsx?$/, '.js'));
+  const output = module.replace(/\.tsx?$/, '.js');
   const { metafile } = buildSync({
     ...options,
-    entryPoints: [join(root, 'src', module)],
-    outfile,
+    entryPoints: [source(module)],
+    outfile: join(root, 'dist', output),
     absWorkingDir: root,
     allowOverwrite: true,
     metafile: true,
     bundle: true,
     format: 'esm',
   });
-  const folders = Object.keys(metafile.inputs).flatMap((path) => {
-    const [, folder] = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path) ?? [];
+  writeLicenses(output, Object.keys(metafile.inputs), true);
+}
+
+/** Writes the licenses of the packages whose modules a file has, beside it. */
+function writeLicenses(file, modules, isAlways = false) {
+  const folders = modules.flatMap((path) => {
+    const [, folder] = /(node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path) ?? [];
     return folder === undefined ? [] : [folder];
   });
   const texts = [...new Set(folders)].sort().map(licenseOf);
-  writeFileSync(outfile.replace(/\.(js|css)$/, '.$1.licenses.txt'), texts.join('\n'));
+  if (texts.length === 0 && !isAlways) return;
+  const path = join(root, 'dist', file.replace(/\.(js|css)$/, '.$1.licenses.txt'));
+  writeFileSync(path, texts.join('\n'));
 }
 
 /** @throws where a package has no license file: it could not be given on. */

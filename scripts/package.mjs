@@ -52,9 +52,9 @@ function addonOf(platform) {
 }
 
 function missingBuild() {
-  const built = join(root, 'dist', 'base', 'version.js');
-  const isBuilt = existsSync(built) && readFileSync(built, 'utf8').includes(`'${version}'`);
-  return isBuilt ? [] : [`dist is not of version ${version}: "npm run build:ts"`];
+  const command = [join(root, 'dist', 'cli', 'main.js'), '--version'];
+  const { stdout } = spawnSync(process.execPath, command, { encoding: 'utf8' });
+  return stdout.trim() === version ? [] : [`dist is not of version ${version}: "npm run build:ts"`];
 }
 
 function undatedChangelog() {
@@ -69,8 +69,11 @@ function make() {
   const target = join(root, 'build', 'package');
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target, { recursive: true });
+  // Modules that only our tests and benchmarks look into stay here.
+  const filter = (path) => path !== join(root, 'dist', 'internal');
+  const copying = { recursive: true, filter };
   for (const path of [...manifest.files, 'README.md', 'LICENSE']) {
-    if (path !== 'prebuilds') cpSync(join(root, path), join(target, path), { recursive: true });
+    if (path !== 'prebuilds') cpSync(join(root, path), join(target, path), copying);
   }
   for (const platform of platforms) {
     cpSync(addonOf(platform), join(target, 'prebuilds', platform, 'sidecall.node'));

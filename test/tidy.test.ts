@@ -229,7 +229,8 @@ describe('style', () => {
       for (const path of filesBelow(folder, /^(?!.*node_modules).*\.m?[jt]s$/)) {
         const text = readFileSync(join(root, folder, path), 'utf8');
         for (const [, target] of text.matchAll(/(?:from |import\()'\.[./]*\/dist\/([^']+)\.js'/g)) {
-          expect(sources, `${folder}/${path}`).toContain(`${target}.ts`);
+          const source = target?.replace(/^internal\//, '');
+          expect(sources, `${folder}/${path}`).toContain(`${source}.ts`);
         }
       }
     }

@@ -53,7 +53,9 @@ export function carriedFile(platform: string): string | undefined {
 /** Is this module part of a bundle? The files of the package then lie elsewhere. */
 export function isBundled(): boolean {
   const own = ownFile();
-  return own === undefined || !existsSync(join(dirname(own), `load-addon${extname(own)}`));
+  if (own === undefined) return true;
+  // A file of the package that no bundler takes, beside the folder of this module.
+  return !existsSync(join(dirname(own), '..', 'cli', `self-test-helper${extname(own)}`));
 }
 
 /** The file in a folder `prebuilds` that was copied beside the bundle. */

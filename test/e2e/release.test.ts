@@ -25,10 +25,10 @@ function checkout() {
   for (const path of ['CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'src/base/version.ts']) {
     cpSync(inRoot(path), folder.file(path));
   }
-  for (const path of ['dist/base', 'docs', 'examples', 'tools/wireshark']) {
+  for (const path of ['dist/cli', 'docs', 'examples', 'tools/wireshark']) {
     mkdirSync(folder.file(path), { recursive: true });
   }
-  writeFileSync(folder.file('dist/base/version.js'), `export const version = '${version}';\n`);
+  writeFileSync(folder.file('dist/cli/main.js'), `console.log('${version}');\n`);
   for (const platform of platforms) {
     mkdirSync(folder.file(`prebuilds/${platform}`), { recursive: true });
     writeFileSync(folder.file(`prebuilds/${platform}/sidecall.node`), `addon ${version}`);
@@ -89,7 +89,7 @@ describe('npm run package', () => {
   it('refuses an addon and a build of another version', () => {
     using copy = checkout();
     copy.write('prebuilds/linux-x64/sidecall.node', 'addon 0.0.1');
-    copy.write('dist/base/version.js', "export const version = '0.0.1';\n");
+    copy.write('dist/cli/main.js', "console.log('0.0.1');\n");
     const { status, text } = copy.script('package');
     expect(text).toContain(`the addon for linux-x64 is not of version ${version}`);
     expect(text).toContain(`dist is not of version ${version}: "npm run build:ts"`);

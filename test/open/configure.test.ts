@@ -2,7 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 
-const module = JSON.stringify(new URL('../../dist/open/configure.js', import.meta.url).href);
+const module = JSON.stringify(
+  new URL('../../dist/internal/open/configure.js', import.meta.url).href,
+);
 
 /** The poll budget of a fresh process, after some preparation. */
 function budgetOf(

@@ -4,7 +4,7 @@
 import { openSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { bytes, notification, parent, service, unary } from '../../../dist/index.js';
-import { Ring } from '../../../dist/shm/ring.js';
+import { Ring } from '../../../dist/internal/shm/ring.js';
 
 const dieAt = Number(process.env.DIE_AT);
 const log = openSync(process.env.LOG, 'a');

@@ -1,9 +1,9 @@
 // A helper whose methods have messages of lengths that tell them apart. `hammer` writes records of
 // such messages to the flight recorder of the process, as fast as it can, for so many milliseconds.
 import { bytes, parent, service, unary } from '../../../dist/index.js';
-import { threadRecorder } from '../../../dist/open/thread-recorder.js';
-import { FrameType } from '../../../dist/wire/frame-header.js';
-import { RecordEvent } from '../../../dist/wire/recorder-layout.js';
+import { threadRecorder } from '../../../dist/internal/open/thread-recorder.js';
+import { FrameType } from '../../../dist/internal/wire/frame-header.js';
+import { RecordEvent } from '../../../dist/internal/wire/recorder-layout.js';
 
 const message = { request: bytes, response: bytes };
 const Work = service('Work', { short: unary(message), long: unary(message), hammer: unary() });
