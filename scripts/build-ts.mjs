@@ -2,7 +2,14 @@
 // entry of the package in few files, since Node takes half a millisecond for each file that it
 // loads, and the declarations file by file. Packages that draw on the terminal and in the page are
 // bundled, since the package has no dependencies.
-import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { buildSync } from 'esbuild';
 import { rolldown } from 'rolldown';
@@ -39,7 +46,7 @@ run(process.execPath, [
   '-p',
   'tsconfig.build.json',
 ]);
-await bundlePackage();
+const output = await bundlePackage();
 const preload = join('adapters', 'electron', 'preload.cjs');
 copyFileSync(join(root, 'src', preload), join(root, 'dist', preload));
 
@@ -54,6 +61,7 @@ bundle(join(page, 'page.tsx'), {
 });
 bundle(join(page, 'page.css'), { target: browsers, minify: true });
 copyFileSync(join(root, 'src', page, 'index.html'), join(root, 'dist', page, 'index.html'));
+checkPaths(output);
 
 /** The entries of package.json, and what they share: for pages, for adapters, and the rest. */
 async function bundlePackage() {
@@ -94,7 +102,7 @@ async function bundlePackage() {
     format: 'esm',
     comments: { legal: false, annotation: true, jsdoc: false },
     // As deep as addon/ is in src/: the addon is found from there.
-    chunkFileNames: 'shared/[name].js',
+    chunkFileNames: 'chunks/[name].js',
     codeSplitting: {
       includeDependenciesRecursively: false,
       groups: [{ name: fileOf, debugName: 'shared' }],
@@ -102,6 +110,19 @@ async function bundlePackage() {
   });
   await making.close();
   for (const { fileName, moduleIds = [] } of output) writeLicenses(fileName, moduleIds);
+  return output;
+}
+
+/** @throws where a file of the package that a module names is not there: it was put elsewhere. */
+function checkPaths(output) {
+  for (const { fileName, code } of output) {
+    for (const [, path] of code.matchAll(/new URL\("([^"]+)", import\.meta\.url\)/g)) {
+      const target = join(root, 'dist', fileName, '..', path);
+      // Addons are built by another command.
+      if (existsSync(target) || target.startsWith(join(root, 'prebuilds'))) continue;
+      throw new Error(`dist/${fileName} names ${path}, which is not there`);
+    }
+  }
 }
 
 /** The file of an entry in dist/, without its ending. */

@@ -128,10 +128,12 @@ export function testExtensionAuthor(context) {
   }
 }
 
-/** Jest as `npm init` leaves it: CommonJS, and the flag that the guide names. */
+/** Jest as `npm init` leaves it (CommonJS, and the flag of the guide), vitest, each with a DOM. */
 export function testJest(context) {
   const { check } = context;
-  const cwd = home(context, 'jest', ['jest@30']);
+  const vitest = home(context, 'vitest', ['vitest@4.1', 'jsdom@26']);
+  check('vitest with a DOM', 'npx', ['vitest', 'run'], { cwd: vitest });
+  const cwd = home(context, 'jest', ['jest@30', 'jest-environment-jsdom@30']);
   writeFileSync(join(cwd, 'package.json'), '{"private":true}\n');
   const jest = ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js', '--ci'];
   check('Jest', process.execPath, jest, { cwd });

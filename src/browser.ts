@@ -13,7 +13,9 @@ export { RpcError, SidecallError } from './base/errors.ts';
 type Contract = typeof contract;
 
 function elsewhere(): never {
-  throw new TypeError('a page sends structured clones: codecs are used between processes');
+  const text =
+    "this is sidecall for pages (export condition 'browser'), which send structured clones; a test with a DOM needs the condition 'node' (docs/guide/bundlers.md)";
+  throw new TypeError(text);
 }
 
 function codec(name: string): Codec<never> {

@@ -2,6 +2,7 @@
 // The beginning of a JSON-RPC connection: one end opens a channel, the other accepts it.
 
 import { Buffer } from 'node:buffer';
+import { isBytes } from '../base/brands.ts';
 import { systemClock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
@@ -131,7 +132,7 @@ async function openOnce<T, Input>(
 }
 
 function isReady(value: unknown): boolean {
-  return partsOf(value instanceof Uint8Array ? parsed(value) : value).method === readyMethod;
+  return partsOf(isBytes(value) ? parsed(value) : value).method === readyMethod;
 }
 
 /** @throws {TypeError} where the name is accepted already. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `sidecall/otel`: spans and metrics of OpenTelemetry, by its semantic conventions of RPC (1.45).
+
 import {
   type Attributes,
   type Context,
@@ -14,6 +15,7 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api';
+import { isPromise } from '../base/brands.ts';
 import { systemClock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { checkKeys } from '../base/misuse.ts';
@@ -197,7 +199,7 @@ function handleIn(traced: TracedCall, call: InterceptedCall, next: Next): unknow
     if (call.kind === 'serverStream' || call.kind === 'bidi') {
       return streamIn(traced.run, result, { onEnd, onFailed });
     }
-    if (result instanceof Promise) result.then(onEnd, onFailed);
+    if (isPromise(result)) result.then(onEnd, onFailed);
     else onEnd();
     return result;
   } catch (error) {

@@ -4,6 +4,7 @@
 
 import { Buffer } from 'node:buffer';
 import protobufjs from 'protobufjs/minimal.js';
+import { isBytes } from '../base/brands.ts';
 import { checkKeys, checkObject, nodeError } from '../base/misuse.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
 import type { Service, UntypedMethod } from '../rpc/contract/method-types.ts';
@@ -118,7 +119,7 @@ export function protobuf<T, Input = T>(type: MessageType<T, Input>): Codec<T, In
  * @throws {RangeError} for one that a number does not hold exactly.
  */
 function withNumbers(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
+  if (typeof value !== 'object' || value === null || isBytes(value)) return value;
   if (Array.isArray(value)) return value.map(withNumbers);
   const { low, high, unsigned, toNumber } = value as Partial<LongLike>;
   if (typeof toNumber === 'function' && low !== undefined && high !== undefined) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Checks of what a caller passed: misuse throws at once, with Node's codes, naming the option.
 
+import { signalOf } from './brands.ts';
 import { didYouMean } from './closest.ts';
 
 /** Misuse has Node's own codes: it is a bug of the caller, not an outcome. */
@@ -79,9 +80,10 @@ export function checkObject<T extends object>(name: string, value: T | undefined
   throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${name} must be an object, got ${got}`);
 }
 
-/** An AbortSignal, or nothing. */
-export function checkSignal(signal: AbortSignal | undefined): void {
-  if (signal === undefined || signal instanceof AbortSignal) return;
+/** An AbortSignal of any realm, as one of this realm; `undefined` stays. */
+export function checkSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
+  const own = signalOf(signal);
+  if (signal === undefined || own !== undefined) return own;
   throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'signal must be an AbortSignal');
 }
 

@@ -4,7 +4,7 @@
 import { Buffer } from 'node:buffer';
 import { statSync } from 'node:fs';
 import { release } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nativeState, platformName, processReport } from '../addon/load-addon.ts';
 import { errorText } from '../base/error-text.ts';
@@ -86,7 +86,7 @@ function openFiles(): { soft: string; hard: string } | undefined {
 }
 
 const noLane = { lane: undefined, laneReason: undefined, origin: undefined };
-const helperFile = join(dirname(fileURLToPath(import.meta.url)), 'self-test-helper.js');
+const helperFile = fileURLToPath(new URL('self-test-helper.js', import.meta.url));
 
 /** Listens at the default path of `listen()`, and lets a second process connect to it. */
 async function connectAtPath(

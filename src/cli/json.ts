@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // JSON of the command line: bytes are written as {"$bytes":"base64"}.
+
 import { Buffer } from 'node:buffer';
+import { isBytes } from '../base/brands.ts';
 
 const key = '$bytes';
 
@@ -18,7 +20,7 @@ export function parseJson(text: string): unknown {
 /** The value as one line of JSON; the empty text for `undefined`. */
 export function printJson(value: unknown): string {
   const text = JSON.stringify(value, (_name, member: unknown) => {
-    if (!(member instanceof Uint8Array)) return member;
+    if (!isBytes(member)) return member;
     return { [key]: Buffer.from(member).toString('base64') };
   }) as string | undefined;
   return text ?? '';

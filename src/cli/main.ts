@@ -24,7 +24,6 @@ import { requestsOf } from './requests.ts';
 import { printShared, sharedRows, stopShared } from './shared.ts';
 import { top } from './top/top.ts';
 import { type CommandName, helpOf, notTaken, options, usageOf } from './usage.ts';
-import { serveWeb } from './web/web.ts';
 
 interface Range {
   readonly standard: number;
@@ -204,6 +203,7 @@ async function showPages(operands: string[], values: Values): Promise<number> {
   if (payload ?? jsonl ?? pcapng ?? count) {
     throw new Misuse('--payload, --jsonl, --pcapng and --count are not for --web');
   }
+  const { serveWeb } = await import('./web/web.ts');
   await serveWeb(operands, {
     intervalMs: numberOf('--interval', interval, topInterval) ?? topInterval.standard,
     timeoutMs: timeoutOf(timeout, inspectTimeout) ?? inspectTimeout.standard,

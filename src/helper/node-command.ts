@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The command line of a helper that runs on our own Node.
+
 import { fileURLToPath } from 'node:url';
+import { isUrl } from '../base/brands.ts';
 import { nodeError } from '../base/misuse.ts';
 
 /** A program and its arguments. */
@@ -19,7 +21,7 @@ export function commandOf(
   args: readonly string[],
   execArgv: readonly string[] | undefined,
 ): Command {
-  if (program instanceof URL) {
+  if (isUrl(program)) {
     if (program.protocol !== 'file:') {
       const text = `spawnHelper() takes the URL of a file, got ${program.protocol}//`;
       throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);

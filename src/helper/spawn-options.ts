@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The options of spawnHelper(), and their checks.
+import { isUrl } from '../base/brands.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import {
   checkBoolean,
@@ -121,7 +122,7 @@ export function checkCommand(
   args: readonly string[],
   execArgv: readonly string[] | undefined,
 ): Command {
-  if (!(program instanceof URL) && checkText('program', program) === undefined) {
+  if (!isUrl(program) && checkText('program', program) === undefined) {
     const text = 'spawnHelper() needs a program: a path, or the URL of a module';
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }

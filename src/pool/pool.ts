@@ -208,8 +208,8 @@ export class Pool<M extends PoolMember = PoolMember> implements AsyncDisposable 
       const text = 'map() needs items that can be iterated, and a function';
       throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
     }
-    const { concurrency, signal } = options;
-    checkSignal(signal);
+    const { concurrency } = options;
+    const signal = checkSignal(options.signal);
     const isOrdered = checkBoolean('ordered', options.ordered, true);
     const most = Math.min(2, this.#parts.settings.callsPerMember) * this.size;
     return mapItems(items, method, {

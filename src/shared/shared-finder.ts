@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Finds a shared helper, or starts it, once among all programs that look for it at the same time.
+import { isError } from '../base/brands.ts';
 import type { Clock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
@@ -166,7 +167,7 @@ export class SharedFinder {
       if (session !== undefined) return session;
       const { exit } = started;
       if (exit === undefined) continue;
-      const code = exit instanceof Error ? null : exit.code;
+      const code = isError(exit) ? null : exit.code;
       // Another helper was faster; or this one has served others, and has ended before our turn.
       if (code === pathTakenExit || (code === 0 && endsAtOnce > 0)) return undefined;
       throw this.#failed(started);
@@ -216,8 +217,7 @@ export class SharedFinder {
   #failed({ exit, pid, command, tail }: StartedShared): SidecallError {
     const { name, startTimeoutMs } = this.#settings;
     const late = `process ${pid} took more than ${startTimeoutMs} ms (startTimeoutMs) and was ended`;
-    const why =
-      exit instanceof Error ? exit.message : exit === undefined ? late : exitText(pid, exit);
+    const why = isError(exit) ? exit.message : exit === undefined ? late : exitText(pid, exit);
     const printed = tail();
     const said = printed === '' ? '' : `; its standard error ends with:\n${printed}`;
     const text = `shared helper ${name}: ${command}: ${why} before it listened${said}`;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The options of sharedHelper(), and their checks.
+
 import { resolve } from 'node:path';
+import { isUrl } from '../base/brands.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import {
   checkInteger,
@@ -101,7 +103,7 @@ export function checkShared(options: SharedHelperOptions): SharedSettings {
     ...sharedOptionNames,
   ] as never);
   const { name, key, program, args = [], env = {}, idleTimeoutMs, startTimeoutMs } = options;
-  if (!(program instanceof URL) && checkText('program', program) === undefined) {
+  if (!isUrl(program) && checkText('program', program) === undefined) {
     const text = 'sharedHelper() needs a program: a path, or the URL of a module';
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
@@ -130,7 +132,7 @@ function placed(program: string | URL): string | URL {
 
 /** It runs on our own Node: without our options of Node, which are not those of its other users. */
 function isOurs(program: string | URL): boolean {
-  return program instanceof URL || program === process.execPath;
+  return isUrl(program) || program === process.execPath;
 }
 
 /** The first one is the default. */

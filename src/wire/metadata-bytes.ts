@@ -2,6 +2,7 @@
 // The bytes of key-values: u16 key length, key, u32 value length, value, repeated.
 
 import { Buffer, isUtf8 } from 'node:buffer';
+import { isBytes, isPlain } from '../base/brands.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
@@ -78,10 +79,7 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
  * @throws {TypeError} for what is no plain object.
  */
 export function checkPlainMetadata(metadata: unknown): void {
-  if (typeof metadata === 'object' && metadata !== null) {
-    const prototype: unknown = Object.getPrototypeOf(metadata);
-    if (prototype === null || prototype === Object.prototype) return;
-  }
+  if (typeof metadata === 'object' && metadata !== null && isPlain(metadata)) return;
   throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'metadata must be a plain object');
 }
 
@@ -93,7 +91,7 @@ function encodeValue(key: string, value: unknown): Buffer {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   if (key.endsWith('-bin')) {
-    if (value instanceof Uint8Array) return Buffer.from(value);
+    if (isBytes(value)) return Buffer.from(value);
     const text = `metadata '${key}' must be a Uint8Array because its key ends in -bin`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }

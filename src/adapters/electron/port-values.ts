@@ -3,6 +3,7 @@
 // expand to more than the memory there is, so the size is checked. A value for a page gets memory
 // of its own, so that the page sees no other bytes.
 
+import { isBytes, isDate } from '../../base/brands.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 
@@ -26,9 +27,9 @@ function spend(value: unknown, budget: { left: number }, depth: number): void {
   take(budget, nodeCost);
   if (typeof value === 'string') return take(budget, value.length);
   // The clone of a view holds all of the buffer below it.
-  if (value instanceof Uint8Array) return take(budget, value.buffer.byteLength);
+  if (isBytes(value)) return take(budget, value.buffer.byteLength);
   if (typeof value === 'bigint') throw refused('a bigint');
-  if (typeof value !== 'object' || value === null || value instanceof Date) return;
+  if (typeof value !== 'object' || value === null || isDate(value)) return;
   if (depth >= wireLimits.jsonDepthMax)
     throw refused(`what is nested deeper than ${wireLimits.jsonDepthMax}`);
   if (Array.isArray(value)) {
@@ -68,9 +69,9 @@ export function withOwnMemory<T>(value: T, depth = 0): T {
     throw new SidecallError('ERR_SIDECALL_ENCODE', text, { delivered: 'yes' });
   }
   const inner = <Inner>(each: Inner): Inner => withOwnMemory(each, depth + 1);
-  if (value instanceof Uint8Array) return new Uint8Array(value) as T & Uint8Array;
+  if (isBytes(value)) return new Uint8Array(value) as T & Uint8Array;
   if (Array.isArray(value)) return value.map(inner) as T;
-  if (value instanceof Date) return value;
+  if (isDate(value)) return value;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== null && prototype !== Object.prototype) {
     const kind = (value as object).constructor?.name ?? 'object of some class';

@@ -12,7 +12,8 @@ import type { WebSettings } from './operands.ts';
 import { type Answer, PageData } from './page-data.ts';
 import { UnprovenConnections } from './unproven-connections.ts';
 
-/** The files of the page, beside this module in `dist/`. */
+/** The folder of the page, beside this module in `dist/`, and its files. */
+const pages = new URL('page/', import.meta.url);
 const files = new Map([
   ['', { name: 'index.html', type: 'text/html; charset=utf-8' }],
   ['page.js', { name: 'page.js', type: 'text/javascript; charset=utf-8' }],
@@ -125,7 +126,7 @@ export class WebServer implements AsyncDisposable {
     }
     const file = files.get(path);
     if (file === undefined) return this.#data.read(path, searchParams);
-    const body = readFileSync(new URL(`page/${file.name}`, import.meta.url));
+    const body = readFileSync(new URL(file.name, pages));
     return { status: 200, type: file.type, body };
   }
 }

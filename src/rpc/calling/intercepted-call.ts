@@ -3,8 +3,10 @@
 // hold while an interceptor works, too.
 
 import { onAbort } from '../../base/abort-listeners.ts';
+import { isPromise } from '../../base/brands.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
+import { checkSignal } from '../../base/misuse.ts';
 import {
   type CallOptions,
   checkCallOptions,
@@ -89,7 +91,7 @@ class Bounds implements Timed {
     const left = this.#leftOf(options);
     const filling = left?.into === undefined ? undefined : this.#beginFilling();
     const result = plain(request, left?.into === undefined ? left : intoOf(left, filling));
-    if (!(result instanceof Promise)) return result;
+    if (!isPromise(result)) return result;
     if (filling !== undefined) this.#watchFilling(result, filling);
     this.#running += 1;
     const onSettled = (): void => {
@@ -171,7 +173,7 @@ class Bounds implements Timed {
 /** The options of a call by an interceptor; without `filling` its answer has its own memory. */
 function intoOf(options: CallOptions, filling: AbortController | undefined): CallOptions {
   if (filling === undefined) return { ...options, into: undefined };
-  const { signal } = options;
+  const signal = checkSignal(options.signal);
   const { signal: stopped } = filling;
   return { ...options, signal: signal ? AbortSignal.any([signal, stopped]) : stopped };
 }
@@ -182,7 +184,7 @@ function intoOf(options: CallOptions, filling: AbortController | undefined): Cal
  */
 function releaseBehind(block: Block, result: unknown): void {
   const free = (): void => block.free();
-  if (result instanceof Promise) result.then(free, free);
+  if (isPromise(result)) result.then(free, free);
 }
 
 /**

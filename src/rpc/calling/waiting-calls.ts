@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The queues of calls that wait for a slot, for credit or for the send queue.
+import { isBytes } from '../../base/brands.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import type { WaitReason } from '../../base/wait-reasons.ts';
@@ -62,7 +63,7 @@ export class WaitingCalls {
     const isFirst = queue.bytes < this.#shared.own.streamWindowBytes;
     // The sender may use the memory again: of a reply that resolves below, at once.
     const isReused = request.isTransient || (request.isReply && isFirst);
-    if (isReused && request.message instanceof Uint8Array) {
+    if (isReused && isBytes(request.message)) {
       request.message = new Uint8Array(request.message);
     }
     queue.push(call);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Raw bytes both ways, as a stream of Node that behaves as a net.Socket does.
 
+import { isError } from '../../base/brands.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
@@ -154,5 +155,5 @@ function isLeft(error: unknown): boolean {
 }
 
 function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
+  return isError(error) ? error : new Error(String(error));
 }

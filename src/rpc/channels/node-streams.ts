@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Streams of calls and channels as streams of Node and of the Web.
+
 import { Buffer } from 'node:buffer';
 import { Readable, Writable } from 'node:stream';
 import { ReadableStream, WritableStream } from 'node:stream/web';
+import { isBytes } from '../../base/brands.ts';
 import { isPooled } from '../../base/buffer-pool.ts';
 
 /** Something that messages are sent to: a client stream, a bidi call, a channel. */
@@ -63,7 +65,7 @@ export function toReadableStream<T>(messages: AsyncIterable<T>): ReadableStream<
 
 /** A message that its stream reads ahead must not lie in memory that is used again. */
 function ownedOf<T>(message: T): T {
-  const isBorrowed = message instanceof Uint8Array && isPooled(message);
+  const isBorrowed = isBytes(message) && isPooled(message);
   return isBorrowed ? (Buffer.from(message) as Uint8Array as T) : message;
 }
 

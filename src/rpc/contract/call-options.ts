@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The options of one call, and their checks.
+
 import { AsyncResource } from 'node:async_hooks';
+import { isBytes } from '../../base/brands.ts';
 import type { SidecallError } from '../../base/errors.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
@@ -89,16 +91,16 @@ export function checkCallOptions(options: CallOptions | undefined): CallOptions 
     checkInteger('windowBytes', options.windowBytes, ranges.windowBytes);
   }
   const { signal, into } = options;
-  if (into !== undefined && !(into instanceof Uint8Array)) {
+  if (into !== undefined && !isBytes(into)) {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'into must be a Uint8Array');
   }
   for (const name of ['onHeaders', 'onTrailers'] as const) {
     if (options[name] === undefined || typeof options[name] === 'function') continue;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', `${name} must be a function`);
   }
-  checkSignal(signal);
+  const ownSignal = checkSignal(signal);
   checkCallKey(options.key);
-  return options;
+  return ownSignal === signal ? options : { ...options, signal: ownSignal };
 }
 
 /** @throws {TypeError} for a key that is neither a text nor a number. */

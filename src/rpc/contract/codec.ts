@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Codecs: the interface between values and bytes, and the codec that leaves bytes as they are.
 
+import { isBytes, isError } from '../../base/brands.ts';
 import { errorText } from '../../base/error-text.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { ownedCopy } from '../../base/message-slabs.ts';
@@ -79,7 +80,7 @@ const raw: Codec<Uint8Array> = {
   name: 'bytes',
   isRaw: true,
   encode(value) {
-    if (value instanceof Uint8Array) return value;
+    if (isBytes(value)) return value;
     throw new TypeError(`a Uint8Array is needed, got ${typeof value}`);
   },
   decode: (view) => view,
@@ -123,7 +124,7 @@ export function encodeWith<T>(codec: Codec<unknown, T>, value: T): Uint8Array | 
       cause,
     });
   }
-  if (typeof encoded === 'string' || encoded instanceof Uint8Array) return encoded;
+  if (typeof encoded === 'string' || isBytes(encoded)) return encoded;
   const text = `codec '${codec.name}' must encode to a string or a Uint8Array`;
   throw new SidecallError('ERR_SIDECALL_ENCODE', text);
 }
@@ -138,7 +139,7 @@ export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolea
     return codec.decode(ownedCopy(view), true);
   } catch (cause) {
     // No cause: JSON.parse quotes the text it refused, and errors end up in logs.
-    const kind = cause instanceof Error ? cause.name : typeof cause;
+    const kind = isError(cause) ? cause.name : typeof cause;
     const what = `codec '${codec.name}' refused a message of ${view.length} bytes (${kind})`;
     const isRefused = cause instanceof RefusedValue; // by a schema: both sides have the contract
     const text = isRefused ? what : `${what}; both sides must use the same contract`;
@@ -150,9 +151,7 @@ export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolea
 
 /** Bytes that have to wait, in memory of their own where their codec will use its memory again. */
 export function keepWaiting<T>(codec: Codec<unknown>, message: T): T | Uint8Array {
-  return codec.reusesBytes === true && message instanceof Uint8Array
-    ? new Uint8Array(message)
-    : message;
+  return codec.reusesBytes === true && isBytes(message) ? new Uint8Array(message) : message;
 }
 
 /** The issues of a schema with a value. Only the sender of the value is told. */

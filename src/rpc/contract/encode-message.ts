@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Encoding: a value becomes the bytes, the text or the block of a message.
+
 import { Buffer } from 'node:buffer';
+import { isBytes } from '../../base/brands.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { type Codec, encodeWith } from './codec.ts';
 import { Block, type BlockOwner, isLeased, isReleased } from './leases.ts';
@@ -37,7 +39,7 @@ export function encodeMessage(
 
 /** The length of a message on the wire, in bytes. */
 export function messageBytesOf(message: Message): number {
-  if (message instanceof Uint8Array) return message.length;
+  if (isBytes(message)) return message.length;
   return typeof message === 'string' ? Buffer.byteLength(message) : message.byteLength;
 }
 
@@ -53,7 +55,7 @@ export function releaseMessage(message: unknown): void {
 
 /** The bytes of a message have gone since it was encoded. */
 export function isDetached(message: Message, messageBytes: number): boolean {
-  return message instanceof Uint8Array && message.length !== messageBytes;
+  return isBytes(message) && message.length !== messageBytes;
 }
 
 /** @param what the method or channel. */

@@ -4,6 +4,18 @@
 // key of its own gets one more `$` in front of it, which the other side takes away.
 
 import { Buffer } from 'node:buffer';
+import {
+  isAnyArrayBuffer,
+  isBoxedPrimitive,
+  isMap,
+  isNativeError,
+  isPromise,
+  isRegExp,
+  isSet,
+  isWeakMap,
+  isWeakSet,
+} from 'node:util/types';
+import { isBytes, isDate, isPlain } from '../../base/brands.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { readU32, writeU32 } from '../../wire/frame-header.ts';
 
@@ -99,6 +111,7 @@ function isFlat(value: object): boolean {
   for (const name in value) {
     const member = (value as Record<string, unknown>)[name];
     if ((typeof member === 'object' && member !== null) || isDropped(member)) return false;
+    if (typeof member === 'bigint') return false;
   }
   return true;
 }
@@ -109,19 +122,22 @@ function isFlat(value: object): boolean {
  * for what JSON does not carry.
  */
 function hasBytes(value: object, ancestors: object[], depthMax: number): boolean {
-  if (value instanceof Uint8Array) return true;
+  if (isBytes(value)) return true;
   refuseBinary(value);
   enter(value, ancestors, depthMax);
   const members = value as Record<string, unknown>;
-  if (typeof members.toJSON === 'function') {
+  if (hasToJson(value)) {
     ancestors.pop();
-    return !(value instanceof Date);
+    return !isDate(value);
   }
   refuseEmptied(value);
   for (const name in members) {
     const member = members[name];
     if (typeof member === 'object') {
-      if (member !== null && hasBytes(member, ancestors, depthMax)) return true;
+      if (member === null || !Object.hasOwn(value, name)) continue;
+      if (hasBytes(member, ancestors, depthMax)) return true;
+    } else if (typeof member === 'bigint') {
+      if (hasToJson(member)) return true;
     } else if (isDropped(member) && Object.hasOwn(value, name)) refuseDropped(member, name);
   }
   ancestors.pop();
@@ -129,9 +145,10 @@ function hasBytes(value: object, ancestors: object[], depthMax: number): boolean
 }
 
 function refuseBinary(value: object): void {
-  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) {
-    throw new TypeError(`JSON cannot carry a ${value.constructor.name}: give a Uint8Array of it`);
-  }
+  if (!ArrayBuffer.isView(value) && !isAnyArrayBuffer(value)) return;
+  const name = nameOf(value);
+  const article = /^[AEIO]/.test(name) ? 'an' : 'a';
+  throw new TypeError(`JSON cannot carry ${article} ${name}: give a Uint8Array of it`);
 }
 
 /** True: `JSON.stringify` leaves such a member out, or writes null in its place in an array. */
@@ -144,28 +161,48 @@ function refuseDropped(member: unknown, name: string): never {
   throw new TypeError(`JSON cannot carry a ${typeof member}: leave '${name}' out`);
 }
 
-/** Classes whose instances `JSON.stringify` turns into `{}`, and what to give instead. */
-const emptied = [
-  [Map, 'give an object, or an array of its entries'],
-  [Set, 'give an object, or an array of its entries'],
-  [Error, 'give its message, or throw it'],
-  [RegExp, 'give its source'],
-  [Promise, 'await it'],
-  [AbortSignal, 'options are the second argument of a call'],
-  [WeakMap, 'it cannot be read'],
-  [WeakSet, 'it cannot be read'],
-  [WeakRef, 'give what it refers to'],
-] as const;
+/** The name that a built-in class gives its instances, in each realm. */
+function nameOf(value: object): string {
+  return Object.prototype.toString.call(value).slice('[object '.length, -1);
+}
 
-/** @throws {TypeError} for an object that JSON would empty, since its content would be lost. */
+const entries = 'give an object, or an array of its entries';
+const unread = 'it cannot be read';
+const isNamed = (name: string) => (value: object) => nameOf(value) === name;
+/** Kinds of objects that `JSON.stringify` turns into `{}`, and what to give instead. */
+const emptied: readonly (readonly [
+  is: (value: object) => boolean,
+  name: string,
+  instead: string,
+])[] = [
+  [isMap, 'Map', entries],
+  [isSet, 'Set', entries],
+  [isNativeError, 'Error', 'give its message, or throw it'],
+  [isRegExp, 'RegExp', 'give its source'],
+  [isPromise, 'Promise', 'await it'],
+  [isWeakMap, 'WeakMap', unread],
+  [isWeakSet, 'WeakSet', unread],
+  [isNamed('WeakRef'), 'WeakRef', 'give what it refers to'],
+  [isNamed('AbortSignal'), 'AbortSignal', 'options are the second argument of a call'],
+  [isNamed('URLSearchParams'), 'URLSearchParams', 'give its text, or an array of its entries'],
+  [isNamed('Headers'), 'Headers', entries],
+  [isNamed('FormData'), 'FormData', entries],
+  [isNamed('Blob'), 'Blob', 'give its bytes'],
+  [isNamed('File'), 'File', 'give its bytes'],
+];
+/** Names of objects without fields that `JSON.stringify` writes as what they are. */
+const written = new Set(['Object', 'Arguments', 'Number', 'String', 'Boolean', 'BigInt']);
+
+/**
+ * @throws {TypeError} for an object that JSON would empty, since its content would be lost: one of
+ * these kinds, and one without fields that has a name of its own, as iterators and streams have.
+ */
 function refuseEmptied(value: object): void {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype === Object.prototype || Array.isArray(value)) return;
-  for (const [Class, instead] of emptied) {
-    if (!(value instanceof Class)) continue;
-    const { name } = Class;
-    throw new TypeError(`JSON cannot carry ${/^[AE]/.test(name) ? 'an' : 'a'} ${name}: ${instead}`);
-  }
+  if (Array.isArray(value) || isPlain(value)) return;
+  const [, name = nameOf(value), instead] = emptied.find(([is]) => is(value)) ?? [];
+  if (instead === undefined && (written.has(name) || Object.keys(value).length > 0)) return;
+  const words = `JSON cannot carry ${/^[AEIO]/.test(name) ? 'an' : 'a'} ${name}`;
+  throw new TypeError(`${words}: ${instead ?? 'none of its content is in fields'}`);
 }
 
 /**
@@ -187,39 +224,47 @@ interface Walk {
   readonly depthMax: number;
 }
 
-/** The value that `JSON.stringify` takes for the member `name`, with placeholders for bytes. */
-function replace(given: unknown, name: string, walk: Walk): unknown {
-  if (typeof given === 'bigint') throw new TypeError('JSON cannot carry a bigint');
-  // A result of toJSON() may be the object itself.
-  if (isDropped(given) && name !== 'toJSON') refuseDropped(given, name);
-  if (typeof given !== 'object' || given === null) return given;
-  if (given instanceof Uint8Array) return { [key]: walk.attachments.push(given) - 1 };
-  const { toJSON } = given as { toJSON?: unknown };
-  if (typeof toJSON !== 'function') return replaceMembers(given, walk);
-  const value: unknown = toJSON.call(given, name);
-  if (typeof value !== 'object' || value === null) return replace(value, name, walk);
-  if (value instanceof Uint8Array) return { [key]: walk.attachments.push(value) - 1 };
-  return replaceMembers(value, walk);
+type WithToJson = { toJSON(name: string): unknown };
+
+function hasToJson(value: unknown): value is WithToJson {
+  return typeof (value as Partial<WithToJson>).toJSON === 'function';
 }
 
-function replaceMembers(value: object, walk: Walk): unknown {
+/** The value that `JSON.stringify` takes for the member `name`, with placeholders for bytes. */
+function replace(given: unknown, name: string, walk: Walk): unknown {
+  const mayConvert = typeof given === 'bigint' || (typeof given === 'object' && given !== null);
+  if (!mayConvert || isBytes(given) || !hasToJson(given)) return replacePlain(given, name, walk);
+  return replacePlain(given.toJSON(name), name, walk);
+}
+
+/** The same for a value whose `toJSON()` was called, or that has none. */
+function replacePlain(value: unknown, name: string, walk: Walk): unknown {
+  if (typeof value === 'bigint') throw new TypeError('JSON cannot carry a bigint');
+  if (isDropped(value)) refuseDropped(value, name);
+  if (typeof value !== 'object' || value === null) return value;
+  if (isBytes(value)) return { [key]: walk.attachments.push(value) - 1 };
   refuseBinary(value);
+  if (isBoxedPrimitive(value)) return replacePlain(value.valueOf(), name, walk);
   refuseEmptied(value);
-  const isBoxed = value instanceof Number || value instanceof String || value instanceof Boolean;
-  if (isBoxed) return value.valueOf();
   enter(value, walk.ancestors, walk.depthMax);
-  const replaced = Array.isArray(value)
-    ? value.map((member, at) => replace(member, String(at), walk))
-    : replaceFields(value as Record<string, unknown>, walk);
+  const replaced = Array.isArray(value) ? replaceItems(value, walk) : replaceFields(value, walk);
   walk.ancestors.pop();
   return replaced;
 }
 
-function replaceFields(value: Record<string, unknown>, walk: Walk): unknown {
+function replaceItems(items: readonly unknown[], walk: Walk): unknown {
+  const copy = items.map((member, at) => replace(member, String(at), walk));
+  // An old library may give each array a method, which was called for this one.
+  if (hasToJson(copy)) setOwn(copy, 'toJSON', undefined);
+  return copy;
+}
+
+function replaceFields(value: object, walk: Walk): unknown {
   const copy = Object.create(null) as Record<string, unknown>;
-  for (const name of Object.keys(value)) {
-    const member = replace(value[name], name, walk);
-    copy[keyPattern.test(name) ? `$${name}` : name] = member;
+  for (const [name, member] of Object.entries(value)) {
+    // Its own method, which was called, is no content.
+    if (name === 'toJSON' && typeof member === 'function') continue;
+    copy[keyPattern.test(name) ? `$${name}` : name] = replace(member, name, walk);
   }
   return copy;
 }

@@ -51,8 +51,9 @@ export interface JsonOptions {
  * like any other. A `Date` arrives as a string, as `JSON.stringify` has it, so a type that promises
  * one is refused by the compiler. What `JSON.stringify` would drop or empty without a word fails
  * the call with `ERR_SIDECALL_ENCODE`: a function, a symbol, a `Map`, a `Set`, a `RegExp`, an
- * `Error`, a `Promise`, an `AbortSignal` and the weak collections, unless the value has a
- * `toJSON()`; so does a `bigint`. An instance of another class travels as its own fields.
+ * `Error`, a `Promise`, an `ArrayBuffer`, an `AbortSignal`, `Headers`, a `Blob`, an iterator, a
+ * stream and the like, of whatever realm, unless the value has a `toJSON()`; so does a `bigint`. An
+ * instance of another class travels as its own fields.
  * @throws {TypeError | RangeError} for misuse of the options.
  * @example
  * ```ts

@@ -2,7 +2,9 @@
 // Messages in memory that is lent: a block that the sender fills in place, a lease that the
 // receiver gives back. The idea is that of shmipc-go's Reserve and ReadBytes, with an owner for
 // each end.
+
 import { Buffer } from 'node:buffer';
+import { isBytes } from '../../base/brands.ts';
 import { giveBuffer } from '../../base/buffer-pool.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { nodeError } from '../../base/misuse.ts';
@@ -43,7 +45,7 @@ export class Block implements Disposable {
   constructor(owner: BlockOwner, from: OwnBlock | Buffer, byteLength: number) {
     this.#owner = owner;
     this.byteLength = byteLength;
-    if (from instanceof Uint8Array) this.#memory = from;
+    if (isBytes(from)) this.#memory = from;
     else this.#own = from;
   }
 
@@ -269,7 +271,7 @@ export const leased: Codec<Lease, Block | Uint8Array> = {
   copiesBytes: true,
   encode(value) {
     if (value instanceof Block) return value.copyOut(); // under a codec of the application's own
-    if (value instanceof Uint8Array) return value;
+    if (isBytes(value)) return value;
     throw new TypeError(`a Block or a Uint8Array is needed, got ${kindOf(value)}`);
   },
   decode: (view) => copiedLease(new Uint8Array(view), undefined),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Values checked by a schema, on the way out and on the way in. Any validator that speaks Standard
 // Schema (https://standardschema.dev): zod, valibot, arktype and others.
+import { isPromise } from '../../base/brands.ts';
 import { nodeError } from '../../base/misuse.ts';
 import { type Codec, RefusedValue } from './codec.ts';
 import { json } from './json.ts';
@@ -60,8 +61,8 @@ export function validated<In, Out>(
   checkCodec('validated()', codec);
   const check = (value: unknown): Out => {
     const result = standard.validate(value);
-    if (result instanceof Promise) {
-      result.catch(() => undefined);
+    if (isPromise(result)) {
+      Promise.resolve(result).catch(() => undefined);
       throw new TypeError('the schema answers later; only one that answers at once can be used');
     }
     if (result.issues === undefined) return result.value;

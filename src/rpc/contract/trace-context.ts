@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // W3C trace context (https://www.w3.org/TR/trace-context/): the trace of a caller goes with the
 // metadata of its calls, and is that of the handler while it runs.
+
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { isPromise } from '../../base/brands.ts';
 import { isIterable, iteratorOf } from '../../base/iterable.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { checkKeys, nodeError } from '../../base/misuse.ts';
@@ -176,8 +178,8 @@ export interface StreamEnd {
 
 /** The responses of a handler, each made in the trace: a generator runs when it is asked. */
 export function streamIn(run: Run, result: unknown, end?: StreamEnd): unknown {
-  if (result instanceof Promise) {
-    const responses = result.then((value) => streamIn(run, value, end));
+  if (isPromise(result)) {
+    const responses = Promise.resolve(result).then((value) => streamIn(run, value, end));
     if (end !== undefined) responses.catch((error) => end.onFailed(error));
     return responses;
   }

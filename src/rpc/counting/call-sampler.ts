@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A part of the calls of this thread, for processes that look into it. A bounded number of calls is
 // taken at a time, so that the cost does not grow with the load.
+import { isError } from '../../base/brands.ts';
 import type { Delivered } from '../../base/error-codes.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import type { CallKindName } from '../../wire/frame-header.ts';
@@ -121,7 +122,7 @@ function failureName(error: unknown): string | undefined {
   if (error === undefined) return undefined;
   if (RpcError.is(error)) return error.status;
   if (SidecallError.is(error)) return error.code;
-  if (!(error instanceof Error)) return typeof error;
+  if (!isError(error)) return typeof error;
   const name: unknown = error.constructor?.name;
   return typeof name === 'string' && name !== '' ? name.slice(0, nameMax) : 'Error';
 }

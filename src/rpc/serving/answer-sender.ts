@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Answers of our handlers on their way: each is sent as soon as the peer's window allows, and ends
 // its call. Their memory is bounded where handlers are started (admission.ts).
+import { isBytes } from '../../base/brands.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
 import { isSmallPart } from '../../base/message-slabs.ts';
 import { FrameFlag } from '../../wire/frame-header.ts';
@@ -36,7 +37,7 @@ export function encodeAnswer(call: IncomingCall, codec: Codec<unknown>, value: u
   let message = encodeMessage(shared, codec, value);
   const messageBytes = messageBytesOf(message);
   // The lease goes back when the call is over, and the answer may still wait then.
-  if (message instanceof Uint8Array && call.memory?.lease?.isUnder(message) === true) {
+  if (isBytes(message) && call.memory?.lease?.isUnder(message) === true) {
     message = new Uint8Array(message);
   }
   return { codec, message, messageBytes, trailers };
@@ -50,7 +51,7 @@ function returnUnlessAnswer(call: IncomingCall, answer: Answer): void {
   const borrowed = call.memory?.borrowed;
   if (borrowed === undefined) return;
   const { message } = answer;
-  if (message instanceof Uint8Array && borrowed.isUnder(message)) {
+  if (isBytes(message) && borrowed.isUnder(message)) {
     if (2 * message.length >= borrowed.memoryBytes) return;
     answer.message = new Uint8Array(message);
   }
@@ -109,7 +110,7 @@ export class AnswerSender implements WaitQueue {
 
   #wait(call: IncomingCall, answer: Answer): void {
     const { message } = answer;
-    const isPart = message instanceof Uint8Array && isSmallPart(message);
+    const isPart = isBytes(message) && isSmallPart(message);
     answer.message = isPart ? new Uint8Array(message) : keepWaiting(answer.codec, message);
     this.#waiting.set(call, answer);
     this.#calls.waitingAnswers += 1;

@@ -2,6 +2,7 @@
 // The failure of a handler: the part that its caller gets, and the part for `onEvent` only.
 
 import { Buffer } from 'node:buffer';
+import { isError } from '../../base/brands.ts';
 import { type FailureStatus, statuses } from '../../base/error-codes.ts';
 import { errorText } from '../../base/error-text.ts';
 import { isFromPeer, RpcError, SidecallError } from '../../base/errors.ts';
@@ -129,7 +130,7 @@ function faultText(cause: unknown): string {
 /** A member of an error, or an empty text. Never throws: a member may be a getter that does. */
 function textOf(cause: unknown, member: 'name' | 'stack'): string {
   try {
-    const text = cause instanceof Error ? cause[member] : '';
+    const text = isError(cause) ? cause[member] : '';
     return typeof text === 'string' ? text : '';
   } catch {
     return '';

@@ -2,6 +2,7 @@
 // The sending half of a stream: a message is admitted when the stream's window, the session's and
 // the send queue have room; until then it waits here, in order.
 
+import { isBytes } from '../../base/brands.ts';
 import type { Delivered } from '../../base/error-codes.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
@@ -255,7 +256,7 @@ export class StreamWriter implements WaitQueue {
   /** Sends the beginning of what may leave in several messages. */
   #sendPart(waiting: WaitingMessage): boolean {
     const { message } = waiting;
-    if (!this.#isDivisible || !(message instanceof Uint8Array)) return false;
+    if (!this.#isDivisible || !isBytes(message)) return false;
     if (
       !this.#window.mayGoBeyond(wireLimits.beyondMaxBytes) ||
       isDetached(message, waiting.messageBytes)

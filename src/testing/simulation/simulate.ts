@@ -2,6 +2,7 @@
 // `simulate()`: a program of several processes under virtual time, whose order, delays and faults
 // follow from a seed. The idea is that of FoundationDB's and TigerBeetle's simulators.
 
+import { isError } from '../../base/brands.ts';
 import { systemClock } from '../../base/clock.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
 import { checkFunction, checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
@@ -100,7 +101,7 @@ export async function simulate<T>(options: SimulateOptions<T>): Promise<Simulati
     return machine.resultOf(await machine.run(run, limitMs));
   } catch (cause) {
     if (cause instanceof SimulationError) throw cause;
-    const text = cause instanceof Error ? cause.message : String(cause);
+    const text = isError(cause) ? cause.message : String(cause);
     throw new SimulationError(text, seed, faults, { cause });
   } finally {
     machine.end();
