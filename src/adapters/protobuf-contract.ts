@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A contract from the methods of a `.proto` file, whichever library describes them.
+import { nodeError } from '../base/misuse.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
 import type { Method, Methods, Service } from '../rpc/contract/method-types.ts';
 import { bidi, clientStream, serverStream, unary } from '../rpc/contract/service.ts';
@@ -12,16 +13,30 @@ export interface FoundMethod {
   readonly method: Method;
 }
 
-/** The contract of a service of this full name. */
+/**
+ * The contract of a service of this full name. Of two methods whose members would be one (`GetX`
+ * and `get_x`), the second has the name that it has in the file.
+ * @throws {TypeError} `ERR_INVALID_ARG_VALUE` that names both, where it has that name already.
+ */
 export function contractOf<M extends Methods>(
   name: string,
   found: readonly FoundMethod[],
   described: Pick<Service, 'descriptor' | 'fileDescriptors'>,
 ): Service<M> {
-  const methods = Object.fromEntries(found.map(({ member, method }) => [member, method]));
-  const wireNames = new Map(found.map(({ member, wireName }) => [member, wireName]));
+  const methods: Record<string, Method> = Object.create(null);
+  const wireNames = new Map<string, string>();
+  for (const { member: camel, wireName, method } of found) {
+    const member = wireNames.has(camel) ? wireName.slice(wireName.lastIndexOf('/') + 1) : camel;
+    const other = wireNames.get(member);
+    if (other !== undefined) {
+      const text = `${wireName} and ${other} are one member, '${member}': rename one of them`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+    }
+    wireNames.set(member, wireName);
+    methods[member] = method;
+  }
   const wireName = (member: string): string => wireNames.get(member) ?? `${name}/${member}`;
-  return Object.freeze({ name, methods: methods as M, wireName, ...described });
+  return Object.freeze({ name, methods: methods as unknown as M, wireName, ...described });
 }
 
 /** A method by the streams of its two sides. */

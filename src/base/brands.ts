@@ -24,6 +24,11 @@ export function isPromise(value: unknown): value is Promise<unknown> {
   return value instanceof Promise || typeof (value as Promise<unknown> | null)?.then === 'function';
 }
 
+/** The member of a client for a method: one named `then` would make a promise of the client. */
+export function clientMember(method: string): string {
+  return method === 'then' ? 'then$' : method;
+}
+
 export function isDate(value: unknown): value is Date {
   return value instanceof Date || textOf.call(value) === '[object Date]';
 }

@@ -145,6 +145,19 @@ describe.each(lanes)("protobuf over the '$lane'", ({ openPair }) => {
 });
 
 describe('protobufService()', () => {
+  it('reaches two methods whose members would be one, or names both', () => {
+    const parsed = (methods: string) => {
+      const text = `syntax = "proto3"; package p; message M {} service S { ${methods} }`;
+      return protobufService(protobufjs.parse(text).root.lookupService('p.S'));
+    };
+    const { methods, wireName } = parsed('rpc GetX(M) returns (M); rpc get_x(M) returns (M);');
+    expect(Object.keys(methods).map((name) => wireName(name))).toEqual(['p.S/GetX', 'p.S/get_x']);
+    expect(Object.keys(methods)).toEqual(['getX', 'get_x']);
+    expect(() => parsed('rpc Get(M) returns (M); rpc get(M) returns (M);')).toThrow(
+      "p.S/get and p.S/Get are one member, 'get'",
+    );
+  });
+
   it('says what is wrong with what it was given', () => {
     expect(() => protobufService({} as never)).toThrow('needs a service of protobufjs');
     expect(() => protobufService(class Empty {}, demo)).toThrow('found no methods');

@@ -7,7 +7,7 @@ import { Demo, until } from '../support/contract.ts';
 import { type RunningProgram, startProgram } from '../support/programs.ts';
 import { rounds } from '../support/rounds.ts';
 
-const seconds = rounds(5, 2);
+const seconds = rounds(5, 1);
 const attackers = new URL('attackers/', import.meta.url).pathname;
 
 interface Report {

@@ -313,7 +313,7 @@ describe('connections of a listener', () => {
 
   it('of many that start at once exactly one listens', async () => {
     using scratch = scratchDirectory();
-    for (let round = 0; round < rounds(500, 100); round += 1) {
+    for (let round = 0; round < rounds(500, 40); round += 1) {
       const path = scratch.file('s');
       const starters = await Promise.allSettled(Array.from({ length: 32 }, () => listen({ path })));
       const winners = starters.filter(({ status }) => status === 'fulfilled');
@@ -336,7 +336,7 @@ describe('connections of a listener', () => {
     };
     const programs = await Promise.all(Array.from({ length: 32 }, start));
     try {
-      for (let race = 0; race < rounds(500, 60); race += 1) {
+      for (let race = 0; race < rounds(500, 25); race += 1) {
         for (const program of programs) program.tell(path);
         const outcomes = await Promise.all(programs.map((program) => program.next()));
         const losers = outcomes.filter(({ code }) => code === 'ERR_SIDECALL_PATH_IN_USE');

@@ -11,6 +11,7 @@ import {
 } from '../../src/rpc/channels/node-streams.ts';
 import type { CallContext } from '../../src/rpc/contract/call-context.ts';
 import { json } from '../../src/rpc/contract/json.ts';
+import { service, unary } from '../../src/rpc/contract/service.ts';
 import { HealthService } from '../../src/rpc/serving/health.ts';
 import { ReflectionService } from '../../src/rpc/serving/reflection.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
@@ -43,6 +44,20 @@ describe('sidecall/testing', () => {
     await expect(hanging).rejects.toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
     expect(() => createSessionPair({ middle: {} } as never)).toThrow(TypeError);
     expect(() => createSessionPair({ near: { limits: { streamsMax: 0 } } })).toThrow(RangeError);
+  });
+});
+
+describe('a contract with a method that is named then', () => {
+  it('has clients that an async function may return, and the function then$', async () => {
+    await using pair = createSessionPair();
+    const then = 'then'; // a name that only a contract may have
+    const methods = { [then]: unary<number, number>(), first: unary<void, number>() };
+    const Steps = service('Steps', methods);
+    pair.far.serve(Steps, { [then]: (value: number) => value + 1, first: () => 0 });
+    const steps = await (async () => pair.near.client(Steps))();
+    expect(await steps.first()).toBe(0);
+    expect(await steps.then$(1)).toBe(2);
+    expect(await pair.near.call('Steps.then', 2)).toBe(3);
   });
 });
 

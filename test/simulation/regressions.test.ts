@@ -8,7 +8,7 @@ import { runCase } from './run-case.ts';
 import { shrink } from './shrink.ts';
 
 const folder = join(import.meta.dirname, 'regressions');
-const seeds = Array.from({ length: rounds(200, 20) }, (_, at) => at + 1);
+const seeds = Array.from({ length: rounds(200, 10) }, (_, at) => at + 1);
 const names = Object.keys(workloads) as WorkloadName[];
 
 describe('a case that failed once', () => {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The functions that a page gets for a contract.
+import { clientMember } from '../../base/brands.ts';
 import { checkInteger, checkKeys } from '../../base/misuse.ts';
 import type {
   BidiMethod,
+  ClientMember,
   ClientStreamMethod,
   MethodKind,
   Methods,
@@ -59,7 +61,7 @@ type Arguments<Req> = undefined extends Req
 
 /** The functions that a page gets for a contract: those of a process, with what a page can say. */
 export type PageClient<M extends Methods> = {
-  readonly [Name in keyof M]: M[Name] extends UntypedMethod
+  readonly [Name in keyof M as ClientMember<Name>]: M[Name] extends UntypedMethod
     ? // biome-ignore lint/suspicious/noExplicitAny: nothing is known
       (...args: any[]) => any
     : M[Name] extends UnaryMethod<infer _, infer Res, infer Req, infer _>
@@ -96,7 +98,7 @@ export function clientOver<M extends Methods>(
       const complete = { ...options, timeoutMs: options?.timeoutMs ?? timeoutMs };
       return new PageCall(line, service.wireName(member), kind, value, complete);
     };
-    client[member] = functions[kind](begin);
+    client[clientMember(member)] = functions[kind](begin);
   }
   return Object.freeze(client) as PageClient<M>;
 }

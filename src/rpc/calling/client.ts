@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Methods of a contract as functions.
 
+import { clientMember } from '../../base/brands.ts';
 import { isIterable } from '../../base/iterable.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
@@ -27,7 +28,10 @@ export interface ClientOptions {
   readonly retry?: boolean | RetryOptions | undefined;
 }
 
-/** One function per method; the object has no prototype and is frozen. */
+/**
+ * One function for each method, as {@link Client} names them; the object is frozen, and has no
+ * prototype.
+ */
 export function makeClient<M extends Methods>(
   service: Service<M>,
   target: CallTarget,
@@ -45,7 +49,12 @@ export function makeClient<M extends Methods>(
     const callable = callableOf(service.wireName(method), description);
     const plain = invoke(caller, callable, description.kind);
     const called = intercepted(target.clock, callable.name, description.kind, plain, interceptors);
-    client[method] = withArguments(callable.name, description.kind, called, timeoutMs);
+    client[clientMember(method)] = withArguments(
+      callable.name,
+      description.kind,
+      called,
+      timeoutMs,
+    );
   }
   return Object.freeze(client) as Client<M>;
 }

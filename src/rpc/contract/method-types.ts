@@ -172,9 +172,15 @@ export interface MethodMaker<Kind extends keyof MethodsByKind<0, 0, 0, 0>> {
   ): IfJson<Req, IfJson<Res, Made<Kind, Req, Res, ReqIn, ResIn>>>;
 }
 
-/** The functions that a caller gets for a contract. */
+/** The member of a client for a method of this name. */
+export type ClientMember<Name> = Name extends 'then' ? 'then$' : Name;
+
+/**
+ * The functions that a caller gets for a contract. A method named `then` is the function `then$`:
+ * an object with a function `then` is taken for a promise, by `await` and by async functions.
+ */
 export type Client<M extends Methods> = {
-  readonly [Name in keyof M]: M[Name] extends UntypedMethod
+  readonly [Name in keyof M as ClientMember<Name>]: M[Name] extends UntypedMethod
     ? // biome-ignore lint/suspicious/noExplicitAny: nothing is known
       (...args: any[]) => any
     : M[Name] extends UnaryMethod<infer _, infer Res, infer Req, infer _>

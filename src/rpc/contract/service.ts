@@ -180,6 +180,7 @@ export function checkPriority(
 /**
  * Describes a service once for both processes.
  * @param name wire name of the service; method names are appended with a dot.
+ * @param methods by their names, which a client has as functions; `then` is its function `then$`.
  * @throws {TypeError} for an empty or over-long name, or a method not made by {@link unary} and its
  * like.
  * @example
