@@ -138,6 +138,11 @@ export class RpcError extends SidecallError {
     this.metadata = options.metadata ?? {};
   }
 
+  /** The text as the handler gave it; `message` of a received error names the method, too. */
+  get rawMessage(): string {
+    return (this as { [receivedText]?: string })[receivedText] ?? this.message;
+  }
+
   static override is(value: unknown): value is RpcError {
     return SidecallError.is(value) && value.code === 'ERR_SIDECALL_RPC';
   }
@@ -150,13 +155,15 @@ export class RpcError extends SidecallError {
 // Mark of errors that a peer has sent, the same for all copies of this package. Their details are
 // not passed on, unlike those of an error that a handler makes itself.
 const received = Symbol.for('sidecall.error.received');
+const receivedText = Symbol('text of the peer');
 
 /**
- * Marks an error as received from a peer: a handler that rethrows it does not pass on
- * its details and metadata.
+ * Marks an error as received from a peer, which gave it this text: a handler that rethrows it does
+ * not pass on its details and metadata.
  */
-export function fromPeer(error: RpcError): RpcError {
+export function fromPeer(error: RpcError, text: string): RpcError {
   Object.defineProperty(error, received, { value: true });
+  Object.defineProperty(error, receivedText, { value: text });
   return error;
 }
 

@@ -1,5 +1,6 @@
 // grpcTarget() beside servers that break our limits, and callers with contexts of their own.
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { createServer, type ServerHttp2Stream } from 'node:http2';
 import {
   type ChannelOptions,
   credentials,
@@ -158,5 +159,60 @@ describe('grpcTarget()', () => {
     const Other = service('Store', { get: unary({ request: json(), response: json() }) });
     expect(() => given.target.client(Other)).toThrow("unary with the codec 'bytes'");
     expect(await get(x)).toHaveLength(1);
+  });
+});
+
+type Reset = (stream: ServerHttp2Stream) => void;
+const resets: readonly (readonly [string, Reset, object])[] = [
+  ...(
+    [
+      ['INTERNAL_ERROR', 2],
+      ['CANCEL', 8],
+      ['ENHANCE_YOUR_CALM', 11],
+      ['INADEQUATE_SECURITY', 12],
+    ] as const
+  ).map(([name, code]): readonly [string, Reset, object] => [
+    `a reset with ${name}`,
+    (stream) => stream.close(code),
+    { code: 'ERR_SIDECALL_PEER_GONE', delivered: 'unknown', retryable: true },
+  ]),
+  [
+    'a reset with REFUSED_STREAM',
+    (stream) => stream.close(7),
+    { code: 'ERR_SIDECALL_GOING_AWAY', delivered: 'no', retryable: true },
+  ],
+  [
+    'GOAWAY with ENHANCE_YOUR_CALM',
+    ({ session }) => {
+      session?.goaway(11);
+      session?.destroy();
+    },
+    { code: 'ERR_SIDECALL_PEER_GONE', delivered: 'unknown', retryable: true },
+  ],
+  [
+    'an end of the connection',
+    ({ session }) => session?.destroy(),
+    { code: 'ERR_SIDECALL_PEER_GONE', delivered: 'unknown', retryable: true },
+  ],
+  [
+    'an end without a status',
+    (stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+      stream.end();
+    },
+    { code: 'ERR_SIDECALL_RPC', status: 'unknown', retryable: false },
+  ],
+];
+
+describe('a call that a server does not finish', () => {
+  it.each(resets)('is told truthfully after %s', async (_what, act, told) => {
+    const server = createServer().on('stream', (stream) => act(stream.on('error', () => 0)));
+    server.on('sessionError', () => undefined).on('session', (each) => each.on('error', () => 0));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    const target = grpcTarget(`127.0.0.1:${port}`, { credentials: credentials.createInsecure() });
+    await expect(target.client(Store).get(x)).rejects.toMatchObject(told);
+    await target.close({ deadlineMs: 0 });
+    await new Promise((resolve) => server.close(resolve));
   });
 });

@@ -103,6 +103,7 @@ describe.each(doors)('a server at $name', (door) => {
           code: 'ERR_SIDECALL_RPC',
           status,
           message: `test.Everything.fail: said ${status}, ä€`,
+          rawMessage: `said ${status}, ä€`,
           details: { status },
           metadata: { hint: 'two' },
           delivered: 'yes',

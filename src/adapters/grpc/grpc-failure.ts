@@ -17,7 +17,7 @@ import { detailsKey, fromGrpc } from './grpc-metadata.ts';
 /** Words of grpc-js for connections that were not made, and for those that were lost. */
 const unconnected = /^(No connection established|Name resolution failed|Channel closed)/;
 const lost =
-  /^(Connection dropped|Received RST_STREAM|Stream refused|Connection closed|Call ended without|.*ECONNRESET|.*transport)/i;
+  /^(Connection dropped|Received RST_STREAM|Connection closed|.*ECONNRESET|.*transport)/i;
 
 /** Text of the other side is cut to so many characters. */
 const textMax = 8_192;
@@ -37,6 +37,12 @@ export function failureOf(wireName: string, error: ServiceError, hasHeard: boole
     const facts = { delivered: 'no', retryable: true } as const;
     return localFailure('ERR_SIDECALL_NO_LISTENER', `${wireName}: ${text}`, facts);
   }
+  if (isOurs && text === refused) {
+    const facts = { delivered: 'no', retryable: true } as const;
+    return localFailure('ERR_SIDECALL_GOING_AWAY', `${wireName}: ${text}`, facts);
+  }
+  if (code === statusNumbers.INTERNAL && text.endsWith(withoutStatus))
+    return new RpcError('unknown', text);
   if (isLoss(error)) {
     const facts = { delivered: 'unknown', retryable: true } as const;
     return localFailure('ERR_SIDECALL_PEER_GONE', `${wireName}: ${text}`, facts);
@@ -47,11 +53,19 @@ export function failureOf(wireName: string, error: ServiceError, hasHeard: boole
   return new RpcError(status, text, { details: detailsOf(encoded), metadata: ownOf(metadata) });
 }
 
-/** grpc-js tells of a call that the server has reset, without a word on it, as cancelled. */
-const reset = 'Call cancelled';
+/** Words of grpc-js for REFUSED_STREAM, which no handler saw, and for an end without trailers. */
+const refused = 'Stream refused by server';
+const withoutStatus = '(Call ended without gRPC status)';
+/** Words of grpc-js for the other codes with which a server resets a call, or ends a connection. */
+const resets: { readonly [code: number]: string } = {
+  [statusNumbers.CANCELLED]: 'Call cancelled',
+  [statusNumbers.RESOURCE_EXHAUSTED]: 'Bandwidth exhausted or memory limit exceeded',
+  [statusNumbers.PERMISSION_DENIED]: 'Protocol not secure enough',
+};
 
 function isLoss({ code, details, metadata }: ServiceError): boolean {
-  if (code === statusNumbers.CANCELLED) {
+  const reset = resets[code];
+  if (reset !== undefined) {
     return details === reset && Object.keys(metadata.getMap()).length === 0;
   }
   const mayBeLost = code === statusNumbers.UNAVAILABLE || code === statusNumbers.INTERNAL;

@@ -239,7 +239,10 @@ export class AnswerReceiver {
     const message = `${labelOf(call)}: ${text === '' ? name : text}`;
     try {
       const details = decodeWith(json<unknown>(), payload.subarray(detailsAt), false);
-      return { trailers, error: fromPeer(new RpcError(name, message, { details, metadata })) };
+      return {
+        trailers,
+        error: fromPeer(new RpcError(name, message, { details, metadata }), text),
+      };
     } catch (error) {
       return { trailers, error: SidecallError.from(error) };
     }
