@@ -6,7 +6,7 @@ const inSuites = Object.values(suites).flatMap(({ files = [] }) => files);
 const suite = process.env.SIDECALL_SUITE;
 // Units that start no process and keep nothing in the process share one: a start costs a second.
 const units = [
-  'test/base/{closest,histogram,misuse,pause}.test.ts',
+  'test/base/{closest,fifo,histogram,misuse,pause}.test.ts',
   'test/base/limits/**/*.test.ts',
   'test/wire/**/*.test.ts',
   'test/cli/live/**/*.test.ts',

@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: MIT
 // A queue.
 
-/** A queue whose both ends cost the same at any length; `Array.shift` does not. */
-export class Fifo<T> {
+/** Length up to which a search costs less than the index of a queue. */
+const searchedMax = 16;
+
+/**
+ * A queue whose ends cost the same at any length, unlike those of an array, and its middle, too:
+ * thousands of items may be taken out of it at once. An item is in it once.
+ */
+export class Fifo<T extends object> {
+  // Items that were taken out are undefined, the first ones of them apart: `#head` is an item.
   #items: (T | undefined)[] = [];
   #head = 0;
+  #length = 0;
+  /** The places of the items, counted from the first one ever; made where it is first needed. */
+  #places: Map<T, number> | undefined;
+  /** Places that stand no longer in `#items`. */
+  #gone = 0;
 
   get length(): number {
-    return this.#items.length - this.#head;
+    return this.#length;
   }
 
   peek(): T | undefined {
@@ -15,47 +27,95 @@ export class Fifo<T> {
   }
 
   push(item: T): void {
+    this.#places?.set(item, this.#gone + this.#items.length);
     this.#items.push(item);
+    this.#length += 1;
   }
 
   shift(): T | undefined {
-    if (this.#head === this.#items.length) return undefined;
     const item = this.#items[this.#head];
-    this.#items[this.#head] = undefined;
-    this.#head += 1;
-    if (this.#head === this.#items.length) {
-      this.#items.length = 0;
-      this.#head = 0;
-    } else if (this.#head > 1024 && this.#head * 2 > this.#items.length) {
-      this.#items = this.#items.slice(this.#head);
-      this.#head = 0;
-    }
+    if (item === undefined) return undefined;
+    this.#takeOut(item, this.#head);
     return item;
   }
 
-  /** Takes one item out of the middle. True: it was there. */
+  /** Takes one item out, wherever it is. True: it was there. */
   remove(item: T): boolean {
-    return this.#removeAt(this.#items.indexOf(item, this.#head));
-  }
-
-  /** Takes the first item out for which `is` holds. True: there was one. */
-  removeWhere(is: (item: T) => boolean): boolean {
-    return this.#removeAt(this.#items.findIndex((item, at) => at >= this.#head && is(item as T)));
-  }
-
-  #removeAt(at: number): boolean {
+    if (this.#length === 0) return false;
+    const at = this.#placeOf(item);
     if (at === -1) return false;
-    this.#items.splice(at, 1);
+    this.#takeOut(item, at);
     return true;
   }
 
+  /** Takes out the items for which `is` holds; in one walk. */
+  removeAll(is: (item: T) => boolean): T[] {
+    const removed: T[] = [];
+    const left: T[] = [];
+    for (const item of this.items()) (is(item) ? removed : left).push(item);
+    if (removed.length > 0) {
+      this.clear();
+      for (const item of left) this.push(item);
+    }
+    return removed;
+  }
+
   /** A copy of the items, or of the first `max` of them, the first one first. */
-  items(max = Number.POSITIVE_INFINITY): readonly T[] {
-    return this.#items.slice(this.#head, this.#head + max) as T[];
+  items(max = this.#length): readonly T[] {
+    const items: T[] = [];
+    for (let at = this.#head; at < this.#items.length && items.length < max; at += 1) {
+      const item = this.#items[at];
+      if (item !== undefined) items.push(item);
+    }
+    return items;
   }
 
   clear(): void {
     this.#items = [];
     this.#head = 0;
+    this.#length = 0;
+    this.#places = undefined;
+    this.#gone = 0;
+  }
+
+  #placeOf(item: T): number {
+    if (this.#places === undefined) {
+      if (this.#items.length - this.#head <= searchedMax) {
+        return this.#items.indexOf(item, this.#head);
+      }
+      this.#places = new Map();
+      for (const [at, each] of this.#items.entries()) {
+        if (each !== undefined) this.#places.set(each, this.#gone + at);
+      }
+    }
+    const place = this.#places.get(item);
+    return place === undefined ? -1 : place - this.#gone;
+  }
+
+  #takeOut(item: T, at: number): void {
+    this.#places?.delete(item);
+    this.#items[at] = undefined;
+    this.#length -= 1;
+    if (this.#length === 0) {
+      this.#items.length = 0;
+      this.#head = 0;
+      this.#places = undefined;
+      this.#gone = 0;
+      return;
+    }
+    while (this.#items[this.#head] === undefined) this.#head += 1;
+    const unused = this.#items.length - this.#length;
+    if (unused > 1024 && unused > this.#length) this.#closeUp();
+  }
+
+  /** The items alone: as many were taken out since as are moved. */
+  #closeUp(): void {
+    this.#gone += this.#head;
+    this.#items = this.#items.slice(this.#head);
+    this.#head = 0;
+    if (this.#items.length === this.#length) return;
+    this.#items = this.#items.filter((item) => item !== undefined);
+    if (this.#places === undefined) return;
+    for (const [at, item] of this.#items.entries()) this.#places.set(item as T, this.#gone + at);
   }
 }

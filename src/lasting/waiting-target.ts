@@ -8,7 +8,6 @@ import { ignore } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
-import { endWaits, pause } from '../base/pause.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { takeUnseen } from '../rpc/calling/call-request.ts';
 import { failingAtCallSite } from '../rpc/calling/call-site.ts';
@@ -242,27 +241,29 @@ export abstract class WaitingTarget implements CallTarget {
     if (this.#waiters.size >= tuning.waitingCallsMax) {
       throw new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', `too many calls wait for ${name}`);
     }
-    const awake = new AbortController();
     let begun: { readonly call: T } | undefined;
-    const wake = (): void => endWaits(awake);
-    const waiter: Waiter = {
-      options,
-      begin: (session) => {
-        begun = { call: begin(session) };
-        wake();
-      },
-      wake,
-    };
-    const forget = signal && onAbort(signal, wake);
-    this.#waiters.add(waiter);
-    this.#onWaiter?.();
-    try {
-      const waitMs = timeoutMs ?? ranges.timeoutMs.max;
-      await pause(this.clock, waitMs, awake.signal, this.isReferenced);
-    } finally {
-      forget?.();
-      this.#waiters.delete(waiter);
-    }
+    // No signal: thousands may wait, and end at once.
+    await new Promise<void>((resolve) => {
+      const wake = (): void => {
+        this.clock.clearTimeout(timer);
+        forget?.();
+        this.#waiters.delete(waiter);
+        resolve();
+      };
+      const waiter: Waiter = {
+        options,
+        begin: (session) => {
+          begun = { call: begin(session) };
+          wake();
+        },
+        wake,
+      };
+      const timer = this.clock.setTimeout(wake, timeoutMs ?? ranges.timeoutMs.max);
+      if (!this.isReferenced) timer.unref();
+      const forget = signal && onAbort(signal, wake);
+      this.#waiters.add(waiter);
+      this.#onWaiter?.();
+    });
     if (begun !== undefined) return await begun.call;
     signal?.throwIfAborted();
     if (this.#final !== undefined) throw unsent(this.#final);

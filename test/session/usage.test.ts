@@ -259,14 +259,14 @@ describe('what is thrown in a subscription', () => {
 });
 
 describe('JSON', () => {
-  it.each<[string, unknown, string]>([
-    ['an ArrayBuffer', new ArrayBuffer(4), 'ArrayBuffer'],
-    ['a Float32Array', new Float32Array(4), 'Float32Array'],
-    ['a DataView', new DataView(new ArrayBuffer(4)), 'DataView'],
-  ])('says that it cannot carry %s', async (_what, binary, name) => {
+  it.each<[string, unknown]>([
+    ['an ArrayBuffer', new ArrayBuffer(4)],
+    ['a Float32Array', new Float32Array(4)],
+    ['a DataView', new DataView(new ArrayBuffer(4))],
+  ])('says that it cannot carry %s', async (what, binary) => {
     await using pair = createSessionPair();
     const failure = await pair.near.call('x', { binary }).catch((error: unknown) => error);
-    expect(SidecallError.is(failure) && failure.message).toContain(`cannot carry a ${name}`);
+    expect(SidecallError.is(failure) && failure.message).toContain(`cannot carry ${what}`);
   });
 
   it('says how deep is too deep, and carries what is not', async () => {

@@ -169,7 +169,7 @@ class ProtoStream<T, In> implements GolibStream<T, In> {
   readonly #frames: FrameSocket;
   readonly #codec: Codec<T, In>;
   readonly #closesLast: boolean;
-  readonly #messages = new Fifo<T>();
+  readonly #messages = new Fifo<{ readonly message: T }>();
   #reading: Promise<void> | undefined;
   #ending: Promise<void> | undefined;
   #hasSentClose = false;
@@ -208,10 +208,10 @@ class ProtoStream<T, In> implements GolibStream<T, In> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<T> {
     for (;;) {
-      const message = this.#messages.shift();
-      if (message !== undefined) {
+      const first = this.#messages.shift();
+      if (first !== undefined) {
         this.#wakeAll(); // there is room for one more
-        yield message;
+        yield first.message;
       } else if (this.#isPeerDone) return;
       else await this.#readOne();
     }
@@ -257,7 +257,7 @@ class ProtoStream<T, In> implements GolibStream<T, In> {
     }
     const type = frame[0];
     if (type === MessageType.data && !this.#isPeerDone) {
-      this.#messages.push(decoded(this.#frames, this.#codec, frame.subarray(1)));
+      this.#messages.push({ message: decoded(this.#frames, this.#codec, frame.subarray(1)) });
     } else if (type === MessageType.close && !this.#isPeerDone && frame.length === 1) {
       this.#isPeerDone = true;
       await this.#frames.send(Buffer.of(MessageType.closeAck));

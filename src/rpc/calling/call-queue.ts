@@ -53,9 +53,7 @@ export class CallQueue implements WaitQueue {
 
   /** Takes out those for which `is` holds. */
   removeAll(is: (call: OutgoingCall) => boolean): OutgoingCall[] {
-    const removed = this.#calls.items().filter(is);
-    if (removed.length === this.#calls.length) this.#calls.clear();
-    else for (const call of removed) this.#calls.remove(call);
+    const removed = this.#calls.removeAll(is);
     for (const call of removed) this.#onTaken(call);
     return removed;
   }

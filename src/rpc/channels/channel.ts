@@ -104,9 +104,14 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     if (options === undefined) return writer.send(message);
     checkWait('send()', options);
     if (options.signal?.aborted === true) return rejected(options.signal.reason);
+    const before = writer.latest;
     const sent = writer.send(message);
-    return waitFor(this.#core.clock, sent, options, (reasonOf) =>
-      writer.cancelSend(sent, reasonOf),
+    const waiting = writer.latest === before ? undefined : writer.latest;
+    return waitFor(
+      this.#core.clock,
+      sent,
+      options,
+      (reasonOf) => waiting !== undefined && writer.giveUp(waiting, reasonOf),
     );
   }
 
@@ -117,9 +122,11 @@ export class Channel<T, Input = T> implements AsyncIterableIterator<T, undefined
     if (options === undefined) return reader.next() as Next;
     checkWait('next()', options);
     if (options.signal?.aborted === true) return rejected(options.signal.reason);
+    const before = reader.latest;
     const arrived = reader.next();
+    const waiter = reader.latest === before ? undefined : reader.latest;
     return waitFor(this.#core.clock, arrived, options, (reasonOf) => {
-      if (!reader.removeWaiter(arrived)) return false;
+      if (waiter === undefined || !reader.giveUp(waiter)) return false;
       reasonOf('no');
       return true;
     }) as Next;

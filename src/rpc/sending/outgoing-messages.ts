@@ -70,6 +70,8 @@ export class OutgoingMessages {
   #bulkBytes = 0;
   #answerBytes = 0;
   #isBulkNext = false;
+  /** Messages by what is called when they have left. */
+  readonly #waitedFor = new WeakMap<() => void, OutgoingMessage>();
 
   /** Bytes of the messages that take one frame, with 64 for each. */
   get smallBytes(): number {
@@ -100,6 +102,7 @@ export class OutgoingMessages {
   add(message: OutgoingMessage): void {
     const { stream } = message;
     this.#count(message, 1);
+    if (message.onTaken !== undefined) this.#waitedFor.set(message.onTaken, message);
     stream.line ??= new Fifo();
     stream.line.push(message);
     stream.queued += 1;
@@ -176,8 +179,9 @@ export class OutgoingMessages {
    */
   takeBack(stream: SendingStream, onTaken: () => void): 'unseen' | 'begun' | 'gone' {
     const { line } = stream;
-    const message = line?.items().find((each) => each.onTaken === onTaken);
-    if (line === undefined || message === undefined) return 'gone';
+    const message = this.#waitedFor.get(onTaken);
+    const isGone = message === undefined || message.sentBytes === message.bytes.length;
+    if (line === undefined || isGone) return 'gone';
     message.onTaken = undefined;
     if (message.isBegun) {
       message.bytes = new Uint8Array(message.bytes); // a Buffer's slice() copies nothing

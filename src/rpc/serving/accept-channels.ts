@@ -82,7 +82,7 @@ export class Acceptor<T> implements AsyncIterableIterator<T, undefined>, AsyncDi
 
   /** Those that were given up while they waited take no place. */
   get isFull(): boolean {
-    while (this.#arrived.removeWhere(({ core }) => core.isFailed));
+    this.#arrived.removeAll(({ core }) => core.isFailed);
     return this.#arrived.length >= tuning.waitingChannelsMax;
   }
 

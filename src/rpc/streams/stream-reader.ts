@@ -34,6 +34,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
   readonly #credit: ReceiveCredit;
   readonly #arrived = new ArrivedQueue();
   readonly #waiters = new Fifo<Waiter>();
+  latest: Waiter | undefined; // the last next() that had to wait
   #arrivedBytes = 0;
   /** Messages that the application took, ever. */
   taken = 0;
@@ -180,9 +181,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     this.#returnBorrowed();
     const arrived = this.#arrived.shift();
     if (arrived !== undefined) return this.#take(arrived);
-    if (this.#failure !== undefined) {
-      return rejected(this.#failure.error);
-    }
+    if (this.#failure !== undefined) return rejected(this.#failure.error);
     if (this.#isEnded || this.#isStopped) return Promise.resolve(done);
     const waiter = {} as Waiter;
     waiter.promise = new Promise((resolve, reject) => {
@@ -190,12 +189,13 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
       waiter.reject = reject;
     });
     this.#waiters.push(waiter);
+    this.latest = waiter;
     return waiter.promise;
   }
 
   /** Forgets a `next()` that is not waited for any more. True: it had not been answered. */
-  removeWaiter(promise: Promise<unknown>): boolean {
-    return this.#waiters.removeWhere((waiter) => waiter.promise === promise);
+  giveUp(waiter: Waiter): boolean {
+    return this.#waiters.remove(waiter);
   }
 
   /** The application stops reading: `break` in a loop ends here. */

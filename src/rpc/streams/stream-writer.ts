@@ -66,6 +66,8 @@ export class StreamWriter implements WaitQueue {
   readonly #waiting = new Fifo<WaitingMessage>();
   // Admitted, and still referenced by the send queue: long messages are not copied.
   readonly #leaving = new Set<WaitingMessage>();
+  /** The last one that had to wait. */
+  latest: WaitingMessage | undefined;
   #waitingBytes = 0;
   readonly #isDivisible: boolean;
   readonly departed = new Departures();
@@ -151,24 +153,18 @@ export class StreamWriter implements WaitQueue {
   }
 
   /**
-   * Gives up a message whose promise has not settled: it rejects with `reasonOf(delivered)`. With
-   * 'no' nothing of it is sent; with 'unknown' a part of it was, and the rest follows. False: it
-   * has left.
+   * Gives up a message that waits: its promise rejects with `reasonOf(delivered)`. With 'no'
+   * nothing of it is sent; with 'unknown' a part of it was, and the rest follows. False: it has
+   * left.
    */
-  cancelSend(promise: Promise<void>, reasonOf: (delivered: Delivered) => unknown): boolean {
-    const waiting = this.#waiting.items().find((each) => each.promise === promise);
-    if (waiting !== undefined) {
-      this.#waiting.remove(waiting);
-      this.departed.add();
-      this.#waitingBytes -= waiting.messageBytes;
-      waiting.refuse(reasonOf(waiting.isBegun ? 'unknown' : 'no'));
-      this.resume();
-      return true;
-    }
-    for (const leaving of this.#leaving) {
-      if (leaving.promise === promise) return this.#cancelLeaving(leaving, reasonOf);
-    }
-    return false;
+  giveUp(waiting: WaitingMessage, reasonOf: (delivered: Delivered) => unknown): boolean {
+    if (this.#leaving.has(waiting)) return this.#cancelLeaving(waiting, reasonOf);
+    if (!this.#waiting.remove(waiting)) return false;
+    this.departed.add();
+    this.#waitingBytes -= waiting.messageBytes;
+    waiting.refuse(reasonOf(waiting.isBegun ? 'unknown' : 'no'));
+    this.resume();
+    return true;
   }
 
   #cancelLeaving(leaving: WaitingMessage, reasonOf: (delivered: Delivered) => unknown): boolean {
@@ -281,6 +277,7 @@ export class StreamWriter implements WaitQueue {
       return admitted;
     }
     const waiting = new WaitingMessage(message, messageBytes);
+    this.latest = waiting;
     this.#admitWaiting(waiting, isBeyond);
     return waiting.promise;
   }
@@ -330,6 +327,7 @@ export class StreamWriter implements WaitQueue {
     }
     const waiting = new WaitingMessage(keepWaiting(this.#codec, message), messageBytes);
     this.#waiting.push(waiting);
+    this.latest = waiting;
     this.#waitingBytes += messageBytes;
     this.#shared.waits.add(this);
     if (this.#isDivisible) this.resume();
