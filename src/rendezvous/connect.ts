@@ -2,6 +2,7 @@
 // connect(): connects to a listener at a path, and identifies it before a byte is sent.
 
 import { createConnection, type Socket } from 'node:net';
+import { resolve } from 'node:path';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -236,10 +237,12 @@ export function opener<C>(
   options: ConnectBaseOptions,
   reached: Reached<C>,
 ): (signal: AbortSignal | undefined) => Promise<C> {
-  const path = checkText('path', options.path);
-  if (path === undefined) {
+  const given = checkText('path', options.path);
+  if (given === undefined) {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'connect() needs a path');
   }
+  // Once: a later chdir() must not lead a reconnecting client to another program's listener.
+  const path = resolve(given);
   const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
   const { expect } = options;
   const unsafeDirectory = checkBoolean('unsafeDirectory', options.unsafeDirectory);

@@ -2,13 +2,15 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
+import { connectPool } from '../../src/pool/connect-pool.ts';
+import type { Pool } from '../../src/pool/pool.ts';
 import { connect } from '../../src/rendezvous/connect.ts';
 import type { Connection } from '../../src/rendezvous/connection.ts';
 import type { ConnectionState } from '../../src/rendezvous/connection-state.ts';
 import { type ListenOptions, listen } from '../../src/rendezvous/listen.ts';
 import type { Listener } from '../../src/rendezvous/listener.ts';
 import { json } from '../../src/rpc/contract/json.ts';
-import { serverStream, service } from '../../src/rpc/contract/service.ts';
+import { serverStream, service, unary } from '../../src/rpc/contract/service.ts';
 import { Demo, demoHandlers, until } from '../support/contract.ts';
 import { scratchDirectory, startProgram } from '../support/programs.ts';
 
@@ -305,5 +307,39 @@ describe('a subscription over a connection with reconnect', () => {
     await expect(connection.client(Ticks).from(1, wrong).next()).rejects.toThrow(
       'resubscribe.onGap must be a function',
     );
+  });
+});
+
+/** A folder that is the working directory while a connection is made. */
+async function inFolder<T>(folder: string, act: () => Promise<T>): Promise<T> {
+  const before = process.cwd();
+  process.chdir(folder);
+  try {
+    return await act();
+  } finally {
+    process.chdir(before);
+  }
+}
+
+describe('a relative path', () => {
+  type Open = (path: string) => Promise<Connection | Pool<Connection>>;
+  const reconnect = { maxMs: 50 };
+  it.each<[string, Open]>([
+    ['connect()', (path) => connect({ path, reconnect })],
+    ['connectPool()', (path) => connectPool({ path, size: 1, reconnect })],
+  ])('of %s means the same listener after a chdir()', async (_what, open) => {
+    using own = scratchDirectory();
+    using other = scratchDirectory();
+    const listener = await listenAt(own.file('s'));
+    await using _ = await listenAt(other.file('s'));
+    const connected = await inFolder(own.path, () => open('s'));
+    await inFolder(other.path, async () => {
+      await listener.close({ deadlineMs: 0 });
+      await using again = await listenAt(own.file('s'));
+      const Place = service('Place', { where: unary<void, string>() });
+      again.serve(Place, { where: () => 'own' });
+      expect(await connected.client(Place).where()).toBe('own');
+      await ('stop' in connected ? connected.stop() : connected.close());
+    });
   });
 });

@@ -249,8 +249,7 @@ export class AnswerReceiver {
   }
 
   #onReset(call: OutgoingCall, reason: number): void {
-    const isOfChannel = call.channel !== undefined && reason === ResetReason.cancelled;
-    const code = isOfChannel ? 'ERR_SIDECALL_CANCELLED' : resetCodes[reason];
+    const code = resetCodes[reason];
     if (code === undefined) throw protocol('reset without a known reason');
     call.close('peer');
     const text = `${call.request.method}: ${resetText[code]}`;
@@ -282,6 +281,7 @@ function labelOf({ request: { kind, method } }: OutgoingCall): string {
 }
 
 const resetCodes: Record<number, keyof typeof resetText | undefined> = {
+  [ResetReason.cancelled]: 'ERR_SIDECALL_CANCELLED',
   [ResetReason.deadlineExceeded]: 'ERR_SIDECALL_DEADLINE_EXCEEDED',
   [ResetReason.limitStreams]: 'ERR_SIDECALL_LIMIT_STREAMS',
   [ResetReason.goingAway]: 'ERR_SIDECALL_GOING_AWAY',

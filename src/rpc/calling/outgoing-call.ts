@@ -247,6 +247,12 @@ export class OutgoingCall
     this.cancelAs(reason, ResetReason.cancelled);
   }
 
+  onDetached({ code, message }: SidecallError): void {
+    const delivered = this.beginsAtOnce ? 'unknown' : 'no';
+    const text = `${this.request.method}: ${message}`;
+    this.cancelAs(new SidecallError(code, text, { delivered }), ResetReason.cancelled);
+  }
+
   onDeadline(): void {
     const { deadline, request, isWritten } = this;
     const error = deadline === undefined ? repliesStuck(request) : late(request, isWritten);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The messages that wait to leave: their lines, the turns that lines take, and their bytes.
+import type { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { FrameFlag } from '../../wire/frame-header.ts';
@@ -32,6 +33,8 @@ export interface SendingStream {
    * was sent.
    */
   sentPosition: number;
+  /** The memory of one of its messages was detached before all of it was sent: it cannot go on. */
+  onDetached(error: SidecallError): void;
 }
 
 /** Messages that leave in order. */

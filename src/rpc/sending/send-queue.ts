@@ -35,7 +35,7 @@ export class SendQueue implements WaitQueue {
   recorder: SessionRecorder | undefined;
   readonly #transport: Transport;
   readonly #onDrained: () => void;
-  readonly #onBroken: (error: SidecallError) => void;
+  readonly #onBroken: (stream: SendingStream, error: SidecallError) => void;
   readonly #onWaiting: () => void;
   readonly #fragmentBytes: number;
   readonly #control = new Fifo<ControlFrame>();
@@ -54,7 +54,7 @@ export class SendQueue implements WaitQueue {
   constructor(
     transport: Transport,
     onDrained: () => void,
-    onBroken: (error: SidecallError) => void,
+    onBroken: (stream: SendingStream, error: SidecallError) => void,
     onWaiting: () => void,
   ) {
     this.#transport = transport;
@@ -315,11 +315,11 @@ export class SendQueue implements WaitQueue {
     if (isWhole) message.onTaken?.();
   }
 
-  /** There is no way to take back a message that has begun: the peer waits for the rest of it. */
-  #onDetached({ totalBytes }: OutgoingMessage): void {
+  /** The queue stands until the stream has ended, and its messages were removed. */
+  #onDetached({ stream, totalBytes }: OutgoingMessage): void {
     this.#isFull = true;
     const text = `a message of ${totalBytes} bytes was detached before all of it was sent: a lease was released, or its memory transferred, too early`;
-    this.#onBroken(new SidecallError('ERR_SIDECALL_LEASE_RELEASED', text));
+    this.#onBroken(stream, new SidecallError('ERR_SIDECALL_LEASE_RELEASED', text));
   }
 
   #noteFull(isBulk: boolean): void {

@@ -142,13 +142,19 @@ export class SessionShared {
     this.sendQueue = new SendQueue(
       parts.transport,
       () => host.onDrained(),
-      (error) => this.clock.setImmediate(() => this.fail(error)), // in the middle of a send
+      (stream, error) => this.clock.setImmediate(() => this.#onDetached(stream, error)),
       () => this.waits.add(this.sendQueue),
     );
     this.sendQueue.recorder = this.frameRecorder;
     this.metadataMaxBytes = Math.min(parts.remote.metadataMaxBytes, this.sendQueue.fragmentBytes);
     this.sendCredit = sendCredits(parts.remote);
     this.receiveCredit = receiveCredits(parts.own);
+  }
+
+  /** Ends the stream alone, behind the send that has found its memory detached. */
+  #onDetached(stream: SendingStream, error: SidecallError): void {
+    stream.onDetached(error);
+    this.sendQueue.onRoom();
   }
 
   get state(): SessionState {

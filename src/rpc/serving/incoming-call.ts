@@ -24,7 +24,7 @@ import type { AcceptedCalls } from './accepted-calls.ts';
 import { type CountedCall, countEnd, countersOf, endOfStatus } from './call-counts.ts';
 import type { CallOpening } from './call-opening.ts';
 import { errorOf, refusalCodes } from './end-reasons.ts';
-import { type End, refusalOf } from './failure-reply.ts';
+import { type End, refusalOf, reportFailure } from './failure-reply.ts';
 import type { MethodLoad } from './method-load.ts';
 import type { RequestMemory } from './request-memory.ts';
 
@@ -204,10 +204,7 @@ export class IncomingCall
     this.calls.shared.onProgress();
   }
 
-  /**
-   * Ends a call whose answer is not waited for any more. The opener keeps the slot until the
-   * handler has settled, and is told then.
-   */
+  /** Ends a call that is given up. The opener keeps the slot until the handler has settled. */
   cancel(code: SidecallErrorCode, reason: number): void {
     // Messages that the peer of a channel sent before its end can still be read.
     const isWhole = this.channel?.isPeerEnded === true;
@@ -244,6 +241,14 @@ export class IncomingCall
   onDeadline(): void {
     if (this.isOver) return;
     this.cancel('ERR_SIDECALL_DEADLINE_EXCEEDED', ResetReason.deadlineExceeded);
+  }
+
+  onDetached(error: SidecallError): void {
+    reportFailure(this.calls.shared, this, error);
+    if (this.channel !== undefined) return this.onChannelAborted(error);
+    if (!this.isOver) return this.cancel(error.code, ResetReason.cancelled);
+    this.returnRequest(); // the opener waits for the rest of its answer
+    this.#sendReset(ResetReason.cancelled);
   }
 
   onReaderStopped(error: SidecallError | undefined): void {

@@ -45,6 +45,7 @@ function streamAt(slot: number): SendingStream {
     isWritten: false,
     beginsAtOnce: false,
     sentPosition: 0,
+    onDetached: (error) => expect.fail(error.message),
   };
 }
 
@@ -57,7 +58,7 @@ function scene(): {
   const sendQueue = new SendQueue(
     transport,
     () => undefined,
-    (error) => expect.fail(error.message),
+    (_stream, error) => expect.fail(error.message),
     () => undefined,
   );
   return {
