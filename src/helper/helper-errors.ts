@@ -2,6 +2,7 @@
 // Errors of helpers that do not start, or have ended: the command line, the end, and the last lines
 // that were printed.
 import { Buffer } from 'node:buffer';
+import { basename } from 'node:path';
 import type { Readable } from 'node:stream';
 import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
@@ -56,11 +57,19 @@ export function startError(started: StartedCommand, cause: unknown, tail = ''): 
   const { command, cwd } = started;
   const where = cwd === undefined ? '' : ` (in ${cwd})`;
   const printed = tail === '' ? '' : `; its standard error ends with:\n${tail}`;
-  const text = `helper ${lineOf(started)}${where}: ${whyOf(cause)}${fuseHint(command)}${printed}`;
   // A failed spawn is not retryable: a missing program stays missing.
   const { syscall } = (cause ?? {}) as { syscall?: unknown };
-  const retryable = !(typeof syscall === 'string' && syscall.startsWith('spawn'));
+  const isUnspawned = typeof syscall === 'string' && syscall.startsWith('spawn');
+  const hint = isUnspawned ? moduleHint(command) : fuseHint(command);
+  const text = `helper ${lineOf(started)}${where}: ${whyOf(cause)}${hint}${printed}`;
+  const retryable = !isUnspawned;
   return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { cause, retryable });
+}
+
+/** The hint for a module that was given as a program. */
+function moduleHint(command: string): string {
+  if (!/\.[cm]?[jt]s$/.test(command)) return fuseHint(command);
+  return ` (a module is given by its URL: new URL('${basename(command)}', import.meta.url))`;
 }
 
 function whyOf(cause: unknown): string {

@@ -281,6 +281,22 @@ it('a program that is not there stays so, and is named', () => {
   expect(retryable).toBe(false);
 });
 
+it.each(['x.mjs', './x.mjs', 'x.js', 'x.ts', 'x.cts'])(
+  'a module that is given as a program says what it is given by: %s',
+  async (name) => {
+    using scratch = scratchDirectory();
+    writeFileSync(scratch.file(name), '');
+    const starting = spawnHelper(name, [], { cwd: scratch.path });
+    await expect(starting).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_HELPER_FAILED',
+      message: expect.stringContaining(
+        `a module is given by its URL: new URL('${name.replace('./', '')}', import.meta.url)`,
+      ),
+      retryable: false,
+    });
+  },
+);
+
 it('nothing is taken from a pipe that is being read', async () => {
   const child = spawn('echo', ['words'], { stdio: ['ignore', 'pipe', 'ignore'] });
   let read = '';

@@ -49,7 +49,7 @@ export const ranges = {
   pathRingBytes: { standard: 256 * KiB, min: 64 * KiB, max: 64 * MiB },
   socketBufferBytes: { standard: 0, min: 4 * KiB, max: 64 * MiB },
   blockAreaBytes: { standard: 0, min: 0, max: GiB },
-  blockBytes: { standard: 0, min: 1, max: GiB },
+  blockBytes: { standard: 0, min: 0, max: GiB },
   ringMemoryMaxBytes: { standard: GiB, min: 0, max: 64 * GiB },
   pollBudgetUs: { standard: 50, min: 0, max: 1_000 },
   payloadMaxBytes: { standard: 0, min: 0, max: 65_536 },

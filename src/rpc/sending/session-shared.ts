@@ -184,7 +184,7 @@ export class SessionShared {
       const text = `a block of ${bytes} bytes could not be sent: the peer's receiveMaxBytes is ${receiveMaxBytes}`;
       throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
     }
-    const own = this.transport.allocate?.(bytes);
+    const own = bytes === 0 ? undefined : this.transport.allocate?.(bytes);
     if (own === undefined) this.counters.blocksOrdinary += 1;
     else this.counters.blocksInPlace += 1;
     return new Block(this, own ?? Buffer.alloc(bytes), bytes);

@@ -253,7 +253,7 @@ export class Session implements AsyncDisposable {
    * Memory for one message of the codec `leased`, to be filled in place. On the ring lane with an
    * area of `blockAreaBytes` it lies where the peer reads it; where none is free, or on another
    * lane, it is ordinary memory: `block.inPlace` says which, `stats().blocks` counts. Never waits.
-   * @param bytes length of the message; 1 to 1 GiB.
+   * @param bytes length of the message; 0 to 1 GiB.
    * @throws {RangeError} `ERR_OUT_OF_RANGE`, {@link SidecallError} `ERR_SIDECALL_MESSAGE_TOO_LARGE`
    * beyond the peer's limit.
    */
