@@ -4,10 +4,11 @@
 import { onAbort } from '../base/abort-listeners.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
-import { ignore } from '../base/ignore-errors.ts';
+import { ignore, rejected } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
+import { endWaits, pause } from '../base/pause.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { takeUnseen } from '../rpc/calling/call-request.ts';
 import { failingAtCallSite } from '../rpc/calling/call-site.ts';
@@ -53,6 +54,9 @@ export abstract class WaitingTarget implements CallTarget {
   // In the order in which they came.
   readonly #waiters = new Set<Waiter>();
   #onWaiter: (() => void) | undefined;
+  #onIdle: (() => void) | undefined;
+  /** The error of new calls. */
+  #refusal: SidecallError | undefined;
   #final: SidecallError | undefined;
 
   constructor(parts: WaitingTargetParts) {
@@ -120,6 +124,19 @@ export abstract class WaitingTarget implements CallTarget {
     }
   }
 
+  /**
+   * Refuses new calls with this error. Resolves when none of those that wait is left, or `ms` have
+   * passed.
+   */
+  async finish(error: SidecallError, ms: number): Promise<void> {
+    this.#refusal = error;
+    if (this.#waiters.size === 0 || this.#final !== undefined) return;
+    const idle = new AbortController();
+    this.#onIdle = () => endWaits(idle);
+    await pause(this.clock, ms, idle.signal, this.isReferenced);
+    this.#onIdle = undefined;
+  }
+
   /** No session follows: all calls fail with this error, those that wait as well. */
   end(error: SidecallError): void {
     this.#final ??= error;
@@ -131,6 +148,7 @@ export abstract class WaitingTarget implements CallTarget {
    * call that its session could not deliver any more is made on the next one.
    */
   call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
+    if (this.#refusal !== undefined) return rejected(unsent(this.#refusal));
     const session = this.pick(options);
     const isMovable = callable.kind === CallKind.unary && !(value instanceof Block);
     if (session !== undefined && !isMovable) return this.callOn(session, callable, value, options);
@@ -191,6 +209,7 @@ export abstract class WaitingTarget implements CallTarget {
   }
 
   #open(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall {
+    if (this.#refusal !== undefined) return new FailedCall(unsent(this.#refusal));
     const session = this.pick(options);
     if (session !== undefined) return this.streamOn(session, callable, value, options);
     const stopped = new AbortController();
@@ -248,6 +267,7 @@ export abstract class WaitingTarget implements CallTarget {
         this.clock.clearTimeout(timer);
         forget?.();
         this.#waiters.delete(waiter);
+        if (this.#waiters.size === 0) this.#onIdle?.();
         resolve();
       };
       const waiter: Waiter = {

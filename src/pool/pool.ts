@@ -223,8 +223,9 @@ export class Pool<M extends PoolMember = PoolMember> implements AsyncDisposable 
   }
 
   /**
-   * Ends every member in order: calls in flight finish, new ones are refused. Resolves when all is
-   * gone. A second call has no further effect.
+   * Ends every member in order: calls in flight finish, those that wait are begun and finish, too,
+   * as far as `deadlineMs` lets them, and new ones are refused. Resolves when all is gone. A second
+   * call has no further effect.
    */
   stop(options: PoolStopOptions = {}): Promise<void> {
     return quiet(this.#checkAndStop(options));
@@ -258,9 +259,14 @@ export class Pool<M extends PoolMember = PoolMember> implements AsyncDisposable 
   async #stop(deadlineMs: number): Promise<void> {
     this.#parts.onStop?.();
     if (isPoolEnd(this.state)) return;
-    this.#target.end(new SidecallError('ERR_SIDECALL_CLOSED', 'the pool was stopped'));
+    const stopped = new SidecallError('ERR_SIDECALL_CLOSED', 'the pool was stopped');
+    const { clock } = this.#target;
+    const until = clock.nowMs() + deadlineMs;
     this.#states.set({ state: 'stopping', open: this.#open });
-    await Promise.all(this.members.map((member) => this.#parts.stop(member, deadlineMs)));
+    await this.#target.finish(stopped, deadlineMs);
+    this.#target.end(stopped);
+    const leftMs = Math.max(0, Math.ceil(until - clock.nowMs()));
+    await Promise.all(this.members.map((member) => this.#parts.stop(member, leftMs)));
     await this.ended;
   }
 
@@ -280,8 +286,8 @@ export class Pool<M extends PoolMember = PoolMember> implements AsyncDisposable 
   #onChange(): void {
     const open = this.#open;
     const { latest } = this.#states;
-    if (this.#stopping !== undefined || isPoolEnd(latest)) return;
-    if (open !== latest.open) {
+    if (isPoolEnd(latest)) return;
+    if (this.#stopping === undefined && open !== latest.open) {
       this.#states.set(open === 0 ? { state: 'waiting', open } : { state: 'ready', open });
     }
     this.#target.onRoom();
