@@ -65,12 +65,22 @@ describe.each(lanes)('ping() over $lane', ({ openPair }) => {
   });
 
   it('that waits is ended by the end of the session', async () => {
-    const pair = await openPair();
-    const waiting = failureOf(pair.near.ping());
-    const asked = pair.near.liveness({ waitMs: 600_000 });
-    pair.cut();
-    expect((await waiting).code).toBe('ERR_SIDECALL_PEER_GONE');
-    expect(await asked).toMatchObject({ process: 'gone', loop: 'busy' });
+    // What was published before the end is delivered: on a busy machine an answer may be, too.
+    let failure: unknown;
+    while (failure === undefined) {
+      const pair = await openPair();
+      const waiting = pair.near.ping().then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      const asked = pair.near.liveness({ waitMs: 600_000 });
+      pair.cut();
+      failure = await waiting;
+      if (failure !== undefined)
+        expect(await asked).toMatchObject({ process: 'gone', loop: 'busy' });
+      await asked;
+    }
+    expect(failure).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
   });
 });
 
