@@ -1,8 +1,8 @@
 // The price of the numbers of `session.stats()`, and of the flight recorder of a helper: calls
-// through a copy of this build in which either can be switched off, in both processes, while they
+// through a build of its own in which either can be switched off, in both processes, while they
 // run. Rounds with and without it take turns, so that neither the layout of a process nor the clock
 // speed of the machine is compared. npm run bench:numbers [-- --help]
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   cpSync,
@@ -199,10 +199,12 @@ function shuffled() {
   return order.sort((a, b) => a.at - b.at).map(({ which }) => which);
 }
 
-/** A copy of this build in which the part can be switched off. */
+/** A build of its own, a file for each module, in which the part can be switched off. */
 function switchable() {
   const copy = realpathSync(mkdtempSync(join(tmpdir(), 'sidecall-numbers-')));
-  cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true });
+  const tsc = [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.build.json'];
+  const modules = ['--outDir', join(copy, 'dist'), '--emitDeclarationOnly', 'false'];
+  execFileSync(process.execPath, [...tsc, ...modules], { cwd: root, stdio: 'inherit' });
   cpSync(join(root, 'package.json'), join(copy, 'package.json'));
   for (const name of ['build', 'node_modules']) symlinkSync(join(root, name), join(copy, name));
   writeFileSync(join(copy, 'dist', 'switches.js'), 'export const on = new Uint8Array([1]);\n');
