@@ -65,7 +65,7 @@ describe.each(lanes)('ping() over $lane', ({ openPair }) => {
   });
 
   it('that waits is ended by the end of the session', async () => {
-    // What was published before the end is delivered: on a busy machine an answer may be, too.
+    // Frames that were published before the end are delivered: on a busy machine an answer, too.
     let failure: unknown;
     while (failure === undefined) {
       const pair = await openPair();
