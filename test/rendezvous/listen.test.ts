@@ -180,7 +180,13 @@ describe('a listener', () => {
   it('a session that nobody uses is closed after its idleTimeoutMs', async () => {
     using clock = new SteeredClock();
     await using listener = await listen({ idleTimeoutMs: 60_000 });
-    listener.serve(Demo, demoHandlers());
+    const { hang } = demoHandlers();
+    let isHanging = false;
+    const waits: typeof hang = (request, context) => {
+      isHanging = true;
+      return hang(request, context);
+    };
+    listener.serve(Demo, demoHandlers({ hang: waits }));
     const session = await connect({ path: listener.path });
     let isDraining = false;
     void session.draining.then(() => (isDraining = true));
@@ -191,6 +197,7 @@ describe('a listener', () => {
     }
     const stop = new AbortController();
     const hanging = demo.hang(undefined, { signal: stop.signal }).catch((error: unknown) => error);
+    await until(() => isHanging);
     for (let round = 0; round < 6; round += 1) {
       await clock.pass(60_000);
     }
