@@ -153,7 +153,8 @@ export class SessionShared {
 
   /** Ends the stream alone, behind the send that has found its memory detached. */
   #onDetached(stream: SendingStream, error: SidecallError): void {
-    stream.onDetached(error);
+    // Else it has ended meanwhile, or was told already: the transport may have asked for more.
+    if (stream.queued > 0) stream.onDetached(error);
     this.sendQueue.onRoom();
   }
 
