@@ -23,7 +23,7 @@
 #define NEW 1
 #define NONE 2
 
-mtype = { ready, yours, accepting };
+mtype = { ready, yours, accepting, over };
 chan toOld = [2] of { mtype };
 chan toNew = [2] of { mtype };
 bool broken;       /* the call is over before its last step */
@@ -48,14 +48,14 @@ proctype Old() {
   :: broken -> goto goesOn
   fi;
   STEP;
-#if BUG != 6
   accepts[me] = false;
-#endif
   STEP;
 #if BUG == 1
   lock = NONE;
 #endif
   toNew ! yours;
+  STEP;
+  if :: accepts[me] = true :: true fi; /* the pause has an end */
   STEP;
   if
   :: toOld ? accepting
@@ -63,10 +63,14 @@ proctype Old() {
   :: atomic { !broken && empty(toOld) -> broken = true }; goto goesOn /* its time is over */
   fi;
   STEP;
+#if BUG != 6
   accepts[me] = false;
+#endif
 #if BUG != 7
   if :: lock == me -> lock = NONE :: else fi;
 #endif
+  STEP;
+  toNew ! over;
   settled[me] = true;
   goto died;
 goesOn:
@@ -92,12 +96,17 @@ proctype New() {
   :: broken && empty(toNew) -> goto isBroken
   fi;
   STEP;
-  accepts[me] = true;
-  STEP;
   if
   :: broken -> goto isBroken
   :: atomic { !broken -> toOld ! accepting }
   fi;
+  STEP;
+  if
+  :: toNew ? over
+  :: broken && empty(toNew) -> goto isBroken
+  fi;
+  STEP;
+  accepts[me] = true;
   STEP;
 #if BUG == 8
   goto done;

@@ -15,7 +15,7 @@ import { checkInteger, checkKeys } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
 import { ownUid } from '../uds/peer-credentials.ts';
 import { listenAtPlainPath, type PlainServer } from '../uds/plain-path.ts';
-import { removePrivateDirectory } from '../uds/private-directory.ts';
+import { remedyAt, removePrivateDirectory } from '../uds/private-directory.ts';
 import { SocketDirectory } from '../uds/socket-directory.ts';
 import { type Arrival, type HeldPath, ListeningPath } from '../uds/watched-path.ts';
 import type {
@@ -201,7 +201,8 @@ export class PathAcceptor<C extends AcceptedConnection> {
 
   #listenByKernel(native: NativeAddon, held: HeldPath | undefined): void {
     const { bind, unsafeDirectory } = this.#settings;
-    const trust = { owners: [ownUid(), 0], unsafeDirectory };
+    const advice = remedyAt(this.path);
+    const trust = { owners: [ownUid(), 0], unsafeDirectory, advice };
     let directory: SocketDirectory;
     try {
       directory = new SocketDirectory(native, this.path, trust);

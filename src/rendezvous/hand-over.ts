@@ -3,6 +3,7 @@
 import { onAbort } from '../base/abort-listeners.ts';
 import type { Clock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
+import { ignore } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import type { Metadata } from '../base/metadata.ts';
@@ -94,19 +95,33 @@ export interface GivenPath {
   /** Accepts no connection until `resume()`. */
   pause(): void;
   resume(): void;
+  /** The name of a file that does not exist, in the directory of the socket. */
+  proofName(): string;
+  /** True: that file was made by the user of the successor. It is removed. */
+  takeProof(name: string, successor: Peer): boolean;
   /** Opens a place for one process. */
   offer(successor: Peer): Promise<OfferedPlace>;
 }
 
+/** Successors that prepare themselves at the same time: the first one that is ready is the next. */
+const preparingMax = 16;
+/** Processes that are remembered because they did not finish a hand-over. */
+const lostMax = 64;
+
 /** Waits for one successor and gives it the socket. Until that one accepts, all stays as it is. */
 export class HandOver {
-  /** Resolves to the successor, once it accepts connections and we do not. */
+  /** Resolves to the successor, once we accept no connections and it may. */
   readonly taken: Promise<Peer>;
   readonly #path: GivenPath;
   readonly #rules: HandOverRules;
   /** Aborted when no successor is waited for any more. */
   readonly #ended: AbortSignal;
-  #isBusy = false;
+  #preparing = 0;
+  /** Resolves when connections are accepted again; undefined: they are. */
+  #pause: Promise<void> | undefined;
+  #isGiven = false;
+  /** Processes that were given the path and did not take it, how often, and how long each waits. */
+  readonly #lost = new Map<number, { readonly times: number; readonly untilMs: number }>();
   #resolve!: (successor: Peer) => void;
 
   constructor(path: GivenPath, rules: HandOverRules, ended: AbortSignal) {
@@ -130,59 +145,131 @@ export class HandOver {
     }
     const refusal = this.#rules.refuse?.(metadata, peer);
     if (refusal !== undefined) throw new RpcError('failed_precondition', refusal);
-    if (this.#isBusy) throw new RpcError('unavailable', 'another successor takes over');
-    this.#isBusy = true;
-    const { clock, epoch } = this.#path;
+    this.#checkHeldOff(peer);
+    if (this.#preparing >= preparingMax) {
+      throw new RpcError('unavailable', `${preparingMax} successors prepare themselves`);
+    }
     const either = AbortSignal.any([signal, this.#ended]);
     const said = steps[Symbol.asyncIterator]();
     const isNext = async (wanted: SuccessorStep): Promise<boolean> =>
       (await orAborted(said.next(), either)).value === wanted;
-    let isTaken = false;
-    let isLost = false;
-    let endPause: (() => void) | undefined;
+    this.#preparing += 1;
     try {
       either.throwIfAborted();
-      const place = await this.#path.offer(peer);
-      try {
-        yield { step: 'offer', epoch: epoch + 1, place: place.path };
-        const give = (until: AbortSignal): Promise<void> => place.give(until);
-        await withDeadline('the successor', tuning.handOverStepMs, either, give, clock);
-      } finally {
-        await place.close();
-      }
-      if (!(await isNext('ready'))) return;
-      this.#path.pause();
-      // Whether or not the successor takes what follows: a pause has an end.
-      endPause = this.#limitPause(() => {
-        isLost = true;
-      });
-      yield { step: 'yours' };
-      isTaken = (await isNext('accepting')) && !isLost;
+      yield* this.#offer(peer, isNext, either);
+      if (await isNext('ready')) yield* this.#pass(peer, isNext);
     } catch (error) {
       // A successor that is late, or gone, is no fault of ours: the listener goes on.
       if (!SidecallError.is(error) || RpcError.is(error)) throw error;
       throw new RpcError('unavailable', error.message, { cause: error });
     } finally {
-      this.#isBusy = false;
-      endPause?.();
-      if (isTaken) this.#resolve(peer);
-      else this.#path.resume();
+      this.#preparing -= 1;
     }
   }
 
-  /** Accepts connections again after a while, or when the wait is over. Returns how to end that. */
-  #limitPause(onEnd: () => void): () => void {
+  /**
+   * Gives the socket to a process that could have taken the path in any case, since it can write to
+   * the directory. @throws {RpcError} `permission_denied` for another one.
+   */
+  async *#offer(
+    peer: Peer,
+    isNext: (wanted: SuccessorStep) => Promise<boolean>,
+    either: AbortSignal,
+  ): AsyncGenerator<ListenerStep> {
+    const { clock, epoch } = this.#path;
+    const inTime = <T>(work: (until: AbortSignal) => Promise<T>): Promise<T> =>
+      withDeadline('the successor', tuning.handOverStepMs, either, work, clock);
+    const file = this.#path.proofName();
+    yield { step: 'prove', file };
+    const isSaid = await inTime((until) => orAborted(isNext('proved'), until));
+    if (!this.#path.takeProof(file, peer) || !isSaid) {
+      const text = `process ${peer.pid} did not make the file ${file} beside the socket: a successor is a process that can write to that directory`;
+      throw new RpcError('permission_denied', text);
+    }
+    const place = await this.#path.offer(peer);
+    try {
+      yield { step: 'offer', epoch: epoch + 1, place: place.path };
+      await inTime((until) => place.give(until));
+    } finally {
+      await place.close();
+    }
+  }
+
+  /**
+   * Passes the path to a successor that is ready, and may be stopped at any step: connections wait
+   * for a short time only, and so do other successors. The first one that says `accepting` has it.
+   */
+  async *#pass(
+    peer: Peer,
+    isNext: (wanted: SuccessorStep) => Promise<boolean>,
+  ): AsyncGenerator<ListenerStep> {
+    while (this.#pause !== undefined) await this.#pause;
+    if (this.#isGiven) throw new RpcError('unavailable', 'another successor has the path');
     const { clock } = this.#path;
+    const endPause = this.#beginPause();
+    let isTaken = false;
+    try {
+      yield { step: 'yours' };
+      const accepting = (until: AbortSignal): Promise<boolean> =>
+        orAborted(isNext('accepting'), until);
+      const isSaid = await withDeadline(
+        'the successor',
+        tuning.handOverStepMs,
+        this.#ended,
+        accepting,
+        clock,
+      );
+      isTaken = isSaid && !this.#isGiven;
+      if (isTaken) this.#isGiven = true;
+    } finally {
+      endPause();
+      if (!isTaken) this.#noteLost(peer);
+    }
+    if (!isTaken) throw new RpcError('unavailable', 'another successor has the path');
+    this.#path.pause();
+    this.#resolve(peer);
+  }
+
+  /** Accepts no connections for a while. Returns how to end that. */
+  #beginPause(): () => void {
+    const { clock } = this.#path;
+    let resolve: () => void = ignore;
+    this.#pause = new Promise((done) => {
+      resolve = done;
+    });
+    let isOver = false;
     const end = (): void => {
-      onEnd();
-      this.#path.resume();
-    };
-    const timer = clock.setTimeout(end, tuning.handOverStepMs);
-    const forget = onAbort(this.#ended, end);
-    return () => {
+      if (isOver) return;
+      isOver = true;
+      this.#pause = undefined;
       clock.clearTimeout(timer);
       forget();
+      if (!this.#isGiven) this.#path.resume();
+      resolve();
     };
+    this.#path.pause();
+    const timer = clock.setTimeout(end, tuning.handOverPauseMs);
+    const forget = onAbort(this.#ended, end);
+    return end;
+  }
+
+  /** @throws {RpcError} for a process that was given the path just now and did not take it. */
+  #checkHeldOff({ pid = 0 }: Peer): void {
+    const { untilMs = 0 } = this.#lost.get(pid) ?? {};
+    const leftMs = Math.ceil(untilMs - this.#path.clock.nowMs());
+    if (leftMs <= 0) return;
+    const text = `process ${pid} did not finish its last hand-over: it may try again in ${leftMs} ms`;
+    throw new RpcError('unavailable', text);
+  }
+
+  #noteLost({ pid = 0 }: Peer): void {
+    const { clock } = this.#path;
+    const times = (this.#lost.get(pid)?.times ?? 0) + 1;
+    const waitMs = Math.min(tuning.handOverPauseMs * 2 ** times, tuning.handOverHeldOffMaxMs);
+    this.#lost.delete(pid);
+    this.#lost.set(pid, { times, untilMs: clock.nowMs() + waitMs });
+    const [oldest] = this.#lost.keys();
+    if (this.#lost.size > lostMax && oldest !== undefined) this.#lost.delete(oldest);
   }
 }
 

@@ -10,6 +10,7 @@ import { connectToPath } from '../uds/connect-path.ts';
 import { kernelPeer, ownerOf } from '../uds/peer-credentials.ts';
 import { authorize, type PeerPolicy } from '../uds/peer-policy.ts';
 import { sessionOpener, takingOver } from './connect.ts';
+import { makeProof } from './path-proof.ts';
 import { type PathBefore, protocolError } from './take-over.ts';
 
 /** `from`: the process that may be the listener before, whose user is ours in any case. */
@@ -30,6 +31,7 @@ export function listenerBefore(
       const options = { path, expect, lane: 'socket', timeoutMs, unsafeDirectory } as const;
       return sessionOpener(options, undefined, takingOver)(undefined);
     },
+    prove: (file) => makeProof(native, path, file, unsafeDirectory),
     receive: (place, session, signal) => receiveSocket(native, place, session, signal),
   };
 }

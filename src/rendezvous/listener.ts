@@ -31,6 +31,7 @@ import {
 } from './hand-over.ts';
 import { HandOverService } from './hand-over-service.ts';
 import { offerSocket } from './offered-socket.ts';
+import { proofNameOf, takeProof } from './path-proof.ts';
 
 /** Checked options of `listen()`. */
 export interface ListenerSettings extends AcceptorSettings {
@@ -266,6 +267,8 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
       epoch: this.#epoch,
       pause: () => listening.pause(),
       resume: () => listening.resume(),
+      proofName: () => proofNameOf(listening.directory.name),
+      takeProof: (name, { uid = -1 }) => takeProof(listening.directory, name, uid),
       offer: (successor) =>
         offerSocket(native, this.#settings, successor, () => listening.duplicate()),
     };

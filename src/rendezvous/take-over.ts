@@ -3,6 +3,7 @@
 // itself where there is none.
 import type { Clock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
+import { ignore } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges, sessionRanges } from '../base/limits/option-limits.ts';
 import type { Metadata } from '../base/metadata.ts';
@@ -84,6 +85,11 @@ export interface PathBefore {
    * @throws as `connect()`.
    */
   connect(limitMs: number): Promise<Session>;
+  /**
+   * Makes a file in the directory of the socket, for the listener of this session, which removes
+   * it. Returns how to remove it where that one did not.
+   */
+  prove(file: string): () => void;
   /** Receives the socket of the listener of this session at the place that it offers. */
   receive(place: string, session: Session, signal: AbortSignal): Promise<number>;
 }
@@ -168,14 +174,15 @@ async function takeFrom<L extends HeldListener>(
   const call = session.client(HandOverService).takeOver({ metadata: settings.metadata });
   const steps = call[Symbol.asyncIterator]();
   let received: ReceivedPath;
+  let removeProof: () => void = ignore;
   try {
-    const offer = inTime(
-      clock,
-      steps.next(),
-      settings.timeoutMs,
-      'the offer of the listener before',
-    );
-    const { place, epoch } = offerOf(await offer);
+    const next = (): Promise<IteratorResult<ListenerStep, undefined>> =>
+      inTime(clock, steps.next(), settings.timeoutMs, 'the offer of the listener before');
+    const { value: asked } = await next();
+    if (asked?.step !== 'prove') throw protocolError();
+    removeProof = before.prove(asked.file);
+    await call.send('proved');
+    const { place, epoch } = offerOf(await next());
     const descriptor = await withDeadline(
       `the socket of ${parts.path}`,
       tuning.handOverStepMs,
@@ -189,6 +196,8 @@ async function takeFrom<L extends HeldListener>(
       throw new SidecallError('ERR_SIDECALL_PATH_IN_USE', error.message, { cause: error });
     }
     throw laterOr(error);
+  } finally {
+    removeProof();
   }
   const listener = await parts.open(received);
   return prepared(listener, settings, async () => {
@@ -203,14 +212,21 @@ async function takeFrom<L extends HeldListener>(
         'the confirmation of the previous listener',
       );
       if (value?.step !== 'yours') throw protocolError();
-      listener.begin();
       await call.send('accepting');
       await call.end();
-      await inTime(clock, steps.next(), tuning.handOverStepMs, 'the end of the previous listener');
+      // Only now: connections that both accept would be lost where the previous listener goes on.
+      const end = inTime(
+        clock,
+        steps.next(),
+        tuning.handOverStepMs,
+        'the end of the previous listener',
+      );
+      if ((await end).done !== true) throw protocolError();
+      listener.begin();
     } catch (error) {
       listener.checkOpen();
       // The listener before has died, or goes on: the lock tells.
-      if (!(await lockWithin(clock, listener, tuning.handOverLockMs))) throw error;
+      if (!(await lockWithin(clock, listener, tuning.handOverLockMs))) throw lostTo(error);
       listener.begin();
       return;
     }
@@ -254,6 +270,12 @@ async function lockWithin(clock: Clock, listener: HeldListener, ms: number): Pro
 /** Rejects where the other side takes longer than that. */
 function inTime<T>(clock: Clock, step: Promise<T>, ms: number, what: string): Promise<T> {
   return withDeadline(what, ms, undefined, (signal) => orAborted(step, signal), clock);
+}
+
+/** Another successor was faster, or the previous listener goes on. */
+function lostTo(error: unknown): unknown {
+  if (!RpcError.is(error) || error.status !== 'unavailable') return error;
+  return new SidecallError('ERR_SIDECALL_PATH_IN_USE', error.message, { cause: error });
 }
 
 const lockPauseMs = 5;

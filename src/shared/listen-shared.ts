@@ -9,6 +9,7 @@ import { ranges } from '../base/limits/option-limits.ts';
 import { checkFunction, checkKeys, nodeError } from '../base/misuse.ts';
 import { endWaits, pause } from '../base/pause.ts';
 import { sessionOptionNames } from '../open/session-options.ts';
+import { checkHandOver, type HandOverOptions } from '../rendezvous/hand-over.ts';
 import { type ListenOptions, listen, plainListenNames } from '../rendezvous/listen.ts';
 import type { Listener } from '../rendezvous/listener.ts';
 import { boundLog } from './bounded-log.ts';
@@ -42,9 +43,16 @@ export interface ListenSharedOptions extends Omit<ListenOptions, (typeof decided
    * until it resolves. Default: ready at once.
    */
   readonly ready?: ((listener: Listener) => void | Promise<void>) | undefined;
+  /** As of `handOver()`: the process that may follow. Default: one of our own effective uid. */
+  readonly to?: HandOverOptions['to'];
+  /**
+   * As of `handOver()`: the reason for which a newer helper is refused; its version is
+   * `metadata.version`. Default: none is refused.
+   */
+  readonly refuse?: HandOverOptions['refuse'];
 }
 
-const sharedNames = [...sessionOptionNames, ...plainListenNames, 'ready'].filter(
+const sharedNames = [...sessionOptionNames, ...plainListenNames, 'ready', 'to', 'refuse'].filter(
   (name) => !(decided as readonly string[]).includes(name),
 ) as (keyof ListenSharedOptions & string)[];
 
@@ -72,7 +80,7 @@ const lastCalls = { deadlineMs: ranges.closeDeadlineMs.max };
  * ```
  */
 export async function listenShared(options: ListenSharedOptions = {}): Promise<Listener> {
-  const { ready = ignore, ...given } = options;
+  const { ready = ignore, to, refuse, ...given } = options;
   for (const name of decided) {
     if (!(name in given)) continue;
     const text = `listenShared() takes no ${name}: sharedHelper() decides it`;
@@ -80,6 +88,7 @@ export async function listenShared(options: ListenSharedOptions = {}): Promise<L
   }
   checkKeys('listenShared()', options, sharedNames);
   checkFunction('ready', ready);
+  checkHandOver({ to, refuse });
   const order = takeOrder();
   const { path, version } = order;
   const since = systemClock.nowMs();
@@ -116,7 +125,7 @@ export async function listenShared(options: ListenSharedOptions = {}): Promise<L
   }
   void endWhenIdle(systemClock, listener, order.idleTimeoutMs);
   void boundLogUntil(listener.closed, logOf(path));
-  void handOver(listener, version);
+  void handOver(listener, version, { to, refuse });
   process.once('SIGTERM', () => void listener.close(lastCalls));
   void listener.closed.then(() => {
     // A helper that no program can reach ends, whatever its program keeps open.
@@ -148,14 +157,21 @@ async function boundLogUntil(closed: Promise<unknown>, logPath: string): Promise
 }
 
 /** Gives the path to the next newer version. */
-async function handOver(listener: Listener, own: string): Promise<void> {
+async function handOver(
+  listener: Listener,
+  own: string,
+  { to, refuse }: HandOverOptions,
+): Promise<void> {
   await listener
     .handOver({
+      to,
       deadlineMs: ranges.closeDeadlineMs.max,
-      refuse: ({ version }) => {
+      refuse: (metadata, peer) => {
+        const { version } = metadata;
         const isNewer =
           typeof version === 'string' && isVersion(version) && compareVersions(version, own) > 0;
-        return isNewer ? undefined : `version ${own} listens, which is not older than ${version}`;
+        if (isNewer) return refuse?.(metadata, peer);
+        return `version ${own} listens, which is not older than ${version}`;
       },
     })
     .catch(ignore);

@@ -32,6 +32,8 @@ export interface SharedSystem {
    * was run.
    */
   whileStarter<T>(work: () => Promise<T>): Promise<T | undefined>;
+  /** The process that starts a helper at this moment; undefined: none does, or it is not known. */
+  starterPid(): number | undefined;
   /** True: a helper loads what it needs. */
   isPreparing(): Promise<boolean>;
   /** Starts a helper. */
@@ -225,8 +227,13 @@ export class SharedFinder {
   }
 
   #late(): SidecallError {
-    const { name, startTimeoutMs } = this.#settings;
-    const text = `shared helper ${name} gave no session within ${startTimeoutMs} ms (startTimeoutMs): it is busy, or still loads; try again, or raise startTimeoutMs`;
+    const { name, path, startTimeoutMs } = this.#settings;
+    const pid = this.#system.starterPid();
+    const why =
+      pid === undefined
+        ? 'it is busy, or still loads; try again, or raise startTimeoutMs'
+        : `process ${pid} starts it, and holds ${path}.start meanwhile; where that process hangs, end it`;
+    const text = `shared helper ${name} gave no session within ${startTimeoutMs} ms (startTimeoutMs): ${why}`;
     return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text);
   }
 }

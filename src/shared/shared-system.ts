@@ -4,10 +4,11 @@ import type { NativeAddon } from '../addon/addon-api.ts';
 import { systemClock } from '../base/clock.ts';
 import { systemRandom } from '../base/random.ts';
 import type { OpenSession } from '../rendezvous/connect.ts';
+import { lockHolder } from '../uds/file-lock.ts';
 import { standingOf } from './process-standing.ts';
 import type { SharedSystem } from './shared-finder.ts';
 import type { SharedSettings } from './shared-options.ts';
-import { isPreparing, startShared, whileStarter } from './start-shared.ts';
+import { isPreparing, startLockOf, startShared, whileStarter } from './start-shared.ts';
 
 export function sharedSystem(
   native: NativeAddon,
@@ -22,6 +23,7 @@ export function sharedSystem(
     open: (signal) => open(signal),
     openToReplace: (signal) => openToReplace(signal),
     whileStarter: (work) => whileStarter(native, path, work),
+    starterPid: () => lockHolder(startLockOf(path)),
     isPreparing: () => isPreparing(native, path),
     start: () => startShared(settings),
     standing: () => standingOf(native, path),

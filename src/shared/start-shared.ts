@@ -8,6 +8,7 @@ import { SidecallError } from '../base/errors.ts';
 import type { HelperExit } from '../helper/helper-errors.ts';
 import { FileLock } from '../uds/file-lock.ts';
 import { ownUid } from '../uds/peer-credentials.ts';
+import { remedyAt } from '../uds/private-directory.ts';
 import { SocketDirectory } from '../uds/socket-directory.ts';
 import { boundLog } from './bounded-log.ts';
 import type { SharedSettings } from './shared-options.ts';
@@ -30,6 +31,11 @@ export function whileStarter<T>(
   work: () => Promise<T>,
 ): Promise<T | undefined> {
   return whileLocked(native, path, starting, work);
+}
+
+/** The file that {@link whileStarter} locks. */
+export function startLockOf(path: string): string {
+  return `${path}${starting}`;
 }
 
 /** Runs `work`, in which a helper loads what it needs: programs that ask wait meanwhile. */
@@ -56,7 +62,7 @@ async function whileLocked<T>(
   ending: string,
   work: () => Promise<T>,
 ): Promise<T | undefined> {
-  const trust = { owners: [ownUid(), 0], unsafeDirectory: false };
+  const trust = { owners: [ownUid(), 0], unsafeDirectory: false, advice: remedyAt(path) };
   const directory = new SocketDirectory(native, path, trust);
   let lock: FileLock | undefined;
   try {

@@ -10,6 +10,7 @@ import { pause } from '../base/pause.ts';
 import { systemRandom } from '../base/random.ts';
 import { ownUid, unmappedUid } from './peer-credentials.ts';
 import { checkIds, listOf, type PeerPolicy, type PeerRules } from './peer-policy.ts';
+import { remedyAt } from './private-directory.ts';
 import { SocketDirectory, unsafe } from './socket-directory.ts';
 
 /** The demands of `connect()` on the file and on the process that listens. */
@@ -62,7 +63,9 @@ export async function connectToPath(
   const foreign = rules?.unmapped === true ? [unmappedUid] : [];
   const owners = [...new Set([ownUid(), 0, ...uids, ...foreign])];
   const { unsafeDirectory } = terms;
-  const trust = { owners, unsafeDirectory, advice: rules === undefined ? '' : advice };
+  // A function is no rules: they would take its place.
+  const own = rules === undefined ? '' : advice;
+  const trust = { owners, unsafeDirectory, advice: remedyAt(path) ?? own };
   const directory = openDirectory(native, path, trust);
   try {
     return await connectWithRetry(directory, rules, terms);

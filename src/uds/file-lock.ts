@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A lock that the kernel gives up with its process: a file beside a socket, locked and checked.
+import { readFileSync, statSync } from 'node:fs';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ownUid } from './peer-credentials.ts';
@@ -66,6 +67,19 @@ export class FileLock {
   close(): void {
     this.#native.removeAtEnd(this.#directory.fd, this.#name, 0);
     this.#native.closeDescriptor(this.#fd);
+  }
+}
+
+/** The process that holds the lock of a file; undefined: none does, or the system does not say. */
+export function lockHolder(file: string): number | undefined {
+  try {
+    const { ino } = statSync(file);
+    // 1: FLOCK  ADVISORY  WRITE PID MAJOR:MINOR:INODE START END
+    const row = new RegExp(`^\\d+: FLOCK .* (\\d+) [0-9a-f]+:[0-9a-f]+:${ino} `, 'm');
+    const pid = Number(row.exec(readFileSync('/proc/locks', 'latin1'))?.[1] ?? 0);
+    return pid > 0 ? pid : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -4,7 +4,7 @@
 import { Buffer } from 'node:buffer';
 import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { SidecallError } from '../base/errors.ts';
 import { checkText, nodeError } from '../base/misuse.ts';
 import { ownUid } from './peer-credentials.ts';
@@ -72,6 +72,18 @@ function commonDirectory(): string {
   return join(base, `sidecall-${ownUid()}`);
 }
 
+// Another user may make the directory first, since all can write to /tmp.
+const remedy =
+  '; another user may have made it first: set XDG_RUNTIME_DIR to a directory of your own with mode 0700 in all programs that meet there, or let root remove it';
+
+/**
+ * The remedy where a path cannot be trusted that lies in the directory of this user; undefined: it
+ * lies elsewhere.
+ */
+export function remedyAt(path: string): string | undefined {
+  return userDirectories(undefined).includes(dirname(path)) ? remedy : undefined;
+}
+
 function makeUserDirectory(directory: string): void {
   try {
     mkdirSync(directory, { mode: 0o700 });
@@ -84,9 +96,9 @@ function makeUserDirectory(directory: string): void {
     }
   }
   const status = lstatSync(directory);
-  if (!status.isDirectory()) throw unsafe(`${directory} is a link or no directory`);
+  if (!status.isDirectory()) throw unsafe(`${directory} is a link or no directory${remedy}`);
   if (status.uid !== ownUid()) {
-    throw unsafe(`${directory} belongs to uid ${status.uid}, not to ${ownUid()}; give a path`);
+    throw unsafe(`${directory} belongs to uid ${status.uid}, not to ${ownUid()}${remedy}`);
   }
   if ((status.mode & 0o077) !== 0) {
     const octal = (status.mode & 0o7777).toString(8).padStart(4, '0');

@@ -37,7 +37,7 @@ export interface Trust {
   /** True: the directory is not checked. */
   readonly unsafeDirectory: boolean;
   /** The way to trust another user, for the text of the error. */
-  readonly advice?: string;
+  readonly advice?: string | undefined;
 }
 
 /** A directory held open: names in it are looked up relative to it, so it cannot be swapped. */

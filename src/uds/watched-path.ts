@@ -115,6 +115,12 @@ export class ListeningPath {
     this.#watch();
   }
 
+  /** The directory of the socket, which is open until the path is closed. */
+  get directory(): SocketDirectory {
+    this.#checkOpen();
+    return this.#bound.directory;
+  }
+
   /** A duplicate of the descriptor that listens, owned by the addon. */
   duplicate(): number {
     this.#checkOpen();

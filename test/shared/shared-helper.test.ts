@@ -1,4 +1,6 @@
 // One helper for all programs of a user, with real processes.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -33,6 +35,18 @@ async function use(name: string, options: Partial<SharedHelperOptions> = {}, ...
   const { pid, ...where } = await clock.where();
   pids.push(pid);
   return { helper, clock, pid, ...where };
+}
+
+/** A process that holds the lock of a file. */
+async function holdLock(file: string): Promise<ChildProcess> {
+  const script = `import fcntl, sys, time
+file = open(sys.argv[1], 'w')
+fcntl.flock(file, fcntl.LOCK_EX)
+print('held', flush=True)
+time.sleep(600)`;
+  const child = spawn('python3', ['-c', script, file], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(child.stdout, 'data');
+  return child;
 }
 
 afterEach(async () => {
@@ -71,6 +85,16 @@ describe('sharedHelper()', () => {
     expect(env).not.toHaveProperty('SIDECALL_SHARED');
     expect(cwd).toBe('/');
     await helper.close();
+  });
+
+  it('names the program that has begun to start it, and does not come on', async () => {
+    const name = fresh();
+    const path = sharedPath(name, undefined);
+    const held = await holdLock(`${path}.start`);
+    const { code, message } = await use(name, { startTimeoutMs: 100 }).catch((error) => error);
+    held.kill('SIGKILL');
+    expect(code).toBe('ERR_SIDECALL_HELPER_FAILED');
+    expect(message).toContain(`process ${held.pid} starts it, and holds ${path}.start`);
   });
 
   it('has another helper for each key', async () => {

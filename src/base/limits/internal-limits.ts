@@ -59,6 +59,10 @@ export const tuning = {
   stableSessionMs: 1_000,
   /** Time of one step of the other side in a hand-over. */
   handOverStepMs: 10_000,
+  /** Longest time for which a listener accepts no connection, while a successor is about to. */
+  handOverPauseMs: 250,
+  /** Longest time after which a process that did not finish a hand-over may try again. */
+  handOverHeldOffMaxMs: 60_000,
   /** Time to learn whether the listener before has died in the middle of a hand-over. */
   handOverLockMs: 2_000,
   /** A member of a pool is slow from this multiple of the median of all members. */

@@ -16,6 +16,7 @@ interface Range {
 /** Limits of one session that its owner may set. */
 export const sessionRanges = {
   receiveMaxBytes: { standard: 4 * MiB, min: KiB, max: GiB },
+  jsonMaxBytes: { standard: MiB, min: KiB, max: GiB },
   metadataMaxBytes: { standard: 8 * KiB, min: 0, max: 64 * KiB },
   streamsMax: { standard: 4096, min: 1, max: 1_048_576 },
   streamWindowBytes: { standard: 256 * KiB, min: 16 * KiB, max: GiB },
@@ -78,6 +79,13 @@ export const ranges = {
 export interface SessionLimits {
   /** Largest message accepted, in bytes. Default 4 MiB; 1 KiB to 1 GiB. */
   readonly receiveMaxBytes: number;
+  /**
+   * Longest JSON text that is parsed, in bytes, since the event loop stands still meanwhile. Bytes
+   * beside the text do not count, and JSON-RPC has no such limit. A longer request is answered with
+   * `invalid_argument`, a longer answer or message rejects with `ERR_SIDECALL_DECODE`. Default 1
+   * MiB; 1 KiB to 1 GiB.
+   */
+  readonly jsonMaxBytes: number;
   /** Largest metadata of one call accepted, in bytes. Default 8 KiB; 0 to 64 KiB. */
   readonly metadataMaxBytes: number;
   /** Handlers running at once for this peer. Default 4,096; 1 to 1,048,576. */

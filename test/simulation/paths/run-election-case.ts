@@ -157,6 +157,7 @@ class ElectionRun {
         open: async () => (await this.#path.connect(program, connectMs)).near.session,
         openToReplace: async () => (await this.#path.connect(program, connectMs)).near.session,
         whileStarter: (work) => this.#whileStarter(program, work),
+        starterPid: () => undefined,
         isPreparing: async () => false,
         start: () => this.#start(version),
         standing: async () => ({ state: 'busy', pid: undefined, words: 'is busy' }),

@@ -110,6 +110,8 @@ export class SimulatedListener implements HeldListener, IdleListener {
       resume: () => {
         if (!this.#isClosed) this.begin();
       },
+      proofName: () => 'the proof',
+      takeProof: () => true,
       offer: async () => {
         places += 1;
         const place = `place ${places}`;
@@ -169,6 +171,7 @@ export function takeOver(
   const before: PathBefore = {
     clock: process,
     connect: async (limitMs) => (await path.connect(process, limitMs)).near.session,
+    prove: () => () => undefined,
     receive: async (place) => {
       await process.sleep(process.random.fraction());
       const found = offered.get(place);

@@ -216,13 +216,13 @@ export const mutants = [
   {
     name: 'a listener does not go on where its successor fails',
     file: 'src/rendezvous/hand-over.ts',
-    from: '      else this.#path.resume();',
+    from: '      if (!this.#isGiven) this.#path.resume();',
     to: '',
   },
   {
     name: 'a successor goes on without the lock',
     file: 'src/rendezvous/take-over.ts',
-    from: 'if (!(await lockWithin(clock, listener, tuning.handOverLockMs))) throw error;',
+    from: 'if (!(await lockWithin(clock, listener, tuning.handOverLockMs))) throw lostTo(error);',
     to: '',
   },
   {
