@@ -50,6 +50,31 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
     expect(() => service('X', { ['y'.repeat(300)]: unary() })).toThrow(TypeError);
   });
 
+  it('parses no JSON text that is longer than jsonMaxBytes, and counts no bytes beside it', async () => {
+    await using pair = await openPair({
+      near: { jsonMaxBytes: 10_000 },
+      far: { jsonMaxBytes: 10_000 },
+    });
+    pair.far.serve(Demo, demoHandlers({ same: (value) => value }));
+    const demo = pair.near.client(Demo);
+    const text = (bytes: number): string => 'x'.repeat(bytes - 2); // with its quotes
+    expect(await demo.same(text(10_000))).toHaveLength(9_998);
+    await expect(demo.same(text(10_001))).rejects.toMatchObject({
+      status: 'invalid_argument',
+      message: expect.stringContaining('limits.jsonMaxBytes'),
+    });
+    const image = new Uint8Array(1_000_000);
+    expect(await demo.same({ image })).toEqual({ image });
+    pair.far.serve(service('Long', { get: unary<void, string>() }), { get: () => text(10_001) });
+    const long = pair.near.client(service('Long', { get: unary<void, string>() }));
+    await expect(long.get()).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_DECODE',
+      delivered: 'yes',
+      message: expect.stringContaining('limits.jsonMaxBytes'),
+    });
+    expect(await demo.same(1)).toBe(1);
+  });
+
   it('notifications arrive in order, and those of unknown methods are events', async () => {
     const events: SidecallEvent[] = [];
     await using pair = await openPair({ onNearEvent: (event) => events.push(event) });

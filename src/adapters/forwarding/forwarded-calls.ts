@@ -39,6 +39,7 @@ const gigabyte = sessionRanges.receiveMaxBytes.max;
 const limits = checkLimits({
   receiveMaxBytes: gigabyte,
   sendQueueMaxBytes: gigabyte,
+  jsonMaxBytes: gigabyte,
   metadataMaxBytes: sessionRanges.metadataMaxBytes.max,
   streamsMax: sessionRanges.streamsMax.max,
 });

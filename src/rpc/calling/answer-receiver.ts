@@ -4,6 +4,7 @@
 import { throwLater } from '../../base/clock.ts';
 import { statuses } from '../../base/error-codes.ts';
 import { fromPeer, RpcError, SidecallError } from '../../base/errors.ts';
+import { wireLimits } from '../../base/limits/wire-limits.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { endText } from '../../wire/end-text.ts';
 import {
@@ -171,7 +172,11 @@ export class AnswerReceiver {
     releaseAnswer(this.#shared, call);
     try {
       const codec = call.request.response as Codec<unknown>;
-      call.answer = assembly === undefined ? decodeWith(codec, payload, false) : assembly.decode();
+      const { jsonMaxBytes } = this.#shared.own;
+      call.answer =
+        assembly === undefined
+          ? decodeWith(codec, payload, false, jsonMaxBytes)
+          : assembly.decode(jsonMaxBytes);
       if (codec.isRaw !== true) counters.countLease(call.answer);
     } catch (thrown) {
       counters.untakenAnswers.count(answerBytes);
@@ -238,7 +243,12 @@ export class AnswerReceiver {
     const text = endText(payload.subarray(metadataBytes, detailsAt));
     const message = `${labelOf(call)}: ${text === '' ? name : text}`;
     try {
-      const details = decodeWith(json<unknown>(), payload.subarray(detailsAt), false);
+      const details = decodeWith(
+        json<unknown>(),
+        payload.subarray(detailsAt),
+        false,
+        wireLimits.fragmentBytes,
+      );
       return {
         trailers,
         error: fromPeer(new RpcError(name, message, { details, metadata }), text),

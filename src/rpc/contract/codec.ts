@@ -44,10 +44,11 @@ export interface Codec<T, Input = T> {
   readonly isRaw?: boolean | undefined;
   /**
    * The value in `bytes`, which come from a peer and are not to be trusted. `isOwned`: the memory
-   * belongs to this message; always true unless `copiesBytes` or `borrowsBytes` is set. An error
+   * belongs to this message; always true unless `copiesBytes` or `borrowsBytes` is set.
+   * `jsonMaxBytes`: the limit of the session for text that is parsed; undefined: none. An error
    * that it throws fails the call with `ERR_SIDECALL_DECODE`.
    */
-  decode(bytes: Uint8Array, isOwned: boolean): T;
+  decode(bytes: Uint8Array, isOwned: boolean, jsonMaxBytes?: number): T;
   /**
    * A decoded value as plain data (objects without a class, arrays, bytes, texts, numbers), for
    * pages of Electron. Left out: it is plain already. An error that it throws fails the call
@@ -133,14 +134,23 @@ export function encodeWith<T>(codec: Codec<unknown, T>, value: T): Uint8Array | 
  * Decodes, and turns a refusal into `ERR_SIDECALL_DECODE`. The words never hold a byte of the
  * payload. Unless `isOwned`, the memory is used again: it is copied for codecs that keep it.
  */
-export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolean): T {
+export function decodeWith<T>(
+  codec: Codec<T>,
+  view: Uint8Array,
+  isOwned: boolean,
+  jsonMaxBytes?: number,
+): T {
   try {
-    if (isOwned || !keepsBytes(codec)) return codec.decode(view, isOwned);
-    return codec.decode(ownedCopy(view), true);
+    if (isOwned || !keepsBytes(codec)) return codec.decode(view, isOwned, jsonMaxBytes);
+    return codec.decode(ownedCopy(view), true, jsonMaxBytes);
   } catch (cause) {
     // No cause: JSON.parse quotes the text it refused, and errors end up in logs.
     const kind = isError(cause) ? cause.name : typeof cause;
     const what = `codec '${codec.name}' refused a message of ${view.length} bytes (${kind})`;
+    if (cause instanceof TextTooLong) {
+      const most = `its text is longer than limits.jsonMaxBytes of this side, ${jsonMaxBytes} bytes`;
+      throw new SidecallError('ERR_SIDECALL_DECODE', `${what}; ${most}`);
+    }
     const isRefused = cause instanceof RefusedValue; // by a schema: both sides have the contract
     const text = isRefused ? what : `${what}; both sides must use the same contract`;
     const error = new SidecallError('ERR_SIDECALL_DECODE', text);
@@ -153,6 +163,9 @@ export function decodeWith<T>(codec: Codec<T>, view: Uint8Array, isOwned: boolea
 export function keepWaiting<T>(codec: Codec<unknown>, message: T): T | Uint8Array {
   return codec.reusesBytes === true && isBytes(message) ? new Uint8Array(message) : message;
 }
+
+/** A text longer than `jsonMaxBytes`. */
+export class TextTooLong extends Error {}
 
 /** The issues of a schema with a value. Only the sender of the value is told. */
 export class RefusedValue extends Error {

@@ -5,7 +5,7 @@ import { Buffer, isUtf8 } from 'node:buffer';
 import { noBytes } from '../../base/ignore-errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { checkInteger, checkKeys } from '../../base/misuse.ts';
-import type { Codec } from './codec.ts';
+import { type Codec, TextTooLong } from './codec.ts';
 import { attach, attachmentsMark, deeper, detach, joinParts, splitParts } from './json-bytes.ts';
 import type { IfJson } from './jsonable.ts';
 
@@ -24,11 +24,11 @@ function jsonCodec(depthMax: number): Codec<any> {
       if (text === undefined) throw new TypeError(`JSON cannot carry a ${typeof value}`);
       return detached.attachments.length === 0 ? text : joinParts(text, detached.attachments);
     },
-    decode(view): unknown {
+    decode(view, _isOwned, jsonMaxBytes): unknown {
       if (view.length === 0) return undefined;
-      if (view[0] !== attachmentsMark) return parse(view, depthMax);
+      if (view[0] !== attachmentsMark) return parse(view, depthMax, jsonMaxBytes);
       const { text, attachments } = splitParts(view);
-      return attach(parse(text, depthMax), attachments);
+      return attach(parse(text, depthMax, jsonMaxBytes), attachments);
     },
   };
 }
@@ -71,8 +71,9 @@ export function json<T>(options: JsonOptions = {}): IfJson<T, Codec<T>> {
   return (isStandard ? standardCodec : jsonCodec(depthMax)) as IfJson<T, Codec<T>>;
 }
 
-/** @throws {Error} for what is no JSON, or is nested too deep to be walked. */
-function parse(view: Uint8Array, depthMax: number): unknown {
+/** @throws {Error} for what is no JSON, is too long, or is nested too deep to be walked. */
+function parse(view: Uint8Array, depthMax: number, bytesMax = Number.POSITIVE_INFINITY): unknown {
+  if (view.length > bytesMax) throw new TextTooLong();
   if (!isUtf8(view)) throw new TypeError('the bytes are not UTF-8');
   const buffer = Buffer.from(view.buffer, view.byteOffset, view.length);
   if (isDeeperThan(buffer, depthMax)) {

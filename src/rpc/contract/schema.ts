@@ -81,7 +81,7 @@ export function validated<In, Out>(
       check(value);
       return codec.encode(value);
     },
-    decode: (bytes, isOwned) => check(codec.decode(bytes, isOwned)),
+    decode: (bytes, isOwned, jsonMaxBytes) => check(codec.decode(bytes, isOwned, jsonMaxBytes)),
   };
 }
 

@@ -218,10 +218,13 @@ export class Callee {
     if (request.borrowsBytes === true && assembly !== undefined) {
       call.memory = new RequestMemory(assembly, undefined);
     }
+    const { jsonMaxBytes } = this.#shared.own;
     let value: unknown;
     try {
       value =
-        assembly === undefined ? decodeWith(request, payload, false) : assembly.decode(request);
+        assembly === undefined
+          ? decodeWith(request, payload, false, jsonMaxBytes)
+          : assembly.decode(jsonMaxBytes, request);
     } catch (error) {
       call.returnRequest();
       return call.refuseRequest(error);
@@ -263,7 +266,7 @@ export class Callee {
     if (served === undefined) return;
     let value: unknown;
     try {
-      value = decodeWith(served.request, payload, true);
+      value = decodeWith(served.request, payload, true, this.#shared.own.jsonMaxBytes);
     } catch (error) {
       return call.refuseRequest(error);
     }

@@ -142,10 +142,11 @@ export class MessageAssembly {
 
   /**
    * The value of the whole message, once. `codec`: that of its method; another one than the
-   * constructor's where the method was served after the first piece had come.
+   * constructor's where the method was served after the first piece had come. `jsonMaxBytes`: as of
+   * `Codec.decode`.
    * @throws {SidecallError} `ERR_SIDECALL_DECODE`.
    */
-  decode(codec = this.codec): unknown {
+  decode(jsonMaxBytes: number, codec = this.codec): unknown {
     if (isLeased(codec) && codec === this.codec) {
       const [lent, pooled] = [this.#lent, this.#pooled];
       this.#lent = undefined;
@@ -153,11 +154,11 @@ export class MessageAssembly {
       return lent === undefined ? copiedLease(this.bytes, pooled) : new Lease(lent);
     }
     if (codec.borrowsBytes === true && codec === this.codec) {
-      return decodeWith(codec, this.bytes, true);
+      return decodeWith(codec, this.bytes, true, jsonMaxBytes);
     }
     try {
       const isOwned = this.#pooled === undefined && this.#lent === undefined;
-      return decodeWith(codec, this.bytes, isOwned);
+      return decodeWith(codec, this.bytes, isOwned, jsonMaxBytes);
     } finally {
       this.release();
     }

@@ -266,10 +266,7 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     }
   }
 
-  /**
-   * Bytes that the application takes are given back; of a message read where it lies, to the
-   * stream, when it is released.
-   */
+  /** Gives the bytes back; those of a message that is read where it lies, once it is released. */
   #decode(
     bytes: Uint8Array,
     assembly: MessageAssembly | undefined,
@@ -281,10 +278,11 @@ export class StreamReader implements AsyncIterableIterator<unknown, undefined> {
     const lent = assembly?.lent;
     lent?.whenReleased(() => this.#releaseCredit(charge, isBeyond));
     // A message that came before its method was served lies in memory of its own.
+    const { jsonMaxBytes } = this.#shared.own;
     const isPlain = assembly === undefined || assembly.codec !== this.codec;
     const value = isPlain
-      ? decodeWith(this.codec, bytes, isOwned || assembly !== undefined)
-      : assembly.decode();
+      ? decodeWith(this.codec, bytes, isOwned || assembly !== undefined, jsonMaxBytes)
+      : assembly.decode(jsonMaxBytes);
     // Where several are asked for at once, those before are not used again: they may still be read.
     if (this.codec.borrowsBytes === true) this.#borrowed = assembly;
     this.taken += 1;

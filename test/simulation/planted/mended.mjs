@@ -35,8 +35,8 @@ export const mended = [
     name: 'the codec of the first piece decodes the request',
     commit: '7a4a697',
     file: `${rpc}/serving/callee.ts`,
-    from: ': assembly.decode(request);',
-    to: ': assembly.decode();',
+    from: ': assembly.decode(jsonMaxBytes, request);',
+    to: ': assembly.decode(jsonMaxBytes);',
   },
   {
     name: 'details of errors are dropped while answers wait',
