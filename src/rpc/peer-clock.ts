@@ -2,7 +2,7 @@
 // The time that a frame was under way, by the monotonic clock that all processes of a machine
 // share.
 import type { Clock } from '../base/clock.ts';
-import { protocol } from '../wire/frame-header.ts';
+import { FrameType, protocol } from '../wire/frame-header.ts';
 
 /** The `sent_at` of a frame without a send time. */
 export const notSaid = 0;
@@ -23,6 +23,12 @@ export class PeerClock {
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a frame that comes before the clock. */
+  checkOrder(type: number): void {
+    if (this.#leastMs !== undefined || type === FrameType.clock) return;
+    throw protocol('frame before the clock');
   }
 
   /**

@@ -279,6 +279,7 @@ export function readHeader(bytes: Uint8Array, into: Header): void {
   readFields(bytes, type, into);
   if (type === FrameType.credit) checkCredit(into);
   else if (type > FrameType.credit || type === FrameType.method) checkOfNoStream(into);
+  else if (into.generation === 0) throw protocol('stream of generation 0');
 }
 
 /** The fields behind the first four. */

@@ -26,7 +26,8 @@ export interface Hostile {
   readonly open: (call: Partial<Parameters<HeaderWriter['open']>[0]>, payload?: string) => void;
 }
 
-export function hostilePeer(limits: Partial<SessionLimits> = {}): Hostile {
+/** `clock` false: the peer has not sent its clock, which comes before every other frame. */
+export function hostilePeer(limits: Partial<SessionLimits> = {}, clock = true): Hostile {
   const [ours, raw] = loopbackPair();
   const events: SidecallEvent[] = [];
   const heard: RawFrame[] = [];
@@ -59,6 +60,7 @@ export function hostilePeer(limits: Partial<SessionLimits> = {}): Hostile {
   const send = (header: Uint8Array, payload?: Uint8Array | string): void => {
     raw.trySend(header, payload, false);
   };
+  if (clock) send(write.clock(1));
   let announced = 0;
   return {
     session,

@@ -107,6 +107,7 @@ int Meet(int fd) {
   SendAll(fd, Hello());
   Exactly(fd, 72);  // its hello and its answer
   SendAll(fd, Answer());
+  SendAll(fd, Frame(12, 0, 0, 0, 0, Bytes(4, '\0')));  // the clock is the first frame of each side
   return fd;
 }
 

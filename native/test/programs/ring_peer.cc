@@ -207,6 +207,9 @@ Bytes Frame(std::uint8_t type, std::size_t header_bytes, const std::string& payl
   return frame;
 }
 
+// The first frame of each side.
+Bytes ClockFrame() { return Frame(12, 16, ""); }
+
 Bytes MethodFrame(const std::string& name) { return Frame(1, 12, name); }
 
 // A notification in slot `slot`, generation 1, of the first method announced.
@@ -294,6 +297,9 @@ void Lie(Connection& connection, const std::string& act) {
       StoreHeader(connection.mine.data() + at, value);
       at += 8;
     };
+    word(RecordHeader::Join(16, RecordKind::kFrame));  // the clock
+    word(12);
+    word(0);
     word(RecordHeader::Join(8 + 12, RecordKind::kFrame));  // names method 0, "Flow.put"
     word(1);
     word(0);
@@ -371,6 +377,7 @@ int main(int argc, char** argv) {
   } else if (act == "endless") {
     // Valid records at full speed until it is told to stop.
     long written = 0;
+    put(ClockFrame());
     while (!IsTold() && !HasEnded(fd)) {
       while (put(IdleFrame())) written += 1;
       ring.Publish();
@@ -378,6 +385,7 @@ int main(int argc, char** argv) {
     std::printf("{\"written\":%ld}\n", written);
     return 0;
   } else if (act == "trickle") {
+    put(ClockFrame());
     for (const auto end = until(1000); Clock::now() < end;) {
       put(IdleFrame());
       ring.Publish();
@@ -396,6 +404,7 @@ int main(int argc, char** argv) {
     std::puts("{\"stopped\":true}");
     return 0;
   } else if (act == "publish-after-end") {
+    put(ClockFrame());
     put(MethodFrame("Demo.log"));
     for (std::uint32_t slot = 0; slot < 10; ++slot) put(NotificationFrame(slot, "\"before\""));
     ring.Publish();
@@ -408,6 +417,7 @@ int main(int argc, char** argv) {
     ::raise(SIGSTOP);
     return 0;
   } else if (act == "half-written") {
+    put(ClockFrame());
     put(MethodFrame("Demo.log"));
     for (std::uint32_t slot = 0; slot < 10; ++slot) put(NotificationFrame(slot, "\"before\""));
     ring.Publish();
@@ -415,6 +425,7 @@ int main(int argc, char** argv) {
     ::kill(::getpid(), SIGKILL);
   } else if (act == "block-changes" || act == "block-dies" || act == "block-length" ||
              act == "block-frame") {
+    put(ClockFrame());
     put(MethodFrame("Flow.put"));
     const auto block = ring.AllocateBlock(kBlockBytes / 2);
     if (!block.has_value()) Fail("allocate");

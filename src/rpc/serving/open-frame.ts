@@ -109,6 +109,7 @@ export class OpenFrames {
     checkKind(kind, header.flags, messageBytes);
     const window = kind === CallKind.notification ? Window.notifications : Window.requests;
     const nameBytes = header.method < inlineName ? 0 : header.method - inlineName;
+    if (nameBytes === 0 && kind >= CallKind.channel) throw protocol('channel named by a number');
     const method = nameBytes === 0 ? this.#names.nameOf(header.method) : nameIn(payload, nameBytes);
     const isExtra = streams.isExtra(header.slot);
     if (isExtra) checkExtra(method, kind, messageBytes);

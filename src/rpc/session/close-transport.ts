@@ -9,8 +9,7 @@ import type { Transport } from '../../wire/transport.ts';
  * be lost.
  */
 export async function closeTransport(
-  transport: Transport,
-  clock: Clock,
+  { transport, clock }: { readonly transport: Transport; readonly clock: Clock },
   untilMs: number,
 ): Promise<boolean> {
   const closed = new AbortController();

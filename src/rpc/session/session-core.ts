@@ -128,6 +128,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
       const header = this.#header;
       readHeader(headerBytes, header);
       checkPayload(header.type, payload.length);
+      this.#peerClock.checkOrder(header.type);
       if (block === undefined) this.#dispatch(header, payload);
       else this.#dispatchBlock(header, payload, block);
     } catch (error) {
@@ -254,8 +255,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     if (!isEnded) this.#settle(reason);
     const calls = closedCalls(before, begun, this.#forced, isOrderly);
     if (isEnded) return calls;
-    const { clock, transport } = this.shared;
-    const isCutOff = !(await closeTransport(transport, clock, this.#closeUntil));
+    const isCutOff = !(await closeTransport(this.shared, this.#closeUntil));
     this.#resolveClosed(reason ?? (isCutOff ? unsent(deadlineMs) : undefined));
     return isCutOff ? withoutLast(calls) : calls;
   }
