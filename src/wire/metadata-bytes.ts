@@ -6,7 +6,7 @@ import { isBytes, isPlain } from '../base/brands.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
-import type { Metadata } from '../base/metadata.ts';
+import type { Metadata, MetadataValue } from '../base/metadata.ts';
 import { nodeError } from '../base/misuse.ts';
 
 const keyPattern = /^[a-z0-9_.-]{1,256}$/;
@@ -23,24 +23,34 @@ export function encodeMetadata(metadata: Metadata | undefined, maxBytes: number)
   checkPlainMetadata(metadata);
   const keys = Object.keys(metadata);
   if (keys.length === 0) return noBytes;
-  if (keys.length > wireLimits.metadataEntriesMax) throw tooLarge(keys.length, undefined, maxBytes);
+  let entries = 0;
   const parts: Buffer[] = [];
   let bytes = 0;
   for (const key of keys) {
-    const value = encodeValue(key, metadata[key]);
-    const head = Buffer.allocUnsafe(2 + key.length + 4);
-    head.writeUInt16LE(key.length, 0);
-    head.write(key, 2, 'latin1');
-    head.writeUInt32LE(value.length, 2 + key.length);
-    parts.push(head, value);
-    bytes += head.length + value.length;
+    const values = valuesOf(key, metadata[key]);
+    entries += values.length;
+    if (entries > wireLimits.metadataEntriesMax) throw tooLarge(entries, undefined, maxBytes);
+    for (const each of values) {
+      const value = encodeValue(key, each);
+      const head = Buffer.allocUnsafe(2 + key.length + 4);
+      head.writeUInt16LE(key.length, 0);
+      head.write(key, 2, 'latin1');
+      head.writeUInt32LE(value.length, 2 + key.length);
+      parts.push(head, value);
+      bytes += head.length + value.length;
+    }
   }
   if (bytes <= maxBytes) return Buffer.concat(parts);
-  throw tooLarge(keys.length, bytes, maxBytes);
+  throw tooLarge(entries, bytes, maxBytes);
+}
+
+/** The values of a key: only one of bytes can have several. */
+function valuesOf(key: string, value: MetadataValue | undefined): readonly unknown[] {
+  return Array.isArray(value) && key.endsWith('-bin') ? value : [value];
 }
 
 function tooLarge(entries: number, bytes: number | undefined, maxBytes: number): SidecallError {
-  const size = bytes === undefined ? '' : ` and ${bytes} bytes`;
+  const size = bytes === undefined ? ' or more' : ` and ${bytes} bytes`;
   const text = `metadata of ${entries} entries${size} exceeds what the peer takes: ${wireLimits.metadataEntriesMax} entries, ${maxBytes} bytes`;
   return new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
 }
@@ -52,7 +62,7 @@ function tooLarge(entries: number, bytes: number | undefined, maxBytes: number):
 export function decodeMetadata(bytes: Uint8Array): Metadata {
   if (bytes.length === 0) return noEntries;
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  const metadata = Object.create(null) as Record<string, string | Uint8Array>;
+  const metadata = Object.create(null) as Record<string, MetadataValue>;
   let at = 0;
   let entries = 0;
   const take = (count: number): Buffer => {
@@ -65,13 +75,19 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
     if (entries > wireLimits.metadataEntriesMax) throw broken('more than 64 entries');
     const key = take(take(2).readUInt16LE(0)).toString('latin1');
     if (!keyPattern.test(key)) throw broken('a key that is not lower case ASCII');
-    if (key in metadata) throw broken('a key twice');
     const value = take(take(4).readUInt32LE(0));
-    const isText = !key.endsWith('-bin');
-    if (isText && !isUtf8(value)) throw broken('a value that is not UTF-8');
-    metadata[key] = isText ? value.toString('utf8') : new Uint8Array(value);
+    const before = metadata[key];
+    if (key.endsWith('-bin')) metadata[key] = withValue(before, new Uint8Array(value));
+    else if (before !== undefined) throw broken('a key twice');
+    else if (!isUtf8(value)) throw broken('a value that is not UTF-8');
+    else metadata[key] = value.toString('utf8');
   }
   return metadata;
+}
+
+function withValue(before: MetadataValue | undefined, value: Uint8Array): MetadataValue {
+  if (before === undefined) return value;
+  return Array.isArray(before) ? [...before, value] : [before as Uint8Array, value];
 }
 
 /**

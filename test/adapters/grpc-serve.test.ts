@@ -136,6 +136,30 @@ describe('serveGrpc()', () => {
     });
   });
 
+  it('details that are a list of Any, and those of a handler, are the status of gRPC', async () => {
+    const typeUrl = 'type.googleapis.com/a.B';
+    const own = new Uint8Array([8, 5]);
+    await using server = await served({
+      addOne: ({ number }) => {
+        const value = new Uint8Array([1, 2]);
+        if (number === 1)
+          throw new RpcError('not_found', 'gone', { details: [{ typeUrl, value }] });
+        const metadata = { 'grpc-status-details-bin': own };
+        throw new RpcError('not_found', 'gone', { metadata, details: [{ typeUrl, value }] });
+      },
+    });
+    const encoded = async (number: number): Promise<unknown> => {
+      const { status } = await addOne(server.client, { number }, { metadata: right });
+      expect(status).toMatchObject({ code: grpc.status.NOT_FOUND, details: 'gone' });
+      expect(status.metadata.get('sidecall-details-bin')).toEqual([]);
+      return status.metadata.get('grpc-status-details-bin');
+    };
+    const any = `0a${typeUrl.length.toString(16)}${Buffer.from(typeUrl).toString('hex')}12020102`;
+    const length = (any.length / 2).toString(16);
+    expect(await encoded(1)).toEqual([Buffer.from(`08051204676f6e651a${length}${any}`, 'hex')]);
+    expect(await encoded(2)).toEqual([Buffer.from(own)]);
+  });
+
   it('bytes that are no message are an invalid argument', async () => {
     await using server = await served();
     const raw = new grpc.Client(server.address, grpc.credentials.createInsecure());

@@ -14,6 +14,8 @@ import {
 } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
 import { type GrpcTargetOptions, grpcTarget } from '../../src/adapters/grpc/main.ts';
+import type { RpcError } from '../../src/base/errors.ts';
+import type { Metadata as OwnMetadata } from '../../src/base/metadata.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { json } from '../../src/rpc/contract/json.ts';
 import { serverStream, service, unary } from '../../src/rpc/contract/service.ts';
@@ -103,6 +105,45 @@ describe('grpcTarget()', () => {
       .catch((cause: unknown) => cause);
     expect(error).toMatchObject({ status: 'not_found', metadata: {} });
     expect((error as Error).message).toHaveLength(8_192 + 'Store.get: '.length);
+  });
+
+  it('the details of an error are a list of Any, their bytes, or JSON', async () => {
+    // google.rpc.Status: code 5, message "gone", one detail: type_url "a/b", value 1 2.
+    const status5 = Buffer.from('08051204676f6e651a090a03612f6212020102', 'hex');
+    const rows: readonly (readonly [string, Buffer, unknown])[] = [
+      ['grpc-status-details-bin', status5, [{ typeUrl: 'a/b', value: new Uint8Array([1, 2]) }]],
+      ['grpc-status-details-bin', Buffer.from([0xff]), new Uint8Array([0xff])],
+      ['sidecall-details-bin', Buffer.from('{"a":1}'), { a: 1 }],
+      ['sidecall-details-bin', Buffer.from('{"a"'), undefined],
+    ];
+    for (const [key, value, details] of rows) {
+      const metadata = new Metadata();
+      metadata.set(key, value);
+      const failure = { code: status.NOT_FOUND, details: 'gone', metadata };
+      await using given = await served((_, answer) => answer(failure));
+      const error = await given.target
+        .client(Store)
+        .get(x)
+        .catch((cause: unknown) => cause);
+      expect(error).toMatchObject({ status: 'not_found', rawMessage: 'gone' });
+      expect((error as RpcError).details).toEqual(details);
+      const raw = (error as RpcError).metadata['grpc-status-details-bin'];
+      expect(raw).toEqual(key.startsWith('grpc-') ? new Uint8Array(value) : undefined);
+    }
+  });
+
+  it('several values of one key of bytes arrive all, in both directions', async () => {
+    const values = [new Uint8Array([1]), new Uint8Array([2, 3])];
+    await using given = await served((call, answer) => {
+      call.sendMetadata(call.metadata);
+      answer(null, x);
+    });
+    let seen: unknown;
+    const onHeaders = (headers: OwnMetadata): void => {
+      seen = headers['many-bin'];
+    };
+    await given.target.client(Store).get(x, { metadata: { 'many-bin': values }, onHeaders });
+    expect(seen).toEqual(values);
   });
 
   it('a server that says the words of grpc-js is not believed to have seen nothing', async () => {

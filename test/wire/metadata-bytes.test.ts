@@ -16,6 +16,20 @@ describe('metadata', () => {
     expect({ ...decodeMetadata(encodeMetadata({ __proto__: 'own' } as never, 100)) }).toEqual({});
   });
 
+  it('has several values of a key of bytes, in their order, each counted', () => {
+    const values = [new Uint8Array([1]), new Uint8Array(0), new Uint8Array([2, 3])];
+    const decoded = decodeMetadata(encodeMetadata({ 'a-bin': values, b: 'c' }, 8192));
+    expect({ ...decoded }).toEqual({ 'a-bin': values, b: 'c' });
+    expect({ ...decodeMetadata(encodeMetadata({ 'a-bin': [] }, 8192)) }).toEqual({});
+    for (const wrong of [{ a: ['x'] }, { 'a-bin': ['x'] }, { 'a-bin': [[new Uint8Array(1)]] }]) {
+      expect(() => encodeMetadata(wrong as never, 8192)).toThrow(TypeError);
+    }
+    const many = { 'a-bin': Array.from({ length: 65 }, () => new Uint8Array(1)) };
+    expect(() => encodeMetadata(many, 8192)).toThrow(
+      expect.objectContaining({ code: 'ERR_SIDECALL_MESSAGE_TOO_LARGE' }) as Error,
+    );
+  });
+
   it('throws for what is no plain object, rather than lose it', () => {
     for (const metadata of [new Map([['a', 'b']]), 'text', null, 5, ['a']]) {
       expect(() => encodeMetadata(metadata as never, 8192)).toThrow(TypeError);
@@ -34,7 +48,7 @@ describe('metadata', () => {
     for (let cut = 1; cut < bytes.byteLength; cut += 1) {
       if (cut !== firstEntry) broken(bytes.subarray(0, cut));
     }
-    broken(Buffer.concat([bytes, bytes])); // keys twice
+    broken(Buffer.concat([bytes, bytes])); // a key of a text twice
     broken(Buffer.from('0300ffffff00000000', 'hex')); // a key that is no ASCII
     broken(Buffer.from('000000000000', 'hex')); // a key of no bytes
     broken(Buffer.from('0100610000ffff', 'hex')); // a value beyond the end

@@ -30,7 +30,8 @@ import { loopbackPair } from '../../wire/loopback-transport.ts';
 import { requestsOf } from './call-requests.ts';
 import type { Gate } from './caller-gate.ts';
 import { peerOfCall } from './caller-peers.ts';
-import { codecKey, detailsKey, fromGrpc, toGrpc } from './grpc-metadata.ts';
+import { setDetails } from './error-details.ts';
+import { codecKey, fromGrpc, toGrpc } from './grpc-metadata.ts';
 
 /** The settings that all calls of a gRPC server have in common. */
 export interface GrpcServiceParts {
@@ -277,11 +278,10 @@ export class CallBridge {
     const message = sayableText(error.message);
     const details = message.startsWith(prefix) ? message.slice(prefix.length) : message;
     if (!RpcError.is(error)) return { code, details, metadata };
-    const own = toGrpc(error.metadata).getMap();
-    for (const [key, value] of Object.entries(own)) metadata.set(key, value);
-    if (error.details !== undefined) {
-      metadata.set(detailsKey, Buffer.from(JSON.stringify(error.details)));
-    }
+    const own = toGrpc(error.metadata);
+    for (const key of Object.keys(own.getMap())) metadata.remove(key);
+    metadata.merge(own);
+    setDetails(metadata, { code, message: details, details: error.details });
     return { code, details, metadata };
   }
 }

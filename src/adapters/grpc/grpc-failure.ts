@@ -12,7 +12,8 @@ import { sessionRanges } from '../../base/limits/option-limits.ts';
 import type { Metadata as OwnMetadata } from '../../base/metadata.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import { localFailure } from '../forwarding/local-failure.ts';
-import { detailsKey, fromGrpc } from './grpc-metadata.ts';
+import { detailsOf } from './error-details.ts';
+import { fromGrpc, statusKey } from './grpc-metadata.ts';
 
 /** Words of grpc-js for connections that were not made, and for those that were lost. */
 const unconnected = /^(No connection established|Name resolution failed|Channel closed)/;
@@ -21,7 +22,6 @@ const lost =
 
 /** Text of the other side is cut to so many characters. */
 const textMax = 8_192;
-const detailsMaxBytes = 32_768;
 
 /**
  * The error of a call.
@@ -49,8 +49,7 @@ export function failureOf(wireName: string, error: ServiceError, hasHeard: boole
   }
   const status = statuses[code] ?? 'unknown';
   if (status === 'ok') return new RpcError('unknown', text);
-  const [encoded] = metadata.get(detailsKey);
-  return new RpcError(status, text, { details: detailsOf(encoded), metadata: ownOf(metadata) });
+  return new RpcError(status, text, { details: detailsOf(metadata), metadata: ownOf(metadata) });
 }
 
 /** Words of grpc-js for REFUSED_STREAM, which no handler saw, and for an end without trailers. */
@@ -96,16 +95,8 @@ const httpKeys = /^(content-type|date|server|grpc-.*)$/;
 
 /** Metadata of the other side alone. */
 function withoutHttp<T>(metadata: { readonly [key: string]: T }): { [key: string]: T } {
-  return Object.fromEntries(Object.entries(metadata).filter(([key]) => !httpKeys.test(key)));
-}
-
-function detailsOf(encoded: string | Buffer | undefined): unknown {
-  if (encoded === undefined || encoded.length > detailsMaxBytes) return undefined;
-  try {
-    return JSON.parse(String(encoded));
-  } catch {
-    return undefined; // of a program that uses the key for something else
-  }
+  const isOwn = ([key]: [string, T]): boolean => key === statusKey || !httpKeys.test(key);
+  return Object.fromEntries(Object.entries(metadata).filter(isOwn));
 }
 
 /** The failure of a call that grpc-js cannot send, by the fault of its caller. */
