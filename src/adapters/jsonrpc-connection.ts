@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // JSON-RPC over a channel: the queue of messages to send, and the decision when to read more.
 
-import { Buffer } from 'node:buffer';
 import type { Message } from 'vscode-jsonrpc';
 import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -13,7 +12,14 @@ import type { Channel } from '../rpc/channels/channel.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
 import type { Session } from '../rpc/session/session.ts';
 import type { Meet } from './jsonrpc-meeting.ts';
-import { isRequest, isResponse, partsOf, responseId, tooLongResponse } from './jsonrpc-message.ts';
+import {
+  isRequest,
+  isResponse,
+  parsed,
+  partsOf,
+  responseId,
+  tooLongResponse,
+} from './jsonrpc-message.ts';
 
 /** The channel delivers messages; it takes messages, or text that was encoded before. */
 export type JsonRpcChannel = Channel<Message, string | Message>;
@@ -23,9 +29,14 @@ export const messages: Codec<Message, string | Message> = {
   name: 'json-rpc',
   copiesBytes: true,
   encode: (message) => (typeof message === 'string' ? message : JSON.stringify(message)),
-  decode: (bytes) =>
-    JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()),
+  decode(bytes) {
+    const message = parsed(bytes) as Message | undefined;
+    return message === undefined ? notJson : message;
+  },
 };
+
+/** Stands for a message that is no JSON, so that the messages behind it arrive. */
+export const notJson: Message = Object.freeze({ jsonrpc: '2.0' });
 
 // Milliseconds that the other end has to end its half, once it has all of ours.
 const leaveMs = 1_000;

@@ -10,9 +10,11 @@ import {
   type MessageWriter,
 } from 'vscode-jsonrpc';
 import { systemClock } from '../base/clock.ts';
+import type { SidecallErrorCode } from '../base/error-codes.ts';
+import { SidecallError } from '../base/errors.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
 import type { Session } from '../rpc/session/session.ts';
-import { JsonRpcConnection, messages } from './jsonrpc-connection.ts';
+import { JsonRpcConnection, messages, notJson } from './jsonrpc-connection.ts';
 import { type MeetingOptions, meetOn } from './jsonrpc-meeting.ts';
 import type { JsonRpcTransport } from './stdio-transport.ts';
 
@@ -37,8 +39,9 @@ export type JsonRpcTransportOptions = MeetingOptions;
  * callback of `reader.listen()` returns a promise, the next message comes when it has settled: a
  * relay that returns what `write()` gave passes the back-pressure on. Disposing the connection ends
  * the channel behind what was written, as does `session.close()` on either side; the session goes
- * on without it. A message may be as long as the other end's `limits.receiveMaxBytes`: language
- * servers want 64 MiB.
+ * on without it. The end of the other side, whatever its cause, is a close (`onClose`), and
+ * `session.closed` has the cause; `onError` is told of messages that are lost. A message may be as
+ * long as the other end's `limits.receiveMaxBytes`: language servers want 64 MiB.
  * @throws {TypeError | RangeError} for misuse, and where the name is used already.
  */
 export function jsonrpcTransport(
@@ -86,7 +89,7 @@ class LineReader extends AbstractMessageReader {
       }
       this.#line.end(); // as a socket: when the peer has ended, so do we
     } catch (error) {
-      if (!this.#isDisposed) this.fireError(error);
+      if (!this.#isDisposed && !isEnd(error)) this.fireError(error);
     }
     if (!this.#isDisposed) this.fireClose();
   }
@@ -97,6 +100,7 @@ class LineReader extends AbstractMessageReader {
    */
   async #deliver(message: Message, callback: (message: Message) => unknown): Promise<void> {
     try {
+      if (message === notJson) throw new SidecallError('ERR_SIDECALL_DECODE', notJsonText);
       await callback(message);
     } catch (error) {
       this.fireError(error);
@@ -123,7 +127,7 @@ class LineWriter extends AbstractMessageWriter implements MessageWriter {
       await this.#line.send(message);
     } catch (error) {
       this.#failures += 1;
-      if (!this.#isDisposed) this.fireError(error, message, this.#failures);
+      if (!this.#isDisposed && !isEnd(error)) this.fireError(error, message, this.#failures);
       throw error;
     }
   }
@@ -138,6 +142,25 @@ class LineWriter extends AbstractMessageWriter implements MessageWriter {
     super.dispose();
     this.#line.dispose();
   }
+}
+
+const notJsonText = 'a message of the other end is no JSON: it is lost';
+
+/** Codes of sessions and channels that are over. */
+const ends: ReadonlySet<string> = new Set<SidecallErrorCode>([
+  'ERR_SIDECALL_PEER_GONE',
+  'ERR_SIDECALL_PEER_UNRESPONSIVE',
+  'ERR_SIDECALL_CLOSED',
+  'ERR_SIDECALL_GOING_AWAY',
+  'ERR_SIDECALL_CANCELLED',
+]);
+
+/**
+ * True: the end of the other side, which a client is told by `onClose` alone. Clients of language
+ * servers stop for good at an error, and start the server again at a close.
+ */
+function isEnd(error: unknown): boolean {
+  return SidecallError.is(error) && ends.has(error.code);
 }
 
 function wrong(text: string): TypeError {

@@ -18,7 +18,7 @@ import type { Codec } from '../rpc/contract/codec.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { type Meet, type MeetingOptions, meetOn } from './jsonrpc-meeting.ts';
 import { parsed, responseId, tooLongResponse } from './jsonrpc-message.ts';
-import { type Framing, type FramingName, framingOf } from './stdio-framing.ts';
+import { excerpt, type Framing, type FramingName, framingOf } from './stdio-framing.ts';
 
 /** The end of the program that was relayed. */
 export type RelayEnd = HelperExit;
@@ -179,7 +179,9 @@ class StdioRelay {
   /** @throws {SidecallError} for output that cannot be cut into messages. */
   async #fromProgram(channel: RawChannel): Promise<void> {
     const { stdout } = this.#program;
-    const decoder = this.#framing.decoder();
+    const decoder = this.#framing.decoder((text) =>
+      this.#report(`the program prints ${excerpt(text)} in place of a message`),
+    );
     for await (const chunk of this.#chunks()) {
       for (const body of decoder.push(chunk)) {
         if (await this.#relay(channel, body)) continue;
@@ -187,7 +189,12 @@ class StdioRelay {
         return;
       }
     }
-    if (decoder.isMidway) this.#report('the last message of the program was cut off');
+    try {
+      const last = decoder.end();
+      if (last !== undefined) await this.#relay(channel, last);
+    } catch (error) {
+      this.#onError(SidecallError.from(error));
+    }
     await channel.end().catch(ignore);
   }
 
@@ -225,12 +232,6 @@ class StdioRelay {
 
   /** Resolves to false where the other end has left. */
   async #relay(channel: RawChannel, body: Buffer): Promise<boolean> {
-    // A text in place of a message would fail the connection at the other end.
-    const first = body[body.findIndex((byte) => byte > 0x20)];
-    if (first !== 0x7b && first !== 0x5b) {
-      this.#report(`the program prints ${excerpt(body)} in place of a message`);
-      return true;
-    }
     try {
       await channel.send(body);
       return true;
@@ -282,8 +283,4 @@ function endOf(program: ChildProcess): Promise<RelayEnd> {
       if (program.pid === undefined) resolve({ code: null, signal: null });
     });
   });
-}
-
-function excerpt(body: Buffer): string {
-  return JSON.stringify(body.toString('latin1', 0, 100));
 }

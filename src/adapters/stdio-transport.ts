@@ -15,7 +15,13 @@ import {
 import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
-import { type BodyDecoder, type Framing, type FramingName, framingOf } from './stdio-framing.ts';
+import {
+  type BodyDecoder,
+  excerpt,
+  type Framing,
+  type FramingName,
+  framingOf,
+} from './stdio-framing.ts';
 
 /**
  * The pair that `createMessageConnection()` of vscode-jsonrpc and `createConnection()` of
@@ -74,7 +80,10 @@ class StdioReader extends AbstractMessageReader {
   constructor(stdout: Readable, framing: Framing) {
     super();
     this.#stdout = stdout;
-    this.#decoder = framing.decoder();
+    this.#decoder = framing.decoder((text) => {
+      const what = `the program prints ${excerpt(text)} in place of a message`;
+      this.fireError(new SidecallError('ERR_SIDECALL_PROTOCOL', what));
+    });
   }
 
   listen(callback: DataCallback): Disposable {
@@ -95,9 +104,8 @@ class StdioReader extends AbstractMessageReader {
         if (this.#isDisposed) break;
         for (const body of this.#decoder.push(chunk as Buffer)) await this.#deliver(body, callback);
       }
-      if (!this.#isDisposed && this.#decoder.isMidway) {
-        this.fireError(new SidecallError('ERR_SIDECALL_PROTOCOL', 'the last message was cut off'));
-      }
+      const last = this.#isDisposed ? undefined : this.#decoder.end();
+      if (last !== undefined) await this.#deliver(last, callback);
     } catch (error) {
       if (!this.#isDisposed) this.fireError(error);
     }

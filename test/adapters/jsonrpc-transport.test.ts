@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { jsonrpcTransport } from '../../src/adapters/jsonrpc.ts';
+import { bytes } from '../../src/rpc/contract/codec.ts';
 import { json } from '../../src/rpc/contract/json.ts';
 import { createSessionPair } from '../../src/testing/session-pair.ts';
 import { turns, until } from '../support/contract.ts';
@@ -176,6 +177,29 @@ describe('jsonrpcTransport()', () => {
     for (const odd of [null, 1, 'x', []]) await client.writer.write(odd as never);
     await until(() => heard.length === 4);
     expect(heard).toEqual([null, 1, 'x', []]);
+    await pair.close();
+  });
+
+  it('loses a message that is no JSON, says so, and hands out those behind it', async () => {
+    const pair = createSessionPair();
+    const accepted = pair.far.channels(bytes, { name: 'vscode-jsonrpc' });
+    const { reader } = jsonrpcTransport(pair.near, { opens: true });
+    const errors: unknown[] = [];
+    const heard: unknown[] = [];
+    reader.onError((error) => void errors.push(error));
+    reader.listen((message) => void heard.push(message));
+    const { value: channel } = await accepted.next();
+    for (const text of [
+      '{"jsonrpc":"2.0","method":"$/sidecall/ready"}',
+      '{"a":1} took 3 ms',
+      '{"b":2}',
+    ]) {
+      await channel?.send(Buffer.from(text));
+    }
+    await until(() => heard.length > 0);
+    expect(heard).toEqual([{ b: 2 }]);
+    expect(errors).toEqual([expect.objectContaining({ code: 'ERR_SIDECALL_DECODE' })]);
+    await accepted.return?.();
     await pair.close();
   });
 

@@ -127,13 +127,15 @@ describe('a relay', () => {
     expect(got).toEqual([{ jsonrpc: '2.0', method: 'a' }]);
     expect(errors.map(({ message }) => message)).toEqual([
       expect.stringContaining('"starting up" in place of a message'),
-      expect.stringContaining('cut off'),
+      expect.stringContaining('"{\\"cut" in place of a message'),
     ]);
   });
 
   it('ends a program whose output cannot be cut into messages', async () => {
     await using pair = await openPair();
-    const child = program(prints('hello\r\n\r\n', 'setInterval(() => undefined, 1000)'));
+    const child = program(
+      prints('Content-Length: many\r\n\r\n', 'setInterval(() => undefined, 1000)'),
+    );
     const end = relayTo(pair.far, child, { framing: 'content-length', killGraceMs: 10_000 });
     const { closed, take } = near(pair.near);
     take();

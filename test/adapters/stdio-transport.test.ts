@@ -76,17 +76,27 @@ describe('stdioTransport()', () => {
     expect(errors).toHaveLength(1);
   });
 
-  it('says what a program prints instead of messages, and closes', async () => {
+  it('says what a program prints beside messages, and goes on', async () => {
     const { stdout, reader } = opened();
     const { promise, resolve } = withResolvers<Error>();
-    const closed = new Promise<void>((done) => reader.onClose(done));
+    const got: Message[] = [];
     reader.onError(resolve);
-    reader.listen(() => undefined);
+    reader.listen((message) => void got.push(message));
     stdout.write('Listening on stdio\r\n\r\n');
     expect(await promise).toMatchObject({
       code: 'ERR_SIDECALL_PROTOCOL',
       message: expect.stringContaining('Listening on stdio'),
     });
+    stdout.end(helloBytes);
+    await until(() => got.length === 1);
+    expect(got).toEqual([hello]);
+  });
+
+  it('closes where a length is none', async () => {
+    const { stdout, reader } = opened();
+    const closed = new Promise<void>((done) => reader.onClose(done));
+    reader.listen(() => undefined);
+    stdout.write('Content-Length: many\r\n\r\n');
     await closed;
   });
 
