@@ -12,6 +12,7 @@ const usage = `usage: npm run check:site -- [--pictures FOLDER] [--only TEXT]
 
   --pictures FOLDER  writes a picture of each page and kind of screen there
   --only TEXT        looks only at pages whose path contains this
+  --few              of the pages of the reference, which look alike, every twelfth
   --all              both sizes in both colours, instead of a light desk and a dark phone`;
 
 const { values } = parse();
@@ -48,7 +49,8 @@ const workers = 2;
 
 const pages = readdirSync(dist, { recursive: true })
   .filter((path) => path.endsWith('.html') && path.includes(values.only ?? ''))
-  .sort();
+  .sort()
+  .filter((path, at) => values.few !== true || !isAlike(path) || at % 12 === 0);
 const faults = [];
 const server = createServer(answer);
 await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -73,6 +75,7 @@ function parse() {
     pictures: { type: 'string' },
     only: { type: 'string' },
     all: { type: 'boolean' },
+    few: { type: 'boolean' },
     help: { type: 'boolean' },
   };
   try {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // `sidecall inspect`: a living process by its pid or by the path at which it listens, or a saved
 // copy: of the memory of a ring, or of the flight recorder of a helper.
-import { readFileSync, statSync } from 'node:fs';
+import { Buffer } from 'node:buffer';
+import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { requireNative } from '../addon/load-addon.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
+import { ranges } from '../base/limits/option-limits.ts';
 import { shownPayloadBytes } from '../rendezvous/inspection-service.ts';
 import { listenerAt } from '../shared/process-standing.ts';
 import { isRecording, type Recording, readRecording } from '../wire/recording.ts';
@@ -80,12 +82,30 @@ export function inspectFile(file: string, hasPayload = false): InspectedFile {
     throw unreadableFile(file, 'there is no pid, socket or file of that name');
   if (!stat.isFile()) throw unreadableFile(file, 'it is neither a socket nor a file');
   try {
+    // A file of another kind may be too long to be read.
+    const head = beginOf(file);
+    if ((!isRecording(head) && !isRingCopy(head)) || stat.size > copyMaxBytes) {
+      throw new Error(`its ${stat.size} bytes are ${noCopy}`);
+    }
     const bytes = readFileSync(file);
     if (isRecording(bytes)) return { recording: readRecording(bytes) };
-    if (!isRingCopy(bytes)) throw new Error(`its ${bytes.length} bytes are ${noCopy}`);
     return { ring: reportRing(splitRingCopy(bytes), hasPayload ? shownPayloadBytes : 0) };
   } catch (cause) {
     throw unreadableFile(file, errorText(cause), cause);
+  }
+}
+
+/** The two memories of a session with the largest rings and block areas, and some more. */
+const copyMaxBytes = 2 * (ranges.ringBytes.max + ranges.blockAreaBytes.max + 65_536);
+const headBytes = 64;
+
+function beginOf(file: string): Buffer {
+  const fd = openSync(file, 'r');
+  try {
+    const head = Buffer.alloc(headBytes);
+    return head.subarray(0, readSync(fd, head, 0, headBytes, 0));
+  } finally {
+    closeSync(fd);
   }
 }
 

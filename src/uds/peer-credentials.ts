@@ -44,17 +44,31 @@ export function ownerOf({ pid = 0, uid = 0 }: Pick<Peer, 'pid' | 'uid'>): number
   return pid > 0 ? pid : -1 - uid;
 }
 
+/** Ids that there are: 0 to 2^32 - 2. */
+const idsMax = 0xffff_ffff;
+
 /** Our own effective uid, the default of every policy. */
 export function ownUid(): number {
   return process.geteuid?.() ?? -1;
 }
 
-/** The uid that the kernel shows for an id without a name in our user namespace. */
+/**
+ * The uid that the kernel shows for an id without a name in our user namespace; -1 where each id
+ * has a name, so that this uid is that of an ordinary user.
+ */
 export const unmappedUid = readUnmappedUid();
+
+/** `map`: the text of `/proc/self/uid_map`, `overflow` that of `/proc/sys/kernel/overflowuid`. */
+export function unmappedUidIn(map: string, overflow: string): number {
+  const counts = map.split('\n').map((line) => Number(line.trim().split(/\s+/)[2] ?? 0));
+  const mapped = counts.reduce((sum, count) => sum + count, 0);
+  return mapped >= idsMax ? -1 : Number(overflow);
+}
 
 function readUnmappedUid(): number {
   try {
-    return Number(readFileSync('/proc/sys/kernel/overflowuid', 'latin1'));
+    const map = readFileSync('/proc/self/uid_map', 'latin1');
+    return unmappedUidIn(map, readFileSync('/proc/sys/kernel/overflowuid', 'latin1'));
   } catch {
     return 65534; // not Linux, or no /proc: the value that every kernel starts with
   }

@@ -8,7 +8,8 @@ import { type KnownPeer, ownUid, unmappedUid } from './peer-credentials.ts';
 /**
  * Which peers are accepted: every field given must match. Where none of `uid`, `gid` and `groups`
  * is given, the peer must run under our own effective uid. Uid 65534 ("unmapped") is not accepted
- * unless `unmapped` says so.
+ * unless `unmapped` says so, where our user namespace does not map each uid; where it does, as on a
+ * host, 65534 is a user like any other.
  */
 export interface PeerRules {
   /** Effective user id, or several. */

@@ -1,6 +1,6 @@
 // `sidecall inspect FILE` as a user runs it.
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { truncateSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { scratchDirectory } from '../support/programs.ts';
@@ -54,6 +54,15 @@ describe('sidecall inspect', () => {
       expect({ stdout, status }).toEqual({ stdout: '', status: 1 });
       expect(stderr).toContain('its 6 bytes are neither a saved ring (');
     }
+  });
+
+  it('looks at the begin of a file before it reads it', () => {
+    using scratch = scratchDirectory();
+    writeFileSync(scratch.file('image'), '');
+    truncateSync(scratch.file('image'), 3 * 1024 ** 3); // longer than what Node reads at once
+    const { stdout, stderr, status } = inspect(scratch.file('image'));
+    expect({ stdout, status }).toEqual({ stdout: '', status: 1 });
+    expect(stderr).toContain('its 3221225472 bytes are neither a saved ring (');
   });
 
   it('needs one file', () => {

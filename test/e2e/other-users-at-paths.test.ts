@@ -82,15 +82,37 @@ describe('another user at the path', () => {
   it('that is unmapped may own the file only where expect names no owner', async () => {
     using directory = openDirectory();
     const path = directory.file('s');
-    await using _listener = await listen({ path });
-    chownSync(path, 65_534, 65_534);
-    const unmapped = true;
-    await expect(connect({ path, expect: { unmapped, owner } })).rejects.toMatchObject({
+    await using listener = startProgram('listener.mjs', [JSON.stringify({ path, mode: '0666' })]);
+    await listener.next();
+    chownSync(path, alice, alice);
+    // The caller lives in a namespace that maps root alone.
+    const outcome = async (expected: object): Promise<unknown> => {
+      const program = [process.execPath, programPath('caller.mjs'), path];
+      const args = [
+        '-Ur',
+        ...program,
+        JSON.stringify({ expect: { ...expected, modes: ['0666'] } }),
+      ];
+      await using caller = startProgram('caller.mjs', args, { command: 'unshare' });
+      return await caller.next();
+    };
+    expect(await outcome({ unmapped: true, owner })).toMatchObject({
       code: 'ERR_SIDECALL_PATH_UNSAFE',
       message: expect.stringContaining('expect.owner'),
     });
-    await using session = await connect({ path, expect: { unmapped } });
-    expect(session.peer.pid).toBe(process.pid);
+    expect(await outcome({ unmapped: true })).toMatchObject({ server: { pid: listener.pid } });
+  });
+
+  it('that has the uid 65534 is one like any other, where each uid has a name', async () => {
+    using directory = openDirectory();
+    const path = directory.file('s');
+    const nobody = 65_534;
+    const options = { path, mode: '0666', authorize: { uid: nobody } };
+    await using listener = startProgram('listener.mjs', [JSON.stringify(options)]);
+    expect(await listener.next()).toHaveProperty('path');
+    const expected = { expect: { uid: owner, modes: ['0666'] } };
+    expect(await call(path, expected, nobody)).toMatchObject({ seen: { uid: nobody } });
+    expect(await call(path, expected, alice)).toMatchObject({ code: 'ERR_SIDECALL_PEER_GONE' });
   });
 
   it('that owns the directory is not trusted with our socket', async () => {

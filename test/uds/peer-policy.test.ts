@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { requireNative } from '../../src/addon/load-addon.ts';
 import type { Peer } from '../../src/base/peer.ts';
-import { kernelPeer, ownUid } from '../../src/uds/peer-credentials.ts';
+import { kernelPeer, ownUid, unmappedUid, unmappedUidIn } from '../../src/uds/peer-credentials.ts';
 import { authorize, checkPolicy, type PeerPolicy } from '../../src/uds/peer-policy.ts';
 import { peerProgram } from '../support/programs.ts';
 
@@ -30,6 +30,18 @@ function decide(policy: PeerPolicy | undefined, who: Peer, isAlive?: boolean): P
 }
 
 const stranger = me + 1001;
+
+describe('the uid of users without a name here', () => {
+  it.each([
+    ['a host', '         0          0 4294967295\n', -1],
+    ['a host in two ranges', '0 0 65536\n65536 65536 4294901759\n', -1],
+    ['a container of one user', '         0       1000          1\n', 65534],
+    ['a container of 65,536 users', '0 1000 1\n1 100000 65536\n', 65534],
+    ['a namespace that maps nobody yet', '', 65534],
+  ])('is none where each id has one: %s', (_name, map, uid) => {
+    expect(unmappedUidIn(map, '65534\n')).toBe(uid);
+  });
+});
 
 describe('a policy', () => {
   it.each<[string, PeerPolicy | undefined, Partial<Peer>]>([
@@ -59,9 +71,9 @@ describe('a policy', () => {
     ['a group where the system tells none', { groups: 27 }, { groups: undefined }],
     ['another pid', { pid: 1 }, {}],
     ['our pid under another uid', { pid: 4711 }, { uid: stranger }],
-    ['an unmapped uid', undefined, { uid: 65534 }],
-    ['an unmapped uid that is named', { uid: 65534 }, { uid: 65534 }],
-    ['an unmapped uid that a function accepts', () => true, { uid: 65534 }],
+    ['an unmapped uid', undefined, { uid: unmappedUid }],
+    ['an unmapped uid that is named', { uid: 65534 }, { uid: unmappedUid }],
+    ['an unmapped uid that a function accepts', () => true, { uid: unmappedUid }],
     ['pid 0', undefined, { pid: 0 }],
     ['one rule of several', { uid: me, gid: 7 }, {}],
     ['a peer without ids', {}, { uid: undefined, gid: undefined, pid: undefined }],
