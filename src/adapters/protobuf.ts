@@ -8,6 +8,7 @@ import { isBytes } from '../base/brands.ts';
 import { checkKeys, checkObject, nodeError } from '../base/misuse.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
 import type { Service, UntypedMethod } from '../rpc/contract/method-types.ts';
+import { CheckedWriter, encodeChecked } from './checked-writer.ts';
 import { camelCase, contractOf, type FoundMethod, methodOf } from './protobuf-contract.ts';
 import type { StaticMethod, StaticMethods, StaticService } from './protobuf-types.ts';
 
@@ -77,8 +78,9 @@ class CopyingReader extends protobufjs.BufferReader {
 /**
  * The codec of one message type: for methods of `service()` and for channels. A value is verified
  * before it is encoded, where the type can (`verify()`): a `bigint`, or the name of an enum value,
- * is refused with `ERR_SIDECALL_ENCODE` instead of being sent as 0. Nesting is refused beyond
- * protobufjs's limit (100), and a message's length by `receiveMaxBytes`.
+ * is refused with `ERR_SIDECALL_ENCODE` instead of being sent as 0. So is what its field does not
+ * hold: a number beyond its range, half of a surrogate pair, a `Date` for a message. Nesting is
+ * refused beyond protobufjs's limit (100), and a message's length by `receiveMaxBytes`.
  * @param type of a static module (`demo.Q`) or of reflection (`root.lookupType('demo.Q')`).
  * @throws {TypeError} `ERR_INVALID_ARG_TYPE` for what is no message type.
  */
@@ -152,18 +154,18 @@ function takesOurReader(type: MessageType<unknown, never>): boolean {
 
 // One writer for all messages, and no copy of what it wrote: measured at 1 kB, a third of the time
 // that a writer for each and `finish()` take.
-let spare: protobufjs.Writer | undefined;
+let spare: CheckedWriter | undefined;
 const keptMaxBytes = 64 * 1024;
 
 function encode<Input>(type: MessageType<unknown, Input>, message: Input): Uint8Array {
   // The spare writer is taken out while it is in use, since a getter of the message may encode
   // another one. Where the getter throws, the half-written writer is not kept.
-  const writer = spare?.reset() ?? protobufjs.Writer.create();
+  const writer = (spare?.reset() as CheckedWriter | undefined) ?? new CheckedWriter();
   spare = undefined;
-  const written = type.encode(message, writer);
+  const written = encodeChecked(type, message, writer);
   // Its memory grows with the longest message: that is not kept.
   if (written.len > keptMaxBytes) return written.finish();
-  spare = written;
+  spare = writer;
   return written.finish(true);
 }
 

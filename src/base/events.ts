@@ -119,6 +119,13 @@ export type OnEvent = (event: SidecallEvent) => void;
 
 const diagnostics = channel('sidecall');
 
+/** Calls `listener` for each event of the process. Returns how to end that. */
+export function followEvents(listener: OnEvent): () => void {
+  const onMessage = (event: unknown): void => listener(event as SidecallEvent);
+  diagnostics.subscribe(onMessage);
+  return () => void diagnostics.unsubscribe(onMessage);
+}
+
 /** Tells `onEvent` and the diagnostics channel. Never throws. */
 export function emitEvent(onEvent: OnEvent | undefined, event: SidecallEvent): void {
   if (diagnostics.hasSubscribers) diagnostics.publish(event);

@@ -5,9 +5,18 @@ import { Buffer } from 'node:buffer';
 import { isBytes } from '../base/brands.ts';
 
 const key = '$bytes';
+const texts = /"(?:[^"\\]|\\.)*"/g;
+const wholeNumbers = /(?<![\d.eE+-])-?\d{16,400}(?![\d.eE])/g;
 
-/** @throws {SyntaxError | TypeError} for what is no JSON, or no base64. */
+/**
+ * @throws {SyntaxError | TypeError} for what is no JSON, or no base64. @throws {RangeError} for a
+ * whole number that JavaScript would round.
+ */
 export function parseJson(text: string): unknown {
+  for (const [literal] of text.replaceAll(texts, '""').matchAll(wholeNumbers)) {
+    if (BigInt(literal) === BigInt(Number(literal))) continue;
+    throw new RangeError(`${literal} would be rounded to ${Number(literal)}: write it as a text`);
+  }
   return JSON.parse(text, (_name, value: unknown) => {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return value;
     const encoded = (value as Record<string, unknown>)[key];

@@ -11,6 +11,7 @@ import { RpcError, SidecallError } from '../base/errors.ts';
 import type { OnEvent } from '../base/events.ts';
 import type { Peer } from '../base/peer.ts';
 import { connect } from '../rendezvous/connect.ts';
+import type { Codec } from '../rpc/contract/codec.ts';
 import { json } from '../rpc/contract/json.ts';
 import type { Method, MethodKind, Methods, Service } from '../rpc/contract/method-types.ts';
 import { bidi, clientStream, notification, serverStream, unary } from '../rpc/contract/service.ts';
@@ -151,6 +152,14 @@ export async function call(
 
 type Invoke = (request: unknown, options: object) => unknown;
 
+const kindsOfMethods: { readonly [Kind in MethodKind]: (options: object) => Method } = {
+  unary,
+  serverStream,
+  clientStream,
+  bidi,
+  notification,
+};
+
 function jsonFunction(
   session: Session,
   wireName: string,
@@ -163,16 +172,14 @@ function jsonFunction(
     throw new RpcError('invalid_argument', text);
   }
   const codec = json<unknown>();
-  const kinds = { unary, serverStream, clientStream, bidi, notification } as const;
-  const make = kinds[kind] as (options: object) => Method;
-  const methods = { call: make({ request: codec }) };
+  const methods = { call: kindsOfMethods[kind]({ request: codec }) };
   const service: Service<Methods> = { name: wireName, methods, wireName: () => wireName };
   return (session.client(service) as unknown as { call: Invoke }).call;
 }
 
 /**
- * The function of a protobuf method, by the descriptor of the program. protobufjs must be
- * installed in the project.
+ * The function of a protobuf method, by the descriptor of the program: of ProtoJSON, in both
+ * directions. protobufjs must be installed in the project.
  */
 async function protobufFunction(
   session: Session,
@@ -183,18 +190,45 @@ async function protobufFunction(
     const text = `${wireName} is protobuf, and the program hands out no descriptor: it has a static module`;
     throw new RpcError('invalid_argument', text);
   }
-  const [{ default: protobufjs }, { protobufService }] = await Promise.all([
-    import('protobufjs'),
-    import('../adapters/protobuf.ts'),
-  ]).catch((cause) => {
-    throw new RpcError('failed_precondition', 'this needs protobufjs: npm install protobufjs', {
-      cause,
+  const [{ default: protobufjs }, { default: protojson }, { protobufService, protobuf }] =
+    await Promise.all([
+      import('protobufjs'),
+      import('protobufjs/ext/protojson.js'),
+      import('../adapters/protobuf.ts'),
+    ]).catch((cause) => {
+      const text = 'this needs protobufjs 8.8 or later: npm install protobufjs';
+      throw new RpcError('failed_precondition', text, { cause });
     });
-  });
+  const { fromJson, toJson } = protojson as unknown as ProtoJson;
   const root = await rootOf(protobufjs, descriptor as object);
-  const service = protobufService(root.lookupService(name));
-  const member = Object.keys(service.methods).find((each) => service.wireName(each) === wireName);
-  return (session.client(service) as unknown as Record<string, Invoke>)[member as string] as Invoke;
+  const found = root.lookupService(name);
+  const described = protobufService(found);
+  const member = Object.keys(described.methods).find(
+    (each) => described.wireName(each) === wireName,
+  );
+  const { kind, idempotent } = described.methods[member as string] as Method;
+  const method = found.methodsArray.find((each) => wireName === `${name}/${each.name}`);
+  const codecOf = (type: Protobufjs.Type): Codec<unknown> => {
+    const codec = protobuf<unknown>(type);
+    return {
+      ...codec,
+      encode: (value) => codec.encode(fromJson(type, value ?? {})),
+      decode: (bytes, isOwned) => toJson(type, codec.decode(bytes, isOwned)),
+    };
+  };
+  const { resolvedRequestType, resolvedResponseType } = method as Protobufjs.Method;
+  const request = codecOf(resolvedRequestType as Protobufjs.Type);
+  const response = codecOf(resolvedResponseType as Protobufjs.Type);
+  const methods = { call: kindsOfMethods[kind]({ request, response, idempotent }) };
+  const service: Service<Methods> = { name, methods, wireName: () => wireName };
+  return (session.client(service) as unknown as { call: Invoke }).call;
+}
+
+/** The part of protobufjs that reads and writes ProtoJSON. */
+interface ProtoJson {
+  /** @throws for a value that does not fit, and for a field that there is not. */
+  fromJson(type: Protobufjs.Type, json: unknown): object;
+  toJson(type: Protobufjs.Type, message: unknown): unknown;
 }
 
 /** The messages of a program, in either form of {@link ServiceDescription.descriptor}. */

@@ -8,6 +8,7 @@ import { ignore } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { pause } from '../base/pause.ts';
+import type { Peer } from '../base/peer.ts';
 import type { HelperState } from '../helper/helper-state.ts';
 import type { Helper } from '../helper/spawn-helper.ts';
 import type { RecycleOptions } from './pool-options.ts';
@@ -51,6 +52,12 @@ export class Recycler {
     const { calls } = this.#recycle;
     if (calls === undefined) return;
     if (begun - this.#lifeOf(member).before >= calls) this.#want(member);
+  }
+
+  /** Handlers of aborted calls go on and on in the helper that is this peer. */
+  onStalled(peer: Peer | undefined): void {
+    const member = this.#helpers.findIndex((helper) => helper.peer.pid === peer?.pid);
+    if (member !== -1) this.#want(member);
   }
 
   /** Processes that have followed the first one of this helper. */

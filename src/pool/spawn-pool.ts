@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // spawnPool(): helpers of one program, and one client over them.
 import { availableParallelism } from 'node:os';
+import { followEvents } from '../base/events.ts';
 import { pollVariable } from '../helper/helper-variables.ts';
 import type { Helper } from '../helper/spawn-helper.ts';
 import { spawnHelper } from '../helper/spawn-helper.ts';
@@ -58,15 +59,22 @@ export async function spawnPool(
     (helper) => helper.stop({ deadlineMs: 0, killGraceMs: 0 }),
     options.signal,
   );
-  const recycler = recycle && new Recycler(members, recycle, options.onEvent);
+  const recycler = new Recycler(members, recycle ?? {}, options.onEvent);
+  // A handler that goes on after its call was aborted holds up its helper.
+  const forget = followEvents((event) => {
+    if (event.type === 'stalled' && event.reason === 'given-up') recycler.onStalled(event.peer);
+  });
   const pool = new Pool({
     members,
     settings,
     endOf: ({ state }) => (state.state === 'ended' ? state.error : undefined),
     stop: (helper, deadlineMs) => helper.stop({ deadlineMs }),
-    onBegun: recycler && ((member, begun) => recycler.onBegun(member, begun)),
-    recycled: recycler && ((member) => recycler.recycled(member)),
-    onStop: recycler && (() => recycler.stop()),
+    onBegun: recycle && ((member, begun) => recycler.onBegun(member, begun)),
+    recycled: (member) => recycler.recycled(member),
+    onStop: () => {
+      forget();
+      recycler.stop();
+    },
   });
   startMonitor(reports, () => pool.stats().total, pool.ended);
   return pool;

@@ -140,6 +140,47 @@ describe('sidecall call', () => {
     expect(JSON.parse(added.stdout)).toMatchObject({ number: 2 });
   });
 
+  it('takes what it prints, and refuses what it would change: ProtoJSON', async () => {
+    const { root: all } = protobufjs.parse(`syntax = "proto3"; package all;
+      message Time { int64 seconds = 1; }
+      enum Color { RED = 0; BLUE = 5; }
+      message All { int64 big_id = 1; Color color = 2; bytes raw = 3; double ratio = 4;
+        repeated All list = 5; map<string, uint64> counts = 6; }
+      service Same { rpc Say(All) returns (All); }`);
+    await using listener = await listen();
+    listener.serve(protobufService(all.lookupService('all.Same')), { say: (value) => value });
+    const call = (text: string): Promise<Outcome> =>
+      sidecall('call', listener.path, 'all.Same/Say', text);
+    const value = {
+      bigId: '9007199254740993',
+      color: 'BLUE',
+      raw: 'AQI=',
+      ratio: 'NaN',
+      list: [{ color: 'BLUE' }],
+      counts: { a: '18446744073709551615' },
+    };
+    const said = await call(JSON.stringify(value));
+    expect(said).toMatchObject({ stderr: '', status: 0 });
+    expect(JSON.parse(said.stdout)).toEqual(value);
+    expect(JSON.parse((await call(said.stdout)).stdout)).toEqual(value);
+    expect(JSON.parse((await call('{"big_id":5,"color":5}')).stdout)).toEqual({
+      bigId: '5',
+      color: 'BLUE',
+    });
+    const refused: readonly (readonly [string, string])[] = [
+      ['{"bigid":5}', 'bigid'],
+      ['{"list":[{"colour":1}]}', 'colour'],
+      ['{"color":"GREEN"}', 'GREEN'],
+      ['{"bigId":9007199254740993}', '9007199254740993 would be rounded to 9007199254740992'],
+      ['{"counts":{"a":-1}}', '-1'],
+    ];
+    for (const [text, words] of refused) {
+      const { status, stderr } = await call(text);
+      expect(status, text).not.toBe(0);
+      expect(stderr).toContain(words);
+    }
+  });
+
   it('calls a method in JSON, a stream, a notification, and one in protobuf', async () => {
     await using listener = await demo();
     const call = (...args: string[]): Promise<Outcome> => sidecall('call', listener.path, ...args);

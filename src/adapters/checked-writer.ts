@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// Encoding by protobufjs that refuses what it would change without a word: a number beyond its
+// field, half of a surrogate pair.
+import protobufjs from 'protobufjs/minimal.js';
+import { isBytes, isDate, isPlain } from '../base/brands.ts';
+
+/** A value that does not fit the type of its field. */
+class UnfitValue extends Error {
+  readonly value: unknown;
+
+  constructor(value: unknown, type: string) {
+    const text = typeof value === 'string' ? JSON.stringify(value) : String(value);
+    super(`${text.length > 40 ? `${text.slice(0, 40)}…` : text} is no ${type}`);
+    this.value = value;
+  }
+}
+
+type Fits = (value: unknown) => boolean;
+
+/** A number that is no safe integer was rounded before. Texts and Longs have all digits. */
+const isWide =
+  (min: number): Fits =>
+  (value) => {
+    if (typeof value === 'number') return Number.isSafeInteger(value) && value >= min;
+    return typeof value !== 'string' || /^[+-]?\d{1,20}$/.test(value);
+  };
+
+const isInt32: Fits = (value) => ((value as number) | 0) === value;
+const isUint32: Fits = (value) => (value as number) >>> 0 === value;
+const isInt64 = isWide(Number.MIN_SAFE_INTEGER);
+const isUint64 = isWide(0);
+const isFloat: Fits = (value) =>
+  !Number.isFinite(value) || Number.isFinite(Math.fround(value as number));
+// `isWellFormed()` is of ES2024, which Node 20 has.
+const isText: Fits = (value) => (value as { isWellFormed(): boolean }).isWellFormed();
+
+/** By the methods of a writer. Each may have one for an array of values, too: `int32s`. */
+const checks: { readonly [method: string]: readonly [fits: Fits, type: string] } = {
+  uint32: [isUint32, 'uint32'],
+  int32: [isInt32, 'int32'],
+  sint32: [isInt32, 'sint32'],
+  fixed32: [isUint32, 'fixed32'],
+  sfixed32: [isInt32, 'sfixed32'],
+  uint64: [isUint64, 'uint64'],
+  int64: [isInt64, 'int64'],
+  sint64: [isInt64, 'sint64'],
+  fixed64: [isUint64, 'fixed64'],
+  sfixed64: [isInt64, 'sfixed64'],
+  float: [isFloat, 'float'],
+  string: [isText, 'text: it has half of a surrogate pair'],
+};
+
+export class CheckedWriter extends protobufjs.BufferWriter {
+  static {
+    const base = protobufjs.BufferWriter.prototype as unknown as Methods;
+    const own = CheckedWriter.prototype as unknown as Methods;
+    for (const [name, [fits, type]] of Object.entries(checks)) {
+      const [write, writeAll] = [base[name] as Write, base[`${name}s`]];
+      own[name] = function (value) {
+        if (!fits(value)) throw new UnfitValue(value, type);
+        return write.call(this, value);
+      };
+      if (writeAll === undefined) continue;
+      own[`${name}s`] = function (values) {
+        for (const value of values as readonly unknown[]) {
+          if (!fits(value)) throw new UnfitValue(value, type);
+        }
+        return writeAll.call(this, values);
+      };
+    }
+  }
+}
+
+type Write = (this: unknown, value: unknown) => unknown;
+type Methods = { [name: string]: Write | undefined };
+
+/**
+ * Encodes a message.
+ * @throws {TypeError} that names the field, for a value that does not fit it.
+ */
+export function encodeChecked<Input>(
+  type: { encode(message: Input, writer: protobufjs.Writer): protobufjs.Writer },
+  message: Input,
+  writer: CheckedWriter,
+): protobufjs.Writer {
+  refuseEmptied(message as object, '', undefined);
+  try {
+    return type.encode(message, writer);
+  } catch (error) {
+    if (!(error instanceof UnfitValue)) throw error;
+    const path = pathOf(message, error.value, new Set()) ?? 'a field';
+    throw new TypeError(`${path}: ${error.message}`);
+  }
+}
+
+/** `seen`: objects of the message that were walked. */
+function refuseEmptied(value: object, path: string, seen: Set<object> | undefined): void {
+  let known = seen;
+  for (const name in value) {
+    const member = (value as Record<string, unknown>)[name];
+    if (typeof member !== 'object' || member === null || ArrayBuffer.isView(member)) continue;
+    if (!Object.hasOwn(value, name) || known?.has(member) === true) continue;
+    known = (known ?? new Set()).add(member);
+    const inner = path === '' ? name : `${path}.${name}`;
+    if (Array.isArray(member) || isPlain(member)) refuseEmptied(member, inner, known);
+    else refuseBuiltIn(member, inner);
+  }
+}
+
+/** @throws {TypeError} for a `Date`, a `Map` and the like, whose content would be lost. */
+function refuseBuiltIn(value: object, path: string): void {
+  const name = Object.prototype.toString.call(value).slice('[object '.length, -1);
+  if (name === 'Object' || isBytes(value)) return; // a message of a type
+  const remedy = isDate(value) ? '; a Timestamp is { seconds, nanos }' : '';
+  throw new TypeError(`${path}: a ${name} is no message${remedy}`);
+}
+
+/** Where a value is in a message: `items.2.id`. */
+function pathOf(value: unknown, wanted: unknown, seen: Set<unknown>): string | undefined {
+  if (Object.is(value, wanted)) return '';
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return undefined;
+  if (seen.has(value)) return undefined;
+  seen.add(value);
+  for (const [name, member] of Object.entries(value)) {
+    const path = pathOf(member, wanted, seen);
+    if (path !== undefined) return path === '' ? name : `${name}.${path}`;
+  }
+  return undefined;
+}
