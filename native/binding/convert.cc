@@ -6,38 +6,10 @@
 #include <limits>
 #include <system_error>
 
+#include "binding/errno_names.h"
+
 namespace sidecall {
 namespace {
-
-// The names a program may branch on; any other errno is reported by its number.
-const char* NameOf(int number) noexcept {
-  switch (number) {
-    case EACCES: return "EACCES";
-    case EADDRINUSE: return "EADDRINUSE";
-    case EAGAIN: return "EAGAIN";
-    case EBADF: return "EBADF";
-    case ECONNREFUSED: return "ECONNREFUSED";
-    case ECONNRESET: return "ECONNRESET";
-    case EEXIST: return "EEXIST";
-    case EINVAL: return "EINVAL";
-    case EISDIR: return "EISDIR";
-    case ELOOP: return "ELOOP";
-    case EMFILE: return "EMFILE";
-    case ENAMETOOLONG: return "ENAMETOOLONG";
-    case ENFILE: return "ENFILE";
-    case ENOENT: return "ENOENT";
-    case ENOMEM: return "ENOMEM";
-    case ENOTCONN: return "ENOTCONN";
-    case ENOTDIR: return "ENOTDIR";
-    case ENOTSOCK: return "ENOTSOCK";
-    case EPERM: return "EPERM";
-    case EPIPE: return "EPIPE";
-    case EPROTOTYPE: return "EPROTOTYPE";
-    case EROFS: return "EROFS";
-    case ETOOMANYREFS: return "ETOOMANYREFS";
-    default: return nullptr;
-  }
-}
 
 const char* TypeName(FileType type) noexcept {
   switch (type) {
@@ -105,16 +77,10 @@ std::span<std::int32_t> Arguments::Integers(std::size_t index) {
 }
 
 Napi::Value Throw(Napi::Env env, const Error& error) {
-  const char* const name = NameOf(error.number);
-  std::string code = "E";
-  if (name != nullptr)
-    code = name;
-  else
-    code.append(std::to_string(error.number));
   std::string words = error.syscall;
   words.append(": ").append(std::generic_category().message(error.number));
   const Napi::Error thrown = Napi::Error::New(env, words);
-  thrown.Set("code", Napi::String::New(env, code));
+  thrown.Set("code", Napi::String::New(env, ErrnoNameOf(error.number)));
   thrown.Set("errno", Napi::Number::New(env, -error.number));
   thrown.Set("syscall", Napi::String::New(env, error.syscall));
   thrown.ThrowAsJavaScriptException();

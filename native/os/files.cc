@@ -107,6 +107,12 @@ Result<UniqueFd> OpenLockFile(int directory, const std::string& name) noexcept {
   constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
   UniqueFd fd(RetryOnInterrupt([&] { return ::openat(directory, name.c_str(), kFlags, 0600); }));
   if (!fd.is_open()) return Error::FromErrno("openat");
+  // A umask may have taken away the bits with which the next process opens it.
+  struct stat status = {};
+  const bool is_known = ::fstat(fd.get(), &status) == 0 && status.st_uid == ::geteuid();
+  if (is_known && (status.st_mode & 0600U) != 0600U && ::fchmod(fd.get(), 0600) == -1) {
+    return Error::FromErrno("fchmod");
+  }
   return fd;
 }
 

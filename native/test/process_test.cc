@@ -6,8 +6,10 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <thread>
 
+#include "binding/errno_names.h"
 #include "fixture.h"
 
 namespace sidecall {
@@ -99,6 +101,18 @@ TEST_CASE("the forks of a thread are reaped behind it, though one of them lives"
   }
 }
 
+#endif
+
+#if defined(__GLIBC__)
+TEST_CASE("each number that a system call fails with has its name") {
+  for (int number = 1; number <= 4095; ++number) {
+    const char* const known = ::strerrorname_np(number);
+    if (known == nullptr) continue;
+    CHECK_EQ(ErrnoNameOf(number), known);
+  }
+  CHECK_EQ(ErrnoNameOf(ENOSPC), "ENOSPC");
+  CHECK_EQ(ErrnoNameOf(4095), "E4095");
+}
 #endif
 
 }  // namespace

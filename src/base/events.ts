@@ -38,6 +38,11 @@ export type SidecallEvent =
       readonly command: string;
       readonly waitedMs: number;
     }
+  /**
+   * The system, or a sandbox, refuses something that this package goes on without: `error` says
+   * what is lost.
+   */
+  | { readonly type: 'limited'; readonly error: SidecallError; readonly peer: Peer | undefined }
   /** The helper's process ended without `stop()`. */
   | {
       readonly type: 'helper-exited';

@@ -6,7 +6,9 @@ import type { Socket } from 'node:net';
 import { isMainThread } from 'node:worker_threads';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
+import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
+import { emitEvent, type OnEvent } from '../base/events.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import type { Peer } from '../base/peer.ts';
@@ -153,7 +155,7 @@ async function meetOverDescriptor(
   const fd = takeOver(native, inherited);
   let peer: Peer;
   try {
-    dieWithParent(native, parentPid);
+    dieWithParent(native, parentPid, settings.onEvent);
     const known = kernelPeer(native, fd, 'spawn');
     if (expect !== undefined) await authorize(expect, known, signal);
     peer = known.peer;
@@ -180,11 +182,18 @@ function takeOver(native: NativeAddon, inherited: number): number {
   }
 }
 
-function dieWithParent(native: NativeAddon, parentPid: number): void {
+function dieWithParent(native: NativeAddon, parentPid: number, onEvent: OnEvent | undefined): void {
   // Absent where the process that spawned us does not want it.
   if (!Number.isInteger(parentPid) || parentPid <= 0) return;
-  if (native.dieWithParent(parentPid) !== 'orphaned') return;
-  throw noHelper('the process that started it has ended');
+  let watch: string;
+  try {
+    watch = native.dieWithParent(parentPid);
+  } catch (cause) {
+    const text = `the kernel will not kill this helper with its parent (${errorText(cause)}): it ends with its session, and later where its event loop is blocked`;
+    const error = new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
+    return emitEvent(onEvent, { type: 'limited', error, peer: undefined });
+  }
+  if (watch === 'orphaned') throw noHelper('the process that started it has ended');
 }
 
 async function meetOverStream(

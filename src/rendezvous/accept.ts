@@ -7,6 +7,7 @@ import type { NativeAddon } from '../addon/addon-api.ts';
 import { AsyncQueue } from '../base/async-queue.ts';
 import { atExit } from '../base/at-exit.ts';
 import { systemClock } from '../base/clock.ts';
+import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { emitEvent } from '../base/events.ts';
 import { quiet } from '../base/ignore-errors.ts';
@@ -189,8 +190,7 @@ export class PathAcceptor<C extends AcceptedConnection> {
     const now = systemClock.nowMs();
     if (now - this.#exhaustedAt < exhaustedPauseMs) return;
     this.#exhaustedAt = now;
-    const text = `${this.path}: no file descriptor is left to accept connections`;
-    const error = new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', text, { cause });
+    const error = notAccepted(this.path, cause);
     emitEvent(this.#settings.onEvent, { type: 'limit', error, peer: undefined });
   }
 
@@ -266,4 +266,16 @@ export class PathAcceptor<C extends AcceptedConnection> {
       this.#resolveClosed();
     }
   }
+}
+
+/** Errors of a process, or a system, without a free descriptor. */
+const exhausted = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM']);
+
+function notAccepted(path: string, cause: unknown): SidecallError {
+  if (exhausted.has(String((cause as { code?: unknown }).code))) {
+    const text = `${path}: no file descriptor is left to accept connections`;
+    return new SidecallError('ERR_SIDECALL_LIMIT_DESCRIPTORS', text, { cause });
+  }
+  const text = `${path}: the system accepts no connection: ${errorText(cause)}`;
+  return new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
 }

@@ -2,8 +2,9 @@
 // The start of a shared helper, by one program at a time.
 import { Buffer } from 'node:buffer';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, fchmodSync, fstatSync, openSync, readSync } from 'node:fs';
 import type { NativeAddon } from '../addon/addon-api.ts';
+import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import type { HelperExit } from '../helper/helper-errors.ts';
 import { FileLock } from '../uds/file-lock.ts';
@@ -105,7 +106,7 @@ export function startShared(settings: SharedSettings): StartedShared {
   };
   const logPath = logOf(path);
   const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = constants;
-  const log = openSync(logPath, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
+  const log = openLog(logPath, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW);
   let child: ChildProcess;
   let logStart: number;
   try {
@@ -140,6 +141,18 @@ export function startShared(settings: SharedSettings): StartedShared {
       }
     },
   };
+}
+
+/** @throws {SidecallError} `ERR_SIDECALL_SYSTEM` where it cannot be opened. */
+function openLog(path: string, flags: number): number {
+  try {
+    const fd = openSync(path, flags, 0o600);
+    if (fstatSync(fd).uid === ownUid()) fchmodSync(fd, 0o600); // with the bits that the umask took
+    return fd;
+  } catch (cause) {
+    const text = `${path}, for the standard error of the shared helper, could not be opened: ${errorText(cause)}`;
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
+  }
 }
 
 /** The file that has the standard error of a shared helper. */

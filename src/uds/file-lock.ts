@@ -2,6 +2,7 @@
 // A lock that the kernel gives up with its process: a file beside a socket, locked and checked.
 import { readFileSync, statSync } from 'node:fs';
 import type { NativeAddon } from '../addon/addon-api.ts';
+import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { ownUid } from './peer-credentials.ts';
 import { type SocketDirectory, unsafe } from './socket-directory.ts';
@@ -35,7 +36,9 @@ export class FileLock {
     for (let round = 0; round < lockRounds; round += 1) {
       const fd = openLock(directory, name, ending);
       try {
-        if (!native.tryLock(fd)) throw inUse(socketPath, 'its lock is held');
+        if (!isLocked(native, fd, `${socketPath}${ending}`)) {
+          throw inUse(socketPath, 'its lock is held');
+        }
         const opened = native.statDescriptor(fd);
         if (opened.type !== 'file' || opened.uid !== ownUid()) {
           throw unsafe(`${socketPath}${ending} is not a file of ours`);
@@ -89,12 +92,23 @@ export function inUse(socketPath: string, why: string): SidecallError {
   return new SidecallError('ERR_SIDECALL_PATH_IN_USE', text);
 }
 
+/** @throws {SidecallError} `ERR_SIDECALL_SYSTEM` where the file system has no locks. */
+function isLocked(native: NativeAddon, fd: number, file: string): boolean {
+  try {
+    return native.tryLock(fd);
+  } catch (cause) {
+    const text = `${file} could not be locked (${errorText(cause)}): a listener needs flock(), which this sandbox or file system refuses`;
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
+  }
+}
+
 function openLock(directory: SocketDirectory, name: string, ending: string): number {
   try {
     return directory.native.openLockFile(directory.fd, name);
   } catch (cause) {
     const lock = `${directory.socketPath}${ending}`;
     if ((cause as { code?: string }).code === 'ELOOP') throw unsafe(`${lock} is a link`);
-    throw new SidecallError('ERR_SIDECALL_SYSTEM', `${lock} could not be opened`, { cause });
+    const text = `${lock} could not be opened: ${errorText(cause)}`;
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
   }
 }

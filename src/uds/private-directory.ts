@@ -5,6 +5,7 @@ import { Buffer } from 'node:buffer';
 import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { checkText, nodeError } from '../base/misuse.ts';
 import { ownUid } from './peer-credentials.ts';
@@ -91,7 +92,7 @@ function makeUserDirectory(directory: string): void {
     return;
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') {
-      const text = `no directory could be made at ${directory}`;
+      const text = `no directory could be made at ${directory}: ${errorText(cause)}`;
       throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
     }
   }
@@ -108,24 +109,29 @@ function makeUserDirectory(directory: string): void {
 
 /**
  * A new directory that only we can enter: under `$XDG_RUNTIME_DIR` where that is ours and closed to
- * others, else under the temporary directory. Its socket path always fits.
+ * others, else under the temporary directory, else in `/tmp`: the first where it can be made. Its
+ * socket path always fits.
  */
 export function makePrivateDirectory(): string {
-  const candidates = [privateRuntimeDirectory(), tmpdir(), '/tmp'];
+  const candidates = [...new Set([privateRuntimeDirectory(), tmpdir(), '/tmp'])];
   const fits = (base: string | undefined): base is string =>
     base !== undefined &&
     Buffer.byteLength(join(base, `${privatePrefix}XXXXXX`, privateSocketName)) <=
       socketPathMaxBytes;
-  const base = candidates.find(fits) ?? '/tmp';
-  try {
-    const directory = mkdtempSync(join(base, privatePrefix));
-    chmodSync(directory, 0o700); // with the bits that the umask took away
-    return directory;
-  } catch (cause) {
-    throw new SidecallError('ERR_SIDECALL_SYSTEM', `no directory could be made in ${base}`, {
-      cause,
-    });
+  const tried: string[] = [];
+  let cause: unknown;
+  for (const base of candidates.filter(fits)) {
+    try {
+      const directory = mkdtempSync(join(base, privatePrefix));
+      chmodSync(directory, 0o700); // with the bits that the umask took away
+      return directory;
+    } catch (error) {
+      cause ??= error;
+      tried.push(base); // missing, or read-only: the next one may be another
+    }
   }
+  const text = `no directory could be made in ${tried.join(' or ')}: ${errorText(cause)}`;
+  throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
 }
 
 /**

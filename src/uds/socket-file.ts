@@ -3,6 +3,7 @@
 // nobody can connect before mode and group are final.
 
 import type { NativeAddon } from '../addon/addon-api.ts';
+import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { FileLock, inUse } from './file-lock.ts';
 import { ownUid } from './peer-credentials.ts';
@@ -153,9 +154,8 @@ export class BoundPath {
     } catch (cause) {
       if ((cause as { code?: string }).code === 'EADDRINUSE')
         throw this.#inUse('it was just taken');
-      throw new SidecallError('ERR_SIDECALL_SYSTEM', `${directory.socketPath} could not be bound`, {
-        cause,
-      });
+      const text = `${directory.socketPath} could not be bound: ${errorText(cause)}`;
+      throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
     }
     try {
       directory.withEntry((entry) => this.#adopt(entry));

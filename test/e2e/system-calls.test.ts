@@ -1,7 +1,10 @@
 // The system calls of listeners and sessions, as strace sees them.
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { programPath, requireRoot, scratchDirectory, startProgram } from '../support/programs.ts';
+
+const tracer = 'strace';
 
 interface SystemCall {
   readonly name: string;
@@ -19,7 +22,7 @@ async function traced(
   const trace = scratch.file('trace');
   const strace = ['-f', '-yy', '-o', trace, '-e', `trace=${calls}`];
   const args = [...strace, process.execPath, programPath(name), arg];
-  await using program = startProgram('', args, { command: 'strace' });
+  await using program = startProgram('', args, { command: tracer });
   const said = await program.next();
   program.tell('close');
   await program.exited;
@@ -76,5 +79,63 @@ describe('a session over the ring', () => {
     expect(lengths.slice(0, 4)).toEqual([64, 64, 8, 8]);
     expect(lengths.length).toBeGreaterThan(4);
     expect(new Set(lengths.slice(4))).toEqual(new Set([1]));
+  });
+});
+
+/** The lines that a module prints in a sandbox that refuses a system call. */
+function refusing(call: string, errno: string, source: string): Record<string, unknown>[] {
+  const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:error=${errno}`];
+  const dist = new URL('../../dist/index.js', import.meta.url);
+  const imports = `import { listen, parent, spawnHelper } from '${dist}';
+    const say = (value) => console.log(JSON.stringify(value));
+    const told = ({ type, error }) => say({ type, code: error.code, message: error.message });`;
+  const module = ['--input-type=module', '-e', imports + source];
+  const args = ['-f', '-o', '/dev/null', ...inject, process.execPath, ...module];
+  const { stdout } = spawnSync(tracer, args, { encoding: 'utf8' });
+  return stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+}
+
+describe('a sandbox', () => {
+  it.each(['EPERM', 'ENOSYS', 'EACCES'])(
+    'that refuses prctl (%s) loses the death signal alone',
+    (errno) => {
+      const helper = `
+      if (process.env.SIDECALL_FD === undefined) {
+        const args = process.execArgv.concat([]);
+        const helper = await spawnHelper(process.execPath, ['--input-type=module', '-e', process.env.SOURCE], {
+          env: { ...process.env },
+        });
+        say({ ping: await helper.session.ping() > 0 });
+        await helper.stop();
+      }`;
+      const source = `const helping = \`import { parent } from '\${new URL('${new URL('../../dist/index.js', import.meta.url)}')}';
+      await parent({ onEvent: ({ type, error }) => console.log(JSON.stringify({ type, message: error.message })) });\`;
+      process.env.SOURCE = helping; ${helper}`;
+      const lines = refusing('prctl', errno, source);
+      expect(lines).toEqual([
+        { type: 'limited', message: expect.stringContaining('will not kill this helper') },
+        { ping: true },
+      ]);
+    },
+  );
+
+  it.each([
+    ['flock', 'ENOSYS', 'flock(), which this sandbox or file system refuses'],
+    ['flock', 'EPERM', 'flock(), which this sandbox or file system refuses'],
+    ['fchmod', 'EPERM', 'fchmod: Operation not permitted'],
+    ['bind', 'EACCES', 'bind: Permission denied'],
+    ['socket', 'EMFILE', 'socket: Too many open files'],
+  ])('that refuses %s (%s) is named by the error of listen()', (call, errno, words) => {
+    using scratch = scratchDirectory();
+    const source = `
+      const path = '${scratch.file('s')}';
+      await listen({ path }).then(() => say('listens'), ({ code, message }) => say({ code, message }));
+      process.exit();`;
+    const [said] = refusing(call, errno, source);
+    expect(said?.code).toMatch(/^ERR_SIDECALL_/);
+    expect(said?.message).toContain(words);
   });
 });

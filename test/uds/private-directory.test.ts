@@ -40,6 +40,17 @@ it.each([undefined, '', 'relative', 'open'])('needs no runtime directory (%s)', 
   expect(lstatSync(`/tmp/sidecall-${process.geteuid?.()}`).mode & 0o777).toBe(0o700);
 });
 
+it.each(['missing', 'read-only'])('a new one is made where TMPDIR is %s, too', async (kind) => {
+  delete process.env.XDG_RUNTIME_DIR;
+  const { TMPDIR } = process.env;
+  // /proc takes no directory, of root neither.
+  process.env.TMPDIR = kind === 'missing' ? runtime.file('absent') : '/proc';
+  await using listener = await listen();
+  process.env.TMPDIR = TMPDIR;
+  if (TMPDIR === undefined) delete process.env.TMPDIR;
+  expect(listener.path).toMatch(/^\/tmp\/sidecall-listener-/);
+});
+
 it('refuses a directory that others can enter, and a link', () => {
   const directory = join(runtime.path, 'sidecall');
   mkdirSync(directory, { mode: 0o755 });
