@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 
 #define INLINE_NAME 0x80000000u
 enum { MAGIC = 0x6c616373, REQUEST_MAX = 4096, FRAME_MAX = 65656, METHODS_MAX = 4096, NAME_MAX_BYTES = 256 };
-enum { METHOD = 1, OPEN = 2, MESSAGE = 3, END = 6, CREDIT = 8, GOAWAY = 9, PING = 10, PONG = 11 };
+enum { METHOD = 1, OPEN = 2, MESSAGE = 3, END = 6, CREDIT = 8, GOAWAY = 9, PING = 10, PONG = 11, CLOCK = 12 };
 enum { UNARY = 1, NOTIFICATION = 2, UNIMPLEMENTED = 12, HALF_END = 2 };
 
 static int channel;
@@ -91,6 +92,11 @@ static void say_hello(void) {
   put(answer + 4, 1, 2); /* frames travel on this socket */
   put(answer + 6, 1, 2); /* version 1 */
   send_all(answer, sizeof answer);
+  struct timespec now; /* the clock is the first frame of each side */
+  uint8_t clock[4];
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  put(clock, (uint32_t)(now.tv_sec * 1000 + now.tv_nsec / 1000000), 4);
+  send_frame(CLOCK, 0, 0, 0, 0, clock, sizeof clock);
 }
 
 /* The answer of Probe.read, as JSON. */

@@ -56,13 +56,19 @@ export class SidecallError extends Error {
   /** The system call that failed, if the cause names one. */
   declare readonly syscall?: string;
 
-  constructor(code: SidecallErrorCode, message?: string, options: SidecallErrorOptions = {}) {
+  /** A failed system call without a free descriptor has a code of its own. */
+  constructor(given: SidecallErrorCode, message?: string, options: SidecallErrorOptions = {}) {
     const { cause } = options;
-    super(message ?? errorTable[code].text, cause === undefined ? undefined : { cause });
+    const isOfSystem = given === 'ERR_SIDECALL_SYSTEM' || given === 'ERR_SIDECALL_HELPER_FAILED';
+    const isExhausted = isOfSystem && isDescriptorWant(cause);
+    const code = isExhausted ? 'ERR_SIDECALL_LIMIT_DESCRIPTORS' : given;
+    const { text, retryable, delivered, status } = errorTable[code];
+    const words = isExhausted && message !== undefined ? `${message}; ${text}` : (message ?? text);
+    super(words, cause === undefined ? undefined : { cause });
     this.code = code;
-    this.retryable = options.retryable ?? errorTable[code].retryable;
-    this.delivered = options.delivered ?? errorTable[code].delivered;
-    this.status = errorTable[code].status;
+    this.retryable = options.retryable ?? retryable;
+    this.delivered = options.delivered ?? delivered;
+    this.status = status;
     const system = systemFields(cause);
     if (system !== undefined) Object.assign(this, system);
   }
@@ -184,6 +190,12 @@ export function withoutStack(make: () => SidecallError): SidecallError {
   } finally {
     Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
   }
+}
+
+/** True: an error of the system that has, or leaves this process, no free file descriptor. */
+export function isDescriptorWant(cause: unknown): boolean {
+  const { code } = (cause ?? {}) as { readonly code?: unknown };
+  return code === 'EMFILE' || code === 'ENFILE';
 }
 
 function systemFields(cause: unknown): { errno: number; syscall: string } | undefined {

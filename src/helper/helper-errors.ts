@@ -6,7 +6,7 @@ import { basename } from 'node:path';
 import type { Readable } from 'node:stream';
 import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
-import { SidecallError } from '../base/errors.ts';
+import { isDescriptorWant, SidecallError } from '../base/errors.ts';
 import { emitEvent, type OnEvent } from '../base/events.ts';
 import { endWaits, pause } from '../base/pause.ts';
 import { standingOfProcess } from '../base/process-standing.ts';
@@ -62,7 +62,7 @@ export function startError(started: StartedCommand, cause: unknown, tail = ''): 
   const isUnspawned = typeof syscall === 'string' && syscall.startsWith('spawn');
   const hint = isUnspawned ? moduleHint(command) : fuseHint(command);
   const text = `helper ${lineOf(started)}${where}: ${whyOf(cause)}${hint}${printed}`;
-  const retryable = !isUnspawned;
+  const retryable = !isUnspawned || isDescriptorWant(cause);
   return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { cause, retryable });
 }
 
@@ -149,8 +149,9 @@ async function untilSilent(
 }
 
 /** The end of a pipe that no other code has read, and whose writer is being ended. */
-export async function tailOf(output: Readable | null): Promise<string> {
-  if (output === null || output.readableFlowing === true) return '';
+export async function tailOf(output: Readable | null | undefined): Promise<string> {
+  // Without a descriptor for the process Node makes no pipes either.
+  if (output === null || output === undefined || output.readableFlowing === true) return '';
   const over = new AbortController();
   // A process that the helper started may hold the pipe open.
   void pause(systemClock, tailMaxMs, over.signal).then(() => output.destroy());

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The command line of a helper that runs on our own Node.
 
+import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isUrl } from '../base/brands.ts';
+import { SidecallError } from '../base/errors.ts';
 import { nodeError } from '../base/misuse.ts';
 
 /** A program and its arguments. */
@@ -14,7 +16,9 @@ export interface Command {
 /**
  * A module, or a program. A module runs on our own executable; our own executable gets `execArgv`
  * before its arguments, so that a loader such as tsx works in helpers, too.
- * @throws {TypeError} for a URL that names no file.
+ * A file in an asar archive is taken from the folder beside it, `app.asar.unpacked`.
+ * @throws {TypeError} for a URL that names no file. @throws {SidecallError}
+ * `ERR_SIDECALL_HELPER_FAILED` for a file that an archive alone has.
  */
 export function commandOf(
   program: string | URL,
@@ -26,12 +30,37 @@ export function commandOf(
       const text = `spawnHelper() takes the URL of a file, got ${program.protocol}//`;
       throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
     }
-    return onOurNode([fileURLToPath(program), ...args], execArgv);
+    return onOurNode([unpacked(fileURLToPath(program)), ...args], execArgv);
   }
   if (program === process.execPath) return onOurNode(args, execArgv);
-  if (execArgv === undefined) return { command: program, args };
+  if (execArgv === undefined) return { command: unpacked(program), args };
   const text = `execArgv is for helpers on process.execPath, not for '${program}': give it in args`;
   throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+}
+
+/** The file of a path that leads into an archive of Electron, from which no process starts. */
+function unpacked(file: string): string {
+  const [, archive, inner] = /^(.*\.asar)([\\/].*)$/.exec(file) ?? [];
+  if (archive === undefined || !isFile(archive)) return file;
+  const beside = `${archive}.unpacked${inner}`;
+  if (isFile(beside)) return beside;
+  const text = `${file} is inside an archive, from which no process starts: unpack it, by asarUnpack of electron-builder or packagerConfig.asar.unpack of Electron Forge; then it is taken from ${beside}`;
+  throw new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { retryable: false });
+}
+
+/** True: an ordinary file. To the `fs` of Electron an archive is a folder, unless it is told. */
+function isFile(path: string): boolean {
+  const electron = process as { noAsar?: boolean };
+  const { noAsar } = electron;
+  electron.noAsar = true;
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  } catch {
+    return false;
+  } finally {
+    if (noAsar === undefined) delete electron.noAsar;
+    else electron.noAsar = noAsar;
+  }
 }
 
 function onOurNode(args: readonly string[], execArgv: readonly string[] | undefined): Command {

@@ -14,11 +14,12 @@ import { quiet } from '../base/ignore-errors.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkInteger, checkKeys } from '../base/misuse.ts';
 import { pause } from '../base/pause.ts';
+import type { Arrival } from '../uds/net-socket.ts';
 import { ownUid } from '../uds/peer-credentials.ts';
 import { listenAtPlainPath, type PlainServer } from '../uds/plain-path.ts';
 import { remedyAt, removePrivateDirectory } from '../uds/private-directory.ts';
 import { SocketDirectory } from '../uds/socket-directory.ts';
-import { type Arrival, type HeldPath, ListeningPath } from '../uds/watched-path.ts';
+import { type HeldPath, ListeningPath } from '../uds/watched-path.ts';
 import type {
   AcceptedConnection,
   AcceptorSettings,

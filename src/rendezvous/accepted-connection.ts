@@ -8,9 +8,9 @@ import type { OnEvent } from '../base/events.ts';
 import type { Peer } from '../base/peer.ts';
 import type { PeerHello } from '../uds/hello-bytes.ts';
 import type { DescriptorWire } from '../uds/hello-wire.ts';
+import type { Arrival } from '../uds/net-socket.ts';
 import type { PeerPolicy } from '../uds/peer-policy.ts';
 import type { BindOptions } from '../uds/socket-file.ts';
-import type { Arrival } from '../uds/watched-path.ts';
 
 /** Checked options that every listener has. */
 export interface AcceptorSettings {

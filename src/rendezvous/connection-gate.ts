@@ -12,10 +12,10 @@ import type { Peer } from '../base/peer.ts';
 import { notInTime } from '../open/time-limit.ts';
 import { HelloFeature, type PeerHello } from '../uds/hello-bytes.ts';
 import type { DescriptorWire } from '../uds/hello-wire.ts';
+import { type Arrival, dropArrival } from '../uds/net-socket.ts';
 import { type KnownPeer, kernelPeer, ownerOf, ownUid } from '../uds/peer-credentials.ts';
 import { authorize, type PeerRules, refusalByRules } from '../uds/peer-policy.ts';
 import { newPace, readableWaits } from '../uds/readable-waits.ts';
-import { type Arrival, dropArrival } from '../uds/watched-path.ts';
 import type {
   AcceptedConnection,
   AcceptorSettings,

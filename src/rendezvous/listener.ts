@@ -118,6 +118,11 @@ export class Listener implements AsyncIterable<Session>, AsyncDisposable {
     return this.#registry.addOwn(service, handlers);
   }
 
+  /** @internal Another process listens at the path, whose directory was removed meanwhile. */
+  get isPathTaken(): boolean {
+    return this.#acceptor.listening?.isTaken ?? false;
+  }
+
   /** Hand-overs of this path before this listener. */
   get epoch(): number {
     return this.#epoch;

@@ -7,8 +7,8 @@ import type { NativeAddon } from '../addon/addon-api.ts';
 import { systemClock } from '../base/clock.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
-import { plainSocket, startsByItself } from '../uds/net-socket.ts';
-import { type Arrival, dropArrival } from '../uds/watched-path.ts';
+import { type Arrival, dropArrival, plainSocket, startsByItself } from '../uds/net-socket.ts';
+
 import { PathAcceptor } from './accept.ts';
 import type { AcceptedConnection, AcceptorSettings } from './accepted-connection.ts';
 import { ConnectionListener } from './connection-listener.ts';

@@ -57,7 +57,7 @@ const sharedNames = [...sessionOptionNames, ...plainListenNames, 'ready', 'to', 
 ) as (keyof ListenSharedOptions & string)[];
 
 const exitPauseMs = 30_000;
-const logLookMs = 5_000;
+const lookMs = 5_000;
 /** Time for calls that have begun: all of it. */
 const lastCalls = { deadlineMs: ranges.closeDeadlineMs.max };
 
@@ -124,7 +124,7 @@ export async function listenShared(options: ListenSharedOptions = {}): Promise<L
     throw error;
   }
   void endWhenIdle(systemClock, listener, order.idleTimeoutMs);
-  void boundLogUntil(listener.closed, logOf(path));
+  void lookUntilClosed(listener, logOf(path));
   void handOver(listener, version, { to, refuse });
   process.once('SIGTERM', () => void listener.close(lastCalls));
   void listener.closed.then(() => {
@@ -146,13 +146,17 @@ function takeOrder(): SharedOrder {
   );
 }
 
-/** Looks at the log now and then, until the listener is closed. */
-async function boundLogUntil(closed: Promise<unknown>, logPath: string): Promise<void> {
+/**
+ * Looks at the log now and then, until the listener is closed. Where another helper has the path,
+ * whose directory was removed, this one finishes its calls.
+ */
+async function lookUntilClosed(listener: Listener, logPath: string): Promise<void> {
   const ended = new AbortController();
-  void closed.then(() => endWaits(ended));
+  void listener.closed.then(() => endWaits(ended));
   while (!ended.signal.aborted) {
     boundLog(logPath);
-    await pause(systemClock, logLookMs, ended.signal, false);
+    if (listener.isPathTaken) void listener.close(lastCalls);
+    await pause(systemClock, lookMs, ended.signal, false);
   }
 }
 

@@ -178,3 +178,35 @@ interface Handle {
 export function descriptorOf(socket: Socket): number {
   return (socket as Socket & Handle)._handle?.fd ?? -1;
 }
+
+/** An accepted connection, of which nothing was read. */
+export interface Arrival {
+  readonly fd: number;
+  /** The socket that owns the descriptor; undefined: the addon does. */
+  readonly socket: Socket | undefined;
+}
+
+/**
+ * Ends a connection that goes no further. `owner`: bytes of this process wait in it, and with them
+ * perhaps a descriptor whose close blocks, so that a thread closes it. undefined: none wait.
+ */
+export function dropArrival(
+  native: NativeAddon,
+  { fd, socket }: Arrival,
+  owner: number | undefined,
+): void {
+  if (socket === undefined) {
+    if (owner === undefined) native.closeDescriptor(fd);
+    else native.closeReceived(fd, owner);
+    return;
+  }
+  let last: number | undefined;
+  try {
+    if (owner !== undefined) last = native.duplicate(fd);
+  } catch {
+    // No descriptor is left: its own socket is closed here, as the system closes any other.
+  }
+  socket.destroy();
+  // Behind the socket, so that the last close is that of the thread.
+  if (last !== undefined) native.closeReceived(last, owner as number);
+}

@@ -2,7 +2,7 @@
 // Directories for sockets that only this user can enter: a new one for each listener without a
 // path, and one for all names of the user.
 import { Buffer } from 'node:buffer';
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { errorText } from '../base/error-text.ts';
@@ -139,6 +139,10 @@ export function makePrivateDirectory(): string {
  * is not empty, or has gone.
  */
 export function removePrivateDirectory(directory: string): void {
+  // A listener that failed may have left its lock.
+  for (const file of [privateSocketName, `${privateSocketName}.lock`]) {
+    rmSync(join(directory, file), { force: true });
+  }
   try {
     rmdirSync(directory);
   } catch {

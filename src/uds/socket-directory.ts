@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The directory of a socket: opened without following a link, checked, and used by its descriptor.
 import { Buffer } from 'node:buffer';
+import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { NativeAddon, NativeFileStatus } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -47,6 +48,7 @@ export class SocketDirectory {
   /** Last component of the socket's path. */
   readonly name: string;
   readonly fd: number;
+  readonly #trust: Trust;
 
   /**
    * Opens the directory of a socket path.
@@ -57,6 +59,7 @@ export class SocketDirectory {
     const absolute = resolve(socketPath);
     checkPathLength(absolute);
     this.native = native;
+    this.#trust = trust;
     this.path = dirname(absolute);
     this.name = basename(absolute);
     try {
@@ -77,8 +80,8 @@ export class SocketDirectory {
   }
 
   /**
-   * Looks at the entry and works on it, held so that no other can be put in its place (Linux;
-   * elsewhere by its name).
+   * Looks at the entry and works on it, held so that no other can be put in its place (Linux with
+   * `/proc`; elsewhere by its name).
    * @throws what `work` throws, and the system's error where there is no entry.
    */
   withEntry<T>(work: (entry: SocketEntry) => T): T {
@@ -86,11 +89,27 @@ export class SocketDirectory {
     const held = native.holdEntry(fd, name);
     try {
       const status = held >= 0 ? native.statDescriptor(held) : this.stat();
-      const path = held >= 0 ? `/proc/self/fd/${held}` : this.socketPath;
-      return work({ status, held, path });
+      const isLinked = held >= 0 && hasLinks();
+      const path = isLinked ? `/proc/self/fd/${held}` : this.socketPath;
+      return work({ status, held: isLinked ? held : -1, path });
     } finally {
       if (held >= 0) native.closeDescriptor(held);
     }
+  }
+
+  /** True: the directory at the path is this one. False: it was removed, moved or replaced. */
+  get isCurrent(): boolean {
+    try {
+      const { dev, ino } = statSync(this.path, { bigint: true });
+      return this.native.statDescriptor(this.fd).identity === `${dev}:${ino}`;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Opens the directory that is at the path now. @throws {SidecallError} as the constructor. */
+  reopen(): SocketDirectory {
+    return new SocketDirectory(this.native, this.socketPath, this.#trust);
   }
 
   stat(name = this.name): NativeFileStatus | undefined {
@@ -100,6 +119,14 @@ export class SocketDirectory {
   close(): void {
     this.native.closeDescriptor(this.fd);
   }
+}
+
+let links: boolean | undefined;
+
+/** True: descriptors have links in `/proc`. Without them, an entry is reached by its name. */
+function hasLinks(): boolean {
+  links ??= existsSync('/proc/self/fd');
+  return links;
 }
 
 function checkDirectory(

@@ -6,17 +6,11 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { atExit } from '../base/at-exit.ts';
 import { systemClock, type Timer } from '../base/clock.ts';
+import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
-import { descriptorOf } from './net-socket.ts';
+import { type Arrival, descriptorOf } from './net-socket.ts';
 import type { SocketDirectory } from './socket-directory.ts';
 import { type BindOptions, BoundPath } from './socket-file.ts';
-
-/** An accepted connection, of which nothing was read. */
-export interface Arrival {
-  readonly fd: number;
-  /** The socket that owns the descriptor; undefined: the addon does. */
-  readonly socket: Socket | undefined;
-}
 
 /** The receiver of the events of a path. */
 export interface PathOwner {
@@ -37,38 +31,16 @@ export interface HeldPath {
 }
 
 const rebindPauseMs = 100;
+// Pause between two looks for a directory that has gone.
+const lostPauseMs = 1_000;
 // Connections that are accepted in one turn of the loop, and how long that may take.
 const acceptsMax = 256;
 const acceptsMaxMs = 0.5;
 
-/**
- * Ends a connection that goes no further. `owner`: bytes of this process wait in it, and with them
- * perhaps a descriptor whose close blocks, so that a thread closes it. undefined: none wait.
- */
-export function dropArrival(
-  native: NativeAddon,
-  { fd, socket }: Arrival,
-  owner: number | undefined,
-): void {
-  if (socket === undefined) {
-    if (owner === undefined) native.closeDescriptor(fd);
-    else native.closeReceived(fd, owner);
-    return;
-  }
-  let last: number | undefined;
-  try {
-    if (owner !== undefined) last = native.duplicate(fd);
-  } catch {
-    // No descriptor is left: its own socket is closed here, as the system closes any other.
-  }
-  socket.destroy();
-  // Behind the socket, so that the last close is that of the thread.
-  if (last !== undefined) native.closeReceived(last, owner as number);
-}
-
 export class ListeningPath {
   readonly #native: NativeAddon;
-  readonly #bound: BoundPath;
+  #bound: BoundPath;
+  readonly #options: BindOptions;
   readonly #owner: PathOwner;
   readonly #unlinkOnClose: boolean;
   readonly #backlog: number;
@@ -81,6 +53,9 @@ export class ListeningPath {
   #watcher: FSWatcher | undefined;
   #rebindTimer: Timer | undefined;
   #isClosed = false;
+  #isLost = false;
+  /** Another process listens at the path, whose file or directory was removed. */
+  isTaken = false;
   #isReferenced = true;
 
   /**
@@ -98,6 +73,7 @@ export class ListeningPath {
     this.#owner = owner;
     this.#unlinkOnClose = options.unlinkOnClose;
     this.#backlog = options.backlog;
+    this.#options = options;
     this.#bound = new BoundPath(directory, options);
     try {
       if (held?.descriptor !== undefined) this.#bound.adopt();
@@ -271,7 +247,7 @@ export class ListeningPath {
   /** A file that cannot be looked at any more is not ours to serve. */
   get #isOurs(): boolean {
     try {
-      return this.#bound.isOurs;
+      return this.#bound.isOurs && this.#bound.directory.isCurrent;
     } catch {
       return false;
     }
@@ -297,9 +273,30 @@ export class ListeningPath {
       this.#isOurs
     )
       return;
-    // A pause bounds our work where a process deletes the file in a loop.
-    this.#rebindTimer = systemClock.setTimeout(() => this.#rebind(), rebindPauseMs);
+    this.#rebindAfter(rebindPauseMs);
+  }
+
+  /** The pause bounds our work where a process deletes the file in a loop. */
+  #rebindAfter(pauseMs: number): void {
+    this.#rebindTimer = systemClock.setTimeout(() => this.#rebind(), pauseMs);
     if (!this.#isReferenced) this.#rebindTimer?.unref();
+  }
+
+  /** The directory at the path is another one. @throws {SidecallError} where there is none. */
+  #followDirectory(): void {
+    const before = this.#bound;
+    if (before.directory.isCurrent) return;
+    const directory = before.directory.reopen();
+    this.#removeAtEnd(0);
+    try {
+      before.remove();
+    } catch {
+      // It has gone with its directory.
+    }
+    before.directory.close();
+    this.#bound = new BoundPath(directory, this.#options);
+    this.#watcher?.close();
+    this.#watch();
   }
 
   #rebind(): void {
@@ -307,17 +304,25 @@ export class ListeningPath {
     if (this.#isClosed || this.#server === undefined || this.#isOurs) return;
     const text = `the socket file ${this.#bound.directory.socketPath} was deleted or replaced`;
     try {
+      this.#followDirectory();
       const listening = this.#bound.listen();
       const server = this.#serve(listening);
       this.#server.close();
       this.#server = server;
       this.#listening = listening;
       this.#removeAtEnd(1);
+      this.#isLost = false;
       this.#owner.onPathLost(
         new SidecallError('ERR_SIDECALL_PATH_LOST', `${text}; it was bound again`),
       );
     } catch (cause) {
-      this.#owner.onPathLost(new SidecallError('ERR_SIDECALL_PATH_LOST', text, { cause }));
+      if (!this.#isLost) {
+        const why = `${text}: ${errorText(cause)}`;
+        this.#owner.onPathLost(new SidecallError('ERR_SIDECALL_PATH_LOST', why, { cause }));
+      }
+      this.#isLost = true;
+      this.isTaken = SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_PATH_IN_USE';
+      if (!this.#bound.directory.isCurrent) this.#rebindAfter(lostPauseMs);
     }
   }
 }

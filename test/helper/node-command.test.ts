@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, expect, it } from 'vitest';
 import { commandOf, inheritable, waitsForDebugger } from '../../src/helper/node-command.ts';
@@ -80,4 +81,25 @@ it('a helper by its URL has our options, and those that are given instead', asyn
   expect(await inherited.client(Own).options()).toEqual([['--expose-gc'], ['word']]);
   await using given = await spawnHelper(url, [], { execArgv: ['--no-warnings'] });
   expect(await given.client(Own).options()).toEqual([['--no-warnings'], []]);
+});
+
+it('takes a file in an archive of Electron from the folder beside it, or says so', async () => {
+  using scratch = scratchDirectory();
+  const archive = scratch.file('app.asar');
+  writeFileSync(archive, 'an archive');
+  const inside = (name: string): URL => pathToFileURL(join(archive, 'src', name));
+  const beside = join(`${archive}.unpacked`, 'src', 'helper.mjs');
+  mkdirSync(dirname(beside), { recursive: true });
+  writeFileSync(beside, '');
+  expect(commandOf(inside('helper.mjs'), [], []).args).toEqual([beside]);
+  expect(commandOf(join(archive, 'src', 'helper.mjs'), [], undefined).command).toBe(beside);
+  const refused = { code: 'ERR_SIDECALL_HELPER_FAILED', retryable: false };
+  expect(() => commandOf(inside('packed.mjs'), [], [])).toThrow(expect.objectContaining(refused));
+  await expect(spawnHelper(inside('packed.mjs'))).rejects.toThrow('unpack it, by asarUnpack');
+  // A folder of that name is a folder.
+  const folder = scratch.file('plain.asar');
+  mkdirSync(folder);
+  const plain = join(folder, 'helper.mjs');
+  expect(commandOf(pathToFileURL(plain), [], []).args).toEqual([plain]);
+  expect('noAsar' in process).toBe(false);
 });

@@ -59,7 +59,7 @@ describe.each(lanes)('calls before serve() over the $lane', ({ openPair }) => {
   });
 
   it('F2 are decoded as their method says, though it was served while they arrived', async () => {
-    await using pair = await openPair({ far: { jsonMaxBytes: 4_194_304 } });
+    await using pair = await openPair();
     let pieces = 0;
     const words = 'x'.repeat(3_000_000);
     const call = pair.near.client(Long).count({ words });

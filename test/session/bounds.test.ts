@@ -50,24 +50,27 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
     expect(() => service('X', { ['y'.repeat(300)]: unary() })).toThrow(TypeError);
   });
 
-  it('parses no JSON text that is longer than jsonMaxBytes, and counts no bytes beside it', async () => {
+  it('parses no more objects and keys than jsonMaxBytes says, and counts no texts, and no bytes', async () => {
     await using pair = await openPair({
       near: { jsonMaxBytes: 10_000 },
       far: { jsonMaxBytes: 10_000 },
     });
     pair.far.serve(Demo, demoHandlers({ same: (value) => value }));
     const demo = pair.near.client(Demo);
-    const text = (bytes: number): string => 'x'.repeat(bytes - 2); // with its quotes
-    expect(await demo.same(text(10_000))).toHaveLength(9_998);
-    await expect(demo.same(text(10_001))).rejects.toMatchObject({
+    // Each item has an object and a key, in 8 bytes.
+    const items = (count: number): object[] => Array.from({ length: count }, () => ({ a: 1 }));
+    expect(await demo.same(items(1_249))).toHaveLength(1_249);
+    await expect(demo.same(items(1_251))).rejects.toMatchObject({
       status: 'invalid_argument',
       message: expect.stringContaining('limits.jsonMaxBytes'),
     });
+    const long = [{ text: `"{[:"\\`.repeat(100_000), numbers: Array(100_000).fill(1.5) }];
+    expect(await demo.same(long)).toEqual(long);
     const image = new Uint8Array(1_000_000);
     expect(await demo.same({ image })).toEqual({ image });
-    pair.far.serve(service('Long', { get: unary<void, string>() }), { get: () => text(10_001) });
-    const long = pair.near.client(service('Long', { get: unary<void, string>() }));
-    await expect(long.get()).rejects.toMatchObject({
+    pair.far.serve(service('Long', { get: unary<void, object[]>() }), { get: () => items(1_251) });
+    const answering = pair.near.client(service('Long', { get: unary<void, object[]>() }));
+    await expect(answering.get()).rejects.toMatchObject({
       code: 'ERR_SIDECALL_DECODE',
       delivered: 'yes',
       message: expect.stringContaining('limits.jsonMaxBytes'),

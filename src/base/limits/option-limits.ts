@@ -80,10 +80,11 @@ export interface SessionLimits {
   /** Largest message accepted, in bytes. Default 4 MiB; 1 KiB to 1 GiB. */
   readonly receiveMaxBytes: number;
   /**
-   * Longest JSON text that is parsed, in bytes, since the event loop stands still meanwhile. Bytes
-   * beside the text do not count, and JSON-RPC has no such limit. A longer request is answered with
-   * `invalid_argument`, a longer answer or message rejects with `ERR_SIDECALL_DECODE`. Default 1
-   * MiB; 1 KiB to 1 GiB.
+   * Longest JSON text that is parsed whatever it holds, in bytes, since the event loop stands still
+   * meanwhile. A longer one may have an eighth as many objects, arrays and keys: a long text is
+   * quick. Bytes beside the text do not count, and JSON-RPC has no such limit. A request that has
+   * more is answered with `invalid_argument`, an answer or message rejects with
+   * `ERR_SIDECALL_DECODE`. Default 1 MiB; 1 KiB to 1 GiB.
    */
   readonly jsonMaxBytes: number;
   /** Largest metadata of one call accepted, in bytes. Default 8 KiB; 0 to 64 KiB. */

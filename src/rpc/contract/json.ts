@@ -73,9 +73,10 @@ export function json<T>(options: JsonOptions = {}): IfJson<T, Codec<T>> {
 
 /** @throws {Error} for what is no JSON, is too long, or is nested too deep to be walked. */
 function parse(view: Uint8Array, depthMax: number, bytesMax = Number.POSITIVE_INFINITY): unknown {
-  if (view.length > bytesMax) throw new TextTooLong();
   if (!isUtf8(view)) throw new TypeError('the bytes are not UTF-8');
   const buffer = Buffer.from(view.buffer, view.byteOffset, view.length);
+  if (view.length > bytesMax && hasMoreParts(buffer, bytesMax / bytesOfPart))
+    throw new TextTooLong();
   if (isDeeperThan(buffer, depthMax)) {
     throw new TypeError(`JSON nested deeper than ${depthMax}: ${deeper}`);
   }
@@ -84,6 +85,29 @@ function parse(view: Uint8Array, depthMax: number, bytesMax = Number.POSITIVE_IN
 
 const quote = 0x22;
 const backslash = 0x5c;
+
+/** A text of objects and keys has a part in as many bytes, at least. */
+const bytesOfPart = 8;
+
+/**
+ * True: the text has more than `max` objects, arrays and keys, which are slow to parse. Texts and
+ * numbers are not: a long one has few parts.
+ */
+function hasMoreParts(text: Buffer, max: number): boolean {
+  let parts = 0;
+  const end = text.length;
+  for (let at = 0; at < end; at += 1) {
+    const byte = text[at];
+    if (byte === quote) {
+      at += 1;
+      while (at < end && text[at] !== quote) at += text[at] === backslash ? 2 : 1;
+    } else if (byte === 0x7b || byte === 0x5b || byte === 0x3a) {
+      parts += 1;
+      if (parts > max) return true;
+    }
+  }
+  return false;
+}
 
 /** Length up to which a scan is as fast as the check whether one is needed. */
 const scannedBytes = 512;

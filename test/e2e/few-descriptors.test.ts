@@ -1,0 +1,45 @@
+// Each public function with every number of free descriptors: it works, or says what is missing.
+
+import { rmSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { listen } from '../../src/rendezvous/listen.ts';
+import { sharedPath } from '../../src/shared/shared-path.ts';
+import { logOf } from '../../src/shared/start-shared.ts';
+import { programPath, scratchDirectory, startProgram } from '../support/programs.ts';
+
+interface Outcome {
+  readonly free: number;
+  readonly name?: string;
+  readonly code?: string;
+  readonly message?: string;
+}
+
+const functions = [
+  ...['spawnHelper', 'spawnPool', 'listen', 'listenAt'],
+  ...['connect', 'reconnect', 'connectPool', 'sharedHelper'],
+];
+
+describe('with few descriptors', () => {
+  it.each(functions)('%s works, or its error names descriptors', async (name) => {
+    using scratch = scratchDirectory();
+    const path = scratch.file('s');
+    await using _listener = await listen({ path });
+    const script = 'ulimit -n 60 && exec "$@"';
+    const program = [process.execPath, programPath('few-descriptors.mjs'), name, path];
+    const helper = name === 'sharedHelper' ? 'shared.mjs' : 'helper.mjs';
+    const args = ['-c', script, 'sh', ...program, programPath(helper)];
+    await using running = startProgram('', args, { command: 'sh' });
+    for (let free = 0; free <= 30; free += 1) {
+      const outcome = (await running.next()) as unknown as Outcome;
+      expect(outcome.free).toBe(free);
+      if (outcome.code === undefined && outcome.name === undefined) continue;
+      expect(outcome).toMatchObject({
+        name: 'SidecallError',
+        code: 'ERR_SIDECALL_LIMIT_DESCRIPTORS',
+        message: expect.stringContaining('descriptor'),
+      });
+    }
+    await running.exited;
+    rmSync(logOf(sharedPath(`test-${running.pid}`, undefined)), { force: true });
+  });
+});
