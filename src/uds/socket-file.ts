@@ -190,7 +190,13 @@ export class BoundPath {
         throw notGiven(directory.path, newOwner, newGroup, cause);
       }
     }
-    if (made.mode !== mode) native.changeModeAt(fd, name, held, mode);
+    if (made.mode === mode) return;
+    try {
+      native.changeModeAt(fd, name, held, mode);
+    } catch (cause) {
+      const text = `${directory.socketPath} could not be given the mode ${mode.toString(8)}: ${errorText(cause)}; on Linux that needs /proc`;
+      throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
+    }
   }
 
   /** A socket that we have made: ours, or given to the `owner` of the options. */
