@@ -60,7 +60,7 @@ export async function spawnPool(
     options.signal,
   );
   const recycler = new Recycler(members, recycle ?? {}, options.onEvent);
-  // A handler that goes on after its call was aborted holds up its helper.
+  // A handler that continues after its call was aborted holds up its helper.
   const forget = followEvents((event) => {
     if (event.type === 'stalled' && event.reason === 'given-up') recycler.onStalled(event.peer);
   });

@@ -181,8 +181,14 @@ export class HandOver {
       withDeadline('the successor', tuning.handOverStepMs, either, work, clock);
     const file = this.#path.proofName();
     yield { step: 'prove', file };
-    const isSaid = await inTime((until) => orAborted(isNext('proved'), until));
-    if (!this.#path.takeProof(file, peer) || !isSaid) {
+    let isSaid = false;
+    let isMade = false;
+    try {
+      isSaid = await inTime((until) => orAborted(isNext('proved'), until));
+    } finally {
+      isMade = this.#path.takeProof(file, peer); // also that of a successor that is lost
+    }
+    if (!isMade || !isSaid) {
       const text = `process ${peer.pid} did not make the file ${file} beside the socket: a successor is a process that can write to that directory`;
       throw new RpcError('permission_denied', text);
     }

@@ -214,7 +214,7 @@ async function takeFrom<L extends HeldListener>(
       if (value?.step !== 'yours') throw protocolError();
       await call.send('accepting');
       await call.end();
-      // Only now: connections that both accept would be lost where the previous listener goes on.
+      // Connections that both accept would be lost where the previous listener continues.
       const end = inTime(
         clock,
         steps.next(),

@@ -5,6 +5,7 @@ import { connect } from '../../src/rendezvous/connect.ts';
 import { HandOverService } from '../../src/rendezvous/hand-over-service.ts';
 import { listen } from '../../src/rendezvous/listen.ts';
 import { makeProof } from '../../src/rendezvous/path-proof.ts';
+import { until } from '../support/contract.ts';
 import { scratchDirectory } from '../support/programs.ts';
 
 const native = requireNative('the test');
@@ -26,6 +27,23 @@ describe('the proof of a successor', () => {
     expect(readdirSync(directory.path).sort()).toEqual(['socket', 'socket.lock']);
     stop.abort(new Error('enough'));
     expect(await handingOver).toMatchObject({ message: 'enough' });
+  });
+
+  it('leaves no file of a successor that is lost', async () => {
+    using directory = scratchDirectory();
+    const path = directory.file('socket');
+    await using listener = await listen({ path });
+    const stop = new AbortController();
+    const handingOver = listener.handOver({ signal: stop.signal }).catch((error) => error);
+    const session = await connect({ path });
+    const call = session.client(HandOverService).takeOver();
+    const { value } = await call[Symbol.asyncIterator]().next();
+    const { file } = value as { file: string };
+    writeFileSync(directory.file(file), '');
+    await session.close({ deadlineMs: 0 });
+    await until(() => !readdirSync(directory.path).includes(file));
+    stop.abort(new Error('enough'));
+    await handingOver;
   });
 
   it('makes no file of another name', () => {

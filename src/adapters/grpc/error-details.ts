@@ -14,7 +14,7 @@ message Any { string type_url = 1; bytes value = 2; }
 message Status { int32 code = 1; string message = 2; repeated Any details = 3; }`);
 const Status = root.lookupType('google.rpc.Status');
 
-/** One detail of a `google.rpc.Status`. */
+/** A detail of an error, as `google.rpc.Status` has it. */
 interface Any {
   readonly typeUrl: string;
   readonly value: Uint8Array;
