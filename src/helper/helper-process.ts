@@ -145,8 +145,10 @@ export class HelperProcess {
       recorder?.end('');
       // The end of its socket is seen before the end of its process: give the exit code its chance.
       if (isGone(cause)) await pause(systemClock, exitPauseMs, early.signal);
+      // Before its 'error', Node's kill() of a child that was not started ends our process group.
+      if (child.pid === undefined) await exited;
+      else child.kill('SIGKILL');
       const reason = early.signal.aborted ? early.signal.reason : cause;
-      child.kill('SIGKILL');
       if (signal?.aborted) throw signal.reason;
       throw startError(settings, reason, await tailOf(child.stderr));
     } finally {

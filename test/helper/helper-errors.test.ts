@@ -2,6 +2,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
@@ -307,4 +309,30 @@ it('nothing is taken from a pipe that is being read', async () => {
   await once(child, 'close');
   expect(read).toBe('words\n');
   expect(await tailOf(null)).toBe('');
+});
+
+describe('a start that is given up before Node tells that it has failed', () => {
+  // A table of moments: a few turns of promises lie between the start and its 'error'.
+  it.each([0, 1, 2, 3, 4, 8])(
+    'ends no other process, after %i turns of promises',
+    async (count) => {
+      const code = `
+      import { spawnHelper } from ${JSON.stringify(built)};
+      const stop = new AbortController();
+      const starting = spawnHelper('/nowhere/program', [], { signal: stop.signal });
+      const failed = starting.catch((error) => console.log(error.name));
+      for (let turn = 0; turn < ${count}; turn += 1) await undefined;
+      stop.abort();
+      await failed;`;
+      const args = ['--input-type=module', '-e', code];
+      const stdio = ['ignore', 'pipe', 'inherit'] as const;
+      // In a process group of its own, with nothing else.
+      const child = spawn(process.execPath, args, { stdio: [...stdio], detached: true });
+      const [said, [status, signal]] = await Promise.all([
+        text(child.stdout as Readable),
+        once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>,
+      ]);
+      expect({ said, status, signal }).toEqual({ said: 'AbortError\n', status: 0, signal: null });
+    },
+  );
 });
