@@ -25,8 +25,13 @@ const isWide =
     return typeof value !== 'string' || /^[+-]?\d{1,20}$/.test(value);
   };
 
-const isInt32: Fits = (value) => ((value as number) | 0) === value;
-const isUint32: Fits = (value) => (value as number) >>> 0 === value;
+/** The keys of a map come as texts. */
+const isKeyOf = (value: unknown, isInRange: (value: number) => boolean): boolean =>
+  typeof value === 'string' && /^-?\d{1,10}$/.test(value) && isInRange(Number(value));
+const isInt32: Fits = (value) =>
+  ((value as number) | 0) === value || isKeyOf(value, (key) => (key | 0) === key);
+const isUint32: Fits = (value) =>
+  (value as number) >>> 0 === value || isKeyOf(value, (key) => key >>> 0 === key);
 const isInt64 = isWide(Number.MIN_SAFE_INTEGER);
 const isUint64 = isWide(0);
 const isFloat: Fits = (value) =>
@@ -122,6 +127,7 @@ function pathOf(value: unknown, wanted: unknown, seen: Set<unknown>): string | u
   if (seen.has(value)) return undefined;
   seen.add(value);
   for (const [name, member] of Object.entries(value)) {
+    if (name === wanted) return name; // the key of a map
     const path = pathOf(member, wanted, seen);
     if (path !== undefined) return path === '' ? name : `${name}.${path}`;
   }

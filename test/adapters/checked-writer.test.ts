@@ -8,6 +8,7 @@ const scalars = [
   ...['int32', 'sint32', 'sfixed32', 'uint32', 'fixed32'],
   ...['int64', 'sint64', 'sfixed64', 'uint64', 'fixed64', 'float', 'double', 'string'],
 ];
+const keys = scalars.filter((type) => !['float', 'double'].includes(type));
 const { root } = protobufjs.parse(`syntax = "proto3"; package all;
   message Time { int64 seconds = 1; int32 nanos = 2; }
   enum Color { RED = 0; BLUE = 5; }
@@ -15,7 +16,8 @@ const { root } = protobufjs.parse(`syntax = "proto3"; package all;
     ${scalars.map((type, at) => `${type} ${type}_one = ${at + 1};`).join('\n')}
     ${scalars.map((type, at) => `repeated ${type} ${type}_many = ${at + 101};`).join('\n')}
     Color color = 200; Time at = 201; All inner = 202; repeated All list = 203;
-    map<string, int32> counts = 204; bytes raw = 205;
+    map<string, int32> counts = 204; bytes raw = 205; map<bool, int32> bool_map = 206;
+    ${keys.map((type, at) => `map<${type}, int32> ${type}_map = ${at + 301};`).join('\n')}
   }`);
 const codec = protobuf<Record<string, unknown>>(root.lookupType('all.All'));
 
@@ -48,6 +50,34 @@ const values: { readonly [type: string]: { holds: unknown[]; refuses: unknown[] 
 
 const camel = (name: string): string =>
   name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+describe('a map', () => {
+  const written = (name: string, key: string): object => {
+    const bytes = codec.encode({ [name]: { [key]: 7 } }) as Uint8Array;
+    return { ...(codec.decode(bytes, true)[name] as object) };
+  };
+
+  it.each(keys)('takes each key of the type %s, and no other', (type) => {
+    const name = `${type}Map`;
+    const { holds, refuses } = values[type] as { holds: unknown[]; refuses: unknown[] };
+    for (const key of holds.map(String)) {
+      const found = Object.keys(written(name, key));
+      expect(found, `${name} ${key}`).toHaveLength(1);
+      if (!type.endsWith('64')) expect(found).toEqual([key]); // those of 64 bits come as bytes
+    }
+    for (const key of refuses.filter(Number.isInteger).map(String)) {
+      if (type.endsWith('64')) continue; // texts have all digits
+      expect(() => written(name, key)).toThrow(`${name}.${key}: "${key}" is no ${type}`);
+    }
+  });
+
+  it('takes both keys of the type bool', () => {
+    expect([written('boolMap', 'true'), written('boolMap', 'false')]).toEqual([
+      { true: 7 },
+      { false: 7 },
+    ]);
+  });
+});
 
 describe.each(scalars)('a field of the type %s', (type) => {
   const { holds, refuses } = values[type] as { holds: unknown[]; refuses: unknown[] };
