@@ -1,7 +1,8 @@
 // npm run test:interop: programs of other languages and their tools against this package. Builds
-// the Go programs of test/go into build/go, then runs test/interop. Needs go and redis-cli.
+// the Go programs of test/go into build/go and
+// installs protoc, then runs test/interop. Needs go, redis-cli and pip.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, root } from './lib.mjs';
 import { requireTools } from './suites.mjs';
@@ -9,7 +10,7 @@ import { requireTools } from './suites.mjs';
 const usage = `usage: npm run test:interop -- [--help] [files]
 
 Runs programs of other languages against sidecall: grpcurl, grpc-health-probe, the interop client of
-grpc-go, golib, shmipc-go, redis-cli. Needs go (1.26 or later) and redis-cli.`;
+grpc-go, protoc, golib, shmipc-go, redis-cli. Needs go (1.26 or later), redis-cli and pip.`;
 
 const args = process.argv.slice(2);
 if (args.includes('--help')) {
@@ -21,6 +22,7 @@ const programs = [
   'github.com/fullstorydev/grpcurl/cmd/grpcurl',
   'github.com/grpc-ecosystem/grpc-health-probe',
   'google.golang.org/grpc/interop/client',
+  './descriptors',
   './golib',
   './grpcjson',
   './shmipc',
@@ -29,6 +31,12 @@ const target = join(root, 'build', 'go');
 mkdirSync(target, { recursive: true });
 console.log(`building the Go programs into ${target}`);
 run('go', ['build', '-o', `${target}/`, ...programs], { cwd: join(root, 'test', 'go') });
+const python = join(root, 'build', 'protoc');
+if (!existsSync(python)) {
+  console.log(`installing grpcio-tools, which has protoc, into ${python}`);
+  const quiet = ['--quiet', '--root-user-action=ignore', '--disable-pip-version-check'];
+  run('python3', ['-m', 'pip', 'install', ...quiet, '--target', python, 'grpcio-tools']);
+}
 run('npx', ['vitest', 'run', ...args], {
   cwd: root,
   env: { ...process.env, SIDECALL_SUITE: 'test:interop' },

@@ -1,41 +1,21 @@
 // SPDX-License-Identifier: MIT
 // The `.proto` files of services as descriptors, by name and by symbol, as reflection gives them to
 // tools.
-import protobufjs from 'protobufjs';
+import type protobufjs from 'protobufjs';
 import descriptorModule from 'protobufjs/ext/descriptor/index.js';
 import type { Service } from '../rpc/contract/method-types.ts';
+import {
+  type FieldProto,
+  type FileProto,
+  filesOfRoot,
+  joined,
+  type MessageProto,
+} from './root-files.ts';
 
 // Its declarations name nothing of this; versions 7 and 8 have it at this path.
 const { FileDescriptorProto } = descriptorModule as unknown as {
   readonly FileDescriptorProto: protobufjs.Type;
 };
-
-/** The members of a descriptor that are read or mended here. */
-interface FileProto {
-  name: string;
-  package?: string;
-  dependency?: string[];
-  messageType?: MessageProto[];
-  enumType?: NamedProto[];
-  service?: ServiceProto[];
-}
-interface NamedProto {
-  name: string;
-}
-interface ServiceProto extends NamedProto {
-  method?: { name: string; inputType: string; outputType: string }[];
-}
-interface MessageProto extends NamedProto {
-  field?: FieldProto[];
-  nestedType?: (MessageProto & { options?: { mapEntry?: boolean } })[];
-  enumType?: NamedProto[];
-  oneofDecl?: NamedProto[];
-}
-interface FieldProto extends NamedProto {
-  typeName?: string;
-  oneofIndex?: number | null;
-  proto3Optional?: boolean;
-}
 
 interface KnownFile {
   readonly bytes: Uint8Array;
@@ -47,8 +27,10 @@ export class FileDescriptors {
   /** The names of all services, those without a descriptor included. */
   readonly serviceNames: readonly string[];
   readonly #files = new Map<string, KnownFile>();
-  /** The file of each service, method, message and enum, by its full name. */
+  /** The file of each service, method, message, enum and extension, by its full name. */
   readonly #symbols = new Map<string, string>();
+  /** The file of each extension, by the name of the message that it extends and its number. */
+  readonly #extensions = new Map<string, Map<number, string>>();
 
   constructor(services: readonly Service[]) {
     this.serviceNames = [...new Set(services.map(({ name }) => name))];
@@ -58,10 +40,12 @@ export class FileDescriptors {
         this.#add(FileDescriptorProto.decode(bytes) as unknown as FileProto, bytes);
       }
       if (json === undefined || fileDescriptors !== undefined) continue;
-      const text = JSON.stringify(json());
+      const text = JSON.stringify(json(), finite);
       if (texts.has(text)) continue; // services of the same root
       texts.add(text);
-      for (const file of filesOfRoot(text)) this.#add(file, undefined);
+      for (const file of filesOfRoot(text, (name) => this.#files.has(name))) {
+        this.#add(file, FileDescriptorProto.encode(file as never).finish());
+      }
     }
   }
 
@@ -85,30 +69,42 @@ export class FileDescriptors {
     return file === undefined ? undefined : this.byFile(file);
   }
 
-  #add(file: FileProto, given: Uint8Array | undefined): void {
-    if (given === undefined) {
-      // Two roots may each have a file of this package.
-      const { name } = file;
-      for (let count = 2; this.#files.has(file.name); count += 1) {
-        file.name = name.replace(/\.proto$/, `_${count}.proto`);
-      }
-    } else if (this.#files.has(file.name)) return;
-    const bytes = given ?? FileDescriptorProto.encode(file as never).finish();
-    this.#files.set(file.name, { bytes, dependencies: file.dependency ?? [] });
+  /** The file that declares an extension of a message, as {@link byFile}. */
+  byExtension(extended: string, number: number): readonly Uint8Array[] | undefined {
+    const file = this.#extensions.get(extended.replace(/^\./, ''))?.get(number);
+    return file === undefined ? undefined : this.byFile(file);
+  }
+
+  /** The numbers of the extensions of a message. */
+  extensionsOf(extended: string): readonly number[] {
+    return [...(this.#extensions.get(extended.replace(/^\./, ''))?.keys() ?? [])];
+  }
+
+  #add(file: FileProto, bytes: Uint8Array): void {
+    const { name, dependency: dependencies = [] } = file;
+    if (this.#files.has(name)) return;
+    this.#files.set(name, { bytes, dependencies });
     for (const symbol of symbolsOf(file)) {
-      if (!this.#symbols.has(symbol)) this.#symbols.set(symbol, file.name);
+      if (!this.#symbols.has(symbol)) this.#symbols.set(symbol, name);
+    }
+    for (const { extendee = '', number } of extensionsOf(file)) {
+      const extended = extendee.replace(/^\./, '');
+      const files = this.#extensions.get(extended) ?? new Map<number, string>();
+      if (!files.has(number)) this.#extensions.set(extended, files.set(number, name));
     }
   }
 }
 
-function joined(scope: string | undefined, name: string): string {
-  return scope === undefined || scope === '' ? name : `${scope}.${name}`;
+/** JSON has no numbers that are not finite, which the default of a field may be. */
+function finite(_: string, value: unknown): unknown {
+  return typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
 }
 
 function* symbolsOf(file: FileProto): Generator<string> {
   const scope = file.package;
   for (const message of file.messageType ?? []) yield* symbolsOfMessage(message, scope);
   for (const { name } of file.enumType ?? []) yield joined(scope, name);
+  for (const { name } of file.extension ?? []) yield joined(scope, name);
   for (const { name, method } of file.service ?? []) {
     const service = joined(scope, name);
     yield service;
@@ -121,114 +117,11 @@ function* symbolsOfMessage(message: MessageProto, scope: string | undefined): Ge
   yield name;
   for (const nested of message.nestedType ?? []) yield* symbolsOfMessage(nested, name);
   for (const each of message.enumType ?? []) yield joined(name, each.name);
+  for (const each of message.extension ?? []) yield joined(name, each.name);
 }
 
-interface DescribedRoot {
-  toDescriptor(edition: string): { file: FileProto[] };
-}
-
-/** The files of a root of protobufjs, one for each package. */
-function filesOfRoot(json: string): FileProto[] {
-  const root = protobufjs.Root.fromJSON(JSON.parse(json));
-  root.resolveAll();
-  const edition = json.includes('"rule":"required"') ? 'proto2' : 'proto3';
-  const set = (root as unknown as DescribedRoot).toDescriptor(edition);
-  const fileOf = new Map<string, string>();
-  for (const file of set.file) {
-    for (const symbol of symbolsOf(file)) fileOf.set(symbol, file.name);
-  }
-  for (const file of set.file) new FileMender(root, file, fileOf).mend();
-  return set.file;
-}
-
-/**
- * Completes what protobufjs leaves open: it writes names of types relative to their scope, entries
- * of maps under the name of their field, oneofs of optional fields before others, and no imports.
- */
-class FileMender {
-  readonly #root: protobufjs.Root;
-  readonly #file: FileProto;
-  readonly #fileOf: ReadonlyMap<string, string>;
-  readonly #dependencies = new Set<string>();
-
-  constructor(root: protobufjs.Root, file: FileProto, fileOf: ReadonlyMap<string, string>) {
-    this.#root = root;
-    this.#file = file;
-    this.#fileOf = fileOf;
-  }
-
-  mend(): void {
-    const scope = this.#file.package ?? '';
-    for (const message of this.#file.messageType ?? []) this.#mendMessage(message, scope);
-    for (const { method } of this.#file.service ?? []) {
-      for (const each of method ?? []) {
-        each.inputType = this.#absolute(each.inputType, scope);
-        each.outputType = this.#absolute(each.outputType, scope);
-      }
-    }
-    this.#file.dependency = [...this.#dependencies];
-  }
-
-  #mendMessage(message: MessageProto, outer: string): void {
-    const scope = joined(outer, message.name);
-    const entries = new Map<string, string>();
-    for (const nested of message.nestedType ?? []) {
-      if (nested.options?.mapEntry !== true) {
-        this.#mendMessage(nested, scope);
-        continue;
-      }
-      for (const field of nested.field ?? []) this.#mendField(field, scope);
-      const field = message.field?.find(({ typeName }) => typeName === nested.name);
-      const name = entryName(field?.name ?? nested.name);
-      entries.set(nested.name, `.${scope}.${name}`);
-      nested.name = name;
-    }
-    for (const field of message.field ?? []) {
-      const entry = entries.get(field.typeName ?? '');
-      if (entry === undefined) this.#mendField(field, scope);
-      else field.typeName = entry;
-    }
-    orderOneofs(message);
-  }
-
-  #mendField(field: FieldProto, scope: string): void {
-    if (field.typeName) field.typeName = this.#absolute(field.typeName, scope);
-  }
-
-  /** The full name of a type, with a dot before it; notes the import that it needs. */
-  #absolute(name: string, scope: string): string {
-    const full = name.startsWith('.') ? name : this.#lookUp(name, scope);
-    const file = this.#fileOf.get(full.slice(1));
-    if (file !== undefined && file !== this.#file.name) this.#dependencies.add(file);
-    return full;
-  }
-
-  #lookUp(name: string, scope: string): string {
-    const space = scope === '' ? this.#root : this.#root.lookup(scope);
-    return (space as protobufjs.Namespace).lookupTypeOrEnum(name).fullName;
-  }
-}
-
-/** `my_map` has the entries `MyMapEntry`. */
-function entryName(field: string): string {
-  const words = field.replace(/_([a-z0-9])/gi, (_, letter: string) => letter.toUpperCase());
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}Entry`;
-}
-
-/** The oneofs of optional fields stand behind all others, as the format demands. */
-function orderOneofs(message: MessageProto): void {
-  const { oneofDecl, field = [] } = message;
-  if (oneofDecl === undefined) return;
-  const indexOf = ({ oneofIndex }: FieldProto): number | undefined => oneofIndex ?? undefined;
-  const isSynthetic = (_: NamedProto, at: number): boolean =>
-    field.some((each) => indexOf(each) === at && each.proto3Optional === true);
-  const ordered = [
-    ...oneofDecl.filter((each, at) => !isSynthetic(each, at)),
-    ...oneofDecl.filter(isSynthetic),
-  ];
-  for (const each of field) {
-    const at = Object.hasOwn(each, 'oneofIndex') ? indexOf(each) : undefined;
-    if (at !== undefined) each.oneofIndex = ordered.indexOf(oneofDecl[at] as NamedProto);
-  }
-  message.oneofDecl = ordered;
+function* extensionsOf({ extension, ...parts }: FileProto | MessageProto): Generator<FieldProto> {
+  yield* extension ?? [];
+  const messages = 'nestedType' in parts ? parts.nestedType : (parts as FileProto).messageType;
+  for (const message of messages ?? []) yield* extensionsOf(message);
 }

@@ -54,7 +54,10 @@ interface ReflectionRequest {
   readonly host: string;
   readonly fileByFilename?: string;
   readonly fileContainingSymbol?: string;
-  readonly fileContainingExtension?: { readonly containingType: string };
+  readonly fileContainingExtension?: {
+    readonly containingType?: string;
+    readonly extensionNumber?: number;
+  };
   readonly allExtensionNumbersOfType?: string;
   readonly listServices?: string;
   readonly messageRequest?: keyof ReflectionRequest;
@@ -66,11 +69,24 @@ const unimplemented = 12;
 /**
  * Handlers that tell of the services of the moment.
  * @param isAllowed every caller, or none, may ask; undefined: those of our own uid.
+ * @throws {TypeError} `ERR_INVALID_ARG_VALUE` for a service whose descriptor cannot be made.
  */
 export function grpcReflectionHandlers(
   services: () => readonly Service[],
   isAllowed: boolean | undefined,
 ): Handlers<typeof GrpcReflection.methods> {
+  let described: readonly Service[] = [];
+  let known = new FileDescriptors([]);
+  const describe = (): FileDescriptors => {
+    const now = services();
+    if (now.length === described.length && now.every((each, at) => each === described[at]))
+      return known;
+    const own = [GrpcReflection as unknown as Service, GrpcReflectionAlpha as unknown as Service];
+    known = new FileDescriptors([...now, ...own]);
+    described = now;
+    return known;
+  };
+  describe();
   const handlers = {
     async *serverReflectionInfo(requests: AsyncIterable<ReflectionRequest>, ctx: CallContext) {
       const { uid } = ctx.peer;
@@ -79,13 +95,13 @@ export function grpcReflectionHandlers(
         const text = 'reflection is for callers of the own user here; see the option introspection';
         throw new RpcError('unimplemented', text);
       }
-      const known = new FileDescriptors([
-        ...services(),
-        GrpcReflection as unknown as Service,
-        GrpcReflectionAlpha as unknown as Service,
-      ]);
+      const descriptors = describe();
       for await (const request of requests) {
-        yield { validHost: request.host, originalRequest: request, ...answerOf(known, request) };
+        yield {
+          validHost: request.host,
+          originalRequest: request,
+          ...answerOf(descriptors, request),
+        };
       }
     },
   };
@@ -104,12 +120,16 @@ function answerOf(known: FileDescriptors, request: ReflectionRequest): object {
       const symbol = request.fileContainingSymbol as string;
       return filesOf(known.bySymbol(symbol), symbol);
     }
-    case 'fileContainingExtension':
-      return failure(notFound, 'there are no extensions here');
+    case 'fileContainingExtension': {
+      const { containingType = '', extensionNumber = 0 } = request.fileContainingExtension ?? {};
+      const files = known.byExtension(containingType, extensionNumber);
+      return filesOf(files, `${containingType}, extension ${extensionNumber}`);
+    }
     case 'allExtensionNumbersOfType': {
       const baseTypeName = request.allExtensionNumbersOfType as string;
       if (known.bySymbol(baseTypeName) === undefined) return filesOf(undefined, baseTypeName);
-      return { allExtensionNumbersResponse: { baseTypeName, extensionNumber: [] } };
+      const extensionNumber = known.extensionsOf(baseTypeName);
+      return { allExtensionNumbersResponse: { baseTypeName, extensionNumber } };
     }
     default:
       return failure(unimplemented, 'this server knows no such question');
