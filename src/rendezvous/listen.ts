@@ -64,7 +64,7 @@ export interface ListenBaseOptions {
   readonly backlog?: number | undefined;
   /**
    * Milliseconds for look-up, policy and hello of one connection, without the time in which this
-   * side makes and checks shared memory. Default 2,000; 10 to 60,000.
+   * side makes and checks shared memory. Default 10,000; 10 to 60,000.
    */
   readonly helloTimeoutMs?: number | undefined;
   /** Connections between accept and session. Default 1,024; 1 to 16,384. */

@@ -136,7 +136,7 @@ describe('sidecall relay', () => {
     const lines = createInterface({ input: listener.stderr as NodeJS.ReadableStream });
     await once(lines, 'line');
     const open = async () => {
-      const session = await connect({ path, limits });
+      const session = await connect({ path, limits, timeoutMs: 60_000 });
       const { reader, writer } = jsonrpcTransport(session);
       const echo = async (id: number) => {
         const got = new Promise<Message>((done) => reader.listen((message) => done(message)));

@@ -26,7 +26,7 @@ export const sessionRanges = {
 
 /** Durations and counts outside a session. */
 export const ranges = {
-  helloTimeoutMs: { standard: 2_000, min: 10, max: 60_000 },
+  helloTimeoutMs: { standard: 10_000, min: 10, max: 60_000 },
   connectTimeoutMs: { standard: 5_000, min: 10, max: 60_000 },
   startTimeoutMs: { standard: 30_000, min: 100, max: 600_000 },
   timeoutMs: { standard: 0, min: 0, max: 2_147_483_647 },
