@@ -36,6 +36,7 @@ const lostPauseMs = 1_000;
 // Connections that are accepted in one turn of the loop, and how long that may take.
 const acceptsMax = 256;
 const acceptsMaxMs = 0.5;
+const noDescriptor = 2_147_483_647;
 
 export class ListeningPath {
   readonly #native: NativeAddon;
@@ -76,6 +77,7 @@ export class ListeningPath {
     this.#options = options;
     this.#bound = new BoundPath(directory, options);
     try {
+      checkAccept(native, directory.socketPath);
       if (held?.descriptor !== undefined) this.#bound.adopt();
       this.#listening = held?.descriptor ?? this.#bound.listen();
       if (held === undefined) this.#server = this.#serve(this.#listening);
@@ -324,5 +326,20 @@ export class ListeningPath {
       this.isTaken = SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_PATH_IN_USE';
       if (!this.#bound.directory.isCurrent) this.#rebindAfter(lostPauseMs);
     }
+  }
+}
+
+/**
+ * Node waits for ever, without an error, where a sandbox refuses accept4(): a call without
+ * a connection tells.
+ * @throws {SidecallError} `ERR_SIDECALL_SYSTEM`.
+ */
+function checkAccept(native: NativeAddon, path: string): void {
+  try {
+    native.acceptSocket(noDescriptor);
+  } catch (cause) {
+    if ((cause as { code?: unknown }).code === 'EBADF') return;
+    const text = `${path}: a listener needs accept4(), which this sandbox refuses: ${errorText(cause)}`;
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
   }
 }

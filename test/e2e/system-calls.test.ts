@@ -125,6 +125,8 @@ describe('a sandbox', () => {
   it.each([
     ['flock', 'ENOSYS', 'flock(), which this sandbox or file system refuses'],
     ['flock', 'EPERM', 'flock(), which this sandbox or file system refuses'],
+    ['accept4', 'ENOSYS', 'accept4(), which this sandbox refuses'],
+    ['accept4', 'EPERM', 'accept4(), which this sandbox refuses'],
     ['fchmod', 'EPERM', 'fchmod: Operation not permitted'],
     ['bind', 'EACCES', 'bind: Permission denied'],
     ['socket', 'EMFILE', 'socket: Too many open files'],
