@@ -1,6 +1,6 @@
 // Newcomers, each in an empty folder with the tarball: other runtimes, TypeScript without a build,
-// protobuf with imports, projects with old versions of what the adapters use, an author of an
-// extension.
+// protobuf with imports, projects with old versions of what the adapters use, a client of language
+// servers, an author of an extension.
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './lib.mjs';
@@ -125,6 +125,17 @@ export function testExtensionAuthor(context) {
     check(`an extension: ${command.split(' --').at(-1)}`, 'sh', ['-c', command], {
       ...{ cwd, says: expected[at] },
     });
+  }
+}
+
+/** The client of VS Code for language servers, whose server is killed three times. */
+export function testLanguageClient(context, nodes) {
+  const { check } = context;
+  const packages = ['vscode-languageclient@11', 'vscode-json-languageserver@1'];
+  const cwd = home(context, 'language-client', packages);
+  const says = '4 servers, of which none is left; shown: nothing';
+  for (const [major, node] of nodes) {
+    check(`a language client on Node ${major}`, node, ['main.mjs'], { cwd, says });
   }
 }
 

@@ -22,6 +22,7 @@ import { testBundles } from './consumer-bundles.mjs';
 import {
   testExtensionAuthor,
   testJest,
+  testLanguageClient,
   testOldPackages,
   testProtobuf,
   testProtoContracts,
@@ -79,6 +80,7 @@ async function others(tarball, binaries) {
   testProtoContracts(context);
   testOldPackages(context);
   testJest(context);
+  testLanguageClient(context, binaries);
   testExtensionAuthor(context);
   await testOperators(context);
   report('simulated runs', ...(await testSimulation(binaries)));
@@ -190,8 +192,8 @@ function typescript() {
 }
 
 /**
- * The example in an archive, by the configurations of both packagers, and its helper started from
- * beside the archive.
+ * The example in an archive, by the configurations of both packagers: a helper that is started from
+ * beside the archive, and the main code inside it.
  */
 async function electron() {
   const require = createRequire(join(folder, 'x.js'));
@@ -235,6 +237,9 @@ async function electron() {
       ['--input-type=module', '-e', start],
       { says: 'ring' },
     );
+    const inside = ['electron/from-archive.mjs', join(out, 'app.asar')];
+    const says = 'the helper of the archive is running';
+    check(`the example inside the archive of ${name}`, process.execPath, inside, { says });
   }
 }
 
