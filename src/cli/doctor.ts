@@ -2,7 +2,7 @@
 // The checks of `sidecall doctor`: each tries a feature on this machine.
 
 import { Buffer } from 'node:buffer';
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { release } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -172,6 +172,11 @@ function adviceOn(
   if (!report.lanes.helper.ok || !report.selfTest.ok) {
     advice.push(
       'A helper could not be called: the reason stands beside it; docs/errors.md has each code.',
+    );
+  }
+  if (process.platform === 'linux' && !existsSync('/proc/self')) {
+    advice.push(
+      '/proc is not mounted: sockets are found by name, but cannot be given a mode for other users, and no process is found by its id.',
     );
   }
   const soft = Number(report.limits.openFiles?.soft);

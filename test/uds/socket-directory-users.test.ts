@@ -1,12 +1,17 @@
 // Sockets in a mount namespace without /proc.
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
 import { programPath, requireRoot, scratchDirectory, startProgram } from '../support/programs.ts';
 
+const run = promisify(execFile);
 beforeAll(requireRoot);
+
+const script = 'mount -t tmpfs none /proc && exec "$@"';
 
 /** A program whose `/proc` is an empty folder. */
 function withoutProc(name: string, ...args: string[]) {
-  const script = 'mount -t tmpfs none /proc && exec "$@"';
   const program = [process.execPath, programPath(name), ...args];
   return startProgram(name, ['--mount', 'sh', '-c', script, 'sh', ...program], {
     command: 'unshare',
@@ -29,4 +34,13 @@ it('are found and replaced by their names', async () => {
     failed: 'ERR_SIDECALL_SYSTEM',
     message: expect.stringContaining('needs /proc'),
   });
+});
+
+it('and the doctor says so, and calls a helper', async () => {
+  const doctor = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+  const program = [process.execPath, doctor, 'doctor', '--json'];
+  const { stdout } = await run('unshare', ['--mount', 'sh', '-c', script, 'sh', ...program]);
+  const { ok, advice } = JSON.parse(stdout) as { ok: boolean; advice: string[] };
+  expect(ok).toBe(true);
+  expect(advice).toEqual([expect.stringContaining('/proc is not mounted')]);
 });
