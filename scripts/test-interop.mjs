@@ -10,7 +10,8 @@ import { requireTools } from './suites.mjs';
 const usage = `usage: npm run test:interop -- [--help] [files]
 
 Runs programs of other languages against sidecall: grpcurl, grpc-health-probe, the interop client of
-grpc-go, protoc, golib, shmipc-go, redis-cli. Needs go (1.26 or later), redis-cli and pip.`;
+grpc-go, Connect's conformance tests, protoc, golib, shmipc-go, redis-cli. Needs go (1.26 or
+later), redis-cli and pip.`;
 
 const args = process.argv.slice(2);
 if (args.includes('--help')) {
@@ -31,6 +32,10 @@ const target = join(root, 'build', 'go');
 mkdirSync(target, { recursive: true });
 console.log(`building the Go programs into ${target}`);
 run('go', ['build', '-o', `${target}/`, ...programs], { cwd: join(root, 'test', 'go') });
+run('go', ['install', 'connectrpc.com/conformance/cmd/connectconformance@v1.0.7'], {
+  cwd: target,
+  env: { ...process.env, GOBIN: target },
+});
 const python = join(root, 'build', 'protoc');
 if (!existsSync(python)) {
   console.log(`installing grpcio-tools, which has protoc, into ${python}`);

@@ -12,7 +12,8 @@ Module._load = function (request, ...rest) {
   return request === 'vscode' ? vscode : load.call(this, request, ...rest);
 };
 const require = createRequire(import.meta.url);
-const { LanguageClient, State } = require('vscode-languageclient/node');
+const client = 'vscode-languageclient/node'; // of the consumer, not of this checkout
+const { LanguageClient, State } = require(client);
 const program = require.resolve('vscode-json-languageserver/bin/vscode-json-languageserver');
 
 process.env.LANGUAGE_CLIENT = process.pid;
@@ -25,16 +26,18 @@ async function startServer() {
   return jsonrpcTransport(helper.session);
 }
 
-const client = new LanguageClient('json', 'JSON', startServer, { documentSelector: [] });
-await client.start();
+const languages = new LanguageClient('json', 'JSON', startServer, { documentSelector: [] });
+await languages.start();
 for (const kills of [1, 2, 3]) {
   const before = helpers.at(-1);
   process.kill(before.pid, 'SIGKILL');
   await before.exited;
-  while (helpers.length === kills || client.state !== State.Running) await sleep(20);
-  await client.sendRequest('textDocument/documentSymbol', { textDocument: { uri: 'file:///a' } });
+  while (helpers.length === kills || languages.state !== State.Running) await sleep(20);
+  await languages.sendRequest('textDocument/documentSymbol', {
+    textDocument: { uri: 'file:///a' },
+  });
 }
-await client.stop();
+await languages.stop();
 await helpers.at(-1).exited;
 while (serversOf(process.pid).length > 0) await sleep(20);
 console.log(
