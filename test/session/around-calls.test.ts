@@ -206,10 +206,14 @@ describe.each(lanes)("around calls over the '$lane'", ({ lane, openPair }) => {
     const others = Array.from({ length: 50 }, (_, a) => demo.add({ a, b: 1 }));
     expect(await cancelled).toBe('enough');
     expect(await Promise.all(others)).toEqual(others.map((_, a) => ({ sum: a + 1 })));
-    // Both ends are in one turn here, and a ring publishes at its end: test/e2e/helper.test.ts has
-    // two processes.
-    const wanted = { loopback: [false, true, true], socket: [undefined, undefined, false] };
-    expect(answers).toEqual(wanted[lane as keyof typeof wanted] ?? [false, false, false]);
+    // Both ends are in one turn here, and a ring publishes within it or at its end:
+    // test/e2e/helper.test.ts has two processes.
+    const [seen, unseen] = [
+      [false, true, true],
+      [false, false, false],
+    ];
+    const wanted = { loopback: [seen], socket: [[undefined, undefined, false]] };
+    expect(wanted[lane as keyof typeof wanted] ?? [seen, unseen]).toContainEqual(answers);
   });
 
   it('cancelledNow() compares the deadline with the clock on every lane, and loses no message', async () => {
