@@ -3,6 +3,7 @@
 // a place that only this process may reach.
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { systemClock } from '../base/clock.ts';
+import { SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { pause } from '../base/pause.ts';
 import type { Session } from '../rpc/session/session.ts';
@@ -38,7 +39,10 @@ export function listenerBefore(
 
 const never = new AbortController().signal;
 
-/** Connects to the place, whose process must be the one of the session, and receives the socket. */
+/**
+ * Connects to the place, whose process must be the one of the session, and receives the socket.
+ * @throws {SidecallError} `ERR_SIDECALL_PEER_GONE` where that process ends meanwhile.
+ */
 async function receiveSocket(
   native: NativeAddon,
   place: string,
@@ -67,6 +71,14 @@ async function receiveSocket(
       await pause(systemClock, 1, signal);
       signal.throwIfAborted();
     }
+  } catch (cause) {
+    if (SidecallError.is(cause)) throw cause;
+    const { code } = cause as { readonly code?: unknown };
+    if (code !== 'EPIPE' && code !== 'ECONNRESET' && !native.isPeerClosed(fd)) {
+      throw code === 'EPROTO' ? protocolError() : SidecallError.from(cause);
+    }
+    const text = 'the previous listener ended before it had given its socket';
+    throw new SidecallError('ERR_SIDECALL_PEER_GONE', text, { cause });
   } finally {
     // More descriptors may be queued on it, whose close blocks.
     if (owner === undefined) native.closeDescriptor(fd);

@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { NativeAddon } from '../addon/addon-api.ts';
+import { SidecallError } from '../base/errors.ts';
 import type { Peer } from '../base/peer.ts';
 import { descriptorOf } from '../uds/net-socket.ts';
 import type { PeerPolicy } from '../uds/peer-policy.ts';
@@ -46,18 +47,25 @@ async function give(
   if (signal.aborted) close();
   try {
     const { value: connection } = await place[Symbol.asyncIterator]().next();
-    if (connection !== undefined) await orAborted(once(connection, 'data'), signal);
+    if (connection !== undefined) await orAborted(once(connection, 'data'), signal).catch(gone);
     signal.throwIfAborted();
     const descriptor = duplicate();
     try {
       const socket = descriptorOf(connection as PlainConnection);
       native.send(socket, Uint8Array.of(0), 0, descriptor);
+    } catch (cause) {
+      gone(cause);
     } finally {
       native.closeDescriptor(descriptor);
     }
   } finally {
     signal.removeEventListener('abort', close);
   }
+}
+
+/** @throws {SidecallError} `ERR_SIDECALL_PEER_GONE` for an error of the connection. */
+function gone(cause: unknown): never {
+  throw SidecallError.from(cause, 'ERR_SIDECALL_PEER_GONE');
 }
 
 /** A private path for one process. */
