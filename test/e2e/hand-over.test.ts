@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
 import { connectPool } from '../../src/pool/connect-pool.ts';
@@ -43,7 +44,10 @@ class Ledger {
     const file = openSync(this.#file, 'a');
     const settings = [String(this.#number), manner, String(deadlineMs)];
     const args = [programPath('generation.mjs'), this.#path, ...settings];
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit', file] });
+    // A listener that is killed while it offers its socket leaves a directory for the next process.
+    const env = { ...process.env, TMPDIR: dirname(this.#path) };
+    const stdio = ['ignore', 'pipe', 'inherit', file] as const;
+    const child = spawn(process.execPath, args, { stdio: [...stdio], env });
     closeSync(file);
     const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
     let resolveHandedOver: (result: HandedOver) => void;
