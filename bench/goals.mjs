@@ -255,6 +255,15 @@ export function goalsOf(rows) {
     long?.firstPerSecond,
     (v) => v >= 0.8,
   );
+  for (const by of ['signal', 'deadline']) {
+    add(
+      'P12',
+      `the loop is held while 10,000 calls are ended by a ${by}, p50 against 20 ms: at most 1`,
+      row({ ...grown, what: `10000 ended by a ${by}` })?.p50Us,
+      20_000,
+      (v) => v <= 1,
+    );
+  }
   const beside = (peer, what) => row({ scenario: 'fairness', ...peer, what })?.p99Us;
   for (const what of ['upload', 'upload borrowed', 'stream', 'stream borrowed', 'stream leased']) {
     const [transfer, how] = what.split(' ');

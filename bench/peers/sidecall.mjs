@@ -124,7 +124,7 @@ export async function open({ lane, pollBudgetUs, size = 0, leases, serverPrefix 
         close: () => session.close(),
       };
     },
-    hang: () => client.hang(),
+    hang: (options) => client.hang(undefined, options),
     currentPid: () => helper.pid,
     untilAnswered: async (payload) => {
       for (;;) {

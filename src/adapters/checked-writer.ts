@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Encoding by protobufjs that refuses what it would change without a word: a number beyond its
-// field, half of a surrogate pair.
+// Encoding by protobufjs that refuses values which it would change: a number beyond the range of
+// its field, half of a surrogate pair, an object of a built-in class.
 import protobufjs from 'protobufjs/minimal.js';
 import { isBytes, isDate, isPlain } from '../base/brands.ts';
+import { withArticle } from '../base/error-text.ts';
 
 /** A value that does not fit the type of its field. */
 class UnfitValue extends Error {
@@ -117,7 +118,7 @@ function refuseBuiltIn(value: object, path: string): void {
   const name = Object.prototype.toString.call(value).slice('[object '.length, -1);
   if (name === 'Object' || isBytes(value)) return; // a message of a type
   const remedy = isDate(value) ? '; a Timestamp is { seconds, nanos }' : '';
-  throw new TypeError(`${path}: a ${name} is no message${remedy}`);
+  throw new TypeError(`${path}: ${withArticle(name)} is no message${remedy}`);
 }
 
 /** Where a value is in a message: `items.2.id`. */

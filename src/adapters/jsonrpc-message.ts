@@ -27,6 +27,32 @@ export function responseId(message: unknown): unknown {
   return method === undefined ? id : undefined;
 }
 
+/** Length up to which a body is parsed to find its id. */
+const parsedMaxBytes = 64 * 1024;
+/** Bytes at each end of a longer one in which its id is looked for. */
+const searchedBytes = 1_024;
+const version = '"jsonrpc"\\s*:\\s*"2\\.0"';
+const id = '"id"\\s*:\\s*(-?(?:0|[1-9]\\d{0,20})|"[^"\\\\\\0-\\x1f]{0,256}")';
+const outcome = '"(?:result|error)"\\s*:';
+const idFirst = new RegExp(
+  `^\\s*\\{\\s*(?:${version}\\s*,\\s*)?${id}\\s*,\\s*(?:${version}\\s*,\\s*)?${outcome}`,
+);
+const outcomeFirst = new RegExp(`^\\s*\\{\\s*(?:${version}\\s*,\\s*)?${outcome}`);
+const idLast = new RegExp(`,\\s*${id}\\s*(?:,\\s*${version}\\s*)?\\}\\s*$`);
+
+/**
+ * As {@link responseId}, of a body. A long one is not parsed, which can take seconds: its id is
+ * found in front of the result, or behind it.
+ */
+export function responseIdOf(body: Buffer): unknown {
+  if (body.length <= parsedMaxBytes) return responseId(parsed(body));
+  const head = body.toString('latin1', 0, searchedBytes);
+  const tail = body.toString('utf8', body.length - searchedBytes);
+  const last = outcomeFirst.test(head) ? idLast.exec(tail) : null;
+  const [, found] = idFirst.exec(body.toString('utf8', 0, searchedBytes)) ?? last ?? [];
+  return found === undefined ? undefined : JSON.parse(found);
+}
+
 /** The value of a body; undefined: it is no JSON. */
 export function parsed(body: Uint8Array): unknown {
   try {

@@ -3,6 +3,7 @@
 // Language Server Protocol, or a line for each, as in the Model Context Protocol.
 
 import { Buffer } from 'node:buffer';
+import { systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
 import { nodeError } from '../base/misuse.ts';
 import { parsed } from './jsonrpc-message.ts';
@@ -105,7 +106,9 @@ class LineDecoder implements BodyDecoder {
   #keep(piece: Buffer): void {
     this.#chunks.push(piece);
     this.#buffered += piece.length;
-    if (this.#buffered > bodyMaxBytes) throw broken(`a line of more than ${bodyMaxBytes} bytes`);
+    if (this.#buffered <= bodyMaxBytes) return;
+    const text = `a line of the program exceeds ${bodyMaxBytes} bytes`;
+    throw new SidecallError('ERR_SIDECALL_PROTOCOL', text);
   }
 
   #take(): Buffer {
@@ -221,22 +224,59 @@ function broken(what: string): SidecallError {
   return new SidecallError('ERR_SIDECALL_PROTOCOL', text);
 }
 
-/** The begin of a text, for errors. */
-export function excerpt(text: Buffer): string {
-  return JSON.stringify(text.toString('utf8', 0, 100));
+/** Texts that are reported in a second; the others are counted. */
+const reportsMax = 10;
+const reportsMs = 1_000;
+
+/** Reports text that stands in place of a message. */
+export class TextReports {
+  readonly #report: (error: SidecallError) => void;
+  #count = 0;
+  #endsAt = 0;
+  #unreported = 0;
+
+  constructor(report: (error: SidecallError) => void) {
+    this.#report = report;
+  }
+
+  add(text: Buffer): void {
+    const now = systemClock.nowMs();
+    if (now >= this.#endsAt) {
+      this.flush();
+      this.#endsAt = now + reportsMs;
+      this.#count = 0;
+    }
+    this.#count += 1;
+    if (this.#count > reportsMax) this.#unreported += 1;
+    else this.#tell(`${JSON.stringify(text.toString('utf8', 0, 100))} in place of a message`);
+  }
+
+  /** Reports the number of those that were not reported. */
+  flush(): void {
+    if (this.#unreported === 0) return;
+    this.#tell(`${this.#unreported} more texts in place of messages`);
+    this.#unreported = 0;
+  }
+
+  #tell(what: string): void {
+    const text = `the program prints ${what}`;
+    this.#report(new SidecallError('ERR_SIDECALL_PROTOCOL', text));
+  }
 }
 
-/** Braces at which a message may begin within a line. */
+/** Braces at which a message may begin within a line, and the length of such a line. */
 const triesMax = 8;
+const triedMaxBytes = 64 * 1024;
 
 /**
  * The message in what one line or one body has; undefined: there is none. `onText` gets what is
  * beside it.
  */
 function messageIn(line: Buffer, onText: OnText): Buffer | undefined {
-  if (line.length === 0 || looksLikeMessage(line)) return line.length === 0 ? undefined : line;
+  if (line.length === 0) return undefined;
+  if (looksLikeMessage(line)) return line;
   const end = line.lastIndexOf('}') + 1;
-  let at = line.indexOf('{');
+  let at = line.length > triedMaxBytes ? -1 : line.indexOf('{');
   for (let tries = 0; tries < triesMax && at !== -1 && at < end; tries += 1) {
     const body = line.subarray(at, end);
     if ((parsed(body) as { jsonrpc?: unknown } | null | undefined)?.jsonrpc === '2.0') {

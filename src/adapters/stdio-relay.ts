@@ -17,8 +17,8 @@ import type { Channel } from '../rpc/channels/channel.ts';
 import type { Codec } from '../rpc/contract/codec.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { type Meet, type MeetingOptions, meetOn } from './jsonrpc-meeting.ts';
-import { parsed, responseId, tooLongResponse } from './jsonrpc-message.ts';
-import { excerpt, type Framing, type FramingName, framingOf } from './stdio-framing.ts';
+import { responseIdOf, tooLongResponse } from './jsonrpc-message.ts';
+import { type Framing, type FramingName, framingOf, TextReports } from './stdio-framing.ts';
 
 /** The end of the program that was relayed. */
 export type RelayEnd = HelperExit;
@@ -34,9 +34,9 @@ export interface RelayOptions extends MeetingOptions {
    */
   readonly killGraceMs?: number | undefined;
   /**
-   * Called for output of the program that is no message, and for a message that is too long for
-   * the other end: it is lost, or, where it is a response, replaced by an error. Default: a process
-   * warning `SIDECALL_RELAY`.
+   * Called for output of the program that is no message, ten times a second at most and then once
+   * for all others, and for a message that is too long for the other end: it is lost, or, where it
+   * is a response, replaced by an error. Default: a process warning `SIDECALL_RELAY`.
    */
   readonly onError?: ((error: SidecallError) => void) | undefined;
 }
@@ -179,9 +179,8 @@ class StdioRelay {
   /** @throws {SidecallError} for output that cannot be cut into messages. */
   async #fromProgram(channel: RawChannel): Promise<void> {
     const { stdout } = this.#program;
-    const decoder = this.#framing.decoder((text) =>
-      this.#report(`the program prints ${excerpt(text)} in place of a message`),
-    );
+    const texts = new TextReports(this.#onError);
+    const decoder = this.#framing.decoder((text) => texts.add(text));
     for await (const chunk of this.#chunks()) {
       for (const body of decoder.push(chunk)) {
         if (await this.#relay(channel, body)) continue;
@@ -195,6 +194,7 @@ class StdioRelay {
     } catch (error) {
       this.#onError(SidecallError.from(error));
     }
+    texts.flush();
     await channel.end().catch(ignore);
   }
 
@@ -237,18 +237,15 @@ class StdioRelay {
       return true;
     } catch (error) {
       if (!SidecallError.is(error) || error.code !== 'ERR_SIDECALL_MESSAGE_TOO_LARGE') return false;
-      this.#report(`a message of the program is lost: ${errorText(error)}`);
-      const id = responseId(parsed(body));
+      const text = `a message of the program is lost: ${errorText(error)}`;
+      this.#onError(new SidecallError('ERR_SIDECALL_PROTOCOL', text));
+      const id = responseIdOf(body);
       if (id === undefined) return true;
       return channel.send(tooLongResponse(id, error)).then(
         () => true,
         () => false,
       );
     }
-  }
-
-  #report(text: string): void {
-    this.#onError(new SidecallError('ERR_SIDECALL_PROTOCOL', text));
   }
 
   #endProgram(): Promise<void> {

@@ -12,15 +12,14 @@ import {
   type MessageReader,
   type MessageWriter,
 } from 'vscode-jsonrpc';
-import { SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
 import {
   type BodyDecoder,
-  excerpt,
   type Framing,
   type FramingName,
   framingOf,
+  TextReports,
 } from './stdio-framing.ts';
 
 /**
@@ -75,15 +74,13 @@ export function stdioTransport(
 class StdioReader extends AbstractMessageReader {
   readonly #stdout: Readable;
   readonly #decoder: BodyDecoder;
+  readonly #texts = new TextReports((error) => this.fireError(error));
   #isDisposed = false;
 
   constructor(stdout: Readable, framing: Framing) {
     super();
     this.#stdout = stdout;
-    this.#decoder = framing.decoder((text) => {
-      const what = `the program prints ${excerpt(text)} in place of a message`;
-      this.fireError(new SidecallError('ERR_SIDECALL_PROTOCOL', what));
-    });
+    this.#decoder = framing.decoder((text) => this.#texts.add(text));
   }
 
   listen(callback: DataCallback): Disposable {
@@ -106,6 +103,7 @@ class StdioReader extends AbstractMessageReader {
       }
       const last = this.#isDisposed ? undefined : this.#decoder.end();
       if (last !== undefined) await this.#deliver(last, callback);
+      this.#texts.flush();
     } catch (error) {
       if (!this.#isDisposed) this.fireError(error);
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A signal gets one listener of ours, however many calls wait for it: Node warns of a leak at the
 // eleventh listener, and a signal often outlives the calls that use it.
+import { systemClock } from './clock.ts';
 import { ignore } from './ignore-errors.ts';
+import { tuning } from './limits/internal-limits.ts';
 
 const waiting = new WeakMap<AbortSignal, Set<() => void>>();
 
@@ -37,9 +39,20 @@ export function onAbortOf(
 function tell({ target }: Event): void {
   const all = waiting.get(target as AbortSignal);
   if (all === undefined) return;
-  for (const then of [...all]) {
-    all.delete(then);
-    then();
-  }
+  drain(all, (then) => then());
   (target as AbortSignal).removeEventListener('abort', tell);
+}
+
+/**
+ * Takes the items out and calls `end` for each. One iteration of the event loop ends
+ * `tuning.endsPerIterationMax`, since an end costs some microseconds, and as much in its caller.
+ */
+export function drain<T>(items: Set<T>, end: (item: T) => void): void {
+  let left: number = tuning.endsPerIterationMax;
+  for (const item of items) {
+    if (left === 0) return systemClock.setImmediate(drain<T>, items, end);
+    left -= 1;
+    items.delete(item);
+    end(item);
+  }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The text of anything that was thrown.
+// Parts of the texts of errors.
 
 import { isError } from './brands.ts';
 
@@ -10,4 +10,9 @@ export function errorText(thrown: unknown): string {
   } catch {
     return `a ${typeof thrown} without words`;
   }
+}
+
+/** The name of a class behind its article. */
+export function withArticle(name: string): string {
+  return `${/^[AEIO]/.test(name) ? 'an' : 'a'} ${name}`;
 }

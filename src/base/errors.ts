@@ -34,7 +34,7 @@ const brand = Symbol.for('sidecall.error');
  *   try {
  *     await session.call('Store.save', { id: 1 }, { timeoutMs: 1_000 });
  *   } catch (error) {
- *     if (!(error instanceof SidecallError) || error.delivered !== 'no') throw error;
+ *     if (!SidecallError.is(error) || !error.retryable || error.delivered !== 'no') throw error;
  *     await session.call('Store.save', { id: 1 }); // no handler has seen it: it can be sent again
  *   }
  * }
@@ -108,7 +108,8 @@ export interface RpcErrorOptions extends ErrorOptions {
 
 /**
  * The error of a handler. Throw it in a handler to choose what the caller sees; anything else that
- * a handler throws reaches the caller as `internal`, without words, because stacks name paths.
+ * a handler throws reaches the caller as `internal`; its message is sent only to a process of the
+ * own user under the default policy, because messages name paths.
  * @example
  * ```ts
  * import { RpcError } from 'sidecall';

@@ -9,13 +9,13 @@ const searchedMax = 16;
  * thousands of items may be taken out of it at once. An item is in it once.
  */
 export class Fifo<T extends object> {
-  // Items that were taken out are undefined, the first ones of them apart: `#head` is an item.
+  // A removed item leaves undefined; `#head` is the index of the first item that is left.
   #items: (T | undefined)[] = [];
   #head = 0;
   #length = 0;
-  /** The places of the items, counted from the first one ever; made where it is first needed. */
+  /** The index of each item, plus `#gone`; made by the first removal from a long queue. */
   #places: Map<T, number> | undefined;
-  /** Places that stand no longer in `#items`. */
+  /** Elements that were cut off the front of `#items`. */
   #gone = 0;
 
   get length(): number {
@@ -108,7 +108,7 @@ export class Fifo<T extends object> {
     if (unused > 1024 && unused > this.#length) this.#closeUp();
   }
 
-  /** The items alone: as many were taken out since as are moved. */
+  /** Compacts the array: at least as many items were removed since as are moved. */
   #closeUp(): void {
     this.#gone += this.#head;
     this.#items = this.#items.slice(this.#head);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `sidecall inspect PID`: the sessions of a living process that allows it.
 import { readFileSync, statSync } from 'node:fs';
+import { onAbortOf } from '../base/abort-listeners.ts';
 import { systemClock, type Timer } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -232,7 +233,10 @@ async function inspectThread(
   { timeoutMs, onProgress, detailed, payload, signal: ended }: InspectSettings,
 ): Promise<ThreadReport> {
   const watch = new AnswerWatch(timeoutMs);
-  const signal = ended === undefined ? watch.signal : AbortSignal.any([watch.signal, ended]);
+  const either = new AbortController();
+  const { signal } = either;
+  const end = (reason: unknown): void => either.abort(reason);
+  const forget = [onAbortOf(watch.signal, end), onAbortOf(ended, end)];
   const arriving = new Arriving();
   try {
     const session = await openThread(pid, path, timeoutMs, signal);
@@ -251,6 +255,7 @@ async function inspectThread(
     throw await explained(error, { pid, path, timeoutMs, isLate: watch.signal.aborted });
   } finally {
     watch.end();
+    for (const each of forget) each();
   }
   const { thread, sessions } = arriving;
   if (thread === undefined) throw unreadable(undefined);

@@ -58,7 +58,7 @@ export interface StartSettings extends StartedCommand {
 export interface StopLimits {
   /** Milliseconds for calls under way. */
   readonly deadlineMs: number;
-  /** Milliseconds from SIGTERM to SIGKILL. */
+  /** Milliseconds of the wait for its own end, at most, and from SIGTERM to SIGKILL. */
   readonly killGraceMs: number;
 }
 

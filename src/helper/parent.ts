@@ -131,7 +131,7 @@ function refuseInherited(fd: number, parentPid: number): void {
   // 0: a process of another pid namespace.
   if (!(parentPid > 0) || !madeBy || madeBy === parentPid) return;
   throw noHelper(
-    `descriptor ${fd} comes from process ${madeBy}, and not from process ${parentPid}, which has set ${fdVariable}: a helper that starts processes before its parent() leaves it out of their environment`,
+    `${notStarted}: descriptor ${fd} comes from process ${madeBy}, and not from process ${parentPid}, which has set ${fdVariable}: a helper that starts processes before its parent() leaves it out of their environment`,
   );
 }
 
@@ -171,7 +171,7 @@ function takeOver(native: NativeAddon, inherited: number): number {
   try {
     const { type, isListening } = native.describe(inherited);
     if (type !== 'unix-stream' || isListening)
-      throw noHelper(`descriptor ${inherited} is a ${type}`);
+      throw noHelper(`descriptor ${inherited} is a ${type}, not a connected Unix socket`);
     native.setCloseOnExec(inherited); // first: a grandchild that held it would hide our death
     native.refuseDescriptors(inherited);
     // Not closeSync(): Deno refuses a number that it did not open.
@@ -193,7 +193,7 @@ function dieWithParent(native: NativeAddon, parentPid: number, onEvent: OnEvent 
     const error = new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
     return emitEvent(onEvent, { type: 'limited', error, peer: undefined });
   }
-  if (watch === 'orphaned') throw noHelper('the process that started it has ended');
+  if (watch === 'orphaned') throw noHelper('the process that started this one has ended');
 }
 
 async function meetOverStream(
@@ -231,11 +231,11 @@ function inheritedPeer(): Peer {
 
 function checkVariable(variable: string | undefined): number {
   if (variable === undefined) {
-    throw noHelper(`${fdVariable} is not set`);
+    throw noHelper(`${notStarted}: ${fdVariable} is not set`);
   }
   const fd = Number(variable);
   if (/^\d{1,9}$/.test(variable) && fd > 2) return fd;
-  throw noHelper(`${fdVariable} is '${variable}', which is no descriptor of ours`);
+  throw noHelper(`${notStarted}: ${fdVariable} is '${variable}'`);
 }
 
 function asHelperFailure(error: unknown): unknown {
@@ -253,7 +253,9 @@ function calledTwice(first: Error): SidecallError {
   return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { cause: first, retryable: false });
 }
 
+const notStarted = 'this process was not started by spawnHelper()';
+
 function noHelper(why: string, cause?: unknown): SidecallError {
-  const text = `this process was not started by spawnHelper(): ${why}`;
+  const text = `parent(): ${why}`;
   return new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, { cause, retryable: false });
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A server stream that is opened again on the next session: a subscription.
+import { onAbortOf } from '../base/abort-listeners.ts';
 import { backOffMs } from '../base/back-off.ts';
 import type { Clock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
-import { pause } from '../base/pause.ts';
+import { endWaits, pause } from '../base/pause.ts';
 import type { Random } from '../base/random.ts';
 import { done, type Step, type StreamCall } from '../rpc/calling/call-target.ts';
 
@@ -100,9 +101,11 @@ export class ResubscribingStream implements StreamCall {
     // The first try is at once: the target waits for the next session.
     const pauseMs = this.#empty === 0 ? 0 : backOffMs(this.#empty - 1, backOff, random);
     this.#empty += 1;
-    const ends = this.#stopped.signal;
-    const either = signal === undefined ? ends : AbortSignal.any([signal, ends]);
-    if (pauseMs > 0) await pause(clock, pauseMs, either);
+    const ended = new AbortController();
+    const end = (): void => endWaits(ended);
+    const forget = [onAbortOf(signal, end), onAbortOf(this.#stopped.signal, end)];
+    if (pauseMs > 0) await pause(clock, pauseMs, ended.signal);
+    for (const each of forget) each();
     if (!this.#isOver) this.#call = this.#parts.open();
   }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The target of calls that outlives its sessions: while there is none calls wait for the next.
 
-import { onAbort } from '../base/abort-listeners.ts';
+import { onAbort, onAbortOf } from '../base/abort-listeners.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
-import { ignore, rejected } from '../base/ignore-errors.ts';
+import { rejected } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import { checkKeys, nodeError } from '../base/misuse.ts';
@@ -22,6 +22,7 @@ import {
 } from '../rpc/contract/call-options.ts';
 import { encodeWith, keepWaiting } from '../rpc/contract/codec.ts';
 import { Block } from '../rpc/contract/leases.ts';
+import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../rpc/deadline.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { CallKind, sendsMany } from '../wire/frame-header.ts';
 import { ResubscribingStream } from './resubscribing-stream.ts';
@@ -37,10 +38,9 @@ export interface WaitingTargetParts {
   readonly random?: Random | undefined;
 }
 
-interface Waiter {
+interface Waiter extends Timed {
   readonly options: CallOptions | undefined;
   readonly begin: (session: Session) => void;
-  readonly wake: () => void;
 }
 
 /** Makes each call on the session that {@link WaitingTarget.pick} names, or lets it wait. */
@@ -140,7 +140,7 @@ export abstract class WaitingTarget implements CallTarget {
   /** No session follows: all calls fail with this error, those that wait as well. */
   end(error: SidecallError): void {
     this.#final ??= error;
-    for (const waiter of this.#waiters) waiter.wake();
+    for (const waiter of this.#waiters) waiter.onDeadline();
   }
 
   /**
@@ -214,9 +214,10 @@ export abstract class WaitingTarget implements CallTarget {
     if (session !== undefined) return this.streamOn(session, callable, value, options);
     const stopped = new AbortController();
     const given = options?.signal;
-    const signal = given === undefined ? stopped.signal : AbortSignal.any([given, stopped.signal]);
-    const later = this.#openLater(callable, value, { ...options, signal }, given);
-    later.catch(ignore);
+    const forget = onAbortOf(given, (reason) => stopped.abort(reason));
+    const waiting = { ...options, signal: stopped.signal };
+    const later = this.#openLater(callable, value, waiting, given);
+    later.then(forget, forget);
     return new DeferredCall(later, (reason) => stopped.abort(reason));
   }
 
@@ -264,7 +265,7 @@ export abstract class WaitingTarget implements CallTarget {
     // No signal: thousands may wait, and end at once.
     await new Promise<void>((resolve) => {
       const wake = (): void => {
-        this.clock.clearTimeout(timer);
+        cancelDeadline(this.clock, waiter);
         forget?.();
         this.#waiters.delete(waiter);
         if (this.#waiters.size === 0) this.#onIdle?.();
@@ -276,10 +277,11 @@ export abstract class WaitingTarget implements CallTarget {
           begun = { call: begin(session) };
           wake();
         },
-        wake,
+        timer: undefined,
+        onDeadline: wake,
       };
-      const timer = this.clock.setTimeout(wake, timeoutMs ?? ranges.timeoutMs.max);
-      if (!this.isReferenced) timer.unref();
+      armDeadline(this.clock, waiter, deadlineAfter(this.clock, timeoutMs ?? ranges.timeoutMs.max));
+      if (!this.isReferenced) waiter.timer?.unref();
       const forget = signal && onAbort(signal, wake);
       this.#waiters.add(waiter);
       this.#onWaiter?.();

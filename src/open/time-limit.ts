@@ -3,6 +3,7 @@
 import { onAbortOf } from '../base/abort-listeners.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { SidecallError } from '../base/errors.ts';
+import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../rpc/deadline.ts';
 
 /**
  * Runs one attempt under a deadline of its own, and the caller's signal.
@@ -16,13 +17,15 @@ export async function withDeadline<T>(
   clock: Clock = systemClock,
 ): Promise<T> {
   const controller = new AbortController();
-  const timer = clock.setTimeout(() => controller.abort(notInTime(what, timeoutMs)), timeoutMs);
+  const onDeadline = (): void => controller.abort(notInTime(what, timeoutMs));
+  const timed: Timed = { timer: undefined, onDeadline };
+  armDeadline(clock, timed, deadlineAfter(clock, timeoutMs));
   // The attempt owns what it was given, so it runs (and cleans up) even where it is over already.
   const forget = onAbortOf(signal, (reason) => controller.abort(reason));
   try {
     return await attempt(controller.signal);
   } finally {
-    clock.clearTimeout(timer);
+    cancelDeadline(clock, timed);
     forget();
   }
 }

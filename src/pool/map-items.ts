@@ -33,9 +33,11 @@ export async function* mapItems<T, R>(
 ): AsyncGenerator<R, undefined> {
   const stopped = new AbortController();
   const given = settings.signal;
-  const signal = given === undefined ? stopped.signal : AbortSignal.any([given, stopped.signal]);
-  const mapped = new MappedItems(items, run, settings, signal);
-  const forget = onAbortOf(given, () => mapped.onChange());
+  const mapped = new MappedItems(items, run, settings, stopped.signal);
+  const forget = onAbortOf(given, (reason) => {
+    stopped.abort(reason);
+    mapped.onChange();
+  });
   try {
     for (;;) {
       given?.throwIfAborted();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The listener's side of a hand-over: it gives its socket to one successor, or goes on.
-import { onAbort } from '../base/abort-listeners.ts';
+import { onAbort, onAbortOf } from '../base/abort-listeners.ts';
 import type { Clock } from '../base/clock.ts';
 import { RpcError, SidecallError } from '../base/errors.ts';
 import { ignore } from '../base/ignore-errors.ts';
@@ -8,6 +8,7 @@ import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 import type { Metadata } from '../base/metadata.ts';
 import { checkFunction, checkInteger, checkKeys, checkSignal } from '../base/misuse.ts';
+import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
 import { withDeadline } from '../open/time-limit.ts';
 import type { CallContext } from '../rpc/contract/call-context.ts';
@@ -19,8 +20,8 @@ export interface HandOverOptions {
   /** The process that may be the successor. Default: a process of our own effective uid. */
   readonly to?: PeerPolicy | undefined;
   /**
-   * Asked for each successor, with its `takeOver.metadata`: the reason for which it is refused, or
-   * undefined. For versions, for one. Default: none is refused.
+   * Called for each successor, with its `takeOver.metadata`: returns the reason of a refusal, such
+   * as an older version, or undefined. Default: none is refused.
    */
   readonly refuse?: ((metadata: Metadata, peer: Peer) => string | undefined) | undefined;
   /**
@@ -103,7 +104,10 @@ export interface GivenPath {
   offer(successor: Peer): Promise<OfferedPlace>;
 }
 
-/** Successors that prepare themselves at the same time: the first one that is ready is the next. */
+/**
+ * Successors that have proved their right and prepare themselves at the same time: the first one
+ * that is ready is the next.
+ */
 const preparingMax = 16;
 /** Processes that are remembered because they did not finish a hand-over. */
 const lostMax = 64;
@@ -117,8 +121,12 @@ export class HandOver {
   /** Aborted when no successor is waited for any more. */
   readonly #ended: AbortSignal;
   #preparing = 0;
+  /** Processes with a hand-over in progress: one has one. Those without a pid count by session. */
+  readonly #calling = new Set<Peer | number>();
   /** Resolves when connections are accepted again; undefined: they are. */
   #pause: Promise<void> | undefined;
+  /** The earliest time of the next pause: connections are accepted for as long as they waited. */
+  #nextPauseMs = 0;
   #isGiven = false;
   /** Processes that were given the path and did not take it, how often, and how long each waits. */
   readonly #lost = new Map<number, { readonly times: number; readonly untilMs: number }>();
@@ -146,22 +154,44 @@ export class HandOver {
     const refusal = this.#rules.refuse?.(metadata, peer);
     if (refusal !== undefined) throw new RpcError('failed_precondition', refusal);
     this.#checkHeldOff(peer);
-    if (this.#preparing >= preparingMax) {
-      throw new RpcError('unavailable', `${preparingMax} successors prepare themselves`);
+    const caller = peer.pid || peer;
+    if (this.#calling.has(caller)) {
+      throw new RpcError('unavailable', `process ${peer.pid} has a hand-over in progress already`);
     }
-    const either = AbortSignal.any([signal, this.#ended]);
+    const either = new AbortController();
+    const end = (reason: unknown): void => either.abort(reason);
+    // AbortSignal.any() would leave an entry of each call in the second one.
+    const forget = [onAbortOf(signal, end), onAbortOf(this.#ended, end)];
     const said = steps[Symbol.asyncIterator]();
     const isNext = async (wanted: SuccessorStep): Promise<boolean> =>
-      (await orAborted(said.next(), either)).value === wanted;
-    this.#preparing += 1;
+      (await orAborted(said.next(), either.signal)).value === wanted;
+    this.#calling.add(caller);
     try {
-      either.throwIfAborted();
-      yield* this.#offer(peer, isNext, either);
-      if (await isNext('ready')) yield* this.#pass(peer, isNext);
+      either.signal.throwIfAborted();
+      yield* this.#offer(peer, isNext, either.signal);
+      yield* this.#prepare(peer, isNext, either.signal);
     } catch (error) {
       // A successor that is late, or gone, is no fault of ours: the listener goes on.
       if (!SidecallError.is(error) || RpcError.is(error)) throw error;
       throw new RpcError('unavailable', error.message, { cause: error });
+    } finally {
+      this.#calling.delete(caller);
+      for (const each of forget) each();
+    }
+  }
+
+  /** Waits until the successor is ready, with the socket that it has, and passes the path to it. */
+  async *#prepare(
+    peer: Peer,
+    isNext: (wanted: SuccessorStep) => Promise<boolean>,
+    either: AbortSignal,
+  ): AsyncGenerator<ListenerStep> {
+    if (this.#preparing >= preparingMax) {
+      throw new RpcError('unavailable', `${preparingMax} successors prepare themselves`);
+    }
+    this.#preparing += 1;
+    try {
+      if (await isNext('ready')) yield* this.#pass(peer, isNext, either);
     } finally {
       this.#preparing -= 1;
     }
@@ -180,13 +210,14 @@ export class HandOver {
     const inTime = <T>(work: (until: AbortSignal) => Promise<T>): Promise<T> =>
       withDeadline('the successor', tuning.handOverStepMs, either, work, clock);
     const file = this.#path.proofName();
-    yield { step: 'prove', file };
     let isSaid = false;
     let isMade = false;
     try {
+      yield { step: 'prove', file };
       isSaid = await inTime((until) => orAborted(isNext('proved'), until));
     } finally {
       isMade = this.#path.takeProof(file, peer); // also that of a successor that is lost
+      if (!isMade || !isSaid) this.#noteLost(peer);
     }
     if (!isMade || !isSaid) {
       const text = `process ${peer.pid} did not make the file ${file} beside the socket: a successor is a process that can write to that directory`;
@@ -208,10 +239,15 @@ export class HandOver {
   async *#pass(
     peer: Peer,
     isNext: (wanted: SuccessorStep) => Promise<boolean>,
+    either: AbortSignal,
   ): AsyncGenerator<ListenerStep> {
-    while (this.#pause !== undefined) await this.#pause;
-    if (this.#isGiven) throw new RpcError('unavailable', 'another successor has the path');
     const { clock } = this.#path;
+    const isEarly = (): boolean => clock.nowMs() < this.#nextPauseMs;
+    while (this.#pause !== undefined || isEarly()) {
+      await (this.#pause ?? pause(clock, this.#nextPauseMs - clock.nowMs(), either));
+      either.throwIfAborted();
+    }
+    if (this.#isGiven) throw new RpcError('unavailable', 'another successor has the path');
     const endPause = this.#beginPause();
     let isTaken = false;
     try {
@@ -225,20 +261,23 @@ export class HandOver {
         accepting,
         clock,
       );
-      isTaken = isSaid && !this.#isGiven;
-      if (isTaken) this.#isGiven = true;
+      if (isSaid && !this.#isGiven) {
+        this.#stopAccepting();
+        this.#isGiven = true;
+        isTaken = true;
+      }
     } finally {
       endPause();
       if (!isTaken) this.#noteLost(peer);
     }
     if (!isTaken) throw new RpcError('unavailable', 'another successor has the path');
-    this.#path.pause();
     this.#resolve(peer);
   }
 
   /** Accepts no connections for a while. Returns how to end that. */
   #beginPause(): () => void {
     const { clock } = this.#path;
+    this.#stopAccepting();
     let resolve: () => void = ignore;
     this.#pause = new Promise((done) => {
       resolve = done;
@@ -248,15 +287,24 @@ export class HandOver {
       if (isOver) return;
       isOver = true;
       this.#pause = undefined;
+      this.#nextPauseMs = clock.nowMs() + tuning.handOverPauseMs;
       clock.clearTimeout(timer);
       forget();
       if (!this.#isGiven) this.#path.resume();
       resolve();
     };
-    this.#path.pause();
     const timer = clock.setTimeout(end, tuning.handOverPauseMs);
     const forget = onAbort(this.#ended, end);
     return end;
+  }
+
+  /** @throws {SidecallError} such as `ERR_SIDECALL_LIMIT_DESCRIPTORS`: all stays as it was. */
+  #stopAccepting(): void {
+    try {
+      this.#path.pause();
+    } catch (cause) {
+      throw SidecallError.from(cause);
+    }
   }
 
   /** @throws {RpcError} for a process that was given the path just now and did not take it. */

@@ -195,6 +195,9 @@ async function takeFrom<L extends HeldListener>(
     if (RpcError.is(error) && error.status === 'failed_precondition') {
       throw new SidecallError('ERR_SIDECALL_PATH_IN_USE', error.message, { cause: error });
     }
+    if (RpcError.is(error) && error.status === 'permission_denied') {
+      throw new SidecallError('ERR_SIDECALL_PEER_DENIED', error.message, { cause: error });
+    }
     throw laterOr(error);
   } finally {
     removeProof();

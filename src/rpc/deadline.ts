@@ -3,6 +3,8 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock, Timer } from '../base/clock.ts';
+import { ignore } from '../base/ignore-errors.ts';
+import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
 
 /**
@@ -39,8 +41,56 @@ export function cancelDeadline(clock: Clock, of: Timed): void {
 function fire(clock: Clock, of: Timed, deadline: number): void {
   of.timer = undefined;
   // Node counts from the beginning of the loop's turn, so a timer set late in one comes early.
-  if (deadline > clock.nowMs()) armDeadline(clock, of, deadline);
-  else of.onDeadline();
+  if (deadline > clock.nowMs()) return armDeadline(clock, of, deadline);
+  let due = dueOf.get(clock);
+  if (due === undefined) {
+    due = new Due(clock);
+    dueOf.set(clock, due);
+  }
+  due.add(of);
+}
+
+const dueOf = new WeakMap<Clock, Due>();
+
+/** Deadlines that have passed: Node fires all of them in one iteration of the event loop. */
+class Due {
+  readonly #clock: Clock;
+  readonly #waiting = new Set<Timed>();
+  #ended = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  add(of: Timed): void {
+    if (this.#ended < tuning.endsPerIterationMax) return this.#end(of);
+    of.timer = waits;
+    this.#waiting.add(of);
+  }
+
+  #end(of: Timed): void {
+    this.#ended += 1;
+    if (this.#ended === tuning.endsPerIterationMax) this.#clock.setImmediate(onIteration, this);
+    of.onDeadline();
+  }
+
+  onIteration(): void {
+    this.#ended = 0;
+    for (const of of this.#waiting) {
+      if (this.#ended === tuning.endsPerIterationMax) return;
+      this.#waiting.delete(of);
+      if (of.timer !== waits) continue; // it has ended meanwhile
+      of.timer = undefined;
+      this.#end(of);
+    }
+  }
+}
+
+/** The timer of a deadline that waits for a later iteration. */
+const waits: Timer = { unref: ignore };
+
+function onIteration(due: Due): void {
+  due.onIteration();
 }
 
 /** The running handler, as the calls that it makes see it. */

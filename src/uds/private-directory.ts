@@ -42,7 +42,7 @@ const nameForm = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/;
 export function socketPath(name: string): string {
   const checked = checkText('name', name) ?? '';
   if (!nameForm.test(checked)) {
-    const text = `name must be 1 to 64 letters, digits, '_', '-' and '.', and begin with none of '-' and '.', got '${name}'`;
+    const text = `name must be 1 to 64 letters, digits, '_', '-' and '.', and must not begin with '-' or '.', got '${name}'`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
   }
   const directory = userDirectory();

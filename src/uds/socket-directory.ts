@@ -18,7 +18,7 @@ export const socketPathMaxBytes = process.platform === 'darwin' ? 103 : 107;
 export function checkPathLength(path: string): void {
   const bytes = Buffer.byteLength(path);
   if (bytes <= socketPathMaxBytes) return;
-  const text = `${bytes} bytes, a socket address holds ${socketPathMaxBytes} ("${path}"); leave path out, or set XDG_RUNTIME_DIR`;
+  const text = `the socket path has ${bytes} bytes, the limit is ${socketPathMaxBytes} ("${path}"): shorten it, or leave path out`;
   throw new SidecallError('ERR_SIDECALL_PATH_TOO_LONG', text);
 }
 

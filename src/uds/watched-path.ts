@@ -314,6 +314,7 @@ export class ListeningPath {
       this.#listening = listening;
       this.#removeAtEnd(1);
       this.#isLost = false;
+      this.isTaken = false;
       this.#owner.onPathLost(
         new SidecallError('ERR_SIDECALL_PATH_LOST', `${text}; it was bound again`),
       );
@@ -324,7 +325,7 @@ export class ListeningPath {
       }
       this.#isLost = true;
       this.isTaken = SidecallError.is(cause) && cause.code === 'ERR_SIDECALL_PATH_IN_USE';
-      if (!this.#bound.directory.isCurrent) this.#rebindAfter(lostPauseMs);
+      if (!this.isTaken || !this.#bound.directory.isCurrent) this.#rebindAfter(lostPauseMs);
     }
   }
 }

@@ -1,6 +1,8 @@
 // Bodies out of bytes that come in any pieces.
 import { describe, expect, it } from 'vitest';
-import { type FramingName, framingOf } from '../../src/adapters/stdio-framing.ts';
+import { responseIdOf } from '../../src/adapters/jsonrpc-message.ts';
+import { type FramingName, framingOf, TextReports } from '../../src/adapters/stdio-framing.ts';
+import { SteeredClock } from '../support/steered-clock.ts';
 
 const newDecoder = (texts: string[] = []) =>
   framingOf().decoder((text) => void texts.push(`${text}`));
@@ -118,5 +120,57 @@ describe('text in place of messages', () => {
       expect(found.bodies).toEqual(Array(count).fill(message));
       expect(found.texts.map((text) => text.replace(/^x+$/, 'x'))).toEqual(texts);
     }
+  });
+});
+
+describe('much text', () => {
+  it('is reported ten times a second, and then by its number', () => {
+    using clock = new SteeredClock();
+    const reports: string[] = [];
+    const texts = new TextReports(({ message }) => void reports.push(message));
+    for (let at = 0; at < 1_000; at += 1) texts.add(Buffer.from(`line ${at}`));
+    expect(reports).toHaveLength(10);
+    expect(reports[9]).toContain('"line 9" in place of a message');
+    clock.advance(1_000);
+    texts.add(Buffer.from('later'));
+    expect(reports.slice(10)).toEqual([
+      expect.stringContaining('990 more texts'),
+      expect.stringContaining('"later"'),
+    ]);
+    texts.flush();
+    expect(reports).toHaveLength(12);
+  });
+
+  it('beside a message in a line of many mebibytes is text, which is not parsed', () => {
+    const hostile = `x{"0":{"1":{"2":[${'0,'.repeat(4_000_000)}0]x}`;
+    const { bodies, texts } = cut('newline', Buffer.from(`${hostile}\n{}\n`), 64 * 1024);
+    expect(bodies).toEqual(['{}']);
+    expect(texts).toEqual([hostile]);
+  });
+});
+
+describe('the id of a response that is too long', () => {
+  const result = JSON.stringify(Array(50_000).fill({ id: 5, method: 'x' }));
+  const long: readonly (readonly [unknown, string])[] = [
+    [7, `{"jsonrpc":"2.0","id":7,"result":${result}}`],
+    ['a-7', ` { "id" : "a-7" , "jsonrpc" : "2.0", "error": ${result}}`],
+    [-1, `{"jsonrpc":"2.0","result":${result},"id":-1}`],
+    ['ä', `{"result":${result}, "id": "ä", "jsonrpc": "2.0" }\n`],
+    [undefined, `{"jsonrpc":"2.0","id":7,"method":"x","params":${result}}`],
+    [undefined, `{"jsonrpc":"2.0","method":"x","params":{"id":7,"result":${result}}}`],
+    [undefined, `{"jsonrpc":"2.0","result":${result.slice(0, -2)},"id":9}]}`],
+    [undefined, `{"id":007,"result":${result}}`],
+    [undefined, result],
+    [undefined, 'x'.repeat(100_000)],
+  ];
+
+  it.each(long)('is %j', (id, body) => {
+    expect(responseIdOf(Buffer.from(body))).toBe(id);
+  });
+
+  it('is that of a short one', () => {
+    for (const id of [7, 'x']) expect(responseIdOf(Buffer.from(JSON.stringify({ id })))).toBe(id);
+    expect(responseIdOf(Buffer.from('{"id":1,"method":"x"}'))).toBe(undefined);
+    expect(responseIdOf(Buffer.from('{"id":'))).toBe(undefined);
   });
 });

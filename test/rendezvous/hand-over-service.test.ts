@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import { SidecallError } from '../../src/base/errors.ts';
 import { HandOver } from '../../src/rendezvous/hand-over.ts';
 import type { SuccessorStep } from '../../src/rendezvous/hand-over-service.ts';
 import { turns, until } from '../support/contract.ts';
@@ -12,10 +13,12 @@ import { SteeredClock } from '../support/steered-clock.ts';
 function successorOf(handOver: HandOver, pid: number) {
   const said = new Readable({ objectMode: true, read: () => undefined });
   const peer = { ...loopbackPeer, pid };
-  const { signal } = new AbortController();
+  const left = new AbortController();
+  const { signal } = left;
   const steps = handOver.serve(said, { peer, signal, metadata: {} });
   return {
     say: (step: SuccessorStep) => void said.push(step),
+    leave: () => left.abort(new SidecallError('ERR_SIDECALL_PEER_GONE')),
     next: async () => (await steps.next()).value?.step ?? 'end',
     /** Goes on to the step behind which it stops. */
     async upTo(last: string): Promise<void> {
@@ -35,7 +38,11 @@ function countedPath(clock: SteeredClock) {
     clock: systemClock,
     epoch: 0,
     isPaused: false,
-    pause: () => void (path.isPaused = true),
+    isFull: false,
+    pause: () => {
+      if (path.isFull) throw Object.assign(new Error('EMFILE'), { code: 'EMFILE', errno: -24 });
+      path.isPaused = true;
+    },
     resume: () => void (path.isPaused = false),
     proofName: () => 'a file',
     takeProof: () => true,
@@ -62,7 +69,8 @@ describe('a hand-over', () => {
       await next.upTo('offer');
       next.say('ready');
       const yours = next.next();
-      if (step === 'yours') clock.advance(250);
+      if (step === 'yours') await clock.pass(250);
+      if (step === 'yours') await clock.pass(250); // connections are accepted for as long
       expect(await yours).toBe('yours');
       next.say('accepting');
       expect(await next.next()).toBe('end');
@@ -107,5 +115,100 @@ describe('a hand-over', () => {
     }
     await successorOf(handOver, 2).upTo('end');
     expect((await handOver.taken).pid).toBe(2);
+  });
+
+  it('has room for a successor while thousands of processes prove nothing', async () => {
+    using clock = new SteeredClock();
+    const { handOver } = countedPath(clock);
+    for (let pid = 100; pid < 2_100; pid += 1) await successorOf(handOver, pid).upTo('prove');
+    await successorOf(handOver, 1).upTo('end');
+    expect((await handOver.taken).pid).toBe(1);
+  });
+
+  it('has room for a successor while others with the socket prepare themselves, up to sixteen', async () => {
+    using clock = new SteeredClock();
+    const { handOver } = countedPath(clock);
+    const preparing = Array.from({ length: 16 }, (_, at) => successorOf(handOver, 100 + at));
+    for (const each of preparing) {
+      await each.upTo('offer');
+      void each.next().catch(() => undefined); // it waits for 'ready'
+    }
+    const one = successorOf(handOver, 1);
+    await one.upTo('offer');
+    await expect(one.next()).rejects.toMatchObject({ status: 'unavailable' });
+    preparing[0]?.leave();
+    await turns(3);
+    await successorOf(handOver, 2).upTo('end');
+  });
+
+  it('is begun once by a process at a time, and again once that has ended', async () => {
+    using clock = new SteeredClock();
+    const { handOver } = countedPath(clock);
+    const first = successorOf(handOver, 1);
+    await first.upTo('offer');
+    await expect(successorOf(handOver, 1).next()).rejects.toMatchObject({
+      status: 'unavailable',
+      message: expect.stringContaining('in progress'),
+    });
+    const end = expect(first.next()).rejects.toMatchObject({ status: 'unavailable' });
+    first.leave();
+    await end;
+    await successorOf(handOver, 1).upTo('end');
+  });
+
+  it('holds off a process that proves nothing in time', async () => {
+    using clock = new SteeredClock();
+    const { handOver } = countedPath(clock);
+    const silent = successorOf(handOver, 1);
+    await silent.upTo('prove');
+    const end = expect(silent.next()).rejects.toMatchObject({ status: 'unavailable' });
+    clock.advance(10_000);
+    await end;
+    await expect(successorOf(handOver, 1).next()).rejects.toMatchObject({
+      message: expect.stringContaining('may try again'),
+    });
+  });
+
+  it('accepts connections for as long between two pauses, however many do not finish', async () => {
+    using clock = new SteeredClock();
+    const { path, handOver } = countedPath(clock);
+    const waiting = Array.from({ length: 8 }, (_, at) => successorOf(handOver, 100 + at));
+    for (const each of waiting) {
+      await each.upTo('offer');
+      each.say('ready');
+      void each.next().catch(() => undefined);
+    }
+    const seen: boolean[] = [];
+    for (let step = 0; step < 32; step += 1) {
+      await turns(3);
+      seen.push(path.isPaused);
+      await clock.pass(125);
+    }
+    const paused = seen.filter(Boolean).length;
+    expect(paused).toBeGreaterThan(4);
+    expect(paused).toBeLessThanOrEqual(seen.length / 2 + 1);
+    expect(seen.join()).not.toContain('true,true,true,true');
+  });
+
+  it('survives that no descriptor is free at the moment of the pause', async () => {
+    using clock = new SteeredClock();
+    const { path, handOver } = countedPath(clock);
+    const first = successorOf(handOver, 1);
+    await first.upTo('offer');
+    path.isFull = true;
+    first.say('ready');
+    await expect(first.next()).rejects.toMatchObject({ status: 'unavailable' });
+    path.isFull = false;
+    const late = successorOf(handOver, 2);
+    await late.upTo('yours');
+    await clock.pass(250); // accepted again
+    path.isFull = true;
+    late.say('accepting');
+    await expect(late.next()).rejects.toMatchObject({ status: 'unavailable' });
+    expect(path.isPaused).toBe(false);
+    path.isFull = false;
+    await clock.pass(250);
+    await successorOf(handOver, 3).upTo('end');
+    expect((await handOver.taken).pid).toBe(3);
   });
 });

@@ -211,7 +211,7 @@ describe('listener.handOver()', () => {
       .handOver({ to: { uid: 12345 }, waitMs: 60_000 })
       .catch(({ code }) => code);
     await expect(listen({ path, takeOver: true })).rejects.toMatchObject({
-      status: 'permission_denied',
+      code: 'ERR_SIDECALL_PEER_DENIED',
     });
     clock.advance(60_000);
     expect(await handedOver).toBe('ERR_SIDECALL_DEADLINE_EXCEEDED');

@@ -50,7 +50,7 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
     expect(() => service('X', { ['y'.repeat(300)]: unary() })).toThrow(TypeError);
   });
 
-  it('parses no more objects and keys than jsonMaxBytes says, and counts no texts, and no bytes', async () => {
+  it('parses no more parts than jsonMaxBytes says, however long they are, and counts no bytes', async () => {
     await using pair = await openPair({
       near: { jsonMaxBytes: 10_000 },
       far: { jsonMaxBytes: 10_000 },
@@ -64,8 +64,21 @@ describe.each(lanes)('the bounds of a session over the $lane', ({ openPair }) =>
       status: 'invalid_argument',
       message: expect.stringContaining('limits.jsonMaxBytes'),
     });
-    const long = [{ text: `"{[:"\\`.repeat(100_000), numbers: Array(100_000).fill(1.5) }];
+    const long = [{ text: `"{[:"\\`.repeat(100_000), numbers: Array(15_000).fill(1.5) }];
     expect(await demo.same(long)).toEqual(long);
+    const text = 'x'.repeat(10);
+    const kinds: Record<string, (count: number) => unknown> = {
+      numbers: (count) => Array(16 * count).fill(1),
+      strings: (count) => Array(1.75 * count).fill(text),
+      keys: (count) => Object.fromEntries(Array.from({ length: count }, (_, at) => [text + at, 1])),
+      arrays: (count) => [' '.repeat(10_000), ...Array(count).fill([])],
+    };
+    for (const [kind, of] of Object.entries(kinds)) {
+      const few = of(1_160);
+      expect(await demo.same(few), kind).toEqual(few);
+      const refused = expect(demo.same(of(1_280)), kind).rejects;
+      await refused.toMatchObject({ message: expect.stringContaining('limits.jsonMaxBytes') });
+    }
     const image = new Uint8Array(1_000_000);
     expect(await demo.same({ image })).toEqual({ image });
     pair.far.serve(service('Long', { get: unary<void, object[]>() }), { get: () => items(1_251) });

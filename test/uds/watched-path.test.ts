@@ -108,12 +108,15 @@ it('leaves a path to the process that has taken it in a new directory', async ()
   const { listener, events } = await watched(path);
   renameSync(directory, scratch.file('elsewhere'));
   mkdirSync(directory, { mode: 0o700 });
-  await using other = await listen({ path });
+  const other = await listen({ path });
   await until(() => listener.isPathTaken);
   expect(events.at(-1)).toMatchObject({
     type: 'path-lost',
     error: { cause: { code: 'ERR_SIDECALL_PATH_IN_USE' } },
   });
-  await listener.close();
   expect(await answers(other.path)).toBe(true);
+  await other.close();
+  await until(() => !listener.isPathTaken); // it is bound again
+  expect(await answers(path)).toBe(true);
+  await listener.close();
 });

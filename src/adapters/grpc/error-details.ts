@@ -20,8 +20,8 @@ interface Any {
   readonly value: Uint8Array;
 }
 
-// Details of the other side are read up to so many bytes.
-const detailsMaxBytes = 32_768;
+// Details of the other side are read up to so many bytes, as many as an RpcError may have.
+const detailsMaxBytes = 65_536;
 const codec = json<unknown>();
 
 /**
@@ -61,7 +61,7 @@ export function detailsOf(metadata: Metadata): unknown {
 
 function decoded(bytes: Buffer): unknown {
   try {
-    return codec.decode(bytes, false, detailsMaxBytes);
+    return codec.decode(bytes, false);
   } catch {
     return undefined; // of a program that uses the key for something else
   }

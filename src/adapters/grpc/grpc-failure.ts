@@ -26,18 +26,18 @@ const textMax = 8_192;
 /**
  * The error of a call.
  * @param wireName of the method, for the text.
- * @param hasHeard headers of the server have come. The words of grpc-js are believed only where
- * nothing did, since a server can say the same ones.
+ * @param hasHeard headers of the server have come. `delivered: 'no'` is claimed only where nothing
+ * has come from the server, since a server can send the same texts as grpc-js.
  */
 export function failureOf(wireName: string, error: ServiceError, hasHeard: boolean): RpcError {
   const { code, details, metadata } = error;
   const text = details.slice(0, textMax);
-  const isOurs = !hasHeard && Object.keys(metadata.getMap()).length === 0;
-  if (isOurs && code === statusNumbers.UNAVAILABLE && unconnected.test(text)) {
+  const isLocal = !hasHeard && Object.keys(metadata.getMap()).length === 0;
+  if (isLocal && code === statusNumbers.UNAVAILABLE && unconnected.test(text)) {
     const facts = { delivered: 'no', retryable: true } as const;
     return localFailure('ERR_SIDECALL_NO_LISTENER', `${wireName}: ${text}`, facts);
   }
-  if (isOurs && text === refused) {
+  if (isLocal && text === refused) {
     const facts = { delivered: 'no', retryable: true } as const;
     return localFailure('ERR_SIDECALL_GOING_AWAY', `${wireName}: ${text}`, facts);
   }

@@ -2,6 +2,7 @@
 // grpc.health.v1.Health: the statuses of our health service in the messages of gRPC
 // (grpc/doc/health-checking.md), for its tools and for the probes of Kubernetes.
 import protobufjs from 'protobufjs';
+import { onAbortOf } from '../../base/abort-listeners.ts';
 import { RpcError } from '../../base/errors.ts';
 import type { CallContext } from '../../rpc/contract/call-context.ts';
 import type { Handlers } from '../../rpc/contract/method-types.ts';
@@ -60,11 +61,18 @@ export function grpcHealthHandlers(
   let anonymousCount = 0;
   async function* watched(request: { service: string }, signal: AbortSignal) {
     let told: Answer | undefined;
-    const either = AbortSignal.any([signal, closing]);
-    const ctx = { signal: either } as CallContext;
-    for await (const response of watch(request, ctx) as AsyncIterable<HealthResponse>) {
-      told = answerOf(response);
-      yield told;
+    const either = new AbortController();
+    const end = (): void => either.abort();
+    // AbortSignal.any() would leave an entry of each call in the second one.
+    const forget = [onAbortOf(signal, end), onAbortOf(closing, end)];
+    const ctx = { signal: either.signal } as CallContext;
+    try {
+      for await (const response of watch(request, ctx) as AsyncIterable<HealthResponse>) {
+        told = answerOf(response);
+        yield told;
+      }
+    } finally {
+      for (const each of forget) each();
     }
     if (closing.aborted && told?.status !== notServing.status) yield notServing;
   }

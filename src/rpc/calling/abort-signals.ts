@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The calls that end when a signal is aborted.
-import { onAbort } from '../../base/abort-listeners.ts';
+import { drain, onAbort } from '../../base/abort-listeners.ts';
 
 /** A call that a signal can end. */
 export interface Abortable {
@@ -23,9 +23,8 @@ export class AbortWatch<Call extends Abortable> {
       return;
     }
     const calls = new Set([call]);
-    const forget = onAbort(signal, () => {
-      for (const each of [...calls]) each.onAborted(signal.reason);
-    });
+    const end = (each: Call): void => each.onAborted(signal.reason);
+    const forget = onAbort(signal, () => drain(calls, end));
     this.#watched.set(signal, { calls, forget });
   }
 

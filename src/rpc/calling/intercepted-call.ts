@@ -2,7 +2,7 @@
 // Calls with interceptors around them. The time of a call, its signal, `cancel()` and `return()`
 // hold while an interceptor works, too.
 
-import { onAbort } from '../../base/abort-listeners.ts';
+import { onAbort, onAbortOf } from '../../base/abort-listeners.ts';
 import { isPromise } from '../../base/brands.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
@@ -90,9 +90,12 @@ class Bounds implements Timed {
     this.#isBegun = true;
     const left = this.#leftOf(options);
     const filling = left?.into === undefined ? undefined : this.#beginFilling();
+    const forget =
+      filling && onAbortOf(checkSignal(left?.signal), (reason) => filling.abort(reason));
     const result = plain(request, left?.into === undefined ? left : intoOf(left, filling));
     if (!isPromise(result)) return result;
     if (filling !== undefined) this.#watchFilling(result, filling);
+    if (forget !== undefined) result.then(forget, forget);
     this.#running += 1;
     const onSettled = (): void => {
       this.#running -= 1;
@@ -173,9 +176,7 @@ class Bounds implements Timed {
 /** The options of a call by an interceptor; without `filling` its answer has its own memory. */
 function intoOf(options: CallOptions, filling: AbortController | undefined): CallOptions {
   if (filling === undefined) return { ...options, into: undefined };
-  const signal = checkSignal(options.signal);
-  const { signal: stopped } = filling;
-  return { ...options, signal: signal ? AbortSignal.any([signal, stopped]) : stopped };
+  return { ...options, signal: filling.signal };
 }
 
 /**

@@ -148,7 +148,7 @@ export function decodeWith<T>(
     const kind = isError(cause) ? cause.name : typeof cause;
     const what = `codec '${codec.name}' refused a message of ${view.length} bytes (${kind})`;
     if (cause instanceof TextTooLong) {
-      const most = `its text is longer than limits.jsonMaxBytes of this side, ${jsonMaxBytes}, and has more than an eighth as many objects, arrays and keys`;
+      const most = `its text is longer than limits.jsonMaxBytes of this side, ${jsonMaxBytes}, and has too many objects, arrays and strings to be parsed beyond it`;
       throw new SidecallError('ERR_SIDECALL_DECODE', `${what}; ${most}`);
     }
     const isRefused = cause instanceof RefusedValue; // by a schema: both sides have the contract

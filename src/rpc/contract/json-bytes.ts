@@ -16,6 +16,7 @@ import {
   isWeakSet,
 } from 'node:util/types';
 import { isBytes, isDate, isPlain } from '../../base/brands.ts';
+import { withArticle } from '../../base/error-text.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { readU32, writeU32 } from '../../wire/frame-header.ts';
 
@@ -147,8 +148,7 @@ function hasBytes(value: object, ancestors: object[], depthMax: number): boolean
 function refuseBinary(value: object): void {
   if (!ArrayBuffer.isView(value) && !isAnyArrayBuffer(value)) return;
   const name = nameOf(value);
-  const article = /^[AEIO]/.test(name) ? 'an' : 'a';
-  throw new TypeError(`JSON cannot carry ${article} ${name}: give a Uint8Array of it`);
+  throw new TypeError(`JSON cannot carry ${withArticle(name)}: give a Uint8Array of it`);
 }
 
 /** True: `JSON.stringify` leaves such a member out, or writes null in its place in an array. */
@@ -201,8 +201,8 @@ function refuseEmptied(value: object): void {
   if (Array.isArray(value) || isPlain(value)) return;
   const [, name = nameOf(value), instead] = emptied.find(([is]) => is(value)) ?? [];
   if (instead === undefined && (written.has(name) || Object.keys(value).length > 0)) return;
-  const words = `JSON cannot carry ${/^[AEIO]/.test(name) ? 'an' : 'a'} ${name}`;
-  throw new TypeError(`${words}: ${instead ?? 'none of its content is in fields'}`);
+  const text = `JSON cannot carry ${withArticle(name)}`;
+  throw new TypeError(`${text}: ${instead ?? 'none of its content is in fields'}`);
 }
 
 /**
@@ -283,16 +283,21 @@ function restore(value: unknown, attachments: readonly Uint8Array[], isUsed: boo
   }
   if (Object.hasOwn(value, key)) return attachmentOf(value, attachments, isUsed);
   const names = Object.keys(value);
-  const isEscaped = names.some((name) => keyPattern.test(name));
-  const restored: object = isEscaped ? {} : value;
+  const isEscaped = names.some(isEscapedKey);
+  const restored = (isEscaped ? {} : value) as Record<string, unknown>;
   for (const name of names) {
     const member = (value as Record<string, unknown>)[name];
     const attached = restore(member, attachments, isUsed);
-    const ownName = keyPattern.test(name) ? name.slice(1) : name;
-    // Not by assignment: `__proto__` is a key like any other here.
-    if (isEscaped || attached !== member) setOwn(restored, ownName, attached);
+    if (!isEscaped && attached === member) continue;
+    // Not by assignment: here it is a key like any other.
+    if (name === '__proto__') setOwn(restored, name, attached);
+    else restored[isEscapedKey(name) ? name.slice(1) : name] = attached;
   }
   return restored;
+}
+
+function isEscapedKey(name: string): boolean {
+  return name.charCodeAt(0) === 0x24 && keyPattern.test(name);
 }
 
 function setOwn(object: object, name: string, value: unknown): void {

@@ -86,12 +86,12 @@ function parse(view: Uint8Array, depthMax: number, bytesMax = Number.POSITIVE_IN
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** A text of objects and keys has a part in as many bytes, at least. */
+/** A text has at most one part in as many bytes to be parsed whatever its length. */
 const bytesOfPart = 8;
 
 /**
- * True: the text has more than `max` objects, arrays and keys, which are slow to parse. Texts and
- * numbers are not: a long one has few parts.
+ * True: the text has more than `max` parts that are slow to parse, whatever their length: an object,
+ * array or key is one, a string half of one, any other value a sixteenth.
  */
 function hasMoreParts(text: Buffer, max: number): boolean {
   let parts = 0;
@@ -99,12 +99,14 @@ function hasMoreParts(text: Buffer, max: number): boolean {
   for (let at = 0; at < end; at += 1) {
     const byte = text[at];
     if (byte === quote) {
+      parts += 1 / 2;
       at += 1;
       while (at < end && text[at] !== quote) at += text[at] === backslash ? 2 : 1;
-    } else if (byte === 0x7b || byte === 0x5b || byte === 0x3a) {
-      parts += 1;
-      if (parts > max) return true;
-    }
+    } else if (byte === 0x7b || byte === 0x5b) parts += 1;
+    else if (byte === 0x3a) parts += 1 / 2;
+    else if (byte === 0x2c) parts += 1 / 16;
+    else continue;
+    if (parts > max) return true;
   }
   return false;
 }
