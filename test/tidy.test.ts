@@ -305,10 +305,12 @@ describe('style', () => {
     }
   });
 
-  it('no file of src/ has more than 350 lines', () => {
-    const long = sources.filter(
-      (path) => readFileSync(join(root, 'src', path), 'utf8').split('\n').length > 351,
-    );
+  it('no file of src/ has more than 350 lines, or 500 where it is one class', () => {
+    const long = sources.filter((path) => {
+      const lines = readFileSync(join(root, 'src', path), 'utf8').split('\n');
+      const classes = lines.filter((line) => /^(export )?(abstract )?class /.test(line)).length;
+      return lines.length > (classes === 1 ? 501 : 351);
+    });
     expect(long).toEqual([]);
   });
 

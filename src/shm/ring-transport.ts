@@ -2,6 +2,7 @@
 // Transport over two outboxes in shared memory. The socket carries doorbells, and
 // shows the end of the peer.
 
+import { waitAtExit } from '../base/at-exit.ts';
 import { SidecallError } from '../base/errors.ts';
 import { type Moves, moved } from '../base/states.ts';
 import { type EventLoop, systemLoop } from '../loop/event-loop.ts';
@@ -60,6 +61,7 @@ export class RingTransport implements Transport, Polled {
   /** Frames written now are published when what was drained has been dispatched. */
   #isServing = false;
   #isRefusing = false;
+  #isExiting = false;
   /** Leases went back of which the peer was not told yet. */
   #hasReleases = false;
   readonly #blocks: SessionBlocks;
@@ -100,10 +102,14 @@ export class RingTransport implements Transport, Polled {
     const { socket, atExit } = this.#open((bytes) => this.#onDoorbells(bytes));
     this.#socket = socket;
     // No turn follows: all that was written becomes visible now, and each later frame at once.
-    atExit?.(() => {
+    const publishAll = (): readonly Uint8Array[] => {
       this.#unpublished.isHeld = false;
       this.publish();
       return [];
+    };
+    atExit?.(publishAll, () => {
+      this.#isExiting = true;
+      this.#receiver.onRoom(); // what waits in the session
     });
     // The socket is never paused: a paused one delivers neither doorbells nor the end.
     socket.on('end', () => this.#onPeerGone()).on('close', () => this.#onPeerGone());
@@ -112,7 +118,12 @@ export class RingTransport implements Transport, Polled {
 
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean {
     if (this.#isOver) return true; // the end is on its way to those that wait
-    return this.#onWritten(this.#ring.write(header, payload, bulk), bulk !== false);
+    let written = this.#ring.write(header, payload, bulk);
+    while (this.#isExiting && written === RingResult.full && waitAtExit()) {
+      this.publish();
+      written = this.#ring.write(header, payload, bulk);
+    }
+    return this.#onWritten(written, bulk !== false);
   }
 
   allocate(bytes: number): OwnBlock | undefined {

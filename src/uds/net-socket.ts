@@ -5,19 +5,15 @@ import { Buffer } from 'node:buffer';
 import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
-import { atExit } from '../base/at-exit.ts';
+import { atExit, waitAtExit } from '../base/at-exit.ts';
 import { systemClock } from '../base/clock.ts';
 import { protocol } from '../wire/frame-header.ts';
-import type { SocketOpener } from '../wire/lane-socket.ts';
+import type { ExitWriter, SocketOpener } from '../wire/lane-socket.ts';
 
 const isBun = process.versions.bun !== undefined;
 const readBytes = 256 * 1024;
 // More than a socket's queue holds by default: what the peer had sent before its end.
 const drainMaxBytes = 1024 * 1024;
-// The exit of a process waits that long for peers that do not read, 2 s for all of them together.
-const lastPauseMs = 2;
-let lastPauses = 1000;
-const pauseWord = new Int32Array(new SharedArrayBuffer(4));
 // One buffer for all sockets of the thread: libuv fills it right before the callback, and the
 // callback keeps nothing of it. So an idle session owns no read buffer at all.
 let sharedBuffer: Buffer | undefined;
@@ -82,7 +78,7 @@ export function descriptorOpener(
         onBytes(buffer.subarray(0, got.bytes));
       }
     };
-    return { socket, drain, atExit: (flush) => writeAtExit(socket, flush) };
+    return { socket, drain, atExit: (flush, then) => writeAtExit(socket, flush, then) };
   };
 }
 
@@ -126,7 +122,8 @@ export function socketOver(fd: number): Socket {
 export function streamOpener(socket: Socket): SocketOpener {
   return (onBytes) => {
     socket.on('data', onBytes);
-    return { socket, drain: undefined, atExit: (flush) => writeAtExit(socket, flush) };
+    const exitWriter: ExitWriter = (flush, then) => writeAtExit(socket, flush, then);
+    return { socket, drain: undefined, atExit: exitWriter };
   };
 }
 
@@ -134,7 +131,7 @@ export function streamOpener(socket: Socket): SocketOpener {
  * Node drops at the exit of the process what libuv and the stream still hold of a socket's bytes.
  * libuv's handle counts its own; without it (Bun) nothing is written.
  */
-function writeAtExit(socket: Socket, flush: () => readonly Uint8Array[]): void {
+function writeAtExit(socket: Socket, ...[flush, then]: Parameters<ExitWriter>): void {
   const forget = atExit(() => {
     const writes = [...flush()];
     const { bytesWritten, writeQueueSize } = (socket as Socket & Handle)._handle ?? {};
@@ -146,7 +143,10 @@ function writeAtExit(socket: Socket, flush: () => readonly Uint8Array[]): void {
       left -= bytes.length;
     }
     const fd = descriptorOf(socket);
-    rest.every((bytes) => writeWhole(fd, bytes));
+    let isCut = !rest.every((bytes) => writeWhole(fd, bytes));
+    then((bytes) => {
+      if (!isCut) isCut = !writeWhole(fd, bytes); // nothing follows a frame that was cut off
+    });
   });
   socket.once('close', forget);
 }
@@ -157,9 +157,7 @@ function writeWhole(fd: number, bytes: Uint8Array): boolean {
     try {
       at += writeSync(fd, bytes, at);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || lastPauses === 0) return false;
-      lastPauses -= 1;
-      Atomics.wait(pauseWord, 0, 0, lastPauseMs);
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || !waitAtExit()) return false;
     }
   }
   return true;

@@ -69,6 +69,7 @@ export class SocketTransport implements Transport, Polled {
   #early = earlyFrames;
   #inFlight = 0;
   readonly #writes: Uint8Array[] = []; // what #inFlight counts, the oldest first
+  #writeAtExit: ((bytes: Uint8Array) => void) | undefined;
   #isRefusing = false;
   #state: SocketState = 'open';
   isAwake = false;
@@ -104,10 +105,14 @@ export class SocketTransport implements Transport, Polled {
     this.#drain = drain;
     this.#socket = socket;
     // No turn follows: all that was taken to be sent leaves now, and each later frame at once.
-    atExit?.(() => {
+    const flush = (): readonly Uint8Array[] => {
       this.#early = 0;
       this.#flush();
       return this.#writes;
+    };
+    atExit?.(flush, (write) => {
+      this.#writeAtExit = write;
+      this.#receiver.onRoom(); // what waits in the session
     });
     // One direction shut is the end of the session: allowHalfOpen stays off.
     socket.on('end', () => this.#end(true)).on('close', () => this.#end(false));
@@ -117,7 +122,7 @@ export class SocketTransport implements Transport, Polled {
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean {
     if (this.#isOver) return true; // the end is on its way to those that wait
     const max = bulk !== false ? tuning.socketBulkMaxBytes : tuning.socketWriteMaxBytes;
-    if (this.#inFlight + this.#filled >= max) {
+    if (this.#inFlight + this.#filled >= max && this.#writeAtExit === undefined) {
       this.#isRefusing = true;
       return false;
     }
@@ -133,7 +138,7 @@ export class SocketTransport implements Transport, Polled {
     this.sentPosition += this.#filled - start;
     this.#frames += 1;
     const isEarly = this.#frames >= this.#early || this.#filled >= earlyBytes;
-    if (isEarly && bulk === false) {
+    if ((isEarly && bulk === false) || this.#writeAtExit !== undefined) {
       this.#early *= 2;
       this.#flush();
     }
@@ -283,6 +288,10 @@ export class SocketTransport implements Transport, Polled {
     this.#frames = 0;
     if (slab === undefined) return;
     if (bytes === 0 || this.#isOver) return this.#recycle(slab);
+    if (this.#writeAtExit !== undefined) {
+      this.#writeAtExit(slab.subarray(0, bytes));
+      return this.#recycle(slab);
+    }
     this.#inFlight += bytes;
     // Where the kernel takes nothing, a few bytes that wait must not hold a slab each.
     const isCopied = bytes <= copiedMaxBytes && (this.#socket?.writableLength ?? 0) > 0;

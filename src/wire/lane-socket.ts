@@ -24,13 +24,19 @@ export interface OpenSocket {
   readonly socket: LaneSocket;
   /** Reads what the kernel still holds, without waiting; undefined where there is no addon. */
   readonly drain: (() => void) | undefined;
-  /**
-   * Calls `flush` at the exit of the process, where the socket is still open, and then writes what
-   * the kernel has not taken of the writes that it returns: all whose callback was not called, the
-   * oldest first. Left out: such bytes are lost.
-   */
-  readonly atExit?: (flush: () => readonly Uint8Array[]) => void;
+  /** Left out: at the exit of the process bytes are lost that the kernel has not taken. */
+  readonly atExit?: ExitWriter;
 }
+
+/**
+ * Calls `flush` at the exit of the process, where the socket is still open, and writes what the
+ * kernel has not taken of the writes that it returns: all whose callback was not called, the oldest
+ * first. Then calls `then` with a function that writes at once, and waits for the peer.
+ */
+export type ExitWriter = (
+  flush: () => readonly Uint8Array[],
+  then: (write: (bytes: Uint8Array) => void) => void,
+) => void;
 
 /** Gives every read's bytes to `onBytes`, as a view that is dead when it returns. */
 export type SocketOpener = (onBytes: (bytes: Uint8Array) => void) => OpenSocket;
