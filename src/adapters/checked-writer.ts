@@ -18,13 +18,21 @@ class UnfitValue extends Error {
 
 type Fits = (value: unknown) => boolean;
 
-/** A number that is no safe integer was rounded before. Texts and Longs have all digits. */
+/**
+ * A number that is no safe integer was rounded before. Texts and Longs have all digits; a Long is
+ * of the other kind where its first bit has the other meaning.
+ */
 const isWide =
-  (min: number): Fits =>
+  (min: bigint, isUnsigned: boolean): Fits =>
   (value) => {
     if (typeof value === 'number') return Number.isSafeInteger(value) && value >= min;
-    return typeof value !== 'string' || /^[+-]?\d{1,20}$/.test(value);
+    if (typeof value === 'string') {
+      return /^[+-]?\d{1,20}$/.test(value) && isWithin(BigInt(value), min);
+    }
+    const { high, unsigned = isUnsigned } = value as { high: number; unsigned?: boolean };
+    return unsigned === isUnsigned || high >= 0;
   };
+const isWithin = (value: bigint, min: bigint): boolean => value >= min && value < min + 2n ** 64n;
 
 /** The keys of a map come as texts. */
 const isKeyOf = (value: unknown, isInRange: (value: number) => boolean): boolean =>
@@ -33,12 +41,21 @@ const isInt32: Fits = (value) =>
   ((value as number) | 0) === value || isKeyOf(value, (key) => (key | 0) === key);
 const isUint32: Fits = (value) =>
   (value as number) >>> 0 === value || isKeyOf(value, (key) => key >>> 0 === key);
-const isInt64 = isWide(Number.MIN_SAFE_INTEGER);
-const isUint64 = isWide(0);
+const isInt64 = isWide(-(2n ** 63n), false);
+const isUint64 = isWide(0n, true);
 const isFloat: Fits = (value) =>
   !Number.isFinite(value) || Number.isFinite(Math.fround(value as number));
 // `isWellFormed()` is of ES2024, which Node 20 has.
 const isText: Fits = (value) => (value as { isWellFormed(): boolean }).isWellFormed();
+
+const isByte: Fits = (value) => ((value as number) & 0xff) === value;
+/** Bytes, numbers that are bytes, or a text in base64, with padding or without. */
+const isBinary: Fits = (value) => {
+  if (typeof value !== 'string')
+    return isBytes(value) || (Array.isArray(value) && value.every(isByte));
+  const [, digits] = /^([A-Za-z0-9+/_-]*)={0,2}$/.exec(value) ?? [];
+  return digits !== undefined && digits.length % 4 !== 1;
+};
 
 /** By the methods of a writer. Each may have one for an array of values, too: `int32s`. */
 const checks: { readonly [method: string]: readonly [fits: Fits, type: string] } = {
@@ -54,6 +71,7 @@ const checks: { readonly [method: string]: readonly [fits: Fits, type: string] }
   sfixed64: [isInt64, 'sfixed64'],
   float: [isFloat, 'float'],
   string: [isText, 'text: it has half of a surrogate pair'],
+  bytes: [isBinary, 'field of bytes'],
 };
 
 export class CheckedWriter extends protobufjs.BufferWriter {
@@ -77,6 +95,10 @@ export class CheckedWriter extends protobufjs.BufferWriter {
   }
 }
 
+interface EncodedType<Input> {
+  encode(message: Input, writer: protobufjs.Writer): protobufjs.Writer;
+}
+
 type Write = (this: unknown, value: unknown) => unknown;
 type Methods = { [name: string]: Write | undefined };
 
@@ -85,7 +107,7 @@ type Methods = { [name: string]: Write | undefined };
  * @throws {TypeError} that names the field, for a value that does not fit it.
  */
 export function encodeChecked<Input>(
-  type: { encode(message: Input, writer: protobufjs.Writer): protobufjs.Writer },
+  type: EncodedType<Input>,
   message: Input,
   writer: CheckedWriter,
 ): protobufjs.Writer {
@@ -94,8 +116,7 @@ export function encodeChecked<Input>(
     return type.encode(message, writer);
   } catch (error) {
     if (!(error instanceof UnfitValue)) throw error;
-    const path = pathOf(message, error.value, new Set()) ?? 'a field';
-    throw new TypeError(`${path}: ${error.message}`);
+    throw new TypeError(`${pathOf(type, message, error.value)}: ${error.message}`);
   }
 }
 
@@ -121,16 +142,40 @@ function refuseBuiltIn(value: object, path: string): void {
   throw new TypeError(`${path}: ${withArticle(name)} is no message${remedy}`);
 }
 
-/** Where a value is in a message: `items.2.id`. */
-function pathOf(value: unknown, wanted: unknown, seen: Set<unknown>): string | undefined {
-  if (Object.is(value, wanted)) return '';
-  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return undefined;
-  if (seen.has(value)) return undefined;
-  seen.add(value);
-  for (const [name, member] of Object.entries(value)) {
-    if (name === wanted) return name; // the key of a map
-    const path = pathOf(member, wanted, seen);
-    if (path !== undefined) return path === '' ? name : `${name}.${path}`;
+/**
+ * Where the value is in a message: `items.2.id`. The message is encoded once more, since the field
+ * that is read last is the one that was refused.
+ */
+function pathOf<Input>(type: EncodedType<Input>, message: Input, value: unknown): string {
+  let path = '';
+  let last: unknown;
+  let holder = { at: '', target: {} };
+  const watched = (target: object, at: string): object =>
+    new Proxy(target, {
+      get: (_target, name) => {
+        const member = (target as Record<string | symbol, unknown>)[name];
+        if (typeof name === 'symbol' || name === 'length') return member;
+        if (!Object.hasOwn(target, name)) return member;
+        path = at === '' ? name : `${at}.${name}`;
+        last = member;
+        holder = { at, target };
+        return isWalked(member) ? watched(member, path) : member;
+      },
+    });
+  try {
+    type.encode(watched(message as object, '') as Input, new CheckedWriter());
+  } catch {
+    // as before
   }
-  return undefined;
+  if (typeof value !== 'string' || last === value) return path;
+  // A key of a map, of which the value before was read last, or nothing yet.
+  if (isWalked(last) && Object.hasOwn(last, value)) return `${path}.${value}`;
+  return Object.hasOwn(holder.target, value) ? `${holder.at}.${value}` : path;
+}
+
+/** Messages, lists and maps; a Long is read by protobufjs itself. */
+function isWalked(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false;
+  const { low, high } = value as { low?: unknown; high?: unknown };
+  return typeof low !== 'number' || typeof high !== 'number';
 }

@@ -23,14 +23,30 @@ const codec = protobuf<Record<string, unknown>>(root.lookupType('all.All'));
 
 const int32 = { holds: [0, -(2 ** 31), 2 ** 31 - 1], refuses: [2 ** 31, -(2 ** 31) - 1, 2 ** 40] };
 const uint32 = { holds: [0, 2 ** 32 - 1], refuses: [-1, 2 ** 32, 2 ** 40] };
-const longMin = (
-  protobufjs.util.Long as unknown as { fromString(text: string): unknown }
-).fromString('-9223372036854775808');
-const int64 = {
-  holds: [0, -(2 ** 53) + 1, 2 ** 53 - 1, longMin],
-  refuses: [2 ** 53, -(2 ** 60), 0.5, Number.NaN, Number.POSITIVE_INFINITY],
+const { Long } = protobufjs.util as unknown as {
+  Long: { fromString(text: string, unsigned?: boolean): unknown };
 };
-const uint64 = { holds: [0, 2 ** 53 - 1], refuses: [-1, 2 ** 53, 0.5] };
+const longMin = Long.fromString('-9223372036854775808');
+const unsignedMax = Long.fromString('18446744073709551615', true);
+const int64 = {
+  holds: [0, -(2 ** 53) + 1, 2 ** 53 - 1, longMin, Long.fromString('7', true)],
+  refuses: [2 ** 53, -(2 ** 60), 0.5, Number.NaN, Number.POSITIVE_INFINITY, unsignedMax],
+};
+const uint64 = {
+  holds: [0, 2 ** 53 - 1, unsignedMax, Long.fromString('7')],
+  refuses: [-1, 2 ** 53, 0.5, Long.fromString('-1'), longMin],
+};
+/** Keys of maps are texts with all digits. */
+const wideKeys: { readonly [type: string]: { holds: string[]; refuses: string[] } } = {
+  signed: {
+    holds: ['0', '-9223372036854775808', '9223372036854775807'],
+    refuses: ['9223372036854775808', '-9223372036854775809', '18446744073709551615'],
+  },
+  unsigned: {
+    holds: ['0', '18446744073709551615', '9223372036854775808'],
+    refuses: ['-1', '18446744073709551616', '-9223372036854775808'],
+  },
+};
 const half = '\ud83d';
 const values: { readonly [type: string]: { holds: unknown[]; refuses: unknown[] } } = {
   int32,
@@ -59,14 +75,15 @@ describe('a map', () => {
 
   it.each(keys)('takes each key of the type %s, and no other', (type) => {
     const name = `${type}Map`;
-    const { holds, refuses } = values[type] as { holds: unknown[]; refuses: unknown[] };
+    const isWide = type.endsWith('64');
+    const wide = wideKeys[/^u|^fixed/.test(type) ? 'unsigned' : 'signed'];
+    const { holds, refuses } = (isWide ? wide : values[type]) as (typeof values)[string];
     for (const key of holds.map(String)) {
       const found = Object.keys(written(name, key));
       expect(found, `${name} ${key}`).toHaveLength(1);
       if (!type.endsWith('64')) expect(found).toEqual([key]); // those of 64 bits come as bytes
     }
-    for (const key of refuses.filter(Number.isInteger).map(String)) {
-      if (type.endsWith('64')) continue; // texts have all digits
+    for (const key of refuses.filter((each) => isWide || Number.isInteger(each)).map(String)) {
       expect(() => written(name, key)).toThrow(`${name}.${key}: "${key}" is no ${type}`);
     }
   });
@@ -154,5 +171,45 @@ describe('a message', () => {
     expect(codec.decode(codec.encode({ int32One: 7 }) as Uint8Array, true)).toMatchObject({
       int32One: 7,
     });
+  });
+});
+
+describe('a field of bytes', () => {
+  it.each([
+    ['bytes', new Uint8Array([1, 255]), '01ff'],
+    ['a Buffer', Buffer.from('01ff', 'hex'), '01ff'],
+    ['an array of bytes', [1, 255], '01ff'],
+    ['base64', 'Af8=', '01ff'],
+    ['base64 of URLs without padding', '_-8', 'ffef'],
+    ['nothing', '', ''],
+  ])('takes %s', (_kind, raw, hex) => {
+    const { raw: got } = codec.decode(codec.encode({ raw }) as Uint8Array, true);
+    expect(Buffer.from((got as Uint8Array | undefined) ?? []).toString('hex')).toBe(hex);
+  });
+
+  it.each([
+    ['numbers that are no bytes', [1, 2, 300]],
+    ['numbers below zero', [-1]],
+    ['fractions', [0.5]],
+    ['an array of words', new Uint16Array([1, 300])],
+    ['an object with a length', { length: 2 }],
+    ['text', 'hello world'],
+    ['base64 that is cut off', 'Af8=A'],
+    ['a digit alone', 'A'],
+  ])('refuses %s', (_kind, raw) => {
+    expect(() => codec.encode({ raw })).toThrow(/^raw(\.\d)?: .* is no field of bytes/);
+  });
+});
+
+describe('the path of a value that is refused', () => {
+  it.each([
+    [{ doubleOne: 2 ** 32, uint32One: 2 ** 32 }, 'uint32One: '],
+    [{ inner: { list: [{ int32One: 1 }, { int32One: 2 ** 31 }] } }, 'inner.list.1.int32One: '],
+    [{ uint32Many: [1, 2, -1] }, 'uint32Many.2: '],
+    [{ stringOne: '-1', uint64Map: { 5: 5, '-1': 5 } }, 'uint64Map.-1: '],
+    [{ counts: { a: 1, b: 2 ** 40 } }, 'counts.b: '],
+    [{ at: { nanos: 2 ** 31 } }, 'at.nanos: '],
+  ])('of %o is %s', (value, path) => {
+    expect(() => codec.encode(value)).toThrow(path);
   });
 });
