@@ -75,7 +75,11 @@ export class SidecallError extends Error {
 
   /** True for errors of any copy of this package in the program. */
   static is(value: unknown): value is SidecallError {
-    return typeof value === 'object' && value !== null && brand in value;
+    try {
+      return typeof value === 'object' && value !== null && brand in value;
+    } catch {
+      return false; // a proxy that throws
+    }
   }
 
   /**
@@ -195,13 +199,21 @@ export function withoutStack(make: () => SidecallError): SidecallError {
 
 /** True: an error of the system that has, or leaves this process, no free file descriptor. */
 export function isDescriptorWant(cause: unknown): boolean {
-  const { code } = (cause ?? {}) as { readonly code?: unknown };
+  const code = fieldOf(cause, 'code');
   return code === 'EMFILE' || code === 'ENFILE';
 }
 
 function systemFields(cause: unknown): { errno: number; syscall: string } | undefined {
-  if (typeof cause !== 'object' || cause === null) return undefined;
-  const { errno, syscall } = cause as { errno?: unknown; syscall?: unknown };
+  const [errno, syscall] = [fieldOf(cause, 'errno'), fieldOf(cause, 'syscall')];
   if (typeof errno !== 'number' || typeof syscall !== 'string') return undefined;
   return { errno, syscall };
+}
+
+/** A field of anything that was thrown; undefined where it cannot be read. */
+function fieldOf(thrown: unknown, name: string): unknown {
+  try {
+    return (thrown as Record<string, unknown> | null | undefined)?.[name];
+  } catch {
+    return undefined;
+  }
 }

@@ -10,7 +10,7 @@ const wholeNumbers = /(?<![\d.eE+-])-?\d{16,400}(?![\d.eE])/g;
 
 /**
  * @throws {SyntaxError | TypeError} for what is no JSON, or no base64. @throws {RangeError} for a
- * whole number that JavaScript would round.
+ * whole number that JavaScript would round, or a number that it does not hold.
  */
 export function parseJson(text: string): unknown {
   for (const [literal] of text.replaceAll(texts, '""').matchAll(wholeNumbers)) {
@@ -18,6 +18,9 @@ export function parseJson(text: string): unknown {
     throw new RangeError(`${literal} would be rounded to ${Number(literal)}: write it as a text`);
   }
   return JSON.parse(text, (_name, value: unknown) => {
+    if (value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY) {
+      throw new RangeError('a number is beyond what JavaScript holds');
+    }
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return value;
     const encoded = (value as Record<string, unknown>)[key];
     const bytes = Buffer.from(typeof encoded === 'string' ? encoded : '', 'base64');

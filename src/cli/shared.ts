@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // sidecall ps and stop: the shared helpers of a user.
 import { readFileSync } from 'node:fs';
-import { basename } from 'node:path';
 import { nativeState } from '../addon/load-addon.ts';
 import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
@@ -11,7 +10,7 @@ import { sessionOpener, takingOver } from '../rendezvous/connect.ts';
 import type { Session } from '../rpc/session/session.ts';
 import { listensAt } from '../shared/listens-at.ts';
 import { standingOf } from '../shared/process-standing.ts';
-import { sharedPath, sharedPaths } from '../shared/shared-path.ts';
+import { nameAt, sharedPath, sharedPaths } from '../shared/shared-path.ts';
 import { checkInfo, type SharedHelperInfo, SharedService } from '../shared/shared-service.ts';
 import { isPreparing, logOf } from '../shared/start-shared.ts';
 
@@ -130,7 +129,7 @@ export function printShared(rows: readonly SharedRow[]): string {
   const head = ['NAME', 'VERSION', 'PID', 'CLIENTS', 'UPTIME', 'KEY'];
   const lines = rows.map(({ path, info, pid, reason }) =>
     info === undefined
-      ? [basename(path), '?', String(pid ?? '?'), '?', '?', reason ?? '']
+      ? [nameAt(path), '?', String(pid ?? '?'), '?', '?', reason ?? '']
       : [
           info.name,
           info.version,

@@ -28,7 +28,8 @@ const commands = {
     help: `\
   call        Calls a method of a listener, and prints each response as a line of JSON. The request is JSON
               in the arguments, from standard input (-) or in a file (@FILE); a stream of requests is one for each
-              argument, or one for each line. Bytes are written as {"$bytes":"base64"}, in both directions.`,
+              argument, or one for each line. Bytes are written as {"$bytes":"base64"}, in both directions;
+              those of protobuf as base64.`,
   },
   ps: {
     usage: ['ps [options]'],

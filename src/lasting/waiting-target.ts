@@ -150,7 +150,7 @@ export abstract class WaitingTarget implements CallTarget {
   call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
     if (this.#refusal !== undefined) return rejected(unsent(this.#refusal));
     const session = this.pick(options);
-    const isMovable = callable.kind === CallKind.unary && !(value instanceof Block);
+    const isMovable = callable.kind === CallKind.unary && !Block.is(value);
     if (session !== undefined && !isMovable) return this.callOn(session, callable, value, options);
     const called = isMovable ? movable(callable) : callable;
     return failingAtCallSite(this.#call(called, value, options, session));
@@ -296,7 +296,7 @@ export abstract class WaitingTarget implements CallTarget {
 
 /** A call with its request encoded now: until there is a session the value may change. */
 function encodedCall(callable: MethodCall, value: unknown): MethodCall {
-  if (value instanceof Block) return callable;
+  if (Block.is(value)) return callable;
   return withRequest(callable, keepWaiting(callable.request, encodeWith(callable.request, value)));
 }
 
@@ -315,7 +315,7 @@ function checkResubscribe(
   if (typeof resubscribe.onGap !== 'function') {
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'resubscribe.onGap must be a function');
   }
-  if (!sendsMany(kind) && !(value instanceof Block)) return resubscribe;
+  if (!sendsMany(kind) && !Block.is(value)) return resubscribe;
   const text = `${name}: resubscribe is for server streams whose request can be sent again`;
   throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }

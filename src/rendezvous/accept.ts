@@ -2,7 +2,6 @@
 // The life of a listener's path: it is bound, lets connections in, and closes with them.
 
 import type { Socket } from 'node:net';
-import { resolve } from 'node:path';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { AsyncQueue } from '../base/async-queue.ts';
 import { atExit } from '../base/at-exit.ts';
@@ -18,7 +17,7 @@ import type { Arrival } from '../uds/net-socket.ts';
 import { ownUid } from '../uds/peer-credentials.ts';
 import { listenAtPlainPath, type PlainServer } from '../uds/plain-path.ts';
 import { remedyAt, removePrivateDirectory } from '../uds/private-directory.ts';
-import { SocketDirectory } from '../uds/socket-directory.ts';
+import { absolutePath, SocketDirectory } from '../uds/socket-directory.ts';
 import { type HeldPath, ListeningPath } from '../uds/watched-path.ts';
 import type {
   AcceptedConnection,
@@ -58,7 +57,7 @@ export class PathAcceptor<C extends AcceptedConnection> {
   #resolveClosed!: () => void;
 
   private constructor(settings: AcceptorSettings, handlers: ConnectionHandlers<C>) {
-    this.path = resolve(settings.path);
+    this.path = absolutePath(settings.path);
     this.#settings = settings;
     this.#handlers = handlers;
     this.#gate = new ConnectionGate(this.path, settings, handlers);

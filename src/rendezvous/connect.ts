@@ -2,7 +2,6 @@
 // connect(): connects to a listener at a path, and identifies it before a byte is sent.
 
 import { createConnection, type Socket } from 'node:net';
-import { resolve } from 'node:path';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { nativeState } from '../addon/load-addon.ts';
 import { SidecallError } from '../base/errors.ts';
@@ -37,7 +36,7 @@ import { plainSocket } from '../uds/net-socket.ts';
 import { kernelPeer } from '../uds/peer-credentials.ts';
 import { authorize, checkPolicy, type PeerPolicy } from '../uds/peer-policy.ts';
 import { checkPlainSocket } from '../uds/plain-path.ts';
-import { checkPathLength } from '../uds/socket-directory.ts';
+import { absolutePath, checkPathLength } from '../uds/socket-directory.ts';
 import { Connection } from './connection.ts';
 import { openInspectionOnce } from './inspection-listener.ts';
 import type { PlainConnection } from './plain-listener.ts';
@@ -242,7 +241,7 @@ export function opener<C>(
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', 'connect() needs a path');
   }
   // Once: a later chdir() must not lead a reconnecting client to another program's listener.
-  const path = resolve(given);
+  const path = absolutePath(given);
   const timeoutMs = checkInteger('timeoutMs', options.timeoutMs, ranges.connectTimeoutMs);
   const { expect } = options;
   const unsafeDirectory = checkBoolean('unsafeDirectory', options.unsafeDirectory);

@@ -33,6 +33,12 @@ export function sharedPath(name: string, key: string | undefined): string {
   return socketPath(`${prefix}${checked}--${digest}`);
 }
 
+/** The name of the shared helper of a path of {@link sharedPath}. */
+export function nameAt(path: string): string {
+  const file = basename(path, '.sock');
+  return file.slice(prefix.length).replace(/--[0-9a-f]{16}$/, '');
+}
+
 /** Paths of all shared helpers of this user, alive or not. */
 export function sharedPaths(): string[] {
   const directory = dirname(socketPath('any'));

@@ -14,6 +14,16 @@ const groupOrOthersWrite = 0o022;
  */
 export const socketPathMaxBytes = process.platform === 'darwin' ? 103 : 107;
 
+/** @throws {SidecallError} `ERR_SIDECALL_SYSTEM` where a relative path has nothing to begin at. */
+export function absolutePath(path: string): string {
+  try {
+    return resolve(path);
+  } catch (cause) {
+    const text = `${path} is a relative path, and the working directory of this process was removed`;
+    throw new SidecallError('ERR_SIDECALL_SYSTEM', text, { cause });
+  }
+}
+
 /** @throws {SidecallError} `ERR_SIDECALL_PATH_TOO_LONG` with the path, its bytes and the limit. */
 export function checkPathLength(path: string): void {
   const bytes = Buffer.byteLength(path);
@@ -56,7 +66,7 @@ export class SocketDirectory {
    * `ERR_SIDECALL_SYSTEM` where there is none.
    */
   constructor(native: NativeAddon, socketPath: string, trust: Trust) {
-    const absolute = resolve(socketPath);
+    const absolute = absolutePath(socketPath);
     checkPathLength(absolute);
     this.native = native;
     this.#trust = trust;

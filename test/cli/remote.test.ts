@@ -173,6 +173,7 @@ describe('sidecall call', () => {
       ['{"color":"GREEN"}', 'GREEN'],
       ['{"bigId":9007199254740993}', '9007199254740993 would be rounded to 9007199254740992'],
       ['{"counts":{"a":-1}}', '-1'],
+      ['{"list":[{"a":1e400}]}', 'beyond what JavaScript holds'],
     ];
     for (const [text, words] of refused) {
       const { status, stderr } = await call(text);

@@ -1,5 +1,5 @@
 // Connections with `reconnect`: real listeners that end, leave, and come back.
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { connectPool } from '../../src/pool/connect-pool.ts';
@@ -341,5 +341,19 @@ describe('a relative path', () => {
       expect(await connected.client(Place).where()).toBe('own');
       await ('stop' in connected ? connected.stop() : connected.close());
     });
+  });
+});
+
+it('a relative path has no meaning once the working directory is removed', async () => {
+  using own = scratchDirectory();
+  const folder = own.file('gone');
+  mkdirSync(folder);
+  await inFolder(folder, async () => {
+    rmdirSync(folder);
+    const error = { code: 'ERR_SIDECALL_SYSTEM', message: expect.stringContaining('relative') };
+    await expect(connect({ path: 's' })).rejects.toMatchObject(error);
+    await expect(listen({ path: 's' })).rejects.toMatchObject(error);
+    const absent = { code: 'ERR_SIDECALL_NO_LISTENER' };
+    await expect(connect({ path: own.file('s') })).rejects.toMatchObject(absent);
   });
 });

@@ -3,7 +3,15 @@ import { RpcError } from '../../src/base/errors.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import type { Session } from '../../src/rpc/session/session.ts';
-import { Demo, defer, demoHandlers } from '../support/contract.ts';
+import {
+  Demo,
+  defer,
+  demoHandlers,
+  Flow,
+  flowHandlers,
+  turns,
+  until,
+} from '../support/contract.ts';
 import { lanes } from '../support/pairs.ts';
 
 describe.each(lanes)('a session over the $lane', ({ openPair }) => {
@@ -71,6 +79,62 @@ describe.each(lanes)('a session over the $lane', ({ openPair }) => {
     expect(await demo.same(null)).toBeNull();
     const text = 'ü€😀'.repeat(30_000);
     expect(await demo.same({ text })).toEqual({ text });
+  });
+
+  it('survives values that cannot be looked at: thrown, given and answered', async () => {
+    const revoked = (): object => {
+      const { proxy, revoke } = Proxy.revocable({}, {});
+      revoke();
+      return proxy;
+    };
+    const hostile = (): object => {
+      const fail = (): never => {
+        throw new Error('a trap');
+      };
+      const traps = { get: fail, has: fail, getPrototypeOf: fail, ownKeys: fail };
+      return new Proxy({}, traps);
+    };
+    for (const make of [revoked, hostile]) {
+      const events: SidecallEvent[] = [];
+      await using pair = await openPair({ onFarEvent: (event) => events.push(event) });
+      const fail = (): never => {
+        throw make();
+      };
+      const later = async (): Promise<never> => {
+        await turns(1);
+        throw make();
+      };
+      pair.far.serve(
+        Demo,
+        demoHandlers({ fail: (how) => (how === 'now' ? fail() : later()), same: make, log: fail }),
+      );
+      pair.far.serve(
+        Flow,
+        flowHandlers({
+          // biome-ignore lint/correctness/useYield: it throws
+          async *count() {
+            throw make();
+          },
+          sum: later,
+        }),
+      );
+      const demo = pair.near.client(Demo);
+      const flow = pair.near.client(Flow);
+      const internal = { status: 'internal' };
+      await expect(demo.fail('now')).rejects.toMatchObject(internal);
+      await expect(demo.fail('later')).rejects.toMatchObject(internal);
+      await expect(flow.count({ to: 1 }).next()).rejects.toMatchObject(internal);
+      await expect(flow.sum([1])).rejects.toMatchObject(internal);
+      await expect(demo.same(1)).rejects.toMatchObject(internal);
+      await demo.log('x');
+      const encode = { code: 'ERR_SIDECALL_ENCODE' };
+      for (const value of [make(), { inner: make() }, [make()]]) {
+        await expect(demo.same(value)).rejects.toMatchObject(encode);
+        await expect(demo.log(value as never)).rejects.toMatchObject(encode);
+      }
+      expect(pair.near.state).toBe('open');
+      await until(() => events.filter(({ type }) => type === 'handler-failed').length === 6);
+    }
   });
 
   it('tells the caller what the handler said, and nothing else', async () => {

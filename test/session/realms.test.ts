@@ -82,6 +82,16 @@ describe.each(realms)('JSON with a value of $realm', ({ evaluate }) => {
     expect(beside).toContain(plain.slice(1, -1));
   });
 
+  it('writes JSON.rawJSON() as it is, alone and beside bytes', () => {
+    const codec = json<object>();
+    const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown };
+    const at = rawJSON?.('12345678901234567890') ?? 12345678901234567000; // Node 22 has it
+    const carried = (value: object): unknown =>
+      codec.decode(Buffer.from(codec.encode(value)), false);
+    expect(carried({ at })).toEqual({ at: 12345678901234567000 });
+    expect(carried({ at, b: new Uint8Array([1]) })).toMatchObject({ at: 12345678901234567000 });
+  });
+
   it('calls toJSON() once', () => {
     for (const others of [{}, asBytes]) {
       let calls = 0;

@@ -49,7 +49,7 @@ export function intercepted(
         ctx: undefined,
       };
       const result = lifted(kind, request, composed(call), bounds);
-      if (request instanceof Block) releaseBehind(request, result);
+      if (Block.is(request)) releaseBehind(request, result);
       return result;
     } catch (error) {
       releaseBlockIn(request);

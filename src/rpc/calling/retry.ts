@@ -89,14 +89,14 @@ export class Retrying implements CallTarget {
 
   call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
     // A block can be sent once.
-    if (value instanceof Block) return this.#target.call(callable, value, options);
+    if (Block.is(value)) return this.#target.call(callable, value, options);
     return failingAtCallSite(this.#call(callable, value, options));
   }
 
   openStream(callable: MethodCall, value: unknown, options: CallOptions | undefined): StreamCall {
     const open = (given: CallOptions | undefined): StreamCall =>
       this.#target.openStream(callable, value, given);
-    if (sendsMany(callable.kind) || value instanceof Block) return open(options);
+    if (sendsMany(callable.kind) || Block.is(value)) return open(options);
     try {
       return new RetryingStream(open, this.#plan(callable, options), options);
     } catch (error) {

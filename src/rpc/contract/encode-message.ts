@@ -24,7 +24,7 @@ export function encodeMessage(
   value: unknown,
   mayLend = true,
 ): Message {
-  if (!isLeased(codec) || !(value instanceof Block)) {
+  if (!isLeased(codec) || !Block.is(value)) {
     const message = encodeWith(codec, value);
     if (typeof message !== 'string' && isReleased(message))
       throw detachedError(`codec '${codec.name}'`);

@@ -224,6 +224,9 @@ interface Walk {
   readonly depthMax: number;
 }
 
+/** A text that `JSON.stringify` writes as it is; Node 22 and later have such. */
+const { isRawJSON: isRawJson = () => false } = JSON as { isRawJSON?: (value: unknown) => boolean };
+
 type WithToJson = { toJSON(name: string): unknown };
 
 function hasToJson(value: unknown): value is WithToJson {
@@ -243,6 +246,7 @@ function replacePlain(value: unknown, name: string, walk: Walk): unknown {
   if (isDropped(value)) refuseDropped(value, name);
   if (typeof value !== 'object' || value === null) return value;
   if (isBytes(value)) return { [key]: walk.attachments.push(value) - 1 };
+  if (isRawJson(value)) return value;
   refuseBinary(value);
   if (isBoxedPrimitive(value)) return replacePlain(value.valueOf(), name, walk);
   refuseEmptied(value);

@@ -49,6 +49,11 @@ export class Block implements Disposable {
     else this.#own = from;
   }
 
+  /** @internal As `instanceof`, and for any value: that throws for some proxies. */
+  static is(value: unknown): value is Block {
+    return typeof value === 'object' && value !== null && #owner in value;
+  }
+
   /**
    * The memory, of which every byte is sent. A block in place begins with bytes of earlier messages
    * of this session, any other with zeros. NOTE: with `leases: 'in-place-trusted'` nothing may be
@@ -145,7 +150,7 @@ export class Block implements Disposable {
 
 /** Frees a value that was never encoded, if it is a block. */
 export function releaseBlockIn(value: unknown): void {
-  if (value instanceof Block) value.free();
+  if (Block.is(value)) value.free();
 }
 
 /** A message in memory of our own, which is detached when it goes back. */
@@ -270,7 +275,7 @@ export const leased: Codec<Lease, Block | Uint8Array> = {
   name: 'leased',
   copiesBytes: true,
   encode(value) {
-    if (value instanceof Block) return value.copyOut(); // under a codec of the application's own
+    if (Block.is(value)) return value.copyOut(); // under a codec of the application's own
     if (isBytes(value)) return value;
     throw new TypeError(`a Block or a Uint8Array is needed, got ${kindOf(value)}`);
   },

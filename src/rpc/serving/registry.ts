@@ -260,6 +260,15 @@ export class Registry {
   }
 }
 
+/** A member of an object of handlers or its class; `Object.prototype` is the class of none. */
+function memberOf(handlers: object, name: string): unknown {
+  let holder: object | null = handlers;
+  while (holder !== null && !Object.hasOwn(holder, name)) holder = Object.getPrototypeOf(holder);
+  if (holder === null) return undefined;
+  const isRoot = Object.getPrototypeOf(holder) === null && Object.hasOwn(holder, 'isPrototypeOf');
+  return isRoot ? undefined : (handlers as Record<string, unknown>)[name];
+}
+
 /** The methods of a service with their handlers. @throws {TypeError} where one is missing. */
 function served<M extends Methods>(
   service: Service<M>,
@@ -271,7 +280,7 @@ function served<M extends Methods>(
   const inContext = withoutInheritance(() => AsyncLocalStorage.snapshot());
   for (const [method, description] of Object.entries<Method>(service.methods)) {
     const name = service.wireName(method);
-    const handler: unknown = (handlers as Record<string, unknown>)[method];
+    const handler = memberOf(handlers, method);
     if (handler === undefined && isPartial) continue;
     if (typeof handler !== 'function') {
       throw misuse(`serve(${service.name}): no handler '${method}'; { partial: true } needs none`);

@@ -46,6 +46,29 @@ it.each<[string, object, object | undefined, RegExp]>([
   expect(registry.services).toEqual([]);
 });
 
+it('serve() takes methods of classes, and none of Object.prototype', () => {
+  const names = ['constructor', 'toString', 'valueOf', 'hasOwnProperty', '__proto__', 'then'];
+  class Base {
+    toString(): string {
+      return 'of a class';
+    }
+  }
+  const bare = Object.assign(Object.create(null), { valueOf: () => 'of an object' });
+  for (const name of names) {
+    const Odd = service('Odd', { [name]: unary<void, string>() });
+    const method = Object.keys(Odd.methods)[0];
+    if (method === undefined) continue; // `__proto__: …` made none
+    for (const handlers of [{}, new (class extends Base {})(), bare, Object.create(bare)]) {
+      const isOwn = (handlers instanceof Base && name === 'toString') || false;
+      const isBare = !(handlers instanceof Object) && name === 'valueOf';
+      const isClass = handlers instanceof Base && name === 'constructor';
+      const add = (): unknown => new Registry().add(Odd, handlers as never);
+      if (isOwn || isBare || isClass) expect(add, name).not.toThrow();
+      else expect(add, name).toThrow(`no handler '${method}'`);
+    }
+  }
+});
+
 it('the names of the statuses are in the order of their numbers', () => {
   expect(statuses.indexOf('not_found')).toBe(5);
   expect(statuses).toHaveLength(17);
