@@ -90,8 +90,8 @@ const backslash = 0x5c;
 const bytesOfPart = 8;
 
 /**
- * True: the text has more than `max` parts that are slow to parse, whatever their length: an object,
- * array or key is one, a string half of one, any other value a sixteenth.
+ * True: the text has more than `max` parts, which are slow to parse whatever their length: an
+ * object, array or key is one, a string half of one, any other value a sixteenth.
  */
 function hasMoreParts(text: Buffer, max: number): boolean {
   let parts = 0;
