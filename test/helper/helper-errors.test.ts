@@ -1,7 +1,7 @@
 // Reports of helpers that do not start, or start slowly.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
@@ -10,7 +10,7 @@ import type { SidecallEvent } from '../../src/base/events.ts';
 import { startError, tailOf } from '../../src/helper/helper-errors.ts';
 import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { notification, service } from '../../src/rpc/contract/service.ts';
-import { turns, until } from '../support/contract.ts';
+import { until } from '../support/contract.ts';
 import { scratchDirectory } from '../support/programs.ts';
 import { SteeredClock } from '../support/steered-clock.ts';
 
@@ -234,14 +234,19 @@ describe('a helper that says nothing', () => {
     'and works for half a minute, is told of (by event: %s)',
     async (byEvent) => {
       using clock = new SteeredClock();
-      using module = moduleOf('for (;;);');
+      using scratch = scratchDirectory();
+      const begun = scratch.file('begun');
+      using module = moduleOf(`import { existsSync, writeFileSync } from 'node:fs';
+        writeFileSync(process.argv[2], '');
+        for (;;);`);
       const stop = new AbortController();
       const warned = byEvent ? undefined : once(process, 'warning');
       const texts: string[] = [];
       const onEvent = ({ error }: SidecallEvent): unknown => texts.push(String(error?.message));
       const options = { startTimeoutMs: 600_000, signal: stop.signal };
-      const starting = spawnHelper(module.url, [], { ...options, ...(byEvent ? { onEvent } : {}) });
-      await turns(10);
+      const own = byEvent ? { onEvent } : {};
+      const starting = spawnHelper(module.url, [begun], { ...options, ...own });
+      await until(() => existsSync(begun));
       await clock.pass(3_000);
       clock.advance(27_000);
       const [warning] = ((await warned) ?? []) as Error[];
