@@ -22,7 +22,7 @@ import { bundleSimulation } from './simulation-bundle.mjs';
 const usage = `usage: npm run sim:bugs -- [--only TEXT] [--seeds N] [--json FILE] [--cases FOLDER]
 
   --only TEXT     bugs whose name or file contains this
-  --seeds N       seeds of each workload; default 4000
+  --seeds N       seeds of each workload; default 4000, more for rare bugs
   --json FILE     writes the results there
   --results FILE  takes the results of an earlier run from there
   --write         writes the table into docs/testing.md
@@ -33,7 +33,6 @@ if (values.help === true) {
   console.log(usage);
   process.exit();
 }
-const seeds = Number(values.seeds);
 // Of this run alone: another one may go on beside it.
 const folder = join(root, 'build', `planted-${process.pid}`);
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -84,7 +83,7 @@ function writeTable() {
 function parse() {
   const options = {
     only: { type: 'string' },
-    seeds: { type: 'string', default: '4000' },
+    seeds: { type: 'string' },
     json: { type: 'string' },
     cases: { type: 'string' },
     results: { type: 'string' },
@@ -110,19 +109,29 @@ async function find(bug) {
   const addonFrom = isNative ? buildNative(bug) : root;
   const sources = isNative ? new Map() : new Map([[join(root, bug.file), planted(bug)]]);
   const program = await bundleSimulation(root, folder, { addonFrom, sources });
-  // The workloads one after the other, two at once: the first failure ends the search.
-  const names = [...workloadsFor(bug)];
+  // The workloads one after the other, two at once: the first failure ends the search. A rare bug
+  // is looked for in its workload alone, in two halves.
+  const { rare } = bug;
+  const count = Number(values.seeds ?? rare?.seeds ?? 4_000);
+  const half = Math.ceil(count / 2);
+  const searches =
+    rare === undefined
+      ? [...workloadsFor(bug)].map((workload) => ({ workload, from: 1, to: count }))
+      : [
+          { workload: rare.workload, from: 1, to: half },
+          { workload: rare.workload, from: half + 1, to: count },
+        ];
   let found;
   const children = new Set();
   const search = async () => {
     for (
-      let name = names.shift();
-      name !== undefined && found === undefined;
-      name = names.shift()
+      let next = searches.shift();
+      next !== undefined && found === undefined;
+      next = searches.shift()
     ) {
-      const failure = await run(program, name, children);
+      const failure = await run(program, next, children);
       if (failure === undefined || found !== undefined) continue;
-      found = { workload: name, ...failure };
+      found = { workload: next.workload, ...failure };
       for (const child of children) child.kill('SIGKILL');
     }
   };
@@ -162,8 +171,9 @@ function workloadsFor({ file }) {
 }
 
 /** The first failure among the seeds; undefined: there is none. A run without end is one, too. */
-function run(program, workload, children) {
-  const args = ['--workload', workload, '--from', '1', '--to', String(seeds), '--first-failure'];
+function run(program, { workload, from, to }, children) {
+  const range = ['--from', String(from), '--to', String(to)];
+  const args = ['--workload', workload, ...range, '--first-failure'];
   const child = spawn(process.execPath, [program, ...args], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
@@ -193,7 +203,7 @@ function run(program, workload, children) {
       if (failure !== undefined)
         return resolve({ seed: failure.seed, kind: failure.faults[0].slice(0, 160) });
       resolve(
-        code === 0 ? undefined : { seed: cases + 1, kind: 'the run does not end, or crashes' },
+        code === 0 ? undefined : { seed: from + cases, kind: 'the run does not end, or crashes' },
       );
     });
   });

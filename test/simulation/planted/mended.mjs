@@ -1,5 +1,6 @@
 // Defects that were mended since the first release, each as the change that puts it back: exact
-// text of a source, and what it was. `commit`: the one that mended it.
+// text of a source, and what it was. `commit`: the one that mended it. `rare`: a workload that
+// shows it once in thousands of seeds.
 const rpc = 'src/rpc';
 
 export const mended = [
@@ -228,6 +229,7 @@ export const mended = [
     file: 'src/lasting/waiting-target.ts',
     from: 'const isHeld = callable.isMovable === true && encoded !== callable',
     to: 'const isHeld = encoded !== callable',
+    rare: { workload: 'restarts', seeds: 24_000 },
   },
   {
     name: 'calls whose answers were lost at the deadline of a close are told as drained',
@@ -235,5 +237,6 @@ export const mended = [
     file: 'src/rpc/session/session-core.ts',
     from: 'return isCutOff ? withoutLast(calls) : calls;',
     to: 'return calls;',
+    rare: { workload: 'handovers', seeds: 24_000 },
   },
 ];
