@@ -7,7 +7,7 @@ import { SidecallError } from '../base/errors.ts';
 import { rejected } from '../base/ignore-errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
 import { ranges } from '../base/limits/option-limits.ts';
-import { checkKeys, nodeError } from '../base/misuse.ts';
+import { checkKeys, checkSignal, nodeError } from '../base/misuse.ts';
 import { endWaits, pause } from '../base/pause.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { takeUnseen } from '../rpc/calling/call-request.ts';
@@ -213,7 +213,12 @@ export abstract class WaitingTarget implements CallTarget {
     const session = this.pick(options);
     if (session !== undefined) return this.streamOn(session, callable, value, options);
     const stopped = new AbortController();
-    const given = options?.signal;
+    let given: AbortSignal | undefined;
+    try {
+      given = checkSignal(options?.signal);
+    } catch (error) {
+      return new FailedCall(error);
+    }
     const forget = onAbortOf(given, (reason) => stopped.abort(reason));
     const waiting = { ...options, signal: stopped.signal };
     const later = this.#openLater(callable, value, waiting, given);

@@ -3,6 +3,7 @@
 import { onAbortOf } from '../base/abort-listeners.ts';
 import { ignore } from '../base/ignore-errors.ts';
 import { iteratorOf } from '../base/iterable.ts';
+import { checkSignal } from '../base/misuse.ts';
 
 /** Makes the call of one item. */
 export type MapItem<T, R> = (item: T, options: { readonly signal: AbortSignal }) => Promise<R>;
@@ -32,7 +33,7 @@ export async function* mapItems<T, R>(
   settings: MapSettings,
 ): AsyncGenerator<R, undefined> {
   const stopped = new AbortController();
-  const given = settings.signal;
+  const given = checkSignal(settings.signal);
   const mapped = new MappedItems(items, run, settings, stopped.signal);
   const forget = onAbortOf(given, (reason) => {
     stopped.abort(reason);
