@@ -11,6 +11,7 @@ const units = [
   'test/wire/**/*.test.ts',
   'test/cli/live/**/*.test.ts',
   'test/loop/**/*.test.ts',
+  'test/rpc/*.test.ts',
   'test/rpc/counting/**/*.test.ts',
   'test/rpc/contract/**/*.test.ts',
   'test/rpc/calling/**/*.test.ts',

@@ -9,6 +9,8 @@ import * as timers from 'node:timers';
 export interface Timer {
   /** The timer keeps no process alive. */
   unref(): unknown;
+  /** The timer keeps the process alive again. */
+  ref(): unknown;
 }
 
 /** Time and turns of one event loop. All durations and instants are milliseconds. */
@@ -28,6 +30,8 @@ export interface Clock {
   setImmediate<A extends unknown[]>(then: (...args: A) => void, ...args: A): void;
   /** Calls back before the event loop goes on. */
   nextTick<A extends unknown[]>(then: (...args: A) => void, ...args: A): void;
+  /** The timers that deadlines share (`rpc/deadline.ts`); a clock that stands still drops them. */
+  deadlines?: object | undefined;
 }
 
 const { clearTimeout, setImmediate, setTimeout } = timers;
@@ -47,6 +51,7 @@ export const systemClock: Clock = {
   clearTimeout: clearTimeout as Clock['clearTimeout'],
   setImmediate: setImmediate as Clock['setImmediate'],
   nextTick: nextTick as Clock['nextTick'],
+  deadlines: undefined,
 };
 
 /** Throws an error of the program's own code in a task of its own, where it is uncaught. */

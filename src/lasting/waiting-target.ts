@@ -270,7 +270,7 @@ export abstract class WaitingTarget implements CallTarget {
     // No signal: thousands may wait, and end at once.
     await new Promise<void>((resolve) => {
       const wake = (): void => {
-        cancelDeadline(this.clock, waiter);
+        cancelDeadline(waiter);
         forget?.();
         this.#waiters.delete(waiter);
         if (this.#waiters.size === 0) this.#onIdle?.();
@@ -285,8 +285,8 @@ export abstract class WaitingTarget implements CallTarget {
         timer: undefined,
         onDeadline: wake,
       };
-      armDeadline(this.clock, waiter, deadlineAfter(this.clock, timeoutMs ?? ranges.timeoutMs.max));
-      if (!this.isReferenced) waiter.timer?.unref();
+      const deadline = deadlineAfter(this.clock, timeoutMs ?? ranges.timeoutMs.max);
+      armDeadline(this.clock, waiter, deadline, this.isReferenced);
       const forget = signal && onAbort(signal, wake);
       this.#waiters.add(waiter);
       this.#onWaiter?.();

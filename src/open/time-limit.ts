@@ -25,7 +25,7 @@ export async function withDeadline<T>(
   try {
     return await attempt(controller.signal);
   } finally {
-    cancelDeadline(clock, timed);
+    cancelDeadline(timed);
     forget();
   }
 }

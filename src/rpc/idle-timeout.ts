@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Ends channels and sessions that are not used.
-import type { Clock, Timer } from '../base/clock.ts';
-import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
+import type { Clock } from '../base/clock.ts';
+import {
+  armDeadline,
+  cancelDeadline,
+  deadlineAfter,
+  type SharedTimer,
+  type Timed,
+} from './deadline.ts';
 
 /** An object that ends after a time without progress. */
 export interface Watched {
@@ -19,7 +25,7 @@ export interface Watched {
  * the time without progress. The timer keeps no process alive.
  */
 export class IdleTimeout implements Timed {
-  timer: Timer | undefined;
+  timer: SharedTimer | undefined;
   readonly #clock: Clock;
   readonly #watched: Watched;
   readonly #timeoutMs: number;
@@ -31,7 +37,7 @@ export class IdleTimeout implements Timed {
     this.#timeoutMs = timeoutMs;
     this.#seen = watched.moved;
     this.#arm();
-    const stop = (): void => cancelDeadline(clock, this);
+    const stop = (): void => cancelDeadline(this);
     watched.closed.then(stop, stop);
   }
 
@@ -43,7 +49,6 @@ export class IdleTimeout implements Timed {
   }
 
   #arm(): void {
-    armDeadline(this.#clock, this, deadlineAfter(this.#clock, this.#timeoutMs));
-    this.timer?.unref();
+    armDeadline(this.#clock, this, deadlineAfter(this.#clock, this.#timeoutMs), false);
   }
 }

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Everything in a session that waits, by its reason, and the report of what waits for long.
-import type { Clock, Timer } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { type WaitReason, waitReasons } from '../base/wait-reasons.ts';
-import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from './deadline.ts';
+import {
+  armDeadline,
+  cancelDeadline,
+  deadlineAfter,
+  type SharedTimer,
+  type Timed,
+} from './deadline.ts';
 
 /** No waits, by reason. */
 export function noWaits(): Record<WaitReason, number> {
@@ -74,7 +80,7 @@ const looks = 4;
 const lookAtLeastMs = 2_500;
 
 export class Stalls implements Timed {
-  timer: Timer | undefined;
+  timer: SharedTimer | undefined;
   readonly #clock: Clock;
   readonly #stalledAfterMs: number;
   readonly #onStalled: (stall: Stall) => void;
@@ -175,7 +181,7 @@ export class Stalls implements Timed {
   /** The session is over. */
   end(): void {
     this.#isEnded = true;
-    cancelDeadline(this.#clock, this);
+    cancelDeadline(this);
     const now = this.#clock.nowMs();
     for (const [place, watch] of this.#places) this.#forget(place, watch, now);
   }
@@ -196,7 +202,6 @@ export class Stalls implements Timed {
   #arm(): void {
     const lookMs = Math.min(this.#stalledAfterMs / looks, lookAtLeastMs);
     this.#dueAt = deadlineAfter(this.#clock, lookMs);
-    armDeadline(this.#clock, this, this.#dueAt);
-    this.timer?.unref();
+    armDeadline(this.#clock, this, this.#dueAt, false);
   }
 }

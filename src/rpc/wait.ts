@@ -79,6 +79,6 @@ async function wait<T>(
     return await Promise.race([promise, stopped]);
   } finally {
     forget?.();
-    cancelDeadline(clock, timed);
+    cancelDeadline(timed);
   }
 }

@@ -45,7 +45,7 @@ export const tuning = {
    */
   replyWaitMaxMs: 30_000,
   /** Deadlines that pass, and waits of one signal that end, in one iteration of the event loop. */
-  endsPerIterationMax: 1_000,
+  endsPerIterationMax: 500,
   /** Messages of a stream that may wait to be sent. */
   waitingSendsMax: 65_536,
   /** Channels of one name that may wait to be accepted. */

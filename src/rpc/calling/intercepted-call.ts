@@ -4,7 +4,7 @@
 
 import { onAbort, onAbortOf } from '../../base/abort-listeners.ts';
 import { isPromise } from '../../base/brands.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { checkSignal } from '../../base/misuse.ts';
 import {
@@ -16,7 +16,14 @@ import {
 import { around, type InterceptedCall, type Interceptor } from '../contract/interceptor.ts';
 import { Block, releaseBlockIn } from '../contract/leases.ts';
 import type { MethodKind } from '../contract/method-types.ts';
-import { armDeadline, cancelDeadline, deadlineAfter, type Timed, timeLeftMs } from '../deadline.ts';
+import {
+  armDeadline,
+  cancelDeadline,
+  deadlineAfter,
+  type SharedTimer,
+  type Timed,
+  timeLeftMs,
+} from '../deadline.ts';
 import { failingAtCallSite } from './call-site.ts';
 import type { StreamCall } from './call-target.ts';
 import { CallerBidi, CallerClientStream, CallerServerStream } from './caller-streams.ts';
@@ -60,7 +67,7 @@ export function intercepted(
 
 /** The deadline and the signal of a call, which end it also while an interceptor runs. */
 class Bounds implements Timed {
-  timer: Timer | undefined;
+  timer: SharedTimer | undefined;
   readonly #clock: Clock;
   readonly #method: string;
   readonly #given: CallOptions;
@@ -137,7 +144,7 @@ class Bounds implements Timed {
     const abort = (): void => this.#onOver(signal?.reason);
     const forget = signal && onAbort(signal, abort);
     const onSettled = (): void => {
-      cancelDeadline(this.#clock, this);
+      cancelDeadline(this);
       forget?.();
     };
     result.then(onSettled, onSettled);

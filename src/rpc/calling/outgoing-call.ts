@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // One call of ours, from the moment it was accepted to the moment it settles, exactly once.
-import type { Timer } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
 import { quiet } from '../../base/ignore-errors.ts';
@@ -19,7 +18,13 @@ import { releaseLeaseIn } from '../contract/leases.ts';
 import type { CallTrace } from '../counting/call-trace.ts';
 import type { MethodCounters } from '../counting/method-counters.ts';
 import { neverBegun } from '../counting/moments.ts';
-import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
+import {
+  armDeadline,
+  cancelDeadline,
+  deadlineAfter,
+  type SharedTimer,
+  type Timed,
+} from '../deadline.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/end-frames.ts';
 import type { SendFifo, SendingStream } from '../sending/outgoing-messages.ts';
@@ -50,7 +55,7 @@ export class OutgoingCall
   begun = neverBegun;
   /** undefined: no subscriber has asked for it. */
   trace: CallTrace | undefined;
-  timer: Timer | undefined;
+  timer: SharedTimer | undefined;
 
   slot = -1;
   generation = 0;
@@ -310,7 +315,7 @@ export class OutgoingCall
 
   #settle(): void {
     this.isSettled = true;
-    cancelDeadline(this.calls.shared.clock, this);
+    cancelDeadline(this);
     const { signal } = this.request.options;
     if (signal !== undefined) this.calls.aborts.remove(signal, this);
   }

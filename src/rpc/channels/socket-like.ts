@@ -30,7 +30,7 @@ export abstract class SocketLike extends Duplex {
   protected constructor(clock: Clock, options: DuplexOptions) {
     super(options);
     this.#clock = clock;
-    this.once('close', () => cancelDeadline(this.#clock, this.#watch));
+    this.once('close', () => cancelDeadline(this.#watch));
   }
 
   /** As of a net.Socket. */
@@ -47,7 +47,7 @@ export abstract class SocketLike extends Duplex {
    */
   setTimeout(ms: number, onTimeout?: () => void): this {
     checkInteger('ms', ms, { ...ranges.timeoutMs, min: 0 });
-    cancelDeadline(this.#clock, this.#watch);
+    cancelDeadline(this.#watch);
     this.timeout = ms === 0 ? undefined : ms;
     if (onTimeout !== undefined) {
       if (ms === 0) this.removeListener('timeout', onTimeout);
@@ -96,8 +96,7 @@ export abstract class SocketLike extends Duplex {
   }
 
   #arm(ms: number): void {
-    armDeadline(this.#clock, this.#watch, deadlineAfter(this.#clock, ms));
-    this.#watch.timer?.unref();
+    armDeadline(this.#clock, this.#watch, deadlineAfter(this.#clock, ms), false);
   }
 
   #onTimer(): void {

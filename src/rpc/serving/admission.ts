@@ -2,11 +2,16 @@
 // Admission decides when a request of the peer's is started: at once, or when our answers have
 // left, handlers have answered, or a handler's place is free. The memory of answers is bounded here
 // and nowhere else: what a handler returned is always sent.
-import type { Timer } from '../../base/clock.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { CallKind } from '../../wire/frame-header.ts';
-import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
+import {
+  armDeadline,
+  cancelDeadline,
+  deadlineAfter,
+  type SharedTimer,
+  type Timed,
+} from '../deadline.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import { MethodLoad, type WaitingRequest, WaitingRequests } from './method-load.ts';
@@ -15,7 +20,7 @@ import type { Served } from './registry.ts';
 type Waiting = WaitingRequest<IncomingCall>;
 
 export class Admission implements Timed {
-  timer: Timer | undefined;
+  timer: SharedTimer | undefined;
   readonly #calls: AcceptedCalls<IncomingCall>;
   readonly #unread = new WaitingRequests<IncomingCall>('answers-unread');
   readonly #notifications = new WaitingRequests<IncomingCall>('handlers');
@@ -111,7 +116,7 @@ export class Admission implements Timed {
   }
 
   clear(): void {
-    cancelDeadline(this.#calls.shared.clock, this);
+    cancelDeadline(this);
     for (const { parked } of this.#delayed) parked.clear();
     this.#delayed.clear();
     for (const place of [this.#unread, this.#notifications, this.#crowded]) place.clear();
@@ -201,8 +206,7 @@ export class Admission implements Timed {
   #arm(): void {
     if (this.#delayed.size === 0 || this.timer !== undefined) return;
     const { clock } = this.#calls.shared;
-    armDeadline(clock, this, deadlineAfter(clock, tuning.startPauseMs));
-    (this.timer as Timer | undefined)?.unref();
+    armDeadline(clock, this, deadlineAfter(clock, tuning.startPauseMs), false);
   }
 
   #loadOf(served: Served): MethodLoad<IncomingCall> {

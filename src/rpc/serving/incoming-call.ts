@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A call of the peer's, from its first frame to its end.
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { SidecallErrorCode } from '../../base/error-codes.ts';
 import { SidecallError } from '../../base/errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
@@ -10,7 +10,13 @@ import type { Codec } from '../contract/codec.ts';
 import type { CallTrace } from '../counting/call-trace.ts';
 import type { MethodCounters } from '../counting/method-counters.ts';
 import type { ServedEnd } from '../counting/session-counters.ts';
-import { armDeadline, cancelDeadline, type HandlerScope, type Timed } from '../deadline.ts';
+import {
+  armDeadline,
+  cancelDeadline,
+  type HandlerScope,
+  type SharedTimer,
+  type Timed,
+} from '../deadline.ts';
 import { Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendEnd } from '../sending/end-frames.ts';
 import type { SendFifo, SendingStream } from '../sending/outgoing-messages.ts';
@@ -45,7 +51,7 @@ export class IncomingCall
   isWritten = false;
   readonly beginsAtOnce = true;
   sentPosition = 0;
-  timer: Timer | undefined;
+  timer: SharedTimer | undefined;
 
   state: IncomingState = 'waiting';
   /** Its handler was started and has not settled; true also after the call has ended. */
@@ -318,7 +324,7 @@ export class IncomingCall
     this.#moveTo(state);
     countEnd(this, end);
     this.calls.open -= 1;
-    cancelDeadline(this.clock, this);
+    cancelDeadline(this);
     this.releaseAssembly();
     this.place?.remove();
     this.reader?.release();

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The goaway of both sides: each sends it once, and answers the peer's after the
 // last frame of its last call.
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
 import { FrameFlag, protocol } from '../../wire/frame-header.ts';
-import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
+import {
+  armDeadline,
+  cancelDeadline,
+  deadlineAfter,
+  type SharedTimer,
+  type Timed,
+} from '../deadline.ts';
 import type { SendQueue } from '../sending/send-queue.ts';
 
 export class Goaway {
@@ -62,7 +68,7 @@ interface Endable {
 
 /** A timer that fails a session after the peer's goaway, even with calls under way. */
 export class GoawayTimeout implements Timed {
-  timer: Timer | undefined;
+  timer: SharedTimer | undefined;
   readonly #clock: Clock;
   readonly #session: Endable;
   readonly #timeoutMs: number;
@@ -73,7 +79,7 @@ export class GoawayTimeout implements Timed {
     this.#session = session;
     this.#timeoutMs = timeoutMs;
     this.#arm(timeoutMs);
-    void session.closed.then(() => cancelDeadline(clock, this));
+    void session.closed.then(() => cancelDeadline(this));
   }
 
   onDeadline(): void {
@@ -87,7 +93,6 @@ export class GoawayTimeout implements Timed {
 
   #arm(ms: number): void {
     this.#until = deadlineAfter(this.#clock, ms);
-    armDeadline(this.#clock, this, this.#until);
-    this.timer?.unref();
+    armDeadline(this.#clock, this, this.#until, false);
   }
 }

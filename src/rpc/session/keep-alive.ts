@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Watches the peer's event loop by pings at an interval, and tells when it stands still and when it
 // turns again. Ends nothing.
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
-import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
+import {
+  armDeadline,
+  cancelDeadline,
+  deadlineAfter,
+  type SharedTimer,
+  type Timed,
+} from '../deadline.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { Pings } from './pings.ts';
 
@@ -16,7 +22,7 @@ export interface KeepAliveSettings {
 }
 
 export class KeepAlive implements Timed {
-  timer: Timer | undefined;
+  timer: SharedTimer | undefined;
   readonly #clock: Clock;
   readonly #shared: SessionShared;
   readonly #settings: KeepAliveSettings;
@@ -88,11 +94,10 @@ export class KeepAlive implements Timed {
 
   #end(): void {
     this.#isEnded = true;
-    cancelDeadline(this.#clock, this);
+    cancelDeadline(this);
   }
 
   #arm(ms: number): void {
-    armDeadline(this.#clock, this, deadlineAfter(this.#clock, ms));
-    this.timer?.unref();
+    armDeadline(this.#clock, this, deadlineAfter(this.#clock, ms), false);
   }
 }

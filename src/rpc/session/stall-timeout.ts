@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Ends a session whose peer stands still: it takes nothing of what we have sent, or does not finish
 // a frame that it has begun.
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
-import { armDeadline, cancelDeadline, deadlineAfter, type Timed } from '../deadline.ts';
+import {
+  armDeadline,
+  cancelDeadline,
+  deadlineAfter,
+  type SharedTimer,
+  type Timed,
+} from '../deadline.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import type { Pings } from './pings.ts';
 
@@ -26,7 +32,7 @@ const looks = 4;
  * holds. While nothing that was sent is untaken, no ping is sent.
  */
 export class StallTimeout implements Timed {
-  timer: Timer | undefined;
+  timer: SharedTimer | undefined;
   readonly #clock: Clock;
   readonly #stallTimeoutMs: number;
   readonly #parts: StallParts;
@@ -45,7 +51,7 @@ export class StallTimeout implements Timed {
     this.#parts = parts;
     this.#awakeSince = this.#clock.nowMs();
     this.#arm();
-    void parts.closed.then(() => cancelDeadline(this.#clock, this));
+    void parts.closed.then(() => cancelDeadline(this));
   }
 
   onDeadline(): void {
@@ -99,7 +105,6 @@ export class StallTimeout implements Timed {
   #arm(): void {
     const lookMs = Math.ceil(this.#stallTimeoutMs / looks);
     this.#lookAt = deadlineAfter(this.#clock, lookMs);
-    armDeadline(this.#clock, this, this.#lookAt);
-    this.timer?.unref();
+    armDeadline(this.#clock, this, this.#lookAt, false);
   }
 }

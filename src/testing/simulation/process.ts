@@ -23,9 +23,9 @@ class SimulatedTimer implements Timer {
   due: Due | undefined;
   isCancelled = false;
 
-  unref(): this {
-    return this; // a simulation ends by its own rules
-  }
+  // A simulation ends by its own rules.
+  unref(): void {}
+  ref(): void {}
 }
 
 export class SimulatedProcess implements Clock {
@@ -47,6 +47,7 @@ export class SimulatedProcess implements Clock {
   /** Things that are due, and wait because the process was stopped. */
   #stopped: (() => void)[] | undefined;
   readonly #atDeath: (() => void)[] = [];
+  #deadlines: object | undefined;
 
   constructor(name: string, world: World) {
     this.name = name;
@@ -62,6 +63,14 @@ export class SimulatedProcess implements Clock {
     return this.#isDead;
   }
 
+  get deadlines(): object | undefined {
+    return this.#deadlines;
+  }
+
+  set deadlines(deadlines: object | undefined) {
+    if (!this.#isDead) this.#deadlines = deadlines;
+  }
+
   /** Resolves in `ms` of virtual time; never in a process that is dead by then. */
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => void this.setTimeout(resolve, ms));
@@ -72,6 +81,7 @@ export class SimulatedProcess implements Clock {
     if (this.#isDead) return;
     this.world.trace(this.name, 'killed');
     this.#isDead = true;
+    this.#deadlines = undefined;
     for (const then of this.#atDeath.splice(0)) then();
   }
 

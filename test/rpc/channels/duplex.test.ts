@@ -45,7 +45,7 @@ describe.each(lanes)("byte streams over the '$lane'", ({ openPair }) => {
 
   it('64 MiB go through pipeline() with the same SHA-256, both ways at once', async () => {
     await using pair = await openPair();
-    const [near, far] = await openDuplex(pair);
+    const [near, far] = await openDuplex(pair, undefined, true);
     const block = randomBytes(1024 * 1024);
     const source = (): Readable =>
       Readable.from(
