@@ -99,6 +99,18 @@ interface EncodedType<Input> {
   encode(message: Input, writer: protobufjs.Writer): protobufjs.Writer;
 }
 
+/** What a type of reflection knows of its fields; a static module has none of it. */
+interface Fields {
+  readonly [name: string]: Field | undefined;
+}
+
+interface Field {
+  readonly repeated?: boolean;
+  readonly map?: boolean;
+  /** Of messages and enums. */
+  readonly resolvedType?: { readonly fields?: Fields } | null;
+}
+
 type Write = (this: unknown, value: unknown) => unknown;
 type Methods = { [name: string]: Write | undefined };
 
@@ -111,7 +123,8 @@ export function encodeChecked<Input>(
   message: Input,
   writer: CheckedWriter,
 ): protobufjs.Writer {
-  refuseEmptied(message as object, '', undefined);
+  if (Array.isArray(message)) throw new TypeError('an array is no message');
+  refuseEmptied(message as object, '', (type as { readonly fields?: Fields }).fields);
   try {
     return type.encode(message, writer);
   } catch (error) {
@@ -120,8 +133,18 @@ export function encodeChecked<Input>(
   }
 }
 
-/** `seen`: objects of the message that were walked. */
-function refuseEmptied(value: object, path: string, seen: Set<object> | undefined): void {
+/**
+ * Refuses what would be written as nothing, and what `verify()` of protobufjs lets pass. `fields`:
+ * of the message, where they are known. `item`: what the list or map holds; undefined: `value` is a
+ * message. `seen`: objects that were walked.
+ */
+function refuseEmptied(
+  value: object,
+  path: string,
+  fields: Fields | undefined,
+  item?: Field,
+  seen?: Set<object>,
+): void {
   let known = seen;
   for (const name in value) {
     const member = (value as Record<string, unknown>)[name];
@@ -129,10 +152,19 @@ function refuseEmptied(value: object, path: string, seen: Set<object> | undefine
     if (!Object.hasOwn(value, name) || known?.has(member) === true) continue;
     known = (known ?? new Set()).add(member);
     const inner = path === '' ? name : `${path}.${name}`;
-    if (Array.isArray(member) || isPlain(member)) refuseEmptied(member, inner, known);
-    else refuseBuiltIn(member, inner);
+    const { repeated, map, resolvedType } = item ?? fields?.[name] ?? unknownField;
+    const isMessage = resolvedType?.fields !== undefined;
+    if (Array.isArray(member) && (map === true || (isMessage && repeated !== true))) {
+      throw new TypeError(`${inner}: an array is no ${map === true ? 'map' : 'message'}`);
+    }
+    if (!Array.isArray(member) && !isPlain(member)) refuseBuiltIn(member, inner);
+    else if (repeated !== true && map !== true)
+      refuseEmptied(member, inner, resolvedType?.fields, undefined, known);
+    else refuseEmptied(member, inner, undefined, isMessage ? { resolvedType } : undefined, known);
   }
 }
+
+const unknownField: Field = {};
 
 /** @throws {TypeError} for a `Date`, a `Map` and the like, whose content would be lost. */
 function refuseBuiltIn(value: object, path: string): void {

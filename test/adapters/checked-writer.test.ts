@@ -17,6 +17,7 @@ const { root } = protobufjs.parse(`syntax = "proto3"; package all;
     ${scalars.map((type, at) => `repeated ${type} ${type}_many = ${at + 101};`).join('\n')}
     Color color = 200; Time at = 201; All inner = 202; repeated All list = 203;
     map<string, int32> counts = 204; bytes raw = 205; map<bool, int32> bool_map = 206;
+    map<string, Time> times = 207;
     ${keys.map((type, at) => `map<${type}, int32> ${type}_map = ${at + 301};`).join('\n')}
   }`);
 const codec = protobuf<Record<string, unknown>>(root.lookupType('all.All'));
@@ -139,6 +140,23 @@ describe('a message', () => {
   ])('is not %s, whose content would be lost', (_, at, text) => {
     expect(() => codec.encode({ at })).toThrow(text);
     expect(() => codec.encode({ list: [{ at }] })).toThrow(`list.0.${text}`);
+  });
+
+  it.each([
+    ['at', { at: [] }, 'message'],
+    ['inner', { inner: [{ int32One: 1 }] }, 'message'],
+    ['list.0', { list: [[]] }, 'message'],
+    ['list.1.at', { list: [{}, { at: [1] }] }, 'message'],
+    ['counts', { counts: [1] }, 'map'],
+    ['times', { times: [] }, 'map'],
+    ['times.a', { times: { a: [] } }, 'message'],
+    ['inner.times.a', { inner: { times: { a: [{}] } } }, 'message'],
+  ])('or a map at %s is no array', (path, message, kind) => {
+    expect(() => codec.encode(message)).toThrow(`${path}: an array is no ${kind}`);
+  });
+
+  it('is no array itself', () => {
+    expect(() => codec.encode([] as never)).toThrow('an array is no message');
   });
 
   it('may be an instance of a class, hold memory, and refer to what is no part of it', () => {
