@@ -26,13 +26,13 @@ export interface SharedRow {
   readonly pid: number | undefined;
 }
 
-const timeoutMs = 2_000;
+const lookMaxMs = 2_000;
 const pollMs = 20;
 const never = new AbortController().signal;
 
-/** All shared helpers of this user that live. */
-export async function sharedRows(): Promise<SharedRow[]> {
-  const rows = await Promise.all(sharedPaths().map(rowOf));
+/** All shared helpers of this user that live; `timeoutMs`: how long each may take to answer. */
+export async function sharedRows(timeoutMs: number = lookMaxMs): Promise<SharedRow[]> {
+  const rows = await Promise.all(sharedPaths().map((path) => rowOf(path, timeoutMs)));
   return rows.filter((row) => row !== undefined);
 }
 
@@ -46,12 +46,13 @@ export async function stopShared(
   name: string,
   { key, force, waitMs }: { key: string | undefined; force: boolean; waitMs: number },
 ): Promise<SharedRow[]> {
-  const rows = (await sharedRows()).filter((row) => isNamed(row, name, key));
+  const lookMs = Math.min(waitMs, lookMaxMs);
+  const rows = (await sharedRows(lookMs)).filter((row) => isNamed(row, name, key));
   if (rows.length === 0) {
     const text = `no shared helper ${name} runs${key === undefined ? '' : ` with the key ${key}`}`;
     throw new SidecallError('ERR_SIDECALL_NO_LISTENER', text);
   }
-  await Promise.all(rows.map((row) => stopOne(row, force, waitMs)));
+  await Promise.all(rows.map((row) => stopOne(row, force, waitMs, lookMs)));
   return rows;
 }
 
@@ -61,10 +62,15 @@ function isNamed({ path, info }: SharedRow, name: string, key: string | undefine
   return path === sharedPath(name, undefined); // one with a key has to be named by it
 }
 
-async function stopOne({ path, info, pid, reason }: SharedRow, force: boolean, waitMs: number) {
+async function stopOne(
+  { path, info, pid, reason }: SharedRow,
+  force: boolean,
+  waitMs: number,
+  lookMs: number,
+) {
   const process_ = info?.pid ?? pid;
   if (info !== undefined) {
-    const session = await openSession(path);
+    const session = await openSession(path, lookMs);
     await session.client(SharedService).stop();
     await session.close();
   } else if (!force || process_ === undefined) {
@@ -88,15 +94,15 @@ async function stopOne({ path, info, pid, reason }: SharedRow, force: boolean, w
 }
 
 /** A session with a shared helper, also with one that has as many as it takes. */
-function openSession(path: string): Promise<Session> {
+function openSession(path: string, timeoutMs: number): Promise<Session> {
   return sessionOpener({ path, lane: 'socket', timeoutMs }, undefined, takingOver)(undefined);
 }
 
-async function rowOf(path: string): Promise<SharedRow | undefined> {
+async function rowOf(path: string, timeoutMs: number): Promise<SharedRow | undefined> {
   const log = logOf(path);
   let session: Session | undefined;
   try {
-    session = await openSession(path);
+    session = await openSession(path, timeoutMs);
     const info = checkInfo(await session.client(SharedService).info(undefined, { timeoutMs }));
     return { path, log, info, reason: undefined, pid: info.pid };
   } catch (error) {

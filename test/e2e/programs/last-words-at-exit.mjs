@@ -50,7 +50,8 @@ session.serve(
   service('LastWords', { speak: notification(), fill: notification(), answer: unary() }),
   {
     speak: (request) => void speak(request),
-    fill: (request) => void fill(request),
+    // Behind the handler: what a handler of a notification sends may wait once it has resolved.
+    fill: (request) => void setImmediate(request).then(fill),
     answer: ({ length, end }) => {
       const answer = '.'.repeat(length);
       queueMicrotask(() => queueMicrotask(() => process.nextTick(ends[end])));
