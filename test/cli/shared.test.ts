@@ -93,6 +93,10 @@ describe('sidecall ps and stop', () => {
       code: 1,
       stderr: expect.stringContaining('--force'),
     });
+    expect(await run('stop', name, '--key', '/a/project', '--timeout', '300')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/\b300 ms\b/),
+    });
     expect((await run('stop', name, '--key', '/a/project', '--force')).code).toBe(0);
     await until(() => !isRunning(pid));
     expect(isRunning(other.peer.pid as number)).toBe(true); // that of another key
