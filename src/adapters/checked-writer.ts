@@ -99,7 +99,7 @@ interface EncodedType<Input> {
   encode(message: Input, writer: protobufjs.Writer): protobufjs.Writer;
 }
 
-/** What a type of reflection knows of its fields; a static module has none of it. */
+/** The fields of a type of reflection; a type of a static module does not tell its own. */
 interface Fields {
   readonly [name: string]: Field | undefined;
 }
