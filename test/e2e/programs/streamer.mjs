@@ -51,19 +51,22 @@ session.serve(Flow, {
       const answer = ctx.cancelledNow();
       answers.add(String(answer));
       if (answer === true) break;
+      stand(1);
     }
     busy = { looks, answers: [...answers], aborted: ctx.signal.aborted };
     return busy;
   },
   lastBusy: () => busy,
   add: ({ a, b }) => ({ sum: a + b }),
-  block: ({ ms }) => {
-    const until = performance.now() + ms;
-    while (performance.now() < until);
-  },
+  block: ({ ms }) => stand(ms),
   exit: () => process.kill(process.pid, 'SIGKILL'),
 });
 let busy;
+
+/** The event loop stands still, and takes no processor meanwhile. */
+function stand(ms) {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
 
 void (async () => {
   for await (const channel of session.duplexes({ name: 'echo' })) channel.pipe(channel);
