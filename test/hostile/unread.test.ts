@@ -84,7 +84,9 @@ describe('streams that nobody reads', () => {
       const full = await report(reader);
       expect(full.residentMiB).toBeGreaterThan(residentMiB + 128);
       await leave(reader, sessions);
-      await until(async () => (await report(reader)).residentMiB <= residentMiB + 64);
+      // Of more than 320: Node 20 keeps 54 of its young generation and ballast, 22 to 26 up to 94.
+      const keptMiB = Number(process.versions.modules) > 115 ? 112 : 64;
+      await until(async () => (await report(reader)).residentMiB <= residentMiB + keptMiB);
       const left = await report(reader);
       console.log(
         `${lane}, ${messageBytes} bytes: ${full.residentMiB.toFixed(0)} MiB, then ${left.residentMiB.toFixed(0)}`,
