@@ -61,6 +61,7 @@ export const goalRuns = [
   { scenario: 'allocs', peers: ['sidecall', ...goPeers], codecs: ['bytes', 'borrowed', 'json'] },
   { scenario: 'idle' },
   { scenario: 'growth' },
+  { scenario: 'floor' },
   { scenario: 'fairness' },
   { scenario: 'paced', peers: ['sidecall', 'sidecall-nopoll'] },
 ];
@@ -262,6 +263,26 @@ export function goalsOf(rows) {
       row({ ...grown, what: `10000 ended by a ${by}` })?.p50Us,
       20_000,
       (v) => v <= 1,
+    );
+  }
+  const floors = [
+    ['L1', 'warm', 64, 16, 2],
+    ['L1', 'warm', 64, 1, 2],
+    ['L1', 'warm', 1024, 16, 1.25],
+    ['L1', 'warm', 1024, 1, 1.5],
+    ['L2', 'cold', 1024, 16, 2],
+  ];
+  for (const [name, what, size, inFlight, most] of floors) {
+    const cell = { scenario: 'floor', what, size, inFlight };
+    const calls = what === 'cold' ? 'the first 10,000 calls' : 'a call';
+    const ours = row({ ...cell, peer: 'sidecall-inside' });
+    const least = row({ ...cell, peer: 'ring-floor' });
+    add(
+      name,
+      `processor time of ${calls}, ${size} B, ${inFlight} in flight, against the least over our ring: at most ${most}`,
+      ours && cpuPerCall(ours),
+      least && cpuPerCall(least),
+      (v) => v <= most,
     );
   }
   const beside = (peer, what) => row({ scenario: 'fairness', ...peer, what })?.p99Us;

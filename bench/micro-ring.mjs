@@ -34,6 +34,11 @@ export class RingPair {
     this.#peerArea = native.ringArea(this.#far, 0).buffer;
   }
 
+  /** The handles of both ends. */
+  get rings() {
+    return { near: this.#near, far: this.#far };
+  }
+
   /** Writes one frame of 16 + `payload` bytes; drains it into the slab or its final place. */
   roundTrip(payload) {
     const native = this.#native;

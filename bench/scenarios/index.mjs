@@ -5,6 +5,7 @@ import { connect } from './connect.mjs';
 import { connectRate } from './connect-rate.mjs';
 import { echo } from './echo.mjs';
 import { fairness } from './fairness.mjs';
+import { floor } from './floor.mjs';
 import { growth } from './growth.mjs';
 import { health100k } from './health100k.mjs';
 import { idle } from './idle.mjs';
@@ -31,6 +32,7 @@ export const scenarios = {
   codecs,
   fairness,
   growth,
+  floor,
   allocs,
   idle,
   reliability,
