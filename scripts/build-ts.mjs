@@ -26,7 +26,9 @@ const ofAdapters = ['protobuf', 'protobuf-es', 'ts-proto', 'jsonrpc', 'otel', 'e
   (name) => `adapters/${name}.ts`,
 );
 /** Modules that are started, or imported where they are first needed. */
-const others = ['cli/self-test-helper.ts', 'cli/top/terminal.ts', 'cli/web/web.ts'];
+const others = ['commands.ts', 'self-test-helper.ts', 'top/terminal.ts', 'web/web.ts'].map(
+  (name) => `cli/${name}`,
+);
 /** Modules that our benchmarks and the programs of tests look into: not part of the package. */
 const internals = [
   ...[

@@ -81,6 +81,12 @@ const commands = {
 /** A command of `sidecall`. */
 export type CommandName = keyof typeof commands;
 
+export const commandNames = Object.keys(commands);
+
+export function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(commands, name);
+}
+
 interface Option {
   readonly type: 'string' | 'boolean';
   readonly short?: string;
@@ -211,6 +217,29 @@ export const options = {
   --help      This text; behind a command, that of the command.`,
   },
 } satisfies Record<string, Option>;
+
+/** The options as they were given. */
+export interface Values {
+  readonly uid?: string;
+  readonly mode?: string;
+  readonly listen?: string;
+  readonly framing?: string;
+  readonly json?: boolean;
+  readonly help?: boolean;
+  readonly version?: boolean;
+  readonly 'no-color'?: boolean;
+  readonly timeout?: string;
+  readonly interval?: string;
+  readonly count?: string;
+  readonly key?: string;
+  readonly force?: boolean;
+  readonly out?: string;
+  readonly path?: string[];
+  readonly jsonl?: boolean;
+  readonly pcapng?: string;
+  readonly web?: boolean;
+  readonly payload?: boolean;
+}
 
 /** The options of a command, in the order of the help. */
 const optionsOf = (command: CommandName | undefined): [string, Option][] =>
