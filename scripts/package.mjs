@@ -5,14 +5,16 @@
 //   npm run package                 needs all prebuilds
 //   npm run package -- --release    needs a dated section of the changelog, too
 //   npm run package -- --check      checks, and makes nothing
-//   npm run package -- --here       with the addon of this machine in place of all, for tests
+//   npm run package -- --here [PLATFORM …]  for tests: with the addon that "npm ci" has built in
+//                                   place of all prebuilds, or of those that are named
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fail, platforms, root } from './lib.mjs';
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     check: { type: 'boolean' },
     here: { type: 'boolean' },
@@ -25,6 +27,9 @@ const { values } = parseArgs({
 const ofCheckout = ['scripts', 'devDependencies', 'knip', 'overrides', 'allowScripts'];
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const { name, version } = manifest;
+
+/** The platforms that get the addon of this machine. */
+const standIns = positionals.length > 0 ? positionals : platforms;
 
 const problems = [...missingPrebuilds(), ...missingBuild()];
 if (values.release === true) problems.push(...undatedChangelog());
@@ -46,7 +51,7 @@ function missingPrebuilds() {
 }
 
 function addonOf(platform) {
-  return values.here
+  return values.here && standIns.includes(platform)
     ? join(root, 'build', 'Release', 'sidecall.node')
     : join(root, 'prebuilds', platform, 'sidecall.node');
 }
