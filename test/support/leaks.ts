@@ -85,8 +85,8 @@ function handlesByKind(): Record<string, number> {
 }
 
 /**
- * Resources that are held now and were not before. A smaller count is no leak: the end of an earlier
- * test was still reading a directory.
+ * Resources that are held now and were not before. A smaller count is no leak: an earlier test was
+ * still reading a directory at its end.
  */
 function heldBeyond(before: Holdings, after: Holdings): string[] {
   const more = (kind: string, was: number, is: number): string[] =>
