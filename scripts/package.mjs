@@ -5,18 +5,18 @@
 //   npm run package                 needs all prebuilds
 //   npm run package -- --release    needs a dated section of the changelog, too
 //   npm run package -- --check      checks, and makes nothing
-//   npm run package -- --here [PLATFORM …]  for tests: with the addon that "npm ci" has built in
-//                                   place of all prebuilds, or of those that are named
+//   npm run package -- --here       for tests: with the addon of this machine in place of all
+//   npm run package -- --few        for tests: with one prebuild in place of each that is missing
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fail, platforms, root } from './lib.mjs';
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
+const { values } = parseArgs({
   options: {
     check: { type: 'boolean' },
+    few: { type: 'boolean' },
     here: { type: 'boolean' },
     release: { type: 'boolean' },
     // For prepack and prepublishOnly, which run where somebody packs the checkout itself.
@@ -27,9 +27,6 @@ const { values, positionals } = parseArgs({
 const ofCheckout = ['scripts', 'devDependencies', 'knip', 'overrides', 'allowScripts'];
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const { name, version } = manifest;
-
-/** The platforms that get the addon of this machine. */
-const standIns = positionals.length > 0 ? positionals : platforms;
 
 const problems = [...missingPrebuilds(), ...missingBuild()];
 if (values.release === true) problems.push(...undatedChangelog());
@@ -51,9 +48,10 @@ function missingPrebuilds() {
 }
 
 function addonOf(platform) {
-  return values.here && standIns.includes(platform)
-    ? join(root, 'build', 'Release', 'sidecall.node')
-    : join(root, 'prebuilds', platform, 'sidecall.node');
+  if (values.here === true) return join(root, 'build', 'Release', 'sidecall.node');
+  const prebuild = (name) => join(root, 'prebuilds', name, 'sidecall.node');
+  if (values.few !== true || existsSync(prebuild(platform))) return prebuild(platform);
+  return prebuild(platforms.find((name) => existsSync(prebuild(name))) ?? platform);
 }
 
 function missingBuild() {

@@ -4,7 +4,7 @@
 //
 //   --here       with the addon that `npm ci` has built, in the place of each prebuild
 //   --few        with that, and this Node alone, without bundles and other runtimes
-//   --platforms  only musl and arm64, with all prebuilds; with --few, with theirs
+//   --platforms  only musl and arm64, with all prebuilds; with --few, with those that there are
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -36,10 +36,8 @@ import { prepareArm64, prepareMusl } from './other-machines.mjs';
 import { requireTools } from './suites.mjs';
 
 const isFew = process.argv.includes('--few');
-const isHere = isFew || process.argv.includes('--here');
 const isOfPlatforms = process.argv.includes('--platforms');
-/** The platforms whose addon a run needs that is of few platforms. */
-const fewPlatforms = ['darwin-arm64', 'linux-arm64', 'linux-x64-musl'];
+const isHere = !isOfPlatforms && (isFew || process.argv.includes('--here'));
 const nodes = isFew ? [Number.parseInt(process.versions.node, 10)] : [20, 22, 24, 26];
 const arm64Nodes = [22, 24, 26];
 const tarballMaxBytes = 2 * 1024 * 1024;
@@ -90,8 +88,8 @@ async function others(tarball, binaries) {
 }
 
 function pack() {
-  const others = platforms.filter((each) => isOfPlatforms && !fewPlatforms.includes(each));
-  run('npm', ['run', '--silent', 'package', '--', ...(isHere ? ['--here', ...others] : [])]);
+  const options = isHere ? ['--here'] : isFew ? ['--few'] : [];
+  run('npm', ['run', '--silent', 'package', '--', ...options]);
   const made = join(root, 'build', 'package');
   const { stdout } = npm(['pack', '--json', '--pack-destination', folder], made);
   const said = JSON.parse(stdout);
@@ -106,7 +104,7 @@ function pack() {
     .filter((path) => path.startsWith('prebuilds/'))
     .map((path) => path.split('/')[1]);
   if (carried.sort().join() !== platforms.join()) fail(`consumers: prebuilds are ${carried}`);
-  if ((!isHere || isOfPlatforms) && size > tarballMaxBytes)
+  if (!isHere && size > tarballMaxBytes)
     fail(`consumers: the tarball has ${size} bytes, more than ${tarballMaxBytes}`);
   console.log(`${name}: ${paths.length} files, ${size} bytes packed`);
   return join(folder, filename);
