@@ -138,7 +138,7 @@ export class RingReceiver {
     this.#ring.take(size, payload);
     handedOut.bytes = headAt + size;
     try {
-      this.#receiver.onFrame(header, payload);
+      this.#receiver.onFrame(slab, headAt, payload, 0, bytes);
     } finally {
       handedOut.bytes = 0;
     }
@@ -153,10 +153,9 @@ export class RingReceiver {
     const size = headerBytes(slab[headerAt] as number);
     if (size === 0 || headerAt + size > filledBytes) throw protocol('frame of unknown type');
     const block = new ArrivedRingBlock(this.#blocks);
-    const header = slab.subarray(headerAt, headerAt + size);
     handedOut.bytes = filledBytes;
     try {
-      this.#receiver.onFrame(header, slab.subarray(headerAt + size, filledBytes), block);
+      this.#receiver.onFrame(slab, headerAt, slab, headerAt + size, filledBytes, block);
     } finally {
       handedOut.bytes = 0;
       block.release();

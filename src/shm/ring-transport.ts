@@ -42,6 +42,7 @@ export class RingTransport implements Transport, Polled {
   readonly fillsAtOnce = true;
   readonly tellsTime = true;
   moments: MomentReceiver | undefined;
+  readonly headers: readonly Uint8Array[];
   readonly owner: number;
   readonly frameMaxBytes: number;
   readonly capacity: LaneCapacity | undefined;
@@ -71,6 +72,7 @@ export class RingTransport implements Transport, Polled {
   constructor(parts: RingParts) {
     this.#loop = parts.loop ?? systemLoop;
     this.#ring = parts.ring;
+    this.headers = parts.ring.headers;
     this.owner = parts.owner;
     this.frameMaxBytes = parts.frameMaxBytes;
     this.capacity = parts.capacity;

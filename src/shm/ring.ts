@@ -6,7 +6,7 @@ import { Buffer } from 'node:buffer';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
-import { frameMaxBytes } from '../wire/frame-header.ts';
+import { frameMaxBytes, headerBytes, headerViews } from '../wire/frame-header.ts';
 import type { RingCopies } from '../wire/ring-report.ts';
 import type { Bulk, RingCounts } from '../wire/transport.ts';
 
@@ -64,8 +64,11 @@ export interface BlockAgreement {
 export class Ring {
   readonly #native: NativeAddon;
   readonly #handle: number;
-  readonly #staged: Buffer;
   readonly #registers: Float64Array;
+  /** The memory of the next frame. */
+  readonly #staged: Buffer;
+  /** Places for its header, by the type of the frame. */
+  readonly headers: readonly Uint8Array[];
   /** The memory that `drain()` fills: for each frame a u32 with its length, then the frame. */
   readonly slab: Uint8Array;
   #isClosed = false;
@@ -87,6 +90,7 @@ export class Ring {
     this.#handle = handle;
     this.slab = slab;
     this.#staged = Buffer.from(staged.buffer, staged.byteOffset, staged.length);
+    this.headers = headerViews(staged); // no Buffer, whose slice() copies nothing
     this.#registers = registers;
   }
 
@@ -129,18 +133,19 @@ export class Ring {
   /** The result is a number of {@link RingResult}. */
   write(header: Uint8Array, payload: Uint8Array | string = noBytes, bulk: Bulk = false): number {
     const staged = this.#staged;
-    const headerBytes = header.length;
-    for (let at = 0; at < headerBytes; at += 1) staged[at] = header[at] as number;
+    const type = header[0] as number;
+    const headBytes = headerBytes(type);
+    if (header !== this.headers[type]) staged.set(header);
     const queue = bulk === 'shared' ? 2 : bulk ? 1 : 0;
     if (typeof payload === 'string') {
-      const bytes = headerBytes + staged.write(payload, headerBytes);
+      const bytes = headBytes + staged.write(payload, headBytes);
       return this.#native.ringWriteStaged(this.#handle, bytes, queue);
     }
     if (payload.length > stagedMaxBytes) {
-      return this.#native.ringWriteBytes(this.#handle, headerBytes, payload, queue);
+      return this.#native.ringWriteBytes(this.#handle, headBytes, payload, queue);
     }
-    staged.set(payload, headerBytes);
-    const bytes = headerBytes + payload.length;
+    staged.set(payload, headBytes);
+    const bytes = headBytes + payload.length;
     return this.#native.ringWriteStaged(this.#handle, bytes, queue);
   }
 

@@ -9,7 +9,7 @@ import { wireLimits } from '../base/limits/wire-limits.ts';
 import { frameMaxBytes, headerBytes, protocol, readU32 } from './frame-header.ts';
 /** The receiver of a {@link FrameDecoder}'s frames. */
 export interface FrameSink {
-  onFrame(header: Uint8Array, payload: Uint8Array): void;
+  onFrame(header: Uint8Array, at: number, payload: Uint8Array, from: number, to: number): void;
   placeFor(header: Uint8Array, bytes: number): Uint8Array | undefined;
 }
 
@@ -18,7 +18,7 @@ const scratchMaxBytes = 4096;
 
 /**
  * Frames out of a byte stream: u32 length, then header and payload. It is fed with the chunks of
- * reads; a frame that is whole in one chunk is handed out as a view of it.
+ * reads; a frame that is whole in one chunk is handed out as a part of it.
  */
 export class FrameDecoder {
   readonly #sink: FrameSink;
@@ -78,11 +78,9 @@ export class FrameDecoder {
       const frameBytes = checkLength(readU32(chunk, at), size);
       if (available >= lengthBytes + frameBytes) {
         const start = at + lengthBytes;
-        const header = chunk.subarray(start, start + size);
         const end = start + frameBytes;
-        const payload = size === frameBytes ? noBytes : chunk.subarray(start + size, end);
         this.#next = end;
-        this.#sink.onFrame(header, payload);
+        this.#sink.onFrame(chunk, start, chunk, start + size, end);
         return end;
       }
     }
@@ -134,13 +132,11 @@ export class FrameDecoder {
   }
 
   #finish(payload: Uint8Array): void {
-    const size = headerBytes(this.#head[lengthBytes] as number);
-    const header = this.#head.subarray(lengthBytes, lengthBytes + size);
     const pooled = this.#pooled;
     this.#payload = undefined;
     this.#pooled = undefined;
     this.#headFilled = 0;
-    this.#sink.onFrame(header, payload);
+    this.#sink.onFrame(this.#head, lengthBytes, payload, 0, payload.length);
     if (pooled !== undefined) giveBuffer(pooled);
   }
 

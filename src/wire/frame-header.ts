@@ -104,6 +104,11 @@ export function writeU32(bytes: Uint8Array, at: number, value: number): void {
   bytes[at + 3] = value >>> 24;
 }
 
+/** Places for a header at the beginning of `memory`, by the type of the frame. */
+export function headerViews(memory: Uint8Array): readonly Uint8Array[] {
+  return headerBytesOf.map((size) => memory.subarray(0, size));
+}
+
 /** The fields of an `open` frame. */
 type OpenFields = Omit<
   Readonly<Header>,
@@ -111,11 +116,16 @@ type OpenFields = Omit<
 >;
 
 /**
- * Writes headers into one buffer that it keeps: a transport copies them before `trySend` returns.
+ * Writes headers into one buffer: a transport copies them before `trySend` returns, or sends them
+ * from there, where the buffer is its own.
  */
 export class HeaderWriter {
-  readonly #bytes = new Uint8Array(wireLimits.frameHeaderMaxBytes);
-  readonly #views = headerBytesOf.map((size) => this.#bytes.subarray(0, size));
+  readonly #views: readonly Uint8Array[];
+
+  /** `views`: of {@link headerViews}. */
+  constructor(views = headerViews(new Uint8Array(wireLimits.frameHeaderMaxBytes))) {
+    this.#views = views;
+  }
 
   method(number: number): Uint8Array {
     return this.#base(FrameType.method, 0, 0, number, 0);
@@ -132,6 +142,26 @@ export class HeaderWriter {
     writeU32(bytes, 24, open.messageBytes);
     writeU32(bytes, 28, open.windowBytes);
     writeU32(bytes, 32, open.sentAt);
+    return bytes;
+  }
+
+  /** As {@link HeaderWriter.open}, for a call with one answer, without metadata. */
+  call(
+    slot: number,
+    generation: number,
+    method: number,
+    timeoutMs: number,
+    messageBytes: number,
+    sentAt: number,
+  ): Uint8Array {
+    const flags = FrameFlag.fromOpener | FrameFlag.end;
+    const bytes = this.#base(FrameType.open, flags, CallKind.unary, slot, generation);
+    writeU32(bytes, 12, method);
+    writeU32(bytes, 16, timeoutMs);
+    writeU32(bytes, 20, 0);
+    writeU32(bytes, 24, messageBytes);
+    writeU32(bytes, 28, 0);
+    writeU32(bytes, 32, sentAt);
     return bytes;
   }
 
@@ -262,55 +292,66 @@ export function emptyHeader(): Header {
   };
 }
 
+/** A part of memory as a view. */
+export function partOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
+  return from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to);
+}
+
+/** The header that begins at `at`, whose type is known and which is whole. */
+export function headerAt(bytes: Uint8Array, at: number): Uint8Array {
+  return bytes.subarray(at, at + headerBytes(bytes[at] as number));
+}
+
 /**
- * Takes a header apart into `into`, which the caller keeps: no object per frame.
+ * Takes the header that begins at `at` apart into `into`, which the caller keeps: no object per
+ * frame.
  * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for an unknown type, wrong size, unknown flags,
  * or a field that must be zero and is not.
  */
-export function readHeader(bytes: Uint8Array, into: Header): void {
-  const type = bytes[0] as number;
+export function readHeader(bytes: Uint8Array, into: Header, at = 0): void {
+  const type = bytes[at] as number;
   const size = headerBytes(type);
-  if (size === 0 || bytes.length !== size) throw protocol(`frame of unknown type ${type}`);
+  if (size === 0 || bytes.length - at < size) throw protocol(`frame of unknown type ${type}`);
   into.type = type;
-  into.flags = bytes[1] as number;
-  into.slot = readU32(bytes, 4);
-  into.generation = readU32(bytes, 8);
+  into.flags = bytes[at + 1] as number;
+  into.slot = readU32(bytes, at + 4);
+  into.generation = readU32(bytes, at + 8);
   checkFlags(type, into.flags);
-  readFields(bytes, type, into);
+  readFields(bytes, at, into);
   if (type === FrameType.credit) checkCredit(into);
   else if (type > FrameType.credit || type === FrameType.method) checkOfNoStream(into);
   else if (into.generation === 0) throw protocol('stream of generation 0');
 }
 
 /** The fields behind the first four. */
-function readFields(bytes: Uint8Array, type: number, into: Header): void {
-  const detail = (bytes[2] as number) | ((bytes[3] as number) << 8);
-  switch (type) {
+function readFields(bytes: Uint8Array, at: number, into: Header): void {
+  const detail = (bytes[at + 2] as number) | ((bytes[at + 3] as number) << 8);
+  switch (into.type) {
     case FrameType.open:
       into.kind = detail;
-      into.method = readU32(bytes, 12);
-      into.timeoutMs = readU32(bytes, 16);
-      into.metadataBytes = readU32(bytes, 20);
-      into.messageBytes = readU32(bytes, 24);
-      into.windowBytes = readU32(bytes, 28);
-      into.sentAt = readU32(bytes, 32);
+      into.method = readU32(bytes, at + 12);
+      into.timeoutMs = readU32(bytes, at + 16);
+      into.metadataBytes = readU32(bytes, at + 20);
+      into.messageBytes = readU32(bytes, at + 24);
+      into.windowBytes = readU32(bytes, at + 28);
+      into.sentAt = readU32(bytes, at + 32);
       return;
     case FrameType.end:
       into.status = detail;
-      into.metadataBytes = readU32(bytes, 12);
-      into.textBytes = readU32(bytes, 16);
+      into.metadataBytes = readU32(bytes, at + 12);
+      into.textBytes = readU32(bytes, at + 16);
       return;
     case FrameType.reset:
       into.reason = detail;
       return;
     case FrameType.message:
-      into.messageBytes = readU32(bytes, 12);
+      into.messageBytes = readU32(bytes, at + 12);
       break;
     case FrameType.credit:
-      into.grantBytes = readU32(bytes, 12);
+      into.grantBytes = readU32(bytes, at + 12);
       break;
     case FrameType.clock:
-      into.sentAt = readU32(bytes, 12);
+      into.sentAt = readU32(bytes, at + 12);
       break;
   }
   if (detail !== 0) throw protocol('frame with a reserved field set');

@@ -124,7 +124,8 @@ export class LoopbackTransport implements Transport {
       const bytes = frame.header.length + frame.payload.length;
       this.#arrivedBytes -= bytes;
       this.#consumed += bytes;
-      if (!this.#isEnded) this.#receiver?.onFrame(frame.header, frame.payload);
+      const { header, payload } = frame;
+      if (!this.#isEnded) this.#receiver?.onFrame(header, 0, payload, 0, payload.length);
       if (this.isHeld) return;
     }
     if (this.#peer.#isRefusing) {

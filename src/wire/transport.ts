@@ -111,6 +111,10 @@ export interface Transport {
   readonly lane: Lane;
   /** Largest frame, header included; the session cuts messages to fit. */
   readonly frameMaxBytes: number;
+  /**
+   * Places for the header of the frame that is sent next, by its type, from which it is not copied.
+   */
+  readonly headers?: readonly Uint8Array[] | undefined;
   /** True: the memory of `placeFor` is filled before it returns to the event loop. */
   readonly fillsAtOnce?: boolean | undefined;
   /** Called once. Frames then arrive in order, synchronously, one call each. */
@@ -198,11 +202,19 @@ export interface MomentReceiver {
 /** The interface of a session to its transport. */
 export interface FrameReceiver {
   /**
-   * A frame. Both views are valid until this returns; `payload` may be the memory of
-   * `placeFor`. `block`: the message of the frame, of which `payload` then holds nothing; a
-   * block that is not taken is dropped.
+   * A frame: its header begins at `at` of `header`, its payload is that from `from` up to `to` of
+   * `payload`. A view for each would cost more than all else that a short frame takes. Both are
+   * valid until this returns; `payload` may be the memory of `placeFor`. `block`: the message of
+   * the frame, of which `payload` then holds nothing; a block that is not taken is dropped.
    */
-  onFrame(header: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void;
+  onFrame(
+    header: Uint8Array,
+    at: number,
+    payload: Uint8Array,
+    from: number,
+    to: number,
+    block?: ArrivedBlock,
+  ): void;
   /** Final place of a payload that arrives in pieces; undefined: the transport's own memory. */
   placeFor(header: Uint8Array, bytes: number): Uint8Array | undefined;
   /** A reset that `lookAhead` has found. True: it was taken, and is not to be handed out again. */

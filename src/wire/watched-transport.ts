@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The frames of a transport, as they leave and arrive.
 import { Buffer } from 'node:buffer';
-import type { ArrivedBlock, FrameReceiver, Transport } from './transport.ts';
+import { headerAt } from './frame-header.ts';
+import type { FrameReceiver, Transport } from './transport.ts';
 
 /** Called with each frame. The views are dead when it returns. */
 export interface FrameWatch {
@@ -33,9 +34,9 @@ export function watched(transport: Transport, watch: FrameWatch): Transport {
 
 function watchedReceiver(receiver: FrameReceiver, watch: FrameWatch): FrameReceiver {
   return {
-    onFrame(header: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void {
-      watch.onArrived(header, payload.length);
-      receiver.onFrame(header, payload, block);
+    onFrame(header, at, payload, from, to, block): void {
+      watch.onArrived(headerAt(header, at), to - from);
+      receiver.onFrame(header, at, payload, from, to, block);
     },
     placeFor: (header, bytes) => receiver.placeFor(header, bytes),
     takeAhead(header) {

@@ -5,6 +5,7 @@ import { checkLimits } from '../../src/base/limits/option-limits.ts';
 import type { Peer } from '../../src/base/peer.ts';
 import { bytes } from '../../src/rpc/contract/codec.ts';
 import { Session } from '../../src/rpc/session/session.ts';
+import { headerAt } from '../../src/wire/frame-header.ts';
 import { type LoopbackTransport, loopbackPair } from '../../src/wire/loopback-transport.ts';
 import type { FrameReceiver } from '../../src/wire/transport.ts';
 import { collect, Demo, demoHandlers, Flow, flowHandlers, turns } from '../support/contract.ts';
@@ -31,11 +32,13 @@ function spoil(transport: LoopbackTransport, nth: number, how: (frame: Frame) =>
       takeAhead: () => false,
       onRoom: () => receiver.onRoom(),
       onEnd: (error) => receiver.onEnd(error),
-      onFrame: (header, payload) => {
+      onFrame: (memory, at, body, from, to) => {
         seen += 1;
-        const frame = { header: header.slice(), payload: payload.slice() };
+        const frame = { header: headerAt(memory, at).slice(), payload: body.slice(from, to) };
         const frames = seen === nth ? how(frame) : [frame];
-        for (const each of frames) receiver.onFrame(each.header, each.payload);
+        for (const { header, payload } of frames) {
+          receiver.onFrame(header, 0, payload, 0, payload.length);
+        }
       },
     });
 }

@@ -3,7 +3,7 @@
 import type { SidecallEvent } from '../../src/base/events.ts';
 import { checkLimits, type SessionLimits } from '../../src/base/limits/option-limits.ts';
 import { Session } from '../../src/rpc/session/session.ts';
-import { HeaderWriter, headerBytes, readU32 } from '../../src/wire/frame-header.ts';
+import { HeaderWriter, headerAt, headerBytes, readU32 } from '../../src/wire/frame-header.ts';
 import { type LoopbackTransport, loopbackPair } from '../../src/wire/loopback-transport.ts';
 
 export interface RawFrame {
@@ -48,8 +48,9 @@ export function hostilePeer(limits: Partial<SessionLimits> = {}, clock = true): 
     onEvent: (event) => events.push(event),
   });
   raw.start({
-    onFrame: (header, payload) => {
-      heard.push({ type: header[0] as number, header: header.slice(), payload: payload.slice() });
+    onFrame: (memory, at, payload, from, to) => {
+      const header = headerAt(memory, at).slice();
+      heard.push({ type: header[0] as number, header, payload: payload.slice(from, to) });
     },
     placeFor: () => undefined,
     takeAhead: () => false,

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { FrameDecoder } from '../../src/wire/frame-decoder.ts';
-import { FrameFlag, FrameType, frameMaxBytes, HeaderWriter } from '../../src/wire/frame-header.ts';
+import {
+  FrameFlag,
+  FrameType,
+  frameMaxBytes,
+  HeaderWriter,
+  headerAt,
+} from '../../src/wire/frame-header.ts';
 
 const write = new HeaderWriter();
 
@@ -14,8 +20,9 @@ function collect(): { frames: string[]; decoder: FrameDecoder; placed: number[] 
   const frames: string[] = [];
   const placed: number[] = [];
   const sink = {
-    onFrame: (header: Uint8Array, payload: Uint8Array) => {
-      frames.push(`${Buffer.from(header).toString('hex')}|${Buffer.from(payload).toString('hex')}`);
+    onFrame: (memory: Uint8Array, at: number, body: Uint8Array, from: number, to: number) => {
+      const header = Buffer.from(headerAt(memory, at)).toString('hex');
+      frames.push(`${header}|${Buffer.from(body.subarray(from, to)).toString('hex')}`);
     },
     placeFor: (_header: Uint8Array, bytes: number) => {
       placed.push(bytes);

@@ -171,6 +171,7 @@ export class ServedConnection {
       request: codecs.request,
       response: isNotification ? undefined : codecs.response,
       isBulk: false,
+      isBuiltIn: served.isBuiltIn,
       isIdempotent: false,
     };
     const timeoutMs = Math.min(leftMs, ranges.timeoutMs.max);

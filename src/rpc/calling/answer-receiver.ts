@@ -12,12 +12,13 @@ import {
   FrameFlag,
   FrameType,
   type Header,
+  partOf,
   protocol,
   ResetReason,
 } from '../../wire/frame-header.ts';
 import { decodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
-import { type Codec, decodeWith } from '../contract/codec.ts';
+import { type Codec, decodePart, decodeWith } from '../contract/codec.ts';
 import { json } from '../contract/json.ts';
 import { Window } from '../sending/credit.ts';
 import { type SessionShared, takeMessage, takeStreamed } from '../sending/session-shared.ts';
@@ -51,7 +52,7 @@ export class AnswerReceiver {
       return assembly?.place(bytes);
     }
     if (call.assembly !== undefined || call.hasAnswer) return undefined;
-    const { response } = call.request;
+    const { response } = call;
     const mayHold = messageBytes <= this.#shared.own.receiveMaxBytes && bytes <= messageBytes;
     if (!mayHold || response === undefined || this.#mustCopy(call)) return undefined;
     call.placed = assemblyFor(this.#shared, call, messageBytes, bytes);
@@ -63,14 +64,23 @@ export class AnswerReceiver {
    * the call was given up must not go there.
    */
   #mustCopy(call: OutgoingCall): boolean {
-    return call.request.options.into !== undefined && this.#shared.transport.fillsAtOnce !== true;
+    return call.options.into !== undefined && this.#shared.transport.fillsAtOnce !== true;
   }
 
   /** A frame of a stream that we opened. */
-  onFrame(header: Header, payload: Uint8Array, block: ArrivedBlock | undefined): void {
+  onFrame(
+    header: Header,
+    memory: Uint8Array,
+    from: number,
+    to: number,
+    block: ArrivedBlock | undefined,
+  ): void {
     const call = this.#streams.find(header.slot, header.generation);
-    if (header.type === FrameType.message) return this.#onMessage(call, header, payload, block);
+    if (header.type === FrameType.message) {
+      return this.#onMessage(call, header, memory, from, to, block);
+    }
     if (call === undefined) return; // over, and the peer did not know
+    const payload = partOf(memory, from, to);
     if (!call.isOpen) return call.onLate(header, payload.length);
     switch (header.type) {
       case FrameType.fragment:
@@ -96,11 +106,16 @@ export class AnswerReceiver {
   #onMessage(
     call: OutgoingCall | undefined,
     header: Header,
-    payload: Uint8Array,
+    memory: Uint8Array,
+    from: number,
+    to: number,
     block: ArrivedBlock | undefined,
   ): void {
     const { messageBytes } = header;
-    if (block !== undefined) checkBlock(block, messageBytes, payload.length);
+    const bytes = to - from;
+    const isPlain = header.flags === FrameFlag.end && bytes === messageBytes && block === undefined;
+    if (isPlain && call?.isPlain === true) return this.#onPlain(call, memory, from, to);
+    if (block !== undefined) checkBlock(block, messageBytes, bytes);
     const isStreamed = (header.flags & FrameFlag.streamed) !== 0;
     const isLast = (header.flags & FrameFlag.end) !== 0;
     const window = isStreamed ? Window.streams : Window.answers;
@@ -111,39 +126,59 @@ export class AnswerReceiver {
     if (!call.isOpen) {
       if (isStreamed) this.#shared.releaseCredit(window, charge);
       else call.answerCharge += charge; // the peer keeps the rest of the answer to its last piece
-      return call.onLate(header, block?.byteLength ?? payload.length);
+      return call.onLate(header, block?.byteLength ?? bytes);
     }
     if (isStreamed !== (call.reader !== undefined) || (isStreamed && isLast)) {
       throw protocol('answer that does not fit the kind of call');
     }
     if (call.reader !== undefined) {
-      return call.reader.begin(messageBytes, payload, charge, block);
+      return call.reader.begin(messageBytes, partOf(memory, from, to), charge, block);
     }
-    if (payload.length > messageBytes) throw protocol('message longer than announced');
-    if (call.request.response === undefined || call.hasAnswer || call.assembly !== undefined) {
+    if (bytes > messageBytes) throw protocol('message longer than announced');
+    if (call.response === undefined || call.hasAnswer || call.assembly !== undefined) {
       throw protocol('second answer');
     }
-    call.answerCharge = charge;
     call.hasAnswer = isLast;
     const { placed } = call;
     call.placed = undefined;
-    const { response, method, options } = call.request;
+    const isWhole = block !== undefined || (placed === undefined && bytes === messageBytes);
+    if (isWhole) this.#shared.releaseCredit(window, charge);
+    else call.answerCharge = charge;
+    const { response, method, options } = call;
     if (block !== undefined) {
       const place = answerPlace(messageBytes, response, options.into);
       const whole = MessageAssembly.ofBlock(block, response, method, place);
-      return this.#onAnswer(call, payload, whole);
+      return this.#onAnswer(call, memory, from, to, whole);
     }
-    if (placed === undefined && payload.length === messageBytes) {
+    if (isWhole) {
       const { into } = options;
       const place = into && answerPlace(messageBytes, response, into);
-      return this.#onAnswer(
-        call,
-        payload,
-        into && MessageAssembly.ofBytes(payload, response, place),
-      );
+      const whole = into && MessageAssembly.ofBytes(partOf(memory, from, to), response, place);
+      return this.#onAnswer(call, memory, from, to, whole);
     }
-    call.assembly = placed ?? assemblyFor(this.#shared, call, messageBytes, payload.length);
-    if (payload.length > 0) this.#onFragment(call, payload);
+    call.assembly = placed ?? assemblyFor(this.#shared, call, messageBytes, bytes);
+    if (bytes > 0) this.#onFragment(call, partOf(memory, from, to));
+  }
+
+  /** The short way of the answer to a plain call: whole, in one frame, and nothing follows. */
+  #onPlain(call: OutgoingCall, memory: Uint8Array, from: number, to: number): void {
+    const shared = this.#shared;
+    const bytes = to - from;
+    shared.releaseCredit(Window.answers, takeMessage(shared, Window.answers, bytes));
+    call.counters.countReceived(bytes);
+    const codec = call.response as Codec<unknown>;
+    let answer: unknown;
+    try {
+      answer = decodePart(codec, memory, from, to, shared.own.jsonMaxBytes);
+      if (codec.isRaw !== true) shared.counters.countLease(answer);
+    } catch (thrown) {
+      shared.counters.untakenAnswers.count(bytes);
+      call.close('peer');
+      if (!call.isSettled) call.reject(undecodable(call, thrown));
+      return shared.onProgress();
+    }
+    if (call.isOpen) call.onAnswered(answer); // else its codec has ended the session
+    shared.onProgress();
   }
 
   #onFragment(call: OutgoingCall, payload: Uint8Array): void {
@@ -151,33 +186,40 @@ export class AnswerReceiver {
     if (assembly === undefined) throw protocol('fragment without a message');
     if (!assembly.add(payload)) return;
     call.assembly = undefined;
-    this.#onAnswer(call, assembly.bytes, assembly);
+    this.#onAnswer(call, assembly.bytes, 0, assembly.bytes.length, assembly);
   }
 
   /** The memory that the caller gave for the answer is gone. Other calls are not concerned. */
   #onDetached(call: OutgoingCall, header: Header, payload: Uint8Array): void {
-    const text = `${call.request.method}: the memory of the option into was detached while the answer arrived: it was transferred, or it is memory of WebAssembly that has grown`;
+    const text = `${call.method}: the memory of the option into was detached while the answer arrived: it was transferred, or it is memory of WebAssembly that has grown`;
     call.cancelAs(new SidecallError('ERR_SIDECALL_LEASE_RELEASED', text), ResetReason.cancelled);
     call.onLate(header, payload.length);
   }
 
   /** The answer is whole. Where trailers follow, it waits for them. */
-  #onAnswer(call: OutgoingCall, payload: Uint8Array, assembly: MessageAssembly | undefined): void {
+  #onAnswer(
+    call: OutgoingCall,
+    memory: Uint8Array,
+    from: number,
+    to: number,
+    assembly: MessageAssembly | undefined,
+  ): void {
     const endsHere = call.hasAnswer;
     const { counters } = this.#shared;
-    const answerBytes = assembly?.bytes.length ?? payload.length;
+    const answerBytes = assembly?.bytes.length ?? to - from;
     call.counters.countReceived(answerBytes);
     call.trace?.countReceived(answerBytes);
     call.hasAnswer = true;
     releaseAnswer(this.#shared, call);
+    let answer: unknown;
     try {
-      const codec = call.request.response as Codec<unknown>;
+      const codec = call.response as Codec<unknown>;
       const { jsonMaxBytes } = this.#shared.own;
-      call.answer =
+      answer =
         assembly === undefined
-          ? decodeWith(codec, payload, false, jsonMaxBytes)
+          ? decodePart(codec, memory, from, to, jsonMaxBytes)
           : assembly.decode(jsonMaxBytes);
-      if (codec.isRaw !== true) counters.countLease(call.answer);
+      if (codec.isRaw !== true) counters.countLease(answer);
     } catch (thrown) {
       counters.untakenAnswers.count(answerBytes);
       const error = undecodable(call, thrown);
@@ -186,9 +228,12 @@ export class AnswerReceiver {
       if (!call.isSettled) call.reject(error);
       return this.#shared.onProgress();
     }
-    if (!endsHere) return;
+    if (!endsHere) {
+      call.answer = answer;
+      return;
+    }
     call.close('peer');
-    if (!call.isSettled) call.resolve(call.answer);
+    if (!call.isSettled) call.resolve(answer);
     this.#shared.onProgress();
   }
 
@@ -196,7 +241,7 @@ export class AnswerReceiver {
     if (call.hasHeaders || call.hasAnswer)
       throw protocol('headers frame behind the answer, or a second one');
     call.hasHeaders = true;
-    tell(call.request.options.onHeaders, this.#metadata(payload));
+    tell(call.options.onHeaders, this.#metadata(payload));
   }
 
   /** The peer has everything that we sent on this stream. */
@@ -210,13 +255,13 @@ export class AnswerReceiver {
     const end = this.#readEnd(call, header, payload);
     if (call.channel !== undefined && end.error === undefined) return call.channel.onEnd();
     if (end.error === undefined) {
-      const isWhole = call.reader !== undefined || call.request.response === undefined;
+      const isWhole = call.reader !== undefined || call.response === undefined;
       if (isWhole === call.hasAnswer || call.reader?.isMidMessage === true) {
         throw protocol('success without an answer');
       }
     }
     call.close('peer');
-    if (end.trailers !== undefined) tell(call.request.options.onTrailers, end.trailers);
+    if (end.trailers !== undefined) tell(call.options.onTrailers, end.trailers);
     if (end.error !== undefined) call.fail(end.error);
     else if (!call.isSettled) call.resolve(call.answer);
     this.#shared.onProgress();
@@ -262,7 +307,7 @@ export class AnswerReceiver {
     const code = resetCodes[reason];
     if (code === undefined) throw protocol('reset without a known reason');
     call.close('peer');
-    const text = `${call.request.method}: ${resetText[code]}`;
+    const text = `${call.method}: ${resetText[code]}`;
     call.fail(new SidecallError(code, text));
     this.#shared.onProgress();
   }
@@ -274,9 +319,9 @@ export class AnswerReceiver {
 }
 
 /** The error of an answer that its codec refused, with the name of the method. */
-function undecodable({ request }: OutgoingCall, error: unknown): unknown {
+function undecodable({ method }: OutgoingCall, error: unknown): unknown {
   if (!SidecallError.is(error) || error.code !== 'ERR_SIDECALL_DECODE') return error;
-  const text = `${request.method}: the answer could not be decoded: ${error.message}`;
+  const text = `${method}: the answer could not be decoded: ${error.message}`;
   return new SidecallError(error.code, text);
 }
 
@@ -284,7 +329,7 @@ function undecodable({ request }: OutgoingCall, error: unknown): unknown {
  * The call as its caller wrote it, for the text of errors: an 'error' of a byte stream without a
  * listener ends the process, and prints little but its text.
  */
-function labelOf({ request: { kind, method } }: OutgoingCall): string {
+function labelOf({ kind, method }: OutgoingCall): string {
   if (kind === CallKind.duplex) return `openDuplex({ name: '${method}' })`;
   if (kind === CallKind.channel) return `openChannel(…, { name: '${method}' })`;
   return method;
@@ -316,11 +361,11 @@ function tell(listener: ((metadata: Metadata) => void) | undefined, metadata: Me
 /** Memory for the answer of a call, of which the first piece has `firstBytes` bytes. */
 function assemblyFor(
   { transport }: SessionShared,
-  { request }: OutgoingCall,
+  call: OutgoingCall,
   messageBytes: number,
   firstBytes: number,
 ): MessageAssembly {
-  const response = request.response as Codec<unknown>;
-  const place = answerPlace(messageBytes, response, request.options.into);
+  const response = call.response as Codec<unknown>;
+  const place = answerPlace(messageBytes, response, call.options.into);
   return MessageAssembly.arriving(transport, messageBytes, firstBytes, response, place);
 }

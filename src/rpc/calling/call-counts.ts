@@ -15,16 +15,16 @@ interface CountedCall {
   readonly begun: number;
   readonly trace: CallTrace | undefined;
   readonly isWritten: boolean;
-  readonly request: { readonly kind: number };
+  readonly kind: number;
 }
 
 /** The call has ended well. */
 export function countSuccess(shared: SessionShared, call: CountedCall): void {
-  const { counters, begun, trace, request } = call;
+  const { counters, begun, trace, kind } = call;
   if (begun !== neverBegun) shared.moments.end(counters, begun);
   else counters.latency.record(0); // a notification that did not wait
   if (trace === undefined) return;
-  trace.succeed(request.kind === CallKind.notification ? 'unknown' : 'yes');
+  trace.succeed(kind === CallKind.notification ? 'unknown' : 'yes');
 }
 
 /** The call has failed. */

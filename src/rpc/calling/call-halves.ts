@@ -11,7 +11,7 @@ import type { OutgoingCall } from './outgoing-call.ts';
 export function openHalves(call: OutgoingCall, requestCodec: Codec<unknown>): void {
   const { shared } = call.calls;
   const { own, remote } = shared;
-  const { kind, method: name, response, options } = call.request;
+  const { kind, method: name, response, options } = call;
   const flags = FrameFlag.fromOpener;
   const parts = { shared, stream: call, name, flags };
   if (receivesMany(kind)) {

@@ -9,13 +9,15 @@ import type { OutgoingCall } from './outgoing-call.ts';
 export class CallQueue implements WaitQueue {
   readonly #calls = new Fifo<OutgoingCall>();
   readonly #reasonOf: (call: OutgoingCall) => WaitReason | undefined;
+  readonly #all: { waiting: number };
   readonly departed = new Departures();
   /** Bytes of their messages, as a window counts them. */
   bytes = 0;
 
-  /** `reasonOf`: why the first of them cannot be sent. */
-  constructor(reasonOf: (call: OutgoingCall) => WaitReason | undefined) {
+  /** `reasonOf`: why the first of them cannot be sent; `all`: the calls of all queues. */
+  constructor(reasonOf: (call: OutgoingCall) => WaitReason | undefined, all: { waiting: number }) {
     this.#reasonOf = reasonOf;
+    this.#all = all;
   }
 
   get waiting(): number {
@@ -29,8 +31,9 @@ export class CallQueue implements WaitQueue {
 
   push(call: OutgoingCall): void {
     call.place = this;
-    this.bytes += chargeOf(call.request.messageBytes);
+    this.bytes += chargeOf(call.messageBytes);
     this.#calls.push(call);
+    this.#all.waiting += 1;
   }
 
   /** The first `max` calls. */
@@ -60,7 +63,8 @@ export class CallQueue implements WaitQueue {
 
   #onTaken(call: OutgoingCall): void {
     call.place = undefined;
-    this.bytes -= chargeOf(call.request.messageBytes);
+    this.#all.waiting -= 1;
+    this.bytes -= chargeOf(call.messageBytes);
     this.departed.add();
   }
 }

@@ -16,6 +16,8 @@ export interface MethodCall {
   readonly response: Codec<unknown> | undefined;
   /** Its messages go behind those of others. */
   readonly isBulk: boolean;
+  /** A method of the package's own services. Left out: no. */
+  readonly isBuiltIn?: boolean | undefined;
   /** It may be run twice. */
   readonly isIdempotent: boolean;
   /** Where no handler has seen the call, its target makes it again on another session. */

@@ -18,7 +18,7 @@ import { releaseAnswer } from './late-frames.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 import { emptyCall, prepareCall } from './prepare-call.ts';
-import { sendCall } from './send-call.ts';
+import { sendCall, sendNow } from './send-call.ts';
 import { WaitingCalls } from './waiting-calls.ts';
 
 export class Caller implements SessionTarget {
@@ -71,7 +71,7 @@ export class Caller implements SessionTarget {
   get isSending(): boolean {
     if (this.#waiting.hasReplies) return true;
     const open = this.#calls.streams.open();
-    return open.some(({ queued, request }) => queued > 0 && !sendsMany(request.kind));
+    return open.some(({ queued, kind }) => queued > 0 && !sendsMany(kind));
   }
 
   /** Calls that have a slot and have not ended. */
@@ -119,8 +119,9 @@ export class Caller implements SessionTarget {
     }
     if (trace !== undefined) {
       call.trace = trace;
-      trace.sentBytes = call.request.messageBytes;
+      trace.sentBytes = call.messageBytes;
     }
+    if (this.waiting === 0 && sendNow(this.#calls, call)) return call;
     if (!this.#waiting.mustWait(call)) sendCall(this.#calls, call);
     else if (this.waiting < tuning.waitingCallsMax) this.#waiting.add(call);
     else call.refuse(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingText));
@@ -150,7 +151,7 @@ export class Caller implements SessionTarget {
   refuseUnsent(error: SidecallError): void {
     this.refuse(error);
     for (const call of this.#calls.streams.open()) {
-      const isNotification = call.request.kind === CallKind.notification;
+      const isNotification = call.kind === CallKind.notification;
       if (call.isWritten || !call.isOpen || isNotification) continue;
       call.close('us');
       const refusal = new SidecallError(error.code, textOf(call, error), { delivered: 'no' });
@@ -184,7 +185,7 @@ export class Caller implements SessionTarget {
 
 /** The text of a call that fails with its session: it names the method. */
 function textOf(call: OutgoingCall, error: SidecallError): string {
-  return `${call.request.method}: ${error.message}`;
+  return `${call.method}: ${error.message}`;
 }
 
 const waitingText = `${tuning.waitingCallsMax} calls already wait on this session; the peer does not keep up`;

@@ -5,10 +5,11 @@ import { clientMember } from '../../base/brands.ts';
 import { isIterable } from '../../base/iterable.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
+import { sendsMany } from '../../wire/frame-header.ts';
 import type { CallOptions } from '../contract/call-options.ts';
 import { checkInterceptors, type Interceptor } from '../contract/interceptor.ts';
 import type { Client, Method, MethodKind, Methods, Service } from '../contract/method-types.ts';
-import { callKindOf, checkService } from '../contract/service.ts';
+import { builtInPrefix, callKindOf, checkService } from '../contract/service.ts';
 import type { CallTarget, MethodCall, StreamCall } from './call-target.ts';
 import { CallerBidi, CallerClientStream, CallerServerStream } from './caller-streams.ts';
 import { failed, type Invoke, intercepted } from './intercepted-call.ts';
@@ -61,12 +62,14 @@ export function makeClient<M extends Methods>(
 
 /** A method of a contract as the calling half needs it. */
 function callableOf(name: string, description: Method): MethodCall {
+  const kind = callKindOf[description.kind];
   return {
     name,
-    kind: callKindOf[description.kind],
+    kind,
     request: description.request,
     response: 'response' in description ? description.response : undefined,
     isBulk: 'priority' in description && description.priority === 'bulk',
+    isBuiltIn: name.startsWith(builtInPrefix) && !sendsMany(kind),
     isIdempotent: description.idempotent,
   };
 }

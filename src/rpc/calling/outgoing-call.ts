@@ -2,7 +2,7 @@
 // One call of ours, from the moment it was accepted to the moment it settles, exactly once.
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
-import { quiet } from '../../base/ignore-errors.ts';
+import { noBytes, quiet } from '../../base/ignore-errors.ts';
 import { keep, type Settle, takeReject, takeResolve } from '../../base/settlers.ts';
 import type { WaitReason } from '../../base/wait-reasons.ts';
 import {
@@ -13,7 +13,9 @@ import {
   sendsMany,
 } from '../../wire/frame-header.ts';
 import { type OutgoingState, outgoingMoved } from '../call-states.ts';
-import { timeoutOf } from '../contract/call-options.ts';
+import { type CallOptions, noOptions, timeoutOf } from '../contract/call-options.ts';
+import type { Codec } from '../contract/codec.ts';
+import type { Message } from '../contract/encode-message.ts';
 import { releaseLeaseIn } from '../contract/leases.ts';
 import type { CallTrace } from '../counting/call-trace.ts';
 import type { MethodCounters } from '../counting/method-counters.ts';
@@ -28,6 +30,7 @@ import {
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendHalfEnd } from '../sending/end-frames.ts';
 import type { SendFifo, SendingStream } from '../sending/outgoing-messages.ts';
+import { type RareParts, withParts } from '../streams/call-parts.ts';
 import type { ChannelHalves, ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
 import type { ReadStream } from '../streams/reader-parts.ts';
@@ -35,86 +38,196 @@ import type { StreamReader } from '../streams/stream-reader.ts';
 import { ended, type StreamWriter } from '../streams/stream-writer.ts';
 import type { Abortable } from './abort-signals.ts';
 import { countFailure, countSuccess } from './call-counts.ts';
-import { type CallRequest, dropRequest, late, repliesStuck } from './call-request.ts';
+import { dropRequest, late, repliesStuck } from './call-request.ts';
 import { rejectAtCallSite } from './call-site.ts';
-import { done, type Step, type StreamCall } from './call-target.ts';
+import { done, type MethodCall, type Step, type StreamCall } from './call-target.ts';
 import { isLastFrame, releaseAnswer } from './late-frames.ts';
 import type { OpenCalls } from './open-calls.ts';
+
+/** The queue in which a call waits to be sent. */
+interface QueuePlace {
+  readonly waitReason: WaitReason;
+  remove(call: OutgoingCall): void;
+}
 
 export class OutgoingCall
   implements SendingStream, ReadStream, ChannelStream, StreamCall, Abortable, Timed
 {
-  readonly request: CallRequest;
+  /** Parts that few calls have; undefined: it has none of them. */
+  rare: RareParts<QueuePlace> | undefined;
+  declare readonly parts: RareParts<QueuePlace>;
+  declare timer: SharedTimer | undefined;
+  declare trace: CallTrace | undefined;
+  declare place: QueuePlace | undefined;
+  declare queued: number;
+  declare reader: StreamReader | undefined;
+  declare writer: StreamWriter | undefined;
+  declare channel: ChannelHalves | undefined;
+  declare assembly: MessageAssembly | undefined;
+  declare hasHeaders: boolean;
+
+  static {
+    withParts(OutgoingCall.prototype);
+  }
+
+  readonly callable: MethodCall;
+  /**
+   * The encoded message: in memory of the codec while the call is sent at once, in its
+   * own memory where it waits.
+   */
+  message: Message;
+  readonly messageBytes: number;
   readonly calls: OpenCalls<OutgoingCall>;
   readonly promise: Promise<unknown>;
   readonly #resolve: Settle;
   readonly #reject: Settle;
-  readonly deadline: number | undefined;
   readonly counters: MethodCounters;
   /** The instant at which it was sent, or began to wait. */
   begun = neverBegun;
-  /** undefined: no subscriber has asked for it. */
-  trace: CallTrace | undefined;
-  timer: SharedTimer | undefined;
-
   slot = -1;
   generation = 0;
   state: OutgoingState = 'waiting';
-  /** The queue in which it waits to be sent. */
-  place: { readonly waitReason: WaitReason; remove(call: OutgoingCall): void } | undefined;
   /** Its promise has settled: that of a notification when it is sent, or waits as a reply. */
   isSettled = false;
   isWritten = false;
-  readonly beginsAtOnce: boolean;
   sentPosition = 0;
-  line: SendFifo | undefined;
-  queued = 0;
-  readonly isBorrowed: boolean;
-  readonly isAnswer = false;
-
-  // The halves of a stream, or the channel that it is.
-  reader: StreamReader | undefined;
-  writer: StreamWriter | undefined;
-  channel: ChannelHalves | undefined;
-  #ending: Promise<void> | undefined;
-  /** Called when the peer has our end, or the call has settled. */
-  #onEndTaken: ((error: unknown) => void) | undefined;
-
-  // The answer, as far as it came.
-  assembly: MessageAssembly | undefined;
-  /** Memory handed out for its first piece, which is about to arrive. */
-  placed: MessageAssembly | undefined;
-  answer: unknown;
-  answerCharge = 0;
+  /** The answer has arrived, or has begun to. */
   hasAnswer = false;
-  hasHeaders = false;
-  /** Bytes of the answer that are still to come, of a call that was given up. */
-  lateBytes: number | undefined;
 
-  constructor(request: CallRequest, calls: OpenCalls<OutgoingCall>) {
-    const { kind, options, isTransient } = request;
-    this.request = request;
+  constructor(
+    calls: OpenCalls<OutgoingCall>,
+    callable: MethodCall,
+    message: Message,
+    messageBytes: number,
+  ) {
     this.calls = calls;
-    this.counters = calls.shared.counters.called.of(request.method, kind);
+    this.callable = callable;
+    this.message = message;
+    this.messageBytes = messageBytes;
+    this.counters = calls.shared.counters.called.of(callable.name, callable.kind);
     this.counters.started += 1;
-    this.line = kind === CallKind.notification ? calls.notifications : undefined;
-    this.beginsAtOnce = sendsMany(kind);
-    // Memory of these may be reused once the message was admitted, before the call has settled.
-    this.isBorrowed = isTransient || kind === CallKind.notification || sendsMany(kind);
     this.promise = new Promise(keep);
     this.#resolve = takeResolve();
     this.#reject = takeReject();
+  }
+
+  /** Gives the call what few calls have. */
+  setOptions(options: CallOptions, metadata: Uint8Array): void {
+    const { parts, calls } = this;
+    parts.options = options;
+    parts.metadata = metadata;
     const timeoutMs = timeoutOf(options);
     if (timeoutMs !== undefined) {
       const { clock } = calls.shared;
-      this.deadline = deadlineAfter(clock, timeoutMs);
-      armDeadline(clock, this, this.deadline);
+      parts.deadline = deadlineAfter(clock, timeoutMs);
+      armDeadline(clock, this, parts.deadline);
     }
     if (options.signal !== undefined) calls.aborts.add(options.signal, this);
   }
 
+  get options(): CallOptions {
+    return this.rare?.options ?? noOptions;
+  }
+
+  get metadata(): Uint8Array {
+    return this.rare?.metadata ?? noBytes;
+  }
+
+  get method(): string {
+    return this.callable.name;
+  }
+
+  /** The kind, a value of `CallKind`. */
+  get kind(): number {
+    return this.callable.kind;
+  }
+
+  /** The codec of one answer; undefined where there is none. */
+  get response(): Codec<unknown> | undefined {
+    return this.callable.response;
+  }
+
   get isBulk(): boolean {
-    return this.request.isBulk;
+    return this.callable.isBulk;
+  }
+
+  /** A method of the package's own services. */
+  get isBuiltIn(): boolean {
+    return this.callable.isBuiltIn === true;
+  }
+
+  /** The codec uses the memory of the message again. */
+  get isTransient(): boolean {
+    return this.callable.request.reusesBytes === true;
+  }
+
+  /** Where no handler has seen it, its target makes it again on another session. */
+  get isMovable(): boolean {
+    return this.callable.isMovable === true && !this.isTransient;
+  }
+
+  /** A notification that the handler of one of the peer's notifications sends. */
+  get isReply(): boolean {
+    return this.rare?.isReply === true;
+  }
+
+  get isAnswer(): false {
+    return false;
+  }
+
+  get beginsAtOnce(): boolean {
+    return sendsMany(this.kind);
+  }
+
+  /** Memory of these may be reused once the message was admitted, before the call has settled. */
+  get isBorrowed(): boolean {
+    const { kind, isTransient } = this;
+    return isTransient || kind === CallKind.notification || sendsMany(kind);
+  }
+
+  get line(): SendFifo | undefined {
+    const isNotification = this.kind === CallKind.notification;
+    return isNotification ? this.calls.notifications : this.rare?.line;
+  }
+
+  set line(line: SendFifo | undefined) {
+    this.parts.line = line;
+  }
+
+  get deadline(): number | undefined {
+    return this.rare?.deadline;
+  }
+
+  get placed(): MessageAssembly | undefined {
+    return this.rare?.placed;
+  }
+
+  set placed(placed: MessageAssembly | undefined) {
+    if (placed !== this.placed) this.parts.placed = placed;
+  }
+
+  get answer(): unknown {
+    return this.rare?.answer;
+  }
+
+  set answer(answer: unknown) {
+    if (answer !== this.answer) this.parts.answer = answer;
+  }
+
+  get answerCharge(): number {
+    return this.rare === undefined ? 0 : this.rare.answerCharge;
+  }
+
+  set answerCharge(charge: number) {
+    if (charge !== this.answerCharge) this.parts.answerCharge = charge;
+  }
+
+  get lateBytes(): number | undefined {
+    return this.rare?.lateBytes;
+  }
+
+  set lateBytes(bytes: number | undefined) {
+    this.parts.lateBytes = bytes;
   }
 
   /** It has its slot, and its frames count. */
@@ -124,7 +237,7 @@ export class OutgoingCall
 
   /** The window that its request counts in. */
   get credit(): SendCredit {
-    const isNotification = this.request.kind === CallKind.notification;
+    const isNotification = this.kind === CallKind.notification;
     const window = isNotification ? Window.notifications : Window.requests;
     return this.calls.shared.sendCredit[window] as SendCredit;
   }
@@ -159,8 +272,8 @@ export class OutgoingCall
 
   /** Resolves when the peer has all of our half, or the call has ended well. */
   end(): Promise<void> {
-    this.#ending ??= this.#endHalf();
-    return this.#ending;
+    this.parts.ending ??= this.#endHalf();
+    return this.parts.ending;
   }
 
   cancel(reason: unknown): void {
@@ -172,9 +285,26 @@ export class OutgoingCall
     countSuccess(this.calls.shared, this);
     this.answer = undefined;
     this.reader?.end();
-    this.writer?.fail(ended(this.request.method, 'once the call was answered'));
-    this.#onEndTaken?.(undefined);
+    this.writer?.fail(ended(this.method, 'once the call was answered'));
+    this.rare?.onEndTaken?.(undefined);
     this.#resolve(value);
+  }
+
+  /** True: it waits for one answer, and has nothing that few calls have. */
+  get isPlain(): boolean {
+    const hasRequest = this.state === 'open' && !this.hasAnswer && this.isWritten;
+    return hasRequest && this.rare === undefined && this.response !== undefined;
+  }
+
+  /** The answer of a plain call: as {@link OutgoingCall.close} and {@link OutgoingCall.resolve}. */
+  onAnswered(answer: unknown): void {
+    const { calls, counters, begun } = this;
+    this.hasAnswer = true;
+    this.#moveTo('over');
+    calls.streams.remove(this, true, 'peer');
+    this.isSettled = true;
+    calls.shared.moments.end(counters, begun);
+    this.#resolve(answer);
   }
 
   /** Rejects while the caller makes the call: the stack of the reason shows where. */
@@ -195,7 +325,7 @@ export class OutgoingCall
   fail(error: SidecallError): void {
     if (!this.isSettled) return this.reject(error, false);
     const { peer, onEvent } = this.calls.shared;
-    emitEvent(onEvent, { type: 'notification-failed', error, peer, method: this.request.method });
+    emitEvent(onEvent, { type: 'notification-failed', error, peer, method: this.method });
   }
 
   /** Frees the slot; `by` sent the last frame. The function that calls this one settles it. */
@@ -244,8 +374,8 @@ export class OutgoingCall
 
   /** The peer has all of our half. */
   onEndTaken(): void {
-    this.#onEndTaken?.(undefined);
-    this.#onEndTaken = undefined;
+    this.rare?.onEndTaken?.(undefined);
+    this.parts.onEndTaken = undefined;
   }
 
   onAborted(reason: unknown): void {
@@ -254,13 +384,13 @@ export class OutgoingCall
 
   onDetached({ code, message }: SidecallError): void {
     const delivered = this.beginsAtOnce ? 'unknown' : 'no';
-    const text = `${this.request.method}: ${message}`;
+    const text = `${this.method}: ${message}`;
     this.cancelAs(new SidecallError(code, text, { delivered }), ResetReason.cancelled);
   }
 
   onDeadline(): void {
-    const { deadline, request, isWritten } = this;
-    const error = deadline === undefined ? repliesStuck(request) : late(request, isWritten);
+    const { deadline, isWritten } = this;
+    const error = deadline === undefined ? repliesStuck(this) : late(this, isWritten);
     this.cancelAs(error, ResetReason.deadlineExceeded);
   }
 
@@ -293,7 +423,7 @@ export class OutgoingCall
   #endHalf(): Promise<void> {
     if (this.isSettled) return quiet(this.promise.then(() => undefined));
     const taken = new Promise<void>((resolve, reject) => {
-      this.#onEndTaken = (error) => (error === undefined ? resolve() : reject(error));
+      this.parts.onEndTaken = (error) => (error === undefined ? resolve() : reject(error));
     });
     quiet(taken);
     this.writer?.end(() => sendHalfEnd(this.calls.shared, this, FrameFlag.fromOpener));
@@ -304,19 +434,19 @@ export class OutgoingCall
     this.#settle();
     countFailure(this.calls.shared, this, reason);
     this.#removeFromQueue();
-    dropRequest(this.request, reason);
+    dropRequest(this, reason);
     releaseLeaseIn(this.answer); // it waited for trailers
     this.answer = undefined;
     this.channel?.fail(reason, { now });
     this.reader?.fail(reason, { now });
     this.writer?.fail(reason);
-    this.#onEndTaken?.(reason);
+    this.rare?.onEndTaken?.(reason);
   }
 
   #settle(): void {
     this.isSettled = true;
     cancelDeadline(this);
-    const { signal } = this.request.options;
+    const { signal } = this.options;
     if (signal !== undefined) this.calls.aborts.remove(signal, this);
   }
 
@@ -343,7 +473,7 @@ export class OutgoingCall
 
   #releaseCharge(): void {
     if (this.slot >= this.calls.shared.remote.streamsMax) return; // an extra slot: it had none
-    this.credit.spend(-chargeOf(this.request.messageBytes));
+    this.credit.spend(-chargeOf(this.messageBytes));
   }
 
   #sendReset(reason: number): void {

@@ -11,6 +11,7 @@ import {
   bindCallbacks,
   type CallOptions,
   checkCallOptions,
+  noOptions,
   withInheritedDeadline,
 } from '../contract/call-options.ts';
 import {
@@ -19,15 +20,12 @@ import {
   messageBytesOf,
   releaseMessage,
 } from '../contract/encode-message.ts';
-import { builtInPrefix, checkMethodName } from '../contract/service.ts';
+import { checkMethodName } from '../contract/service.ts';
 import { isNotifiedBy } from '../deadline.ts';
-import type { SessionShared } from '../sending/session-shared.ts';
 import { openHalves } from './call-halves.ts';
 import type { MethodCall } from './call-target.ts';
 import type { OpenCalls } from './open-calls.ts';
 import { OutgoingCall } from './outgoing-call.ts';
-
-const noOptions: CallOptions = Object.freeze({});
 
 /**
  * The call, not sent yet. @throws for options that are wrong, a value that cannot be encoded, and a
@@ -42,12 +40,7 @@ export function prepareCall(
   const checked = checkCallOptions(given);
   // A channel outlives the handler that opens it.
   const options = callable.kind >= CallKind.channel ? checked : withInheritedDeadline(checked);
-  options.signal?.throwIfAborted();
-  if (options.resubscribe !== undefined) {
-    const text = `${callable.name}: resubscribe is for server streams of a client that outlives its sessions`;
-    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
-  }
-  if (options.into !== undefined) checkInto(callable);
+  if (options !== noOptions) checkSpecial(callable, options);
   const { shared, names, refusal } = calls;
   if (refusal !== undefined) {
     const { code, message, cause } = refusal;
@@ -59,39 +52,38 @@ export function prepareCall(
   }
   if (names.numberOf(callable.name) === undefined) checkMethodName(callable.name);
   const metadata = encodeMetadata(options.metadata, shared.metadataMaxBytes);
-  const message = sendsMany(callable.kind)
-    ? noBytes
-    : encodeRequest(shared, callable, value, metadata.length);
-  return makeCall(calls, callable, options, message, metadata);
+  if (sendsMany(callable.kind)) return makeCall(calls, callable, options, noBytes, 0, metadata);
+  const mayLend = metadata.length + wireLimits.methodNameMaxBytes <= wireLimits.blockPrefixMaxBytes;
+  const message = encodeMessage(shared, callable.request, value, mayLend);
+  const messageBytes = messageBytesOf(message);
+  if (messageBytes > shared.remote.receiveMaxBytes) {
+    releaseMessage(message);
+    throw tooLong(callable, messageBytes, shared.remote.receiveMaxBytes);
+  }
+  return makeCall(calls, callable, options, message, messageBytes, metadata);
 }
 
-/** @throws {TypeError} where the answer of the call is not bytes, or not one message. */
-function checkInto({ name, kind, response }: MethodCall): void {
-  if (response?.isRaw === true && !receivesMany(kind)) return;
+/** @throws for options that the call cannot have, and the reason of a signal that is aborted. */
+function checkSpecial({ name, kind, response }: MethodCall, options: CallOptions): void {
+  options.signal?.throwIfAborted();
+  if (options.resubscribe !== undefined) {
+    const text = `${name}: resubscribe is for server streams of a client that outlives its sessions`;
+    throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+  }
+  const isOfBytes = response?.isRaw === true && !receivesMany(kind);
+  if (options.into === undefined || isOfBytes) return;
   const text = `${name}: into is for calls with one answer in bytes`;
   throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
 }
 
 /** A call of which nothing will be sent. */
 export function emptyCall(calls: OpenCalls<OutgoingCall>, callable: MethodCall): OutgoingCall {
-  return makeCall(calls, { ...callable, isMovable: false }, noOptions, noBytes, noBytes);
+  return makeCall(calls, { ...callable, isMovable: false }, noOptions, noBytes, 0, noBytes);
 }
 
-function encodeRequest(
-  shared: SessionShared,
-  callable: MethodCall,
-  value: unknown,
-  metadataBytes: number,
-): Message {
-  const { receiveMaxBytes } = shared.remote;
-  const prefixBytes = metadataBytes + wireLimits.methodNameMaxBytes;
-  const mayLend = prefixBytes <= wireLimits.blockPrefixMaxBytes;
-  const message = encodeMessage(shared, callable.request, value, mayLend);
-  const messageBytes = messageBytesOf(message);
-  if (messageBytes <= receiveMaxBytes) return message;
-  releaseMessage(message);
-  const text = `${callable.name}: message of ${messageBytes} bytes exceeds the peer's receiveMaxBytes ${receiveMaxBytes}; raise limits.receiveMaxBytes there`;
-  throw new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
+function tooLong({ name }: MethodCall, bytes: number, max: number): SidecallError {
+  const text = `${name}: message of ${bytes} bytes exceeds the peer's receiveMaxBytes ${max}; raise limits.receiveMaxBytes there`;
+  return new SidecallError('ERR_SIDECALL_MESSAGE_TOO_LARGE', text);
 }
 
 function makeCall(
@@ -99,24 +91,13 @@ function makeCall(
   callable: MethodCall,
   options: CallOptions,
   message: Message,
+  messageBytes: number,
   metadata: Uint8Array,
 ): OutgoingCall {
-  const { name: method, kind, isBulk, response } = callable;
-  const request = {
-    method,
-    kind,
-    message,
-    messageBytes: messageBytesOf(message),
-    metadata,
-    response,
-    isBulk,
-    isTransient: callable.request.reusesBytes === true,
-    isReply: kind === CallKind.notification && isNotifiedBy(calls.shared),
-    isBuiltIn: method.startsWith(builtInPrefix) && kind < CallKind.clientStream,
-    isMovable: callable.isMovable === true && callable.request.reusesBytes !== true,
-    options: bindCallbacks(options),
-  };
-  const call = new OutgoingCall(request, calls);
-  if (kind > CallKind.notification) openHalves(call, callable.request);
+  const { kind, request: codec } = callable;
+  const call = new OutgoingCall(calls, callable, message, messageBytes);
+  if (options !== noOptions) call.setOptions(bindCallbacks(options), metadata);
+  if (kind === CallKind.notification && isNotifiedBy(calls.shared)) call.parts.isReply = true;
+  if (kind > CallKind.notification) openHalves(call, codec);
   return call;
 }

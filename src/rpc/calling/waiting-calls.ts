@@ -10,7 +10,6 @@ import { armDeadline, deadlineAfter } from '../deadline.ts';
 import { type SendCredit, Window } from '../sending/credit.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
 import { CallQueue } from './call-queue.ts';
-import type { CallRequest } from './call-request.ts';
 import type { OpenCalls } from './open-calls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 
@@ -26,13 +25,14 @@ export class WaitingCalls {
   readonly #short: CallQueue;
   // Calls with a long message wait apart: the send queue has a bound of its own for those.
   readonly #long: CallQueue;
+  readonly #all = { waiting: 0 };
   /** All of them, the first to be looked at first. */
   readonly #queues: readonly CallQueue[];
 
   constructor(calls: OpenCalls<OutgoingCall>) {
     this.#calls = calls;
     this.#shared = calls.shared;
-    const queue = (): CallQueue => new CallQueue((call) => waitReasonOf(calls, call));
+    const queue = (): CallQueue => new CallQueue((call) => waitReasonOf(calls, call), this.#all);
     this.#builtIn = queue();
     this.#replies = queue();
     this.#notifications = queue();
@@ -42,9 +42,7 @@ export class WaitingCalls {
   }
 
   get count(): number {
-    let count = 0;
-    for (const { waiting } of this.#queues) count += waiting;
-    return count;
+    return this.#all.waiting;
   }
 
   /** A notification waits whose promise has resolved. */
@@ -54,22 +52,22 @@ export class WaitingCalls {
 
   /** The call cannot be sent now, or calls of its kind wait already. */
   mustWait(call: OutgoingCall): boolean {
-    return this.#queueOf(call).waiting > 0 || waitReasonOf(this.#calls, call) !== undefined;
+    const isBehind = this.#all.waiting > 0 && this.#queueOf(call).waiting > 0;
+    return isBehind || waitReasonOf(this.#calls, call) !== undefined;
   }
 
   add(call: OutgoingCall): void {
-    const { request } = call;
     const queue = this.#queueOf(call);
     const isFirst = queue.bytes < this.#shared.own.streamWindowBytes;
     // The sender may use the memory again: of a reply that resolves below, at once.
-    const isReused = request.isTransient || (request.isReply && isFirst);
-    if (isReused && isBytes(request.message)) {
-      request.message = new Uint8Array(request.message);
+    const isReused = call.isTransient || (call.isReply && isFirst);
+    if (isReused && isBytes(call.message)) {
+      call.message = new Uint8Array(call.message);
     }
     queue.push(call);
     this.#shared.moments.begin(call);
     this.#shared.waits.add(queue);
-    if (!request.isReply) return;
+    if (!call.isReply) return;
     // Up to one window of replies, and at least one, resolve at once: so the handlers
     // of both sides can settle.
     if (isFirst) return call.resolve(undefined);
@@ -82,6 +80,7 @@ export class WaitingCalls {
 
   /** Takes out the next call that can be sent. */
   next(): OutgoingCall | undefined {
+    if (this.#all.waiting === 0) return undefined;
     for (const queue of this.#queues) {
       const call = queue.waiting === 0 ? undefined : queue.next();
       if (call !== undefined) return call;
@@ -105,39 +104,38 @@ export class WaitingCalls {
     return this.#replies.removeAll(() => true);
   }
 
-  #queueOf({ request }: OutgoingCall): CallQueue {
-    if (request.isBuiltIn) return this.#builtIn;
-    if (request.isReply) return this.#replies;
-    if (request.kind === CallKind.notification) return this.#notifications;
-    return isBulk(this.#shared, request) ? this.#long : this.#short;
+  #queueOf(call: OutgoingCall): CallQueue {
+    if (call.isBuiltIn) return this.#builtIn;
+    if (call.isReply) return this.#replies;
+    if (call.kind === CallKind.notification) return this.#notifications;
+    return isBulk(this.#shared, call) ? this.#long : this.#short;
   }
 }
 
 /** The message waits behind those of short calls. */
-function isBulk({ sendQueue }: SessionShared, request: CallRequest): boolean {
-  const queuedBytes = queuedBytesOf(request.message, request.messageBytes);
-  return request.isBulk || sendQueue.isBulk(request.metadata.length + queuedBytes);
+function isBulk({ sendQueue }: SessionShared, call: OutgoingCall): boolean {
+  const queuedBytes = queuedBytesOf(call.message, call.messageBytes);
+  return call.isBulk || sendQueue.isBulk(call.metadata.length + queuedBytes);
 }
 
 /** Why the call cannot be sent now; undefined: it can. */
 function waitReasonOf(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): WaitReason | undefined {
   const { shared, streams } = calls;
   const { sendQueue, own } = shared;
-  const { request } = call;
   if (sendQueue.isHeld) return 'send-queue';
-  if (streams.hasExtra && takesExtra(calls, request)) return undefined;
+  if (streams.hasExtra && takesExtra(calls, call)) return undefined;
   if (!streams.hasRoom) return 'slot';
   if (!call.credit.hasCredit) {
-    return request.kind === CallKind.notification ? 'notification-window' : 'request-window';
+    return call.kind === CallKind.notification ? 'notification-window' : 'request-window';
   }
-  const hasRoom = sendQueue.hasRoom(isBulk(shared, request), own.sendQueueMaxBytes);
+  const hasRoom = sendQueue.hasRoom(isBulk(shared, call), own.sendQueueMaxBytes);
   return hasRoom ? undefined : 'send-queue';
 }
 
 /** A call of a built-in service that finds no slot or no credit. */
 export function takesExtra(
   { shared, streams }: OpenCalls<OutgoingCall>,
-  { isBuiltIn, messageBytes }: CallRequest,
+  { isBuiltIn, messageBytes }: OutgoingCall,
 ): boolean {
   if (!isBuiltIn || messageBytes > wireLimits.extraMaxBytes) return false;
   const { hasCredit } = shared.sendCredit[Window.requests] as SendCredit;

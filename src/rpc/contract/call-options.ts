@@ -74,14 +74,15 @@ const known = [
   'resubscribe',
 ] as const satisfies readonly (keyof CallOptions)[];
 
-const none: CallOptions = Object.freeze({});
+/** The options of a call that was given none. */
+export const noOptions: CallOptions = Object.freeze({});
 
 /**
  * Checks what a caller passed.
  * @throws {RangeError} `ERR_OUT_OF_RANGE` for `timeoutMs`, {@link TypeError} for the rest.
  */
 export function checkCallOptions(options: CallOptions | undefined): CallOptions {
-  if (options === undefined) return none;
+  if (options === undefined) return noOptions;
   checkKeys('the options of a call', options, known);
   const { timeoutMs } = options;
   if (timeoutMs !== undefined && timeoutMs !== 'none') {

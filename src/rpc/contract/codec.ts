@@ -4,7 +4,8 @@
 import { isBytes, isError } from '../../base/brands.ts';
 import { errorText } from '../../base/error-text.ts';
 import { SidecallError } from '../../base/errors.ts';
-import { ownedCopy } from '../../base/message-slabs.ts';
+import { ownedCopy, ownedPart } from '../../base/message-slabs.ts';
+import { partOf } from '../../wire/frame-header.ts';
 
 /**
  * Turns values into bytes and back. Stateless: one codec serves any number of calls. `T` is what it
@@ -162,6 +163,19 @@ export function decodeWith<T>(
 /** Bytes that have to wait, in memory of their own where their codec will use its memory again. */
 export function keepWaiting<T>(codec: Codec<unknown>, message: T): T | Uint8Array {
   return codec.reusesBytes === true && isBytes(message) ? new Uint8Array(message) : message;
+}
+
+/** As {@link decodeWith}, of a part of memory that is used again. */
+export function decodePart<T>(
+  codec: Codec<T>,
+  memory: Uint8Array,
+  from: number,
+  to: number,
+  jsonMaxBytes: number,
+): T {
+  const isCopied = codec.isRaw === true && keepsBytes(codec);
+  if (isCopied) return decodeWith(codec, ownedPart(memory, from, to), true, jsonMaxBytes);
+  return decodeWith(codec, partOf(memory, from, to), false, jsonMaxBytes);
 }
 
 /** A text longer than `jsonMaxBytes`. */

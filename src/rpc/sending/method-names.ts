@@ -8,10 +8,17 @@ import { protocol } from '../../wire/frame-header.ts';
 /** Names that we have announced. */
 export class AnnouncedNames {
   readonly #numbers = new Map<string, number>();
+  #last: string | undefined;
+  #lastNumber: number | undefined;
 
   /** The number, or undefined where the name has to be announced first. */
   numberOf(name: string): number | undefined {
-    return this.#numbers.get(name);
+    if (name === this.#last) return this.#lastNumber;
+    const number = this.#numbers.get(name);
+    if (number === undefined) return undefined;
+    this.#last = name;
+    this.#lastNumber = number;
+    return number;
   }
 
   /**
@@ -50,6 +57,11 @@ export class LearntNames {
     if (number >= wireLimits.methodsMax)
       throw protocol('more method names than the protocol allows');
     this.#names.push(methodName(bytes, bytes.length));
+  }
+
+  /** undefined: the number was never announced. */
+  known(number: number): string | undefined {
+    return this.#names[number];
   }
 
   /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a number that was never announced. */

@@ -5,6 +5,7 @@
 import { Buffer } from 'node:buffer';
 import { SidecallError } from '../../base/errors.ts';
 import { Fifo } from '../../base/fifo.ts';
+import { noBytes } from '../../base/ignore-errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { isSmallPart } from '../../base/message-slabs.ts';
 import type { SessionRecorder } from '../../wire/flight-recorder.ts';
@@ -31,7 +32,7 @@ export class SendQueue implements WaitQueue {
   readonly departed = new Departures();
   /** Frames that the transport took, ever. */
   framesSent = 0;
-  readonly header = new HeaderWriter();
+  readonly header: HeaderWriter;
   recorder: SessionRecorder | undefined;
   readonly #transport: Transport;
   readonly #onDrained: () => void;
@@ -58,6 +59,7 @@ export class SendQueue implements WaitQueue {
     onWaiting: () => void,
   ) {
     this.#transport = transport;
+    this.header = new HeaderWriter(transport.headers);
     this.#onDrained = onDrained;
     this.#onBroken = onBroken;
     this.#onWaiting = onWaiting;
@@ -81,6 +83,30 @@ export class SendQueue implements WaitQueue {
   /** True: a message of this length is cut into pieces, and takes turns with other long ones. */
   isBulk(bytes: number): boolean {
     return bytes > this.#fragmentBytes;
+  }
+
+  /** True: nothing waits, so that a short message goes at once, by {@link SendQueue.sendNow}. */
+  get isFree(): boolean {
+    return !this.#isFull && this.#control.length === 0 && this.#messages.lines === 0;
+  }
+
+  /**
+   * Sends a whole message, where the queue is free: the short way of {@link SendQueue.send}. False:
+   * the transport has no room.
+   */
+  sendNow(
+    stream: SendingStream,
+    header: Uint8Array,
+    message: Uint8Array | string,
+    messageBytes: number,
+  ): boolean {
+    if (!this.#transport.trySend(header, messageBytes === 0 ? noBytes : message, false)) {
+      this.#isFull = true;
+      return false;
+    }
+    this.#noteSent(stream, header, messageBytes);
+    stream.counters.countSent(messageBytes);
+    return true;
   }
 
   /** May one more message be queued? Long ones do not stand in the way of small ones. */
@@ -154,7 +180,8 @@ export class SendQueue implements WaitQueue {
       block?.release();
       return true;
     }
-    const wholeBytes = prefix.length + messageBytes;
+    const prefixBytes = prefix === noBytes ? 0 : prefix.length;
+    const wholeBytes = prefixBytes + messageBytes;
     const isLong = stream.isBulk
       ? block === undefined && this.#isCut(header, prefix, wholeBytes)
       : block === undefined && wholeBytes > this.#fragmentBytes;
@@ -162,7 +189,7 @@ export class SendQueue implements WaitQueue {
     const isOvertaking = (stream.line?.length ?? 0) > 0;
     if (!isLong && this.#isClear(isBulk) && !isOvertaking) {
       if (this.#trySendWhole(header, prefix, message, messageBytes, isBulk)) {
-        this.#noteSent(stream, header, prefix.length + messageBytes);
+        this.#noteSent(stream, header, wholeBytes);
         if (isMessage(header)) stream.counters.countSent(messageBytes);
         if (isBulk || this.#messages.has(true)) this.#pieces.noteSent(isBulk, messageBytes);
         return true;
@@ -251,7 +278,7 @@ export class SendQueue implements WaitQueue {
     isBulk: boolean,
   ): boolean {
     if (message instanceof Block) return this.#trySendBlock(header, prefix, message);
-    const payload = prefix.length === 0 ? message : join(prefix, message);
+    const payload = prefix === noBytes || prefix.length === 0 ? message : join(prefix, message);
     const bulk = isBulk && this.#pieces.bulkOf(true);
     return this.#transport.trySend(header, messageBytes === 0 ? prefix : payload, bulk);
   }

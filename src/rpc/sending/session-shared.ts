@@ -12,7 +12,7 @@ import { isOwnProcess, type Peer } from '../../base/peer.ts';
 import { type Random, systemRandom } from '../../base/random.ts';
 import { type Moves, moved } from '../../base/states.ts';
 import { type FlightRecorder, SessionRecorder } from '../../wire/flight-recorder.ts';
-import { FrameFlag, protocol } from '../../wire/frame-header.ts';
+import { FrameFlag, headerAt, protocol } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
 import { Block } from '../contract/leases.ts';
 import { Moments } from '../counting/moments.ts';
@@ -171,10 +171,10 @@ export class SessionShared {
     if (state === 'closed') this.frameRecorder?.ended();
   }
 
-  /** A frame has arrived; `bytes` behind its header. */
-  countFrame(header: Uint8Array, bytes: number): void {
+  /** A frame has arrived, whose header begins at `at`; `bytes` behind it. */
+  countFrame(header: Uint8Array, at: number, bytes: number): void {
     this.counters.framesReceived += 1;
-    this.frameRecorder?.received(header, bytes);
+    this.frameRecorder?.received(headerAt(header, at), bytes);
   }
 
   /** Memory for one message, to be filled in place. @throws as `Session.allocate`. */

@@ -15,6 +15,8 @@ interface AcceptedCall extends Slotted {
 export class AcceptedCalls<Call extends AcceptedCall> {
   readonly shared: SessionShared;
   readonly streams: AcceptedStreams<Call>;
+  /** Plain calls that are over and that nobody holds: the next ones use their objects. */
+  readonly spares: Call[] = [];
   /** New calls are refused; those that were opened before go on, and notifications are taken. */
   isDraining = false;
   /** Calls that are not over. */

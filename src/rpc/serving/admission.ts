@@ -28,6 +28,8 @@ export class Admission implements Timed {
   // settle, so they wait for a turn; those that find no place then are refused.
   readonly #crowded = new WaitingRequests<IncomingCall>('handlers');
   readonly #loads = new Map<Served, MethodLoad<IncomingCall>>();
+  #lastServed: Served | undefined;
+  #lastLoad: MethodLoad<IncomingCall> | undefined;
   // Loads of methods with requests that wait.
   readonly #delayed = new Set<MethodLoad<IncomingCall>>();
   #reservedBytes = 0;
@@ -210,11 +212,14 @@ export class Admission implements Timed {
   }
 
   #loadOf(served: Served): MethodLoad<IncomingCall> {
+    if (served === this.#lastServed) return this.#lastLoad as MethodLoad<IncomingCall>;
     let load = this.#loads.get(served);
     if (load === undefined) {
       load = new MethodLoad<IncomingCall>();
       this.#loads.set(served, load);
     }
+    this.#lastServed = served;
+    this.#lastLoad = load;
     return load;
   }
 }

@@ -7,16 +7,18 @@ import {
   CallKind,
   FrameType,
   type Header,
+  partOf,
   ResetReason,
   sendsMany,
 } from '../../wire/frame-header.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
 import type { IncomingState } from '../call-states.ts';
-import { bytes, type Codec, decodeWith } from '../contract/codec.ts';
+import { bytes, type Codec, decodePart, decodeWith } from '../contract/codec.ts';
 import { Lease } from '../contract/leases.ts';
 import { traceHandler } from '../counting/call-trace.ts';
 import type { PeerClock } from '../peer-clock.ts';
-import type { SessionShared } from '../sending/session-shared.ts';
+import { Window } from '../sending/credit.ts';
+import { type SessionShared, takeMessage } from '../sending/session-shared.ts';
 import { ChannelHalves } from '../streams/channel-halves.ts';
 import { MessageAssembly } from '../streams/message-assembly.ts';
 import type { ChannelAcceptors } from './accept-channels.ts';
@@ -26,7 +28,7 @@ import { AnswerSender } from './answer-sender.ts';
 import { countServed } from './call-counts.ts';
 import { CallFrames } from './call-frames.ts';
 import { plainEnd } from './failure-reply.ts';
-import type { IncomingCall } from './incoming-call.ts';
+import { emptyOpening, IncomingCall } from './incoming-call.ts';
 import { OpenFrames } from './open-frame.ts';
 import type { Registry, Served } from './registry.ts';
 import { RequestMemory } from './request-memory.ts';
@@ -136,13 +138,22 @@ export class Callee {
   }
 
   /** A frame of a stream that the peer opened. */
-  onFrame(header: Header, payload: Uint8Array, block: ArrivedBlock | undefined): void {
+  onFrame(
+    header: Header,
+    memory: Uint8Array,
+    from: number,
+    to: number,
+    block: ArrivedBlock | undefined,
+  ): void {
     const placed = this.#openFrames.takePlaced();
     if (header.type === FrameType.open) {
-      const opened = this.#openFrames.read(header, payload, placed, block);
+      const isWhole = placed === undefined && block === undefined;
+      if (isWhole && this.#onPlain(header, memory, from, to)) return;
+      const opened = this.#openFrames.read(header, memory, from, to, placed, block);
       if (opened !== undefined) this.#onOpened(opened);
       return;
     }
+    const payload = partOf(memory, from, to);
     const call = this.#calls.streams.find(header.slot, header.generation);
     const isPiece = header.type === FrameType.fragment && call?.reader === undefined;
     if (!isPiece) return this.#callFrames.onFrame(call, header, payload, block);
@@ -196,25 +207,58 @@ export class Callee {
     const { kind } = call.opening;
     if (kind >= CallKind.channel) this.#onChannel(call);
     else if (sendsMany(kind)) this.#onStream(call);
-    else if (call.whole !== undefined) this.#onRequest(call);
+    else if (this.#openFrames.request.isWhole) this.#onRequest(call);
+  }
+
+  /**
+   * The short way of a call that has nothing but its request, of a method that is served: as
+   * `OpenFrames.read()` and {@link Callee.#onRequest}. False: nothing was done.
+   */
+  #onPlain(header: Header, memory: Uint8Array, from: number, to: number): boolean {
+    const calls = this.#calls;
+    const { shared, streams } = calls;
+    const method = this.#openFrames.plainMethod(header, to - from);
+    if (method === undefined || calls.isDraining || this.#unserved.mustWait(method)) return false;
+    const served = this.#registry.find(method);
+    if (served === undefined || !served.isPlain || streams.isExtra(header.slot)) return false;
+    const { slot, generation, messageBytes } = header;
+    streams.open(slot, generation);
+    const charge = takeMessage(shared, Window.requests, messageBytes);
+    const call = calls.spares.pop() ?? new IncomingCall(emptyOpening(), calls);
+    call.begin(slot, generation, method, charge);
+    call.requestBytes = messageBytes;
+    call.counters.countReceived(messageBytes);
+    countServed(call);
+    let value: unknown;
+    try {
+      value = decodePart(served.request, memory, from, to, shared.own.jsonMaxBytes);
+    } catch (error) {
+      call.refuseRequest(error);
+      return true;
+    }
+    if (this.#admission.admit(call, served, value)) this.#handlers.run(call, served, value);
+    return true;
   }
 
   /** The request of a call is whole. */
   #onRequest(call: IncomingCall): void {
-    const payload = call.whole as Uint8Array;
-    let assembly = call.wholeIn;
-    call.requestBytes = payload.length;
-    call.counters.countReceived(payload.length);
-    call.whole = undefined;
-    call.wholeIn = undefined;
+    const arrived = this.#openFrames.request;
+    const { memory, from, to } = arrived;
+    let { assembly } = arrived;
+    arrived.clear();
+    call.requestBytes = to - from;
+    call.counters.countReceived(to - from);
     if (this.#unserved.mustWait(call.opening.method)) {
+      const payload = partOf(memory, from, to);
       const own = assembly === undefined ? Buffer.from(payload) : payload;
       return this.#unserved.push({ call, bytes: own });
     }
     const served = this.#servedFor(call);
     if (served === undefined) return assembly?.release();
     const { request } = served;
-    assembly ??= MessageAssembly.ofBorrowed(payload, request);
+    if (request.borrowsBytes === true) {
+      assembly ??= MessageAssembly.ofBorrowed(partOf(memory, from, to), request);
+    }
     if (request.borrowsBytes === true && assembly !== undefined) {
       call.memory = new RequestMemory(assembly, undefined);
     }
@@ -223,7 +267,7 @@ export class Callee {
     try {
       value =
         assembly === undefined
-          ? decodeWith(request, payload, false, jsonMaxBytes)
+          ? decodePart(request, memory, from, to, jsonMaxBytes)
           : assembly.decode(jsonMaxBytes, request);
     } catch (error) {
       call.returnRequest();

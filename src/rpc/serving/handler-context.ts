@@ -9,14 +9,34 @@ import { CallKind } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { CallContext } from '../contract/call-context.ts';
 import type { Block } from '../contract/leases.ts';
-import type { IncomingCall } from './incoming-call.ts';
+import type { AcceptedCalls } from './accepted-calls.ts';
+import { emptyOpening, IncomingCall } from './incoming-call.ts';
 import { holdsRequest, type RequestHolder } from './request-memory.ts';
 
 export class HandlerContext implements CallContext, RequestHolder {
-  readonly #call: IncomingCall;
+  readonly #calls: AcceptedCalls<IncomingCall>;
+  /** The method of a call that was detached. */
+  #method = '';
+  #held: IncomingCall | undefined;
 
   constructor(call: IncomingCall) {
-    this.#call = call;
+    this.#calls = call.calls;
+    this.#held = call;
+    call.context = this;
+  }
+
+  /** The call is over, and another one is about to use the object. */
+  detach(): void {
+    this.#method = this.#call.opening.method;
+    this.#held = undefined;
+  }
+
+  get #call(): IncomingCall {
+    if (this.#held === undefined) {
+      this.#held = new IncomingCall(emptyOpening(this.#method), this.#calls);
+      this.#held.state = 'answered';
+    }
+    return this.#held;
   }
 
   [holdsRequest](handler: Promise<unknown>): void {

@@ -3,12 +3,14 @@
 import type { Clock } from '../../base/clock.ts';
 import type { SidecallErrorCode } from '../../base/error-codes.ts';
 import { SidecallError } from '../../base/errors.ts';
+import { noBytes } from '../../base/ignore-errors.ts';
 import type { Metadata } from '../../base/metadata.ts';
 import { CallKind, ResetReason } from '../../wire/frame-header.ts';
+import { decodeMetadata } from '../../wire/metadata-bytes.ts';
 import { type IncomingState, incomingMoved } from '../call-states.ts';
 import type { Codec } from '../contract/codec.ts';
 import type { CallTrace } from '../counting/call-trace.ts';
-import type { MethodCounters } from '../counting/method-counters.ts';
+import { MethodCounters, notServed } from '../counting/method-counters.ts';
 import type { ServedEnd } from '../counting/session-counters.ts';
 import {
   armDeadline,
@@ -21,6 +23,7 @@ import { Window } from '../sending/credit.ts';
 import { refuseMessage, resetReasonFor, sendEnd } from '../sending/end-frames.ts';
 import type { SendFifo, SendingStream } from '../sending/outgoing-messages.ts';
 import type { WaitPlace } from '../stalls.ts';
+import { type RareParts, withParts } from '../streams/call-parts.ts';
 import type { ChannelHalves, ChannelStream } from '../streams/channel-halves.ts';
 import type { MessageAssembly } from '../streams/message-assembly.ts';
 import type { ReadStream } from '../streams/reader-parts.ts';
@@ -34,73 +37,167 @@ import { type End, refusalOf, reportFailure } from './failure-reply.ts';
 import type { MethodLoad } from './method-load.ts';
 import type { RequestMemory } from './request-memory.ts';
 
-const noMetadata: Metadata = Object.freeze({});
+const noMetadata: Metadata = decodeMetadata(noBytes);
+/** Calls that wait to be used again, in each session. */
+const sparesMax = 16;
+const noCounters = new MethodCounters(notServed, CallKind.unary, false);
+
+/** The opening of a call of which no frame has come. */
+export function emptyOpening(method = ''): CallOpening {
+  return {
+    slot: -1,
+    generation: 0,
+    kind: CallKind.unary,
+    method,
+    metadata: noMetadata,
+    deadline: undefined,
+    charge: 0,
+    windowBytes: 0,
+  };
+}
 
 export class IncomingCall
   implements SendingStream, ReadStream, ChannelStream, Timed, HandlerScope, CountedCall
 {
+  /** Parts that few calls have; undefined: it has none of them. */
+  rare: RareParts<WaitPlace> | undefined;
+  declare readonly parts: RareParts<WaitPlace>;
+  declare timer: SharedTimer | undefined;
+  declare trace: CallTrace | undefined;
+  declare place: WaitPlace | undefined;
+  declare queued: number;
+  declare reader: StreamReader | undefined;
+  declare writer: StreamWriter | undefined;
+  declare channel: ChannelHalves | undefined;
+  declare assembly: MessageAssembly | undefined;
+  declare hasHeaders: boolean;
+
+  static {
+    withParts(IncomingCall.prototype);
+  }
+
   readonly opening: CallOpening;
   readonly calls: AcceptedCalls<IncomingCall>;
-  readonly slot: number;
-  readonly generation: number;
-  isBorrowed = false;
-  isBulk = false;
-  readonly isAnswer = true;
-  line: SendFifo | undefined;
-  queued = 0;
   isWritten = false;
-  readonly beginsAtOnce = true;
-  sentPosition = 0;
-  timer: SharedTimer | undefined;
-
   state: IncomingState = 'waiting';
   /** Its handler was started and has not settled; true also after the call has ended. */
   isRunning = false;
-  /** The request that has begun to arrive. */
-  assembly: MessageAssembly | undefined;
-  /** The whole request, until it is decoded; in memory of the transport, unless the next is set. */
-  whole: Uint8Array | undefined;
-  /** The memory of its own that holds the whole request. */
-  wholeIn: MessageAssembly | undefined;
   /** The memory of the request, where it goes back when the handler has settled. */
   memory: RequestMemory | undefined;
   /** The numbers of its method; its own until it is found to be served. */
   counters: MethodCounters;
-  readonly begun: number;
-  /** undefined: no subscriber has asked for it, or no handler was found yet. */
-  trace: CallTrace | undefined;
+  begun: number;
+  /** The context of its handler. */
+  context: { detach(): void } | undefined;
   /** The length of the request, once it is whole. */
   requestBytes: number | undefined;
-  // The halves of a stream, or the channel that it is.
-  reader: StreamReader | undefined;
-  writer: StreamWriter | undefined;
-  channel: ChannelHalves | undefined;
-  /** Its handler is told when the session is about to close. */
-  endsAtDrain = false;
   /** Load of its method, where the handler gives one answer. */
   load: MethodLoad<IncomingCall> | undefined;
-  /** The place where it waits to be started, or its answer to be sent. */
-  place: WaitPlace | undefined;
-  trailers: Metadata = noMetadata;
-  hasHeaders = false;
-  /** The reason that its opener is told once the handler has settled. */
-  #owedReset: number | undefined;
   #isWindowReleased = false;
   /** Its entry in the flight recorder; -1: it has none. */
   #entry = -1;
-  #controller: AbortController | undefined;
-  #abortCode: SidecallErrorCode | undefined;
 
+  /** NOTE: one of {@link emptyOpening} is followed by {@link IncomingCall.begin}. */
   constructor(opening: CallOpening, calls: AcceptedCalls<IncomingCall>) {
     this.opening = opening;
     this.calls = calls;
-    this.slot = opening.slot;
-    this.generation = opening.generation;
     this.begun = calls.shared.moments.arrive();
+    if (opening.generation === 0) {
+      this.counters = noCounters;
+      return;
+    }
     this.counters = countersOf(calls.shared, opening);
     if (opening.kind >= CallKind.channel) this.isBorrowed = true;
     if (opening.deadline !== undefined) armDeadline(this.clock, this, opening.deadline);
     calls.add(this);
+  }
+
+  /** A plain call begins: nothing of the object is held by anybody. */
+  begin(slot: number, generation: number, method: string, charge: number): void {
+    const opening = this.opening as { -readonly [Field in keyof CallOpening]: CallOpening[Field] };
+    opening.slot = slot;
+    opening.generation = generation;
+    opening.method = method;
+    opening.charge = charge;
+    opening.kind = CallKind.unary;
+    opening.metadata = noMetadata;
+    opening.deadline = undefined;
+    this.state = 'waiting';
+    this.isWritten = false;
+    this.#isWindowReleased = false;
+    this.#entry = -1;
+    this.begun = this.calls.shared.moments.arrive();
+    this.counters = countersOf(this.calls.shared, opening);
+    this.calls.add(this);
+  }
+
+  /** It was answered at once. Where nobody but the context holds it, the next one uses it. */
+  retire(): void {
+    const { spares } = this.calls;
+    if (this.rare !== undefined || spares.length >= sparesMax) return;
+    this.context?.detach();
+    this.context = undefined;
+    spares.push(this);
+  }
+
+  get slot(): number {
+    return this.opening.slot;
+  }
+
+  get generation(): number {
+    return this.opening.generation;
+  }
+
+  get isAnswer(): true {
+    return true;
+  }
+
+  get beginsAtOnce(): true {
+    return true;
+  }
+
+  /** The position counts for calls of ours. */
+  set sentPosition(_position: number) {}
+
+  get line(): SendFifo | undefined {
+    return this.rare?.line;
+  }
+
+  set line(line: SendFifo | undefined) {
+    this.parts.line = line;
+  }
+
+  get isBulk(): boolean {
+    return this.rare?.isBulk === true;
+  }
+
+  set isBulk(isBulk: boolean) {
+    if (isBulk !== this.isBulk) this.parts.isBulk = isBulk;
+  }
+
+  get isBorrowed(): boolean {
+    return this.rare?.isBorrowed === true;
+  }
+
+  set isBorrowed(isBorrowed: boolean) {
+    if (isBorrowed !== this.isBorrowed) this.parts.isBorrowed = isBorrowed;
+  }
+
+  get trailers(): Metadata {
+    return this.rare?.trailers ?? noMetadata;
+  }
+
+  set trailers(trailers: Metadata) {
+    this.parts.trailers = trailers;
+  }
+
+  /** Its handler is told when the session is about to close. */
+  get endsAtDrain(): boolean {
+    return this.rare?.endsAtDrain === true;
+  }
+
+  set endsAtDrain(endsAtDrain: boolean) {
+    if (endsAtDrain !== this.endsAtDrain) this.parts.endsAtDrain = endsAtDrain;
   }
 
   /** The call has ended: nothing is sent for it any more. */
@@ -126,17 +223,19 @@ export class IncomingCall
 
   /** Made when the handler reads it: most handlers never do. */
   get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#abortCode !== undefined) this.#controller.abort(errorOf(this.#abortCode));
+    const { parts } = this;
+    if (parts.controller === undefined) {
+      parts.controller = new AbortController();
+      if (parts.abortCode !== undefined) parts.controller.abort(errorOf(parts.abortCode));
     }
-    return this.#controller.signal;
+    return parts.controller.signal;
   }
 
   abort(code: SidecallErrorCode): void {
-    if (this.#abortCode !== undefined) return;
-    this.#abortCode = code;
-    this.#controller?.abort(errorOf(code));
+    const { parts } = this;
+    if (parts.abortCode !== undefined) return;
+    parts.abortCode = code;
+    parts.controller?.abort(errorOf(code));
   }
 
   /** As `ctx.cancelledNow()`. */
@@ -172,8 +271,9 @@ export class IncomingCall
     if (!this.isOver) return true;
     this.memory?.settleLease();
     // Only now the opener may use the slot again.
-    if (this.#owedReset !== undefined) this.#sendReset(this.#owedReset);
-    this.#owedReset = undefined;
+    const { parts } = this;
+    if (parts.owedReset !== undefined) this.#sendReset(parts.owedReset);
+    parts.owedReset = undefined;
     this.calls.shared.onProgress();
     return false;
   }
@@ -215,7 +315,7 @@ export class IncomingCall
     // Messages that the peer of a channel sent before its end can still be read.
     const isWhole = this.channel?.isPeerEnded === true;
     this.fail('cancelled', code, errorOf(code), !isWhole);
-    if (this.isRunning) this.#owedReset = reason;
+    if (this.isRunning) this.parts.owedReset = reason;
     else this.#sendReset(reason);
     this.calls.shared.onProgress();
   }
@@ -324,10 +424,12 @@ export class IncomingCall
     this.#moveTo(state);
     countEnd(this, end);
     this.calls.open -= 1;
-    cancelDeadline(this);
-    this.releaseAssembly();
-    this.place?.remove();
-    this.reader?.release();
+    if (this.rare !== undefined) {
+      cancelDeadline(this);
+      this.releaseAssembly();
+      this.place?.remove();
+      this.reader?.release();
+    }
     if (this.isRunning) return;
     this.releaseWindow();
     this.memory?.settleLease();

@@ -11,6 +11,7 @@ import {
   type Header,
   inlineName,
   noTimeout,
+  partOf,
   protocol,
   ResetReason,
   sendsMany,
@@ -31,8 +32,36 @@ import { IncomingCall } from './incoming-call.ts';
 import type { Registry } from './registry.ts';
 import type { UnservedRequests } from './unserved.ts';
 
+/** The flags of a frame that opens a call and has all of its request. */
+const wholeFlags = FrameFlag.fromOpener | FrameFlag.end;
+
 /** The codec of a request that no handler will see: its memory is used again. */
 const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), copiesBytes: true };
+
+/** A request that is whole, until it is decoded. */
+class WholeRequest {
+  isWhole = false;
+  /** Memory of the transport, unless there is an assembly. */
+  memory: Uint8Array = noBytes;
+  from = 0;
+  to = 0;
+  /** The memory of its own that holds the request. */
+  assembly: MessageAssembly | undefined;
+
+  set(memory: Uint8Array, from: number, to: number, assembly: MessageAssembly | undefined): void {
+    this.isWhole = true;
+    this.memory = memory;
+    this.from = from;
+    this.to = to;
+    this.assembly = assembly;
+  }
+
+  clear(): void {
+    this.isWhole = false;
+    this.memory = noBytes;
+    this.assembly = undefined;
+  }
+}
 
 export class OpenFrames {
   readonly #calls: AcceptedCalls<IncomingCall>;
@@ -42,6 +71,8 @@ export class OpenFrames {
   readonly #clock: PeerClock;
   /** Pieces of requests that have arrived, ever. */
   pieces = 0;
+  /** The request of the call that the last frame belongs to, where it is whole. */
+  readonly request = new WholeRequest();
   // Memory handed out for the first piece of a request, which is about to arrive.
   #placed: MessageAssembly | undefined;
 
@@ -92,6 +123,17 @@ export class OpenFrames {
   }
 
   /**
+   * The method of a call that has nothing but its request, which is whole in this frame, and has
+   * one answer; undefined: it is another call, or the frame breaks the protocol.
+   */
+  plainMethod(header: Header, bytes: number): string | undefined {
+    const { kind, flags, method, timeoutMs, metadataBytes, messageBytes } = header;
+    const isWhole = kind === CallKind.unary && flags === wholeFlags && messageBytes === bytes;
+    const isPlain = isWhole && timeoutMs === noTimeout && metadataBytes === 0;
+    return isPlain && method < inlineName ? this.#names.known(method) : undefined;
+  }
+
+  /**
    * Reads the frame that opens a call. Returns the call, whose request is whole, or has begun to
    * arrive, or is a stream; undefined: the call was refused.
    * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for what no correct peer sends.
@@ -99,6 +141,8 @@ export class OpenFrames {
   read(
     header: Header,
     payload: Uint8Array,
+    from: number,
+    to: number,
     placed: MessageAssembly | undefined,
     block: ArrivedBlock | undefined,
   ): IncomingCall | undefined {
@@ -110,23 +154,26 @@ export class OpenFrames {
     const window = kind === CallKind.notification ? Window.notifications : Window.requests;
     const nameBytes = header.method < inlineName ? 0 : header.method - inlineName;
     if (nameBytes === 0 && kind >= CallKind.channel) throw protocol('channel named by a number');
-    const method = nameBytes === 0 ? this.#names.nameOf(header.method) : nameIn(payload, nameBytes);
+    const method =
+      nameBytes === 0 ? this.#names.nameOf(header.method) : nameIn(payload, from, nameBytes);
     const isExtra = streams.isExtra(header.slot);
     if (isExtra) checkExtra(method, kind, messageBytes);
     const charge = isExtra ? 0 : takeMessage(shared, window, messageBytes);
-    const bodyAt = nameBytes + metadataBytes;
-    const isMetadata = metadataBytes <= own.metadataMaxBytes && bodyAt <= payload.length;
-    if (!isMetadata || payload.length - bodyAt > messageBytes) {
+    const bodyAt = from + nameBytes + metadataBytes;
+    const isMetadata = metadataBytes <= own.metadataMaxBytes && bodyAt <= to;
+    if (!isMetadata || to - bodyAt > messageBytes) {
       throw protocol('open frame whose lengths do not agree');
     }
-    if (block !== undefined) checkBlock(block, messageBytes, payload.length - bodyAt);
+    if (block !== undefined) checkBlock(block, messageBytes, to - bodyAt);
     const timeoutMs = this.#timeLeftMs(header);
     const opening: CallOpening = {
       slot: header.slot,
       generation: header.generation,
       kind,
       method,
-      metadata: decodeMetadata(payload.subarray(nameBytes, bodyAt)),
+      metadata: decodeMetadata(
+        metadataBytes === 0 ? noBytes : payload.subarray(from + nameBytes, bodyAt),
+      ),
       deadline: timeoutMs === noTimeout ? undefined : deadlineAfter(shared.clock, timeoutMs),
       charge,
       windowBytes: header.windowBytes === 0 ? remote.streamWindowBytes : header.windowBytes,
@@ -138,9 +185,10 @@ export class OpenFrames {
     }
     const call = new IncomingCall(opening, this.#calls);
     if (sendsMany(kind)) return call;
-    const message = bodyAt === 0 ? payload : payload.subarray(bodyAt);
-    if (block === undefined) this.#begin(call, message, messageBytes, placed);
-    else this.#takeBlock(call, block);
+    if (block !== undefined) this.#takeBlock(call, block);
+    else if (placed === undefined && to - bodyAt === messageBytes) {
+      this.request.set(payload, bodyAt, to, undefined);
+    } else this.#begin(call, partOf(payload, bodyAt, to), messageBytes, placed);
     return call;
   }
 
@@ -151,8 +199,7 @@ export class OpenFrames {
     this.pieces += 1;
     if (!assembly.add(payload)) return false;
     call.releaseAssembly();
-    call.whole = assembly.bytes;
-    call.wholeIn = assembly;
+    this.request.set(assembly.bytes, 0, assembly.bytes.length, assembly);
     return true;
   }
 
@@ -162,10 +209,6 @@ export class OpenFrames {
     messageBytes: number,
     placed: MessageAssembly | undefined,
   ): void {
-    if (placed === undefined && message.length === messageBytes) {
-      call.whole = message;
-      return;
-    }
     call.assembly = placed ?? new MessageAssembly(messageBytes, this.#codecOf(call));
     this.#calls.unfinished += 1;
     if (message.length > 0) this.addFragment(call, message);
@@ -175,10 +218,11 @@ export class OpenFrames {
   #takeBlock(call: IncomingCall, block: ArrivedBlock): void {
     const { method } = call.opening;
     const isWanted = this.#registry.find(method) !== undefined || this.#unserved.mustWait(method);
-    call.wholeIn = isWanted
+    const assembly = isWanted
       ? MessageAssembly.ofBlock(block, this.#codecOf(call), method)
       : undefined;
-    call.whole = call.wholeIn?.bytes ?? noBytes;
+    const bytes = assembly?.bytes ?? noBytes;
+    this.request.set(bytes, 0, bytes.length, assembly);
   }
 
   #codecOf(call: IncomingCall): Codec<unknown> {
@@ -215,8 +259,8 @@ export class OpenFrames {
  * A name that was not announced, in front of the metadata. @throws {SidecallError}
  * `ERR_SIDECALL_PROTOCOL`.
  */
-function nameIn(payload: Uint8Array, nameBytes: number): string {
-  return methodName(payload.subarray(0, nameBytes), nameBytes);
+function nameIn(payload: Uint8Array, from: number, nameBytes: number): string {
+  return methodName(payload.subarray(from, from + nameBytes), nameBytes);
 }
 
 /**
@@ -239,7 +283,7 @@ function checkKind(kind: number, flags: number, messageBytes: number): void {
   if (kind < CallKind.unary || kind > CallKind.duplex)
     throw protocol('open frame of an unknown kind of call');
   const isMany = sendsMany(kind);
-  const wanted = isMany ? FrameFlag.fromOpener : FrameFlag.fromOpener | FrameFlag.end;
+  const wanted = isMany ? FrameFlag.fromOpener : wholeFlags;
   if (flags !== wanted || (isMany && messageBytes !== 0)) {
     throw protocol('open frame with the flags of another kind of call');
   }

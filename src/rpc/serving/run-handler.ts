@@ -6,11 +6,12 @@ import { isThenable } from '../../base/thenable.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { Codec } from '../contract/codec.ts';
+import { encodeMessage, type Message, messageBytesOf } from '../contract/encode-message.ts';
 import { releaseBlockIn } from '../contract/leases.ts';
 import { traceHandler } from '../counting/call-trace.ts';
 import { inScope } from '../deadline.ts';
 import type { Admission } from './admission.ts';
-import { type Answer, type AnswerSender, encodeAnswer } from './answer-sender.ts';
+import { type AnswerSender, answerOf } from './answer-sender.ts';
 import { bytesOf, endOf, faultEnd, plainEnd, reportFailure } from './failure-reply.ts';
 import { HandlerContext } from './handler-context.ts';
 import type { IncomingCall } from './incoming-call.ts';
@@ -32,7 +33,7 @@ export class HandlerRunner {
     call.trace = traceHandler(call.calls.shared, method, kind);
     call.trace?.countReceived(call.requestBytes ?? 0);
     call.start();
-    served.inContext(runInContext, this, call, served, value);
+    served.context.runInAsyncScope(runInContext, this, call, served, value);
   }
 
   /** @internal In the asynchronous context of `serve()`. */
@@ -66,15 +67,17 @@ export class HandlerRunner {
       releaseBlockIn(value);
       return call.answer(plainEnd('ok', ''));
     }
-    let answer: Answer;
+    let message: Message;
+    let trailers: Uint8Array;
     try {
+      const { shared } = call.calls;
+      trailers = encodeMetadata(call.rare?.trailers, shared.metadataMaxBytes);
       if (served.isStreaming) {
         // Messages that wait to be sent are copies, made by the send queue.
         call.returnRequest();
-        const { metadataMaxBytes } = call.calls.shared;
-        return call.answer(plainEnd('ok', '', encodeMetadata(call.trailers, metadataMaxBytes)));
+        return call.answer(plainEnd('ok', '', trailers));
       }
-      answer = encodeAnswer(call, served.response, value);
+      message = encodeMessage(shared, served.response, value);
     } catch (error) {
       call.returnRequest();
       releaseBlockIn(value);
@@ -84,9 +87,11 @@ export class HandlerRunner {
       call.trace?.note(error);
       return call.answer(faultEnd(shared, error, isOverfull));
     }
-    this.#admission.noteAnswer(call, answer.messageBytes);
-    call.trace?.countSent(answer.messageBytes);
-    this.#answers.add(call, answer);
+    const messageBytes = messageBytesOf(message);
+    this.#admission.noteAnswer(call, messageBytes);
+    if (this.#answers.sendNow(call, message, messageBytes)) return call.retire();
+    call.trace?.countSent(messageBytes);
+    this.#answers.add(call, answerOf(call, served.response, message, messageBytes, trailers));
   }
 
   #onThrown(call: IncomingCall, served: Served, error: unknown): void {
@@ -112,7 +117,7 @@ export class HandlerRunner {
 
 /** Calls that the handler makes inherit its deadline and know the notification that runs it. */
 function runInContext(
-  runner: HandlerRunner,
+  this: HandlerRunner,
   call: IncomingCall,
   served: Served,
   value: unknown,
@@ -120,8 +125,8 @@ function runInContext(
   const { deadline, kind } = call.opening;
   const isPlain = deadline === undefined && kind !== CallKind.notification;
   const { trace } = call;
-  if (isPlain && trace === undefined) return runner.handle(call, served, value);
-  const handle = (): void => runner.handle(call, served, value);
+  if (isPlain && trace === undefined) return this.handle(call, served, value);
+  const handle = (): void => this.handle(call, served, value);
   const run = trace === undefined ? handle : (): void => trace.run(handle);
   if (isPlain) run();
   else inScope(call, run);

@@ -45,8 +45,9 @@ export class UnservedRequests implements WaitQueue {
   mustWait(method: string): boolean {
     if (this.#calls.isDraining) return false;
     const isAboutToGo = this.#isScheduled && this.waiting > 0;
-    if ((this.#isSettled && !isAboutToGo) || method.startsWith(builtInPrefix)) return false;
-    return isAboutToGo || this.#registry.find(method) === undefined;
+    if (!isAboutToGo && (this.#isSettled || this.#registry.find(method) !== undefined))
+      return false;
+    return !method.startsWith(builtInPrefix);
   }
 
   /** The method is served, or will never be. */

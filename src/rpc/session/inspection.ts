@@ -156,8 +156,10 @@ export function inspected(
   const { memory, leases = [] } = transport.inspect?.(unreadMaxBytes) ?? {};
   shared.moments.settle();
   const now = clock.nowMs();
-  const ourStream = (call: OutgoingCall): InspectedStream =>
-    inspectedStream('us', call, { ...call.request, deadline: call.deadline }, now);
+  const ourStream = (call: OutgoingCall): InspectedStream => {
+    const { method, kind } = call;
+    return inspectedStream('us', call, { method, kind, deadline: call.deadline }, now);
+  };
   const ours = caller.openCalls.map(ourStream);
   const waiting = caller.waitingCalls(waitingCallsMax).map(ourStream);
   const theirs = callee.openCalls.map((call) => inspectedStream('peer', call, call.opening, now));

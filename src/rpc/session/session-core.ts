@@ -10,6 +10,7 @@ import {
   FrameFlag,
   FrameType,
   type Header,
+  partOf,
   protocol,
   readHeader,
 } from '../../wire/frame-header.ts';
@@ -121,16 +122,26 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     return statsOf(this.shared, this.caller, this.callee);
   }
 
-  onFrame(headerBytes: Uint8Array, payload: Uint8Array, block?: ArrivedBlock): void {
+  onFrame(
+    headerBytes: Uint8Array,
+    at: number,
+    payload: Uint8Array,
+    from: number,
+    to: number,
+    block?: ArrivedBlock,
+  ): void {
     if (this.state === 'closed') return;
-    this.shared.countFrame(headerBytes, payload.length + (block?.byteLength ?? 0));
+    this.shared.countFrame(headerBytes, at, to - from + (block?.byteLength ?? 0));
     try {
       const header = this.#header;
-      readHeader(headerBytes, header);
-      checkPayload(header.type, payload.length);
-      this.#peerClock.checkOrder(header.type);
-      if (block === undefined) this.#dispatch(header, payload);
-      else this.#dispatchBlock(header, payload, block);
+      readHeader(headerBytes, header, at);
+      const { type } = header;
+      checkPayload(type, to - from);
+      this.#peerClock.checkOrder(type);
+      const hasMessage = type === FrameType.open || type === FrameType.message;
+      if (hasMessage) this.#onStreamFrame(header, payload, from, to, block);
+      else if (block === undefined) this.#dispatch(header, payload, from, to);
+      else throw protocol('block with a frame that has no message');
     } catch (error) {
       this.fail(SidecallError.from(error));
     }
@@ -260,13 +271,13 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     return isCutOff ? withoutLast(calls) : calls;
   }
 
-  #dispatch(header: Header, payload: Uint8Array): void {
+  #dispatch(header: Header, payload: Uint8Array, from: number, to: number): void {
     switch (header.type) {
       case FrameType.method:
-        return this.callee.learn(header, payload);
+        return this.callee.learn(header, partOf(payload, from, to));
       case FrameType.credit:
         if (header.generation === 0) return this.#onCredit(header.slot, header.grantBytes);
-        return this.#onStreamFrame(header, payload);
+        return this.#onStreamFrame(header, payload, from, to, undefined);
       case FrameType.goaway:
         return this.#onGoaway((header.flags & FrameFlag.end) !== 0);
       case FrameType.ping:
@@ -278,21 +289,21 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
         if (this.pings.onPong(header.slot)) return;
         throw protocol('pong without a ping');
       default:
-        return this.#onStreamFrame(header, payload);
+        return this.#onStreamFrame(header, payload, from, to, undefined);
     }
   }
 
-  #dispatchBlock(header: Header, payload: Uint8Array, block: ArrivedBlock): void {
-    const hasMessage = header.type === FrameType.open || header.type === FrameType.message;
-    if (!hasMessage) throw protocol('block with a frame that has no message');
-    this.#onStreamFrame(header, payload, block);
-  }
-
-  #onStreamFrame(header: Header, payload: Uint8Array, block?: ArrivedBlock): void {
+  #onStreamFrame(
+    header: Header,
+    payload: Uint8Array,
+    from: number,
+    to: number,
+    block: ArrivedBlock | undefined,
+  ): void {
     const isTheirs = (header.flags & FrameFlag.fromOpener) !== 0;
-    if (isTheirs) return this.callee.onFrame(header, payload, block);
+    if (isTheirs) return this.callee.onFrame(header, payload, from, to, block);
     this.pings.taken += 1;
-    this.caller.answers.onFrame(header, payload, block);
+    this.caller.answers.onFrame(header, payload, from, to, block);
   }
 
   #onCredit(window: number, bytes: number): void {

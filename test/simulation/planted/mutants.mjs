@@ -103,7 +103,7 @@ export const mutants = [
   {
     name: 'a cancel is answered before its handler has settled, and again',
     file: `${rpc}/serving/incoming-call.ts`,
-    from: '    if (this.isRunning) this.#owedReset = reason;\n    else this.#sendReset(reason);',
+    from: '    if (this.isRunning) this.parts.owedReset = reason;\n    else this.#sendReset(reason);',
     to: '    this.#sendReset(reason);',
   },
   {
