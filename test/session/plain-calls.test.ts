@@ -155,14 +155,15 @@ describe.each(lanes)('plain calls over the $lane', ({ openPair }) => {
       await demo.add({ a: 1, b: 2 });
       await demo.echo(Buffer.from('x'));
       await demo.same('y');
+      await demo.add({ a: 1, b: 2 }, { metadata: { own: 'z' } });
     }
-    const methods = ['Demo.add', 'Demo.echo', 'Demo.same'];
+    const methods = ['Demo.add', 'Demo.echo', 'Demo.same', 'Demo.add'];
     expect(kept.map((ctx) => ctx.method)).toEqual([...methods, ...methods, ...methods]);
-    for (const ctx of kept) {
+    for (const [at, ctx] of kept.entries()) {
       expect(ctx.cancelledNow()).toBe(true);
       expect(ctx.signal.aborted).toBe(false);
       expect(ctx.deadline).toBe(undefined);
-      expect(ctx.metadata).toEqual({});
+      expect(ctx.metadata).toEqual(at % 4 === 3 ? { own: 'z' } : {});
       expect(ctx.peer).toBe(pair.far.peer);
       ctx.trailers = { late: '1' };
       ctx.sendHeaders({ late: '1' });

@@ -120,7 +120,6 @@ export class IncomingCall
     opening.method = method;
     opening.charge = charge;
     opening.kind = CallKind.unary;
-    opening.metadata = noMetadata;
     opening.deadline = undefined;
     this.state = 'waiting';
     this.isWritten = false;
@@ -134,7 +133,8 @@ export class IncomingCall
   /** It was answered at once. Where nobody but the context holds it, the next one uses it. */
   retire(): void {
     const { spares } = this.calls;
-    if (this.rare !== undefined || spares.length >= sparesMax) return;
+    const isPlain = this.rare === undefined && this.opening.metadata === noMetadata;
+    if (!isPlain || spares.length >= sparesMax) return;
     this.context?.detach();
     this.context = undefined;
     spares.push(this);
