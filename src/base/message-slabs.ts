@@ -11,7 +11,6 @@ import { wireLimits } from './limits/wire-limits.ts';
 
 interface Slab {
   readonly memory: Buffer;
-  readonly bytes: number;
   readonly buffer: ArrayBufferLike;
   filled: number;
 }
@@ -82,7 +81,8 @@ export function isSmallPart({ buffer, length }: Uint8Array): boolean {
 function slabFor(bytes: number): Slab {
   const power = 31 - Math.clz32(Math.max(bytes, shortBytes));
   let slab = slabs[power];
-  if (slab === undefined || slab.filled + bytes > slab.bytes) {
+  // The length of memory that a program has transferred, by a message in it, is 0.
+  if (slab === undefined || slab.filled + bytes > slab.memory.length) {
     slab = newSlab(tuning.heldMultipleMax << power);
     slabs[power] = slab;
   }
@@ -99,7 +99,7 @@ function newSlab(bytes: number): Slab {
   const memory = wholeBuffer(bytes);
   const { buffer } = memory;
   if (canMark) mark(buffer);
-  return { memory, bytes, buffer, filled: 0 };
+  return { memory, buffer, filled: 0 };
 }
 
 /** A transfer of one message would take the others along. Bun and Deno have no such mark. */

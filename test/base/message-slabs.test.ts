@@ -1,4 +1,6 @@
 // Messages of some kilobytes that the application keeps share array buffers, in bounds.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { tuning } from '../../src/base/limits/internal-limits.ts';
 import { isSmallPart, ownedBuffer, ownedCopy } from '../../src/base/message-slabs.ts';
@@ -105,6 +107,20 @@ test('a transfer of one message does not take the others along', () => {
   const long = ownedBuffer(tuning.slicedMaxBytes + 1);
   structuredClone(long, { transfer: [long.buffer as ArrayBuffer] });
   expect(long.byteLength).toBe(0);
+});
+
+test('a slab that a program has detached is followed by another one', () => {
+  // Node 20 has the method behind a flag, in new realms only.
+  setFlagsFromString('--harmony-rab-gsab-transfer');
+  const transfer = runInNewContext('ArrayBuffer.prototype.transfer') as () => ArrayBuffer;
+  for (const length of [1, 100, 1_500, 12_000]) {
+    for (const make of [ownedBuffer, (bytes: number) => ownedCopy(new Uint8Array(bytes))]) {
+      transfer.call(make(length).buffer);
+      for (const next of [ownedBuffer(length), ownedCopy(new Uint8Array(length).fill(7))]) {
+        expect(next.byteLength).toBe(length);
+      }
+    }
+  }
 });
 
 test.each(lanes)('answers and requests share memory on the $lane lane', async ({ openPair }) => {

@@ -87,7 +87,8 @@ export class SendQueue implements WaitQueue {
 
   /** True: nothing waits, so that a short message goes at once, by {@link SendQueue.sendNow}. */
   get isFree(): boolean {
-    return !this.#isFull && this.#control.length === 0 && this.#messages.lines === 0;
+    const isEmpty = this.#control.length === 0 && this.#messages.lines === 0;
+    return isEmpty && !this.#isFull && !this.#isHeld;
   }
 
   /**

@@ -32,6 +32,20 @@ class FakeTransport implements Transport {
   unref(): void {}
 }
 
+describe('a queue that is held', () => {
+  it('lets nothing go at once, also when the transport has room again', () => {
+    const transport = new FakeTransport();
+    const ignore = (): void => undefined;
+    const queue = new SendQueue(transport, ignore, ignore, ignore);
+    expect(queue.isFree).toBe(true);
+    queue.hold();
+    expect(queue.isFree).toBe(false);
+    transport.room = 1;
+    queue.onRoom();
+    expect(queue.isFree).toBe(false);
+  });
+});
+
 function streamAt(slot: number): SendingStream {
   return {
     slot,
