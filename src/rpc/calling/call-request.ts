@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The request of a call of ours that has failed, and the errors that say that its time has passed.
+// The request of an outgoing call that has failed, and the errors of a deadline that has passed.
 import { SidecallError } from '../../base/errors.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
 import type { CallOptions } from '../contract/call-options.ts';

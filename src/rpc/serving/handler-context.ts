@@ -25,7 +25,7 @@ export class HandlerContext implements CallContext, RequestHolder {
     call.context = this;
   }
 
-  /** The call is over, and another one is about to use the object. */
+  /** The call has ended, and another one is about to use its object. */
   detach(): void {
     this.#method = this.#call.opening.method;
     this.#held = undefined;

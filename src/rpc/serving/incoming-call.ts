@@ -156,7 +156,7 @@ export class IncomingCall
     return true;
   }
 
-  /** The position counts for calls of ours. */
+  /** Only outgoing calls need the position. */
   set sentPosition(_position: number) {}
 
   get line(): SendFifo | undefined {

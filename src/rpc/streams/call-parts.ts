@@ -26,7 +26,7 @@ export class RareParts<Place> {
   hasHeaders = false;
   isBulk = false;
   isBorrowed = false;
-  // Of calls of ours.
+  // Of outgoing calls.
   options: CallOptions | undefined;
   metadata: Uint8Array | undefined;
   isReply = false;
@@ -39,9 +39,9 @@ export class RareParts<Place> {
   /** The answer, where trailers follow. */
   answer: unknown;
   answerCharge = 0;
-  /** Bytes of the answer that are still to come, of a call that was given up. */
+  /** Bytes of the answer that are still to come, of a call that was cancelled. */
   lateBytes: number | undefined;
-  // Of calls of the peer's.
+  // Of incoming calls.
   trailers: Metadata | undefined;
   endsAtDrain = false;
   /** The reason that its opener is told once the handler has settled. */
