@@ -58,12 +58,22 @@ Napi::Value KillForks(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// (times): puts milliseconds of running and of waiting there.
+Napi::Value ThreadTimesInto(const Napi::CallbackInfo& info) {
+  auto times = info[0].As<Napi::Float64Array>();
+  const ThreadTimes now = ReadThreadTimes();
+  times[0] = static_cast<double>(now.run_ns) / 1e6;
+  times[1] = static_cast<double>(now.waited_ns) / 1e6;
+  return info.Env().Undefined();
+}
+
 }  // namespace
 
 void ExportProcess(Napi::Env env, Napi::Object exports) {
   exports.Set("ownCredentials", Napi::Function::New<Own>(env));
   exports.Set("dieWithParent", Napi::Function::New<WatchParent>(env));
   exports.Set("outliveParent", Napi::Function::New<Outlive>(env));
+  exports.Set("threadTimes", Napi::Function::New<ThreadTimesInto>(env));
   exports.Set("killForksWithUs", Napi::Function::New<KillForks>(env));
 }
 

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #include <array>
+#include <charconv>
 #include <span>
 #endif
 
@@ -115,6 +116,23 @@ void KillForksWithUs([[maybe_unused]] bool is_wanted) noexcept {
   static const bool is_registered = ::pthread_atfork(nullptr, nullptr, AfterFork) == 0;
   forks_die_with = is_registered && is_wanted ? ::getpid() : 0;
 #endif
+}
+
+ThreadTimes ReadThreadTimes() noexcept {
+  ThreadTimes times;
+#if defined(__linux__)
+  // The file is that of the thread which has opened it, and each read makes its text anew.
+  thread_local UniqueFd file;
+  if (!file.is_open()) file = UniqueFd(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text;
+  const ssize_t bytes = file.is_open() ? ::pread(file.get(), text.data(), text.size(), 0) : -1;
+  if (bytes <= 0) return times;
+  const char* const end = text.data() + bytes;
+  const auto run = std::from_chars(text.data(), end, times.run_ns);
+  if (run.ec != std::errc() || run.ptr == end) return {};
+  if (std::from_chars(run.ptr + 1, end, times.waited_ns).ec != std::errc()) return {};
+#endif
+  return times;
 }
 
 bool IsMainThread() noexcept {

@@ -38,6 +38,14 @@ void KillForksWithUs(bool is_wanted) noexcept;
 
 [[nodiscard]] bool IsMainThread() noexcept;
 
+// Time that this thread has run, and time for which it was ready and others ran in its place, since
+// it began; zeros where the system does not tell (Linux with /proc does).
+struct ThreadTimes {
+  std::uint64_t run_ns = 0;
+  std::uint64_t waited_ns = 0;
+};
+[[nodiscard]] ThreadTimes ReadThreadTimes() noexcept;
+
 // Takes the exit status of each process that this thread has forked, on another thread, as they
 // end: for a thread (of a worker) that is about to end, whose loop would have done it. Without
 // /proc or another thread they stay as zombies.

@@ -18,7 +18,8 @@ mutate(unchecked/consumer.cc ring/consumer.cc
 set(RING_SOURCES ring/block_allocator.cc ring/lease_table.cc ring/consumer.cc ring/producer.cc ring/ring.cc)
 
 function(add_check name source)
-  add_executable(${name} ${source} ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${source} ${ARGN})
+  compile_as_one(${name})
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/test)
   target_include_directories(${name} SYSTEM PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/third_party)
   # A planted bug leaves variables unused.

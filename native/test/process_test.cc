@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "os/process.h"
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -24,6 +26,30 @@ TEST_CASE("own ids are the effective ones, by system calls") {
 }
 
 #if defined(__linux__)
+
+TEST_CASE("the time that a thread waits while another one runs in its place grows") {
+  cpu_set_t all;
+  REQUIRE_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+  }
+  std::atomic<bool> is_over = false;
+  std::thread other([&] {
+    (void)::sched_setaffinity(0, sizeof one, &one);
+    while (!is_over) continue;
+  });
+  CHECK_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  const ThreadTimes begun = ReadThreadTimes();
+  CHECK_GT(begun.run_ns, 0);
+  ThreadTimes now = begun;
+  while (now.waited_ns == begun.waited_ns || now.run_ns == begun.run_ns) now = ReadThreadTimes();
+  is_over = true;
+  other.join();
+  (void)::sched_setaffinity(0, sizeof all, &all);
+  CHECK_GT(now.run_ns, begun.run_ns);
+}
 
 TEST_CASE("nothing is armed for a process that is not our parent") {
   const auto watch = DieWithParent(::getpid());

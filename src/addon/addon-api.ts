@@ -52,6 +52,12 @@ export interface NativeAddon {
   dieWithParent(pid: number): 'armed' | 'not-child' | 'orphaned' | 'unsupported';
   /** Takes back what the process that started us, or `dieWithParent`, has set. */
   outliveParent(): void;
+  /**
+   * Puts milliseconds into `times`: those for which this thread has run, and those for which it was
+   * ready while others ran in its place, since it began; zeros where the system does not tell
+   * (Linux with /proc does).
+   */
+  threadTimes(times: Float64Array): void;
   /** 1: the kernel kills what this thread forks from now on when this thread ends (Linux). */
   killForksWithUs(isWanted: 0 | 1): void;
   /**

@@ -3,6 +3,7 @@
 
 import { SidecallError } from '../base/errors.ts';
 import { tuning } from '../base/limits/internal-limits.ts';
+import type { Contention } from './contention.ts';
 import { PollBudget } from './poll-budget.ts';
 import { corrupt, type Ring, RingResult } from './ring.ts';
 
@@ -26,13 +27,16 @@ export class RingSleep implements RingActivity {
   isMidway = false;
   readonly #ring: Ring;
   readonly #budget: PollBudget;
+  /** undefined: on a loop that is not that of the thread. */
+  readonly #contention: Contention | undefined;
   /** Time for which a doorbell is owed, and the last attempt to send it. */
   #owedMs = 0;
   #triedAt: number | undefined;
 
-  constructor(ring: Ring, pollBudgetUs: number) {
+  constructor(ring: Ring, pollBudgetUs: number, contention: Contention | undefined) {
     this.#ring = ring;
     this.#budget = new PollBudget(pollBudgetUs);
+    if (pollBudgetUs > 0) this.#contention = contention;
   }
 
   /** The number of polls of a ring without records, before the turn goes on. */
@@ -59,7 +63,12 @@ export class RingSleep implements RingActivity {
       this.#budget.onRecords(now, true);
       return false;
     }
-    return this.#budget.isSpent(now, this.isMidway);
+    return !this.mayPoll(now) || this.#budget.isSpent(now, this.isMidway);
+  }
+
+  /** Is it polled at present, before it sleeps? */
+  mayPoll(now: number): boolean {
+    return this.#budget.isOn && this.#contention?.isContended(now) !== true;
   }
 
   /**
@@ -73,7 +82,7 @@ export class RingSleep implements RingActivity {
     if (result === RingResult.corrupt) throw corrupt();
     if (result === RingResult.written) {
       this.#triedAt = undefined;
-      this.#budget.onSleep();
+      if (this.#contention?.isContended(now) !== true) this.#budget.onSleep();
       return true;
     }
     this.#checkOwed(now);

@@ -20,6 +20,7 @@ import type {
   RingCounts,
   Transport,
 } from '../wire/transport.ts';
+import { threadContention } from './contention.ts';
 import type { RingBlock } from './own-blocks.ts';
 import { corrupt, DrainResult, type Ring, RingResult } from './ring.ts';
 import type { RingParts } from './ring-parts.ts';
@@ -80,7 +81,8 @@ export class RingTransport implements Transport, Polled {
     const { ring, lendsInPlace } = parts;
     const onReturn = (): void => this.#onReturn();
     this.#blocks = new SessionBlocks(ring, this.#loop.clock, lendsInPlace, onReturn);
-    this.#sleep = new RingSleep(parts.ring, parts.pollBudgetUs);
+    const contention = parts.loop === undefined ? threadContention(ring) : undefined;
+    this.#sleep = new RingSleep(ring, parts.pollBudgetUs, contention);
   }
 
   get #isOver(): boolean {
@@ -313,10 +315,13 @@ export class RingTransport implements Transport, Polled {
     this.moments?.reach(begun);
     const maxMs = this.#loop.budget.shareLeftMs();
     if (maxMs > 0) this.serve(maxMs);
-    if (!this.#isOver) this.#loop.poller.activate(this);
     const now = this.#loop.clock.nowMs();
     this.moments?.reach(now);
-    if (!this.#isOver && this.#sleep.onDoorbell(now)) this.#loop.budget.spend(now - begun);
+    if (this.#isOver) return;
+    if (this.#sleep.onDoorbell(now)) this.#loop.budget.spend(now - begun);
+    // A ring that is not polled sleeps again without a turn of the loop.
+    const isAsleep = !this.isAwake && maxMs > 0 && !this.#sleep.mayPoll(now) && this.rest(now);
+    if (!isAsleep) this.#loop.poller.activate(this);
   }
 
   /**

@@ -306,6 +306,11 @@ export class Ring {
     return this.#native.ringPrepareToSleep(this.#handle);
   }
 
+  /** As `NativeAddon.threadTimes`. */
+  threadTimes(times: Float64Array): void {
+    this.#native.threadTimes(times);
+  }
+
   wake(): void {
     this.#native.ringWake(this.#handle);
   }

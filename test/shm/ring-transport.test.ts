@@ -39,6 +39,7 @@ function scene(
     onDoorbell: () => true,
     freeze: () => true,
     expectLongMessages: () => undefined,
+    threadTimes: () => undefined,
     close: () => void calls.push('close'),
   };
   // Getters stay getters.
@@ -110,6 +111,17 @@ describe('a ring transport', () => {
     await until(() => !transport.isAwake);
     expect(attempts).toBe(5);
     expect(ends).toEqual([]);
+    transport.destroy();
+  });
+
+  it.each([
+    [0, 'sleeps again at once behind a doorbell'],
+    [1000, 'stays awake for its poll budget behind a doorbell'],
+  ])('with a budget of %i µs %s', async (budgetUs, _) => {
+    const { transport, ring } = scene({}, budgetUs);
+    await until(() => !transport.isAwake);
+    ring(Uint8Array.of(1));
+    expect(transport.isAwake).toBe(budgetUs > 0);
     transport.destroy();
   });
 
