@@ -121,11 +121,9 @@ void KillForksWithUs([[maybe_unused]] bool is_wanted) noexcept {
 ThreadTimes ReadThreadTimes() noexcept {
   ThreadTimes times;
 #if defined(__linux__)
-  // The file is that of the thread which has opened it, and each read makes its text anew.
-  thread_local UniqueFd file;
-  if (!file.is_open()) file = UniqueFd(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+  const UniqueFd file(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
   std::array<char, 64> text;
-  const ssize_t bytes = file.is_open() ? ::pread(file.get(), text.data(), text.size(), 0) : -1;
+  const ssize_t bytes = file.is_open() ? ::read(file.get(), text.data(), text.size()) : -1;
   if (bytes <= 0) return times;
   const char* const end = text.data() + bytes;
   const auto run = std::from_chars(text.data(), end, times.run_ns);

@@ -10,8 +10,8 @@ const { toString: textOf } = Object.prototype;
 
 /** True: a `Uint8Array`, and so a `Buffer`. */
 export function isBytes(value: unknown): value is Uint8Array {
-  // The getter looks at an internal slot: no other object has it.
-  return value instanceof Uint8Array || tagOf.call(value) === 'Uint8Array';
+  // The getter looks at an internal slot: no other object has it. V8 inlines it, not `instanceof`.
+  return tagOf.call(value) === 'Uint8Array';
 }
 
 /** True: an error, also one of the DOM. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Memory for messages that the application keeps. Those of up to 16 KiB are slices of shared array
-// buffers ("slabs"): an array buffer for each costs more than the copy of its bytes. Buffer does
-// the same, in a pool whose size depends on the version of Node.
+// Memory for messages that the application keeps. Those of 65 bytes to 16 KiB are slices of shared
+// array buffers ("slabs"): an array buffer for each costs more than the copy of its bytes. Buffer
+// does the same, in a pool whose size depends on the version of Node.
 
 import { Buffer } from 'node:buffer';
 import { markAsUntransferable } from 'node:worker_threads';
+import { copyBytes, lengthOf, partOf } from './bytes.ts';
 import { noteArrayBuffer } from './heap-ballast.ts';
 import { tuning } from './limits/internal-limits.ts';
 import { wireLimits } from './limits/wire-limits.ts';
@@ -19,13 +20,18 @@ interface Slab {
  * The class of the slices of a Buffer. Its constructor takes half the time of `subarray()`, and of
  * what `Buffer.from()` does for a short message.
  */
-type SliceClass = new (buffer: ArrayBufferLike, at: number, bytes: number) => Buffer;
+type SliceClass = {
+  new (bytes: number): Buffer;
+  new (buffer: ArrayBufferLike, at: number, bytes: number): Buffer;
+};
 const BufferSlice = (Buffer as unknown as { readonly [Symbol.species]: SliceClass })[
   Symbol.species
 ];
 
 /** Shorter messages share slabs of this many times `tuning.heldMultipleMax` bytes. */
 const shortBytes = 1024;
+/** V8 has the bytes of shorter arrays on its heap, which takes less time than a slice. */
+const onHeapMaxBytes = 64;
 /** A view of any element type may begin here. */
 const alignment = 16;
 /** The slab for lengths from 2^i up to, but not including, 2^(i + 1), by i; and for short ones. */
@@ -56,14 +62,19 @@ export function ownedCopy(bytes: Uint8Array): Buffer {
 /** A copy of a part, which the application may keep. */
 export function ownedPart(memory: Uint8Array, from: number, to: number): Buffer {
   const bytes = to - from;
-  const part = memory.subarray(from, to);
-  if (bytes === 0 || bytes > tuning.slicedMaxBytes) {
+  const part = partOf(memory, from, to);
+  if (bytes <= onHeapMaxBytes) {
+    const copy = new BufferSlice(bytes);
+    copyBytes(copy, part, 0);
+    return copy;
+  }
+  if (bytes > tuning.slicedMaxBytes) {
     const copy = wholeBuffer(bytes);
     copy.set(part);
     return copy;
   }
   const slab = slabFor(bytes);
-  slab.memory.set(part, slab.filled);
+  copyBytes(slab.memory, part, slab.filled);
   return takeSlice(slab, bytes);
 }
 
@@ -82,7 +93,7 @@ function slabFor(bytes: number): Slab {
   const power = 31 - Math.clz32(Math.max(bytes, shortBytes));
   let slab = slabs[power];
   // The length of memory that a program has transferred, by a message in it, is 0.
-  if (slab === undefined || slab.filled + bytes > slab.memory.length) {
+  if (slab === undefined || slab.filled + bytes > lengthOf(slab.memory)) {
     slab = newSlab(tuning.heldMultipleMax << power);
     slabs[power] = slab;
   }

@@ -25,6 +25,11 @@ export class PeerClock {
     this.#clock = clock;
   }
 
+  /** The peer has sent its clock. */
+  get isKnown(): boolean {
+    return this.#leastMs !== undefined;
+  }
+
   /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a frame that comes before the clock. */
   checkOrder(type: number): void {
     if (this.#leastMs !== undefined || type === FrameType.clock) return;

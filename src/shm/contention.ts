@@ -2,8 +2,8 @@
 // Contention for the processor of this thread. While others want it, polling takes the time that
 // the peer needs, and the scheduler runs a thread that has slept sooner than one that has polled.
 
-/** Milliseconds between two looks at least. */
-const lookMs = 2;
+/** Milliseconds between two looks at least: each takes some five microseconds. */
+const lookMs = 4;
 /** Milliseconds for which the thread was ready: fewer say nothing. */
 const readyLeastMs = 0.3;
 // Shares of the time that the thread was ready in which others ran: a little of it are the threads

@@ -108,7 +108,7 @@ export class RingReceiver {
   #handOut(filledBytes: number, largeBytes: number): void {
     handedOut.bytes = filledBytes + (largeBytes > 0 ? wireLimits.frameHeaderMaxBytes : 0);
     try {
-      this.#decoder.push(this.#ring.slab.subarray(0, filledBytes));
+      this.#decoder.push(this.#ring.slab, filledBytes);
     } finally {
       handedOut.bytes = 0;
     }

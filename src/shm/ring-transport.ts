@@ -85,7 +85,7 @@ export class RingTransport implements Transport, Polled {
     this.#sleep = new RingSleep(ring, parts.pollBudgetUs, contention);
   }
 
-  get #isOver(): boolean {
+  #isOver(): boolean {
     return this.#state === 'over';
   }
 
@@ -121,7 +121,7 @@ export class RingTransport implements Transport, Polled {
   }
 
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean {
-    if (this.#isOver) return true; // the end is on its way to those that wait
+    if (this.#isOver()) return true; // the end is on its way to those that wait
     let written = this.#ring.write(header, payload, bulk);
     while (this.#isExiting && written === RingResult.full && waitAtExit()) {
       this.publish();
@@ -131,11 +131,11 @@ export class RingTransport implements Transport, Polled {
   }
 
   allocate(bytes: number): OwnBlock | undefined {
-    return this.#isOver ? undefined : this.#blocks.allocate(bytes);
+    return this.#isOver() ? undefined : this.#blocks.allocate(bytes);
   }
 
   trySendBlock(header: Uint8Array, prefix: Uint8Array, block: OwnBlock): boolean {
-    if (this.#isOver) return true;
+    if (this.#isOver()) return true;
     const { offset, byteLength } = block as RingBlock;
     const written = this.#ring.writeBlock(header, prefix, offset, byteLength);
     if (written === RingResult.written) (block as RingBlock).onLent();
@@ -155,10 +155,10 @@ export class RingTransport implements Transport, Polled {
    * before anything that is drained later.
    */
   lookAhead(): boolean {
-    if (this.#isOver) return false;
+    if (this.#isOver()) return false;
     const { ahead } = this.#receiving;
     ahead.offerWaiting();
-    while (!this.#isOver && ahead.hasRoom) {
+    while (!this.#isOver() && ahead.hasRoom) {
       this.#wake(); // what is copied out has to be handed out
       const left = ahead.drain();
       // Corrupt: the next turn finds it again. A long frame stays, and hides what follows.
@@ -175,7 +175,7 @@ export class RingTransport implements Transport, Polled {
   }
 
   async close(): Promise<void> {
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     this.publish(); // from here on it is in memory that the peer keeps
     const socket = this.#socket;
     this.destroy();
@@ -184,7 +184,7 @@ export class RingTransport implements Transport, Polled {
   }
 
   destroy(): void {
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     this.#moveTo('over');
     (this.#receiving as RingReceiver | undefined)?.end(); // undefined: never started
     this.#loop.poller.deactivate(this);
@@ -203,11 +203,11 @@ export class RingTransport implements Transport, Polled {
 
   /** @internal */
   serve(maxMs: number, isAlone = false): void {
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     this.#isServing = true;
     try {
       noteArrived(this.#receiving.receive(maxMs, this.#sleep.looks(isAlone)));
-      if (this.#isRefusing && !this.#isOver) this.#lookForRoom();
+      if (this.#isRefusing && !this.#isOver()) this.#lookForRoom();
     } catch (error) {
       this.#finish(SidecallError.from(error));
     } finally {
@@ -219,7 +219,7 @@ export class RingTransport implements Transport, Polled {
 
   /** @internal */
   rest(now: number): boolean {
-    if (this.#isOver) return true;
+    if (this.#isOver()) return true;
     this.moments?.reach(now);
     if (!this.#sleep.isDue(now) || this.#state === 'ending' || this.#receiving.isBehind) {
       return false;
@@ -236,7 +236,7 @@ export class RingTransport implements Transport, Polled {
   /** @internal */
   publish(): void {
     this.#unpublished.clear();
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     if (this.#ring.publish()) this.#hasReleases = false;
     else this.#wake(); // the poller tries again: nothing else does
   }
@@ -301,7 +301,7 @@ export class RingTransport implements Transport, Polled {
   }
 
   #onDoorbells(bytes: Uint8Array): void {
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     for (let at = 0; at < bytes.length; at += 1) {
       if (bytes[at] === doorbell) continue;
       return this.#finish(protocol('byte on the socket of a ring that is not a doorbell'));
@@ -317,7 +317,7 @@ export class RingTransport implements Transport, Polled {
     if (maxMs > 0) this.serve(maxMs);
     const now = this.#loop.clock.nowMs();
     this.moments?.reach(now);
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     if (this.#sleep.onDoorbell(now)) this.#loop.budget.spend(now - begun);
     // A ring that is not polled sleeps again without a turn of the loop.
     const isAsleep = !this.isAwake && maxMs > 0 && !this.#sleep.mayPoll(now) && this.rest(now);
@@ -334,7 +334,7 @@ export class RingTransport implements Transport, Polled {
 
   #onPeerGone(): void {
     this.#beginEnd(undefined);
-    if (!this.#isOver) this.consumedPosition = this.#seenPosition;
+    if (!this.#isOver()) this.consumedPosition = this.#seenPosition;
   }
 
   /**
@@ -355,7 +355,7 @@ export class RingTransport implements Transport, Polled {
   }
 
   #finish(error: SidecallError | undefined): void {
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     this.destroy();
     this.#receiver.onEnd(error);
   }

@@ -4,6 +4,7 @@
 
 import { Buffer } from 'node:buffer';
 import type { NativeAddon } from '../addon/addon-api.ts';
+import { copyBytes, lengthOf } from '../base/bytes.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { frameMaxBytes, headerBytes, headerViews } from '../wire/frame-header.ts';
@@ -141,12 +142,12 @@ export class Ring {
       const bytes = headBytes + staged.write(payload, headBytes);
       return this.#native.ringWriteStaged(this.#handle, bytes, queue);
     }
-    if (payload.length > stagedMaxBytes) {
+    const payloadBytes = lengthOf(payload);
+    if (payloadBytes > stagedMaxBytes) {
       return this.#native.ringWriteBytes(this.#handle, headBytes, payload, queue);
     }
-    staged.set(payload, headBytes);
-    const bytes = headBytes + payload.length;
-    return this.#native.ringWriteStaged(this.#handle, bytes, queue);
+    copyBytes(staged, payload, headBytes);
+    return this.#native.ringWriteStaged(this.#handle, headBytes + payloadBytes, queue);
   }
 
   /**

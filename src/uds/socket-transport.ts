@@ -94,13 +94,13 @@ export class SocketTransport implements Transport, Polled {
     this.owner = owner;
   }
 
-  get #isOver(): boolean {
+  #isOver(): boolean {
     return this.#state === 'over';
   }
 
   start(receiver: FrameReceiver): void {
     this.#receiver = receiver;
-    this.#decoder = new FrameDecoder(receiver, () => this.#isOver || this.#isTurnOver());
+    this.#decoder = new FrameDecoder(receiver, () => this.#isOver() || this.#isTurnOver());
     const { socket, drain, atExit } = this.#open((bytes) => this.#onBytes(bytes));
     this.#drain = drain;
     this.#socket = socket;
@@ -120,7 +120,7 @@ export class SocketTransport implements Transport, Polled {
   }
 
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean {
-    if (this.#isOver) return true; // the end is on its way to those that wait
+    if (this.#isOver()) return true; // the end is on its way to those that wait
     const max = bulk !== false ? tuning.socketBulkMaxBytes : tuning.socketWriteMaxBytes;
     if (this.#inFlight + this.#filled >= max && this.#writeAtExit === undefined) {
       this.#isRefusing = true;
@@ -146,14 +146,14 @@ export class SocketTransport implements Transport, Polled {
   }
 
   drainLast(error: SidecallError): void {
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     this.#endError = error;
     this.#endBehindLast();
   }
 
   async close(): Promise<void> {
     const socket = this.#socket;
-    if (socket === undefined || this.#isOver) return;
+    if (socket === undefined || this.#isOver()) return;
     if (this.#state !== 'closing') this.#moveTo('closing');
     // Its end has come already, and what came before it waited to be handed out.
     if (socket.closed) return this.#finish(undefined);
@@ -166,7 +166,7 @@ export class SocketTransport implements Transport, Polled {
   }
 
   destroy(): void {
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     this.#moveTo('over');
     this.#backlog = [];
     this.#loop.poller.deactivate(this);
@@ -197,7 +197,7 @@ export class SocketTransport implements Transport, Polled {
     this.#turnMaxMs = maxMs;
     this.#beginTurn();
     let bytes = 0;
-    while (bytes < tuning.drainBytesMax && !this.#isOver) {
+    while (bytes < tuning.drainBytesMax && !this.#isOver()) {
       const [chunk] = this.#backlog;
       if (chunk === undefined) break;
       const taken = this.#decode(chunk);
@@ -212,14 +212,14 @@ export class SocketTransport implements Transport, Polled {
 
   /** @internal Reading goes on once nothing waits. */
   rest(): boolean {
-    if (this.isBehind && !this.#isOver) return false;
+    if (this.isBehind && !this.#isOver()) return false;
     if (this.#state === 'ending') this.#end(false);
-    else if (!this.#isOver) this.#socket?.resume();
+    else if (!this.#isOver()) this.#socket?.resume();
     return true;
   }
 
   #onBytes(bytes: Uint8Array): void {
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     noteArrived(bytes.length);
     let taken = 0;
     this.#turnMaxMs = this.isBehind ? 0 : this.#loop.budget.shareLeftMs();
@@ -228,7 +228,7 @@ export class SocketTransport implements Transport, Polled {
       taken = this.#decode(bytes);
       this.#loop.budget.spend(this.#loop.clock.nowMs() - this.#turnBegan);
     }
-    if (taken === bytes.length || this.#isOver) return;
+    if (taken === bytes.length || this.#isOver()) return;
     // A copy: the bytes are another session's once this returns.
     this.#backlog.push(Buffer.from(bytes.subarray(taken)));
     this.#socket?.pause();
@@ -287,7 +287,7 @@ export class SocketTransport implements Transport, Polled {
     this.#filled = 0;
     this.#frames = 0;
     if (slab === undefined) return;
-    if (bytes === 0 || this.#isOver) return this.#recycle(slab);
+    if (bytes === 0 || this.#isOver()) return this.#recycle(slab);
     if (this.#writeAtExit !== undefined) {
       this.#writeAtExit(slab.subarray(0, bytes));
       return this.#recycle(slab);
@@ -303,7 +303,7 @@ export class SocketTransport implements Transport, Polled {
       this.#writes.shift();
       if (!isCopied) this.#recycle(slab);
       if (error) this.#endBehindLast();
-      else if (this.#isRefusing && !this.#isOver) {
+      else if (this.#isRefusing && !this.#isOver()) {
         this.#isRefusing = false;
         this.#receiver.onRoom();
       }
@@ -312,7 +312,7 @@ export class SocketTransport implements Transport, Polled {
 
   /** The peer's end is closed, but what it had sent before is still to be read. */
   #endBehindLast(): void {
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     try {
       this.#drain?.();
     } catch {
@@ -326,7 +326,7 @@ export class SocketTransport implements Transport, Polled {
    * that have arrived are handed out first, in the usual turns.
    */
   #end(isSaid: boolean): void {
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     this.#isEndSaid ||= isSaid;
     if (this.#state === 'open') this.#moveTo('ending');
     if (this.#state === 'ending' && this.isBehind) return;
@@ -339,7 +339,7 @@ export class SocketTransport implements Transport, Polled {
   }
 
   #finish(error: SidecallError | undefined): void {
-    if (this.#isOver) return;
+    if (this.#isOver()) return;
     this.destroy();
     this.#receiver.onEnd(error);
   }

@@ -6,7 +6,7 @@ import { giveBuffer, takeBuffer } from '../base/buffer-pool.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
-import { frameMaxBytes, headerBytes, protocol, readU32 } from './frame-header.ts';
+import { fieldsOf, frameMaxBytes, headerBytes, protocol, readU32 } from './frame-header.ts';
 /** The receiver of a {@link FrameDecoder}'s frames. */
 export interface FrameSink {
   onFrame(header: Uint8Array, at: number, payload: Uint8Array, from: number, to: number): void;
@@ -33,6 +33,7 @@ export class FrameDecoder {
   // Memory of the pool for a long payload that has no place: an idle session keeps none.
   #pooled: Buffer | undefined;
   #chunk: Uint8Array | undefined;
+  #chunkEnd = 0;
   #next = 0;
   /** Frames ever whose beginning was cut. */
   cutFrames = 0;
@@ -47,7 +48,7 @@ export class FrameDecoder {
    * While a frame is handed out: what follows it in the same chunk. Whole frames, if the chunk is.
    */
   get rest(): Uint8Array | undefined {
-    return this.#chunk?.subarray(this.#next);
+    return this.#chunk?.subarray(this.#next, this.#chunkEnd);
   }
 
   /** True in the middle of a frame: an end here lost something. */
@@ -56,26 +57,27 @@ export class FrameDecoder {
   }
 
   /**
-   * Returns how many bytes it took before it was stopped.
+   * Takes the bytes of `chunk` before `end`. Returns how many it took before it was stopped.
    * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` or `ERR_SIDECALL_FRAME_TOO_LARGE`; then the
    * decoder is not to be used again.
    */
-  push(chunk: Uint8Array): number {
+  push(chunk: Uint8Array, end = chunk.length): number {
     let at = 0;
     this.#chunk = chunk;
-    while (at < chunk.length && !this.#isStopped()) {
-      at = this.#headFilled > 0 ? this.#resume(chunk, at) : this.#begin(chunk, at);
+    this.#chunkEnd = end;
+    while (at < end && !this.#isStopped()) {
+      at = this.#headFilled > 0 ? this.#resume(chunk, at, end) : this.#begin(chunk, at, end);
     }
     this.#chunk = undefined;
     return at;
   }
 
   /** At a frame boundary: the common case is a whole frame, handed out without a copy. */
-  #begin(chunk: Uint8Array, at: number): number {
-    const available = chunk.length - at;
+  #begin(chunk: Uint8Array, at: number, chunkEnd: number): number {
+    const available = chunkEnd - at;
     if (available > lengthBytes) {
       const size = headerBytes(chunk[at + lengthBytes] as number);
-      const frameBytes = checkLength(readU32(chunk, at), size);
+      const frameBytes = checkLength(fieldsOf(chunk).getUint32(at, true), size);
       if (available >= lengthBytes + frameBytes) {
         const start = at + lengthBytes;
         const end = start + frameBytes;
@@ -84,18 +86,18 @@ export class FrameDecoder {
         return end;
       }
     }
-    return this.#resume(chunk, at);
+    return this.#resume(chunk, at, chunkEnd);
   }
 
-  #resume(chunk: Uint8Array, start: number): number {
+  #resume(chunk: Uint8Array, start: number, end: number): number {
     let at = start;
     if (this.#headFilled === 0) this.cutFrames += 1;
     if (this.#payload === undefined) {
-      at = this.#fillHead(chunk, at);
+      at = this.#fillHead(chunk, at, end);
       if (this.#payload === undefined) return at;
     }
     const payload: Uint8Array = this.#payload;
-    const count = Math.min(payload.length - this.#payloadFilled, chunk.length - at);
+    const count = Math.min(payload.length - this.#payloadFilled, end - at);
     payload.set(chunk.subarray(at, at + count), this.#payloadFilled);
     this.#payloadFilled += count;
     if (this.#payloadFilled === payload.length) this.#finish(payload);
@@ -103,11 +105,11 @@ export class FrameDecoder {
   }
 
   /** Takes length and header; once they are whole, finds a place for the payload. */
-  #fillHead(chunk: Uint8Array, start: number): number {
+  #fillHead(chunk: Uint8Array, start: number, end: number): number {
     let at = start;
     for (;;) {
       const wanted = this.#headWanted();
-      const count = Math.min(wanted - this.#headFilled, chunk.length - at);
+      const count = Math.min(wanted - this.#headFilled, end - at);
       this.#head.set(chunk.subarray(at, at + count), this.#headFilled);
       this.#headFilled += count;
       at += count;

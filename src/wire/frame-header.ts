@@ -3,6 +3,7 @@
 // draws them.
 
 import { SidecallError } from '../base/errors.ts';
+import { noBytes } from '../base/ignore-errors.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
 
 /** First byte of a frame. */
@@ -65,6 +66,41 @@ export const ResetReason = {
   goingAway: 4,
 } as const;
 
+/** Flags of an `open` whose message is all that its sender says. */
+export const wholeFlags = FrameFlag.fromOpener | FrameFlag.end;
+
+/** The first word of a header. */
+function firstWord(type: number, flags: number, detail: number): number {
+  return type | (flags << 8) | (detail << 16);
+}
+
+/** The first word of the header that opens a call with one answer, whose request is whole. */
+export const plainOpen = firstWord(FrameType.open, wholeFlags, CallKind.unary);
+/** The first word of the header of an answer behind which nothing follows. */
+export const plainAnswer = firstWord(FrameType.message, FrameFlag.end, 0);
+/** Where the fields of these headers lie. */
+export const PlainField = {
+  slot: 4,
+  generation: 8,
+  answerBytes: 12,
+  method: 12,
+  timeoutMs: 16,
+  metadataBytes: 20,
+  requestBytes: 24,
+} as const;
+
+let viewed: Uint8Array = noBytes;
+let view = new DataView(viewed.buffer);
+
+/** A view for reading fields of headers: most frames lie in the memory of the one before. */
+export function fieldsOf(memory: Uint8Array): DataView {
+  if (memory !== viewed) {
+    viewed = memory;
+    view = new DataView(memory.buffer, memory.byteOffset, memory.length);
+  }
+  return view;
+}
+
 /** `timeoutMs` of a call that has none. */
 export const noTimeout = 0xffff_ffff;
 
@@ -121,10 +157,13 @@ type OpenFields = Omit<
  */
 export class HeaderWriter {
   readonly #views: readonly Uint8Array[];
+  readonly #fields: DataView;
 
   /** `views`: of {@link headerViews}. */
   constructor(views = headerViews(new Uint8Array(wireLimits.frameHeaderMaxBytes))) {
     this.#views = views;
+    const [{ buffer, byteOffset }] = views as [Uint8Array];
+    this.#fields = new DataView(buffer, byteOffset, wireLimits.frameHeaderMaxBytes);
   }
 
   method(number: number): Uint8Array {
@@ -132,20 +171,20 @@ export class HeaderWriter {
   }
 
   open(open: OpenFields): Uint8Array {
-    const flags = sendsMany(open.kind)
-      ? FrameFlag.fromOpener
-      : FrameFlag.fromOpener | FrameFlag.end;
-    const bytes = this.#base(FrameType.open, flags, open.kind, open.slot, open.generation);
-    writeU32(bytes, 12, open.method);
-    writeU32(bytes, 16, open.timeoutMs);
-    writeU32(bytes, 20, open.metadataBytes);
-    writeU32(bytes, 24, open.messageBytes);
-    writeU32(bytes, 28, open.windowBytes);
-    writeU32(bytes, 32, open.sentAt);
+    const { kind, slot, generation } = open;
+    const flags = sendsMany(kind) ? FrameFlag.fromOpener : wholeFlags;
+    const bytes = this.#base(FrameType.open, flags, kind, slot, generation);
+    const fields = this.#fields;
+    fields.setUint32(12, open.method, true);
+    fields.setUint32(16, open.timeoutMs, true);
+    fields.setUint32(20, open.metadataBytes, true);
+    fields.setUint32(24, open.messageBytes, true);
+    fields.setUint32(28, open.windowBytes, true);
+    fields.setUint32(32, open.sentAt, true);
     return bytes;
   }
 
-  /** As {@link HeaderWriter.open}, for a call with one answer, without metadata. */
+  /** As {@link HeaderWriter.open}, for a plain call. */
   call(
     slot: number,
     generation: number,
@@ -154,20 +193,22 @@ export class HeaderWriter {
     messageBytes: number,
     sentAt: number,
   ): Uint8Array {
-    const flags = FrameFlag.fromOpener | FrameFlag.end;
-    const bytes = this.#base(FrameType.open, flags, CallKind.unary, slot, generation);
-    writeU32(bytes, 12, method);
-    writeU32(bytes, 16, timeoutMs);
-    writeU32(bytes, 20, 0);
-    writeU32(bytes, 24, messageBytes);
-    writeU32(bytes, 28, 0);
-    writeU32(bytes, 32, sentAt);
-    return bytes;
+    const fields = this.#fields;
+    fields.setUint32(0, plainOpen, true);
+    fields.setUint32(4, slot, true);
+    fields.setUint32(8, generation, true);
+    fields.setUint32(12, method, true);
+    fields.setUint32(16, timeoutMs, true);
+    fields.setUint32(20, 0, true);
+    fields.setUint32(24, messageBytes, true);
+    fields.setUint32(28, 0, true);
+    fields.setUint32(32, sentAt, true);
+    return this.#views[FrameType.open] as Uint8Array;
   }
 
   message(flags: number, slot: number, generation: number, messageBytes: number): Uint8Array {
     const bytes = this.#base(FrameType.message, flags, 0, slot, generation);
-    writeU32(bytes, 12, messageBytes);
+    this.#fields.setUint32(12, messageBytes, true);
     return bytes;
   }
 
@@ -188,8 +229,8 @@ export class HeaderWriter {
     sizes: { metadataBytes: number; textBytes: number },
   ): Uint8Array {
     const bytes = this.#base(FrameType.end, flags, status, slot, generation);
-    writeU32(bytes, 12, sizes.metadataBytes);
-    writeU32(bytes, 16, sizes.textBytes);
+    this.#fields.setUint32(12, sizes.metadataBytes, true);
+    this.#fields.setUint32(16, sizes.textBytes, true);
     return bytes;
   }
 
@@ -200,7 +241,7 @@ export class HeaderWriter {
   /** For a window of the session by its number (generation 0), or for one stream. */
   credit(flags: number, slot: number, generation: number, bytesGranted: number): Uint8Array {
     const bytes = this.#base(FrameType.credit, flags, 0, slot, generation);
-    writeU32(bytes, 12, bytesGranted);
+    this.#fields.setUint32(12, bytesGranted, true);
     return bytes;
   }
 
@@ -220,19 +261,16 @@ export class HeaderWriter {
   /** `milliseconds`: the sender's monotonic clock, its low 32 bits. */
   clock(milliseconds: number): Uint8Array {
     const bytes = this.#base(FrameType.clock, 0, 0, 0, 0);
-    writeU32(bytes, 12, milliseconds);
+    this.#fields.setUint32(12, milliseconds, true);
     return bytes;
   }
 
   #base(type: number, flags: number, detail: number, slot: number, generation: number): Uint8Array {
-    const bytes = this.#views[type] as Uint8Array;
-    bytes[0] = type;
-    bytes[1] = flags;
-    bytes[2] = detail;
-    bytes[3] = detail >>> 8;
-    writeU32(bytes, 4, slot);
-    writeU32(bytes, 8, generation);
-    return bytes;
+    const fields = this.#fields;
+    fields.setUint32(0, firstWord(type, flags, detail), true);
+    fields.setUint32(4, slot, true);
+    fields.setUint32(8, generation, true);
+    return this.#views[type] as Uint8Array;
   }
 }
 
@@ -290,11 +328,6 @@ export function emptyHeader(): Header {
     textBytes: 0,
     grantBytes: 0,
   };
-}
-
-/** A part of memory as a view. */
-export function partOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
-  return from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to);
 }
 
 /** The header that begins at `at`, whose type is known and which is whole. */

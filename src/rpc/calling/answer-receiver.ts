@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The frames that answer calls of ours: answers, whole or in streams, headers, trailers, the end.
 
+import { partOf } from '../../base/bytes.ts';
 import { throwLater } from '../../base/clock.ts';
 import { statuses } from '../../base/error-codes.ts';
 import { fromPeer, RpcError, SidecallError } from '../../base/errors.ts';
@@ -12,7 +13,7 @@ import {
   FrameFlag,
   FrameType,
   type Header,
-  partOf,
+  PlainField,
   protocol,
   ResetReason,
 } from '../../wire/frame-header.ts';
@@ -103,6 +104,36 @@ export class AnswerReceiver {
     }
   }
 
+  /**
+   * The short way of the frame at `at`, of an answer behind which nothing follows, to a plain call.
+   * False: nothing was done.
+   */
+  onPlain(fields: DataView, at: number, memory: Uint8Array, from: number, to: number): boolean {
+    const shared = this.#shared;
+    const bytes = to - from;
+    const slot = fields.getUint32(at + PlainField.slot, true);
+    const call = this.#streams.peek(slot, fields.getUint32(at + PlainField.generation, true));
+    const isWhole = fields.getUint32(at + PlainField.answerBytes, true) === bytes;
+    if (!isWhole || call?.isPlain !== true) return false;
+    shared.releaseCredit(Window.answers, takeMessage(shared, Window.answers, bytes));
+    call.counters.countReceived(bytes);
+    const codec = call.response as Codec<unknown>;
+    let answer: unknown;
+    try {
+      answer = decodePart(codec, memory, from, to, shared.own.jsonMaxBytes);
+      if (codec.isRaw !== true) shared.counters.countLease(answer);
+    } catch (thrown) {
+      shared.counters.untakenAnswers.count(bytes);
+      call.close('peer');
+      if (!call.isSettled) call.reject(undecodable(call, thrown));
+      shared.onProgress();
+      return true;
+    }
+    if (call.isOpen) call.onAnswered(answer); // else its codec has ended the session
+    shared.onProgress();
+    return true;
+  }
+
   #onMessage(
     call: OutgoingCall | undefined,
     header: Header,
@@ -113,8 +144,6 @@ export class AnswerReceiver {
   ): void {
     const { messageBytes } = header;
     const bytes = to - from;
-    const isPlain = header.flags === FrameFlag.end && bytes === messageBytes && block === undefined;
-    if (isPlain && call?.isPlain === true) return this.#onPlain(call, memory, from, to);
     if (block !== undefined) checkBlock(block, messageBytes, bytes);
     const isStreamed = (header.flags & FrameFlag.streamed) !== 0;
     const isLast = (header.flags & FrameFlag.end) !== 0;
@@ -158,27 +187,6 @@ export class AnswerReceiver {
     }
     call.assembly = placed ?? assemblyFor(this.#shared, call, messageBytes, bytes);
     if (bytes > 0) this.#onFragment(call, partOf(memory, from, to));
-  }
-
-  /** The short way of the answer to a plain call: whole, in one frame, and nothing follows. */
-  #onPlain(call: OutgoingCall, memory: Uint8Array, from: number, to: number): void {
-    const shared = this.#shared;
-    const bytes = to - from;
-    shared.releaseCredit(Window.answers, takeMessage(shared, Window.answers, bytes));
-    call.counters.countReceived(bytes);
-    const codec = call.response as Codec<unknown>;
-    let answer: unknown;
-    try {
-      answer = decodePart(codec, memory, from, to, shared.own.jsonMaxBytes);
-      if (codec.isRaw !== true) shared.counters.countLease(answer);
-    } catch (thrown) {
-      shared.counters.untakenAnswers.count(bytes);
-      call.close('peer');
-      if (!call.isSettled) call.reject(undecodable(call, thrown));
-      return shared.onProgress();
-    }
-    if (call.isOpen) call.onAnswered(answer); // else its codec has ended the session
-    shared.onProgress();
   }
 
   #onFragment(call: OutgoingCall, payload: Uint8Array): void {

@@ -3,8 +3,7 @@
 import { SidecallError } from '../../base/errors.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
 import type { CallOptions } from '../contract/call-options.ts';
-import type { Message } from '../contract/encode-message.ts';
-import { Block } from '../contract/leases.ts';
+import { isBlock, type Message } from '../contract/encode-message.ts';
 
 /** A call, as far as its errors need it. */
 interface FailingCall {
@@ -22,7 +21,7 @@ const unseen = new WeakMap<SidecallError, Uint8Array | string>();
  * where the call may be made again: what was encoded, since the value may have changed.
  */
 export function dropRequest({ message, isMovable }: FailingCall, error: unknown): void {
-  if (message instanceof Block) return message.release();
+  if (isBlock(message)) return message.release();
   if (!isMovable || !SidecallError.is(error)) return;
   if (error.delivered === 'no' && error.retryable) unseen.set(error, message);
 }

@@ -37,10 +37,11 @@ export function prepareCall(
   value: unknown,
   given: CallOptions | undefined,
 ): OutgoingCall {
-  const checked = checkCallOptions(given);
   // A channel outlives the handler that opens it.
+  const checked = checkCallOptions(given);
   const options = callable.kind >= CallKind.channel ? checked : withInheritedDeadline(checked);
-  if (options !== noOptions) checkSpecial(callable, options);
+  const isPlain = options === noOptions;
+  if (!isPlain) checkSpecial(callable, options);
   const { shared, names, refusal } = calls;
   if (refusal !== undefined) {
     const { code, message, cause } = refusal;
@@ -51,7 +52,7 @@ export function prepareCall(
     throw new SidecallError('ERR_SIDECALL_DEADLINE_EXCEEDED', text, { delivered: 'no' });
   }
   if (names.numberOf(callable.name) === undefined) checkMethodName(callable.name);
-  const metadata = encodeMetadata(options.metadata, shared.metadataMaxBytes);
+  const metadata = isPlain ? noBytes : encodeMetadata(options.metadata, shared.metadataMaxBytes);
   if (sendsMany(callable.kind)) return makeCall(calls, callable, options, noBytes, 0, metadata);
   const mayLend = metadata.length + wireLimits.methodNameMaxBytes <= wireLimits.blockPrefixMaxBytes;
   const message = encodeMessage(shared, callable.request, value, mayLend);

@@ -4,8 +4,7 @@ import { Buffer } from 'node:buffer';
 import { SidecallError } from '../../base/errors.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
 import { CallKind, emptyHeader, inlineName, noTimeout } from '../../wire/frame-header.ts';
-import { detachedError, isDetached } from '../contract/encode-message.ts';
-import { Block } from '../contract/leases.ts';
+import { detachedError, isBlock, isDetached } from '../contract/encode-message.ts';
 import { neverBegun } from '../counting/moments.ts';
 import { timeLeftMs } from '../deadline.ts';
 import { notSaid, sentNow } from '../peer-clock.ts';
@@ -30,7 +29,7 @@ export function sendNow(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): boo
   const number = names.numberOf(callable.name);
   const isPlain = callable.kind === CallKind.unary && !callable.isBulk && call.metadata === noBytes;
   const mayGo = sendQueue.isFree && streams.hasRoom && credit.hasCredit;
-  if (number === undefined || !isPlain || !mayGo || message instanceof Block) return false;
+  if (number === undefined || !isPlain || !mayGo || isBlock(message)) return false;
   if (messageBytes > sendQueue.fragmentBytes) return false;
   streams.add(call);
   credit.spend(chargeOf(messageBytes));

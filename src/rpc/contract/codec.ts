@@ -2,10 +2,10 @@
 // Codecs: the interface between values and bytes, and the codec that leaves bytes as they are.
 
 import { isBytes, isError } from '../../base/brands.ts';
+import { partOf } from '../../base/bytes.ts';
 import { errorText } from '../../base/error-text.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { ownedCopy, ownedPart } from '../../base/message-slabs.ts';
-import { partOf } from '../../wire/frame-header.ts';
 
 /**
  * Turns values into bytes and back. Stateless: one codec serves any number of calls. `T` is what it

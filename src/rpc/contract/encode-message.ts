@@ -3,6 +3,7 @@
 
 import { Buffer } from 'node:buffer';
 import { isBytes } from '../../base/brands.ts';
+import { lengthOf } from '../../base/bytes.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { type Codec, encodeWith } from './codec.ts';
 import { Block, type BlockOwner, isLeased, isReleased } from './leases.ts';
@@ -39,13 +40,18 @@ export function encodeMessage(
 
 /** The length of a message on the wire, in bytes. */
 export function messageBytesOf(message: Message): number {
-  if (isBytes(message)) return message.length;
+  if (isBytes(message)) return lengthOf(message);
   return typeof message === 'string' ? Buffer.byteLength(message) : message.byteLength;
+}
+
+/** The message lies in a block. V8 inlines this, but no walk of prototypes as by `instanceof`. */
+export function isBlock(message: Message): message is Block {
+  return typeof message !== 'string' && !ArrayBuffer.isView(message);
 }
 
 /** The bytes that go through the lane; of a block only its reference does, so 0. */
 export function queuedBytesOf(message: Message, messageBytes: number): number {
-  return message instanceof Block ? 0 : messageBytes;
+  return isBlock(message) ? 0 : messageBytes;
 }
 
 /** Frees the block that a message is, if it is one. */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Messages in memory that is lent: a block that the sender fills in place, a lease that the
-// receiver gives back. The idea is that of shmipc-go's Reserve and ReadBytes, with an owner for
-// each end.
+// receiver gives back. The idea is shmipc-go's Reserve and ReadBytes; each end has an owner.
 
 import { Buffer } from 'node:buffer';
 import { isBytes } from '../../base/brands.ts';
 import { giveBuffer } from '../../base/buffer-pool.ts';
+import { lengthOf } from '../../base/bytes.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { nodeError } from '../../base/misuse.ts';
 import type { LentBytes, OwnBlock } from '../../wire/transport.ts';
@@ -342,7 +342,7 @@ function mark(memory: Marked): void {
 export function isReleased(view: Uint8Array): boolean {
   const { [owner]: by } = view as Owned;
   if (by !== undefined) return by.isGone;
-  return view.length === 0 && (view.buffer as Marked)[released] === true;
+  return lengthOf(view) === 0 && (view.buffer as Marked)[released] === true;
 }
 
 function kindOf(value: unknown): string {

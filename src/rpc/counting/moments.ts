@@ -99,7 +99,7 @@ export class Moments {
       return;
     }
     if (this.#endedCounters !== undefined) this.#keepRun(this.#endedCounters);
-    else if (!this.#isTurnCertain) this.#lookSoon();
+    else if (!this.#isTurnCertain()) this.#lookSoon();
     this.#endedCounters = counters;
     this.#endedBegunMs = begunMs;
     this.#endedCalls = 1;
@@ -108,7 +108,7 @@ export class Moments {
   /** The event loop is about to go on. Ends can wait for a turn that is certain to come. */
   goOn(): void {
     this.#isBeginning = false;
-    if (!this.#isTurnCertain) this.settle();
+    if (!this.#isTurnCertain()) this.settle();
     else if (this.#endedMs !== notLooked) this.#countRuns();
   }
 
@@ -133,7 +133,7 @@ export class Moments {
   }
 
   /** A turn of the lane follows, behind which it looks at the clock. */
-  get #isTurnCertain(): boolean {
+  #isTurnCertain(): boolean {
     return this.#lane.lookSoon !== undefined && this.#lane.isAwake === true;
   }
 

@@ -11,8 +11,8 @@ import { isSmallPart } from '../../base/message-slabs.ts';
 import type { SessionRecorder } from '../../wire/flight-recorder.ts';
 import { FrameFlag, FrameType, HeaderWriter } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
-import type { Message } from '../contract/encode-message.ts';
-import { Block } from '../contract/leases.ts';
+import { isBlock, type Message } from '../contract/encode-message.ts';
+import type { Block } from '../contract/leases.ts';
 import { Departures, type WaitQueue } from '../stalls.ts';
 import { BulkPieces } from './bulk-pieces.ts';
 import { isMessage, join } from './frame-parts.ts';
@@ -176,7 +176,7 @@ export class SendQueue implements WaitQueue {
     messageBytes: number,
     onTaken?: () => void,
   ): boolean {
-    const block = message instanceof Block ? message : undefined;
+    const block = isBlock(message) ? message : undefined;
     if (this.#isEnded) {
       block?.release();
       return true;
@@ -278,7 +278,7 @@ export class SendQueue implements WaitQueue {
     messageBytes: number,
     isBulk: boolean,
   ): boolean {
-    if (message instanceof Block) return this.#trySendBlock(header, prefix, message);
+    if (isBlock(message)) return this.#trySendBlock(header, prefix, message);
     const payload = prefix === noBytes || prefix.length === 0 ? message : join(prefix, message);
     const bulk = isBulk && this.#pieces.bulkOf(true);
     return this.#transport.trySend(header, messageBytes === 0 ? prefix : payload, bulk);
@@ -296,7 +296,7 @@ export class SendQueue implements WaitQueue {
     message: Message,
     isUnwatched: boolean,
   ): Uint8Array {
-    if (message instanceof Block) return new Uint8Array(prefix);
+    if (isBlock(message)) return new Uint8Array(prefix);
     if (typeof message === 'string') return join(prefix, message);
     const isPart = stream.isAnswer && isSmallPart(message);
     const copies = (stream.isBorrowed && isUnwatched) || isPart;

@@ -220,7 +220,7 @@ export class SessionShared {
   /** The window of all streams has credit again: writers that wait for it go on. */
   resumeBlocked(): void {
     const credit = this.sendCredit[Window.streams] as SendCredit;
-    this.blocked.resume(() => credit.hasCredit && this.#hasQueueRoom);
+    this.blocked.resume(() => credit.hasCredit && this.#hasQueueRoom());
   }
 
   /**
@@ -228,7 +228,7 @@ export class SessionShared {
    * have one short message beyond the window.
    */
   resumeDrained(): void {
-    this.blocked.resume(() => this.#hasQueueRoom);
+    this.blocked.resume(() => this.#hasQueueRoom());
   }
 
   fail(error: SidecallError): void {
@@ -244,7 +244,7 @@ export class SessionShared {
     emitEvent(this.onEvent, { type: 'session-failed', error, peer: this.peer });
   }
 
-  get #hasQueueRoom(): boolean {
+  #hasQueueRoom(): boolean {
     const { sendQueue, own } = this;
     const max = own.sendQueueMaxBytes;
     return sendQueue.hasRoom(false, max) || sendQueue.hasRoom(true, max);

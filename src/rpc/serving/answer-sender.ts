@@ -8,11 +8,11 @@ import { FrameFlag } from '../../wire/frame-header.ts';
 import { type Codec, keepWaiting } from '../contract/codec.ts';
 import {
   detachedError,
+  isBlock,
   isDetached,
   type Message,
   releaseMessage,
 } from '../contract/encode-message.ts';
-import { Block } from '../contract/leases.ts';
 import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
 import { sendEnd } from '../sending/end-frames.ts';
 import { Departures, type WaitQueue } from '../stalls.ts';
@@ -75,22 +75,21 @@ export class AnswerSender implements WaitQueue {
   }
 
   /**
-   * Sends an answer in one frame where nothing waits and the call has nothing that few calls have:
-   * the short way of {@link AnswerSender.add}. False: nothing was done.
+   * Sends an answer in one frame where nothing waits: the short way of {@link AnswerSender.add}.
+   * False: nothing was done.
    */
   sendNow(call: IncomingCall, message: Message, messageBytes: number): boolean {
     const { shared } = this.#calls;
     const { sendQueue, remote } = shared;
     const credit = shared.sendCredit[Window.answers] as SendCredit;
-    const isPlain = call.rare === undefined && call.memory === undefined;
+    const isShort =
+      messageBytes <= sendQueue.fragmentBytes && messageBytes <= remote.receiveMaxBytes;
     const mayGo = this.#waiting.size === 0 && credit.hasCredit && sendQueue.isFree;
-    if (!isPlain || !mayGo || message instanceof Block) return false;
-    if (messageBytes > Math.min(sendQueue.fragmentBytes, remote.receiveMaxBytes)) return false;
-    const { slot, generation } = call;
+    if (!isShort || !mayGo || call.memory !== undefined || isBlock(message)) return false;
+    const { slot, generation } = call.opening;
     const header = sendQueue.header.message(FrameFlag.end, slot, generation, messageBytes);
     if (!sendQueue.sendNow(call, header, message, messageBytes)) return false;
     credit.spend(chargeOf(messageBytes));
-    call.close();
     return true;
   }
 

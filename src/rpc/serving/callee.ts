@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The half of a session that serves: the frames of the peer's calls, each to its step.
 import { Buffer } from 'node:buffer';
+import { partOf } from '../../base/bytes.ts';
 import type { SidecallErrorCode } from '../../base/error-codes.ts';
 import type { SidecallError } from '../../base/errors.ts';
 import {
   CallKind,
   FrameType,
   type Header,
-  partOf,
+  noTimeout,
+  PlainField,
   ResetReason,
   sendsMany,
 } from '../../wire/frame-header.ts';
@@ -16,6 +18,7 @@ import type { IncomingState } from '../call-states.ts';
 import { bytes, type Codec, decodePart, decodeWith } from '../contract/codec.ts';
 import { Lease } from '../contract/leases.ts';
 import { traceHandler } from '../counting/call-trace.ts';
+import type { MethodCounters } from '../counting/method-counters.ts';
 import type { PeerClock } from '../peer-clock.ts';
 import { Window } from '../sending/credit.ts';
 import { type SessionShared, takeMessage } from '../sending/session-shared.ts';
@@ -30,7 +33,7 @@ import { CallFrames } from './call-frames.ts';
 import { plainEnd } from './failure-reply.ts';
 import { emptyOpening, IncomingCall } from './incoming-call.ts';
 import { OpenFrames } from './open-frame.ts';
-import type { Registry, Served } from './registry.ts';
+import { type Registry, type Served, servedChanges } from './registry.ts';
 import { RequestMemory } from './request-memory.ts';
 import { HandlerRunner } from './run-handler.ts';
 import { type UnservedRequest, UnservedRequests } from './unserved.ts';
@@ -44,6 +47,14 @@ export interface CalleeParts {
   readonly isUntaken: boolean;
 }
 
+/** A method of plain calls, as long as what is served does not change. */
+interface PlainMethod {
+  readonly name: string;
+  readonly served: Served;
+  readonly counters: MethodCounters;
+  readonly changes: number;
+}
+
 export class Callee {
   readonly #shared: SessionShared;
   readonly #registry: Registry;
@@ -55,6 +66,8 @@ export class Callee {
   readonly #admission: Admission;
   readonly #answers: AnswerSender;
   readonly #handlers: HandlerRunner;
+  /** By the numbers of their names. */
+  readonly #plainMethods: (PlainMethod | undefined)[] = [];
   #isResuming = false;
 
   constructor(shared: SessionShared, { registry, acceptors, clock, isUntaken }: CalleeParts) {
@@ -147,8 +160,6 @@ export class Callee {
   ): void {
     const placed = this.#openFrames.takePlaced();
     if (header.type === FrameType.open) {
-      const isWhole = placed === undefined && block === undefined;
-      if (isWhole && this.#onPlain(header, memory, from, to)) return;
       const opened = this.#openFrames.read(header, memory, from, to, placed, block);
       if (opened !== undefined) this.#onOpened(opened);
       return;
@@ -159,6 +170,57 @@ export class Callee {
     if (!isPiece) return this.#callFrames.onFrame(call, header, payload, block);
     if (call === undefined || call.isOver) return; // its opener did not know that yet
     if (this.#openFrames.addFragment(call, payload)) this.#onRequest(call);
+  }
+
+  /**
+   * The short way of the frame at `at`, of a call that has nothing but its request, for a method
+   * that is served: as {@link OpenFrames.read} and {@link Callee.#onRequest}. False: nothing was
+   * done.
+   */
+  onPlain(fields: DataView, at: number, memory: Uint8Array, from: number, to: number): boolean {
+    const { shared, streams, spares, isDraining } = this.#calls;
+    const messageBytes = to - from;
+    const hasMore =
+      fields.getUint32(at + PlainField.requestBytes, true) !== messageBytes ||
+      fields.getUint32(at + PlainField.timeoutMs, true) !== noTimeout ||
+      fields.getUint32(at + PlainField.metadataBytes, true) !== 0;
+    if (hasMore || isDraining || this.#unserved.isAboutToGo || this.#openFrames.isPlacing) {
+      return false;
+    }
+    const number = fields.getUint32(at + PlainField.method, true);
+    let method = this.#plainMethods[number];
+    if (method === undefined || method.changes !== servedChanges()) {
+      method = this.#plainMethod(number);
+      if (method === undefined) return false;
+    }
+    const slot = fields.getUint32(at + PlainField.slot, true);
+    const generation = fields.getUint32(at + PlainField.generation, true);
+    if (generation === 0 || streams.isExtra(slot)) return false;
+    streams.open(slot, generation);
+    const charge = takeMessage(shared, Window.requests, messageBytes);
+    const call = spares.pop() ?? new IncomingCall(emptyOpening(), this.#calls);
+    call.begin(slot, generation, method.name, method.counters, charge, messageBytes);
+    const { served } = method;
+    let value: unknown;
+    try {
+      value = decodePart(served.request, memory, from, to, shared.own.jsonMaxBytes);
+    } catch (error) {
+      call.refuseRequest(error);
+      return true;
+    }
+    if (this.#admission.admit(call, served, value)) this.#handlers.run(call, served, value);
+    return true;
+  }
+
+  /** The method of plain calls that has this number; undefined: there is none. */
+  #plainMethod(number: number): PlainMethod | undefined {
+    const name = this.#openFrames.nameOf(number);
+    const served = name === undefined ? undefined : this.#registry.find(name);
+    if (name === undefined || served?.isPlain !== true) return undefined;
+    const counters = this.#shared.counters.served.of(name, CallKind.unary);
+    const method = { name, served, counters, changes: servedChanges() };
+    this.#plainMethods[number] = method;
+    return method;
   }
 
   /** A cancel that is seen ahead of what came before it. True: it was taken. */
@@ -208,36 +270,6 @@ export class Callee {
     if (kind >= CallKind.channel) this.#onChannel(call);
     else if (sendsMany(kind)) this.#onStream(call);
     else if (this.#openFrames.request.isWhole) this.#onRequest(call);
-  }
-
-  /**
-   * The short way of a call that has nothing but its request, of a method that is served: as
-   * `OpenFrames.read()` and {@link Callee.#onRequest}. False: nothing was done.
-   */
-  #onPlain(header: Header, memory: Uint8Array, from: number, to: number): boolean {
-    const calls = this.#calls;
-    const { shared, streams } = calls;
-    const method = this.#openFrames.plainMethod(header, to - from);
-    if (method === undefined || calls.isDraining || this.#unserved.mustWait(method)) return false;
-    const served = this.#registry.find(method);
-    if (served === undefined || !served.isPlain || streams.isExtra(header.slot)) return false;
-    const { slot, generation, messageBytes } = header;
-    streams.open(slot, generation);
-    const charge = takeMessage(shared, Window.requests, messageBytes);
-    const call = calls.spares.pop() ?? new IncomingCall(emptyOpening(), calls);
-    call.begin(slot, generation, method, charge);
-    call.requestBytes = messageBytes;
-    call.counters.countReceived(messageBytes);
-    countServed(call);
-    let value: unknown;
-    try {
-      value = decodePart(served.request, memory, from, to, shared.own.jsonMaxBytes);
-    } catch (error) {
-      call.refuseRequest(error);
-      return true;
-    }
-    if (this.#admission.admit(call, served, value)) this.#handlers.run(call, served, value);
-    return true;
   }
 
   /** The request of a call is whole. */

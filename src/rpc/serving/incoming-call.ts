@@ -113,28 +113,46 @@ export class IncomingCall
   }
 
   /** A plain call begins: nothing of the object is held by anybody. */
-  begin(slot: number, generation: number, method: string, charge: number): void {
+  begin(
+    slot: number,
+    generation: number,
+    method: string,
+    counters: MethodCounters,
+    charge: number,
+    requestBytes: number,
+  ): void {
     const opening = this.opening as { -readonly [Field in keyof CallOpening]: CallOpening[Field] };
+    const { shared } = this.calls;
     opening.slot = slot;
     opening.generation = generation;
     opening.method = method;
     opening.charge = charge;
-    opening.kind = CallKind.unary;
-    opening.deadline = undefined;
     this.state = 'waiting';
     this.isWritten = false;
     this.#isWindowReleased = false;
     this.#entry = -1;
-    this.begun = this.calls.shared.moments.arrive();
-    this.counters = countersOf(this.calls.shared, opening);
+    this.begun = shared.moments.arrive();
+    this.requestBytes = requestBytes;
+    this.counters = counters;
+    counters.started += 1;
+    shared.frameRecorder?.nameLast(opening, counters);
+    counters.countReceived(requestBytes);
     this.calls.add(this);
   }
 
-  /** It was answered at once. Where nobody but the context holds it, the next one uses it. */
-  retire(): void {
-    const { spares } = this.calls;
-    const isPlain = this.rare === undefined && this.opening.metadata === noMetadata;
-    if (!isPlain || spares.length >= sparesMax) return;
+  /**
+   * The answer of a call that has no rare parts has left: as {@link IncomingCall.close}. Where
+   * nobody but the context holds the object, the next call uses it.
+   */
+  onAnswered(): void {
+    const { calls, counters, begun, opening } = this;
+    const { shared, spares, streams } = calls;
+    this.#moveTo('answered');
+    shared.moments.end(counters, begun);
+    calls.open -= 1;
+    streams.remove(this);
+    shared.onProgress();
+    if (opening.metadata !== noMetadata || spares.length >= sparesMax) return;
     this.context?.detach();
     this.context = undefined;
     spares.push(this);

@@ -2,6 +2,7 @@
 // The arrival of the peer's calls: names, the frame that opens one, the pieces of its request, and
 // what all of that may take.
 
+import { partOf } from '../../base/bytes.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import {
@@ -11,10 +12,10 @@ import {
   type Header,
   inlineName,
   noTimeout,
-  partOf,
   protocol,
   ResetReason,
   sendsMany,
+  wholeFlags,
 } from '../../wire/frame-header.ts';
 import { decodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { ArrivedBlock } from '../../wire/transport.ts';
@@ -33,7 +34,6 @@ import type { Registry } from './registry.ts';
 import type { UnservedRequests } from './unserved.ts';
 
 /** The flags of a frame that opens a call and has all of its request. */
-const wholeFlags = FrameFlag.fromOpener | FrameFlag.end;
 
 /** The codec of a request that no handler will see: its memory is used again. */
 const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), copiesBytes: true };
@@ -122,15 +122,14 @@ export class OpenFrames {
     return placed;
   }
 
-  /**
-   * The method of a call that has nothing but its request, which is whole in this frame, and has
-   * one answer; undefined: it is another call, or the frame breaks the protocol.
-   */
-  plainMethod(header: Header, bytes: number): string | undefined {
-    const { kind, flags, method, timeoutMs, metadataBytes, messageBytes } = header;
-    const isWhole = kind === CallKind.unary && flags === wholeFlags && messageBytes === bytes;
-    const isPlain = isWhole && timeoutMs === noTimeout && metadataBytes === 0;
-    return isPlain && method < inlineName ? this.#names.known(method) : undefined;
+  /** Memory was handed out for the frame that comes. */
+  get isPlacing(): boolean {
+    return this.#placed !== undefined;
+  }
+
+  /** The name of a method; undefined: its number was never announced. */
+  nameOf(number: number): string | undefined {
+    return this.#names.known(number);
   }
 
   /**

@@ -94,6 +94,11 @@ interface Watcher {
 /** Changes of what is served anywhere. */
 let changes = 0;
 
+/** Grows with each change of what is served anywhere. */
+export function servedChanges(): number {
+  return changes;
+}
+
 /**
  * Methods of one session, on top of those that its listener or helper serves for all of its own.
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Runs the handler of a call, and turns what it gives or throws into the answer.
 import { RpcError, SidecallError } from '../../base/errors.ts';
+import { noBytes } from '../../base/ignore-errors.ts';
 import { isIterable } from '../../base/iterable.ts';
 import { isThenable } from '../../base/thenable.ts';
 import { CallKind } from '../../wire/frame-header.ts';
@@ -30,8 +31,11 @@ export class HandlerRunner {
   run(call: IncomingCall, served: Served, value: unknown): void {
     this.#admission.noteStarted(call);
     const { method, kind } = call.opening;
-    call.trace = traceHandler(call.calls.shared, method, kind);
-    call.trace?.countReceived(call.requestBytes ?? 0);
+    const trace = traceHandler(call.calls.shared, method, kind);
+    if (trace !== undefined) {
+      call.trace = trace;
+      trace.countReceived(call.requestBytes ?? 0);
+    }
     call.start();
     served.context.runInAsyncScope(runInContext, this, call, served, value);
   }
@@ -68,10 +72,11 @@ export class HandlerRunner {
       return call.answer(plainEnd('ok', ''));
     }
     let message: Message;
-    let trailers: Uint8Array;
+    let trailers: Uint8Array = noBytes;
+    const { rare } = call;
     try {
       const { shared } = call.calls;
-      trailers = encodeMetadata(call.rare?.trailers, shared.metadataMaxBytes);
+      if (rare !== undefined) trailers = encodeMetadata(rare.trailers, shared.metadataMaxBytes);
       if (served.isStreaming) {
         // Messages that wait to be sent are copies, made by the send queue.
         call.returnRequest();
@@ -89,7 +94,9 @@ export class HandlerRunner {
     }
     const messageBytes = messageBytesOf(message);
     this.#admission.noteAnswer(call, messageBytes);
-    if (this.#answers.sendNow(call, message, messageBytes)) return call.retire();
+    if (rare === undefined && this.#answers.sendNow(call, message, messageBytes)) {
+      return call.onAnswered();
+    }
     call.trace?.countSent(messageBytes);
     this.#answers.add(call, answerOf(call, served.response, message, messageBytes, trailers));
   }
@@ -124,8 +131,8 @@ function runInContext(
 ): void {
   const { deadline, kind } = call.opening;
   const isPlain = deadline === undefined && kind !== CallKind.notification;
+  if (isPlain && call.rare === undefined) return this.handle(call, served, value);
   const { trace } = call;
-  if (isPlain && trace === undefined) return this.handle(call, served, value);
   const handle = (): void => this.handle(call, served, value);
   const run = trace === undefined ? handle : (): void => trace.run(handle);
   if (isPlain) run();

@@ -44,10 +44,14 @@ export class UnservedRequests implements WaitQueue {
   /** The method may still be served, or others that waited for that are about to go first. */
   mustWait(method: string): boolean {
     if (this.#calls.isDraining) return false;
-    const isAboutToGo = this.#isScheduled && this.waiting > 0;
-    if (!isAboutToGo && (this.#isSettled || this.#registry.find(method) !== undefined))
+    if (!this.isAboutToGo && (this.#isSettled || this.#registry.find(method) !== undefined))
       return false;
     return !method.startsWith(builtInPrefix);
+  }
+
+  /** Requests that waited for their method are about to go. */
+  get isAboutToGo(): boolean {
+    return this.#isScheduled && this.waiting > 0;
   }
 
   /** The method is served, or will never be. */

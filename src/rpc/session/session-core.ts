@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Joins the two halves over one transport: dispatch of frames, windows, GOAWAY, the end.
 
+import { partOf } from '../../base/bytes.ts';
 import { SidecallError } from '../../base/errors.ts';
 import { tuning } from '../../base/limits/internal-limits.ts';
 import { endWaits, pause, pauseInTurns } from '../../base/pause.ts';
@@ -9,8 +10,10 @@ import {
   emptyHeader,
   FrameFlag,
   FrameType,
+  fieldsOf,
   type Header,
-  partOf,
+  plainAnswer,
+  plainOpen,
   protocol,
   readHeader,
 } from '../../wire/frame-header.ts';
@@ -106,11 +109,11 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   }
 
   get isBusy(): boolean {
-    return this.#underWay > 0;
+    return this.#underWay() > 0;
   }
 
   /** Calls of both sides that have begun and have not ended. */
-  get #underWay(): number {
+  #underWay(): number {
     return this.caller.pending + this.callee.working;
   }
 
@@ -133,15 +136,8 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     if (this.state === 'closed') return;
     this.shared.countFrame(headerBytes, at, to - from + (block?.byteLength ?? 0));
     try {
-      const header = this.#header;
-      readHeader(headerBytes, header, at);
-      const { type } = header;
-      checkPayload(type, to - from);
-      this.#peerClock.checkOrder(type);
-      const hasMessage = type === FrameType.open || type === FrameType.message;
-      if (hasMessage) this.#onStreamFrame(header, payload, from, to, block);
-      else if (block === undefined) this.#dispatch(header, payload, from, to);
-      else throw protocol('block with a frame that has no message');
+      const isPlain = block === undefined && this.#onPlain(headerBytes, at, payload, from, to);
+      if (!isPlain) this.#onOther(headerBytes, at, payload, from, to, block);
     } catch (error) {
       this.fail(SidecallError.from(error));
     }
@@ -256,19 +252,57 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     this.#drain();
     this.#goaway.say();
     this.callee.drain();
-    const before = this.#underWay;
+    const before = this.#underWay();
     this.caller.refuse(isFollowed ? drained() : new SidecallError('ERR_SIDECALL_CLOSED'));
-    const begun = this.#underWay;
-    if (!this.#isDone) await pause(this.shared.clock, deadlineMs, this.#done.signal);
+    const begun = this.#underWay();
+    if (!this.#isDone()) await pause(this.shared.clock, deadlineMs, this.#done.signal);
     const reason = this.caller.pending > 0 ? cutOff(deadlineMs, isFollowed) : undefined;
     const isEnded = this.shared.isClosed; // by the peer, meanwhile
-    const isOrderly = isEnded || this.#isDone;
+    const isOrderly = isEnded || this.#isDone();
     if (!isEnded) this.#settle(reason);
     const calls = closedCalls(before, begun, this.#forced, isOrderly);
     if (isEnded) return calls;
     const isCutOff = !(await closeTransport(this.shared, this.#closeUntil));
     this.#resolveClosed(reason ?? (isCutOff ? unsent(deadlineMs) : undefined));
     return isCutOff ? withoutLast(calls) : calls;
+  }
+
+  #onOther(
+    headerBytes: Uint8Array,
+    at: number,
+    payload: Uint8Array,
+    from: number,
+    to: number,
+    block: ArrivedBlock | undefined,
+  ): void {
+    const header = this.#header;
+    readHeader(headerBytes, header, at);
+    const { type } = header;
+    checkPayload(type, to - from);
+    this.#peerClock.checkOrder(type);
+    const hasMessage = type === FrameType.open || type === FrameType.message;
+    if (hasMessage) this.#onStreamFrame(header, payload, from, to, block);
+    else if (block === undefined) this.#dispatch(header, payload, from, to);
+    else throw protocol('block with a frame that has no message');
+  }
+
+  /** The short way of the frames of plain calls. False: nothing was done. */
+  #onPlain(
+    headerBytes: Uint8Array,
+    at: number,
+    payload: Uint8Array,
+    from: number,
+    to: number,
+  ): boolean {
+    const fields = fieldsOf(headerBytes);
+    const first = fields.getUint32(at, true);
+    if (!this.#peerClock.isKnown) return false;
+    if (first === plainOpen) return this.callee.onPlain(fields, at, payload, from, to);
+    if (first !== plainAnswer || !this.caller.answers.onPlain(fields, at, payload, from, to)) {
+      return false;
+    }
+    this.pings.taken += 1;
+    return true;
   }
 
   #dispatch(header: Header, payload: Uint8Array, from: number, to: number): void {
@@ -332,19 +366,19 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   }
 
   /** The session is idle in both directions, and the peer has said that it sends no more. */
-  get #isDone(): boolean {
+  #isDone(): boolean {
     const isIdle = this.caller.pending === 0 && this.callee.pending === 0;
     return isIdle && this.#goaway.isAnswered && this.#sendQueue.isEmpty;
   }
 
   #checkDone(): void {
-    if (this.#closing !== undefined && this.#isDone) endWaits(this.#done);
+    if (this.#closing !== undefined && this.#isDone()) endWaits(this.#done);
   }
 
   /** Ends the session: nothing is delivered or sent, all calls reject, handlers are told. */
   #settle(error: SidecallError | undefined): void {
     this.shared.moveTo('closed');
-    this.#forced = this.#underWay;
+    this.#forced = this.#underWay();
     const reason = error ?? new SidecallError('ERR_SIDECALL_CLOSED');
     this.#sendQueue.clear();
     this.pings.end(reason);

@@ -15,13 +15,14 @@ import { type Codec, keepWaiting } from '../contract/codec.ts';
 import {
   detachedError,
   encodeMessage,
+  isBlock,
   isDetached,
   type Message,
   messageBytesOf,
   queuedBytesOf,
   releaseMessage,
 } from '../contract/encode-message.ts';
-import { Block, releaseBlockIn } from '../contract/leases.ts';
+import { releaseBlockIn } from '../contract/leases.ts';
 import type { CallTrace } from '../counting/call-trace.ts';
 import type { SendingStream } from '../sending/outgoing-messages.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
@@ -283,7 +284,7 @@ export class StreamWriter implements WaitQueue {
   }
 
   #isCopied(message: Message, messageBytes: number): boolean {
-    if (typeof message === 'string' || message instanceof Block || this.#codec.reusesBytes === true)
+    if (typeof message === 'string' || isBlock(message) || this.#codec.reusesBytes === true)
       return true;
     return messageBytes <= tuning.copiedSendMaxBytes;
   }

@@ -171,8 +171,8 @@ export const mended = [
     name: 'a block whose call was given up is not given back',
     commit: 'ae442b1',
     file: `${rpc}/calling/call-request.ts`,
-    from: 'if (message instanceof Block) return message.release();',
-    to: 'if (message instanceof Block) return;',
+    from: 'if (isBlock(message)) return message.release();',
+    to: 'if (isBlock(message)) return;',
   },
   {
     name: 'a channel that was given up while its end was answered keeps its slot',

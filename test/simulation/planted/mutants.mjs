@@ -191,8 +191,8 @@ export const mutants = [
   {
     name: 'doorbells are not answered by a look',
     file: 'src/shm/ring-transport.ts',
-    from: 'if (!this.#isOver) this.#loop.poller.activate(this);\n    const now',
-    to: 'const now',
+    from: 'if (!isAsleep) this.#loop.poller.activate(this);',
+    to: 'if (isAsleep) this.#loop.poller.activate(this);',
   },
   {
     name: 'a ring that may not sleep is not served any more',
