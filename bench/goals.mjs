@@ -62,6 +62,7 @@ export const goalRuns = [
   { scenario: 'idle' },
   { scenario: 'growth' },
   { scenario: 'floor' },
+  { scenario: 'busy' },
   { scenario: 'fairness' },
   { scenario: 'paced', peers: ['sidecall', 'sidecall-nopoll'] },
 ];
@@ -284,6 +285,31 @@ export function goalsOf(rows) {
       least && cpuPerCall(least),
       (v) => v <= most,
     );
+  }
+  for (const processes of [1, 2, 4, 8, 16]) {
+    const cell = { scenario: 'busy', what: `beside ${processes}` };
+    const fork = { ...cell, peer: 'child_process-json' };
+    for (const [lane, slowest, least] of [
+      ['ring', 1.1, 1.1],
+      ['socket', 1.2, 1],
+    ]) {
+      const own = { ...cell, peer: 'sidecall', lane };
+      const text = `beside ${processes} computing processes, ${lane} lane, JSON of 1 kB, against \`child_process\``;
+      add(
+        'L9',
+        `${text}: p50 of one call at a time, at most ${slowest}`,
+        row({ ...own, inFlight: 1 })?.p50Us,
+        row({ ...fork, inFlight: 1 })?.p50Us,
+        (v) => v <= slowest,
+      );
+      add(
+        'L9',
+        `${text}: calls/s of 16, at least ${least}`,
+        row({ ...own, inFlight: 16 })?.callsPerSecond,
+        row({ ...fork, inFlight: 16 })?.callsPerSecond,
+        (v) => v >= least,
+      );
+    }
   }
   const beside = (peer, what) => row({ scenario: 'fairness', ...peer, what })?.p99Us;
   for (const what of ['upload', 'upload borrowed', 'stream', 'stream borrowed', 'stream leased']) {

@@ -7,14 +7,22 @@ export async function open() {
   const { settle, echo } = correlated((id, payload) =>
     server.send({ id, payload: payload.toString('base64') }),
   );
-  server.on('message', ({ id, payload }) => settle(id, Buffer.from(payload, 'base64')));
-  return { serverPid: pid, echo, close: stop };
+  const values = correlated((id, value) => server.send({ id, value }));
+  server.on('message', ({ id, payload, value }) => {
+    if (payload === undefined) values.settle(id, value);
+    else settle(id, Buffer.from(payload, 'base64'));
+  });
+  return { serverPid: pid, echo, echoJson: values.echo, close: stop };
 }
 
 if (servedPath() !== undefined) {
   // The bytes are decoded and encoded again, since a real server has to read them.
-  process.on('message', ({ id, payload }) =>
-    process.send({ id, payload: Buffer.from(payload, 'base64').toString('base64') }),
+  process.on('message', ({ id, payload, value }) =>
+    process.send(
+      payload === undefined
+        ? { id, value }
+        : { id, payload: Buffer.from(payload, 'base64').toString('base64') },
+    ),
   );
   process.send('ready');
 }

@@ -1,5 +1,6 @@
 // Every scenario by its name.
 import { allocs } from './allocs.mjs';
+import { busy } from './busy.mjs';
 import { codecs } from './codecs.mjs';
 import { connect } from './connect.mjs';
 import { connectRate } from './connect-rate.mjs';
@@ -33,6 +34,7 @@ export const scenarios = {
   fairness,
   growth,
   floor,
+  busy,
   allocs,
   idle,
   reliability,

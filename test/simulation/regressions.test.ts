@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { shortWay } from '../../src/rpc/short-way.ts';
 import { rounds } from '../support/rounds.ts';
 import { type Case, caseOf, type WorkloadName, workloads } from './case.ts';
 import { runCase } from './run-case.ts';
@@ -32,7 +33,24 @@ describe.each(names)('simulated %s', (workload) => {
     expect(await fingerprintOf(7)).toBe(await fingerprintOf(7));
     expect(await fingerprintOf(7)).not.toBe(await fingerprintOf(8));
   });
+
+  it('have the same run by the short way of plain calls and by the long one', async () => {
+    for (const seed of seeds.slice(0, rounds(200, 5))) {
+      const short = await runCase(caseOf(workload, seed));
+      const long = await byLongWay(() => runCase(caseOf(workload, seed)));
+      expect(long, `seed ${seed}`).toEqual(short);
+    }
+  });
 });
+
+async function byLongWay<T>(run: () => Promise<T>): Promise<T> {
+  shortWay.isOn = false;
+  try {
+    return await run();
+  } finally {
+    shortWay.isOn = true;
+  }
+}
 
 it('the checks find an answer with other bytes, and the case is shrunk', async () => {
   // A hostile peer is checked like an honest one.

@@ -12,6 +12,7 @@ import type { CallOptions } from '../contract/call-options.ts';
 import { releaseBlockIn } from '../contract/leases.ts';
 import { type CallTrace, traceCall } from '../counting/call-trace.ts';
 import type { SessionShared } from '../sending/session-shared.ts';
+import { shortWay } from '../short-way.ts';
 import { AnswerReceiver } from './answer-receiver.ts';
 import type { MethodCall, SessionTarget } from './call-target.ts';
 import { releaseAnswer } from './late-frames.ts';
@@ -121,7 +122,7 @@ export class Caller implements SessionTarget {
       call.trace = trace;
       trace.sentBytes = call.messageBytes;
     }
-    if (this.waiting === 0 && sendNow(this.#calls, call)) return call;
+    if (this.waiting === 0 && shortWay.isOn && sendNow(this.#calls, call)) return call;
     if (!this.#waiting.mustWait(call)) sendCall(this.#calls, call);
     else if (this.waiting < tuning.waitingCallsMax) this.#waiting.add(call);
     else call.refuse(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingText));

@@ -3,7 +3,13 @@
 import { Buffer } from 'node:buffer';
 import { SidecallError } from '../../base/errors.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
-import { CallKind, emptyHeader, inlineName, noTimeout } from '../../wire/frame-header.ts';
+import {
+  CallKind,
+  emptyHeader,
+  inlineName,
+  noTimeout,
+  receivesMany,
+} from '../../wire/frame-header.ts';
 import { detachedError, isBlock, isDetached } from '../contract/encode-message.ts';
 import { neverBegun } from '../counting/moments.ts';
 import { timeLeftMs } from '../deadline.ts';
@@ -73,7 +79,7 @@ export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): vo
     call.deadline === undefined ? noTimeout : timeLeftMs(shared.clock, call.deadline);
   fields.metadataBytes = metadata.length;
   fields.messageBytes = call.messageBytes;
-  fields.windowBytes = call.options.windowBytes ?? 0;
+  fields.windowBytes = receivesMany(call.kind) ? (call.options.windowBytes ?? 0) : 0;
   fields.sentAt = call.deadline === undefined ? notSaid : sentNow(shared.clock);
   const header = sendQueue.header.open(fields);
   sendQueue.send(call, header, prefix, call.message, call.messageBytes);

@@ -11,6 +11,7 @@ import { encodeMessage, type Message, messageBytesOf } from '../contract/encode-
 import { releaseBlockIn } from '../contract/leases.ts';
 import { traceHandler } from '../counting/call-trace.ts';
 import { inScope } from '../deadline.ts';
+import { shortWay } from '../short-way.ts';
 import type { Admission } from './admission.ts';
 import { type AnswerSender, answerOf } from './answer-sender.ts';
 import { bytesOf, endOf, faultEnd, plainEnd, reportFailure } from './failure-reply.ts';
@@ -94,7 +95,8 @@ export class HandlerRunner {
     }
     const messageBytes = messageBytesOf(message);
     this.#admission.noteAnswer(call, messageBytes);
-    if (rare === undefined && this.#answers.sendNow(call, message, messageBytes)) {
+    const mayGoNow = rare === undefined && shortWay.isOn;
+    if (mayGoNow && this.#answers.sendNow(call, message, messageBytes)) {
       return call.onAnswered();
     }
     call.trace?.countSent(messageBytes);

@@ -27,6 +27,7 @@ import { type SessionHost, SessionShared, type SessionState } from '../sending/s
 import { ChannelAcceptors } from '../serving/accept-channels.ts';
 import { Callee } from '../serving/callee.ts';
 import { Registry } from '../serving/registry.ts';
+import { shortWay } from '../short-way.ts';
 import { closeTransport } from './close-transport.ts';
 import { type ClosedCalls, closedCalls, noCalls, withoutLast } from './closed-calls.ts';
 import { cutOff, drained, endOf, isOwnEnd, unsent } from './end-errors.ts';
@@ -296,7 +297,7 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   ): boolean {
     const fields = fieldsOf(headerBytes);
     const first = fields.getUint32(at, true);
-    if (!this.#peerClock.isKnown) return false;
+    if (!this.#peerClock.isKnown || !shortWay.isOn) return false;
     if (first === plainOpen) return this.callee.onPlain(fields, at, payload, from, to);
     if (first !== plainAnswer || !this.caller.answers.onPlain(fields, at, payload, from, to)) {
       return false;
