@@ -63,6 +63,7 @@ export const goalRuns = [
   { scenario: 'growth' },
   { scenario: 'floor' },
   { scenario: 'busy' },
+  { scenario: 'start' },
   { scenario: 'fairness' },
   { scenario: 'paced', peers: ['sidecall', 'sidecall-nopoll'] },
 ];
@@ -283,6 +284,20 @@ export function goalsOf(rows) {
       `processor time of ${calls}, ${size} B, ${inFlight} in flight, against the least over our ring: at most ${most}`,
       ours && cpuPerCall(ours),
       least && cpuPerCall(least),
+      (v) => v <= most,
+    );
+  }
+  for (const [name, what, text, peer, most] of [
+    ['L7', 'import', "processor time of `import 'sidecall'` against `grpc-js`", 'grpc-js', 0.7],
+    ['L8', 'helper', 'a helper until its first answer against `fork()`', 'child_process-json', 1.3],
+    ['L8', 'command', '`sidecall --version` against `node -e 0`', 'child_process-json', 2],
+  ]) {
+    const cell = { scenario: 'start', what };
+    add(
+      name,
+      `${text}: at most ${most}`,
+      row({ ...cell, peer: 'sidecall' })?.p50Us,
+      row({ ...cell, peer })?.p50Us,
       (v) => v <= most,
     );
   }

@@ -30,9 +30,13 @@ export const busy = {
         { stdio: 'ignore' },
       ),
     );
-    // They end with this process, however it ends.
-    process.on('exit', () => others.forEach((other) => void other.kill('SIGKILL')));
-    const row = await runEcho(peer, cell);
-    return { ...row, what: cell.what };
+    const end = () => others.forEach((other) => void other.kill('SIGKILL'));
+    process.once('exit', end);
+    try {
+      const row = await runEcho(peer, cell);
+      return { ...row, what: cell.what };
+    } finally {
+      end();
+    }
   },
 };

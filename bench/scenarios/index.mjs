@@ -16,6 +16,7 @@ import { pingpong } from './pingpong.mjs';
 import { pool } from './pool.mjs';
 import { reliability } from './reliability.mjs';
 import { shortStream } from './short-stream.mjs';
+import { start } from './start.mjs';
 import { stream } from './stream.mjs';
 import { unaryJson, unaryProtobuf } from './unary.mjs';
 import { users16 } from './users16.mjs';
@@ -44,4 +45,5 @@ export const scenarios = {
   pool,
   connect,
   'connect-rate': connectRate,
+  start,
 };
