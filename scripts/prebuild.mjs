@@ -24,12 +24,14 @@ const triples = {
   'darwin-arm64': 'aarch64-macos.11.0',
 };
 const targets = Object.fromEntries(platforms.map((name) => [name, triples[name]]));
-const usage = `npm run prebuilds [-- TARGET …]: builds prebuilds/TARGET/sidecall.node. Without one: all.
+const usage = `npm run prebuilds [-- [--compile] TARGET …]: builds prebuilds/TARGET/sidecall.node. Without one: all.
+--compile: compiles the sources for the targets, and links nothing, which takes most of the time.
 Targets: ${Object.keys(targets).join(', ')}
 Needs patchelf, readelf and nm, and Python 3 with ziglang ("python3 -m pip install ziglang"; in a folder of its own:
 PYTHONPATH names it).`;
 
-const wanted = process.argv.slice(2);
+const compiles = process.argv.includes('--compile');
+const wanted = process.argv.slice(2).filter((argument) => argument !== '--compile');
 if (wanted.includes('--help')) {
   console.log(usage);
   process.exit();
@@ -67,7 +69,8 @@ async function work() {
     done += 1;
     const seconds = ((performance.now() - since) / 1000).toFixed(0);
     const file = join(root, 'prebuilds', name, 'sidecall.node');
-    const outcome = problem ?? `${Math.round(statSync(file).size / 1024)} kB`;
+    const sizeOf = () => `${Math.round(statSync(file).size / 1024)} kB`;
+    const outcome = problem ?? (compiles ? 'compiled' : sizeOf());
     console.log(`prebuild: ${done}/${names.length} ${name}: ${outcome} (${seconds} s)`);
     if (problem !== undefined) failed.push(name);
   }
@@ -75,11 +78,22 @@ async function work() {
 
 /** Compiles, links and checks one target. Returns an error text, or undefined. */
 async function build(name) {
+  const files = [together, ...alone];
+  if (compiles) {
+    for (const file of files) {
+      const object = join(root, 'build', `${name}.o`);
+      const { status, words } = await compile(name, [file], ['-c', '-o', object]);
+      if (status !== 0) return `FAILED\n${words}`;
+    }
+    return undefined;
+  }
   const folder = join(root, 'prebuilds', name);
   const file = join(folder, 'sidecall.node');
   const fresh = `${file}.new`;
   mkdirSync(folder, { recursive: true });
-  const { status, words } = await compile(name, fresh);
+  // The linker strips, since that keeps the ad-hoc signature that macOS on arm64 requires.
+  const linking = name.startsWith('darwin') ? '-Wl,-undefined,dynamic_lookup' : '-Wl,--gc-sections';
+  const { status, words } = await compile(name, files, ['-shared', '-s', linking, '-o', fresh]);
   if (status === 0 && name.endsWith('musl')) removeLibc(fresh);
   const problem = status === 0 ? lookAt(name, fresh) : `FAILED\n${words}`;
   if (problem === undefined) renameSync(fresh, file);
@@ -87,21 +101,9 @@ async function build(name) {
   return problem;
 }
 
-function compile(name, output) {
+function compile(name, files, options) {
   const args = [
-    // The linker strips, since that keeps the ad-hoc signature that macOS on arm64 requires.
-    ...[
-      '-m',
-      'ziglang',
-      'c++',
-      '-target',
-      targets[name],
-      '-std=c++20',
-      '-O2',
-      '-fPIC',
-      '-shared',
-      '-s',
-    ],
+    ...['-m', 'ziglang', 'c++', '-target', targets[name], '-std=c++20', '-O2', '-fPIC'],
     ...['-fno-exceptions', '-fno-rtti', '-fvisibility=hidden', '-fvisibility-inlines-hidden'],
     ...['-Wall', '-Wextra', '-Wconversion', '-Wshadow', '-Werror'],
     ...[
@@ -114,10 +116,8 @@ function compile(name, output) {
     ...['-I', join(root, 'native')],
     ...['-isystem', join(root, 'node_modules', 'node-api-headers', 'include')],
     ...['-isystem', join(root, 'node_modules', 'node-addon-api')],
-    ...(name.startsWith('darwin') ? ['-Wl,-undefined,dynamic_lookup'] : ['-Wl,--gc-sections']),
-    together,
-    ...alone,
-    ...['-o', output],
+    ...files,
+    ...options,
   ];
   return new Promise((resolve) => {
     const child = spawn('python3', args, { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] });
