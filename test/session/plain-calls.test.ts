@@ -201,6 +201,51 @@ describe.each(lanes)('plain calls over the $lane', ({ openPair }) => {
     expect(pair.far.stats().handlers.running).toBe(0);
   });
 
+  const uses: Record<string, (ctx: CallContext, far: Session) => void> = {
+    'sets trailers': (ctx) => {
+      ctx.trailers = { secret: '1' };
+    },
+    'reads its signal': (ctx) => void ctx.signal,
+    'sends headers': (ctx) => ctx.sendHeaders({ secret: '1' }),
+    'ends the session': (_, far) =>
+      far.terminate(new SidecallError('ERR_SIDECALL_SYSTEM', 'a test')),
+  };
+  it.each(
+    Object.keys(uses).flatMap((use) => [false, true].map((isLate) => [use, isLate] as const)),
+  )(
+    'an answer whose encoding %s leaves nothing to the next call (late: %s)',
+    async (use, isLate) => {
+      await using pair = await openPair({ onFarEvent: () => undefined });
+      const signals: AbortSignal[] = [];
+      const answer = (ctx: CallContext): unknown => ({
+        toJSON: () => {
+          uses[use]?.(ctx, pair.far);
+          return 'encoded';
+        },
+      });
+      pair.far.serve(Table, {
+        echo: (payload, ctx) => {
+          signals.push(ctx.signal);
+          ctx.sendHeaders({ own: '1' });
+          return payload;
+        },
+        words: (text) => text,
+        act: isLate ? async (_, ctx) => answer(ctx) : (_, ctx) => answer(ctx),
+      });
+      await Promise.all([pair.near.ping(), pair.far.ping()]);
+      const table = tableOf(pair.near);
+      const [outcome] = await Promise.allSettled([table.act('use')]);
+      if (/session/.test(use)) return;
+      expect(outcome).toEqual({ status: 'fulfilled', value: 'encoded' });
+      const heard: unknown[] = [];
+      const hear = (metadata: unknown): void => void heard.push({ ...(metadata as object) });
+      await table.echo(Buffer.from('x'), { onHeaders: hear, onTrailers: hear });
+      expect(heard).toEqual([{ own: '1' }]);
+      await table.act('use');
+      expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
+    },
+  );
+
   it('a handler sees itself among the open calls', async () => {
     await using pair = await openPair();
     const seen: unknown[] = [];

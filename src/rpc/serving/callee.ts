@@ -208,6 +208,7 @@ export class Callee {
       call.refuseRequest(error);
       return true;
     }
+    if (call.isOver) return true; // its codec has ended the session
     if (this.#admission.admit(call, served, value)) this.#handlers.run(call, served, value);
     return true;
   }

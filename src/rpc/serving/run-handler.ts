@@ -7,7 +7,12 @@ import { isThenable } from '../../base/thenable.ts';
 import { CallKind } from '../../wire/frame-header.ts';
 import { encodeMetadata } from '../../wire/metadata-bytes.ts';
 import type { Codec } from '../contract/codec.ts';
-import { encodeMessage, type Message, messageBytesOf } from '../contract/encode-message.ts';
+import {
+  encodeMessage,
+  type Message,
+  messageBytesOf,
+  releaseMessage,
+} from '../contract/encode-message.ts';
 import { releaseBlockIn } from '../contract/leases.ts';
 import { traceHandler } from '../counting/call-trace.ts';
 import { inScope } from '../deadline.ts';
@@ -74,9 +79,11 @@ export class HandlerRunner {
     }
     let message: Message;
     let trailers: Uint8Array = noBytes;
-    const { rare } = call;
     try {
-      const { shared } = call.calls;
+      const {
+        calls: { shared },
+        rare,
+      } = call;
       if (rare !== undefined) trailers = encodeMetadata(rare.trailers, shared.metadataMaxBytes);
       if (served.isStreaming) {
         // Messages that wait to be sent are copies, made by the send queue.
@@ -87,15 +94,21 @@ export class HandlerRunner {
     } catch (error) {
       call.returnRequest();
       releaseBlockIn(value);
+      if (call.isOver) return;
       // The answer cannot be encoded: a fault like any other.
       const { shared, isOverfull } = call.calls;
       reportFailure(shared, call, error);
       call.trace?.note(error);
       return call.answer(faultEnd(shared, error, isOverfull));
     }
+    // A codec, or a `toJSON()`, may have used the context, or ended the session.
+    if (call.isOver) {
+      releaseMessage(message);
+      return call.returnRequest();
+    }
     const messageBytes = messageBytesOf(message);
     this.#admission.noteAnswer(call, messageBytes);
-    const mayGoNow = rare === undefined && shortWay.isOn;
+    const mayGoNow = call.rare === undefined && shortWay.isOn;
     if (mayGoNow && this.#answers.sendNow(call, message, messageBytes)) {
       return call.onAnswered();
     }
