@@ -47,11 +47,11 @@ export class Contention {
   }
 }
 
-/** That of this thread; undefined: no ring has asked for it. */
+/** The contention of this thread; undefined: no ring has asked for it. */
 let ofThread: Contention | undefined;
 
-/** The contention for the processor of this thread. */
-export function threadContention(ring: { threadTimes(times: Float64Array): void }): Contention {
-  ofThread ??= new Contention((times) => ring.threadTimes(times));
+/** The contention for the processor of this thread. NOTE: `read` is kept, and holds no ring. */
+export function threadContention(read: (times: Float64Array) => void): Contention {
+  ofThread ??= new Contention(read);
   return ofThread;
 }

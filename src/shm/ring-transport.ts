@@ -81,7 +81,7 @@ export class RingTransport implements Transport, Polled {
     const { ring, lendsInPlace } = parts;
     const onReturn = (): void => this.#onReturn();
     this.#blocks = new SessionBlocks(ring, this.#loop.clock, lendsInPlace, onReturn);
-    const contention = parts.loop === undefined ? threadContention(ring) : undefined;
+    const contention = parts.loop === undefined ? threadContention(ring.threadTimes) : undefined;
     this.#sleep = new RingSleep(ring, parts.pollBudgetUs, contention);
   }
 

@@ -308,8 +308,8 @@ export class Ring {
   }
 
   /** As `NativeAddon.threadTimes`. */
-  threadTimes(times: Float64Array): void {
-    this.#native.threadTimes(times);
+  get threadTimes(): (times: Float64Array) => void {
+    return this.#native.threadTimes;
   }
 
   wake(): void {
