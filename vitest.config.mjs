@@ -53,6 +53,9 @@ export default defineConfig({
               },
             },
           ]
-        : [{ extends: true, test: { name: suite, include: suites[suite].files } }],
+        : suite.split(',').map((name) => ({
+            extends: true,
+            test: { name, include: suites[name].files },
+          })),
   },
 });

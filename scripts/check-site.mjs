@@ -1,18 +1,21 @@
 // npm run check:site: opens each page of site/dist in Chromium, on a desk and on a phone. Fails
 // where axe-core finds a serious fault, where a page is wider than the screen, where code is cut
 // off on a desk, where an error is thrown, or where the search does not find an option first.
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';
 import { fail, root } from './lib.mjs';
+import { readResults, suites } from './suites.mjs';
 
 const usage = `usage: npm run check:site -- [--pictures FOLDER] [--only TEXT]
 
   --pictures FOLDER  writes a picture of each page and kind of screen there
   --only TEXT        looks only at pages whose path contains this
-  --few              of the pages of the reference, which look alike, every twelfth
+  --few              the documents that have changed since the long run has passed, and of the
+                     pages of the reference, which look alike, every twelfth
   --all              both sizes in both colours, instead of a light desk and a dark phone`;
 
 const { values } = parse();
@@ -50,7 +53,7 @@ const workers = 2;
 const pages = readdirSync(dist, { recursive: true })
   .filter((path) => path.endsWith('.html') && path.includes(values.only ?? ''))
   .sort()
-  .filter((path, at) => values.few !== true || !isAlike(path) || at % 12 === 0);
+  .filter(values.few === true ? ofFew() : () => true);
 const faults = [];
 const server = createServer(answer);
 await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -83,6 +86,27 @@ function parse() {
   } catch (error) {
     return fail(`check:site: ${error.message}\n\n${usage}`);
   }
+}
+
+/**
+ * Says which pages are looked at with --few: all documents where more has changed than documents
+ * alone, or the last long run is not known here.
+ */
+function ofFew() {
+  const { commit } = readResults()['check:site'] ?? {};
+  const inputs = suites['check:site'].inputs;
+  const args = ['diff', '--name-only', `${commit}`, '--', ...inputs];
+  const { status, stdout } = spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  const changed = stdout.split('\n').filter((path) => path !== '');
+  const isKnown =
+    status === 0 && changed.every((path) => /^(docs\/.*|README|CHANGELOG)\.md$/.test(path));
+  const documents = changed.map((path) =>
+    path.replace(/^docs\//, '').replace(/README\.md$/, 'index.md'),
+  );
+  return (path, at) =>
+    isAlike(path)
+      ? at % 12 === 0
+      : !isKnown || path === 'index.html' || documents.includes(path.replace(/html$/, 'md'));
 }
 
 function answer({ url }, response) {

@@ -23,7 +23,8 @@ if (option !== undefined && sanitizer === undefined && !buildsPrograms) {
   fail(`unknown option ${option}; there are ${known}`);
 }
 const folder = join(root, 'build', sanitizer?.folder ?? 'core-tests');
-const type = option === '--sanitize' ? 'Debug' : 'RelWithDebInfo';
+// Optimized code runs with TSan, in test:ring, and in the addon of all tests in JavaScript.
+const type = option === '--sanitize=thread' ? 'RelWithDebInfo' : 'Debug';
 const settings = ['-DSIDECALL_TESTS=ON', `-DCMAKE_BUILD_TYPE=${type}`];
 if (sanitizer !== undefined) settings.push(`-DSIDECALL_SANITIZE=${sanitizer.value}`);
 

@@ -7,7 +7,7 @@
 
 #include "ring_fixture.h"
 
-namespace sidecall {
+namespace sidecall::blocks_test {
 namespace {
 
 using namespace test;
@@ -347,4 +347,4 @@ TEST_CASE("a block that cannot be sent as it is stays where it was") {
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::blocks_test

@@ -9,7 +9,7 @@
 #include "fixture.h"
 #include "os/unix_socket.h"
 
-namespace sidecall {
+namespace sidecall::descriptor_test {
 namespace {
 
 using test::DescriptorsUnchanged;
@@ -80,4 +80,4 @@ TEST_CASE("UniqueFd gives back exactly what it owns") {
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::descriptor_test

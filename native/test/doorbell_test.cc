@@ -7,7 +7,7 @@
 #include "os/unix_socket.h"
 #include "ring/layout.h"
 
-namespace sidecall {
+namespace sidecall::doorbell_test {
 namespace {
 
 TEST_CASE("a doorbell is one byte, and a queue full of them counts as rung") {
@@ -28,4 +28,4 @@ TEST_CASE("a peer that is gone counts as rung, and no signal comes") {
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::doorbell_test

@@ -7,7 +7,7 @@
 
 #include "fixture.h"
 
-namespace sidecall {
+namespace sidecall::files_test {
 namespace {
 
 using test::DescriptorsUnchanged;
@@ -118,4 +118,4 @@ TEST_CASE("a lock file that is a link is refused") {
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::files_test

@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 
-namespace sidecall {
+namespace sidecall::memory_share_test {
 namespace {
 
 constexpr std::uint64_t kMiB = 1024 * 1024;
@@ -56,4 +56,4 @@ TEST_CASE("our own process may take what all may take, and no more") {
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::memory_share_test

@@ -11,7 +11,7 @@
 #include "fixture.h"
 #include "os/unix_socket.h"
 
-namespace sidecall {
+namespace sidecall::peer_credentials_test {
 namespace {
 
 using test::DescriptorsUnchanged;
@@ -169,4 +169,4 @@ TEST_CASE("a process that connected and ended is not alive") {
 #endif
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::peer_credentials_test

@@ -14,7 +14,7 @@
 #include "fixture.h"
 #include "os/unix_socket.h"
 
-namespace sidecall {
+namespace sidecall::peer_exit_watch_test {
 namespace {
 
 #if defined(__linux__)
@@ -114,4 +114,4 @@ TEST_CASE("a watch that was removed tells nothing, and no thread is an error") {
 #endif
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::peer_exit_watch_test

@@ -14,7 +14,7 @@
 #include "binding/errno_names.h"
 #include "fixture.h"
 
-namespace sidecall {
+namespace sidecall::process_test {
 namespace {
 
 TEST_CASE("own ids are the effective ones, by system calls") {
@@ -142,4 +142,4 @@ TEST_CASE("each number that a system call fails with has its name") {
 #endif
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::process_test

@@ -14,7 +14,7 @@
 
 #include "fixture.h"
 
-namespace sidecall {
+namespace sidecall::received_fd_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -122,4 +122,4 @@ TEST_CASE("an owner whose descriptors wait has no place, and others have") {
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::received_fd_test

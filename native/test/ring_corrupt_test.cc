@@ -4,7 +4,7 @@
 
 #include "ring_fixture.h"
 
-namespace sidecall {
+namespace sidecall::ring_corrupt_test {
 namespace {
 
 using namespace test;
@@ -200,4 +200,4 @@ TEST_CASE("a frozen ring that lies says so") {
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::ring_corrupt_test

@@ -7,7 +7,7 @@
 
 #include "ring_fixture.h"
 
-namespace sidecall {
+namespace sidecall::ring_test {
 namespace {
 
 using namespace test;
@@ -203,10 +203,10 @@ TEST_CASE("a drain stops at its number of records, and at the end of its slab") 
     REQUIRE_EQ(Put(sides.near, FrameOf(3000, at)), Written::kWritten);
   }
   sides.near.Publish();
-  Received first = DrainOnce(sides.far, 1);
+  test::Received first = DrainOnce(sides.far, 1);
   CHECK_EQ(first.state, State::kMore);
   CHECK_EQ(first.frames.size(), 1);
-  Received second = DrainOnce(sides.far, 256);  // 8,316 bytes: two of 3,004 fit
+  test::Received second = DrainOnce(sides.far, 256);  // 8,316 bytes: two of 3,004 fit
   CHECK_EQ(second.state, State::kMore);
   CHECK_EQ(second.frames.size(), 2);
   CHECK_EQ(DrainAll(sides.far).size(), 7);
@@ -220,7 +220,7 @@ TEST_CASE("a payload of more than 8 KiB is handed out head first and taken in on
     REQUIRE_EQ(Put(sides.near, frame), Written::kWritten);
   }
   sides.near.Publish();
-  Received first = DrainOnce(sides.far);
+  test::Received first = DrainOnce(sides.far);
   // The slab is full with the first; the second begins a drain of its own.
   CHECK(first.frames == std::vector<Frame>{small, large});
   CHECK(DrainAll(sides.far) == std::vector<Frame>{small});
@@ -378,4 +378,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::ring_test

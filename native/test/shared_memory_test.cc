@@ -13,7 +13,7 @@
 
 #include "fixture.h"
 
-namespace sidecall {
+namespace sidecall::shared_memory_test {
 namespace {
 
 using test::DescriptorsUnchanged;
@@ -377,4 +377,4 @@ TEST_CASE("no memory has to be locked") {
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::shared_memory_test

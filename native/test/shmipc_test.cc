@@ -12,7 +12,7 @@
 #include <random>
 #include <thread>
 
-namespace sidecall {
+namespace sidecall::shmipc_test {
 namespace {
 
 using namespace test;
@@ -327,5 +327,5 @@ TEST_CASE("random stores of a peer never lead outside the memory") {
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::shmipc_test
 #endif

@@ -12,7 +12,7 @@
 
 #include "fixture.h"
 
-namespace sidecall {
+namespace sidecall::unix_socket_test {
 namespace {
 
 using test::Bytes;
@@ -357,4 +357,4 @@ TEST_CASE("connections are accepted one by one, until none waits") {
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::unix_socket_test

@@ -9,7 +9,7 @@
 
 #include "fixture.h"
 
-namespace sidecall {
+namespace sidecall::workers_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -137,4 +137,4 @@ TEST_CASE("what was submitted runs, also where nobody waits for it any more") {
 }
 
 }  // namespace
-}  // namespace sidecall
+}  // namespace sidecall::workers_test

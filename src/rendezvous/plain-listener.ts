@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net';
 import type { NativeAddon } from '../addon/addon-api.ts';
 import { systemClock } from '../base/clock.ts';
+import type { OnEvent } from '../base/events.ts';
 import { pause } from '../base/pause.ts';
 import type { Peer } from '../base/peer.ts';
 import { type Arrival, dropArrival, plainSocket, startsByItself } from '../uds/net-socket.ts';
@@ -26,8 +27,12 @@ export type PlainConnection = Socket & {
 
 /** Listens at a path, for connections that speak a protocol of their own. Iterate it. */
 export class PlainListener extends ConnectionListener<AcceptedPlain, PlainConnection> {
-  private constructor(acceptor: PathAcceptor<AcceptedPlain>) {
+  /** @internal As of `listen()`. */
+  readonly onEvent: OnEvent | undefined;
+
+  private constructor(acceptor: PathAcceptor<AcceptedPlain>, onEvent: OnEvent | undefined) {
     super(acceptor, ({ connection }) => connection);
+    this.onEvent = onEvent;
   }
 
   /** @internal Use `listen({ protocol: 'plain' })`. */
@@ -50,7 +55,7 @@ export class PlainListener extends ConnectionListener<AcceptedPlain, PlainConnec
       peersSpeakFirst: false,
       onClosing: async () => undefined,
     });
-    return new PlainListener(acceptor);
+    return new PlainListener(acceptor, settings.onEvent);
   }
 
   /** Connections open at this moment. */

@@ -163,7 +163,12 @@ class DueDeadlines {
         }
         all.delete(of);
         of.timer = undefined;
-        of.onDeadline();
+        try {
+          of.onDeadline();
+        } catch (error) {
+          this.#clock.setImmediate(onIteration, this); // the others of this instant end all the same
+          throw error;
+        }
       }
       this.#waiting.shift();
     }

@@ -26,7 +26,7 @@ describe('npm run bench -- --scenario pingpong', () => {
   it('counts each window, on both lanes and in C, and says where it ran', () => {
     using scratch = scratchDirectory();
     const json = scratch.file('rows.json');
-    const args = ['--scenario', 'pingpong', '--peers', 'sidecall,c-uds', '--windows', '3'];
+    const args = ['--scenario', 'pingpong', '--peers', 'sidecall,c-uds', '--windows', '2'];
     const small = ['--seconds', '0.1', '--runs', '1', '--json', json];
     const { status, stdout } = spawnSync(
       process.execPath,
@@ -36,7 +36,7 @@ describe('npm run bench -- --scenario pingpong', () => {
       },
     );
     expect(status).toBe(0);
-    expect(stdout).toContain('--numa default, 3 windows');
+    expect(stdout).toContain('--numa default, 2 windows');
     const { rows, ...header } = JSON.parse(readFileSync(json, 'utf8')) as { rows: Row[] };
     expect(rows.map(({ peer, lane }) => `${peer} ${lane}`)).toEqual([
       'sidecall ring',
@@ -45,7 +45,7 @@ describe('npm run bench -- --scenario pingpong', () => {
     ]);
     for (const row of rows) {
       expect(row.errors).toBe(0);
-      expect(row.windows).toHaveLength(3);
+      expect(row.windows).toHaveLength(2);
       expect(row.windows.reduce((all, one) => all + one, 0)).toBe(row.calls);
       for (const figure of [
         'p50Us',

@@ -101,25 +101,29 @@ const endings: Record<string, (session: Session) => Promise<unknown>> = {
     Promise.all([session.close({ deadlineMs: 60_000 }), session.close({ deadlineMs: 50 })]),
 };
 
-describe.each(lanes)('a session over the $lane', ({ openPair }) => {
-  it.each(rowsOf(Object.keys(states), Object.keys(fates), Object.keys(endings)))(
-    '%s, its peer %s, ends by %s',
-    async (state, fate, ending) => {
-      const pair = await openPair();
-      for (const session of [pair.near, pair.far]) {
-        session.serve(Demo, demoHandlers({ hang: () => new Promise(() => undefined) }));
-        session.serve(Flow, flowHandlers());
-      }
-      await states[state]?.(pair);
-      await turns(1);
-      await fates[fate as string]?.(pair);
-      await endings[ending as string]?.(pair.near);
-      await pair.near.closed;
-      await pair.far.close({ deadlineMs: 0 });
-      await pair.far.closed;
-      expect([pair.near.state, pair.far.state]).toEqual(['closed', 'closed']);
-    },
-  );
+/** In `npm test` two of three rows: each lane leaves out others. */
+function sessionRows(lane: string): Table {
+  const rows = rowsOf(Object.keys(states), Object.keys(fates), Object.keys(endings));
+  const left = lanes.findIndex((each) => each.lane === lane);
+  return rows.filter((_, at) => rounds(1, 0) === 1 || (at + Math.floor(at / 3)) % 3 !== left);
+}
+
+describe.each(lanes)('a session over the $lane', ({ lane, openPair }) => {
+  it.each(sessionRows(lane))('%s, its peer %s, ends by %s', async (state, fate, ending) => {
+    const pair = await openPair();
+    for (const session of [pair.near, pair.far]) {
+      session.serve(Demo, demoHandlers({ hang: () => new Promise(() => undefined) }));
+      session.serve(Flow, flowHandlers());
+    }
+    await states[state]?.(pair);
+    await turns(1);
+    await fates[fate as string]?.(pair);
+    await endings[ending as string]?.(pair.near);
+    await pair.near.closed;
+    await pair.far.close({ deadlineMs: 0 });
+    await pair.far.closed;
+    expect([pair.near.state, pair.far.state]).toEqual(['closed', 'closed']);
+  });
 });
 
 type Side = 'helper' | 'client';

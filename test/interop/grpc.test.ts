@@ -5,9 +5,11 @@ import { describe, expect, it } from 'vitest';
 import { grpcTarget, listenGrpc } from '../../src/adapters/grpc/main.ts';
 import { protobufService } from '../../src/adapters/protobuf.ts';
 import { RpcError } from '../../src/base/errors.ts';
+import type { SidecallEvent } from '../../src/base/events.ts';
 import { server } from '../../src/open/server.ts';
 import { service, unary } from '../../src/rpc/contract/service.ts';
 import { implement } from '../../src/rpc/serving/implementation.ts';
+import { until } from '../support/contract.ts';
 import { goProgram, run } from '../support/go.ts';
 import { handlers, Indexer } from '../support/grpc.ts';
 import { testService } from '../support/grpc-interop.ts';
@@ -68,6 +70,18 @@ describe('JSON contracts and grpc-go', () => {
       '7 node',
       'rpc error: code = InvalidArgument desc = a pair is needed',
     ]);
+  });
+
+  it('a client whose authority is the path of the socket is refused, and an event says why', async () => {
+    const events: SidecallEvent[] = [];
+    const services = [implement(Desk, { add: () => ({ sum: 7, by: 'node' }) })];
+    await using listener = await listenGrpc({ services, onEvent: (event) => events.push(event) });
+    const { path } = listener;
+    const refused = await run(goProgram('grpcjson'), ['call', `unix:${path}`, String(path)]);
+    expect(refused.stderr).toContain('PROTOCOL_ERROR');
+    await until(() => events.length > 0);
+    expect(events).toHaveLength(1);
+    expect(events[0]?.error?.message).toContain('authority to localhost');
   });
 
   it('its server, whose codec is JSON, answers ours', async () => {

@@ -102,6 +102,22 @@ describe('deadlines', () => {
     }
   });
 
+  it('end where another of the same instant throws', () => {
+    const { clock, passTo, iterate } = handClock();
+    const ended: number[] = [];
+    for (let at = 0; at < 4; at += 1) {
+      const end = (): void => {
+        ended.push(at);
+        if (at % 2 === 0) throw new Error(`of ${at}`);
+      };
+      armDeadline(clock, timed(end), 5.5);
+    }
+    expect(() => passTo(7)).toThrow('of 0');
+    expect(() => iterate()).toThrow('of 2');
+    iterate();
+    expect(ended).toEqual([0, 1, 2, 3]);
+  });
+
   it('that were all cancelled keep no process alive, and at most one timer', () => {
     const { clock, passTo, timers } = handClock();
     for (let at = 0; at < 100; at += 1) {

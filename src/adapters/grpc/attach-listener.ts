@@ -12,6 +12,7 @@ import { nodeError } from '../../base/misuse.ts';
 import type { Peer } from '../../base/peer.ts';
 import { closeInOrder, PlainListener } from '../../rendezvous/plain-listener.ts';
 import { introduce, type PeerCarrier, peerOfCall, removePeer } from './caller-peers.ts';
+import { reportingInjector } from './refused-requests.ts';
 
 /** A call as a handler of grpc-js is given it. */
 export type GrpcCall =
@@ -27,7 +28,8 @@ export type GrpcCall =
  * as at any `unix:` address, by peers that the listener's policy accepts, and {@link peerOf} says
  * who calls. Further ports of the server stay as they are. `listener.close()` ends them in order:
  * calls under way finish, within its deadline. The server's own shutdown knows nothing of the
- * listener: close that as well. Resolves when the listener has closed.
+ * listener: close that as well. Resolves when the listener has closed. A request that HTTP/2 itself
+ * refuses is an event of the listener (`adapter-failed`), once for a connection.
  * @param listener of `listen({ protocol: 'plain' })`; it has no other iterator.
  * @throws (as rejection) {TypeError} for other arguments.
  */
@@ -41,7 +43,9 @@ export async function attachListener(server: Server, listener: PlainListener): P
     throw nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
   }
   // Insecure credentials: the policy of the listener has authenticated the peers already.
-  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const { injector, inject } = reportingInjector(server, listener.onEvent, () =>
+    server.createConnectionInjector(ServerCredentials.createInsecure()),
+  );
   let isDraining = false;
   const drain = (deadlineMs: number): void => {
     if (isDraining) return;
@@ -54,7 +58,7 @@ export async function attachListener(server: Server, listener: PlainListener): P
       introduce(connection);
       connection.once('close', () => removePeer(connection));
       connection[closeInOrder] = drain;
-      injector.injectConnection(connection);
+      inject(connection);
       connection.resume(); // HTTP/2 reads an injected socket only where it flows
     }
     await listener.closed;

@@ -1,4 +1,4 @@
-// Calls a public function with 0 to 30 free descriptors, and prints each outcome.
+// Calls a public function with the given numbers of free descriptors, and prints each outcome.
 import { closeSync, openSync } from 'node:fs';
 import {
   connect,
@@ -10,7 +10,7 @@ import {
 } from '../../../dist/index.js';
 import { say } from './demo.mjs';
 
-const [name, path, helper] = process.argv.slice(2);
+const [name, path, helper, counts] = process.argv.slice(2);
 const program = new URL(`file://${helper}`);
 const options = { startTimeoutMs: 20_000 };
 const functions = {
@@ -29,7 +29,7 @@ const functions = {
 };
 const run = functions[name];
 await run().catch(() => undefined); // loads what is loaded late
-for (let free = 0; free <= 30; free += 1) {
+for (const free of JSON.parse(counts)) {
   const taken = [];
   try {
     for (;;) taken.push(openSync('/dev/null', 'r'));

@@ -1,5 +1,5 @@
 // JSON contracts over grpc-go: a caller that names the content subtype json, and a server whose
-// codec is JSON. Usage: grpcjson call TARGET | grpcjson serve PATH.
+// codec is JSON. Usage: grpcjson call TARGET [AUTHORITY] | grpcjson serve PATH.
 package main
 
 import (
@@ -36,14 +36,18 @@ func main() {
 	encoding.RegisterCodec(jsonCodec{})
 	switch os.Args[1] {
 	case "call":
-		call(os.Args[2])
+		call(os.Args[2], os.Args[3:])
 	case "serve":
 		serve(os.Args[2])
 	}
 }
 
-func call(target string) {
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+func call(target string, authority []string) {
+	options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	if len(authority) > 0 {
+		options = append(options, grpc.WithAuthority(authority[0]))
+	}
+	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
 		log.Fatal(err)
 	}

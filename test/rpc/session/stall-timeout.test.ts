@@ -7,6 +7,7 @@ import { clientStream, notification, service, unary } from '../../../src/rpc/con
 import { type StallParts, StallTimeout } from '../../../src/rpc/session/stall-timeout.ts';
 import { simulate } from '../../../src/testing/simulation/simulate.ts';
 import type { Simulation } from '../../../src/testing/simulation/simulation-types.ts';
+import { rounds } from '../../support/rounds.ts';
 
 const Work = service('Work', {
   echo: unary({ request: bytes, response: bytes }),
@@ -15,7 +16,7 @@ const Work = service('Work', {
 });
 const stallTimeoutMs = 4_000;
 const lanes = ['ring', 'socket'] as const;
-const seeds = Array.from({ length: 25 }, (_, at) => at + 1);
+const seeds = Array.from({ length: rounds(25, 8) }, (_, at) => at + 1);
 
 const Slow = service('Slow', { work: unary({ request: bytes, response: bytes }) });
 
