@@ -73,7 +73,10 @@ function make() {
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target, { recursive: true });
   // Modules that only our tests and benchmarks look into stay here.
-  const filter = (path) => path !== join(root, 'dist', 'internal');
+  const internal = ['internal', join('addon', 'load-addon.js')].map((name) =>
+    join(root, 'dist', name),
+  );
+  const filter = (path) => !internal.includes(path);
   const copying = { recursive: true, filter };
   for (const path of [...manifest.files, 'README.md', 'LICENSE']) {
     if (path !== 'prebuilds') cpSync(join(root, path), join(target, path), copying);

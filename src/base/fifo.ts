@@ -12,15 +12,12 @@ export class Fifo<T extends object> {
   // A removed item leaves undefined; `#head` is the index of the first item that is left.
   #items: (T | undefined)[] = [];
   #head = 0;
-  #length = 0;
+  /** Items that are left. Only the queue itself sets it: a field costs less than a getter. */
+  length = 0;
   /** The index of each item, plus `#gone`; made by the first removal from a long queue. */
   #places: Map<T, number> | undefined;
   /** Elements that were cut off the front of `#items`. */
   #gone = 0;
-
-  get length(): number {
-    return this.#length;
-  }
 
   peek(): T | undefined {
     return this.#items[this.#head];
@@ -29,7 +26,7 @@ export class Fifo<T extends object> {
   push(item: T): void {
     this.#places?.set(item, this.#gone + this.#items.length);
     this.#items.push(item);
-    this.#length += 1;
+    this.length += 1;
   }
 
   shift(): T | undefined {
@@ -41,7 +38,7 @@ export class Fifo<T extends object> {
 
   /** Takes one item out, wherever it is. True: it was there. */
   remove(item: T): boolean {
-    if (this.#length === 0) return false;
+    if (this.length === 0) return false;
     const at = this.#placeOf(item);
     if (at === -1) return false;
     this.#takeOut(item, at);
@@ -61,7 +58,7 @@ export class Fifo<T extends object> {
   }
 
   /** A copy of the items, or of the first `max` of them, the first one first. */
-  items(max = this.#length): readonly T[] {
+  items(max = this.length): readonly T[] {
     const items: T[] = [];
     for (let at = this.#head; at < this.#items.length && items.length < max; at += 1) {
       const item = this.#items[at];
@@ -73,7 +70,7 @@ export class Fifo<T extends object> {
   clear(): void {
     this.#items = [];
     this.#head = 0;
-    this.#length = 0;
+    this.length = 0;
     this.#places = undefined;
     this.#gone = 0;
   }
@@ -95,8 +92,8 @@ export class Fifo<T extends object> {
   #takeOut(item: T, at: number): void {
     this.#places?.delete(item);
     this.#items[at] = undefined;
-    this.#length -= 1;
-    if (this.#length === 0) {
+    this.length -= 1;
+    if (this.length === 0) {
       this.#items.length = 0;
       this.#head = 0;
       this.#places = undefined;
@@ -104,8 +101,8 @@ export class Fifo<T extends object> {
       return;
     }
     while (this.#items[this.#head] === undefined) this.#head += 1;
-    const unused = this.#items.length - this.#length;
-    if (unused > 1024 && unused > this.#length) this.#closeUp();
+    const unused = this.#items.length - this.length;
+    if (unused > 1024 && unused > this.length) this.#closeUp();
   }
 
   /** Compacts the array: at least as many items were removed since as are moved. */
@@ -113,7 +110,7 @@ export class Fifo<T extends object> {
     this.#gone += this.#head;
     this.#items = this.#items.slice(this.#head);
     this.#head = 0;
-    if (this.#items.length === this.#length) return;
+    if (this.#items.length === this.length) return;
     this.#items = this.#items.filter((item) => item !== undefined);
     if (this.#places === undefined) return;
     for (const [at, item] of this.#items.entries()) this.#places.set(item as T, this.#gone + at);

@@ -11,9 +11,13 @@ export type OutgoingState = 'waiting' | 'open' | 'given-up' | 'over';
 
 /** The state of a call of ours after a move. Comparisons cost less than a table for each call. */
 export function outgoingMoved(from: OutgoingState, to: OutgoingState): OutgoingState {
-  if (from === 'waiting') checkMove(to === 'open' || to === 'over', from, to);
-  else if (from === 'open') checkMove(to === 'given-up' || to === 'over', from, to);
-  else checkMove(from === 'given-up' && to === 'over', from, to);
+  const isMove =
+    from === 'waiting'
+      ? to === 'open' || to === 'over'
+      : from === 'open'
+        ? to === 'given-up' || to === 'over'
+        : from === 'given-up' && to === 'over';
+  if (!isMove) checkMove(isMove, from, to);
   return to;
 }
 
@@ -25,7 +29,8 @@ export type IncomingState = 'waiting' | 'open' | 'answered' | 'cancelled' | 'fai
 
 /** The state of a call of the peer's after a move. */
 export function incomingMoved(from: IncomingState, to: IncomingState): IncomingState {
-  if (from === 'waiting') checkMove(to !== 'waiting', from, to);
-  else checkMove(from === 'open' && to !== 'open' && to !== 'waiting', from, to);
+  const isMove =
+    from === 'waiting' ? to !== 'waiting' : from === 'open' && to !== 'open' && to !== 'waiting';
+  if (!isMove) checkMove(isMove, from, to);
   return to;
 }

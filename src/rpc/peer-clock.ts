@@ -20,14 +20,11 @@ export function sentNow(clock: Clock): number {
 export class PeerClock {
   readonly #clock: Clock;
   #leastMs: number | undefined;
+  /** The peer has sent its clock. */
+  isKnown = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-  }
-
-  /** The peer has sent its clock. */
-  get isKnown(): boolean {
-    return this.#leastMs !== undefined;
   }
 
   /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for a frame that comes before the clock. */
@@ -43,6 +40,7 @@ export class PeerClock {
   onClock(peerMs: number): void {
     if (this.#leastMs !== undefined) throw protocol('second clock');
     this.#leastMs = this.#differenceMs(peerMs);
+    this.isKnown = true;
   }
 
   /** Milliseconds that a frame has been under way; 0 where the peer has not said when it left. */

@@ -1,8 +1,9 @@
-// The files that a program loads with each entry of the package: each costs its start half a
-// millisecond of processor.
+// Weights that only go down: the files that a program loads with each entry of the package, of
+// which each costs its start half a millisecond of processor, and the functions of a plain call.
 import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
+import { startProgram } from '../support/programs.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -28,6 +29,13 @@ it.each([
   [bin.sidecall, 8],
 ])('%s loads at most %i files', (file, most) => {
   expect(loadedBy(join(root, file)).size).toBeLessThanOrEqual(most);
+});
+
+it('a plain call runs at most 215 functions of ours, on both sides together', async () => {
+  await using program = startProgram('functions-called.mjs');
+  const { functions } = (await program.next()) as { functions: number };
+  expect(functions).toBeGreaterThan(50);
+  expect(functions).toBeLessThanOrEqual(215);
 });
 
 it('no module of a page names Node', () => {

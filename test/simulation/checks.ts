@@ -54,7 +54,7 @@ export class BoundCheck {
       // Answers are always taken, and are bounded by their window; beside them stand two queues.
       // Each of the three has one message beyond its bound. The limits of both ends are the same.
       const answersMax = sessionWindowBytes + messageBytes;
-      this.#atMost(process.name, 'bytes of answers', sendQueue.answerBytes, answersMax);
+      this.#atMost(process.name, 'bytes of answers', sendQueue.messages.answerBytes, answersMax);
       const queuedMax = 2 * (sendQueueMaxBytes + messageBytes) + answersMax;
       this.#atMost(process.name, 'queued bytes', sendQueue.queuedBytes, queuedMax);
       for (const [name, window] of Object.entries(Window)) {

@@ -117,7 +117,7 @@ export class AnswerReceiver {
     if (!isWhole || call?.isPlain !== true) return false;
     shared.releaseCredit(Window.answers, takeMessage(shared, Window.answers, bytes));
     call.counters.countReceived(bytes);
-    const codec = call.response as Codec<unknown>;
+    const codec = call.callable.response as Codec<unknown>;
     let answer: unknown;
     try {
       answer = decodePart(codec, memory, from, to, shared.own.jsonMaxBytes);
@@ -129,7 +129,7 @@ export class AnswerReceiver {
       shared.onProgress();
       return true;
     }
-    if (call.isOpen) call.onAnswered(answer); // else its codec has ended the session
+    if (call.state === 'open') call.onAnswered(answer); // else its codec has ended the session
     shared.onProgress();
     return true;
   }

@@ -28,6 +28,8 @@ export class Caller implements SessionTarget {
   readonly random: Random;
   readonly #calls: OpenCalls<OutgoingCall>;
   readonly #waiting: WaitingCalls;
+  /** The number of calls that wait to be sent. */
+  readonly #all: { readonly waiting: number };
   /** The receiver of frames of streams that we opened. */
   readonly answers: AnswerReceiver;
 
@@ -36,6 +38,7 @@ export class Caller implements SessionTarget {
     this.random = shared.random;
     this.#calls = new OpenCalls(shared);
     this.#waiting = new WaitingCalls(this.#calls);
+    this.#all = this.#waiting.all;
     this.answers = new AnswerReceiver(this.#calls);
   }
 
@@ -58,7 +61,7 @@ export class Caller implements SessionTarget {
 
   /** Calls and notifications that wait to be sent. */
   get waiting(): number {
-    return this.#waiting.count;
+    return this.#all.waiting;
   }
 
   /** Calls that were sent, ever. */
@@ -122,7 +125,7 @@ export class Caller implements SessionTarget {
       call.trace = trace;
       trace.sentBytes = call.messageBytes;
     }
-    if (this.waiting === 0 && shortWay.isOn && sendNow(this.#calls, call)) return call;
+    if (this.#all.waiting === 0 && shortWay.isOn && sendNow(this.#calls, call)) return call;
     if (!this.#waiting.mustWait(call)) sendCall(this.#calls, call);
     else if (this.waiting < tuning.waitingCallsMax) this.#waiting.add(call);
     else call.refuse(new SidecallError('ERR_SIDECALL_LIMIT_STREAMS', waitingText));
@@ -131,6 +134,7 @@ export class Caller implements SessionTarget {
 
   /** Sends the calls that wait and need not wait any longer, in order. */
   resume(): void {
+    if (this.#all.waiting === 0) return;
     for (let call = this.#waiting.next(); call; call = this.#waiting.next()) {
       sendCall(this.#calls, call);
     }

@@ -112,6 +112,7 @@ function withArguments(
     return { ...given, timeoutMs };
   };
   if (kind !== 'clientStream' && kind !== 'bidi') {
+    if (timeoutMs === undefined) return called as (...args: unknown[]) => unknown;
     return (request, options) => called(request, complete(options));
   }
   return (first, second) => {

@@ -254,7 +254,7 @@ export class OutgoingCall
 
   /** It was given its slot. */
   onSlot(): void {
-    this.#moveTo('open');
+    this.state = outgoingMoved(this.state, 'open');
     this.calls.begun += 1;
   }
 
@@ -293,14 +293,14 @@ export class OutgoingCall
   /** True: it waits for one answer, and has nothing that few calls have. */
   get isPlain(): boolean {
     const hasRequest = this.state === 'open' && !this.hasAnswer && this.isWritten;
-    return hasRequest && this.rare === undefined && this.response !== undefined;
+    return hasRequest && this.rare === undefined && this.callable.response !== undefined;
   }
 
   /** The answer of a plain call: as {@link OutgoingCall.close} and {@link OutgoingCall.resolve}. */
   onAnswered(answer: unknown): void {
     const { calls, counters, begun } = this;
     this.hasAnswer = true;
-    this.#moveTo('over');
+    this.state = outgoingMoved(this.state, 'over');
     calls.streams.remove(this, true, 'peer');
     this.isSettled = true;
     calls.shared.moments.end(counters, begun);

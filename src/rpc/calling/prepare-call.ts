@@ -38,7 +38,7 @@ export function prepareCall(
   given: CallOptions | undefined,
 ): OutgoingCall {
   // A channel outlives the handler that opens it.
-  const checked = checkCallOptions(given);
+  const checked = given === undefined ? noOptions : checkCallOptions(given);
   const options = callable.kind >= CallKind.channel ? checked : withInheritedDeadline(checked);
   const isPlain = options === noOptions;
   if (!isPlain) checkSpecial(callable, options);

@@ -30,17 +30,19 @@ const fields = emptyHeader();
 export function sendNow(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): boolean {
   const { shared, streams, names } = calls;
   const { sendQueue, clock } = shared;
-  const { callable, message, messageBytes, deadline } = call;
+  const { callable, message, messageBytes, rare } = call;
   const credit = shared.sendCredit[Window.requests] as SendCredit;
   const number = names.numberOf(callable.name);
-  const isPlain = callable.kind === CallKind.unary && !callable.isBulk && call.metadata === noBytes;
-  const mayGo = sendQueue.isFree && streams.hasRoom && credit.hasCredit;
+  const isPlain =
+    callable.kind === CallKind.unary && !callable.isBulk && (rare?.metadata ?? noBytes) === noBytes;
+  const mayGo = sendQueue.isFree && streams.hasRoom && credit.left > 0;
   if (number === undefined || !isPlain || !mayGo || isBlock(message)) return false;
   if (messageBytes > sendQueue.fragmentBytes) return false;
   streams.add(call);
   credit.spend(chargeOf(messageBytes));
   call.onSlot();
   const { slot, generation } = call;
+  const deadline = rare?.deadline;
   const timeoutMs = deadline === undefined ? noTimeout : timeLeftMs(clock, deadline);
   const sentAt = deadline === undefined ? notSaid : sentNow(clock);
   const header = sendQueue.header.call(slot, generation, number, timeoutMs, messageBytes, sentAt);

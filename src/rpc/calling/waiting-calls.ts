@@ -25,24 +25,21 @@ export class WaitingCalls {
   readonly #short: CallQueue;
   // Calls with a long message wait apart: the send queue has a bound of its own for those.
   readonly #long: CallQueue;
-  readonly #all = { waiting: 0 };
+  /** The number of calls in all queues. */
+  readonly all = { waiting: 0 };
   /** All of them, the first to be looked at first. */
   readonly #queues: readonly CallQueue[];
 
   constructor(calls: OpenCalls<OutgoingCall>) {
     this.#calls = calls;
     this.#shared = calls.shared;
-    const queue = (): CallQueue => new CallQueue((call) => waitReasonOf(calls, call), this.#all);
+    const queue = (): CallQueue => new CallQueue((call) => waitReasonOf(calls, call), this.all);
     this.#builtIn = queue();
     this.#replies = queue();
     this.#notifications = queue();
     this.#short = queue();
     this.#long = queue();
     this.#queues = [this.#builtIn, this.#replies, this.#notifications, this.#short, this.#long];
-  }
-
-  get count(): number {
-    return this.#all.waiting;
   }
 
   /** A notification waits whose promise has resolved. */
@@ -52,7 +49,7 @@ export class WaitingCalls {
 
   /** The call cannot be sent now, or calls of its kind wait already. */
   mustWait(call: OutgoingCall): boolean {
-    const isBehind = this.#all.waiting > 0 && this.#queueOf(call).waiting > 0;
+    const isBehind = this.all.waiting > 0 && this.#queueOf(call).waiting > 0;
     return isBehind || waitReasonOf(this.#calls, call) !== undefined;
   }
 
@@ -80,7 +77,7 @@ export class WaitingCalls {
 
   /** Takes out the next call that can be sent. */
   next(): OutgoingCall | undefined {
-    if (this.#all.waiting === 0) return undefined;
+    if (this.all.waiting === 0) return undefined;
     for (const queue of this.#queues) {
       const call = queue.waiting === 0 ? undefined : queue.next();
       if (call !== undefined) return call;

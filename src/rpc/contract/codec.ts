@@ -87,6 +87,7 @@ const raw: Codec<Uint8Array> = {
   },
   decode: (view) => view,
 };
+const { encode: encodeRaw, decode: decodeRaw } = raw;
 
 /**
  * Raw bytes, uninterpreted. The receiver may keep them: a Buffer, which for up to 16 KiB is a slice
@@ -118,6 +119,8 @@ export function keepsBytes({ copiesBytes, borrowsBytes }: Codec<unknown>): boole
 
 /** Encodes, and turns a refusal into `ERR_SIDECALL_ENCODE`. */
 export function encodeWith<T>(codec: Codec<unknown, T>, value: T): Uint8Array | string {
+  // The codec of bytes has nothing to do: as below, with fewer functions.
+  if (codec.encode === encodeRaw && isBytes(value)) return value;
   let encoded: unknown;
   try {
     encoded = codec.encode(value);
@@ -173,6 +176,7 @@ export function decodePart<T>(
   to: number,
   jsonMaxBytes: number,
 ): T {
+  if (codec.decode === decodeRaw) return ownedPart(memory, from, to) as T;
   const isCopied = codec.isRaw === true && keepsBytes(codec);
   if (isCopied) return decodeWith(codec, ownedPart(memory, from, to), true, jsonMaxBytes);
   return decodeWith(codec, partOf(memory, from, to), false, jsonMaxBytes);

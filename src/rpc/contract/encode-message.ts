@@ -40,8 +40,8 @@ export function encodeMessage(
 
 /** The length of a message on the wire, in bytes. */
 export function messageBytesOf(message: Message): number {
-  if (isBytes(message)) return lengthOf(message);
-  return typeof message === 'string' ? Buffer.byteLength(message) : message.byteLength;
+  if (typeof message === 'string') return Buffer.byteLength(message);
+  return isBlock(message) ? message.byteLength : lengthOf(message);
 }
 
 /** The message lies in a block. V8 inlines this, but no walk of prototypes as by `instanceof`. */

@@ -27,29 +27,25 @@ export function chargeOf(messageBytes: number): number {
  * The sender's half. A message may go while any credit is left, so the bound is window + 1 message.
  */
 export class SendCredit {
-  #left: number;
+  /** Bytes that may still be sent; below 0 where the last message was longer than what was left. */
+  left: number;
 
   constructor(initialBytes: number) {
-    this.#left = initialBytes;
-  }
-
-  /** Bytes that may still be sent; below 0 where the last message was longer than what was left. */
-  get left(): number {
-    return this.#left;
+    this.left = initialBytes;
   }
 
   get hasCredit(): boolean {
-    return this.#left > 0;
+    return this.left > 0;
   }
 
   spend(charge: number): void {
-    this.#left -= charge;
+    this.left -= charge;
   }
 
   /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for more than any window holds. */
   grant(bytes: number): void {
-    this.#left += bytes;
-    if (this.#left > Number.MAX_SAFE_INTEGER / 2) throw protocol('credit beyond any window');
+    this.left += bytes;
+    if (this.left > Number.MAX_SAFE_INTEGER / 2) throw protocol('credit beyond any window');
   }
 }
 
@@ -91,14 +87,15 @@ export class ReceiveCredit {
   }
 
   /**
-   * A message began. @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` where the peer had no credit
-   * left.
+   * A message began. True: the peer would have no credit left before the next batch.
+   * @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` where the peer had no credit left.
    */
-  take(charge: number): void {
+  take(charge: number): boolean {
     const isWithin =
       this.#used < this.#granted || this.#used + charge < this.#granted + this.#beyondMax;
     if (!isWithin) throw protocol('message without credit');
     this.#used += charge;
+    return this.#owed > 0 && this.#owed >= this.#granted - this.#used;
   }
 
   /** Bytes of messages that have arrived and were not given back. */
@@ -109,11 +106,6 @@ export class ReceiveCredit {
   /** Bytes that were given back and that the peer was not told of yet. */
   get owed(): number {
     return this.#owed;
-  }
-
-  /** True: the peer would have no credit left before the next batch. */
-  get isDue(): boolean {
-    return this.#owed > 0 && this.#owed >= this.#granted - this.#used;
   }
 
   /** The application took it. Returns what is to be granted now: 0, or a batch. */

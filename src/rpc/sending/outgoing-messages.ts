@@ -64,41 +64,24 @@ export interface OutgoingMessage {
 }
 
 export class OutgoingMessages {
-  // Lines by their first message: `#ready`, sent in one frame; `#bulk`, sent in pieces, or of bulk
-  // priority. One frame of each in turn; only `#bulk` obeys the transport's bulk limit, so that a
+  // Lines by their first message: `ready`, sent in one frame; `bulk`, sent in pieces, or of bulk
+  // priority. One frame of each in turn; only `bulk` obeys the transport's bulk limit, so that a
   // small call finds a short queue.
-  readonly #ready = new Fifo<SendFifo>();
-  readonly #bulk = new Fifo<SendFifo>();
-  #smallBytes = 0;
-  #bulkBytes = 0;
-  #answerBytes = 0;
+  readonly ready = new Fifo<SendFifo>();
+  readonly bulk = new Fifo<SendFifo>();
+  /** Bytes of the messages that take one frame, with 64 for each. */
+  smallBytes = 0;
+  /** Bytes of the others, with 64 for each. */
+  bulkBytes = 0;
+  /** Bytes of those that answer calls, streams apart. */
+  answerBytes = 0;
   #isBulkNext = false;
   /** Messages by what is called when they have left. */
   readonly #waitedFor = new WeakMap<() => void, OutgoingMessage>();
 
-  /** Bytes of the messages that take one frame, with 64 for each. */
-  get smallBytes(): number {
-    return this.#smallBytes;
-  }
-
-  /** Bytes of the others, with 64 for each. */
-  get bulkBytes(): number {
-    return this.#bulkBytes;
-  }
-
-  /** Bytes of those that answer calls, streams apart. */
-  get answerBytes(): number {
-    return this.#answerBytes;
-  }
-
-  /** Lines that wait. */
-  get lines(): number {
-    return this.#ready.length + this.#bulk.length;
-  }
-
   /** True: messages of this kind wait. */
   has(isBulk: boolean): boolean {
-    return (isBulk ? this.#bulk : this.#ready).length > 0;
+    return (isBulk ? this.bulk : this.ready).length > 0;
   }
 
   /** Adds a message to the line of its stream. */
@@ -117,10 +100,10 @@ export class OutgoingMessages {
    * none, or only long ones that may not.
    */
   next(mayBulk: boolean): OutgoingMessage | undefined {
-    const isBulkFree = mayBulk && this.#bulk.length > 0;
-    if (this.#ready.length === 0) return isBulkFree ? this.#bulk.peek()?.peek() : undefined;
+    const isBulkFree = mayBulk && this.bulk.length > 0;
+    if (this.ready.length === 0) return isBulkFree ? this.bulk.peek()?.peek() : undefined;
     this.#isBulkNext = isBulkFree && !this.#isBulkNext;
-    return (this.#isBulkNext ? this.#bulk : this.#ready).peek()?.peek();
+    return (this.#isBulkNext ? this.bulk : this.ready).peek()?.peek();
   }
 
   /**
@@ -202,24 +185,24 @@ export class OutgoingMessages {
 
   /** The session ended: nothing here will ever be sent. */
   clear(): void {
-    for (const queue of [this.#ready, this.#bulk]) {
+    for (const queue of [this.ready, this.bulk]) {
       for (let line = queue.shift(); line; line = queue.shift()) line.clear();
     }
-    this.#smallBytes = 0;
-    this.#bulkBytes = 0;
-    this.#answerBytes = 0;
+    this.smallBytes = 0;
+    this.bulkBytes = 0;
+    this.answerBytes = 0;
   }
 
   /** A message stays in its queue to its last piece. */
   #queueOf(message: OutgoingMessage): Fifo<SendFifo> {
-    return message.isBulk ? this.#bulk : this.#ready;
+    return message.isBulk ? this.bulk : this.ready;
   }
 
   #count(message: OutgoingMessage, sign: 1 | -1): void {
     const { totalBytes, sentBytes, isBulk, isAnswer } = message;
     const cost = sign * (totalBytes - sentBytes + wireLimits.messageOverheadBytes);
-    if (isBulk) this.#bulkBytes += cost;
-    else this.#smallBytes += cost;
-    if (isAnswer) this.#answerBytes += cost;
+    if (isBulk) this.bulkBytes += cost;
+    else this.smallBytes += cost;
+    if (isAnswer) this.answerBytes += cost;
   }
 }

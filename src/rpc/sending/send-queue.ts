@@ -38,10 +38,12 @@ export class SendQueue implements WaitQueue {
   readonly #onDrained: () => void;
   readonly #onBroken: (stream: SendingStream, error: SidecallError) => void;
   readonly #onWaiting: () => void;
-  readonly #fragmentBytes: number;
+  /** Largest payload that goes in one frame, in bytes. */
+  readonly fragmentBytes: number;
   readonly #control = new Fifo<ControlFrame>();
   #ownControl = 0;
-  readonly #messages = new OutgoingMessages();
+  /** The messages that wait. */
+  readonly messages = new OutgoingMessages();
   readonly #pieces: BulkPieces;
   #isFull = false;
   #isEnded = false;
@@ -63,32 +65,28 @@ export class SendQueue implements WaitQueue {
     this.#onDrained = onDrained;
     this.#onBroken = onBroken;
     this.#onWaiting = onWaiting;
-    this.#fragmentBytes = Math.min(
+    this.fragmentBytes = Math.min(
       wireLimits.fragmentBytes,
       transport.frameMaxBytes - wireLimits.frameHeaderMaxBytes,
     );
-    this.#pieces = new BulkPieces(this.#fragmentBytes);
+    this.#pieces = new BulkPieces(this.fragmentBytes);
   }
 
   /** Bytes of messages that wait here, with 64 for each. */
   get queuedBytes(): number {
-    return this.#messages.smallBytes + this.#messages.bulkBytes;
-  }
-
-  /** Those of them that answer calls, streams apart. */
-  get answerBytes(): number {
-    return this.#messages.answerBytes;
+    return this.messages.smallBytes + this.messages.bulkBytes;
   }
 
   /** True: a message of this length is cut into pieces, and takes turns with other long ones. */
   isBulk(bytes: number): boolean {
-    return bytes > this.#fragmentBytes;
+    return bytes > this.fragmentBytes;
   }
 
   /** True: nothing waits, so that a short message goes at once, by {@link SendQueue.sendNow}. */
   get isFree(): boolean {
-    const isEmpty = this.#control.length === 0 && this.#messages.lines === 0;
-    return isEmpty && !this.#isFull && !this.#isHeld;
+    const { ready, bulk } = this.messages;
+    const count = this.#control.length + ready.length + bulk.length;
+    return count === 0 && !this.#isFull && !this.#isHeld;
   }
 
   /**
@@ -112,13 +110,8 @@ export class SendQueue implements WaitQueue {
 
   /** May one more message be queued? Long ones do not stand in the way of small ones. */
   hasRoom(isBulk: boolean, maxBytes: number): boolean {
-    const { smallBytes, bulkBytes } = this.#messages;
+    const { smallBytes, bulkBytes } = this.messages;
     return !this.#isHeld && (isBulk ? bulkBytes : smallBytes) < maxBytes;
-  }
-
-  /** Largest payload that goes in one frame, in bytes. */
-  get fragmentBytes(): number {
-    return this.#fragmentBytes;
   }
 
   /**
@@ -126,13 +119,12 @@ export class SendQueue implements WaitQueue {
    * peer can raise without reading.
    */
   get queuedCount(): number {
-    const control = this.#control.length - this.#ownControl;
-    return control + this.#messages.lines;
+    return this.waiting - this.#ownControl;
   }
 
   /** Frames and streams that wait for room in the lane. */
   get waiting(): number {
-    return this.#control.length + this.#messages.lines;
+    return this.#control.length + this.messages.ready.length + this.messages.bulk.length;
   }
 
   get isEmpty(): boolean {
@@ -142,7 +134,7 @@ export class SendQueue implements WaitQueue {
   /** A whole message may go at once: nothing of its kind waits. */
   #isClear(isBulk: boolean): boolean {
     if (this.#isFull || this.#control.length > 0) return false;
-    return !this.#messages.has(isBulk) && !(isBulk && this.#isBulkFull);
+    return !this.messages.has(isBulk) && !(isBulk && this.#isBulkFull);
   }
 
   /**
@@ -185,20 +177,20 @@ export class SendQueue implements WaitQueue {
     const wholeBytes = prefixBytes + messageBytes;
     const isLong = stream.isBulk
       ? block === undefined && this.#isCut(header, prefix, wholeBytes)
-      : block === undefined && wholeBytes > this.#fragmentBytes;
+      : block === undefined && wholeBytes > this.fragmentBytes;
     const isBulk = isLong || stream.isBulk;
     const isOvertaking = (stream.line?.length ?? 0) > 0;
     if (!isLong && this.#isClear(isBulk) && !isOvertaking) {
       if (this.#trySendWhole(header, prefix, message, messageBytes, isBulk)) {
         this.#noteSent(stream, header, wholeBytes);
         if (isMessage(header)) stream.counters.countSent(messageBytes);
-        if (isBulk || this.#messages.has(true)) this.#pieces.noteSent(isBulk, messageBytes);
+        if (isBulk || this.messages.has(true)) this.#pieces.noteSent(isBulk, messageBytes);
         return true;
       }
       this.#noteFull(isBulk);
     }
     const bytes = this.#bytesToKeep(stream, prefix, message, onTaken === undefined);
-    this.#messages.add({
+    this.messages.add({
       stream,
       header: header.slice(),
       bytes,
@@ -223,7 +215,7 @@ export class SendQueue implements WaitQueue {
    * the peer will never see, had taken of the session's window.
    */
   remove(stream: SendingStream): number {
-    return this.#messages.remove(stream);
+    return this.messages.remove(stream);
   }
 
   /**
@@ -232,7 +224,7 @@ export class SendQueue implements WaitQueue {
    * `gone`: it has left.
    */
   removeWaiting(stream: SendingStream, onTaken: () => void): 'unseen' | 'begun' | 'gone' {
-    return this.#messages.takeBack(stream, onTaken);
+    return this.messages.takeBack(stream, onTaken);
   }
 
   /** For the transport's `onRoom`. */
@@ -259,7 +251,7 @@ export class SendQueue implements WaitQueue {
     this.#isEnded = true;
     this.#control.clear();
     this.#ownControl = 0;
-    this.#messages.clear();
+    this.messages.clear();
   }
 
   /**
@@ -315,7 +307,7 @@ export class SendQueue implements WaitQueue {
         } else this.#isFull = true;
         continue;
       }
-      const message = this.#messages.next(!this.#isBulkFull);
+      const message = this.messages.next(!this.#isBulkFull);
       if (message === undefined) return;
       this.#sendPiece(message);
     }
@@ -337,8 +329,8 @@ export class SendQueue implements WaitQueue {
         : this.#trySendBlock(header, bytes, block);
     if (!isSent) return this.#noteFull(isBulk);
     this.#noteSent(stream, header, end - sentBytes + (block?.byteLength ?? 0));
-    if (isBulk || this.#messages.has(true)) this.#pieces.noteSent(isBulk, end - sentBytes);
-    const isWhole = this.#messages.advance(message, end);
+    if (isBulk || this.messages.has(true)) this.#pieces.noteSent(isBulk, end - sentBytes);
+    const isWhole = this.messages.advance(message, end);
     this.departed.add();
     if (isWhole) message.onTaken?.();
   }

@@ -12,7 +12,7 @@ import { isOwnProcess, type Peer } from '../../base/peer.ts';
 import { type Random, systemRandom } from '../../base/random.ts';
 import { type Moves, moved } from '../../base/states.ts';
 import { type FlightRecorder, SessionRecorder } from '../../wire/flight-recorder.ts';
-import { FrameFlag, headerAt, protocol } from '../../wire/frame-header.ts';
+import { FrameFlag, protocol } from '../../wire/frame-header.ts';
 import type { Transport } from '../../wire/transport.ts';
 import { Block } from '../contract/leases.ts';
 import { Moments } from '../counting/moments.ts';
@@ -105,7 +105,8 @@ export class SessionShared {
   readonly isSampled: boolean;
   /** The peer sees the texts of errors that our handlers did not throw for it. */
   readonly tellsFaults: boolean;
-  #state: SessionState = 'open';
+  /** Only {@link SessionShared.moveTo} sets it. */
+  state: SessionState = 'open';
   /** All that the session has counted. */
   readonly counters = new SessionCounters();
   /** The instants at which calls begin and end. */
@@ -158,23 +159,13 @@ export class SessionShared {
     this.sendQueue.onRoom();
   }
 
-  get state(): SessionState {
-    return this.#state;
-  }
-
   get isClosed(): boolean {
-    return this.#state === 'closed';
+    return this.state === 'closed';
   }
 
   moveTo(state: SessionState): void {
-    this.#state = moved(moves, this.#state, state);
+    this.state = moved(moves, this.state, state);
     if (state === 'closed') this.frameRecorder?.ended();
-  }
-
-  /** A frame has arrived, whose header begins at `at`; `bytes` behind it. */
-  countFrame(header: Uint8Array, at: number, bytes: number): void {
-    this.counters.framesReceived += 1;
-    this.frameRecorder?.received(headerAt(header, at), bytes);
   }
 
   /** Memory for one message, to be filled in place. @throws as `Session.allocate`. */
@@ -204,7 +195,7 @@ export class SessionShared {
   /** Gives back to a window of the session; batched. */
   releaseCredit(window: number, charge: number): void {
     const batch = (this.receiveCredit[window] as ReceiveCredit).release(charge);
-    if (batch > 0 && this.#state !== 'closed') {
+    if (batch > 0 && this.state !== 'closed') {
       this.sendQueue.sendControl(this.sendQueue.header.credit(0, window, 0, batch));
     }
   }
@@ -264,13 +255,12 @@ export class SessionShared {
  * had no credit left.
  */
 export function takeMessage(shared: SessionShared, window: number, messageBytes: number): number {
-  checkLength(shared, messageBytes);
+  if (messageBytes > shared.own.receiveMaxBytes) throw tooLong(shared, messageBytes);
   const charge = chargeOf(messageBytes);
   const credit = shared.receiveCredit[window] as ReceiveCredit;
-  credit.take(charge);
   // The credit that is owed may be all that the peer could still send: the holder of this message
   // may keep it for ever.
-  if (credit.isDue) shared.releaseCredit(window, 0);
+  if (credit.take(charge)) shared.releaseCredit(window, 0);
   return charge;
 }
 
@@ -284,13 +274,11 @@ export function takeStreamed(shared: SessionShared, flags: number, messageBytes:
   if (messageBytes > wireLimits.beyondMaxBytes) {
     throw protocol(`message of ${messageBytes} bytes beyond the window of all streams`);
   }
-  checkLength(shared, messageBytes);
+  if (messageBytes > shared.own.receiveMaxBytes) throw tooLong(shared, messageBytes);
   return 0;
 }
 
-function checkLength({ own }: SessionShared, messageBytes: number): void {
-  const max = own.receiveMaxBytes;
-  if (messageBytes <= max) return;
-  const text = `the peer announced a message of ${messageBytes} bytes; receiveMaxBytes is ${max}`;
-  throw new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', text);
+function tooLong({ own }: SessionShared, messageBytes: number): SidecallError {
+  const text = `the peer announced a message of ${messageBytes} bytes; receiveMaxBytes is ${own.receiveMaxBytes}`;
+  return new SidecallError('ERR_SIDECALL_FRAME_TOO_LARGE', text);
 }

@@ -45,7 +45,7 @@ export class AcceptedCalls<Call extends AcceptedCall> {
    */
   get isUnread(): boolean {
     const { sendQueue, own } = this.shared;
-    return this.waitingAnswers > 0 || sendQueue.answerBytes >= own.sendQueueMaxBytes;
+    return this.waitingAnswers > 0 || sendQueue.messages.answerBytes >= own.sendQueueMaxBytes;
   }
 
   /** Answers that wait have all the memory that answers may have: faults go without words. */
@@ -55,7 +55,7 @@ export class AcceptedCalls<Call extends AcceptedCall> {
 
   /** Bytes of all answers that wait, for the window or in the send queue. */
   get answerBytes(): number {
-    return this.waitingAnswerBytes + this.shared.sendQueue.answerBytes;
+    return this.waitingAnswerBytes + this.shared.sendQueue.messages.answerBytes;
   }
 
   /** Calls that would last for ever are told that one side is about to close. */

@@ -22,11 +22,13 @@ type Waiting = WaitingRequest<IncomingCall>;
 export class Admission implements Timed {
   timer: SharedTimer | undefined;
   readonly #calls: AcceptedCalls<IncomingCall>;
-  readonly #unread = new WaitingRequests<IncomingCall>('answers-unread');
-  readonly #notifications = new WaitingRequests<IncomingCall>('handlers');
+  /** The requests that wait here. */
+  readonly #all = { waiting: 0 };
+  readonly #unread = new WaitingRequests<IncomingCall>('answers-unread', this.#all);
+  readonly #notifications = new WaitingRequests<IncomingCall>('handlers', this.#all);
   // Requests that found as many handlers running as we allow. A cancelled handler may be about to
   // settle, so they wait for a turn; those that find no place then are refused.
-  readonly #crowded = new WaitingRequests<IncomingCall>('handlers');
+  readonly #crowded = new WaitingRequests<IncomingCall>('handlers', this.#all);
   readonly #loads = new Map<Served, MethodLoad<IncomingCall>>();
   #lastServed: Served | undefined;
   #lastLoad: MethodLoad<IncomingCall> | undefined;
@@ -54,9 +56,13 @@ export class Admission implements Timed {
 
   /** Returns whether the handler may be called now; else the request waits for {@link next}. */
   admit(call: IncomingCall, served: Served, value: unknown): boolean {
-    if (isNotification(call)) return this.#admitNotification(call, served, value);
-    if (answersOnce(served)) call.load = this.#loadOf(served);
-    if (!served.isBuiltIn && (this.#calls.isUnread || this.#unread.waiting > 0)) {
+    if (call.opening.kind === CallKind.notification) {
+      return this.#admitNotification(call, served, value);
+    }
+    // The handler gives one answer, of a size that can be estimated.
+    if (!served.isStreaming && served.response !== undefined) call.load = this.#loadOf(served);
+    const isBehind = this.#all.waiting > 0 && this.#unread.waiting > 0;
+    if (!served.isBuiltIn && (isBehind || this.#calls.isUnread)) {
       return this.#wait(this.#unread, { call, served, value });
     }
     return this.#admitAnswering(call, served, value);
@@ -70,10 +76,9 @@ export class Admission implements Timed {
     return this.#nextDelayed() ?? this.#nextUnread() ?? this.#nextNotification();
   }
 
-  /** Requests wait to be started. */
+  /** Requests wait to be started, or have waited. */
   get hasWaiting(): boolean {
-    const places = this.#unread.waiting + this.#notifications.waiting + this.#crowded.waiting;
-    return this.#delayed.size > 0 || places > 0;
+    return this.#all.waiting > 0 || this.#delayed.size > 0;
   }
 
   /** The next request whose turn of waiting for a handler's place is over. */
@@ -102,9 +107,7 @@ export class Admission implements Timed {
   /** Notes that the handler has answered with `bytes` bytes. */
   noteAnswer({ load }: IncomingCall, bytes: number): void {
     if (load === undefined) return;
-    this.#reservedBytes -= load.reservedBytes;
-    load.note(bytes);
-    this.#reservedBytes += load.reservedBytes;
+    this.#reservedBytes += load.running * load.note(bytes);
   }
 
   /** Starts more requests after a pause: an estimate must not stop a request for ever. */
@@ -136,7 +139,8 @@ export class Admission implements Timed {
   #admitAnswering(call: IncomingCall, served: Served, value: unknown): boolean {
     const { load } = call;
     if (served.isBuiltIn) return true;
-    if (load === undefined || (load.parked.waiting === 0 && this.#mayStart(load))) {
+    const isBehind = this.#all.waiting > 0 && load !== undefined && load.parked.waiting > 0;
+    if (load === undefined || (!isBehind && this.#mayStart(load))) {
       return this.#findPlace(call, served, value);
     }
     this.#wait(load.parked, { call, served, value });
@@ -188,7 +192,7 @@ export class Admission implements Timed {
 
   /** Returns whether there is a place for one more handler; else the request waits for a turn. */
   #findPlace(call: IncomingCall, served: Served, value: unknown): boolean {
-    if (!this.isFull) return true;
+    if (this.#running < this.#calls.shared.own.streamsMax) return true;
     this.#wait(this.#crowded, { call, served, value });
     if (this.#crowded.waiting === 1) {
       this.#calls.shared.clock.setImmediate(() => {
@@ -215,20 +219,11 @@ export class Admission implements Timed {
     if (served === this.#lastServed) return this.#lastLoad as MethodLoad<IncomingCall>;
     let load = this.#loads.get(served);
     if (load === undefined) {
-      load = new MethodLoad<IncomingCall>();
+      load = new MethodLoad<IncomingCall>(this.#all);
       this.#loads.set(served, load);
     }
     this.#lastServed = served;
     this.#lastLoad = load;
     return load;
   }
-}
-
-/** Its handler gives one answer, of a size that can be estimated. */
-function answersOnce({ isStreaming, response }: Served): boolean {
-  return !isStreaming && response !== undefined;
-}
-
-function isNotification({ opening }: IncomingCall): boolean {
-  return opening.kind === CallKind.notification;
 }

@@ -84,7 +84,7 @@ export class AnswerSender implements WaitQueue {
     const credit = shared.sendCredit[Window.answers] as SendCredit;
     const isShort =
       messageBytes <= sendQueue.fragmentBytes && messageBytes <= remote.receiveMaxBytes;
-    const mayGo = this.#waiting.size === 0 && credit.hasCredit && sendQueue.isFree;
+    const mayGo = this.#calls.waitingAnswers === 0 && credit.left > 0 && sendQueue.isFree;
     if (!isShort || !mayGo || call.memory !== undefined || isBlock(message)) return false;
     const { slot, generation } = call.opening;
     const header = sendQueue.header.message(FrameFlag.end, slot, generation, messageBytes);

@@ -237,7 +237,7 @@ export class Callee {
   resume(): void {
     // A handler that answers at once comes back here: the loop is under way already.
     const hasWork =
-      this.#answers.waiting > 0 || this.#unserved.hasDue || this.#admission.hasWaiting;
+      this.#calls.waitingAnswers > 0 || this.#unserved.due.length > 0 || this.#admission.hasWaiting;
     if (this.#isResuming || !hasWork) return;
     this.#isResuming = true;
     try {

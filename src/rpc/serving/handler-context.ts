@@ -27,7 +27,7 @@ export class HandlerContext implements CallContext, RequestHolder {
 
   /** The call has ended, and another one is about to use its object. */
   detach(): void {
-    this.#method = this.#call.opening.method;
+    this.#method = (this.#held as IncomingCall).opening.method;
     this.#held = undefined;
   }
 

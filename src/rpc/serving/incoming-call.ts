@@ -147,7 +147,7 @@ export class IncomingCall
   onAnswered(): void {
     const { calls, counters, begun, opening } = this;
     const { shared, spares, streams } = calls;
-    this.#moveTo('answered');
+    this.state = incomingMoved(this.state, 'answered');
     shared.moments.end(counters, begun);
     calls.open -= 1;
     streams.remove(this);
@@ -268,7 +268,7 @@ export class IncomingCall
 
   /** The handler is about to be called. */
   start(): void {
-    this.#moveTo('open');
+    this.state = incomingMoved(this.state, 'open');
     this.isRunning = true;
     const { counters, recorder } = this.calls.shared;
     if (recorder !== undefined) {
@@ -285,8 +285,8 @@ export class IncomingCall
   settle(): boolean {
     this.isRunning = false;
     this.calls.shared.recorder?.handlerSettled(this.#entry);
-    this.releaseWindow();
-    if (!this.isOver) return true;
+    if (!this.#isWindowReleased) this.releaseWindow();
+    if (this.state === 'open') return true;
     this.memory?.settleLease();
     // Only now the opener may use the slot again.
     const { parts } = this;

@@ -22,12 +22,15 @@ export interface WaitingRequest<Call> {
 /** Requests that wait for one reason, in their order. */
 export class WaitingRequests<Call extends Waiting> implements WaitQueue {
   readonly waitReason: WaitReason;
+  readonly #all: { waiting: number };
   // A Set: a call that is over is taken out of the middle, and nothing of it stays.
   readonly #entries = new Set<WaitingRequest<Call>>();
   readonly departed = new Departures();
 
-  constructor(waitReason: WaitReason) {
+  /** `all`: the requests of all places of the session. */
+  constructor(waitReason: WaitReason, all: { waiting: number }) {
     this.waitReason = waitReason;
+    this.#all = all;
   }
 
   get waiting(): number {
@@ -37,9 +40,12 @@ export class WaitingRequests<Call extends Waiting> implements WaitQueue {
   push(request: WaitingRequest<Call>): void {
     const { call } = request;
     this.#entries.add(request);
+    this.#all.waiting += 1;
     const remove = (): void => {
       call.place = undefined; // it holds the request
-      if (this.#entries.delete(request)) this.departed.add();
+      if (!this.#entries.delete(request)) return;
+      this.#all.waiting -= 1;
+      this.departed.add();
     };
     call.place = { waitReason: this.waitReason, remove };
   }
@@ -54,25 +60,29 @@ export class WaitingRequests<Call extends Waiting> implements WaitQueue {
   }
 
   clear(): void {
+    this.#all.waiting -= this.#entries.size;
     this.#entries.clear();
   }
 }
 
 /** The running handlers of one method in a session, and the size of its answers. */
 export class MethodLoad<Call extends Waiting> {
-  readonly parked = new WaitingRequests<Call>('answers-expected');
+  readonly parked: WaitingRequests<Call>;
   running = 0;
   /** Expected bytes of an answer, the largest of recent ones; undefined before the first one. */
   expectedBytes: number | undefined;
   /** Handlers that may run beyond `startsAtOnceMax`, raised after each pause without progress. */
   extra = 0;
 
-  get reservedBytes(): number {
-    return this.running * (this.expectedBytes ?? 0);
+  constructor(all: { waiting: number }) {
+    this.parked = new WaitingRequests<Call>('answers-expected', all);
   }
 
-  note(bytes: number): void {
+  /** An answer had so many bytes. Returns by how much the expected ones have grown. */
+  note(bytes: number): number {
     const before = this.expectedBytes ?? 0;
-    this.expectedBytes = bytes >= before ? bytes : before + (bytes - before) / 8;
+    const growth = bytes >= before ? bytes - before : (bytes - before) / 8;
+    this.expectedBytes = before + growth;
+    return growth;
   }
 }

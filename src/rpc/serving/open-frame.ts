@@ -33,8 +33,6 @@ import { IncomingCall } from './incoming-call.ts';
 import type { Registry } from './registry.ts';
 import type { UnservedRequests } from './unserved.ts';
 
-/** The flags of a frame that opens a call and has all of its request. */
-
 /** The codec of a request that no handler will see: its memory is used again. */
 const discarded: Codec<unknown> = { ...(anyBytes as Codec<unknown>), copiesBytes: true };
 

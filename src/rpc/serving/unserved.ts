@@ -21,8 +21,8 @@ export class UnservedRequests implements WaitQueue {
   readonly #registry: Registry;
   readonly #unwatch: () => void;
   readonly #entries = new Set<UnservedRequest>();
-  /** Requests that were taken out to be looked at again. */
-  #due: UnservedRequest[] = [];
+  /** Requests that are to be looked at again, by {@link UnservedRequests.next}. */
+  due: UnservedRequest[] = [];
   // A session of a listener that was not taken yet: its services may still come.
   #isUntaken: boolean;
   // A method that is not served now will not be served later.
@@ -51,7 +51,7 @@ export class UnservedRequests implements WaitQueue {
 
   /** Requests that waited for their method are about to go. */
   get isAboutToGo(): boolean {
-    return this.#isScheduled && this.waiting > 0;
+    return this.#isScheduled && this.#entries.size > 0;
   }
 
   /** The method is served, or will never be. */
@@ -76,19 +76,14 @@ export class UnservedRequests implements WaitQueue {
     this.#calls.shared.waits.add(this);
   }
 
-  /** Some are to be looked at again, by {@link UnservedRequests.next}. */
-  get hasDue(): boolean {
-    return this.#due.length > 0;
-  }
-
   /** All that wait are to be looked at again, by {@link UnservedRequests.next}. */
   release(): void {
-    this.#due = [...this.#entries];
+    this.due = [...this.#entries];
   }
 
   /** The next request to be looked at again; undefined: there is none. */
   next(): UnservedRequest | undefined {
-    for (let request = this.#due.shift(); request; request = this.#due.shift()) {
+    for (let request = this.due.shift(); request; request = this.due.shift()) {
       if (!this.#entries.has(request)) continue; // its call ended meanwhile
       request.call.place?.remove();
       return request;
@@ -100,7 +95,7 @@ export class UnservedRequests implements WaitQueue {
   clear(): void {
     this.#unwatch();
     this.#entries.clear();
-    this.#due = [];
+    this.due = [];
   }
 
   /** A service came. The requests go on a turn later, since one `serve()` follows the other. */

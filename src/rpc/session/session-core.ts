@@ -12,6 +12,7 @@ import {
   FrameType,
   fieldsOf,
   type Header,
+  headerAt,
   plainAnswer,
   plainOpen,
   protocol,
@@ -134,16 +135,22 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
     to: number,
     block?: ArrivedBlock,
   ): void {
-    if (this.state === 'closed') return;
-    this.shared.countFrame(headerBytes, at, to - from + (block?.byteLength ?? 0));
+    const { shared } = this;
+    if (shared.state === 'closed') return;
+    shared.counters.framesReceived += 1;
+    if (shared.frameRecorder !== undefined) {
+      const bytes = to - from + (block?.byteLength ?? 0);
+      shared.frameRecorder.received(headerAt(headerBytes, at), bytes);
+    }
     try {
       const isPlain = block === undefined && this.#onPlain(headerBytes, at, payload, from, to);
       if (!isPlain) this.#onOther(headerBytes, at, payload, from, to, block);
     } catch (error) {
       this.fail(SidecallError.from(error));
     }
+    if (this.#sendQueue.isFree) return;
     const { queuedCount } = this.#sendQueue;
-    if (queuedCount > leastQueueMax && queuedCount > queueMax(this.shared, this.caller))
+    if (queuedCount > leastQueueMax && queuedCount > queueMax(shared, this.caller))
       this.fail(unread());
   }
 
@@ -212,9 +219,11 @@ export class SessionCore implements SessionHost, FrameReceiver, Watched {
   }
 
   onProgress(): void {
-    if (this.state === 'closed') return;
+    const { state } = this.shared;
+    if (state === 'closed') return;
     this.callee.resume();
     this.caller.resume();
+    if (state === 'open') return; // nobody leaves
     this.#answerGoaway();
     this.#checkDone();
   }

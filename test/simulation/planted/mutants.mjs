@@ -97,8 +97,8 @@ export const mutants = [
   {
     name: 'a call that was cancelled is answered, too',
     file: `${rpc}/serving/incoming-call.ts`,
-    from: '    if (!this.isOver) return true;\n    this.memory?.settleLease();',
-    to: '    if (!this.isOver || this.slot % 4 === 1) return true;\n    this.memory?.settleLease();',
+    from: "    if (this.state === 'open') return true;\n    this.memory?.settleLease();",
+    to: "    if (this.state === 'open' || this.slot % 4 === 1) return true;\n    this.memory?.settleLease();",
   },
   {
     name: 'a cancel is answered before its handler has settled, and again',
