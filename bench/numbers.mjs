@@ -67,7 +67,7 @@ const counting = {
   'rpc/calling/outgoing-call.js': [['this.counters.started += 1;']],
   'rpc/calling/call-counts.js': [['export function countSuccess(shared, call) {', 'return;']],
   'rpc/serving/call-counts.js': [['counters.started += 1;']],
-  'rpc/sending/session-shared.js': [['this.counters.framesReceived += 1;']],
+  'rpc/session/session-core.js': [['shared.counters.framesReceived += 1;']],
   'rpc/counting/moments.js': [
     ['goOn() {', 'return;'],
     ['begin(call) {', 'return;'],

@@ -95,7 +95,9 @@ export class Caller implements SessionTarget {
 
   /** A call with one answer, or a notification. Rejects, never throws. */
   call(callable: MethodCall, value: unknown, options: CallOptions | undefined): Promise<unknown> {
-    return this.openStream(callable, value, options).promise;
+    const trace = traceCall(this.#calls.shared, callable.name, callable.kind);
+    if (trace === undefined) return this.#open(callable, value, options, trace).promise;
+    return trace.run(() => this.#open(callable, value, options, trace).promise);
   }
 
   /** Never throws: what is wrong rejects the call's promise, and fails its halves. */

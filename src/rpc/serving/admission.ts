@@ -141,7 +141,8 @@ export class Admission implements Timed {
     if (served.isBuiltIn) return true;
     const isBehind = this.#all.waiting > 0 && load !== undefined && load.parked.waiting > 0;
     if (load === undefined || (!isBehind && this.#mayStart(load))) {
-      return this.#findPlace(call, served, value);
+      const isPlace = this.#running < this.#calls.shared.own.streamsMax;
+      return isPlace || this.#findPlace(call, served, value);
     }
     this.#wait(load.parked, { call, served, value });
     this.#delayed.add(load);

@@ -33,7 +33,7 @@ import { CallFrames } from './call-frames.ts';
 import { plainEnd } from './failure-reply.ts';
 import { emptyOpening, IncomingCall } from './incoming-call.ts';
 import { OpenFrames } from './open-frame.ts';
-import { type Registry, type Served, servedChanges } from './registry.ts';
+import { changes, type Registry, type Served } from './registry.ts';
 import { RequestMemory } from './request-memory.ts';
 import { HandlerRunner } from './run-handler.ts';
 import { type UnservedRequest, UnservedRequests } from './unserved.ts';
@@ -184,12 +184,11 @@ export class Callee {
       fields.getUint32(at + PlainField.requestBytes, true) !== messageBytes ||
       fields.getUint32(at + PlainField.timeoutMs, true) !== noTimeout ||
       fields.getUint32(at + PlainField.metadataBytes, true) !== 0;
-    if (hasMore || isDraining || this.#unserved.isAboutToGo || this.#openFrames.isPlacing) {
-      return false;
-    }
+    const isPlacing = this.#openFrames.placed !== undefined;
+    if (hasMore || isDraining || isPlacing || this.#unserved.isScheduled) return false;
     const number = fields.getUint32(at + PlainField.method, true);
     let method = this.#plainMethods[number];
-    if (method === undefined || method.changes !== servedChanges()) {
+    if (method === undefined || method.changes !== changes.count) {
       method = this.#plainMethod(number);
       if (method === undefined) return false;
     }
@@ -219,7 +218,7 @@ export class Callee {
     const served = name === undefined ? undefined : this.#registry.find(name);
     if (name === undefined || served?.isPlain !== true) return undefined;
     const counters = this.#shared.counters.served.of(name, CallKind.unary);
-    const method = { name, served, counters, changes: servedChanges() };
+    const method = { name, served, counters, changes: changes.count };
     this.#plainMethods[number] = method;
     return method;
   }

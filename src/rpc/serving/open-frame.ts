@@ -71,8 +71,8 @@ export class OpenFrames {
   pieces = 0;
   /** The request of the call that the last frame belongs to, where it is whole. */
   readonly request = new WholeRequest();
-  // Memory handed out for the first piece of a request, which is about to arrive.
-  #placed: MessageAssembly | undefined;
+  /** Memory handed out for the first piece of a request, which is about to arrive. */
+  placed: MessageAssembly | undefined;
 
   constructor(
     calls: AcceptedCalls<IncomingCall>,
@@ -109,20 +109,15 @@ export class OpenFrames {
     const served = this.#registry.find(name);
     if (served === undefined || this.#unserved.mustWait(name)) return undefined;
     const { transport } = this.#calls.shared;
-    this.#placed = MessageAssembly.arriving(transport, messageBytes, bytes, served.request);
-    return this.#placed.place(bytes);
+    this.placed = MessageAssembly.arriving(transport, messageBytes, bytes, served.request);
+    return this.placed.place(bytes);
   }
 
   /** Takes the memory that was handed out for this frame; undefined: there is none. */
   takePlaced(): MessageAssembly | undefined {
-    const placed = this.#placed;
-    this.#placed = undefined;
+    const placed = this.placed;
+    this.placed = undefined;
     return placed;
-  }
-
-  /** Memory was handed out for the frame that comes. */
-  get isPlacing(): boolean {
-    return this.#placed !== undefined;
   }
 
   /** The name of a method; undefined: its number was never announced. */

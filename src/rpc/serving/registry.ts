@@ -91,13 +91,8 @@ interface Watcher {
   readonly check: ((service: Service) => void) | undefined;
 }
 
-/** Changes of what is served anywhere. */
-let changes = 0;
-
-/** Grows with each change of what is served anywhere. */
-export function servedChanges(): number {
-  return changes;
-}
+/** Changes of what is served anywhere, ever. */
+export const changes = { count: 0 };
 
 /**
  * Methods of one session, on top of those that its listener or helper serves for all of its own.
@@ -122,10 +117,10 @@ export class Registry {
   }
 
   find(name: string): Served | undefined {
-    if (name === this.#lastName && this.#lastChange === changes) return this.#last;
+    if (name === this.#lastName && this.#lastChange === changes.count) return this.#last;
     const served = this.#find(name);
     this.#lastName = name;
-    this.#lastChange = changes;
+    this.#lastChange = changes.count;
     this.#last = served;
     return served;
   }
@@ -213,7 +208,7 @@ export class Registry {
     }
     for (const { check } of this.#watchers) check?.(service as unknown as Service);
     for (const [name, method] of added) this.#methods.set(name, method);
-    changes += 1;
+    changes.count += 1;
     this.#services.push(service as unknown as Service);
     this.settle();
   }
@@ -229,10 +224,10 @@ export class Registry {
   ): () => void {
     const added = served(service, handlers, [], { isBuiltIn: isBuiltIn === true });
     for (const [name, method] of added) this.#methods.set(name, method);
-    changes += 1;
+    changes.count += 1;
     return () => {
       for (const name of added.keys()) this.#methods.delete(name);
-      changes += 1;
+      changes.count += 1;
     };
   }
 
@@ -247,7 +242,7 @@ export class Registry {
     if (set !== undefined) {
       set.checkOpen();
       this.#parent = set.registry;
-      changes += 1;
+      changes.count += 1;
       return;
     }
     checkServiceList(services as readonly Implementation[]);
@@ -269,7 +264,7 @@ export class Registry {
     for (const method of Object.keys(service.methods)) {
       this.#methods.delete(service.wireName(method));
     }
-    changes += 1;
+    changes.count += 1;
   }
 
   #findBuiltIn(name: string): Served | undefined {

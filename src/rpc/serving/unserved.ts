@@ -27,7 +27,8 @@ export class UnservedRequests implements WaitQueue {
   #isUntaken: boolean;
   // A method that is not served now will not be served later.
   #isSettled: boolean;
-  #isScheduled = false;
+  /** Those that wait are looked at again in the next turn. */
+  isScheduled = false;
 
   constructor(calls: AcceptedCalls<IncomingCall>, registry: Registry, isUntaken: boolean) {
     this.#calls = calls;
@@ -44,14 +45,10 @@ export class UnservedRequests implements WaitQueue {
   /** The method may still be served, or others that waited for that are about to go first. */
   mustWait(method: string): boolean {
     if (this.#calls.isDraining) return false;
-    if (!this.isAboutToGo && (this.#isSettled || this.#registry.find(method) !== undefined))
+    const isAboutToGo = this.isScheduled && this.#entries.size > 0;
+    if (!isAboutToGo && (this.#isSettled || this.#registry.find(method) !== undefined))
       return false;
     return !method.startsWith(builtInPrefix);
-  }
-
-  /** Requests that waited for their method are about to go. */
-  get isAboutToGo(): boolean {
-    return this.#isScheduled && this.#entries.size > 0;
   }
 
   /** The method is served, or will never be. */
@@ -100,10 +97,10 @@ export class UnservedRequests implements WaitQueue {
 
   /** A service came. The requests go on a turn later, since one `serve()` follows the other. */
   #onServed(): void {
-    if (this.#isSettled || this.#isScheduled) return;
-    this.#isScheduled = true;
+    if (this.#isSettled || this.isScheduled) return;
+    this.isScheduled = true;
     this.#calls.shared.clock.setImmediate(() => {
-      this.#isScheduled = false;
+      this.isScheduled = false;
       this.#isSettled = this.#registry.hasServed && !this.#isUntaken;
       this.release();
       this.#calls.shared.onProgress();

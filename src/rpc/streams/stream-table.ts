@@ -83,7 +83,7 @@ export class OpenedStreams<T extends Slotted> {
    */
   remove(stream: T, wasSent: boolean, endedBy: 'peer' | 'us'): void {
     const { slot } = stream;
-    const at = indexOf(slot, this.#slotsMax);
+    const at = slot < this.#slotsMax ? slot + extraSlots : indexOf(slot, this.#slotsMax);
     this.#streams[at] = undefined;
     this.#endedByPeer[at] = endedBy === 'peer';
     if (!wasSent) this.#generations[at] = this.#generationBefore(at, stream.generation);
@@ -114,7 +114,7 @@ export class OpenedStreams<T extends Slotted> {
 
   /** The open stream of exactly this id, if there is one. */
   peek(slot: number, generation: number): T | undefined {
-    const at = indexOf(slot, this.#slotsMax);
+    const at = slot < this.#slotsMax ? slot + extraSlots : indexOf(slot, this.#slotsMax);
     return this.#generations[at] === generation ? this.#streams[at] : undefined;
   }
 
@@ -130,7 +130,7 @@ export class OpenedStreams<T extends Slotted> {
   }
 
   #put(stream: T, slot: number): void {
-    const at = indexOf(slot, this.#slotsMax);
+    const at = slot < this.#slotsMax ? slot + extraSlots : indexOf(slot, this.#slotsMax);
     const before = this.#generations[at] ?? 0;
     const generation = nextGeneration(before);
     if (generation < before) this.#wrapped.add(at);
