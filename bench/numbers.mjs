@@ -65,6 +65,20 @@ const counting = {
     ['countReceived(bytes) {', 'return;'],
   ],
   'rpc/calling/outgoing-call.js': [['this.counters.started += 1;']],
+  'rpc/calling/answer-receiver.js': [
+    ['call.counters.receivedMessages += 1;'],
+    ['call.counters.receivedBytes += bytes;'],
+  ],
+  'rpc/sending/send-queue.js': [
+    ['stream.counters.sentMessages += 1;'],
+    ['stream.counters.sentBytes += messageBytes;'],
+  ],
+  'rpc/serving/incoming-call.js': [
+    ['counters.receivedMessages += 1;'],
+    ['counters.receivedBytes += requestBytes;'],
+    ['counters.taken.messages += 1;'],
+    ['counters.taken.bytes += this.requestBytes;'],
+  ],
   'rpc/calling/call-counts.js': [['export function countSuccess(shared, call) {', 'return;']],
   'rpc/serving/call-counts.js': [['counters.started += 1;']],
   'rpc/session/session-core.js': [['shared.counters.framesReceived += 1;']],

@@ -4,20 +4,19 @@
 
 const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as Uint8Array;
 const { set, subarray } = typedArray;
-const getLength = Object.getOwnPropertyDescriptor(typedArray, 'length')?.get as (
+
+/** `lengthOf.call(bytes)` is `bytes.length`. */
+export const lengthOf = Object.getOwnPropertyDescriptor(typedArray, 'length')?.get as (
   this: Uint8Array,
 ) => number;
 
-export function lengthOf(bytes: Uint8Array): number {
-  return getLength.call(bytes);
-}
+/** `copyBytes.call(target, bytes, at)` is `target.set(bytes, at)`. */
+export const copyBytes: (this: Uint8Array, bytes: Uint8Array, at: number) => void = set;
 
-/** Copies bytes, as `target.set(bytes, at)`. */
-export function copyBytes(target: Uint8Array, bytes: Uint8Array, at: number): void {
-  set.call(target, bytes, at);
-}
+/** `viewOf.call(bytes, from, to)` is `bytes.subarray(from, to)`. */
+export const viewOf: (this: Uint8Array, from: number, to: number) => Uint8Array = subarray;
 
 /** A part of memory as a view. */
 export function partOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
-  return from === 0 && to === lengthOf(bytes) ? bytes : subarray.call(bytes, from, to);
+  return from === 0 && to === lengthOf.call(bytes) ? bytes : subarray.call(bytes, from, to);
 }

@@ -5,7 +5,7 @@
 
 import { Buffer } from 'node:buffer';
 import { markAsUntransferable } from 'node:worker_threads';
-import { copyBytes, lengthOf, partOf } from './bytes.ts';
+import { copyBytes, lengthOf, viewOf } from './bytes.ts';
 import { noteArrayBuffer } from './heap-ballast.ts';
 import { tuning } from './limits/internal-limits.ts';
 import { wireLimits } from './limits/wire-limits.ts';
@@ -45,7 +45,10 @@ let canMark = true;
  */
 export function ownedBuffer(bytes: number): Buffer {
   if (bytes === 0 || bytes > tuning.slicedMaxBytes) return wholeBuffer(bytes);
-  return takeSlice(slabFor(bytes), bytes);
+  const slab = slabFor(bytes);
+  const at = slab.filled;
+  slab.filled = (at + bytes + alignment - 1) & -alignment;
+  return new BufferSlice(slab.buffer, at, bytes);
 }
 
 /** As {@link ownedBuffer}, in an array buffer of its own. */
@@ -62,10 +65,10 @@ export function ownedCopy(bytes: Uint8Array): Buffer {
 /** A copy of a part, which the application may keep. */
 export function ownedPart(memory: Uint8Array, from: number, to: number): Buffer {
   const bytes = to - from;
-  const part = partOf(memory, from, to);
+  const part = viewOf.call(memory, from, to);
   if (bytes <= onHeapMaxBytes) {
     const copy = new BufferSlice(bytes);
-    copyBytes(copy, part, 0);
+    copyBytes.call(copy, part, 0);
     return copy;
   }
   if (bytes > tuning.slicedMaxBytes) {
@@ -74,8 +77,10 @@ export function ownedPart(memory: Uint8Array, from: number, to: number): Buffer 
     return copy;
   }
   const slab = slabFor(bytes);
-  copyBytes(slab.memory, part, slab.filled);
-  return takeSlice(slab, bytes);
+  const at = slab.filled;
+  copyBytes.call(slab.memory, part, at);
+  slab.filled = (at + bytes + alignment - 1) & -alignment;
+  return new BufferSlice(slab.buffer, at, bytes);
 }
 
 /**
@@ -93,17 +98,11 @@ function slabFor(bytes: number): Slab {
   const power = 31 - Math.clz32(Math.max(bytes, shortBytes));
   let slab = slabs[power];
   // The length of memory that a program has transferred, by a message in it, is 0.
-  if (slab === undefined || slab.filled + bytes > lengthOf(slab.memory)) {
+  if (slab === undefined || slab.filled + bytes > lengthOf.call(slab.memory)) {
     slab = newSlab(tuning.heldMultipleMax << power);
     slabs[power] = slab;
   }
   return slab;
-}
-
-function takeSlice(slab: Slab, bytes: number): Buffer {
-  const from = slab.filled;
-  slab.filled = (from + bytes + alignment - 1) & -alignment;
-  return new BufferSlice(slab.buffer, from, bytes);
 }
 
 function newSlab(bytes: number): Slab {

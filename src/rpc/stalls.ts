@@ -81,6 +81,8 @@ const lookAtLeastMs = 2_500;
 
 export class Stalls implements Timed {
   timer: SharedTimer | undefined;
+  /** False: nothing waits anywhere. */
+  isWatching = false;
   readonly #clock: Clock;
   readonly #stalledAfterMs: number;
   readonly #onStalled: (stall: Stall) => void;
@@ -118,6 +120,7 @@ export class Stalls implements Timed {
       reason,
     };
     this.#places.set(place, watch);
+    this.isWatching = true;
     place.departed.onDeparted = () => {
       if (place.waiting === 0) this.#endWait(watch, this.#clock.nowMs());
     };
@@ -190,6 +193,7 @@ export class Stalls implements Timed {
     this.#endWait(watch, now);
     place.departed.onDeparted = undefined;
     this.#places.delete(place);
+    this.isWatching = this.#places.size > 0;
   }
 
   #endWait(watch: Watch, now: number): void {

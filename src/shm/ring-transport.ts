@@ -22,7 +22,7 @@ import type {
 } from '../wire/transport.ts';
 import { threadContention } from './contention.ts';
 import type { RingBlock } from './own-blocks.ts';
-import { corrupt, DrainResult, type Ring, RingResult } from './ring.ts';
+import { corrupt, DrainResult, Register, type Ring, RingResult } from './ring.ts';
 import type { RingParts } from './ring-parts.ts';
 import { RingReceiver } from './ring-receiver.ts';
 import { RingSleep } from './ring-sleep.ts';
@@ -121,7 +121,7 @@ export class RingTransport implements Transport, Polled {
   }
 
   trySend(header: Uint8Array, payload: Uint8Array | string | undefined, bulk: Bulk): boolean {
-    if (this.#isOver()) return true; // the end is on its way to those that wait
+    if (this.#state === 'over') return true; // the end is on its way to those that wait
     let written = this.#ring.write(header, payload, bulk);
     while (this.#isExiting && written === RingResult.full && waitAtExit()) {
       this.publish();
@@ -256,11 +256,11 @@ export class RingTransport implements Transport, Polled {
 
   #onWritten(written: number, isBulk: boolean): boolean {
     if (written !== RingResult.written) return this.#refuse(written);
-    this.sentPosition = this.#ring.writtenPosition;
+    this.sentPosition = this.#ring.registers[Register.written] as number;
     this.#sleep.hasWritten = true;
     this.#sleep.isMidway = isBulk;
     if (this.#unpublished.add(this.#receiving.batch)) this.publish();
-    this.lookSoon();
+    if (!this.#isPublishQueued && !this.#isServing) this.lookSoon();
     return true;
   }
 

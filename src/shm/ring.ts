@@ -7,7 +7,7 @@ import type { NativeAddon } from '../addon/addon-api.ts';
 import { copyBytes, lengthOf } from '../base/bytes.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
-import { frameMaxBytes, headerBytes, headerViews } from '../wire/frame-header.ts';
+import { frameMaxBytes, headerBytesOf, headerViews } from '../wire/frame-header.ts';
 import type { RingCopies } from '../wire/ring-report.ts';
 import type { Bulk, RingCounts } from '../wire/transport.ts';
 
@@ -27,6 +27,7 @@ export const Register = {
   filled: 0,
   largeBytes: 1,
   records: 2,
+  /** Our producer's position behind the last frame written. */
   written: 3,
   seen: 4,
   owesDoorbell: 5,
@@ -65,7 +66,8 @@ export interface BlockAgreement {
 export class Ring {
   readonly #native: NativeAddon;
   readonly #handle: number;
-  readonly #registers: Float64Array;
+  /** The figures of the last call, by {@link Register}. */
+  readonly registers: Float64Array;
   /** The memory of the next frame. */
   readonly #staged: Buffer;
   /** Places for its header, by the type of the frame. */
@@ -92,12 +94,12 @@ export class Ring {
     this.slab = slab;
     this.#staged = Buffer.from(staged.buffer, staged.byteOffset, staged.length);
     this.headers = headerViews(staged); // no Buffer, whose slice() copies nothing
-    this.#registers = registers;
+    this.registers = registers;
   }
 
   /** Bytes that the last drain put into the slab. */
   get filledBytes(): number {
-    return this.#registers[Register.filled] as number;
+    return this.registers[Register.filled] as number;
   }
 
   /**
@@ -105,17 +107,12 @@ export class Ring {
    * filled.
    */
   get largeBytes(): number {
-    return this.#registers[Register.largeBytes] as number;
+    return this.registers[Register.largeBytes] as number;
   }
 
   /** Records that the last drain looked at, padding included. */
   get records(): number {
-    return this.#registers[Register.records] as number;
-  }
-
-  /** Our producer's position behind the last frame written. */
-  get writtenPosition(): number {
-    return this.#registers[Register.written] as number;
+    return this.registers[Register.records] as number;
   }
 
   /**
@@ -123,30 +120,30 @@ export class Ring {
    * this ring, and only then.
    */
   get seenPosition(): number {
-    return this.#registers[Register.seen] as number;
+    return this.registers[Register.seen] as number;
   }
 
   /** The last `prepareToSleep()` found a doorbell that the kernel had no memory for. */
   get owesDoorbell(): boolean {
-    return this.#registers[Register.owesDoorbell] === 1;
+    return this.registers[Register.owesDoorbell] === 1;
   }
 
   /** The result is a number of {@link RingResult}. */
   write(header: Uint8Array, payload: Uint8Array | string = noBytes, bulk: Bulk = false): number {
     const staged = this.#staged;
     const type = header[0] as number;
-    const headBytes = headerBytes(type);
+    const headBytes = headerBytesOf[type] as number;
     if (header !== this.headers[type]) staged.set(header);
     const queue = bulk === 'shared' ? 2 : bulk ? 1 : 0;
     if (typeof payload === 'string') {
       const bytes = headBytes + staged.write(payload, headBytes);
       return this.#native.ringWriteStaged(this.#handle, bytes, queue);
     }
-    const payloadBytes = lengthOf(payload);
+    const payloadBytes = lengthOf.call(payload);
     if (payloadBytes > stagedMaxBytes) {
       return this.#native.ringWriteBytes(this.#handle, headBytes, payload, queue);
     }
-    copyBytes(staged, payload, headBytes);
+    copyBytes.call(staged, payload, headBytes);
     return this.#native.ringWriteStaged(this.#handle, headBytes + payloadBytes, queue);
   }
 
@@ -178,14 +175,14 @@ export class Ring {
   allocate(bytes: number): { bytes: Buffer; offset: number } | undefined {
     const block = this.#isClosed ? undefined : this.#native.ringAllocate(this.#handle, bytes);
     if (block === undefined) return undefined;
-    return { bytes: block, offset: this.#registers[Register.block] as number };
+    return { bytes: block, offset: this.registers[Register.block] as number };
   }
 
   /** The offset of a block of ours in our area; undefined: there is none. */
   takePlace(bytes: number): number | undefined {
     if (this.#isClosed) return undefined;
     const taken = this.#native.ringTakePlace(this.#handle, bytes);
-    return taken === RingResult.written ? (this.#registers[Register.block] as number) : undefined;
+    return taken === RingResult.written ? (this.registers[Register.block] as number) : undefined;
   }
 
   /** Frees a block that is not sent. */
@@ -212,12 +209,12 @@ export class Ring {
 
   /** The id of the lease that was taken last. */
   get leaseId(): number {
-    return this.#registers[Register.block] as number;
+    return this.registers[Register.block] as number;
   }
 
   /** The bytes of the message that was taken last. */
   get leaseBytes(): number {
-    return this.#registers[Register.blockBytes] as number;
+    return this.registers[Register.blockBytes] as number;
   }
 
   copyLease(id: number, target: Uint8Array): void {
@@ -227,7 +224,7 @@ export class Ring {
 
   /** The offset of the message that was taken last, in the peer's block area. */
   get leaseOffset(): number {
-    return this.#registers[Register.blockOffset] as number;
+    return this.registers[Register.blockOffset] as number;
   }
 
   /**
@@ -276,7 +273,7 @@ export class Ring {
   get counts(): RingCounts {
     if (this.#closed !== undefined) return this.#closed;
     const ring = this.#handle;
-    const register = (at: number): number => this.#registers[at] as number;
+    const register = (at: number): number => this.registers[at] as number;
     this.#native.ringCountDoorbells(ring);
     const doorbells = {
       sent: register(Register.block),

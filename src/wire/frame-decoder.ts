@@ -6,7 +6,14 @@ import { giveBuffer, takeBuffer } from '../base/buffer-pool.ts';
 import { SidecallError } from '../base/errors.ts';
 import { noBytes } from '../base/ignore-errors.ts';
 import { wireLimits } from '../base/limits/wire-limits.ts';
-import { fieldsOf, frameMaxBytes, headerBytes, protocol, readU32 } from './frame-header.ts';
+import {
+  fieldsOf,
+  frameMaxBytes,
+  headerBytes,
+  headerBytesOf,
+  protocol,
+  readU32,
+} from './frame-header.ts';
 /** The receiver of a {@link FrameDecoder}'s frames. */
 export interface FrameSink {
   onFrame(header: Uint8Array, at: number, payload: Uint8Array, from: number, to: number): void;
@@ -65,28 +72,27 @@ export class FrameDecoder {
     let at = 0;
     this.#chunk = chunk;
     this.#chunkEnd = end;
+    const fields = fieldsOf(chunk);
     while (at < end && !this.#isStopped()) {
-      at = this.#headFilled > 0 ? this.#resume(chunk, at, end) : this.#begin(chunk, at, end);
+      // The common case is a whole frame, handed out without a copy.
+      if (this.#headFilled === 0 && end - at > lengthBytes) {
+        const size = headerBytesOf[chunk[at + lengthBytes] as number] ?? 0;
+        const frameBytes = fields.getUint32(at, true);
+        const isLength = size > 0 && frameBytes >= size && frameBytes <= frameMaxBytes;
+        if (!isLength) checkLength(frameBytes, size);
+        const start = at + lengthBytes;
+        const next = start + frameBytes;
+        if (next <= end) {
+          this.#next = next;
+          this.#sink.onFrame(chunk, start, chunk, start + size, next);
+          at = next;
+          continue;
+        }
+      }
+      at = this.#resume(chunk, at, end);
     }
     this.#chunk = undefined;
     return at;
-  }
-
-  /** At a frame boundary: the common case is a whole frame, handed out without a copy. */
-  #begin(chunk: Uint8Array, at: number, chunkEnd: number): number {
-    const available = chunkEnd - at;
-    if (available > lengthBytes) {
-      const size = headerBytes(chunk[at + lengthBytes] as number);
-      const frameBytes = checkLength(fieldsOf(chunk).getUint32(at, true), size);
-      if (available >= lengthBytes + frameBytes) {
-        const start = at + lengthBytes;
-        const end = start + frameBytes;
-        this.#next = end;
-        this.#sink.onFrame(chunk, start, chunk, start + size, end);
-        return end;
-      }
-    }
-    return this.#resume(chunk, at, chunkEnd);
   }
 
   #resume(chunk: Uint8Array, start: number, end: number): number {

@@ -110,8 +110,8 @@ export const inlineName = 0x8000_0000;
 /** Windows that a session has in each direction. */
 const sessionWindows = 4;
 
-/** Header bytes by type; 0: no such type. */
-const headerBytesOf = [0, 12, 36, 16, 12, 12, 20, 12, 16, 12, 12, 12, 16] as const;
+/** Header bytes by type; 0, and behind the last one undefined: no such type. */
+export const headerBytesOf = [0, 12, 36, 16, 12, 12, 20, 12, 16, 12, 12, 12, 16] as const;
 const flagsOf = [0, 0, 3, 15, 1, 1, 3, 1, 1, 2, 0, 0, 0] as const;
 
 /** Largest frame on any lane. */
@@ -204,6 +204,16 @@ export class HeaderWriter {
     fields.setUint32(28, 0, true);
     fields.setUint32(32, sentAt, true);
     return this.#views[FrameType.open] as Uint8Array;
+  }
+
+  /** As {@link HeaderWriter.message}, of an answer behind which nothing follows. */
+  answer(slot: number, generation: number, messageBytes: number): Uint8Array {
+    const fields = this.#fields;
+    fields.setUint32(0, plainAnswer, true);
+    fields.setUint32(4, slot, true);
+    fields.setUint32(8, generation, true);
+    fields.setUint32(12, messageBytes, true);
+    return this.#views[FrameType.message] as Uint8Array;
   }
 
   message(flags: number, slot: number, generation: number, messageBytes: number): Uint8Array {

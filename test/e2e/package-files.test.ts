@@ -31,11 +31,11 @@ it.each([
   expect(loadedBy(join(root, file)).size).toBeLessThanOrEqual(most);
 });
 
-it('a plain call runs at most 207 functions of ours, on both sides together', async () => {
+it('a plain call runs at most 121 functions of ours, on both sides together', async () => {
   await using program = startProgram('functions-called.mjs');
   const { functions } = (await program.next()) as { functions: number };
   expect(functions).toBeGreaterThan(50);
-  expect(functions).toBeLessThanOrEqual(207);
+  expect(functions).toBeLessThanOrEqual(121);
 });
 
 it('no module of a page names Node', () => {

@@ -26,7 +26,7 @@ function scene(
     filledBytes: 0,
     largeBytes: 0,
     records: 0,
-    writtenPosition: 0,
+    registers: new Float64Array(9),
     seenPosition: 0,
     owesDoorbell: false,
     write: () => RingResult.written,

@@ -116,7 +116,8 @@ export class AnswerReceiver {
     const isWhole = fields.getUint32(at + PlainField.answerBytes, true) === bytes;
     if (!isWhole || call?.isPlain !== true) return false;
     shared.releaseCredit(Window.answers, takeMessage(shared, Window.answers, bytes));
-    call.counters.countReceived(bytes);
+    call.counters.receivedMessages += 1;
+    call.counters.receivedBytes += bytes;
     const codec = call.callable.response as Codec<unknown>;
     let answer: unknown;
     try {
@@ -130,7 +131,7 @@ export class AnswerReceiver {
       return true;
     }
     if (call.state === 'open') call.onAnswered(answer); // else its codec has ended the session
-    shared.onProgress();
+    shared.onPlainEnd();
     return true;
   }
 

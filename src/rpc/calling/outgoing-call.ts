@@ -3,7 +3,7 @@
 import { SidecallError } from '../../base/errors.ts';
 import { emitEvent } from '../../base/events.ts';
 import { noBytes, quiet } from '../../base/ignore-errors.ts';
-import { keep, type Settle, takeReject, takeResolve } from '../../base/settlers.ts';
+import { keep, kept, type Settle } from '../../base/settlers.ts';
 import type { WaitReason } from '../../base/wait-reasons.ts';
 import {
   CallKind,
@@ -54,7 +54,7 @@ export class OutgoingCall
   implements SendingStream, ReadStream, ChannelStream, StreamCall, Abortable, Timed
 {
   /** Parts that few calls have; undefined: it has none of them. */
-  rare: RareParts<QueuePlace> | undefined;
+  declare rare: RareParts<QueuePlace> | undefined;
   declare readonly parts: RareParts<QueuePlace>;
   declare timer: SharedTimer | undefined;
   declare trace: CallTrace | undefined;
@@ -70,29 +70,30 @@ export class OutgoingCall
     withParts(OutgoingCall.prototype);
   }
 
-  readonly callable: MethodCall;
+  // The constructor sets all fields: definitions of fields are a function of their own.
+  declare readonly callable: MethodCall;
   /**
    * The encoded message: in memory of the codec while the call is sent at once, in its
    * own memory where it waits.
    */
-  message: Message;
-  readonly messageBytes: number;
-  readonly calls: OpenCalls<OutgoingCall>;
-  readonly promise: Promise<unknown>;
-  readonly #resolve: Settle;
-  readonly #reject: Settle;
-  readonly counters: MethodCounters;
+  declare message: Message;
+  declare readonly messageBytes: number;
+  declare readonly calls: OpenCalls<OutgoingCall>;
+  declare readonly promise: Promise<unknown>;
+  declare private readonly resolvePromise: Settle;
+  declare private readonly rejectPromise: Settle;
+  declare readonly counters: MethodCounters;
   /** The instant at which it was sent, or began to wait. */
-  begun = neverBegun;
-  slot = -1;
-  generation = 0;
-  state: OutgoingState = 'waiting';
+  declare begun: number;
+  declare slot: number;
+  declare generation: number;
+  declare state: OutgoingState;
   /** Its promise has settled: that of a notification when it is sent, or waits as a reply. */
-  isSettled = false;
-  isWritten = false;
-  sentPosition = 0;
+  declare isSettled: boolean;
+  declare isWritten: boolean;
+  declare sentPosition: number;
   /** The answer has arrived, or has begun to. */
-  hasAnswer = false;
+  declare hasAnswer: boolean;
 
   constructor(
     calls: OpenCalls<OutgoingCall>,
@@ -100,15 +101,26 @@ export class OutgoingCall
     message: Message,
     messageBytes: number,
   ) {
+    this.rare = undefined;
     this.calls = calls;
     this.callable = callable;
     this.message = message;
     this.messageBytes = messageBytes;
+    this.begun = neverBegun;
+    this.slot = -1;
+    this.generation = 0;
+    this.state = 'waiting';
+    this.isSettled = false;
+    this.isWritten = false;
+    this.sentPosition = 0;
+    this.hasAnswer = false;
     this.counters = calls.shared.counters.called.of(callable.name, callable.kind);
     this.counters.started += 1;
     this.promise = new Promise(keep);
-    this.#resolve = takeResolve();
-    this.#reject = takeReject();
+    this.resolvePromise = kept.resolve as Settle;
+    this.rejectPromise = kept.reject as Settle;
+    kept.resolve = undefined; // it holds the promise, which holds its result
+    kept.reject = undefined;
   }
 
   /** Gives the call what few calls have. */
@@ -254,7 +266,8 @@ export class OutgoingCall
 
   /** It was given its slot. */
   onSlot(): void {
-    this.state = outgoingMoved(this.state, 'open');
+    if (this.state !== 'waiting') outgoingMoved(this.state, 'open');
+    this.state = 'open';
     this.calls.begun += 1;
   }
 
@@ -287,7 +300,7 @@ export class OutgoingCall
     this.reader?.end();
     this.writer?.fail(ended(this.method, 'once the call was answered'));
     this.rare?.onEndTaken?.(undefined);
-    this.#resolve(value);
+    this.resolvePromise(value);
   }
 
   /** True: it waits for one answer, and has nothing that few calls have. */
@@ -300,24 +313,24 @@ export class OutgoingCall
   onAnswered(answer: unknown): void {
     const { calls, counters, begun } = this;
     this.hasAnswer = true;
-    this.state = outgoingMoved(this.state, 'over');
+    this.state = 'over'; // it was open
     calls.streams.remove(this, true, 'peer');
     this.isSettled = true;
     calls.shared.moments.end(counters, begun);
-    this.#resolve(answer);
+    this.resolvePromise(answer);
   }
 
   /** Rejects while the caller makes the call: the stack of the reason shows where. */
   refuse(reason: unknown): void {
     quiet(this.promise);
     this.#settleFailed(reason, true);
-    this.#reject(reason);
+    this.rejectPromise(reason);
   }
 
   /** `now`: answers of a stream that were not taken are dropped; else the failure comes behind. */
   reject(reason: unknown, now = true): void {
     this.#settleFailed(reason, now);
-    const settlers = { resolve: this.#resolve, reject: this.#reject };
+    const settlers = { resolve: this.resolvePromise, reject: this.rejectPromise };
     rejectAtCallSite(this.promise, settlers, reason);
   }
 

@@ -21,7 +21,7 @@ import {
   releaseMessage,
 } from '../contract/encode-message.ts';
 import { checkMethodName } from '../contract/service.ts';
-import { isNotifiedBy } from '../deadline.ts';
+import { inheritedTimeMs, isNotifiedBy } from '../deadline.ts';
 import { openHalves } from './call-halves.ts';
 import type { MethodCall } from './call-target.ts';
 import type { OpenCalls } from './open-calls.ts';
@@ -39,7 +39,8 @@ export function prepareCall(
 ): OutgoingCall {
   // A channel outlives the handler that opens it.
   const checked = given === undefined ? noOptions : checkCallOptions(given);
-  const options = callable.kind >= CallKind.channel ? checked : withInheritedDeadline(checked);
+  const inherits = callable.kind < CallKind.channel && inheritedTimeMs() !== undefined;
+  const options = inherits ? withInheritedDeadline(checked) : checked;
   const isPlain = options === noOptions;
   if (!isPlain) checkSpecial(callable, options);
   const { shared, names, refusal } = calls;

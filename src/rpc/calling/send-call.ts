@@ -14,7 +14,7 @@ import { detachedError, isBlock, isDetached } from '../contract/encode-message.t
 import { neverBegun } from '../counting/moments.ts';
 import { timeLeftMs } from '../deadline.ts';
 import { notSaid, sentNow } from '../peer-clock.ts';
-import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
+import { type SendCredit, Window } from '../sending/credit.ts';
 import type { OpenCalls } from './open-calls.ts';
 import type { OutgoingCall } from './outgoing-call.ts';
 import { takesExtra } from './waiting-calls.ts';
@@ -39,7 +39,7 @@ export function sendNow(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): boo
   if (number === undefined || !isPlain || !mayGo || isBlock(message)) return false;
   if (messageBytes > sendQueue.fragmentBytes) return false;
   streams.add(call);
-  credit.spend(chargeOf(messageBytes));
+  credit.spendFor(messageBytes);
   call.onSlot();
   const { slot, generation } = call;
   const deadline = rare?.deadline;
@@ -70,7 +70,7 @@ export function sendCall(calls: OpenCalls<OutgoingCall>, call: OutgoingCall): vo
   if (streams.hasExtra && takesExtra(calls, call)) streams.addExtra(call);
   else {
     streams.add(call);
-    call.credit.spend(chargeOf(call.messageBytes));
+    call.credit.spendFor(call.messageBytes);
   }
   call.onSlot();
   fields.kind = call.kind;

@@ -87,7 +87,9 @@ const raw: Codec<Uint8Array> = {
   },
   decode: (view) => view,
 };
-const { encode: encodeRaw, decode: decodeRaw } = raw;
+const { decode: decodeRaw } = raw;
+/** Of the codec of bytes, which has nothing to do for bytes. */
+export const { encode: encodeRaw } = raw;
 
 /**
  * Raw bytes, uninterpreted. The receiver may keep them: a Buffer, which for up to 16 KiB is a slice
@@ -119,8 +121,6 @@ export function keepsBytes({ copiesBytes, borrowsBytes }: Codec<unknown>): boole
 
 /** Encodes, and turns a refusal into `ERR_SIDECALL_ENCODE`. */
 export function encodeWith<T>(codec: Codec<unknown, T>, value: T): Uint8Array | string {
-  // The codec of bytes has nothing to do: as below, with fewer functions.
-  if (codec.encode === encodeRaw && isBytes(value)) return value;
   let encoded: unknown;
   try {
     encoded = codec.encode(value);

@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer';
 import { isBytes } from '../../base/brands.ts';
 import { lengthOf } from '../../base/bytes.ts';
 import { SidecallError } from '../../base/errors.ts';
-import { type Codec, encodeWith } from './codec.ts';
+import { type Codec, encodeRaw, encodeWith } from './codec.ts';
 import { Block, type BlockOwner, isLeased, isReleased } from './leases.ts';
 
 /**
@@ -25,8 +25,9 @@ export function encodeMessage(
   value: unknown,
   mayLend = true,
 ): Message {
-  if (!isLeased(codec) || !Block.is(value)) {
-    const message = encodeWith(codec, value);
+  const isEncoded = codec.encode === encodeRaw && isBytes(value);
+  if (isEncoded || !isLeased(codec) || !Block.is(value)) {
+    const message = isEncoded ? value : encodeWith(codec, value);
     if (typeof message !== 'string' && isReleased(message))
       throw detachedError(`codec '${codec.name}'`);
     return message;
@@ -41,7 +42,7 @@ export function encodeMessage(
 /** The length of a message on the wire, in bytes. */
 export function messageBytesOf(message: Message): number {
   if (typeof message === 'string') return Buffer.byteLength(message);
-  return isBlock(message) ? message.byteLength : lengthOf(message);
+  return ArrayBuffer.isView(message) ? lengthOf.call(message) : message.byteLength;
 }
 
 /** The message lies in a block. V8 inlines this, but no walk of prototypes as by `instanceof`. */

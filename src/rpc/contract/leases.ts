@@ -342,7 +342,7 @@ function mark(memory: Marked): void {
 export function isReleased(view: Uint8Array): boolean {
   const { [owner]: by } = view as Owned;
   if (by !== undefined) return by.isGone;
-  return lengthOf(view) === 0 && (view.buffer as Marked)[released] === true;
+  return lengthOf.call(view) === 0 && (view.buffer as Marked)[released] === true;
 }
 
 function kindOf(value: unknown): string {

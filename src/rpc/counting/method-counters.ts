@@ -65,10 +65,11 @@ export class MethodCounters {
   #failed = 0;
   /** Failures that have a duration: those of calls that had begun. */
   #timedFailures = 0;
-  #sentMessages = 0;
-  #sentBytes = 0;
-  #receivedMessages = 0;
-  #receivedBytes = 0;
+  /** Messages, and their bytes. The way of a plain call counts here itself. */
+  sentMessages = 0;
+  sentBytes = 0;
+  receivedMessages = 0;
+  receivedBytes = 0;
   readonly latency = new Histogram();
   /** For the flight recorder; 0: its name was not written there. */
   nameNumber = 0;
@@ -87,32 +88,32 @@ export class MethodCounters {
 
   /** A message has left. */
   countSent(bytes: number): void {
-    this.#sentMessages += 1;
-    this.#sentBytes += bytes;
+    this.sentMessages += 1;
+    this.sentBytes += bytes;
   }
 
   /** A message is whole. */
   countReceived(bytes: number): void {
-    this.#receivedMessages += 1;
-    this.#receivedBytes += bytes;
+    this.receivedMessages += 1;
+    this.receivedBytes += bytes;
   }
 
   get sent(): MessageCounts {
-    return { messages: this.#sentMessages, bytes: this.#sentBytes };
+    return { messages: this.sentMessages, bytes: this.sentBytes };
   }
 
   get received(): MessageCounts {
-    return { messages: this.#receivedMessages, bytes: this.#receivedBytes };
+    return { messages: this.receivedMessages, bytes: this.receivedBytes };
   }
 
   add(other: MethodCounters): void {
     this.started += other.started;
     this.#failed += other.#failed;
     this.#timedFailures += other.#timedFailures;
-    this.#sentMessages += other.#sentMessages;
-    this.#sentBytes += other.#sentBytes;
-    this.#receivedMessages += other.#receivedMessages;
-    this.#receivedBytes += other.#receivedBytes;
+    this.sentMessages += other.sentMessages;
+    this.sentBytes += other.sentBytes;
+    this.receivedMessages += other.receivedMessages;
+    this.receivedBytes += other.receivedBytes;
     this.latency.add(other.latency);
   }
 

@@ -42,6 +42,11 @@ export class SendCredit {
     this.left -= charge;
   }
 
+  /** Spends what a message is charged. */
+  spendFor(messageBytes: number): void {
+    this.left -= messageBytes + wireLimits.messageOverheadBytes; // as chargeOf(), of each call
+  }
+
   /** @throws {SidecallError} `ERR_SIDECALL_PROTOCOL` for more than any window holds. */
   grant(bytes: number): void {
     this.left += bytes;

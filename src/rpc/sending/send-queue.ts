@@ -104,7 +104,8 @@ export class SendQueue implements WaitQueue {
       return false;
     }
     this.#noteSent(stream, header, messageBytes);
-    stream.counters.countSent(messageBytes);
+    stream.counters.sentMessages += 1;
+    stream.counters.sentBytes += messageBytes;
     return true;
   }
 

@@ -19,7 +19,6 @@ import { Moments } from '../counting/moments.ts';
 import { SessionCounters } from '../counting/session-counters.ts';
 import { type Stall, Stalls } from '../stalls.ts';
 import {
-  chargeOf,
   type ReceiveCredit,
   receiveCredits,
   type SendCredit,
@@ -230,6 +229,11 @@ export class SessionShared {
     this.#host.onProgress();
   }
 
+  /** As {@link SessionShared.onProgress}, of a plain call, which left nothing behind. */
+  onPlainEnd(): void {
+    if (this.waits.isWatching || this.state !== 'open') this.#host.onProgress();
+  }
+
   /** Tells `onEvent` that the session ends for another reason than an orderly close. */
   emitFailed(error: SidecallError): void {
     emitEvent(this.onEvent, { type: 'session-failed', error, peer: this.peer });
@@ -256,7 +260,7 @@ export class SessionShared {
  */
 export function takeMessage(shared: SessionShared, window: number, messageBytes: number): number {
   if (messageBytes > shared.own.receiveMaxBytes) throw tooLong(shared, messageBytes);
-  const charge = chargeOf(messageBytes);
+  const charge = messageBytes + wireLimits.messageOverheadBytes; // as chargeOf(), of each call
   const credit = shared.receiveCredit[window] as ReceiveCredit;
   // The credit that is owed may be all that the peer could still send: the holder of this message
   // may keep it for ever.

@@ -60,7 +60,10 @@ export class Admission implements Timed {
       return this.#admitNotification(call, served, value);
     }
     // The handler gives one answer, of a size that can be estimated.
-    if (!served.isStreaming && served.response !== undefined) call.load = this.#loadOf(served);
+    if (!served.isStreaming && served.response !== undefined) {
+      const isLast = served === this.#lastServed;
+      call.load = isLast ? this.#lastLoad : this.#loadOf(served);
+    }
     const isBehind = this.#all.waiting > 0 && this.#unread.waiting > 0;
     if (!served.isBuiltIn && (isBehind || this.#calls.isUnread)) {
       return this.#wait(this.#unread, { call, served, value });
@@ -140,7 +143,8 @@ export class Admission implements Timed {
     const { load } = call;
     if (served.isBuiltIn) return true;
     const isBehind = this.#all.waiting > 0 && load !== undefined && load.parked.waiting > 0;
-    if (load === undefined || (!isBehind && this.#mayStart(load))) {
+    const isFew = load === undefined || load.running < tuning.startsAtOnceMax + load.extra;
+    if (load === undefined || (!isBehind && (isFew || this.#mayStart(load)))) {
       const isPlace = this.#running < this.#calls.shared.own.streamsMax;
       return isPlace || this.#findPlace(call, served, value);
     }
@@ -217,7 +221,6 @@ export class Admission implements Timed {
   }
 
   #loadOf(served: Served): MethodLoad<IncomingCall> {
-    if (served === this.#lastServed) return this.#lastLoad as MethodLoad<IncomingCall>;
     let load = this.#loads.get(served);
     if (load === undefined) {
       load = new MethodLoad<IncomingCall>(this.#all);

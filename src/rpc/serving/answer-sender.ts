@@ -13,7 +13,7 @@ import {
   type Message,
   releaseMessage,
 } from '../contract/encode-message.ts';
-import { chargeOf, type SendCredit, Window } from '../sending/credit.ts';
+import { type SendCredit, Window } from '../sending/credit.ts';
 import { sendEnd } from '../sending/end-frames.ts';
 import { Departures, type WaitQueue } from '../stalls.ts';
 import type { AcceptedCalls } from './accepted-calls.ts';
@@ -86,10 +86,9 @@ export class AnswerSender implements WaitQueue {
       messageBytes <= sendQueue.fragmentBytes && messageBytes <= remote.receiveMaxBytes;
     const mayGo = this.#calls.waitingAnswers === 0 && credit.left > 0 && sendQueue.isFree;
     if (!isShort || !mayGo || call.memory !== undefined || isBlock(message)) return false;
-    const { slot, generation } = call.opening;
-    const header = sendQueue.header.message(FrameFlag.end, slot, generation, messageBytes);
+    const header = sendQueue.header.answer(call.slot, call.generation, messageBytes);
     if (!sendQueue.sendNow(call, header, message, messageBytes)) return false;
-    credit.spend(chargeOf(messageBytes));
+    credit.spendFor(messageBytes);
     return true;
   }
 
@@ -161,7 +160,7 @@ export class AnswerSender implements WaitQueue {
       reportFailure(shared, call, error);
       return call.answer(faultEnd(shared, error));
     }
-    credit.spend(chargeOf(messageBytes));
+    credit.spendFor(messageBytes);
     const { sendQueue } = shared;
     const endsHere = trailers.length === 0;
     const flags = endsHere ? FrameFlag.end : 0;

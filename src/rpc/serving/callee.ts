@@ -194,7 +194,7 @@ export class Callee {
     }
     const slot = fields.getUint32(at + PlainField.slot, true);
     const generation = fields.getUint32(at + PlainField.generation, true);
-    if (generation === 0 || streams.isExtra(slot)) return false;
+    if (generation === 0 || slot >= streams.slotsMax) return false;
     streams.open(slot, generation);
     const charge = takeMessage(shared, Window.requests, messageBytes);
     const call = spares.pop() ?? new IncomingCall(emptyOpening(), this.#calls);
@@ -207,7 +207,7 @@ export class Callee {
       call.refuseRequest(error);
       return true;
     }
-    if (call.isOver) return true; // its codec has ended the session
+    if (call.state !== 'waiting') return true; // its codec has ended the session
     if (this.#admission.admit(call, served, value)) this.#handlers.run(call, served, value);
     return true;
   }

@@ -77,8 +77,12 @@ export class IncomingCall
   }
 
   readonly opening: CallOpening;
+  slot: number;
+  generation: number;
   readonly calls: AcceptedCalls<IncomingCall>;
   isWritten = false;
+  /** Only outgoing calls need it. */
+  sentPosition = 0;
   state: IncomingState = 'waiting';
   /** Its handler was started and has not settled; true also after the call has ended. */
   isRunning = false;
@@ -100,6 +104,8 @@ export class IncomingCall
   /** NOTE: one of {@link emptyOpening} is followed by {@link IncomingCall.begin}. */
   constructor(opening: CallOpening, calls: AcceptedCalls<IncomingCall>) {
     this.opening = opening;
+    this.slot = opening.slot;
+    this.generation = opening.generation;
     this.calls = calls;
     this.begun = calls.shared.moments.arrive();
     if (opening.generation === 0) {
@@ -125,6 +131,8 @@ export class IncomingCall
     const { shared } = this.calls;
     opening.slot = slot;
     opening.generation = generation;
+    this.slot = slot;
+    this.generation = generation;
     opening.method = method;
     opening.charge = charge;
     this.state = 'waiting';
@@ -136,8 +144,11 @@ export class IncomingCall
     this.counters = counters;
     counters.started += 1;
     shared.frameRecorder?.nameLast(opening, counters);
-    counters.countReceived(requestBytes);
-    this.calls.add(this);
+    counters.receivedMessages += 1;
+    counters.receivedBytes += requestBytes;
+    this.calls.open += 1;
+    this.calls.begun += 1;
+    this.calls.streams.add(this);
   }
 
   /**
@@ -147,23 +158,15 @@ export class IncomingCall
   onAnswered(): void {
     const { calls, counters, begun, opening } = this;
     const { shared, spares, streams } = calls;
-    this.state = incomingMoved(this.state, 'answered');
+    this.state = 'answered'; // it was open
     shared.moments.end(counters, begun);
     calls.open -= 1;
     streams.remove(this);
-    shared.onProgress();
+    shared.onPlainEnd();
     if (opening.metadata !== noMetadata || spares.length >= sparesMax) return;
     this.context?.detach();
     this.context = undefined;
     spares.push(this);
-  }
-
-  get slot(): number {
-    return this.opening.slot;
-  }
-
-  get generation(): number {
-    return this.opening.generation;
   }
 
   get isAnswer(): true {
@@ -173,9 +176,6 @@ export class IncomingCall
   get beginsAtOnce(): true {
     return true;
   }
-
-  /** Only outgoing calls need the position. */
-  set sentPosition(_position: number) {}
 
   get line(): SendFifo | undefined {
     return this.rare?.line;
@@ -268,13 +268,17 @@ export class IncomingCall
 
   /** The handler is about to be called. */
   start(): void {
-    this.state = incomingMoved(this.state, 'open');
+    if (this.state !== 'waiting') incomingMoved(this.state, 'open');
+    this.state = 'open';
     this.isRunning = true;
     const { counters, recorder } = this.calls.shared;
     if (recorder !== undefined) {
       this.#entry = recorder.handlerStarted(this, this.opening.kind, this.counters);
     }
-    if (this.requestBytes !== undefined) counters.taken.count(this.requestBytes);
+    if (this.requestBytes !== undefined) {
+      counters.taken.messages += 1;
+      counters.taken.bytes += this.requestBytes;
+    }
     if (this.memory !== undefined) counters.countLease(this.memory.lease);
     // The application has the request now. A notification keeps its place in the window until its
     // handler has settled, so that a peer that sends too many of them waits.

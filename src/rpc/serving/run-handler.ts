@@ -43,7 +43,10 @@ export class HandlerRunner {
       trace.countReceived(call.requestBytes ?? 0);
     }
     call.start();
-    served.context.runInAsyncScope(runInContext, this, call, served, value);
+    const { rare, opening } = call;
+    const isPlain =
+      rare === undefined && opening.deadline === undefined && kind !== CallKind.notification;
+    served.context.runInAsyncScope(isPlain ? this.handle : runInContext, this, call, served, value);
   }
 
   /** @internal In the asynchronous context of `serve()`. */
@@ -102,7 +105,7 @@ export class HandlerRunner {
       return call.answer(faultEnd(shared, error, isOverfull));
     }
     // A codec, or a `toJSON()`, may have used the context, or ended the session.
-    if (call.isOver) {
+    if (call.state !== 'open') {
       releaseMessage(message);
       return call.returnRequest();
     }
@@ -145,12 +148,10 @@ function runInContext(
   value: unknown,
 ): void {
   const { deadline, kind } = call.opening;
-  const isPlain = deadline === undefined && kind !== CallKind.notification;
-  if (isPlain && call.rare === undefined) return this.handle(call, served, value);
   const { trace } = call;
   const handle = (): void => this.handle(call, served, value);
   const run = trace === undefined ? handle : (): void => trace.run(handle);
-  if (isPlain) run();
+  if (deadline === undefined && kind !== CallKind.notification) run();
   else inScope(call, run);
 }
 

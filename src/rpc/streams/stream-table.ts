@@ -145,17 +145,18 @@ export class OpenedStreams<T extends Slotted> {
 
 /** Streams that the peer opened: it chooses the slots, below the number that we announced. */
 export class AcceptedStreams<T extends Slotted> {
-  readonly #slotsMax: number;
+  /** Slots that the hello announced; the extra ones follow. */
+  readonly slotsMax: number;
   readonly #streams: (T | undefined)[] = [];
   readonly #generations: number[] = [];
 
   constructor(slotsMax: number) {
-    this.#slotsMax = slotsMax;
+    this.slotsMax = slotsMax;
   }
 
   /** The slot is one of the extra ones. */
   isExtra(slot: number): boolean {
-    return slot >= this.#slotsMax;
+    return slot >= this.slotsMax;
   }
 
   /**
@@ -163,7 +164,7 @@ export class AcceptedStreams<T extends Slotted> {
    * of a free slot.
    */
   open(slot: number, generation: number): void {
-    const at = indexOf(slot, this.#slotsMax);
+    const at = slot < this.slotsMax ? slot + extraSlots : indexOf(slot, this.slotsMax);
     if (at === -1) throw protocol('stream slot beyond the number announced');
     if (this.#streams[at] !== undefined) throw protocol('stream opened twice');
     if (generation !== nextGeneration(this.#generations[at] ?? 0)) {
@@ -175,11 +176,13 @@ export class AcceptedStreams<T extends Slotted> {
 
   /** Puts a stream in the slot that was opened for it. */
   add(stream: T): void {
-    this.#streams[indexOf(stream.slot, this.#slotsMax)] = stream;
+    const { slot } = stream;
+    this.#streams[slot < this.slotsMax ? slot + extraSlots : indexOf(slot, this.slotsMax)] = stream;
   }
 
   remove(stream: T): void {
-    const at = indexOf(stream.slot, this.#slotsMax);
+    const { slot } = stream;
+    const at = slot < this.slotsMax ? slot + extraSlots : indexOf(slot, this.slotsMax);
     if (this.#streams[at] === stream) this.#streams[at] = undefined;
   }
 
@@ -188,7 +191,7 @@ export class AcceptedStreams<T extends Slotted> {
    * otherwise.
    */
   find(slot: number, generation: number): T | undefined {
-    const at = indexOf(slot, this.#slotsMax);
+    const at = indexOf(slot, this.slotsMax);
     const current = this.#generations[at];
     if (current === undefined) throw protocol('frame for a stream that was never opened');
     if (generation === current && current !== 0) return this.#streams[at];
@@ -198,7 +201,7 @@ export class AcceptedStreams<T extends Slotted> {
 
   /** The open stream of exactly this id, if there is one. */
   peek(slot: number, generation: number): T | undefined {
-    const at = indexOf(slot, this.#slotsMax);
+    const at = indexOf(slot, this.slotsMax);
     return this.#generations[at] === generation ? this.#streams[at] : undefined;
   }
 
