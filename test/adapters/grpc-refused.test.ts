@@ -9,7 +9,7 @@ import { implement } from '../../src/rpc/serving/implementation.ts';
 import { until } from '../support/contract.ts';
 
 const Desk = service('Desk', { add: unary<number, number>() });
-const [headers, settings, continuation] = [1, 4, 9];
+const [headers, settings, goaway, continuation] = [1, 4, 7, 9];
 const endsStream = 1;
 const endsHeaders = 4;
 
@@ -92,6 +92,28 @@ describe('a request that HTTP/2 refuses', () => {
         peer: expect.objectContaining({ pid: process.pid }),
       }),
     ]);
+  });
+
+  it('is an event of a client that says goaway before it ends, as grpc-java does', async () => {
+    const { listener, path, events } = await listening();
+    const socket = await speaker(path);
+    const request = block(fields({ ':authority': '/run/app.sock' }));
+    socket.write(frame(headers, endsHeaders | endsStream, 3, request));
+    await once(socket, 'data');
+    socket.end(frame(goaway, 0, 0, Buffer.alloc(8)));
+    await until(() => events.length > 0);
+    await listener.close();
+    expect(events).toEqual([expect.objectContaining({ type: 'adapter-failed' })]);
+  });
+
+  it('is none of a client that says goaway right behind a complete call', async () => {
+    const { listener, path, events } = await listening();
+    const socket = await speaker(path);
+    const request = frame(headers, endsHeaders | endsStream, 1, block(fields({})));
+    socket.end(Buffer.concat([request, frame(goaway, 0, 0, Buffer.alloc(8))]));
+    await once(socket, 'close');
+    await listener.close();
+    expect(events).toEqual([]);
   });
 
   it('is an event of a client that stays, too', async () => {

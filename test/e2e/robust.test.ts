@@ -183,12 +183,18 @@ describe('a listener among peers with bad manners', () => {
     await until(() => countDescriptors(pid) <= before.descriptors);
     await until(() => countMaps(pid) <= before.maps);
     expect((await usedBytes()) - before.own).toBeLessThan(8 * MiB);
-    const after = await memory();
+    let after = await memory();
     // 0.35 to 0.4 MiB and 0.6 to 1.9 MiB were seen; 1 KiB for each connection would be 2 to 10 MiB.
-    // On Node 22 to 26 it went up and down by 9 to 16 MiB, and not on, in 18,000 connects.
-    const varies = Number(process.versions.modules) > 115 ? 16 * MiB : 0;
+    // On Node 22 to 26 it goes up and down by 9 to 34 MiB outside of the heap, and not on, in 18,000
+    // connects: what leaks is there after each further look.
+    const most = before.listener.outsideHeap + 6 * MiB;
+    for (let look = 0; look < 8 && after.outsideHeap >= most; look += 1) {
+      await cycle(rounds(1_000, 200));
+      after = await memory();
+    }
     expect(after.usedInHeap - before.listener.usedInHeap).toBeLessThan(1.5 * MiB);
-    expect(after.outsideHeap - before.listener.outsideHeap).toBeLessThan(6 * MiB + varies);
+    const varies = Number(process.versions.modules) > 115 ? 16 * MiB : 0;
+    expect(after.outsideHeap).toBeLessThan(most + varies);
     expect(readdirSync(scratch.path).sort()).toEqual(['s', 's.lock']);
   });
 

@@ -12,8 +12,9 @@ const lookMs = 1_000;
 
 /**
  * Makes the injector of a server; the function that it gives injects a connection, and reports the
- * first request of it that HTTP/2 refused: 1 to 2 seconds later, or when the peer ends its half.
- * Node has no event for such a request (ADR 0050), but the session numbers its stream.
+ * first request of it that HTTP/2 refused: 1 to 2 seconds later, or when the peer says goaway or
+ * ends its half. Node has no event for such a request (ADR 0050), but the session numbers its
+ * stream.
  */
 export function reportingInjector<
   I extends { injectConnection(connection: PlainConnection): void },
@@ -69,11 +70,13 @@ function watch(
   };
   const atEnd = (): void => look(true);
   const report = (): void => {
+    session.off('goaway', atEnd);
     connection.off('end', atEnd);
     const error = new SidecallError('ERR_SIDECALL_PROTOCOL', text);
     emitEvent(onEvent, { type: 'adapter-failed', error, peer: connection.peer });
   };
   lookLater();
+  session.once('goaway', atEnd); // behind it the session is destroyed before the connection ends
   connection.once('end', atEnd);
   connection.once('close', () => systemClock.clearTimeout(timer));
 }
