@@ -23,7 +23,8 @@ export class LookAhead {
   readonly #decoder: FrameDecoder;
   readonly #receiver: FrameReceiver;
   readonly #frames = new Fifo<Uint8Array>();
-  #bytes = 0;
+  /** Bytes of the frames that wait to be handed out. */
+  bytes = 0;
   // The amount that was searched already: a handler may call `cancelledNow()` many times.
   #offeredRest = -1;
   #offeredFrames = -1;
@@ -36,7 +37,7 @@ export class LookAhead {
 
   /** More may be copied out. */
   get hasRoom(): boolean {
-    return this.#bytes < tuning.cancelAheadMaxBytes;
+    return this.bytes < tuning.cancelAheadMaxBytes;
   }
 
   /**
@@ -58,7 +59,7 @@ export class LookAhead {
       at = end;
       if (this.#offer(frame)) continue;
       this.#frames.push(frame);
-      this.#bytes += frame.length;
+      this.bytes += frame.length;
     }
     return left;
   }
@@ -87,7 +88,7 @@ export class LookAhead {
   shift(): Uint8Array | undefined {
     const frame = this.#frames.shift();
     if (frame === undefined) return undefined;
-    this.#bytes -= frame.length;
+    this.bytes -= frame.length;
     this.#offeredFrames = -1; // another handler looks for another cancel
     return frame;
   }

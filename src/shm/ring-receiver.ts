@@ -68,7 +68,7 @@ export class RingReceiver {
     let records = 0;
     let begun = 0;
     for (;;) {
-      this.#handOutAhead();
+      if (this.ahead.bytes > 0) this.#handOutAhead();
       if (this.#isOver) return bytes;
       const left = this.#ring.drain(batchRecords, looks);
       looks = 0;
@@ -96,7 +96,7 @@ export class RingReceiver {
         records += 1;
         this.#receiveBlock();
       }
-      this.#handOutAhead();
+      if (this.ahead.bytes > 0) this.#handOutAhead();
       if (this.#isOver || left === DrainResult.nothing) return bytes;
       if (bytes >= tuning.drainBytesMax || records >= tuning.drainRecordsMax) return bytes;
       const now = this.#clock.nowMs();

@@ -203,7 +203,7 @@ export class RingTransport implements Transport, Polled {
 
   /** @internal */
   serve(maxMs: number, isAlone = false): void {
-    if (this.#isOver()) return;
+    if (this.#state === 'over') return;
     this.#isServing = true;
     try {
       noteArrived(this.#receiving.receive(maxMs, this.#sleep.looks(isAlone)));
@@ -219,7 +219,7 @@ export class RingTransport implements Transport, Polled {
 
   /** @internal */
   rest(now: number): boolean {
-    if (this.#isOver()) return true;
+    if (this.#state === 'over') return true;
     this.moments?.reach(now);
     if (!this.#sleep.isDue(now) || this.#state === 'ending' || this.#receiving.isBehind) {
       return false;
@@ -236,7 +236,7 @@ export class RingTransport implements Transport, Polled {
   /** @internal */
   publish(): void {
     this.#unpublished.clear();
-    if (this.#isOver()) return;
+    if (this.#state === 'over') return;
     if (this.#ring.publish()) this.#hasReleases = false;
     else this.#wake(); // the poller tries again: nothing else does
   }
