@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One call of gRPC, made again over a session within the process, so that handlers run exactly as
-// for a peer on this machine: one place decodes, times out, cancels, paces and reports.
+// One call of gRPC, made again over a session of its caller within the process, so that handlers
+// run exactly as for a peer on this machine: one place decodes, times out, cancels, paces and
+// reports.
 
 import { Buffer } from 'node:buffer';
 import { type EventEmitter, once } from 'node:events';
@@ -15,27 +16,26 @@ import {
   type sendUnaryData,
   status as statusNumbers,
 } from '@grpc/grpc-js';
+import { clientMember } from '../../base/brands.ts';
 import { statuses } from '../../base/error-codes.ts';
 import { errorText } from '../../base/error-text.ts';
 import { RpcError, SidecallError } from '../../base/errors.ts';
 import { emitEvent, type OnEvent } from '../../base/events.ts';
 import { noBytes } from '../../base/ignore-errors.ts';
-import { checkLimits, ranges, sessionRanges } from '../../base/limits/option-limits.ts';
+import { ranges, sessionRanges } from '../../base/limits/option-limits.ts';
 import type { Peer } from '../../base/peer.ts';
 import type { CallOptions } from '../../rpc/contract/call-options.ts';
 import type { Service } from '../../rpc/contract/method-types.ts';
-import type { Registry } from '../../rpc/serving/registry.ts';
-import { Session } from '../../rpc/session/session.ts';
-import { loopbackPair } from '../../wire/loopback-transport.ts';
 import { requestsOf } from './call-requests.ts';
 import type { Gate } from './caller-gate.ts';
 import { peerOfCall } from './caller-peers.ts';
+import type { CallerSessions } from './caller-sessions.ts';
 import { setDetails } from './error-details.ts';
-import { codecKey, fromGrpc, toGrpc } from './grpc-metadata.ts';
+import { checkHeaders, codecKey, fromGrpc, toGrpc } from './grpc-metadata.ts';
 
 /** The settings that all calls of a gRPC server have in common. */
 export interface GrpcServiceParts {
-  readonly registry: Registry;
+  readonly sessions: CallerSessions;
   readonly gate: Gate;
   /** The application states that callers from other machines use TLS only. */
   readonly isEncrypted: boolean;
@@ -69,21 +69,16 @@ interface GrpcFailure {
   readonly metadata: GrpcMetadata;
 }
 
-const gigabyte = ranges.blockBytes.max;
-// grpc-js has bounded the message before we see it.
-const limits = checkLimits({
-  receiveMaxBytes: gigabyte,
-  sendQueueMaxBytes: gigabyte,
-  metadataMaxBytes: sessionRanges.metadataMaxBytes.max,
-});
+/** The reason of a signal whose caller has given up: one for all, since no handler sees it. */
+const givenUp = new RpcError('cancelled', 'the caller gave up');
 
 // biome-ignore lint/suspicious/noExplicitAny: the kinds of methods differ
 type RawMethod = (...args: any[]) => any;
 
+/** UTF-16 units of an error's text: at most nine bytes each in a header. */
+const textMax = 4_096;
 /** Notifications whose handlers run, for all callers of a server. */
 const notificationsMax = sessionRanges.streamsMax.standard;
-/** Time for handlers that run: all of it. */
-const lastCalls = { deadlineMs: ranges.closeDeadlineMs.max };
 
 /** One call of gRPC, made again within this process. */
 export class CallBridge {
@@ -94,13 +89,17 @@ export class CallBridge {
   #trailers: GrpcMetadata = new Metadata();
   // A value of a handler that gRPC cannot carry fails the call, whatever else the handler said.
   #fault: unknown;
+  #isOver = false;
 
   constructor(parts: GrpcServiceParts, call: AnyCall, method: BridgedMethod) {
     this.#parts = parts;
     this.#method = method;
     this.#call = call;
     const emitter: EventEmitter = call;
-    emitter.on('cancelled', () => this.#cancelled.abort());
+    // grpc-js emits it for calls that have ended well, too.
+    emitter.on('cancelled', () => {
+      if (!this.#isOver) this.#cancelled.abort(givenUp);
+    });
     emitter.on('error', () => undefined); // a connection that broke is a cancel
   }
 
@@ -112,6 +111,7 @@ export class CallBridge {
           ? method(this.#call.request, options)
           : method(requestsOf(this.#call), options),
       );
+      this.#isOver = true;
       callback(null, (response as Uint8Array | undefined) ?? noBytes, this.#trailers);
     } catch (error) {
       callback(this.#failureOf(error));
@@ -129,40 +129,31 @@ export class CallBridge {
           if (!call.write(response)) await this.#drained(call);
         }
       });
+      this.#isOver = true;
       call.end(this.#trailers);
     } catch (error) {
       call.emit('error', this.#failureOf(error));
     }
   }
 
-  /** Runs a call between two ends of a session of its own: its peer is this caller and no other. */
+  /** Runs a call on the session of its caller. */
   async #onSession<T>(run: (method: RawMethod, options: CallOptions) => Promise<T>): Promise<T> {
-    const { registry, onEvent } = this.#parts;
-    const { raw, member } = this.#method;
+    const { sessions, notifications } = this.#parts;
+    const { raw, member, isNotification } = this.#method;
     const peer = await this.#peer();
     this.#checkCodec();
     this.#checkNotifications();
-    const [nearEnd, farEnd] = loopbackPair();
-    const common = { own: limits, remote: limits, laneReason: 'a call of gRPC' };
-    const near = new Session({ ...common, transport: nearEnd, peer });
-    const far = new Session({
-      ...common,
-      transport: farEnd,
-      peer,
-      registry,
-      introspection: false,
-      onEvent,
-    });
+    // The end of its own session tells that the handler of a notification has settled.
+    const session = isNotification ? sessions.alone(peer) : sessions.enter(peer);
     try {
-      const client = near.client(raw) as { readonly [name: string]: RawMethod };
-      return await run(client[member] as RawMethod, this.#options());
+      const client = session.client(raw) as { readonly [name: string]: RawMethod };
+      return await run(client[clientMember(member)] as RawMethod, this.#options());
     } finally {
-      // A notification may be handled for longer than its call lasts.
-      const over = Promise.all([near.close(lastCalls), far.close(lastCalls)]);
-      if (this.#method.isNotification) {
-        this.#parts.notifications.count += 1;
-        void over.finally(() => {
-          this.#parts.notifications.count -= 1;
+      if (!isNotification) sessions.leave(session);
+      else {
+        notifications.count += 1;
+        void session.close().finally(() => {
+          notifications.count -= 1;
         });
       }
     }
@@ -251,11 +242,15 @@ export class CallBridge {
 
   /** An error that gRPC cannot carry: the caller gets INTERNAL, and `onEvent` the cause. */
   #unsayable(cause: unknown): GrpcFailure {
+    this.#reportUnsayable(cause);
+    return { code: statusNumbers.INTERNAL, details: '', metadata: new Metadata() };
+  }
+
+  #reportUnsayable(cause: unknown): void {
     const method = this.#method.wireName;
     const words = `${method}: gRPC cannot carry what the handler said: ${errorText(cause)}`;
     const error = new SidecallError('ERR_SIDECALL_RPC', words, { cause });
     emitEvent(this.#parts.onEvent, { type: 'handler-failed', error, peer: undefined, method });
-    return { code: statusNumbers.INTERNAL, details: '', metadata: new Metadata() };
   }
 
   #sayable(error: unknown): GrpcFailure {
@@ -281,14 +276,26 @@ export class CallBridge {
     const own = toGrpc(error.metadata);
     for (const key of Object.keys(own.getMap())) metadata.remove(key);
     metadata.merge(own);
-    setDetails(metadata, { code, message: details, details: error.details });
-    return { code, details, metadata };
+    const textBytes = encodeURIComponent(details).length;
+    checkHeaders(metadata, textBytes);
+    const said = metadata.clone();
+    setDetails(said, { code, message: details, details: error.details });
+    try {
+      checkHeaders(said, textBytes);
+      return { code, details, metadata: said };
+    } catch (cause) {
+      this.#reportUnsayable(cause); // the status and the text go without details
+      return { code, details, metadata };
+    }
   }
 }
 
-/** The text without lone surrogates, which cannot be encoded for a header. */
+/**
+ * The text without lone surrogates, which cannot be encoded for a header, and cut to what fits into
+ * one: each byte beyond ASCII takes three.
+ */
 function sayableText(text: string): string {
-  return Buffer.from(text).toString();
+  return Buffer.from(text.slice(0, textMax)).toString();
 }
 
 function isCertificate(found: PeerCertificate | undefined): boolean {

@@ -68,7 +68,9 @@ function isLoss({ code, details, metadata }: ServiceError): boolean {
     return details === reset && Object.keys(metadata.getMap()).length === 0;
   }
   const mayBeLost = code === statusNumbers.UNAVAILABLE || code === statusNumbers.INTERNAL;
-  return mayBeLost && lost.test(details);
+  // Trailers of the server's own make the failure an answer, whatever its words.
+  const isSaid = Object.keys(metadata.getMap()).some((key) => !httpKeys.test(key));
+  return mayBeLost && !isSaid && metadata.get(statusKey).length === 0 && lost.test(details);
 }
 
 /** Metadata of a failure; none where they cannot be passed on: the failure itself matters more. */

@@ -19,7 +19,18 @@ const reservedKeys =
 /** The key of gRPC with the details of an error, which a program may set itself. */
 export const statusKey = 'grpc-status-details-bin';
 
-/** @throws {TypeError} for what gRPC does not carry: text beyond ASCII, names that are taken. */
+/**
+ * Bytes of headers or trailers that HTTP/2 of Node carries, encoded, with room for those of gRPC:
+ * longer ones hang the whole connection.
+ */
+const headersMaxBytes = 60_000;
+/** Bytes that HTTP/2 counts for each field, beside those of its name and value. */
+const fieldBytes = 32;
+
+/**
+ * @throws {TypeError} for what gRPC does not carry: text beyond ASCII or with spaces around it,
+ * names that are taken, more than `headersMaxBytes`.
+ */
 export function toGrpc(metadata: OwnMetadata | undefined): GrpcMetadata {
   const grpc = new GrpcMetadata();
   for (const [key, value] of Object.entries(metadata ?? {})) {
@@ -27,9 +38,29 @@ export function toGrpc(metadata: OwnMetadata | undefined): GrpcMetadata {
       throw new TypeError(`metadata '${key}' is gRPC's own`);
     if (key.startsWith('sidecall-')) throw new TypeError(`metadata '${key}' is sidecall's own`);
     const values: readonly (string | Uint8Array)[] = Array.isArray(value) ? value : [value];
-    for (const each of values) grpc.add(key, typeof each === 'string' ? each : Buffer.from(each));
+    for (const each of values) {
+      if (typeof each === 'string' && each.trim() !== each)
+        throw new TypeError(`metadata '${key}' has spaces around its text, which HTTP/2 drops`);
+      grpc.add(key, typeof each === 'string' ? each : Buffer.from(each));
+    }
   }
+  checkHeaders(grpc, 0);
   return grpc;
+}
+
+/** @throws {TypeError} for more than `headersMaxBytes`. `others`: bytes of other fields. */
+export function checkHeaders(metadata: GrpcMetadata, others: number): void {
+  let bytes = others;
+  for (const key of Object.keys(metadata.getMap())) {
+    for (const value of metadata.get(key)) {
+      const ofValue = typeof value === 'string' ? value.length : 4 * Math.ceil(value.length / 3);
+      bytes += key.length + ofValue + fieldBytes;
+    }
+  }
+  if (bytes <= headersMaxBytes) return;
+  throw new TypeError(
+    `${bytes} bytes of metadata, as HTTP/2 has them, are more than the ${headersMaxBytes} that it carries`,
+  );
 }
 
 /**

@@ -9,6 +9,7 @@ import { implement } from '../../rpc/serving/implementation.ts';
 import { Registry, type Services } from '../../rpc/serving/registry.ts';
 import type { GrpcServiceParts } from './call-bridge.ts';
 import { type Authenticate, anonymous, GrpcGate } from './caller-gate.ts';
+import { CallerSessions } from './caller-sessions.ts';
 import { GrpcHealth, grpcHealthHandlers } from './grpc-health.ts';
 import { GrpcReflection, GrpcReflectionAlpha, grpcReflectionHandlers } from './grpc-reflection.ts';
 import { definitionOf, implementationOf } from './grpc-service.ts';
@@ -94,7 +95,8 @@ export function serveGrpc(
   const { parts } = checkServeGrpc('serveGrpc()', options);
   const registry = new Registry();
   registry.addAll([implement(served as Service, second as Handlers<Methods>, { interceptors })]);
-  addService(server, { ...parts, registry }, served as Service);
+  const sessions = new CallerSessions(registry, options.onEvent);
+  addService(server, { ...parts, sessions }, served as Service);
 }
 
 function isService(value: unknown): value is Service {
@@ -103,7 +105,7 @@ function isService(value: unknown): value is Service {
 
 /** Checked {@link ServeGrpcOptions}. */
 export interface ServeGrpcSettings {
-  readonly parts: Omit<GrpcServiceParts, 'registry'>;
+  readonly parts: Omit<GrpcServiceParts, 'sessions'>;
   readonly health: boolean | 'anonymous';
   readonly introspection: boolean | undefined;
 }
@@ -153,7 +155,7 @@ export function serveAll(
   const shared = new Registry();
   shared.addAll(services);
   const registry = new Registry(shared);
-  const common = { ...parts, registry };
+  const common = { ...parts, sessions: new CallerSessions(registry, parts.onEvent) };
   if (health !== false) {
     const isAnonymous = health === 'anonymous';
     const handlers = grpcHealthHandlers(shared.health, { closing, isAnonymous });

@@ -128,9 +128,9 @@ export function withInheritedDeadline(options: CallOptions): CallOptions {
 export function bindCallbacks(options: CallOptions): CallOptions {
   const { onHeaders, onTrailers } = options;
   if (onHeaders === undefined && onTrailers === undefined) return options;
-  return {
-    ...options,
-    onHeaders: onHeaders && AsyncResource.bind(onHeaders),
-    onTrailers: onTrailers && AsyncResource.bind(onTrailers),
-  };
+  // `AsyncResource.bind()` of Node 20 makes an accessor for each function, and takes microseconds.
+  const context = new AsyncResource('sidecall:call', { requireManualDestroy: true });
+  const inContext = (listener: ((metadata: Metadata) => void) | undefined) =>
+    listener && ((metadata: Metadata) => context.runInAsyncScope(listener, undefined, metadata));
+  return { ...options, onHeaders: inContext(onHeaders), onTrailers: inContext(onTrailers) };
 }

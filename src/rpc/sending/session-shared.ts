@@ -64,6 +64,8 @@ export interface SharedParts {
   readonly recorder?: FlightRecorder | undefined;
   /** Calls may be in samples for processes that look into this one. Default: true. */
   readonly isSampled?: boolean | undefined;
+  /** Every request is started at once: the other end takes any answer. Default: no. */
+  readonly startsAll?: boolean | undefined;
   /** The peer was accepted by the default policy. Default: it was not. */
   readonly isDefaultPolicy?: boolean | undefined;
 }
@@ -102,6 +104,7 @@ export class SessionShared {
   readonly clock: Clock;
   readonly random: Random;
   readonly isSampled: boolean;
+  readonly startsAll: boolean;
   /** The peer sees the texts of errors that our handlers did not throw for it. */
   readonly tellsFaults: boolean;
   /** Only {@link SessionShared.moveTo} sets it. */
@@ -127,6 +130,7 @@ export class SessionShared {
     this.onEvent = parts.onEvent;
     this.clock = parts.clock ?? systemClock;
     this.isSampled = parts.isSampled ?? true;
+    this.startsAll = parts.startsAll ?? false;
     this.moments = new Moments(this.clock, parts.transport);
     if (parts.transport.tellsTime === true) parts.transport.moments = this.moments;
     this.recorder = parts.recorder && new SessionRecorder(parts.recorder, this.id, this.moments);

@@ -59,13 +59,14 @@ export class Admission implements Timed {
     if (call.opening.kind === CallKind.notification) {
       return this.#admitNotification(call, served, value);
     }
+    const isAtOnce = served.isBuiltIn || this.#calls.shared.startsAll;
     // The handler gives one answer, of a size that can be estimated.
     if (!served.isStreaming && served.response !== undefined) {
       const isLast = served === this.#lastServed;
       call.load = isLast ? this.#lastLoad : this.#loadOf(served);
     }
     const isBehind = this.#all.waiting > 0 && this.#unread.waiting > 0;
-    if (!served.isBuiltIn && (isBehind || this.#calls.isUnread)) {
+    if (!isAtOnce && (isBehind || this.#calls.isUnread)) {
       return this.#wait(this.#unread, { call, served, value });
     }
     return this.#admitAnswering(call, served, value);
@@ -141,7 +142,7 @@ export class Admission implements Timed {
 
   #admitAnswering(call: IncomingCall, served: Served, value: unknown): boolean {
     const { load } = call;
-    if (served.isBuiltIn) return true;
+    if (served.isBuiltIn || this.#calls.shared.startsAll) return true;
     const isBehind = this.#all.waiting > 0 && load !== undefined && load.parked.waiting > 0;
     const isFew = load === undefined || load.running < tuning.startsAtOnceMax + load.extra;
     if (load === undefined || (!isBehind && (isFew || this.#mayStart(load)))) {
