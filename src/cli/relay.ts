@@ -9,6 +9,7 @@ import { nativeState } from '../addon/load-addon.ts';
 import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
+import { ignore } from '../base/ignore-errors.ts';
 import { pause } from '../base/pause.ts';
 import { spawnBound } from '../helper/bound-child.ts';
 import { fdVariable, parentVariable, withoutHelperVariables } from '../helper/helper-variables.ts';
@@ -60,15 +61,16 @@ async function relayToParent(settings: RelaySettings): Promise<number> {
     program.kill(signal);
     if (signal === 'SIGTERM') setTimeout(() => program.kill('SIGKILL'), killAfterMs).unref();
   });
+  let end: RelayEnd | undefined;
   try {
     const session = await parent({ limits });
-    const end = await relayed(session, program, settings);
+    end = await relayed(session, program, settings);
     await session.close();
-    return end === undefined ? program.exitCode || 1 : statusOf(end, forget);
   } finally {
-    await endAll(program);
+    await endAll(program); // a signal meanwhile ends those that are left, and not us
     forget();
   }
+  return end === undefined ? program.exitCode || 1 : statusOf(end);
 }
 
 async function relayAtPath(settings: RelaySettings): Promise<number> {
@@ -114,6 +116,8 @@ async function start({ command, args }: RelaySettings): Promise<ChildProcess | n
     env: withoutHelperVariables(process.env),
     detached: true,
   });
+  // Output without a listener is dropped where the program ends before the session is there.
+  program.stdout?.on('readable', ignore);
   try {
     await once(program, 'spawn');
     program.kill = (signal) => killGroup(program.pid as number, signal ?? 'SIGTERM');
@@ -129,13 +133,12 @@ async function start({ command, args }: RelaySettings): Promise<ChildProcess | n
 
 /** Ends what is left of the program and of what it has started: SIGTERM, then SIGKILL. */
 async function endAll(program: ChildProcess): Promise<void> {
-  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-    if (!program.kill(signal)) return;
-    const isLeft = () => program.kill(0);
-    for (let waitedMs = 0; waitedMs < killAfterMs && isLeft(); waitedMs += lookMs) {
-      await pause(systemClock, lookMs, never);
-    }
+  if (!program.kill('SIGTERM')) return;
+  const isLeft = () => program.kill(0);
+  for (let waitedMs = 0; waitedMs < killAfterMs && isLeft(); waitedMs += lookMs) {
+    await pause(systemClock, lookMs, never);
   }
+  program.kill('SIGKILL');
 }
 
 /** False: no process of the group is left. */
@@ -157,8 +160,7 @@ function handOn(onSignal: (signal: NodeJS.Signals) => void): () => void {
 }
 
 /** The exit status of the program. Where a signal ended it, the same signal ends us. */
-function statusOf({ code, signal }: RelayEnd, forget: () => void): number {
-  forget();
+function statusOf({ code, signal }: RelayEnd): number {
   if (signal !== null) process.kill(process.pid, signal);
   return code ?? 1;
 }

@@ -1,6 +1,7 @@
 // sidecall relay: as a helper, and at a path, with a real language server among the programs.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -21,6 +22,15 @@ const jsonServer = require.resolve('vscode-json-languageserver/bin/vscode-json-l
 
 function relayed(...args: string[]): Promise<Helper> {
   return spawnHelper(command, ['relay', ...args], { limits, stderr: 'pipe' });
+}
+
+/** True once it has ended, also where nothing reaps it. */
+function hasEnded(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.startsWith('Z') === true;
+  } catch {
+    return true;
+  }
 }
 
 function node(source: string): string[] {
@@ -70,6 +80,22 @@ describe('sidecall relay', () => {
     const killed = await relayed(...node('process.kill(process.pid, "SIGKILL")'));
     jsonrpcTransport(killed.session);
     expect(await killed.exited).toEqual({ code: null, signal: 'SIGKILL' });
+  });
+
+  it('ends what is left of a program that has ended, also where it is stopped meanwhile', async () => {
+    const stubborn = '(trap "" TERM; while :; do sleep 1; done) & echo "{\\"pid\\":$!}"; exit 3';
+    for (const stops of [false, true]) {
+      const helper = await relayed('--framing', 'newline', '--', 'sh', '-c', stubborn);
+      const { reader } = jsonrpcTransport(helper.session);
+      const closed = new Promise<void>((done) => void reader.onClose(done));
+      const got = await new Promise<Message>((done) => reader.listen((message) => done(message)));
+      await closed;
+      if (stops) await helper.stop();
+      const { signal } = await helper.exited;
+      expect(signal).not.toBe('SIGTERM'); // which ends those that are left, and not the relay
+      const { pid } = got as unknown as { pid: number };
+      await until(() => hasEnded(pid));
+    }
   });
 
   it('gives the program nothing of the session', async () => {
