@@ -124,6 +124,10 @@ export function encodeChecked<Input>(
   writer: CheckedWriter,
 ): protobufjs.Writer {
   if (Array.isArray(message)) throw new TypeError('an array is no message');
+  if (ArrayBuffer.isView(message)) throw new TypeError('bytes are no message');
+  if (typeof message === 'object' && message !== null && !isPlain(message)) {
+    refuseBuiltIn(message, 'the message');
+  }
   refuseEmptied(message as object, '', (type as { readonly fields?: Fields }).fields);
   try {
     return type.encode(message, writer);
@@ -148,12 +152,16 @@ function refuseEmptied(
   let known = seen;
   for (const name in value) {
     const member = (value as Record<string, unknown>)[name];
-    if (typeof member !== 'object' || member === null || ArrayBuffer.isView(member)) continue;
+    if (typeof member !== 'object' || member === null) continue;
     if (!Object.hasOwn(value, name) || known?.has(member) === true) continue;
-    known = (known ?? new Set()).add(member);
     const inner = path === '' ? name : `${path}.${name}`;
     const { repeated, map, resolvedType } = item ?? fields?.[name] ?? unknownField;
     const isMessage = resolvedType?.fields !== undefined;
+    if (ArrayBuffer.isView(member)) {
+      if (isMessage) throw new TypeError(`${inner}: bytes are no message`);
+      continue;
+    }
+    known = (known ?? new Set()).add(member);
     if (Array.isArray(member) && (map === true || (isMessage && repeated !== true))) {
       throw new TypeError(`${inner}: an array is no ${map === true ? 'map' : 'message'}`);
     }

@@ -265,7 +265,7 @@ function defaultText(text: string, { type, options }: protobufjs.Field): string 
 
 /** `my_map` has the entries `MyMapEntry`. */
 function entryName(field: string): string {
-  const words = field.replace(/_([a-z0-9])/gi, (_, letter: string) => letter.toUpperCase());
+  const words = field.replace(/_+(.?)/g, (_, letter: string) => letter.toUpperCase());
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}Entry`;
 }
 

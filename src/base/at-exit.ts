@@ -33,7 +33,8 @@ function runAll(): void {
  * stop that.
  */
 export function atExit(cleanup: () => void): () => void {
-  if (cleanups.size === 0) process.on('exit', runAll);
+  // In front of the program's listeners: Node calls none behind one that throws, or exits again.
+  if (cleanups.size === 0) process.prependListener('exit', runAll);
   cleanups.add(cleanup);
   return () => {
     cleanups.delete(cleanup);

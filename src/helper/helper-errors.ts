@@ -104,7 +104,7 @@ function fuseHint(command: string): string {
 }
 
 /**
- * Tells `onEvent`, or else warns, when the helper has said nothing for 3 seconds and does not work
+ * Tells `onEvent`, or else warns, when the helper has said nothing for 4 seconds and does not work
  * either, or for 30 seconds. Nothing ends: it may have much to load, on a busy machine.
  */
 export function tellWhenSilent(

@@ -28,7 +28,7 @@ import { Supervisor } from './supervisor.ts';
  * could take, and the spawn handle identifies the helper. A Node helper calls `parent()`;
  * docs/protocol.md says what any other must do. Its standard input is closed. In Electron
  * `process.execPath` is run as Node (`ELECTRON_RUN_AS_NODE`). A helper that has not called
- * `parent()` after 3 seconds, and does not use the processor either, is told to `onEvent`
+ * `parent()` after 4 seconds, and does not use the processor either, is told to `onEvent`
  * (`helper-silent`), or else as a warning of the process; one that uses it, after 30 seconds.
  * @param program a module, as `new URL('helper.mjs', import.meta.url)`, which runs on our own Node;
  * or the path of an executable.

@@ -217,10 +217,13 @@ export class Supervisor<P extends SupervisedProcess = HelperProcess> {
       while ((this.#restartedAt[0] ?? now) < now - restart.windowMs) this.#restartedAt.shift();
       const count = this.#restartedAt.length;
       if (count >= restart.maxRestarts) {
-        const text = `helper ${this.#parts.command} ended ${count + 1} times within ${restart.windowMs} ms: given up as a crash loop`;
-        this.#final ??= new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, {
-          retryable: false,
-        });
+        const what =
+          why === cause
+            ? `ended ${count + 1} times within ${restart.windowMs} ms: given up as a crash loop`
+            : `was not started again in ${count} attempts within ${restart.windowMs} ms: ${why.message}`;
+        const text = `helper ${this.#parts.command} ${what}`;
+        const facts = { retryable: false, cause: why };
+        this.#final ??= new SidecallError('ERR_SIDECALL_HELPER_FAILED', text, facts);
         this.#report(this.#final);
         return this.#end(last);
       }

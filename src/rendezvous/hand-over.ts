@@ -171,6 +171,9 @@ export class HandOver {
       yield* this.#offer(peer, isNext, either.signal);
       yield* this.#prepare(peer, isNext, either.signal);
     } catch (error) {
+      if (this.#ended.aborted && !SidecallError.is(error)) {
+        throw new RpcError('unavailable', 'no successor is waited for any more', { cause: error });
+      }
       // A successor that is late, or gone, is no fault of ours: the listener goes on.
       if (!SidecallError.is(error) || RpcError.is(error)) throw error;
       throw new RpcError('unavailable', error.message, { cause: error });

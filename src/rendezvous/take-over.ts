@@ -311,5 +311,6 @@ const laterCodes = new Set(['ERR_SIDECALL_PATH_IN_USE', 'ERR_SIDECALL_NO_LISTENE
 
 function inUse(path: string, timeoutMs: number, why: SidecallError): SidecallError {
   const text = `${path} was not handed over within ${timeoutMs} ms (takeOver.timeoutMs): ${why.message}`;
-  return new SidecallError('ERR_SIDECALL_PATH_IN_USE', text, { cause: why });
+  const isOurs = why.code === 'ERR_SIDECALL_LIMIT_DESCRIPTORS'; // of this process, not of the listener
+  return new SidecallError(isOurs ? why.code : 'ERR_SIDECALL_PATH_IN_USE', text, { cause: why });
 }

@@ -105,8 +105,8 @@ export function startShared(settings: SharedSettings): StartedShared {
     [sharedVariable]: JSON.stringify(order),
   };
   const logPath = logOf(path);
-  const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = constants;
-  const log = openLog(logPath, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW);
+  const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW, O_NONBLOCK } = constants;
+  const log = openLog(logPath, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
   let child: ChildProcess;
   let logStart: number;
   try {
@@ -147,7 +147,12 @@ export function startShared(settings: SharedSettings): StartedShared {
 function openLog(path: string, flags: number): number {
   try {
     const fd = openSync(path, flags, 0o600);
-    if (fstatSync(fd).uid === ownUid()) fchmodSync(fd, 0o600); // with the bits that the umask took
+    const status = fstatSync(fd);
+    if (!status.isFile()) {
+      closeSync(fd);
+      throw new Error('it is no regular file');
+    }
+    if (status.uid === ownUid()) fchmodSync(fd, 0o600); // with the bits that the umask took
     return fd;
   } catch (cause) {
     const text = `${path}, for the standard error of the shared helper, could not be opened: ${errorText(cause)}`;

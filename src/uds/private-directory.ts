@@ -4,7 +4,7 @@
 import { Buffer } from 'node:buffer';
 import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { errorText } from '../base/error-text.ts';
 import { SidecallError } from '../base/errors.ts';
 import { checkText, nodeError } from '../base/misuse.ts';
@@ -113,7 +113,7 @@ function makeUserDirectory(directory: string): void {
  * socket path always fits.
  */
 export function makePrivateDirectory(): string {
-  const candidates = [...new Set([privateRuntimeDirectory(), tmpdir(), '/tmp'])];
+  const candidates = [...new Set([privateRuntimeDirectory(), resolve(tmpdir()), '/tmp'])];
   const fits = (base: string | undefined): base is string =>
     base !== undefined &&
     Buffer.byteLength(join(base, `${privatePrefix}XXXXXX`, privateSocketName)) <=

@@ -159,6 +159,16 @@ describe('a message', () => {
     expect(() => codec.encode([] as never)).toThrow('an array is no message');
   });
 
+  it.each([new Date(), new Map(), new Error('x'), Promise.resolve(), new Uint8Array(2), /x/])(
+    'is not %s itself, nor where a message is due',
+    (value) => {
+      expect(() => codec.encode(value as never)).toThrow(/(is|are) no message/);
+      expect(() => codec.encode({ list: [value] } as never)).toThrow(
+        /list.0: .*(is|are) no message/,
+      );
+    },
+  );
+
   it('may be an instance of a class, hold memory, and refer to what is no part of it', () => {
     class Time {
       seconds = 5;

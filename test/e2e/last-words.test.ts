@@ -73,8 +73,8 @@ describe('a helper that is killed behind 10,000 messages', () => {
 });
 
 /** A helper, and the lengths of the words that it says until it has ended. */
-async function startAtExit(lane: 'ring' | 'socket') {
-  const args = [programPath('last-words-at-exit.mjs')];
+async function startAtExit(lane: 'ring' | 'socket', options: readonly string[] = []) {
+  const args = [...options, programPath('last-words-at-exit.mjs')];
   const helper = await spawnHelper(process.execPath, args, { lane });
   const heard: (number | string)[] = [];
   const note = (text: string): unknown => heard.push(/^\.+$/.test(text) ? text.length : text);
@@ -109,6 +109,27 @@ describe('a helper that ends in an orderly way', () => {
       expect(heard.filter((word) => word !== length)).toEqual(said);
     }
   });
+
+  it.each(
+    lanes.flatMap((lane) =>
+      ['process.exit(7)', '{ throw new Error("a fault of an earlier listener") }'].map((act) => ({
+        lane,
+        act,
+      })),
+    ),
+  )(
+    'with an earlier listener that does $act, $lane: all that it had sent arrives',
+    async (made) => {
+      const { lane, act } = made;
+      const earlier = `data:text/javascript,process.on("exit", () => ${act})`;
+      const { helper, heard } = await startAtExit(lane, ['--import', earlier]);
+      const said = { way: 'notification', messages: 20, length: 20_000, end: 'exit' };
+      await helper.session.client(AtExit).speak(said);
+      await helper.exited;
+      await helper.session.closed;
+      expect(heard).toEqual(Array.from({ length: 20 }, () => 20_000));
+    },
+  );
 
   it.each(lanes.flatMap((lane) => [1_000, 60_000, 200_000].map((length) => ({ lane, length }))))(
     'has filled the $lane of a parent that computes by $length bytes each: all that was taken arrives',

@@ -185,7 +185,7 @@ describe('a listener among peers with bad manners', () => {
     expect((await usedBytes()) - before.own).toBeLessThan(8 * MiB);
     let after = await memory();
     // 0.35 to 0.4 MiB and 0.6 to 1.9 MiB were seen; 1 KiB for each connection would be 2 to 10 MiB.
-    // On Node 22 to 26 it goes up and down by 9 to 34 MiB outside of the heap, and not on, in 18,000
+    // On Node 22 to 26 it goes up and down by 9 to 34 MiB outside of the heap, not on, in 18,000
     // connects: what leaks is there after each further look.
     const most = before.listener.outsideHeap + 6 * MiB;
     for (let look = 0; look < 8 && after.outsideHeap >= most; look += 1) {

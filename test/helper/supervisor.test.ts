@@ -1,3 +1,4 @@
+import { rmSync, symlinkSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { backOffMs } from '../../src/base/back-off.ts';
 import type { SidecallEvent } from '../../src/base/events.ts';
@@ -5,7 +6,7 @@ import { spawnHelper } from '../../src/helper/spawn-helper.ts';
 import { service } from '../../src/rpc/contract/service.ts';
 import { until } from '../support/contract.ts';
 import { Demo, isRunning, startHelper } from '../support/helper.ts';
-import { programPath } from '../support/programs.ts';
+import { programPath, scratchDirectory } from '../support/programs.ts';
 import { rounds } from '../support/rounds.ts';
 
 describe('a helper that does not start', () => {
@@ -89,6 +90,23 @@ describe('a helper that is started again', () => {
     });
     await helper.stop();
     await refused;
+  });
+
+  it('says why it could not be started again, where that is the reason', async () => {
+    using scratch = scratchDirectory();
+    const node = scratch.file('node');
+    symlinkSync(process.execPath, node);
+    const helper = await spawnHelper(node, [programPath('helper.mjs')], {
+      restart: { firstMs: 1, maxMs: 5, maxRestarts: 2 },
+      onEvent: () => undefined,
+    });
+    rmSync(node);
+    process.kill(helper.pid, 'SIGKILL');
+    await helper.exited;
+    await expect(helper.client(Demo).add({ a: 1, b: 1 })).rejects.toMatchObject({
+      code: 'ERR_SIDECALL_HELPER_FAILED',
+      message: expect.stringMatching(/was not started again in 2 attempts .*ENOENT/),
+    });
   });
 
   it('is given up as a crash loop after so many restarts', async () => {

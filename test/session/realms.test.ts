@@ -1,5 +1,6 @@
 // A value is what it is, whatever realm has made it: each kind of value of each realm, in JSON
 // alone and beside bytes, and the bytes of each realm wherever bytes are taken.
+import { PassThrough, Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { bytes } from '../../src/rpc/contract/codec.ts';
@@ -44,6 +45,8 @@ const refusedHere = [
   [new Blob(['x']), 'a Blob'],
   [new AbortController().signal, 'an AbortSignal'],
   [new ReadableStream(), 'a ReadableStream'],
+  [new PassThrough(), 'a stream'],
+  [new (class Lines extends Readable {})(), 'a stream'],
 ] as const;
 
 const carried = [

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Methods of a contract as functions.
 
-import { clientMember } from '../../base/brands.ts';
+import { clientMember, isPromise } from '../../base/brands.ts';
 import { isIterable } from '../../base/iterable.ts';
 import { ranges } from '../../base/limits/option-limits.ts';
 import { checkInteger, checkKeys, nodeError } from '../../base/misuse.ts';
@@ -118,9 +118,12 @@ function withArguments(
   return (first, second) => {
     if (isIterable(first)) return called(first, complete(second));
     if (first === undefined) return called(undefined, complete(second));
-    if (typeof first === 'object' && first !== null) return called(undefined, complete(first));
-    const text = `${name}: requests must be something to iterate, and no text; got ${typeof first}`;
+    const isOptions = typeof first === 'object' && first !== null && !isPromise(first);
+    if (isOptions) return called(undefined, complete(first));
+    const got = isPromise(first) ? 'a promise' : typeof first;
+    const text = `${name}: requests must be something to iterate, and no text; got ${got}`;
     const error = nodeError(TypeError, 'ERR_INVALID_ARG_TYPE', text);
-    return failed(kind, second === undefined ? undefined : first, error);
+    const isStream = second === undefined && !isPromise(first);
+    return failed(kind, isStream ? undefined : first, error);
   };
 }

@@ -168,6 +168,9 @@ function nameOf(value: object): string {
 
 const entries = 'give an object, or an array of its entries';
 const unread = 'it cannot be read';
+/** A stream of Node: its fields are of its inside. */
+const isStream = (value: object) =>
+  ['pipe', 'on'].every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
 const isNamed = (name: string) => (value: object) => nameOf(value) === name;
 /** Kinds of objects that `JSON.stringify` turns into `{}`, and what to give instead. */
 const emptied: readonly (readonly [
@@ -189,6 +192,7 @@ const emptied: readonly (readonly [
   [isNamed('FormData'), 'FormData', entries],
   [isNamed('Blob'), 'Blob', 'give its bytes'],
   [isNamed('File'), 'File', 'give its bytes'],
+  [isStream, 'stream', 'send what it reads, by a method that streams'],
 ];
 /** Names of objects without fields that `JSON.stringify` writes as what they are. */
 const written = new Set(['Object', 'Arguments', 'Number', 'String', 'Boolean', 'BigInt']);
@@ -257,7 +261,8 @@ function replacePlain(value: unknown, name: string, walk: Walk): unknown {
 }
 
 function replaceItems(items: readonly unknown[], walk: Walk): unknown {
-  const copy = items.map((member, at) => replace(member, String(at), walk));
+  // Not by a method of its own class.
+  const copy = Array.from({ length: items.length }, (_, at) => replace(items[at], `${at}`, walk));
   // An old library may give each array a method, which was called for this one.
   if (hasToJson(copy)) setOwn(copy, 'toJSON', undefined);
   return copy;

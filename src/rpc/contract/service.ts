@@ -2,6 +2,7 @@
 // A contract that both processes import: names, kinds and codecs of methods, and their types.
 
 import { Buffer } from 'node:buffer';
+import { clientMember } from '../../base/brands.ts';
 import { wireLimits } from '../../base/limits/wire-limits.ts';
 import { checkBoolean, checkKeys, nodeError } from '../../base/misuse.ts';
 import { CallKind } from '../../wire/frame-header.ts';
@@ -204,6 +205,11 @@ export function service<M extends Methods>(name: string, methods: M): Service<M>
   }
   for (const [method, description] of Object.entries(methods)) {
     checkMethodName(`${name}.${method}`);
+    const member = clientMember(method);
+    if (member !== method && Object.hasOwn(methods, member)) {
+      const text = `service('${name}'): ${method} and ${member} would be one function of a client, ${member}`;
+      throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
+    }
     if (Object.hasOwn(callKindOf, String(description?.kind))) continue;
     const text = `service('${name}'): ${method} must be made by unary(), serverStream(), clientStream(), bidi() or notification()`;
     throw nodeError(TypeError, 'ERR_INVALID_ARG_VALUE', text);
