@@ -61,6 +61,9 @@ const carried = [
   '{ at: { toJSON: (name) => name } }',
   '[{ toJSON: (name) => name }]',
   'new Proxy({ a: 1 }, {})',
+  'Object.defineProperty({ a: 1 }, "toJSON", { value: () => [1, 2] })',
+  'Object.assign(new Date(0), { toJSON: () => ({ own: [1] }) })',
+  'new (class List extends Array { constructor(items) { super(); this.push(...items); } })(["a"])',
 ];
 
 const asBytes = { data: new Uint8Array([7]) };
@@ -93,6 +96,25 @@ describe.each(realms)('JSON with a value of $realm', ({ evaluate }) => {
       codec.decode(Buffer.from(codec.encode(value)), false);
     expect(carried({ at })).toEqual({ at: 12345678901234567000 });
     expect(carried({ at, b: new Uint8Array([1]) })).toMatchObject({ at: 12345678901234567000 });
+  });
+
+  it.each([
+    '{ $bytes: 5, at: { toJSON: () => "x" } }',
+    '{ at: { toJSON: () => ({ $bytes: "y", $$bytes: 1 }) } }',
+  ])('keeps the keys of %s beside a toJSON()', (text) => {
+    expect(textOf(evaluate(text))).toBe(JSON.stringify(evaluate(text)));
+  });
+
+  it('finds bytes in what a toJSON() returns, also one of a Date or one that is hidden', () => {
+    const codec = json<object>();
+    const data = '() => ({ data: new Uint8Array([7]) })';
+    for (const text of [
+      `Object.assign(new Date(0), { toJSON: ${data} })`,
+      `Object.defineProperty({ a: 1 }, "toJSON", { value: ${data} })`,
+    ]) {
+      const value = evaluate(text) as object;
+      expect(codec.decode(Buffer.from(codec.encode(value)), false)).toEqual(asBytes);
+    }
   });
 
   it('calls toJSON() once', () => {

@@ -50,6 +50,8 @@ export function detach(value: unknown, depthMax: number): Detached {
   }
   const attachments: Uint8Array[] = [];
   const without = replace(value, '', { attachments, ancestors: [], depthMax });
+  // A value that has a `toJSON()` and no bytes: its keys are as they were.
+  if (attachments.length === 0) return { value: attach(without, attachments), attachments };
   if (attachments.length <= wireLimits.attachmentsMax) return { value: without, attachments };
   const text = `a message carries ${wireLimits.attachmentsMax} attachments at most, this has ${attachments.length}`;
   throw new RangeError(text);
@@ -108,7 +110,7 @@ export function splitParts(view: Uint8Array): { text: Uint8Array; attachments: U
 
 /** A plain object of texts, numbers and the like, as most messages are. */
 function isFlat(value: object): boolean {
-  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+  if (Object.getPrototypeOf(value) !== Object.prototype || hasToJson(value)) return false;
   for (const name in value) {
     const member = (value as Record<string, unknown>)[name];
     if ((typeof member === 'object' && member !== null) || isDropped(member)) return false;
@@ -129,7 +131,7 @@ function hasBytes(value: object, ancestors: object[], depthMax: number): boolean
   const members = value as Record<string, unknown>;
   if (hasToJson(value)) {
     ancestors.pop();
-    return !isDate(value);
+    return !isDate(value) || value.toJSON !== Date.prototype.toJSON;
   }
   refuseEmptied(value);
   for (const name in members) {
