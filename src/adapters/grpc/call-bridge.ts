@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One call of gRPC, made again over a session of its caller within the process, so that handlers
+// A call of gRPC is made again over a session of its caller within the process, so that handlers
 // run exactly as for a peer on this machine: one place decodes, times out, cancels, paces and
 // reports.
 
@@ -69,7 +69,7 @@ interface GrpcFailure {
   readonly metadata: GrpcMetadata;
 }
 
-/** The reason of a signal whose caller has given up: one for all, since no handler sees it. */
+/** The reason of the signal of a cancelled call: one for all, since no handler sees it. */
 const givenUp = new RpcError('cancelled', 'the caller gave up');
 
 // biome-ignore lint/suspicious/noExplicitAny: the kinds of methods differ

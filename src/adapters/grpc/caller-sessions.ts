@@ -30,7 +30,7 @@ export class CallerSession {
   readonly #near: Session;
   readonly #far: Session;
   readonly #clients = new Map<Service, Client<Methods>>();
-  /** Calls under way. */
+  /** Calls in flight. */
   calls = 0;
   /** Looks at which it had no calls, one after the other. */
   idleLooks = 0;
